@@ -1,0 +1,102 @@
+//! The events of a collection's topic, and their data: `{"created":RECORD}`. Pure.
+
+use anemone_hub::{Data, DataError};
+use serde_json::{Value, json};
+
+use crate::{Fields, Tag};
+
+/// A change of a record, or its repetition.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Change {
+    pub(super) kind: ChangeKind,
+    pub(super) record: Fields,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum ChangeKind {
+    Created,
+    Updated,
+    Patched,
+    Removed,
+    /// The record is published again before its newest event is evicted; it stays the version that it was.
+    Kept(Tag),
+}
+
+impl ChangeKind {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Updated => "updated",
+            Self::Patched => "patched",
+            Self::Removed => "removed",
+            Self::Kept(_) => "kept",
+        }
+    }
+}
+
+impl Change {
+    /// Returns the id of its record.
+    pub(super) fn id(&self) -> &str {
+        self.record.get("id").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Writes the data of its event.
+    pub(super) fn to_data(&self) -> Result<Data, DataError> {
+        let name = self.kind.name();
+        match &self.kind {
+            ChangeKind::Kept(tag) => Data::json(&json!({name: self.record, "of": tag.as_str()})),
+            _ => Data::json(&json!({name: self.record})),
+        }
+    }
+
+    /// Reads the data of an event; `None` if it is not a change.
+    pub(super) fn parse(data: &Data) -> Option<Self> {
+        let mut members: Fields = serde_json::from_str(data.as_str()).ok()?;
+        let of = members.remove("of");
+        let (name, record) = members.into_iter().next()?;
+        let Value::Object(record) = record else { return None };
+        record.get("id")?.as_str()?;
+        let kind = match &*name {
+            "created" => ChangeKind::Created,
+            "updated" => ChangeKind::Updated,
+            "patched" => ChangeKind::Patched,
+            "removed" => ChangeKind::Removed,
+            "kept" => ChangeKind::Kept(Tag::new(of?.as_str()?)?),
+            _ => return None,
+        };
+        Some(Self { kind, record })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_read_as_it_was_written_and_nothing_else_is_a_change() {
+        let record = json!({"id": "7", "text": "a"}).as_object().unwrap().clone();
+        let kept = ChangeKind::Kept(Tag::new("ya-3").unwrap());
+        for (kind, text) in [
+            (ChangeKind::Created, r#"{"created":{"id":"7","text":"a"}}"#),
+            (ChangeKind::Updated, r#"{"updated":{"id":"7","text":"a"}}"#),
+            (ChangeKind::Patched, r#"{"patched":{"id":"7","text":"a"}}"#),
+            (ChangeKind::Removed, r#"{"removed":{"id":"7","text":"a"}}"#),
+            (kept, r#"{"kept":{"id":"7","text":"a"},"of":"ya-3"}"#),
+        ] {
+            let change = Change { kind, record: record.clone() };
+            let data = change.to_data().unwrap();
+            assert_eq!(data.as_str(), text);
+            assert_eq!(Change::parse(&data), Some(change));
+        }
+        for text in [
+            "1",
+            "{}",
+            r#"{"created":1}"#,
+            r#"{"created":{}}"#,
+            r#"{"other":{"id":"7"}}"#,
+            r#"{"kept":{"id":"7"}}"#,
+        ] {
+            assert_eq!(Change::parse(&Data::parse(text).unwrap()), None, "{text}");
+        }
+    }
+}

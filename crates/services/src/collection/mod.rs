@@ -1,0 +1,351 @@
+//! A resource whose records are kept in a topic alone ("Events" in `docs/PROTOCOL.md`).
+//!
+//! `event` has the data of the topic's events, `state` the records that they make, and `plan` what a wish means for them;
+//! all three are pure. A `Collection` joins them with the topic: one change after the other is planned, published and,
+//! once its event is kept, applied. So the order of the topic is the order of the changes, and the records can be built
+//! again from the topic, whenever the process ends.
+
+mod event;
+mod options;
+mod plan;
+mod state;
+
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use anemone_hub::{
+    After, Batch, CreateError, Hub, IdempotencyKey, KeyWindow, NewEvent, PageLimit, Position,
+    PublishError, Published, ReadError, Retention, Topic, TopicName, TopicOptions, UnixTime,
+};
+
+pub use self::options::CollectionOptions;
+
+use self::event::{Change, ChangeKind};
+use self::plan::{Rules, Wish, with_new_id};
+use self::state::{State, Stored, Window, cost};
+use crate::{
+    Call, Condition, Created, Fields, Found, Methods, Query, Record, Resource, ResourceError,
+    Schema,
+};
+
+/// An error of opening a collection.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenCollectionError {
+    /// Its topic could not be created.
+    #[error("cannot create the topic of a collection")]
+    Create(#[from] CreateError),
+    /// Its topic could not be read.
+    #[error("cannot read the topic of a collection")]
+    Read(#[from] ReadError),
+}
+
+/// Records that are kept in a topic. Cheap to clone; clones share the records.
+///
+/// Each change is an event of the topic: `{"created":RECORD}`, `{"updated":RECORD}`, `{"patched":RECORD}` or
+/// `{"removed":RECORD}`. Before the newest event of a record is evicted, the record is published again as
+/// `{"kept":RECORD,"of":POSITION}`, where POSITION is that of its last change. The tag of a record is that position.
+///
+/// Nobody else may publish to the topic. A change that has begun is carried out, even if its future is dropped.
+#[derive(Clone, Debug)]
+pub struct Collection(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    topic: Arc<Topic>,
+    rules: Rules,
+    window: Window,
+    state: RwLock<State>,
+    /// Held from the plan of a change until its event is applied.
+    changing: tokio::sync::Mutex<()>,
+}
+
+/// How often a change is planned anew because somebody else has published to the topic.
+const ATTEMPTS_MAX: usize = 8;
+
+/// A bound of the bytes that a topic may keep its idempotency keys in, beside the events.
+const KEYS_BYTES: u64 = 2 << 20;
+
+impl Collection {
+    /// Opens the collection in the topic of this name, which it creates if there is none. Reads all of the topic, and
+    /// sets its retention, so it blocks for the disk.
+    ///
+    /// # Errors
+    /// When the topic cannot be created or read.
+    pub fn open(
+        hub: &Hub,
+        name: TopicName,
+        schema: Schema,
+        options: CollectionOptions,
+    ) -> Result<Self, OpenCollectionError> {
+        let mut state = State::default();
+        if let Some(topic) = hub.topic(&name) {
+            // Before its retention changes, so that nothing is evicted unread.
+            read_on(&topic, &mut state)?;
+        }
+        let window = window(&state, options);
+        let retention = Retention {
+            events_max: window.events,
+            bytes_max: window.bytes + KEYS_BYTES,
+            age_max: AGE_MAX,
+        };
+        let topic_options =
+            TopicOptions { retention, keys: KeyWindow::default(), storage: options.storage };
+        let topic = hub.ensure(name, topic_options)?;
+        let (rules, state) = (Rules { schema, options }, RwLock::new(state));
+        Ok(Self(Arc::new(Inner { topic, rules, window, state, changing: Default::default() })))
+    }
+
+    /// Returns its topic.
+    #[must_use]
+    pub fn topic(&self) -> &Arc<Topic> {
+        &self.0.topic
+    }
+
+    /// Returns the number of records.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.read().len()
+    }
+
+    /// Returns true if there are no records.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Carries out a change to its end, whatever becomes of the caller.
+    async fn change(&self, wish: Wish, call: &Call) -> Result<Created, ResourceError> {
+        let (inner, condition, key) = (Arc::clone(&self.0), call.condition.clone(), call.key);
+        let changing = tokio::spawn(async move { inner.change(wish, &condition, key).await });
+        changing.await.unwrap_or(Err(ResourceError::Failed))
+    }
+}
+
+/// Longer than any server runs.
+const AGE_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// Returns the events that the topic must retain: four times the records, so that it seldom publishes a record again, and
+/// at least what it has now, in case the options allowed more before.
+fn window(state: &State, options: CollectionOptions) -> Window {
+    let extent = state.extent();
+    let events = (options.records_max.max(state.len()) as u64).saturating_mul(4).max(64);
+    let bytes = options.bytes_max.max(state.live()).saturating_mul(4);
+    Window { events: events.max(extent.events), bytes: bytes.max(extent.bytes) }
+}
+
+/// Applies the events after the head of the state.
+fn read_on(topic: &Topic, state: &mut State) -> Result<(), ReadError> {
+    let now = UnixTime::now();
+    let mut position = match state.head() {
+        0 => topic.start(now, After::Earliest)?,
+        offset => topic.info(now).head.at(offset),
+    };
+    loop {
+        let page = topic.read(now, position, PageLimit::default())?;
+        if let Some(gap) = &page.gap {
+            tracing::warn!(topic = %topic.name(), missed = gap.missed, "events of a resource are missing, so records may be");
+        }
+        if page.events.is_empty() {
+            state.skip_to(page.next.offset);
+            return Ok(());
+        }
+        for event in &page.events {
+            let change = Change::parse(&event.data);
+            if change.is_none() {
+                tracing::warn!(topic = %topic.name(), offset = event.offset, "an event of a resource is no change");
+            }
+            state.apply(position.at(event.offset), cost(event.data.bytes().len()), change);
+        }
+        position = page.next;
+    }
+}
+
+impl Inner {
+    async fn change(
+        &self,
+        wish: Wish,
+        condition: &Condition,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Created, ResourceError> {
+        let _changing = self.changing.lock().await;
+        let now = UnixTime::now();
+        if let (Wish::Create(record), Some(key)) = (&wish, key)
+            && let Some(known) = self.topic.published_with(now, key)
+        {
+            return self.repeat(now, record.clone(), (key, known)).await;
+        }
+        for _ in 0..ATTEMPTS_MAX {
+            match self.attempt(now, wish.clone(), condition, key).await {
+                Err(Failure::HeadMoved) => self.catch_up()?,
+                Err(Failure::Resource(error)) => return Err(error),
+                Ok(record) => return Ok(Created { record, is_replayed: false }),
+            }
+        }
+        tracing::error!(topic = %self.topic.name(), "somebody else publishes to the topic of a resource");
+        Err(ResourceError::Failed)
+    }
+
+    /// Answers a create whose key is known: publishes the same event again, which the topic compares with the first.
+    async fn repeat(
+        &self,
+        now: UnixTime,
+        record: Fields,
+        (key, known): (IdempotencyKey, Published),
+    ) -> Result<Created, ResourceError> {
+        let record = with_new_id(record, known.first.offset)?;
+        let change = Change { kind: ChangeKind::Created, record };
+        let batch = batch(now, std::slice::from_ref(&change))?.with_key(key);
+        let published = self.topic.publish_kept(now, &batch).await?;
+        let tag = Some(published.last.into());
+        Ok(Created { record: Record { fields: change.record, tag }, is_replayed: true })
+    }
+
+    /// Plans a change, publishes it, and applies it once it is kept.
+    async fn attempt(
+        &self,
+        now: UnixTime,
+        wish: Wish,
+        condition: &Condition,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Record, Failure> {
+        let (change, due) = {
+            let state = self.read();
+            // Checked before anything is published again for its sake.
+            let change = self.rules.plan(&state, wish.clone(), condition, state.head() + 1)?;
+            let due =
+                state.due(cost(change.to_data().map_or(0, |data| data.bytes().len())), self.window);
+            let next = state.head() + due.len() as u64 + 1;
+            let change = if due.is_empty() {
+                change
+            } else {
+                self.rules.plan(&state, wish, condition, next)?
+            };
+            (change, due)
+        };
+        if !due.is_empty() {
+            self.publish(now, due, None).await?;
+        }
+        let (fields, kind) = (change.record.clone(), change.kind.clone());
+        let position = self.publish(now, vec![change], key).await?;
+        let tag = (kind != ChangeKind::Removed).then(|| position.into());
+        Ok(Record { fields, tag })
+    }
+
+    /// Publishes changes, and applies them once they are kept. Returns the position of the last one.
+    async fn publish(
+        &self,
+        now: UnixTime,
+        changes: Vec<Change>,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Position, Failure> {
+        let head = self.topic.info(now).head.at(self.read().head());
+        let batch = Batch { key, ..batch(now, &changes)? }.with_heads(vec![head]);
+        let published = self.topic.publish_kept(now, &batch).await?;
+        let mut state = self.write();
+        for ((offset, event), change) in (published.first.offset..).zip(&batch.events).zip(changes)
+        {
+            state.apply(head.at(offset), cost(event.data.bytes().len()), Some(change));
+        }
+        Ok(published.last)
+    }
+
+    fn catch_up(&self) -> Result<(), ResourceError> {
+        read_on(&self.topic, &mut self.write()).map_err(|error| {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(error, "cannot read the topic of a resource");
+            ResourceError::StorageFailed
+        })
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        // No method panics while it holds the lock.
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The failure of an attempt.
+enum Failure {
+    /// The topic has events that were not applied.
+    HeadMoved,
+    Resource(ResourceError),
+}
+
+impl From<ResourceError> for Failure {
+    fn from(error: ResourceError) -> Self {
+        Self::Resource(error)
+    }
+}
+
+impl From<PublishError> for Failure {
+    fn from(error: PublishError) -> Self {
+        match error {
+            PublishError::HeadMoved { .. } => Self::HeadMoved,
+            error => Self::Resource(error.into()),
+        }
+    }
+}
+
+/// Returns the events of changes.
+fn batch(now: UnixTime, changes: &[Change]) -> Result<Batch, ResourceError> {
+    // A record with names and JSON values always has a JSON form.
+    let event = |change: &Change| {
+        let data = change.to_data().map_err(|_| ResourceError::Failed)?;
+        Ok(NewEvent { time: now, data })
+    };
+    changes.iter().map(event).collect::<Result<_, _>>().map(Batch::new)
+}
+
+/// The records that a find looks at before others on its thread have their turn.
+const SLICE: usize = 500;
+
+impl Resource for Collection {
+    fn methods(&self) -> Methods {
+        Methods::ALL
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.0.rules.schema
+    }
+
+    async fn find(&self, query: &Query, _: &Call) -> Result<Found, ResourceError> {
+        let all: Vec<Arc<Stored>> = self.0.read().all().cloned().collect();
+        let mut matching = Vec::new();
+        for slice in all.chunks(SLICE) {
+            let found = slice.iter().map(|stored| &stored.fields);
+            matching.extend(found.filter(|fields| query.filter.matches(fields)));
+            tokio::task::yield_now().await;
+        }
+        Ok(query.page(matching))
+    }
+
+    async fn get(&self, id: &str, _: &Call) -> Result<Record, ResourceError> {
+        let unknown = || ResourceError::Unknown(id.chars().take(80).collect());
+        self.0.read().get(id).map(|stored| stored.record()).ok_or_else(unknown)
+    }
+
+    async fn create(&self, record: Fields, call: &Call) -> Result<Created, ResourceError> {
+        self.change(Wish::Create(record), call).await
+    }
+
+    async fn update(&self, id: &str, record: Fields, call: &Call) -> Result<Record, ResourceError> {
+        let wish = Wish::Update(id.to_owned(), record);
+        Ok(self.change(wish, call).await?.record)
+    }
+
+    async fn patch(&self, id: &str, patch: Fields, call: &Call) -> Result<Record, ResourceError> {
+        let wish = Wish::Patch(id.to_owned(), patch);
+        Ok(self.change(wish, call).await?.record)
+    }
+
+    async fn remove(&self, id: &str, call: &Call) -> Result<Record, ResourceError> {
+        Ok(self.change(Wish::Remove(id.to_owned()), call).await?.record)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! Queries: a filter, an order, and which part of which records the page has.
+
+use std::cmp::Ordering;
+
+use super::Filter;
+use super::filter::{compare, rank};
+use crate::{Fields, Found};
+
+/// A query of find.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Query {
+    /// The records to find.
+    pub filter: Filter,
+    /// The most records on the page.
+    pub limit: usize,
+    /// The number of matching records before the page.
+    pub skip: usize,
+    /// The fields to sort by, the most important first.
+    pub(super) sort: Vec<(String, Direction)>,
+    /// The fields to return besides `id`; all of them by default.
+    pub(super) select: Option<Vec<String>>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Direction {
+    Ascending,
+    Descending,
+}
+
+impl Default for Query {
+    /// Finds all records, in pages of 100.
+    fn default() -> Self {
+        Self { filter: Filter::default(), limit: 100, skip: 0, sort: Vec::new(), select: None }
+    }
+}
+
+impl Query {
+    /// The largest limit of a page.
+    pub const LIMIT_MAX: usize = 1_000;
+    /// The most bytes of a page, as JSON: a page that would be longer has fewer records than its limit, but at least one.
+    pub const BYTES_MAX: usize = 1 << 20;
+    /// The most conditions on fields, those in `$or` included.
+    pub const CONDITIONS_MAX: usize = 32;
+    /// The most values in all `$in` and `$nin` together.
+    pub const VALUES_MAX: usize = 100;
+    /// The most levels of `$or` in one another.
+    pub const OR_DEPTH_MAX: usize = 2;
+    /// The most fields to sort by, and the most to select.
+    pub const FIELDS_MAX: usize = 32;
+
+    /// Sorts the matching records and returns the page. Records that compare equal stay in their order.
+    #[must_use]
+    pub fn page<'a>(&self, mut matching: Vec<&'a Fields>) -> Found {
+        if !self.sort.is_empty() {
+            matching.sort_by(|one, other| self.order(one, other));
+        }
+        let (total, mut bytes) = (matching.len() as u64, 0);
+        let fits = |record: &&'a Fields| {
+            let is_first = bytes == 0;
+            bytes += json_bytes(record);
+            is_first || bytes <= Self::BYTES_MAX
+        };
+        let page = matching.into_iter().skip(self.skip).take(self.limit).take_while(fits);
+        Found { total, data: page.map(|record| self.selected(record)).collect() }
+    }
+
+    fn order(&self, one: &Fields, other: &Fields) -> Ordering {
+        let by = |(field, direction): &(String, Direction)| {
+            let order = match (one.get(field), other.get(field)) {
+                (Some(one), Some(other)) => {
+                    compare(one, other).unwrap_or_else(|| rank(one).cmp(&rank(other)))
+                }
+                // A record without the field comes first, as in Feathers.
+                (one, other) => one.is_some().cmp(&other.is_some()),
+            };
+            match direction {
+                Direction::Ascending => order,
+                Direction::Descending => order.reverse(),
+            }
+        };
+        self.sort.iter().map(by).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    }
+
+    fn selected(&self, record: &Fields) -> Fields {
+        let is_selected = |name: &str| {
+            let in_list = |fields: &Vec<String>| fields.iter().any(|field| field == name);
+            name == "id" || self.select.as_ref().is_none_or(in_list)
+        };
+        let members = record.iter().filter(|(name, _)| is_selected(name));
+        members.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+}
+
+/// Returns about the bytes of a record as JSON: its escapes do not count.
+fn json_bytes(record: &Fields) -> usize {
+    let of = |(name, value): (&String, &serde_json::Value)| {
+        let value = value.as_str().map_or_else(|| value.to_string().len(), |text| text.len() + 2);
+        name.len() + 4 + value
+    };
+    2 + record.iter().map(of).sum::<usize>()
+}

@@ -1,0 +1,68 @@
+//! Records, and what the methods of a resource return.
+
+use std::fmt;
+use std::sync::Arc;
+
+use anemone_hub::Position;
+
+/// The members of a record, by name. Those of a stored record include `id`.
+pub type Fields = serde_json::Map<String, serde_json::Value>;
+
+/// The version of a record: an entity tag (RFC 9110 section 8.8.3) without its quotes.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Tag(Arc<str>);
+
+impl Tag {
+    /// Takes the text between the quotes; `None` if it has characters that no tag may have.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let fits = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
+        fits.then(|| Self(text.into()))
+    }
+
+    /// Returns the text between the quotes.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<Position> for Tag {
+    fn from(position: Position) -> Self {
+        Self(position.to_string().into())
+    }
+}
+
+impl fmt::Display for Tag {
+    /// With its quotes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0)
+    }
+}
+
+/// A record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Its members, with `id`.
+    pub fields: Fields,
+    /// Its version; `None` if it is not stored.
+    pub tag: Option<Tag>,
+}
+
+/// The result of a create.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Created {
+    /// The record as it was created.
+    pub record: Record,
+    /// True if the idempotency key was known, and nothing was created now.
+    pub is_replayed: bool,
+}
+
+/// The result of a find: a page of records.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// The number of records that the filter matches, on this page or not.
+    pub total: u64,
+    /// The members of the records on this page, as the query selects them.
+    pub data: Vec<Fields>,
+}

@@ -1,0 +1,105 @@
+//! The replies of a resource.
+
+use anemone_wire::problem::{Details, Kind};
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::Full;
+use serde_json::json;
+
+use crate::error::details;
+use crate::{Condition, Created, Found, Query, Record};
+
+/// A reply to a request that does not reach the resource.
+pub(super) type Refusal = Box<Response<Full<Bytes>>>;
+
+/// Returns the refusal with this problem.
+pub(crate) fn refusal(problem: Details<'_>) -> Response<Full<Bytes>> {
+    let body = problem.to_json() + "\n";
+    let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut reply = reply(status, "application/problem+json", "no-store", body);
+    if let Some(kind) = problem.kind() {
+        reply.extensions_mut().insert(kind);
+    }
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        reply.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    reply
+}
+
+/// Returns the refusal of a path at which there is nothing.
+pub(super) fn nothing_at(path: &str) -> Refusal {
+    let path: String = path.chars().take(80).collect();
+    refusal(details(Kind::UnknownPath, format!("there is nothing at {path}"), None)).into()
+}
+
+pub(super) fn found(query: &Query, Found { total, data }: Found) -> Response<Full<Bytes>> {
+    let page = json!({"total": total, "limit": query.limit, "skip": query.skip, "data": data});
+    reply(StatusCode::OK, "application/json", "no-cache", page.to_string())
+}
+
+/// Returns the record, or 304 if the client already has it.
+pub(super) fn got(record: Record, condition: &Condition) -> Response<Full<Bytes>> {
+    if condition.is_known(record.tag.as_ref()) {
+        let mut reply = changed(record);
+        *reply.status_mut() = StatusCode::NOT_MODIFIED;
+        reply.headers_mut().remove(header::CONTENT_TYPE);
+        *reply.body_mut() = Full::default();
+        return reply;
+    }
+    changed(record)
+}
+
+pub(super) fn created(
+    Created { record, is_replayed }: Created,
+    path: &str,
+) -> Response<Full<Bytes>> {
+    // Relative to the URL of the request, whatever a proxy puts before it.
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let id = record.fields.get("id").and_then(|id| id.as_str()).unwrap_or_default();
+    let location = HeaderValue::from_str(&format!("{name}/{id}"));
+    let mut reply = changed(record);
+    if is_replayed {
+        reply.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
+    } else {
+        *reply.status_mut() = StatusCode::CREATED;
+    }
+    if let Ok(location) = location {
+        reply.headers_mut().insert(header::LOCATION, location);
+    }
+    reply
+}
+
+/// Returns the record, with its tag if it is stored.
+pub(super) fn changed(record: Record) -> Response<Full<Bytes>> {
+    let body = serde_json::Value::Object(record.fields).to_string();
+    let mut reply = reply(StatusCode::OK, "application/json", "no-cache", body);
+    let tag = record.tag.and_then(|tag| HeaderValue::from_str(&tag.to_string()).ok());
+    if let Some(tag) = tag {
+        reply.headers_mut().insert(header::ETAG, tag);
+    }
+    reply
+}
+
+/// Removes the body for HEAD, and says how long it is.
+pub(super) fn without_body(reply: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
+    let (mut head, body) = reply.into_parts();
+    if head.status != StatusCode::NOT_MODIFIED {
+        let bytes = http_body::Body::size_hint(&body).exact().unwrap_or_default();
+        head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
+    }
+    Response::from_parts(head, Full::default())
+}
+
+fn reply(
+    status: StatusCode,
+    kind: &'static str,
+    cache: &'static str,
+    body: String,
+) -> Response<Full<Bytes>> {
+    let mut reply = Response::new(Full::from(body));
+    *reply.status_mut() = status;
+    let headers = reply.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
+    reply
+}

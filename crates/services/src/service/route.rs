@@ -1,0 +1,140 @@
+//! From the method and the path of a request to a method of the resource.
+
+use anemone_wire::problem::Kind;
+use http::request::Parts;
+use http::{HeaderValue, header};
+
+use super::body::Types;
+use super::reply::{Refusal, nothing_at, refusal};
+use crate::error::details;
+use crate::{Method, Methods};
+
+/// What a request asks for.
+#[derive(Debug)]
+pub(super) struct Route {
+    pub(super) asked: Asked,
+    /// True for HEAD.
+    pub(super) is_head: bool,
+}
+
+/// A method of the resource, with the id of the record.
+#[derive(Debug)]
+pub(super) enum Asked {
+    Find,
+    Create,
+    Get(String),
+    Update(String),
+    Patch(String),
+    Remove(String),
+}
+
+impl Asked {
+    /// Returns the types of the record in the body; `None` if the method takes none.
+    pub(super) fn takes_record(&self) -> Option<Types> {
+        match self {
+            Self::Create | Self::Update(_) => Some(Types::Json),
+            Self::Patch(_) => Some(Types::JsonOrMergePatch),
+            Self::Find | Self::Get(_) | Self::Remove(_) => None,
+        }
+    }
+}
+
+/// The methods of HTTP for all records, and those for one, in the order of `Allow`.
+const FOR_ALL: [(&str, Method); 3] =
+    [("GET", Method::Find), ("HEAD", Method::Find), ("POST", Method::Create)];
+const FOR_ONE: [(&str, Method); 5] = [
+    ("GET", Method::Get),
+    ("HEAD", Method::Get),
+    ("PUT", Method::Update),
+    ("PATCH", Method::Patch),
+    ("DELETE", Method::Remove),
+];
+
+impl Route {
+    /// Reads the head of a request for a resource at `path`.
+    pub(super) fn of(head: &Parts, path: &str, offered: Methods) -> Result<Self, Refusal> {
+        let whole = head.uri.path();
+        let below = whole.strip_prefix(path).ok_or_else(|| nothing_at(whole))?;
+        let id = match below.strip_prefix('/') {
+            None if below.is_empty() => None,
+            Some(id) if !id.is_empty() && !id.contains('/') => {
+                Some(decode(id).ok_or_else(bad_name)?)
+            }
+            _ => return Err(nothing_at(whole)),
+        };
+        let table: &[(&str, Method)] = if id.is_some() { &FOR_ONE } else { &FOR_ALL };
+        let offered: Vec<_> = table.iter().filter(|(_, method)| offered.has(*method)).collect();
+        let is_asked = |entry: &&&(&str, Method)| entry.0 == head.method.as_str();
+        let Some((_, method)) = offered.iter().find(is_asked) else {
+            let names: Vec<_> = offered.iter().map(|(name, _)| *name).collect();
+            return Err(not_allowed(&names.join(", ")));
+        };
+        let id = id.unwrap_or_default();
+        let asked = match method {
+            Method::Find => Asked::Find,
+            Method::Create => Asked::Create,
+            Method::Get => Asked::Get(id),
+            Method::Update => Asked::Update(id),
+            Method::Patch => Asked::Patch(id),
+            Method::Remove => Asked::Remove(id),
+        };
+        Ok(Self { asked, is_head: head.method == http::Method::HEAD })
+    }
+}
+
+fn not_allowed(allow: &str) -> Refusal {
+    let detail = format!("this path takes {allow}");
+    let mut refused = refusal(details(Kind::MethodNotAllowed, detail, None));
+    if let Ok(allow) = HeaderValue::from_str(allow) {
+        refused.headers_mut().insert(header::ALLOW, allow);
+    }
+    refused.into()
+}
+
+fn bad_name() -> Refusal {
+    let detail = "two hexadecimal digits must follow each % in a path, and encode text without / and control characters";
+    refusal(details(Kind::BadName, detail.to_owned(), None)).into()
+}
+
+/// Decodes the percent-escapes of an id once.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let (escaped, after) = rest.split_first_chunk::<2>()?;
+        let digit = |byte: u8| char::from(byte).to_digit(16);
+        bytes.push(u8::try_from(digit(escaped[0])? * 16 + digit(escaped[1])?).ok()?);
+        rest = after;
+    }
+    let decoded = String::from_utf8(bytes).ok()?;
+    let is_text = !decoded.chars().any(|character| character == '/' || character.is_control());
+    is_text.then_some(decoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_decoded_once() {
+        for (text, decoded) in [
+            ("testing", Some("testing")),
+            ("%74esting", Some("testing")),
+            ("%2525", Some("%25")),
+            ("%C3%a4", Some("ä")),
+            ("%2F", None),
+            ("%00", None),
+            ("%", None),
+            ("%4", None),
+            ("%+1", None),
+            ("%C3", None),
+        ] {
+            assert_eq!(decode(text).as_deref(), decoded, "{text}");
+        }
+    }
+}
