@@ -43,7 +43,7 @@ impl RunFailure {
     /// Creates a failure with a sentence for people: the problem `run-failed`.
     #[must_use]
     pub fn new(detail: impl Into<String>) -> Self {
-        Self::of(Kind::RunFailed, "The run failed", detail.into())
+        Self::of(Kind::RunFailed, detail.into())
     }
 
     /// Creates a failure with a problem of its own: the JSON object of RFC 9457 that a service has answered, say. With
@@ -62,7 +62,7 @@ impl RunFailure {
     #[must_use]
     pub fn timed_out(limit: Duration) -> Self {
         let detail = format!("the run did not end within {} s", limit.as_secs_f64());
-        Self::of(Kind::RunTimeout, "The run took too long", detail)
+        Self::of(Kind::RunTimeout, detail)
     }
 
     /// Creates the failure of work that panicked.
@@ -72,9 +72,9 @@ impl RunFailure {
         Self::new(format!("the work panicked: {}", message.unwrap_or("it said nothing")))
     }
 
-    fn of(kind: Kind, title: &str, detail: String) -> Self {
+    fn of(kind: Kind, detail: String) -> Self {
         let detail = cut(detail);
-        let (name, title) = (kind.name().into(), title.into());
+        let (name, title) = (kind.name().into(), kind.title().into());
         let details = Details {
             name,
             title,

@@ -280,6 +280,12 @@ impl Run {
         let _ = self.topic.delete();
     }
 
+    /// Returns the bytes that count in the total.
+    #[cfg(test)]
+    pub(crate) fn counted_bytes(&self) -> u64 {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

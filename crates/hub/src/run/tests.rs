@@ -1,6 +1,10 @@
 //! Runs from the start to the end, with real threads.
 
-use std::sync::Arc;
+mod keeping;
+mod stress;
+mod waiting;
+
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use super::*;
@@ -13,6 +17,16 @@ fn runs(limits: RunLimits) -> Runs {
 /// Starts this work.
 fn start(runs: &Runs, work: impl FnOnce(&RunContext) -> RunOutcome + Send + 'static) -> Arc<Run> {
     runs.start(StartRun::new("/test", RunWork::new(work))).unwrap().run
+}
+
+/// Starts a work that goes on, whatever happens to its run, until the returned sender is dropped or used.
+fn start_blocked(runs: &Runs) -> (Arc<Run>, mpsc::Sender<()>) {
+    let (go, wait) = mpsc::channel();
+    let run = start(runs, move |_| {
+        let _ = wait.recv();
+        Ok(None)
+    });
+    (run, go)
 }
 
 /// Waits until this holds.
@@ -89,7 +103,7 @@ fn a_panic_is_a_failed_run_with_its_message() {
 #[test]
 fn a_cancelled_run_has_ended_at_once_and_its_work_is_told() {
     let runs = runs(RunLimits::default());
-    let (told, reason) = std::sync::mpsc::channel();
+    let (told, reason) = mpsc::channel();
     let run = start(&runs, move |run| {
         let stopped = run.sleep(Duration::from_secs(3600)).unwrap_err();
         let later = [run.check(), run.partial(&Data::json(&1).unwrap()), run.progress(0.5, None)];
@@ -104,4 +118,96 @@ fn a_cancelled_run_has_ended_at_once_and_its_work_is_told() {
     assert_eq!(runs.stop(Duration::from_secs(60)), 0);
     assert_eq!(state(&run), RunState::Cancelled);
     assert_eq!(events(&run), [r#"{"state":"running"}"#, r#"{"state":"cancelled"}"#]);
+}
+
+#[test]
+fn a_run_that_takes_too_long_has_failed_and_its_work_is_told() {
+    let runs = runs(RunLimits { time_max: Duration::from_millis(50), ..RunLimits::default() });
+    let (told, reason) = mpsc::channel();
+    let run = start(&runs, move |run| {
+        run.progress(0.5, None)?;
+        told.send(run.sleep(Duration::from_secs(3600))).unwrap();
+        Ok(None)
+    });
+    assert_eq!(reason.recv().unwrap(), Err(Stopped::TimedOut));
+    let status = run.status(Instant::now());
+    assert_eq!(status.state, RunState::Failed);
+    let problem = status.problem().unwrap();
+    assert!(problem.contains("run-timeout") && problem.contains("0.05 s"), "{problem}");
+    assert!(status.ended.unwrap().since(status.started.unwrap()) >= Duration::from_millis(50));
+}
+
+#[test]
+fn a_failure_of_the_work_is_told_in_its_words() {
+    let runs = runs(RunLimits::default());
+    let problem = Data::parse(r#"{"type":"/problems/conflict","status":409}"#).unwrap();
+    let run = start(&runs, move |_| Err(RunFailure::with_problem("taken", &problem)));
+    until(|| run.has_ended());
+    let last = r#"{"state":"failed","problem":{"type":"/problems/conflict","status":409}}"#;
+    assert_eq!(events(&run), [r#"{"state":"running"}"#, last]);
+}
+
+#[test]
+fn a_withheld_progress_is_told_while_the_work_goes_on() {
+    let runs = runs(RunLimits::default());
+    let run = start(&runs, |run| {
+        for hundredth in 1..=40 {
+            run.progress(f64::from(hundredth) / 100.0, None)?;
+        }
+        Err(run.sleep(Duration::from_secs(3600)).unwrap_err().into())
+    });
+    until(|| run.status(Instant::now()).progress == Some(0.4));
+    let read = || {
+        run.topic().read(
+            UnixTime::now(),
+            run.topic().info(UnixTime::now()).head.at(0),
+            Default::default(),
+        )
+    };
+    until(|| {
+        read().unwrap().events.last().unwrap().data.as_str().starts_with(r#"{"progress":0.4,"#)
+    });
+    assert!(read().unwrap().events.len() < 30, "40 reports are fewer events");
+    run.cancel().unwrap();
+}
+
+#[test]
+fn an_asynchronous_work_waits_for_the_end_of_its_run() {
+    let runs = runs(RunLimits::default());
+    let (told, reason) = mpsc::channel();
+    let run = start(&runs, move |run| {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        told.send(runtime.block_on(run.stopped())).unwrap();
+        Ok(None)
+    });
+    run.cancel().unwrap();
+    assert_eq!(reason.recv().unwrap(), Stopped::Cancelled);
+}
+
+#[test]
+fn a_stop_cancels_all_runs_and_waits_for_works_that_return() {
+    let runs = runs(RunLimits { running_max: 2, ..RunLimits::default() });
+    let (deaf, go) = start_blocked(&runs);
+    let waits = start(&runs, |run| Err(run.sleep(Duration::from_secs(3600)).unwrap_err().into()));
+    let queued = start(&runs, |_| Ok(None));
+    assert_eq!(runs.stop(Duration::from_millis(200)), 1, "one work does not ask");
+    for run in [&deaf, &waits, &queued] {
+        assert_eq!(state(run), RunState::Cancelled);
+    }
+    let refused = runs.start(StartRun::new("/test", RunWork::new(|_| Ok(None))));
+    assert!(matches!(refused, Err(StartError::Stopping)));
+    drop(go);
+    assert_eq!(runs.stop(Duration::from_secs(60)), 0);
+    assert_eq!(state(&deaf), RunState::Cancelled);
+}
+
+#[test]
+fn runs_that_nobody_has_any_more_are_cancelled() {
+    let runs = runs(RunLimits::default());
+    let run = start(&runs, |run| Err(run.sleep(Duration::from_secs(3600)).unwrap_err().into()));
+    drop(runs.clone());
+    assert_eq!(state(&run), RunState::Running);
+    drop(runs);
+    assert_eq!(state(&run), RunState::Cancelled);
+    assert_eq!(run.cancel(), Err(RunEnded));
 }

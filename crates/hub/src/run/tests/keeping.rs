@@ -1,0 +1,138 @@
+//! How long runs are kept, and the limits on their memory.
+
+use super::*;
+use crate::GapReason;
+
+fn big(bytes: usize) -> Data {
+    Data::json(&"x".repeat(bytes)).unwrap()
+}
+
+/// Starts a run with a result of this size, and waits for its end.
+fn done(runs: &Runs, bytes: usize) -> Arc<Run> {
+    let run = start(runs, move |_| Ok(Some(big(bytes))));
+    until(|| run.has_ended());
+    run
+}
+
+fn is_kept(runs: &Runs, run: &Run) -> bool {
+    runs.get(&run.key().to_string()).is_some()
+}
+
+#[test]
+fn a_run_is_forgotten_after_its_time_and_its_readers_are_told() {
+    let runs = runs(RunLimits { retention: Duration::from_millis(50), ..RunLimits::default() });
+    let run = done(&runs, 10);
+    assert!(runs.bytes() > 0);
+    // Nobody asks: the thread that looks at the time does it.
+    until(|| runs.bytes() == 0);
+    assert!(!is_kept(&runs, &run));
+    assert_eq!(runs.list(9).len(), 0);
+    let read = run.topic().read(
+        UnixTime::now(),
+        run.topic().info(UnixTime::now()).head,
+        Default::default(),
+    );
+    assert_eq!(read, Err(ReadError::Deleted));
+}
+
+#[test]
+fn a_run_that_has_not_ended_is_kept_however_long_it_takes() {
+    let runs = runs(RunLimits { retention: Duration::ZERO, ..RunLimits::default() });
+    let (run, go) = start_blocked(&runs);
+    let ended = done(&runs, 10);
+    until(|| !is_kept(&runs, &ended));
+    assert!(is_kept(&runs, &run));
+    drop(go);
+    until(|| !is_kept(&runs, &run));
+}
+
+#[test]
+fn the_runs_that_ended_first_go_first_when_memory_is_short() {
+    // A result takes its bytes twice: in the state and in the last event.
+    let runs = runs(RunLimits { total_bytes_max: 100_000, ..RunLimits::default() });
+    let kept: Vec<_> = (0..5).map(|_| done(&runs, 10_000)).collect();
+    assert!(kept[1..].iter().all(|run| is_kept(&runs, run)) && !is_kept(&runs, &kept[0]));
+    assert!(runs.bytes() <= 100_000, "{}", runs.bytes());
+    let newest = done(&runs, 45_000);
+    assert!(is_kept(&runs, &newest) && !kept.iter().any(|run| is_kept(&runs, run)));
+}
+
+#[test]
+fn a_run_that_grows_beyond_what_is_left_loses_its_oldest_events() {
+    let runs = runs(RunLimits { running_max: 2, total_bytes_max: 200_000, ..RunLimits::default() });
+    let other = start(&runs, |run| {
+        run.partial(&big(50_000))?;
+        Err(run.sleep(Duration::from_secs(3600)).unwrap_err().into())
+    });
+    until(|| other.topic().info(UnixTime::now()).bytes > 50_000);
+    let all = runs.clone();
+    let run = start(&runs, move |run| {
+        for _ in 0..100 {
+            run.partial(&big(10_000))?;
+            assert!(all.bytes() <= 200_000, "{}", all.bytes());
+        }
+        Ok(None)
+    });
+    until(|| run.has_ended());
+    assert_eq!(state(&run), RunState::Done);
+    let (topic, now) = (run.topic(), UnixTime::now());
+    let begin = topic.info(now).head.at(0);
+    let page = topic.read(now, begin, Default::default()).unwrap();
+    let gap = page.gap.unwrap();
+    assert_eq!(gap.reason, GapReason::Retention);
+    assert!(gap.missed.unwrap() + page.events.len() as u64 == 102 && page.events.len() > 10);
+    assert!(page.is_last);
+    let page = other.topic().read(now, other.topic().info(now).head.at(0), Default::default());
+    assert_eq!(page.unwrap().gap, None, "the other run keeps its events");
+    other.cancel().unwrap();
+}
+
+#[test]
+fn a_run_keeps_as_many_events_as_it_may() {
+    let runs = runs(RunLimits { events_max: 10, ..RunLimits::default() });
+    let run = start(&runs, |run| {
+        (0..100).try_for_each(|number| run.partial(&Data::json(&number).unwrap()))?;
+        Ok(None)
+    });
+    until(|| run.has_ended());
+    let kept = events(&run);
+    assert_eq!((kept.len(), kept[0].as_str()), (10, r#"{"partial":91}"#));
+}
+
+#[test]
+fn what_is_larger_than_a_run_may_keep_is_a_failure_in_words() {
+    let runs = runs(RunLimits { bytes_max: 10_000, ..RunLimits::default() });
+    let partial = start(&runs, |run| {
+        assert_eq!(run.partial(&big(10_000)), Err(Stopped::Ended));
+        Ok(None)
+    });
+    let result = done(&runs, 10_000);
+    until(|| partial.has_ended());
+    for (run, words) in
+        [(partial, "a partial result needs 10"), (result, "the result has 10002 bytes")]
+    {
+        let last = events(&run).pop().unwrap();
+        assert!(last.contains("run-failed") && last.contains(words), "{last}");
+    }
+}
+
+#[test]
+fn no_run_starts_when_those_that_go_on_take_all_memory() {
+    let runs = runs(RunLimits { running_max: 1, total_bytes_max: 100_000, ..RunLimits::default() });
+    let ended = done(&runs, 10_000);
+    let (_first, go) = start_blocked(&runs);
+    let held = |held_bytes| {
+        runs.start(StartRun { held_bytes, ..StartRun::new("/test", RunWork::new(|_| Ok(None))) })
+    };
+    let queued = held(80_000).unwrap().run;
+    assert!(!is_kept(&runs, &ended), "an ended run makes room");
+    let before = runs.bytes();
+    assert!(matches!(held(80_000), Err(StartError::MemoryFull)));
+    assert_eq!(runs.bytes(), before, "a refused run leaves nothing");
+    queued.cancel().unwrap();
+    assert!(runs.bytes() < 20_000, "the input of a cancelled run is dropped");
+    let queued = held(80_000).unwrap().run;
+    drop(go);
+    until(|| queued.has_ended());
+    assert!(runs.bytes() < 20_000, "so is that of a run that is done");
+}
