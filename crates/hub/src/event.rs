@@ -37,8 +37,9 @@ impl Data {
     pub fn parse(text: &str) -> Result<Self, DataError> {
         let value: &RawValue = serde_json::from_str(text)?;
         let text = value.get();
-        // A line break in JSON can only stand between tokens, since strings escape it.
-        if text.contains(['\n', '\r']) {
+        // A line break in JSON can only stand between tokens, since strings escape it. The standard library searches
+        // for one byte at a time much faster than for either of two.
+        if text.contains('\n') || text.contains('\r') {
             return Ok(Self::exactly(text.replace(['\n', '\r'], "").into_bytes()));
         }
         Ok(Self(Bytes::copy_from_slice(text.as_bytes())))

@@ -80,7 +80,7 @@ impl Content {
         if self == Self::Lines {
             return lines(body, bounds);
         }
-        let text = || utf8(body, 0).map_err(|problem| problem.and(AS_BYTES));
+        let text = || utf8(body).map_err(|problem| problem.and(AS_BYTES));
         let data = match self {
             Self::Binary => base64_data(body),
             Self::Text => string_data(text()?),
@@ -114,15 +114,15 @@ fn is_utf8<'a>(parameters: impl Iterator<Item = &'a str>) -> bool {
 /// Parses one JSON value per line; blank lines are skipped.
 fn lines(body: &[u8], bounds: Bounds) -> Result<Vec<Data>, Problem> {
     let mut events = Vec::new();
-    for (index, line) in body.split(|byte| *byte == b'\n').enumerate() {
-        if line.iter().all(u8::is_ascii_whitespace) {
+    for (index, line) in utf8(body)?.split('\n').enumerate() {
+        if line.trim_ascii().is_empty() {
             continue;
         }
         if events.len() == bounds.events_max {
             let detail = format!("the body has more than {} events", bounds.events_max);
             return Err(Problem::new(Kind::BodyTooBig, detail));
         }
-        let data = parse(utf8(line, index)?, index)?;
+        let data = parse(line, index)?;
         check_size(&data, bounds.event_bytes_max)
             .map_err(|problem| problem.in_front(&format!("line {}: ", index + 1)))?;
         events.push(data);
@@ -146,11 +146,11 @@ pub(crate) fn of_message(message: Message<'_>, event_bytes_max: usize) -> Result
     Ok(data)
 }
 
-/// Checks that bytes are UTF-8. `index` is the line in which they begin.
-fn utf8(bytes: &[u8], index: usize) -> Result<&str, Problem> {
+/// Checks that a body is UTF-8.
+fn utf8(bytes: &[u8]) -> Result<&str, Problem> {
     std::str::from_utf8(bytes).map_err(|error| {
         let good = &bytes[..error.valid_up_to()];
-        let line = index + 1 + good.iter().filter(|byte| **byte == b'\n').count();
+        let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
         let begin = good.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         bad_event(line, good.len() - begin + 1, "not UTF-8")
     })
@@ -177,8 +177,14 @@ fn bad_event(line: usize, column: usize, what: &str) -> Problem {
 
 /// Checks that data is not nested too deeply.
 fn shallow(data: Data, index: usize) -> Result<Data, Problem> {
+    let bytes = data.bytes();
+    // Each level has two brackets, so short data is not deep. Nor is data with few brackets, and counting them is fast.
+    let opening = || bytes.iter().filter(|byte| matches!(byte, b'[' | b'{')).count();
+    if bytes.len() <= 2 * DEPTH_MAX || opening() <= DEPTH_MAX {
+        return Ok(data);
+    }
     let (mut depth, mut is_string, mut is_escaped) = (0_usize, false, false);
-    for byte in data.as_str().bytes() {
+    for &byte in bytes {
         match byte {
             _ if is_escaped => is_escaped = false,
             b'\\' => is_escaped = true, // only possible in a string
