@@ -15,7 +15,7 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 pub struct Epoch(u64);
 
 impl Epoch {
-    const RADIX: u32 = 36;
+    const RADIX: u64 = 36;
     const BITS: u32 = 48;
     /// The longest text of an epoch, in bytes: 48 bits in base 36.
     pub const TEXT_BYTES_MAX: usize = 10;
@@ -44,19 +44,23 @@ impl Epoch {
 
 impl fmt::Display for Epoch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut digits = [0_u8; Self::TEXT_BYTES_MAX];
-        let mut rest = self.0;
-        let mut at = digits.len();
-        loop {
-            at -= 1;
-            let digit = u32::try_from(rest % u64::from(Self::RADIX)).unwrap_or(0);
-            digits[at] = char::from_digit(digit, Self::RADIX).map_or(b'0', |c| c as u8);
-            rest /= u64::from(Self::RADIX);
-            if rest == 0 {
-                break;
-            }
+        let mut text = [0; Self::TEXT_BYTES_MAX];
+        let begin = put_digits::<{ Self::RADIX }>(self.0, &mut text);
+        f.write_str(std::str::from_utf8(&text[begin..]).unwrap_or_default())
+    }
+}
+
+/// Writes a number at the end of `text`, which has room for it; returns the place where it begins.
+fn put_digits<const RADIX: u64>(mut number: u64, text: &mut [u8]) -> usize {
+    const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let mut begin = text.len();
+    loop {
+        begin -= 1;
+        text[begin] = DIGITS[(number % RADIX) as usize];
+        number /= RADIX;
+        if number == 0 {
+            return begin;
         }
-        f.write_str(std::str::from_utf8(&digits[at..]).unwrap_or_default())
     }
 }
 
@@ -85,7 +89,12 @@ impl Position {
 
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.epoch, self.offset)
+        // Every reply has positions. One text is written faster than its three parts.
+        let mut text = [0; Self::TEXT_BYTES_MAX];
+        let dash = put_digits::<10>(self.offset, &mut text) - 1;
+        text[dash] = b'-';
+        let begin = put_digits::<{ Epoch::RADIX }>(self.epoch.0, &mut text[..dash]);
+        f.write_str(std::str::from_utf8(&text[begin..]).unwrap_or_default())
     }
 }
 
@@ -135,7 +144,7 @@ fn parse(text: &str) -> Option<Position> {
     if !canonical(epoch, base36) || !canonical(offset, |byte| byte.is_ascii_digit()) {
         return None;
     }
-    let bits = u64::from_str_radix(epoch, Epoch::RADIX).ok()?;
+    let bits = u64::from_str_radix(epoch, Epoch::RADIX as u32).ok()?;
     let epoch = Epoch::from_bits(bits);
     (epoch.0 == bits).then_some(Position { epoch, offset: offset.parse().ok()? })
 }

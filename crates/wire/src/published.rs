@@ -1,5 +1,7 @@
 //! The answer to a publisher ("`POST /topics/NAME`" in `docs/PROTOCOL.md`).
 
+use std::fmt::Write as _;
+
 use serde::Deserialize;
 
 use crate::{Malformed, Position};
@@ -12,6 +14,10 @@ pub struct Published {
     /// The position of its last event.
     pub position: Position,
 }
+
+/// The longest answer, in bytes: its names, two positions and a count.
+const JSON_BYTES_MAX: usize =
+    r#"{"position":"","first":"","count":}"#.len() + 2 * Position::TEXT_BYTES_MAX + 20;
 
 #[derive(Deserialize)]
 struct Object {
@@ -33,7 +39,15 @@ impl Published {
     #[must_use]
     pub fn to_json(&self) -> String {
         let Self { first, position } = self;
-        format!(r#"{{"position":"{position}","first":"{first}","count":{}}}"#, self.count())
+        // Grows once.
+        let mut json = String::with_capacity(JSON_BYTES_MAX);
+        // Writing to a string cannot fail.
+        let _ = write!(
+            json,
+            r#"{{"position":"{position}","first":"{first}","count":{}}}"#,
+            self.count()
+        );
+        json
     }
 
     /// The number of events.

@@ -11,12 +11,11 @@ use crate::{Kind, Problem};
 ///
 /// No name here has a slash or a control character, and an escaped one could mean something else to a proxy.
 pub(crate) fn normal(path: &str) -> Result<Cow<'_, str>, Problem> {
-    let mut parts = path.split('%');
-    let begin = parts.next().unwrap_or_default();
-    if begin.len() == path.len() {
+    if !path.contains('%') {
         return Ok(path.into());
     }
-    let mut normal = begin.to_owned();
+    let mut parts = path.split('%');
+    let mut normal = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let digits = part.get(..2).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
         let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());

@@ -36,8 +36,9 @@ impl<'a> Request<'a> {
     /// The path and the query of the target.
     #[must_use]
     pub fn path_and_query(&self) -> (&'a str, Option<&'a str>) {
-        match self.target.split_once('?') {
-            Some((path, query)) => (path, Some(query)),
+        // Searches bytes, since that is faster than to search text this short.
+        match self.target.bytes().position(|byte| byte == b'?') {
+            Some(end) => (&self.target[..end], Some(&self.target[end + 1..])),
             None => (self.target, None),
         }
     }
@@ -143,9 +144,9 @@ fn parse_line<'a>(line: &'a [u8], payload: &'a [u8]) -> Result<Message<'a>, Mess
     if let Some(&byte) = line.iter().find(|byte| !(b' '..=b'~').contains(byte)) {
         return Err(MessageError::NotAscii { byte });
     }
-    // It is ASCII, as was just seen.
-    let line = str::from_utf8(line).unwrap_or_default();
-    let mut words = line.splitn(4, ' ');
+    // All of it is ASCII, as was just seen. Bytes are split faster than text this short.
+    let mut words =
+        line.splitn(4, |&byte| byte == b' ').map(|word| str::from_utf8(word).unwrap_or_default());
     let (Some(method), Some(id)) = (words.next(), words.next()) else {
         return Err(MessageError::NotThreeWords);
     };

@@ -112,7 +112,9 @@ impl<'a> Reply<'a> {
     fn write_line(&self, id: Option<Id>, out: &mut String) {
         let id = id.as_ref().map_or(NO_ID, Id::as_str);
         // Writing to a string cannot fail.
-        let _ = write!(out, "{} {id}", self.status);
+        let _ = write!(out, "{}", self.status);
+        out.push(' ');
+        out.push_str(id);
         if let Some(position) = self.position {
             let _ = write!(out, " {position}");
         }
