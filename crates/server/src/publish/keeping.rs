@@ -1,11 +1,13 @@
 //! Keeps events within a time limit, and reports failures.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use anemone_hub::{
     Batch, CreateError, Data, DeleteError, IdempotencyKey, NewEvent, Position, PublishError,
     Published, StorageError, Topic, UnixTime,
 };
+use futures_util::FutureExt;
 use http::HeaderValue;
 use tokio::time::timeout;
 
@@ -35,6 +37,11 @@ pub(super) async fn in_time<T>(
     limit: Duration,
     kept: impl Future<Output = T>,
 ) -> Result<T, Problem> {
+    let mut kept = pin!(kept);
+    // What is kept at once, as in memory, needs no timer.
+    if let Some(outcome) = kept.as_mut().now_or_never() {
+        return Ok(outcome);
+    }
     timeout(limit, kept).await.map_err(|_| {
         let detail =
             format!("the disk is behind: not stored within {limit:?}, but it may be stored later");
