@@ -94,7 +94,6 @@ impl Site {
     }
 
     /// Returns the mount that answers at a normalized path over every transport.
-    #[allow(dead_code, reason = "the transports besides HTTP use it")]
     pub(crate) fn service(&self, path: &str) -> Option<&Mount> {
         match self.beside(path)? {
             Beside::Mount(mount) => Some(mount).filter(|mount| !mount.is_http_only()),

@@ -12,6 +12,8 @@ use crate::reply::body::{Body, full};
 use crate::request::client::Client;
 use crate::request::handshake::Head;
 use crate::request::own_path::OwnPath;
+use crate::request::path;
+use crate::service::mount::Mount;
 use crate::site::Site;
 use crate::stop::Stop;
 use crate::transport_name::TransportName;
@@ -33,6 +35,8 @@ pub(crate) struct HandshakeTransport {
 pub(crate) enum HandshakeRoute {
     /// The path of each topic.
     Topic(fn(&Site, Client, &ReadRequest, &HandshakeResponse) -> Result<Successor, Problem>),
+    /// The path of each service, and all paths below it.
+    Service(fn(&Site, Client, &Head<'_>, &Mount) -> Result<Successor, Problem>),
     /// A path of its own.
     Path {
         path: &'static str,
@@ -52,6 +56,7 @@ impl HandshakeTransport {
     pub(crate) fn is_at(&self, site: &Site, path: &str) -> bool {
         match self.route {
             HandshakeRoute::Topic(_) => OwnPath::topic(path).is_some(),
+            HandshakeRoute::Service(_) => path::is_normal(path) && site.service(path).is_some(),
             HandshakeRoute::Path { path: own, .. } => path == own && site.offered.contains(&own),
         }
     }
@@ -60,7 +65,7 @@ impl HandshakeTransport {
     pub(crate) fn offered_path(&self, options: &Options) -> Option<&'static str> {
         match self.route {
             HandshakeRoute::Path { path, is_offered, .. } => is_offered(options).then_some(path),
-            HandshakeRoute::Topic(_) => None,
+            HandshakeRoute::Topic(_) | HandshakeRoute::Service(_) => None,
         }
     }
 
@@ -77,6 +82,10 @@ impl HandshakeTransport {
             (HandshakeRoute::Path { take_over, .. }, _) => take_over(site, client, &response)?,
             (HandshakeRoute::Topic(take_over), Some(read)) => {
                 take_over(site, client, read, &response)?
+            }
+            (HandshakeRoute::Service(take_over), _) => {
+                let mount = site.service(head.path);
+                take_over(site, client, head, mount.ok_or_else(|| Problem::nothing_at(head.path))?)?
             }
             (HandshakeRoute::Topic(_), None) => return Err(Problem::nothing_at(head.path)),
         };

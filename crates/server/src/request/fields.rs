@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use anemone_ws::proto::handshake::{self, Fields as _};
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// The header fields of a request, as its parser stores them.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +32,23 @@ impl<'a> Fields<'a> {
         let (map, parsed) = self.parts();
         let mapped = map.into_iter().flat_map(|map| map.keys().map(HeaderName::as_str));
         mapped.chain(parsed.iter().map(|field| field.name))
+    }
+
+    /// Returns the fields whose names pass.
+    pub(crate) fn to_map(self, passes: impl Fn(&HeaderName) -> bool) -> HeaderMap {
+        let (map, parsed) = self.parts();
+        let mapped = map.into_iter().flatten();
+        let mapped = mapped.map(|(name, value)| (name.clone(), value.clone()));
+        // The parser has checked both.
+        let parsed = parsed.iter().filter_map(|field| {
+            let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
+            Some((name, HeaderValue::from_bytes(field.value).ok()?))
+        });
+        let mut passed = HeaderMap::new();
+        for (name, value) in mapped.chain(parsed).filter(|(name, _)| passes(name)) {
+            passed.append(name, value);
+        }
+        passed
     }
 
     /// Returns the first value of the fields of this name.

@@ -41,6 +41,11 @@ pub(crate) fn normal(path: &str) -> Result<Cow<'_, str>, Problem> {
     Ok(normal.into())
 }
 
+/// Returns true if a path is in its normal form.
+pub(crate) fn is_normal(path: &str) -> bool {
+    normal(path).is_ok_and(|normal| normal == path)
+}
+
 /// Normalizes the path of `uri`.
 pub(crate) fn normalize(uri: &mut Uri) -> Result<(), Problem> {
     let Cow::Owned(mut target) = normal(uri.path())? else { return Ok(()) };

@@ -206,13 +206,15 @@ impl Items {
 
 /// Returns the body of a stream that ends with an error at a line that is too long.
 pub(crate) fn check_lines(body: Body) -> Body {
-    CheckedLines { body, begun_bytes: 0 }.boxed_unsync()
+    CheckedLines { body, begun_bytes: 0, failure: None }.boxed_unsync()
 }
 
 struct CheckedLines {
     body: Body,
     /// The bytes of the line that has begun.
     begun_bytes: usize,
+    /// The error that ends the body at the next poll.
+    failure: Option<io::Error>,
 }
 
 impl CheckedLines {
@@ -235,13 +237,25 @@ impl http_body::Body for CheckedLines {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        let data = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
-        let checked = data.map_or(Ok(()), |data| self.check(data));
-        Poll::Ready(match checked {
-            Ok(()) => frame,
-            Err(error) => Some(Err(io::Error::other(error))),
-        })
+        if let Some(failure) = self.failure.take() {
+            return Poll::Ready(Some(Err(failure)));
+        }
+        let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)) else {
+            return Poll::Ready(None);
+        };
+        let checked = frame.and_then(|frame| {
+            let checked = frame.data_ref().map_or(Ok(()), |data| self.check(data));
+            checked.map(|()| frame).map_err(io::Error::other)
+        });
+        match checked {
+            Ok(frame) => Poll::Ready(Some(Ok(frame))),
+            Err(failure) => {
+                // Gives the HTTP server a turn to write the lines before, which it drops when the body fails.
+                self.failure = Some(failure);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+        }
     }
 
     fn is_end_stream(&self) -> bool {
@@ -383,8 +397,10 @@ mod tests {
         let passed = |pieces: &[usize]| {
             let pieces = pieces.iter().map(|len| [b"1\n", &vec![b'x'; *len][..]].concat());
             let reply = reply("application/x-ndjson", pieces.collect()).map(check_lines);
-            let collected = reply.into_body().collect().now_or_never().unwrap();
-            collected.map(|all| all.to_bytes().len()).map_err(|error| error.to_string())
+            let mut collecting = Box::pin(reply.into_body().collect());
+            // The failure comes a turn later.
+            let collected = (&mut collecting).now_or_never().or_else(|| collecting.now_or_never());
+            collected.unwrap().map(|all| all.to_bytes().len()).map_err(|error| error.to_string())
         };
         assert_eq!(passed(&[ITEM_BYTES_MAX - 1, 1]), Ok(ITEM_BYTES_MAX + 4));
         let too_long = Err("an item is longer than 1048576 bytes".to_owned());

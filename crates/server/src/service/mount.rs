@@ -33,8 +33,13 @@ type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxErro
 /// the request has one, is allowed. The [`Caller`](crate::Caller) is among its extensions. The reply gets the
 /// protective fields of every reply, unless it sets them itself.
 ///
-/// It cannot take over a connection: `Upgrade` in a request is for the server's own WebSockets, and a status of 1xx
-/// becomes 500.
+/// # Streams
+/// Each line of a reply of type `application/x-ndjson` is an item. A client gets it as a line, as a server-sent event, or
+/// as a message of a WebSocket at the same path. The service goes on only as fast as its client takes the items. An
+/// item has at most 1 MiB.
+///
+/// A service cannot take over a connection: `Upgrade` in a request is for the server's own WebSockets, and a status of
+/// 1xx becomes 500.
 ///
 /// # Threads
 /// Handlers run on the threads that serve the readers of topics. A handler must not block: while it does, nobody else

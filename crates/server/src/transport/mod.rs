@@ -8,6 +8,7 @@ mod multiplexed;
 mod ndjson;
 mod poll;
 mod post;
+mod service_socket;
 mod sse;
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ pub(crate) static SHAKING_HANDS: &[&HandshakeTransport] = &[
     &echo::TRANSPORT,
     &multiplexed::TRANSPORT,
     &websocket::TRANSPORT,
+    &service_socket::TRANSPORT,
     #[cfg(test)]
     &tests::toy_path::TRANSPORT,
 ];

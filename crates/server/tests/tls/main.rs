@@ -5,6 +5,7 @@ mod access;
 mod files;
 mod http2;
 mod secured;
+mod services;
 
 use std::io::{Read, Write};
 use std::sync::Arc;

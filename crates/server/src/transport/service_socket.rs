@@ -1,0 +1,364 @@
+//! Plain WebSocket at the path of a service: the first message is the body of the request, and each item of the reply is
+//! a message.
+//!
+//! A task of the connection asks the service and takes the items. It waits while enough of them are on their way, so a
+//! slow client holds its own service back, and no other.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+
+use anemone_ws::proto::{CloseCode, CloseFrame, Message, MisuseError, Sender};
+use anemone_ws::reactor::{Handler, SendWaker};
+use anemone_ws::{Error, Memory};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
+use serde_json::Value;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use crate::clients::permits::ConnectionPermit;
+use crate::essential::Essentials;
+use crate::exchange::handoff::Successor;
+use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport};
+use crate::exchange::visit::Visit;
+use crate::limits::LimitsTable;
+use crate::local::Local;
+use crate::memory::counted;
+use crate::reply::body::full;
+use crate::request::client::Client;
+use crate::request::handshake::Head;
+use crate::service::caller::Caller;
+use crate::service::context::ServiceContext;
+use crate::service::items::Items;
+use crate::service::mount::Mount;
+use crate::site::Site;
+use crate::transport_name::TransportName;
+use crate::{Kind, Problem};
+
+pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
+    name: TransportName::new(&"websocket"),
+    subprotocols: &[],
+    limits: LimitsTable::Multiplexed,
+    route: HandshakeRoute::Service(take_over),
+};
+
+fn take_over(
+    site: &Site,
+    client: Client,
+    head: &Head<'_>,
+    mount: &Mount,
+) -> Result<Successor, Problem> {
+    let target = head.query.map(|query| format!("{}?{query}", head.path));
+    let path = head.path.to_owned();
+    let target = Uri::try_from(target.unwrap_or_else(|| path.clone()))
+        .map_err(|error| Problem::new(Kind::BadName, error.to_string()))?;
+    let call = Call {
+        mount: mount.clone(),
+        target,
+        fields: head.fields.to_map(is_of_the_request),
+        caller: Caller::new(client, TRANSPORT.name.as_str()),
+        context: ServiceContext::new(&site.limits, &site.memory),
+        memory: site.memory.clone(),
+        first_timeout: site.limits.body_timeout,
+    };
+    Ok(Successor::new(move |local, permit, visit| {
+        CallSocket::new(call, path, local, permit, visit)
+    }))
+}
+
+/// Returns true for a field of the handshake that the service sees: it is not about the connection, the WebSocket, or
+/// the form of a body.
+fn is_of_the_request(name: &HeaderName) -> bool {
+    let is_of_the_connection = [
+        header::CONNECTION,
+        header::UPGRADE,
+        header::TE,
+        header::TRAILER,
+        header::TRANSFER_ENCODING,
+        header::EXPECT,
+        header::ACCEPT,
+        header::ACCEPT_ENCODING,
+    ];
+    !is_of_the_connection.contains(name)
+        && !name.as_str().starts_with("sec-websocket-")
+        && !name.as_str().starts_with("content-")
+}
+
+/// A call that waits for its body.
+struct Call {
+    mount: Mount,
+    target: Uri,
+    fields: HeaderMap,
+    caller: Caller,
+    context: ServiceContext,
+    memory: Memory,
+    /// The time for the first message.
+    first_timeout: Duration,
+}
+
+/// The first message of a client.
+struct FirstMessage {
+    body: Bytes,
+    is_text: bool,
+}
+
+impl Call {
+    /// Asks the service with the first message, and puts its reply into the outbox.
+    async fn run(self, first: oneshot::Receiver<FirstMessage>, outbox: &Outbox) {
+        let end = match timeout(self.first_timeout, first).await {
+            Ok(Ok(first)) => self.answer(first, outbox).await,
+            // The connection is over.
+            Ok(Err(_)) => return,
+            Err(_) => CallEnd::late(self.first_timeout),
+        };
+        outbox.put(Outgoing::End(end));
+    }
+
+    async fn answer(self, first: FirstMessage, outbox: &Outbox) -> CallEnd {
+        let Self { mount, target, fields, caller, context, memory, .. } = self;
+        let reply = match mount.answer(request(target, fields, first), caller, context).await {
+            Ok(reply) => reply,
+            Err(problem) => {
+                outbox.put(Outgoing::Item(problem.to_json().into()));
+                return CallEnd::refused(problem);
+            }
+        };
+        let status = reply.status();
+        let is_error = status.is_client_error() || status.is_server_error();
+        let (mut items, mut detail) = (Items::of(reply, &memory), String::new());
+        while let Some(item) = items.next().await {
+            let Ok(item) = item else { return CallEnd::failed() };
+            if is_error && detail.is_empty() {
+                detail = detail_of(&item);
+            }
+            outbox.send(item).await;
+        }
+        if is_error { CallEnd::of_status(status, &detail) } else { CallEnd::complete() }
+    }
+}
+
+/// Returns the request of a client: an empty first message asks without a body.
+fn request(
+    target: Uri,
+    fields: HeaderMap,
+    FirstMessage { body, is_text }: FirstMessage,
+) -> Request<crate::Body> {
+    let (is_get, mut request) = (body.is_empty(), Request::new(full(body)));
+    (*request.uri_mut(), *request.headers_mut()) = (target, fields);
+    if !is_get {
+        *request.method_mut() = Method::POST;
+        let content_type = if is_text { "application/json" } else { "application/octet-stream" };
+        let content_type = HeaderValue::from_static(content_type);
+        request.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    }
+    request
+}
+
+/// Returns the detail of a problem, if this is one.
+fn detail_of(body: &[u8]) -> String {
+    let problem = serde_json::from_slice::<Value>(body).unwrap_or_default();
+    problem["detail"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The end of a call.
+#[derive(Debug)]
+struct CallEnd {
+    frame: CloseFrame,
+    /// The server's own problem, for the log.
+    problem: Option<Problem>,
+}
+
+impl CallEnd {
+    fn complete() -> Self {
+        Self { frame: CloseFrame::new(CloseCode::NORMAL, ""), problem: None }
+    }
+
+    fn of_status(status: StatusCode, detail: &str) -> Self {
+        // All codes from 4000 to 4999 are for private use (RFC 6455 section 7.4.2).
+        let code = CloseCode::new(4000 + status.as_u16()).unwrap_or(CloseCode::INTERNAL_ERROR);
+        Self { frame: CloseFrame::new(code, detail), problem: None }
+    }
+
+    fn refused(problem: Problem) -> Self {
+        Self { problem: Some(problem.clone()), ..Self::of_status(problem.code(), problem.detail()) }
+    }
+
+    /// The service failed after the beginning of its reply.
+    fn failed() -> Self {
+        Self::of_status(StatusCode::INTERNAL_SERVER_ERROR, "the service at this path failed midway")
+    }
+
+    fn late(after: Duration) -> Self {
+        let reason = format!("no message came within {after:?}");
+        Self { frame: CloseFrame::new(CloseCode::POLICY_VIOLATION, &reason), problem: None }
+    }
+}
+
+/// What the task of a connection wants to send.
+#[derive(Debug)]
+enum Outgoing {
+    Item(Bytes),
+    End(CallEnd),
+}
+
+/// The items on their way from the service to the socket.
+#[derive(Debug)]
+struct Outbox {
+    queue: RefCell<VecDeque<Outgoing>>,
+    bytes: Cell<usize>,
+    /// From this many bytes on, the next item waits.
+    bytes_max: usize,
+    has_room: Notify,
+    waker: RefCell<Option<SendWaker>>,
+}
+
+/// What an item in the outbox costs beside its bytes, so that their number is bounded, too.
+const ITEM_COST: usize = 64;
+
+impl Outbox {
+    fn new(bytes_max: usize) -> Self {
+        let (queue, bytes, has_room, waker) = Default::default();
+        Self { queue, bytes, bytes_max, has_room, waker }
+    }
+
+    /// Puts an item into the outbox, and waits until there is room for the next one.
+    async fn send(&self, item: Bytes) {
+        self.put(Outgoing::Item(item));
+        while self.bytes.get() >= self.bytes_max {
+            self.has_room.notified().await;
+        }
+    }
+
+    fn put(&self, outgoing: Outgoing) {
+        if let Outgoing::Item(item) = &outgoing {
+            self.bytes.set(self.bytes.get() + item.len() + ITEM_COST);
+        }
+        self.queue.borrow_mut().push_back(outgoing);
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake();
+        }
+    }
+
+    fn take(&self) -> Option<Outgoing> {
+        let taken = self.queue.borrow_mut().pop_front();
+        if let Some(Outgoing::Item(item)) = &taken {
+            self.bytes.set(self.bytes.get() - item.len() - ITEM_COST);
+            self.has_room.notify_one();
+        }
+        taken
+    }
+}
+
+/// A task that ends with its connection.
+struct CallTask(AbortHandle);
+
+impl Drop for CallTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The connection of a call.
+struct CallSocket {
+    path: String,
+    essentials: Essentials,
+    memory: Memory,
+    /// The call, until the connection is open.
+    call: Option<Call>,
+    /// The way of the first message to the task, until it has come.
+    first: Option<oneshot::Sender<FirstMessage>>,
+    outbox: Rc<Outbox>,
+    task: Option<CallTask>,
+    visit: Visit,
+    _permit: ConnectionPermit,
+}
+
+impl CallSocket {
+    fn new(
+        call: Call,
+        path: String,
+        local: &Local,
+        permit: ConnectionPermit,
+        visit: Visit,
+    ) -> Self {
+        let bytes_max = usize::try_from(local.site.limits.stream_bytes_max).unwrap_or(usize::MAX);
+        let (essentials, memory) = (local.essentials.clone(), local.site.memory.clone());
+        let (call, outbox) = (Some(call), Rc::new(Outbox::new(bytes_max)));
+        let (first, task) = (None, None);
+        Self { path, essentials, memory, call, first, outbox, task, visit, _permit: permit }
+    }
+
+    fn send_next(&mut self, sender: &mut Sender) -> Result<(), MisuseError> {
+        while sender.queued_bytes() < self.outbox.bytes_max {
+            match self.outbox.take() {
+                Some(Outgoing::Item(item)) => {
+                    let message =
+                        str::from_utf8(&item).map_or(Message::Binary(&item), Message::Text);
+                    self.visit.counted(sender, |sender| sender.send(message))?;
+                }
+                Some(Outgoing::End(end)) => return self.end(&end, sender),
+                None => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, end: &CallEnd, sender: &mut Sender) -> Result<(), MisuseError> {
+        self.task = None;
+        if let Some(problem) = &end.problem {
+            self.visit.record_refusal(problem, &self.path);
+        }
+        self.visit.record_close(&end.frame);
+        sender.close(Some(&end.frame))
+    }
+}
+
+impl Handler for CallSocket {
+    fn on_open(&mut self, waker: SendWaker, _sender: &mut Sender) {
+        let Some(call) = self.call.take() else { return };
+        self.outbox.waker.replace(Some(waker));
+        let (first, came) = oneshot::channel();
+        self.first = Some(first);
+        let outbox = Rc::clone(&self.outbox);
+        let task = self.essentials.spawn(async move { call.run(came, &outbox).await });
+        self.task = Some(CallTask(task));
+    }
+
+    fn on_message(&mut self, message: Message<'_>, sender: &mut Sender) {
+        if sender.is_closing() {
+            return;
+        }
+        let (bytes, is_text) = match message {
+            Message::Text(text) => (text.as_bytes(), true),
+            Message::Binary(bytes) => (bytes, false),
+        };
+        if let Some(first) = self.first.take() {
+            let body = counted(&self.memory, bytes.to_vec());
+            // Fails if the time for it is over, which its sender is told.
+            let _ = first.send(FirstMessage { body, is_text });
+            return;
+        }
+        let reason = "a call takes one message: open another WebSocket for the next call";
+        let frame = CloseFrame::new(CloseCode::POLICY_VIOLATION, reason);
+        // Fails only if the connection is closing, which was asked above.
+        let _ = self.end(&CallEnd { frame, problem: None }, sender);
+    }
+
+    fn on_ready(&mut self, sender: &mut Sender) {
+        if let Err(error) = self.send_next(sender) {
+            tracing::debug!(%error, "nothing more can be sent");
+        }
+    }
+
+    fn on_error(&mut self, error: &Error) {
+        self.visit.record_error(error, &self.path);
+    }
+
+    fn on_close(&mut self, frame: Option<&CloseFrame>) {
+        self.task = None;
+        self.visit.record_end(frame);
+    }
+}

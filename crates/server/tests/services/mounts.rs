@@ -1,0 +1,102 @@
+//! Which service answers.
+
+use anemone_server::{BindError, Server, StaticDir};
+use tower_service::Service as _;
+
+use super::*;
+
+/// A service that says its name and the path of the request.
+fn named(path: &str) -> Mount {
+    let name = path.to_owned();
+    let say = async move |uri: Uri| format!("{name}: {}", uri.path());
+    mount(path, Router::new().fallback(say))
+}
+
+#[test]
+fn the_longest_path_answers_before_files_and_files_before_the_root() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("api")).unwrap();
+    for name in ["file.txt", "api/file.txt"] {
+        std::fs::write(folder.path().join(name), "a file").unwrap();
+    }
+    let fixture = with_mounts(["/docs/api", "/a", "/a/b"].map(named).to_vec(), |options| {
+        options.mounts[0] = named("/"); // instead of the page
+        options.static_dirs = vec![StaticDir::new("/docs/".parse().unwrap(), folder.path())];
+    });
+    for (target, body) in [
+        ("/", "/: /"),
+        ("/other", "/: /other"),
+        ("/a", "/a: /a"),
+        ("/a/c", "/a: /a/c"),
+        ("/%61/%62/c?d", "/a/b: /a/b/c"),
+        ("/ab", "/: /ab"),
+        ("/docs/file.txt", "a file"),
+        ("/docs/api/file.txt", "/docs/api: /docs/api/file.txt"),
+    ] {
+        assert_eq!(fixture.get(target, &[]).body, body, "{target}");
+    }
+    fixture.get("/topics/none", &[]).problem(404, "unknown-topic");
+}
+
+#[test]
+fn a_page_of_another_origin_may_load_files_and_public_paths_but_no_service() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file.txt"), "a file").unwrap();
+    let public = named("/public").public_at(|path| path == "/public/script.js");
+    let fixture = with_mounts(vec![named("/api"), public], |options| {
+        options.static_dirs = vec![StaticDir::new("/".parse().unwrap(), folder.path())];
+    });
+    let foreign = [("Origin", "http://evil.example")];
+    for (target, status) in [
+        ("/file.txt", 200),
+        ("/%66ile.txt", 200),
+        ("/public/script.js", 200),
+        ("/public/scrip%74.js", 200),
+        ("/public/other", 403),
+        ("/api/file.txt", 403),
+        ("/%61pi/file.txt", 403),
+        ("/topics", 403),
+    ] {
+        assert_eq!(fixture.get(target, &foreign).status, status, "{target}");
+    }
+}
+
+#[test]
+fn two_services_at_one_path_cannot_be_bound() {
+    for path in ["/", "/a"] {
+        let options = Options { mounts: [path, path].map(named).to_vec(), ..Options::default() };
+        let hub = anemone_hub::Hub::new(anemone_hub::Epoch::from_bits(1));
+        let refused = Server::bind(options, hub).map(|_| ()).unwrap_err();
+        assert!(matches!(refused, BindError::MountedTwice { .. }));
+        assert_eq!(refused.to_string(), format!("two services are mounted at {path}"));
+    }
+}
+
+#[test]
+fn a_preflight_is_answered_by_the_service_which_knows_its_methods() {
+    let open = Open::default();
+    let fixture = with_mounts(vec![mount("/svc", routes(&open))], |options| {
+        options.allowed_origins.push("https://page.example".parse().unwrap());
+    });
+    let preflight = [("Origin", "https://page.example"), ("Access-Control-Request-Method", "PUT")];
+    let seen = fixture.request("OPTIONS", "/svc/seen", &preflight);
+    assert_eq!((seen.status, &*seen.body), (200, "OPTIONS /svc/seen none none "));
+    assert_eq!(seen.field("access-control-allow-origin"), Some("https://page.example"));
+    assert_eq!(fixture.request("OPTIONS", "/topics/wind", &preflight).status, 204);
+}
+
+#[test]
+fn a_mount_is_also_below_a_path_of_another_http_server() {
+    let hub = anemone_hub::Hub::new(anemone_hub::Epoch::from_bits(1));
+    let running = Server::builder(hub).mount(named("/a")).bind().unwrap().start().unwrap();
+    let mut router = Router::new().nest_service("/live", running.service());
+    let asked = http::Request::get("/live/a/b").header("host", "localhost");
+    let asked = asked.body(axum::body::Body::empty()).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let body = runtime.block_on(async {
+        let reply = router.call(asked).await.unwrap();
+        axum::body::to_bytes(reply.into_body(), 100).await.unwrap()
+    });
+    assert_eq!(body, "/a: /a/b");
+    running.stop_blocking();
+}
