@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anemone_hub::PageLimit;
+use anemone_hub::run::RunLimits;
 use anemone_ws::proto;
 
 use crate::memory;
@@ -105,9 +106,31 @@ pub struct Limits {
     /// The most of these for one address, or one /64 of IPv6. Default `None`: a tenth of `awaited_topics_max`, at
     /// least 1. This limit does not apply to clients of this machine.
     pub awaited_topics_per_address_max: Option<usize>,
+    /// Runs: the most that work at once. Default `None`: one for each processor, at least 2. Further ones wait in a
+    /// queue, in order.
+    pub runs_running_max: Option<usize>,
+    /// Runs: the most in the queue. Default 1,000: each takes a few KiB and its request's body. Further ones get 503.
+    pub runs_queued_max: usize,
+    /// The most of these for one address, or one /64 of IPv6. Default `None`: a tenth of `runs_queued_max`, at least 1.
+    /// This limit does not apply to clients of this machine.
+    pub runs_queued_per_address_max: Option<usize>,
+    /// Runs: the longest time that one may work. Default 1 h. It fails then.
+    pub run_time_max: Duration,
+    /// Runs: the time for which one can be read after its end. Default 10 min; may be 0.
+    pub run_retention: Duration,
+    /// Runs: the most events that each keeps. Default 100,000. Older ones become a gap.
+    pub run_events_max: u64,
+    /// Runs: the most bytes of events that each keeps. Default 16 MiB. Older ones become a gap.
+    pub run_bytes_max: u64,
+    /// The most bytes of events that all runs keep together. Default 256 MiB. The oldest runs that have ended disappear
+    /// before that; a run that grows beyond what is left loses its oldest events.
+    pub runs_bytes_max: u64,
     /// The time for open requests and connections to end when the server stops. Default 5 s; may be 0.
     pub shutdown_grace: Duration,
 }
+
+/// By default, one address may have one in this many of the queued runs.
+const RUNS_PER_ADDRESS_ONE_IN: usize = 10;
 
 const LINE_BYTES_MAX: usize = 4 << 10;
 const BATCH_BYTES_MAX: usize = 1 << 20;
@@ -118,6 +141,23 @@ impl Limits {
     #[must_use]
     pub fn memory_bytes_max(&self) -> usize {
         self.memory_max.unwrap_or_else(memory::bytes_max)
+    }
+
+    /// Returns the limits of runs.
+    pub(crate) fn of_runs(&self) -> RunLimits {
+        let default = RunLimits::default();
+        let running_max = self.runs_running_max.unwrap_or(default.running_max);
+        let a_part = (self.runs_queued_max / RUNS_PER_ADDRESS_ONE_IN).max(1);
+        RunLimits {
+            running_max,
+            queued_max: self.runs_queued_max,
+            queued_per_owner_max: self.runs_queued_per_address_max.unwrap_or(a_part),
+            time_max: self.run_time_max,
+            retention: self.run_retention,
+            events_max: self.run_events_max,
+            bytes_max: self.run_bytes_max,
+            total_bytes_max: self.runs_bytes_max,
+        }
     }
 }
 
@@ -158,6 +198,14 @@ impl Default for Limits {
             multiplexed_line_bytes_max: LINE_BYTES_MAX,
             awaited_topics_max: 10_000,
             awaited_topics_per_address_max: None,
+            runs_running_max: None,
+            runs_queued_max: 1_000,
+            runs_queued_per_address_max: None,
+            run_time_max: Duration::from_secs(3600),
+            run_retention: Duration::from_secs(600),
+            run_events_max: 100_000,
+            run_bytes_max: 16 << 20,
+            runs_bytes_max: 256 << 20,
             shutdown_grace: Duration::from_secs(5),
         }
     }
@@ -304,8 +352,8 @@ mod tests {
     #[test]
     fn the_table_has_every_limit_and_its_default() {
         let defaults = Limits::TABLE.iter().filter_map(|limit| limit.get(&Limits::default()));
-        // Three follow from the machine or from another limit.
-        assert_eq!(defaults.count(), Limits::TABLE.len() - 3);
+        // Five follow from the machine or from another limit.
+        assert_eq!(defaults.count(), Limits::TABLE.len() - 5);
         let shown = format!("{:?}", Limits::default());
         let written = Limits::TABLE.iter().filter(|limit| shown.contains(limit.key)).count();
         assert_eq!(

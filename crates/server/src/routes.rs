@@ -10,7 +10,7 @@ use crate::exchange::arrival::Arrival;
 use crate::exchange::handoff::{Handoff, Reply};
 use crate::exchange::read_request::ReadRequest;
 use crate::exchange::read_transport::ReadAnswer;
-use crate::exchange::resource::Resource;
+use crate::exchange::resource::{Resource, ResourceValue};
 use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport, Post, Upgrade};
 use crate::files::Tree;
 use crate::memory::counted;
@@ -22,8 +22,7 @@ use crate::reply::kind;
 use crate::request::client::Client;
 use crate::request::handshake::Head;
 use crate::request::methods::{Methods, is_reading, reading_only};
-use crate::request::names::topic_name;
-use crate::request::own_path::OwnPath;
+use crate::request::own_path::{OwnPath, ReadPath};
 use crate::request::query::{Need, choose};
 use crate::service::caller::Caller;
 use crate::service::context::ServiceContext;
@@ -81,10 +80,10 @@ pub(crate) fn begin_stream(site: &Arc<Site>, peer: Peer, head: &Head<'_>) -> Opt
     if head.method != "GET" || head.fields.has("upgrade") {
         return None;
     }
-    let name = OwnPath::topic(head.path)?;
+    let path = ReadPath::at(head.path)?;
     let arrival = Arrival::first(site, peer, head)?;
-    let read = ReadRequest::of(site, arrival.client, head, name).ok()?;
-    if read.query.frame.is_some() {
+    let read = ReadRequest::of(site, arrival.client, head, path).ok()?;
+    if read.query.frame.is_some() || read.has_all() {
         return None;
     }
     let reader = read.open_stream(transport.name).ok()?;
@@ -118,8 +117,8 @@ fn upgrade(site: &Arc<Site>, client: Client, head: &Head<'_>) -> Result<Option<U
         return head.refuse_lost().map(|()| None);
     }
     let Some(transport) = taking_over(site, head.path) else { return Ok(None) };
-    let read = match OwnPath::topic(head.path) {
-        Some(name) => Some(ReadRequest::of(site, client, head, name)?),
+    let read = match ReadPath::at(head.path) {
+        Some(path) => Some(ReadRequest::of(site, client, head, path)?),
         None => None,
     };
     if read.as_ref().is_some_and(|read| read.query.frame.is_some()) {
@@ -139,8 +138,8 @@ enum Destination<'a> {
     Resource(Resource),
     /// A path of a transport's own, and its handler of `POST`.
     Transport(&'static HandshakeTransport, Option<Post>),
-    /// The topic of this name.
-    Topic(&'a str),
+    /// The topic or the run at this path.
+    Events(ReadPath<'a>),
     /// The explanation of the problem of this name.
     Explanation(&'a str),
     Files(&'a Tree),
@@ -164,9 +163,8 @@ impl<'a> Destination<'a> {
             Beside::Files(tree) => Some(Self::Files(tree)),
         };
         let found = match OwnPath::at(path) {
-            Some((OwnPath::TOPICS, Some(name))) => Some(Self::Topic(name)),
             Some((OwnPath::PROBLEMS, Some(name))) => Some(Self::Explanation(name)),
-            Some(_) => None,
+            Some(_) => ReadPath::at(path).map(Self::Events),
             None => beside(),
         };
         found.ok_or_else(|| Problem::nothing_at(path))
@@ -196,13 +194,13 @@ async fn route(
         Destination::Transport(transport, _) => {
             return transport.accept(site, client, &Head::of(&request), None).map(Reply::from);
         }
-        Destination::Topic(name) if is_reading(method.as_str()) => {
-            let read = ReadRequest::of(site, client, &Head::of(&request), name)?;
-            return read_topic(&request, read.with_access_line(access.clone()), stop).await;
+        Destination::Events(path) if is_reading(method.as_str()) => {
+            let read = ReadRequest::of(site, client, &Head::of(&request), path)?;
+            return read_events(&request, read.with_access_line(access.clone()), stop).await;
         }
-        Destination::Topic(name) => {
+        Destination::Events(path) => {
             let request = request.map(|()| body);
-            transport::change(site, client, request, &topic_name(name)?, stop, access).await?
+            transport::change(site, client, request, path, stop, access).await?
         }
         Destination::Explanation(name) => {
             let text = kind::explanation(name).ok_or_else(|| Problem::nothing_at(uri.path()))?;
@@ -237,19 +235,20 @@ async fn call(
 
 /// The reply with a resource as JSON, and with a link to its next page.
 fn resource_reply(site: &Site, resource: &Resource, stop: &Stop) -> Response<Body> {
-    let (status, value) = resource.value(site, stop.is_stopping());
-    let body = full(counted(&site.memory, format!("{value}\n")));
+    let ResourceValue { status, json, next_page } = resource.value(site, stop.is_stopping());
+    let body = full(counted(&site.memory, json + "\n"));
     let mut response = reply("application/json", "no-store", body);
     *response.status_mut() = status;
     // A topic's name needs no escaping, so the value is always valid.
-    let link = resource.next_page(&value).map(|next| format!("<{next}>; rel=\"next\""));
+    let link = next_page.map(|next| format!("<{next}>; rel=\"next\""));
     if let Some(Ok(link)) = link.map(HeaderValue::try_from) {
         response.headers_mut().insert(header::LINK, link);
     }
     response
 }
 
-async fn read_topic(
+/// Answers a `GET` of a topic or a run.
+async fn read_events(
     request: &Request<()>,
     read: ReadRequest,
     stop: Stop,
@@ -266,6 +265,8 @@ async fn read_topic(
     let response = match &transport.answer {
         ReadAnswer::Now(answer) => answer(&read, headers, stop)?,
         ReadAnswer::Later(answer) => answer(&read, stop).await?,
+        // This stops an `EventSource`, which would ask for the next stream.
+        ReadAnswer::Stream(_) if read.has_all() => empty(StatusCode::NO_CONTENT),
         ReadAnswer::Stream(encoding) => {
             let content_type = transport.representation.media_type;
             stream::answer(&read, transport.name, content_type, stop, encoding.append)?
@@ -288,7 +289,7 @@ fn preflight(methods: Methods) -> Response<Body> {
     headers
         .insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods.as_str()));
     let fields = HeaderValue::from_static(match methods {
-        Methods::Read => "If-None-Match, Last-Event-ID, Prefer",
+        Methods::Read | Methods::Cancel => "If-None-Match, Last-Event-ID, Prefer",
         Methods::Publish | Methods::Delete => {
             "Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer"
         }

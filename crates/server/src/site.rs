@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anemone_hub::run::{Run, Runs};
 use anemone_hub::{Hub, Topic};
 use anemone_ws::Memory;
 use http::Extensions;
@@ -15,11 +16,12 @@ use crate::clients::refusals::{Refusals, RefusedRequest};
 use crate::files::{Files, Tree};
 use crate::peer::Peer;
 use crate::publish::Publishing;
+use crate::read::readable::Readable;
 use crate::request::host::Hosts;
 use crate::request::methods::Methods;
-use crate::request::names::{topic_name, unknown_topic};
+use crate::request::names::{topic_name, unknown_run, unknown_topic};
 use crate::request::origin::AllowedOrigin;
-use crate::request::own_path::OwnPath;
+use crate::request::own_path::{OwnPath, ReadPath};
 use crate::request::path;
 use crate::request::proxies::Proxies;
 use crate::service::mount::Mount;
@@ -30,6 +32,7 @@ use crate::{Limits, Problem, Tls};
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) hub: Hub,
+    pub(crate) runs: Runs,
     pub(crate) publishing: Arc<Publishing>,
     pub(crate) limits: Limits,
     /// The permits for connections on all threads.
@@ -74,6 +77,19 @@ impl Site {
             Some(self.hub.topic_or_none_yet(&parsed, storage))
         };
         self.hub.topic(&parsed).or_else(or_none_yet).ok_or_else(|| unknown_topic(name))
+    }
+
+    /// Returns the topic or the run at this path.
+    pub(crate) fn readable(&self, path: ReadPath<'_>) -> Result<Readable, Problem> {
+        match path {
+            ReadPath::Topic(name) => self.topic(name).map(Readable::from),
+            ReadPath::Run(key) => self.run(key).map(|run| Readable::from(&*run)),
+        }
+    }
+
+    /// Returns the run with this key.
+    pub(crate) fn run(&self, key: &str) -> Result<Arc<Run>, Problem> {
+        self.runs.get(key).ok_or_else(unknown_run)
     }
 
     /// Returns the state of a transport, by its type. The first call creates it.
@@ -130,7 +146,12 @@ impl Site {
 
     /// Returns the methods that some client can use on a path.
     pub(crate) fn methods(&self, path: &str) -> Methods {
-        let name = OwnPath::topic(path).and_then(|name| name.parse().ok());
-        name.map_or(Methods::Read, |name| self.publishing.methods(&name))
+        match ReadPath::at(path) {
+            Some(ReadPath::Topic(name)) => {
+                name.parse().map_or(Methods::Read, |name| self.publishing.methods(&name))
+            }
+            Some(ReadPath::Run(_)) => Methods::Cancel,
+            None => Methods::Read,
+        }
     }
 }

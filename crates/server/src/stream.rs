@@ -69,7 +69,9 @@ impl<F: Fn(&Item<'_>, &mut String)> InTask<F> {
             let read = |reader: &mut Reader| has_page.then(|| reader.read()).transpose();
             return match self.reply.poll(Instant::now(), self.heartbeat, read) {
                 EndlessPart::Page(page) => Some(text(&page, &self.append)),
-                EndlessPart::Item(item) => Some(one(&item, &self.append)),
+                EndlessPart::Item(item) | EndlessPart::Ended(item) => {
+                    Some(one(&item, &self.append))
+                }
                 EndlessPart::Nothing => continue,
                 EndlessPart::Failed { notice, problem } => {
                     cut(&self.reply, notice.as_ref(), &problem, &self.refusals);

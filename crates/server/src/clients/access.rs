@@ -27,6 +27,7 @@ use self::line::{AccessedRequest, Line, RequestOutcome};
 pub(crate) use self::line::{AnswerKind, CLIENT_GONE, SERVER_STOPPED};
 use self::samples::Samples;
 use crate::reply::body::Body;
+use crate::request::own_path::in_log;
 
 /// The most characters of a path, and of a method, in a line.
 const PATH_CHARS_MAX: usize = 256;
@@ -76,13 +77,14 @@ impl Accesses {
         method: &str,
         path: &str,
     ) -> AccessLine {
-        tracing::debug!(client = client.map(display), method, path, "request");
+        tracing::debug!(client = client.map(display), method, path = %in_log(path), "request");
         if self.which == AccessLog::Off
             || !tracing::enabled!(target: ACCESS_TARGET, tracing::Level::INFO)
         {
             return AccessLine(None);
         }
-        let (method, path) = (start(method, METHOD_CHARS_MAX), start(path, PATH_CHARS_MAX));
+        let (method, path) =
+            (start(method, METHOD_CHARS_MAX), start(&in_log(path), PATH_CHARS_MAX));
         let held = self.memory.reserve(LINE_BYTES + method.len() + path.len());
         AccessLine(Some(Arc::new(Draft {
             log: Arc::clone(self),

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anemone_ws::proto::CloseCode;
 
+use crate::request::own_path::in_log;
 use crate::{Kind, Problem};
 
 /// The interval at which each cause is logged, with the number of refusals.
@@ -116,8 +117,10 @@ impl fmt::Display for RefusedRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let start = |text: &str| text.chars().take(PATH_CHARS_TOLD).collect::<String>();
         match self.what {
-            What::Request { method, path } => write!(f, "{} {}", start(method), start(path))?,
-            What::Message { path } => write!(f, "a message to {}", start(path))?,
+            What::Request { method, path } => {
+                write!(f, "{} {}", start(method), start(&in_log(path)))?
+            }
+            What::Message { path } => write!(f, "a message to {}", start(&in_log(path)))?,
             What::Connection => f.write_str("a connection")?,
         }
         match self.client {

@@ -3,6 +3,7 @@
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::LocalSet;
@@ -33,7 +34,7 @@ impl Server {
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> io::Result<Stopped> {
         let _watch = Watch::start(self.site.tls.as_ref())?;
         let Self { listeners, site, socket_file: _socket_file, .. } = self;
-        let accesses = Arc::clone(&site.accesses);
+        let (accesses, runs) = (Arc::clone(&site.accesses), site.runs.clone());
         let (stop, stopped) = watch::channel(false);
         let serve = async move {
             let (local, guests) = Local::start(site)?;
@@ -45,6 +46,7 @@ impl Server {
         let stopping = async {
             shutdown.await;
             accesses.stop();
+            let _ = runs.stop(Duration::ZERO);
             stop.send_replace(true);
             std::future::pending::<()>().await;
         };
@@ -58,6 +60,7 @@ impl Server {
         let connections_cut = outcome.await?;
         drop(served);
         accesses.flush();
-        Ok(Stopped { connections_cut, requests_open: 0 })
+        let runs_open = runs.stop(Duration::ZERO);
+        Ok(Stopped { connections_cut, requests_open: 0, runs_open })
     }
 }

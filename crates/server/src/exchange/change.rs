@@ -1,24 +1,49 @@
-//! A change to a topic, which the client may make and the topic accepts.
+//! A change to a topic or a run, which the client may make and the topic or run accepts.
+
+use std::sync::Arc;
 
 use anemone_hub::TopicName;
+use anemone_hub::run::Run;
 
-use crate::Problem;
+use crate::exchange::resource;
 use crate::publish::PublishPermit;
 use crate::request::client::Client;
 use crate::request::methods::{Methods, not_allowed};
-use crate::request::names::unknown_topic;
+use crate::request::names::{topic_name, unknown_topic};
+use crate::request::own_path::ReadPath;
 use crate::site::Site;
+use crate::{Kind, Problem};
 
-/// A change to a topic that a client may make.
+/// A change that a client may make.
 #[derive(Debug)]
 pub(crate) enum Change {
     Publish(PublishPermit),
     Delete(PublishPermit),
+    Cancel(Arc<Run>),
 }
 
 impl Change {
     /// Returns the change that a method means, if the client may make it.
     pub(crate) fn of(
+        site: &Site,
+        client: Client,
+        method: &str,
+        path: ReadPath<'_>,
+    ) -> Result<Self, Problem> {
+        match path {
+            ReadPath::Topic(name) => Self::of_topic(site, client, method, &topic_name(name)?),
+            ReadPath::Run(key) => {
+                let run = site.run(key)?;
+                // Who knows its key may cancel it.
+                let is_deletion = method == "DELETE";
+                is_deletion
+                    .then_some(Self::Cancel(run))
+                    .ok_or_else(|| not_allowed(method, Methods::Cancel))
+            }
+        }
+    }
+
+    fn of_topic(
         site: &Site,
         client: Client,
         method: &str,
@@ -33,9 +58,17 @@ impl Change {
         match site.publishing.methods(name) {
             _ if !is_deletion => Ok(Self::Publish(permit)),
             Methods::Delete => Ok(Self::Delete(permit)),
-            Methods::Read | Methods::Publish => Err(unfit_for_topic(site, method, name)),
+            Methods::Read | Methods::Publish | Methods::Cancel => {
+                Err(unfit_for_topic(site, method, name))
+            }
         }
     }
+}
+
+/// Cancels a run. Returns its state as JSON.
+pub(crate) fn cancel(run: &Run) -> Result<String, Problem> {
+    run.cancel().map_err(|ended| Problem::new(Kind::RunEnded, ended.to_string()))?;
+    Ok(resource::state(run))
 }
 
 /// Returns the problem of a method that this topic does not allow.

@@ -1,29 +1,31 @@
-//! A request to read a topic: the topic, the beginning, and the client.
+//! A request to read a topic or a run: what is read, the beginning, and the client.
 //!
 //! Owns where reading begins, and the rule for slow readers. `read` does the reading, and `query` parses the request.
 
 use std::sync::Arc;
 
-use anemone_hub::{PageLimit, ReadError, Start, Storage, Topic};
+use anemone_hub::{PageLimit, ReadError, Start, Storage};
 use anemone_wire::After;
 
 use crate::clients::access::{AccessLine, AnswerKind};
+use crate::publish::{PublishPermit, PublishRefusal};
+use crate::read::readable::Readable;
 use crate::read::reader::Reader;
 use crate::request::client::Client;
 use crate::request::fields::Fields;
 use crate::request::handshake::Head;
 use crate::request::methods::reading_only;
-use crate::request::own_path::OwnPath;
+use crate::request::own_path::ReadPath;
 use crate::request::query::Query;
 use crate::site::Site;
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem, SlowReader};
 
-/// A request to read a topic.
+/// A request to read a topic or a run.
 #[derive(Debug)]
 pub(crate) struct ReadRequest {
     pub(crate) site: Arc<Site>,
-    topic: Arc<Topic>,
+    readable: Readable,
     pub(crate) query: Query,
     slow: SlowReader,
     /// The storage of the topic, if it is not created yet.
@@ -33,42 +35,57 @@ pub(crate) struct ReadRequest {
 }
 
 impl ReadRequest {
-    /// Creates a request for the topic `name`.
+    /// Creates a request for what is at `path`.
     pub(crate) fn of(
         site: &Arc<Site>,
         client: Client,
         head: &Head<'_>,
-        name: &str,
+        path: ReadPath<'_>,
     ) -> Result<Self, Problem> {
-        let topic = site.topic(name)?;
+        let readable = site.readable(path)?;
         reading_only(head.method)?;
         let mut query = Query::parse(head.query, head.fields, &site.limits)?;
         query.wait = query.wait.map(|wait| wait.cut(site.limits.wait_proxied, client));
-        Ok(Self::new(site, client, topic, query))
+        Ok(Self::new(site, client, readable, query))
     }
 
-    /// Creates a multiplexed request for the topic at `path`.
+    /// Creates a multiplexed request for what is at `path`.
     pub(crate) fn multiplexed(
         site: &Arc<Site>,
         client: Client,
-        path: &str,
+        path: ReadPath<'_>,
         query: Option<&str>,
     ) -> Result<Self, Problem> {
-        let topic = site.topic(OwnPath::topic(path).unwrap_or_default())?;
+        let readable = site.readable(path)?;
         let query = Query::parse(query, Fields::Parsed(&[]), &site.limits)?;
         let unfit = [("wait", query.wait.is_some()), ("frame", query.frame.is_some())];
         if let Some((name, _)) = unfit.iter().find(|(_, is_given)| *is_given) {
             let detail = format!("{name} is not a parameter of a multiplexed reader");
             return Err(Problem::new(Kind::BadParameter, detail));
         }
-        Ok(Self::new(site, client, topic, query))
+        Ok(Self::new(site, client, readable, query))
     }
 
-    fn new(site: &Arc<Site>, client: Client, topic: Arc<Topic>, query: Query) -> Self {
-        let slow = site.publishing.slow_reader(topic.name());
-        let storage = site.publishing.may_create(topic.name()).unwrap_or_default();
+    fn new(site: &Arc<Site>, client: Client, readable: Readable, query: Query) -> Self {
+        let name = (!readable.is_run()).then(|| readable.topic().name());
+        let slow = name.map_or(SlowReader::Gap, |name| site.publishing.slow_reader(name));
+        let storage = name.and_then(|name| site.publishing.may_create(name)).unwrap_or_default();
         let (site, access) = (Arc::clone(site), AccessLine::default());
-        Self { site, topic, query, slow, storage, client, access }
+        Self { site, readable, query, slow, storage, client, access }
+    }
+
+    /// Returns the permit of its client to publish to what it reads.
+    pub(crate) fn permit(&self) -> Result<PublishPermit, PublishRefusal> {
+        match self.readable.is_run() {
+            true => Err(PublishRefusal::Run),
+            false => self.site.publishing.permit(self.readable.topic().name(), self.client),
+        }
+    }
+
+    /// Returns where reading begins, if the request does not say it and this is its transport's default.
+    fn start(&self, default: Start) -> Start {
+        let beginning = || self.readable.beginning().map_or(default, Start::from);
+        self.query.start.unwrap_or_else(beginning)
     }
 
     /// Sets the request's line in the access log.
@@ -79,17 +96,27 @@ impl ReadRequest {
     /// Opens a reader for one page that begins where the request says, or else at `default`.
     pub(crate) fn open(&self, transport: TransportName, default: Start) -> Result<Reader, Problem> {
         self.access.by(AnswerKind::Page(transport));
-        self.open_page(Arc::clone(&self.topic), default)
+        self.open_page(self.readable.clone(), default)
     }
 
-    fn open_page(&self, topic: Arc<Topic>, default: Start) -> Result<Reader, Problem> {
-        let start = self.query.start.unwrap_or(default);
+    fn open_page(&self, readable: Readable, default: Start) -> Result<Reader, Problem> {
+        let start = self.start(default);
         // A position means that the client has read earlier pages: it is continuing, not beginning.
         let first = match start {
             Start::After(After::Position(_)) => self.slow,
             _ => SlowReader::Gap,
         };
-        Ok(self.open_at(topic, start, self.query.page)?.when_slow(first, self.slow))
+        Ok(self.open_at(readable, start, self.query.page)?.when_slow(first, self.slow))
+    }
+
+    /// Returns true if the client resumes after the last event of a run that has ended.
+    pub(crate) fn has_all(&self) -> bool {
+        match self.query.start {
+            Some(Start::After(After::Position(position))) => {
+                self.query.is_resumed && self.readable.is_over_at(position)
+            }
+            _ => false,
+        }
     }
 
     /// Returns true if the answer changes with time even without new events, so that no tag can identify it.
@@ -111,7 +138,7 @@ impl ReadRequest {
     pub(crate) fn open_stream(&self, transport: TransportName) -> Result<Reader, Problem> {
         self.access.by(AnswerKind::Stream(transport));
         let limit = PageLimit { bytes_max: self.site.limits.stream_bytes_max, ..self.query.page };
-        let start = self.query.start.unwrap_or(After::Latest.into());
+        let start = self.start(After::Latest.into());
         let reader = self.open_at(self.awaited()?, start, limit)?;
         let begins_with_gap = match start {
             Start::After(After::Latest) => false,
@@ -131,10 +158,11 @@ impl ReadRequest {
 
     fn open_at(
         &self,
-        topic: Arc<Topic>,
+        readable: Readable,
         start: Start,
         limit: PageLimit,
     ) -> Result<Reader, Problem> {
+        let topic = readable.topic();
         if let Start::After(after) = start
             && let Some(position) = after.position()
             && !topic.is_created()
@@ -143,17 +171,17 @@ impl ReadRequest {
             // A reader of the deleted topic is told so, and does not wait for another one.
             return Err(ReadError::Deleted.into());
         }
-        let reader = Reader::open(topic, start, limit)?.in_mode(self.query.mode);
+        let reader = Reader::open(readable, start, limit)?.in_mode(self.query.mode);
         Ok(reader.with_access_line(self.access.clone()))
     }
 
-    /// Returns the topic for a reader that stays: the future topic, if it is not created yet.
-    fn awaited(&self) -> Result<Arc<Topic>, Problem> {
-        match self.topic.is_created() {
-            true => Ok(Arc::clone(&self.topic)),
-            false => self.site.hub.await_topic(self.topic.name(), self.storage, || {
-                self.site.awaited.admit(self.client)
-            }),
+    /// Returns what a reader that stays reads: the future topic, if it is not created yet.
+    fn awaited(&self) -> Result<Readable, Problem> {
+        let topic = self.readable.topic();
+        if topic.is_created() {
+            return Ok(self.readable.clone());
         }
+        let admit = || self.site.awaited.admit(self.client);
+        self.site.hub.await_topic(topic.name(), self.storage, admit).map(Readable::from)
     }
 }

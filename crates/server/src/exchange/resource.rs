@@ -1,7 +1,9 @@
-//! Resources besides the events of topics: JSON, over HTTP and multiplexed.
+//! Resources besides the events of topics and runs: JSON, over HTTP and multiplexed.
 
 use std::sync::Arc;
+use std::time::Instant;
 
+use anemone_hub::run::{Run, RunStatus};
 use anemone_hub::{Topic, TopicName, UnixTime};
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -20,6 +22,9 @@ const READERS_LISTED_MAX: usize = 1_000;
 /// long.
 const TOPICS_LISTED_MAX: usize = 1_000;
 
+/// The default and the greatest number of runs in a list.
+const RUNS_LISTED_MAX: usize = 1_000;
+
 /// A resource besides the events of topics.
 #[derive(Clone, Debug)]
 pub(crate) enum Resource {
@@ -31,6 +36,19 @@ pub(crate) enum Resource {
     Health,
     /// The readers of a topic, at most this many.
     Readers(Arc<Topic>, usize),
+    /// The runs, at most this many.
+    Runs(usize),
+    /// The state of a run.
+    State(Arc<Run>),
+}
+
+/// The current value of a resource, and the parts of a reply with it.
+#[derive(Debug)]
+pub(crate) struct ResourceValue {
+    pub(crate) status: StatusCode,
+    pub(crate) json: String,
+    /// The query for the next page, if there is one.
+    pub(crate) next_page: Option<String>,
 }
 
 impl Resource {
@@ -52,8 +70,17 @@ impl Resource {
                 Some((name, "readers")) => Self::readers(site, client, name, query)?,
                 _ => return Ok(None),
             },
+            Some((OwnPath::RUNS, None)) => Self::runs(client, query)?,
+            Some((OwnPath::RUNS, Some(key))) if query::asks_for_state(query)? => {
+                Self::State(site.run(key)?)
+            }
             _ => return Ok(None),
         }))
+    }
+
+    fn runs(client: Client, query: Option<&str>) -> Result<Self, Problem> {
+        only_local(client, "the runs")?;
+        Ok(Self::Runs(query::limit_alone(query, RUNS_LISTED_MAX, RUNS_LISTED_MAX)?))
     }
 
     fn readers(
@@ -62,32 +89,71 @@ impl Resource {
         name: &str,
         query: Option<&str>,
     ) -> Result<Self, Problem> {
-        if let Err(foreign) = client.check_local() {
-            let detail =
-                format!("only clients on the server's own machine may see the readers; {foreign}");
-            return Err(Problem::new(Kind::LocalOnly, detail));
-        }
+        only_local(client, "the readers")?;
         let topic = site.topic(name)?;
         let limit = query::limit_alone(query, READERS_LISTED, READERS_LISTED_MAX)?;
         Ok(Self::Readers(topic, limit))
     }
 
-    /// Returns its current value, with the status of the reply.
-    pub(crate) fn value(&self, site: &Site, is_stopping: bool) -> (StatusCode, Value) {
+    /// Returns its current value.
+    pub(crate) fn value(&self, site: &Site, is_stopping: bool) -> ResourceValue {
         let value = match self {
-            Self::Topics(after, limit) => list_topics(site, after.as_ref(), *limit),
+            Self::Topics(after, limit) => {
+                let list = list_topics(site, after.as_ref(), *limit);
+                let next = list["next"].as_str();
+                let next_page = next.map(|next| format!("?after={next}&limit={limit}"));
+                return ResourceValue { next_page, ..list.into() };
+            }
             Self::Clock => json!({ "time": UnixTime::now() }),
-            Self::Health => return health::report(&site.hub, &site.memory, is_stopping),
+            Self::Health => {
+                let (status, report) = health::report(&site.hub, &site.memory, is_stopping);
+                return ResourceValue { status, ..report.into() };
+            }
             Self::Readers(topic, limit) => site.readers.list(topic, *limit),
+            Self::Runs(limit) => return list_runs(site, *limit).into(),
+            Self::State(run) => return state(run).into(),
         };
-        (StatusCode::OK, value)
+        value.into()
     }
+}
 
-    /// Returns the query for the next page, if `value` is a page and there are more.
-    pub(crate) fn next_page(&self, value: &Value) -> Option<String> {
-        let Self::Topics(_, limit) = self else { return None };
-        value["next"].as_str().map(|next| format!("?after={next}&limit={limit}"))
+impl From<Value> for ResourceValue {
+    fn from(value: Value) -> Self {
+        value.to_string().into()
     }
+}
+
+impl From<String> for ResourceValue {
+    fn from(json: String) -> Self {
+        Self { status: StatusCode::OK, json, next_page: None }
+    }
+}
+
+/// Checks that a client may see what only those on this machine may.
+fn only_local(client: Client, what: &str) -> Result<(), Problem> {
+    client.check_local().map_err(|foreign| {
+        let detail = format!("only clients on the server's own machine may see {what}; {foreign}");
+        Problem::new(Kind::LocalOnly, detail)
+    })
+}
+
+/// Returns the state of a run as JSON.
+pub(crate) fn state(run: &Run) -> String {
+    to_json(&run.status(Instant::now()))
+}
+
+/// Lists runs with their states, the newest first. Results may be large, so the list has none.
+fn list_runs(site: &Site, limit: usize) -> String {
+    let now = Instant::now();
+    let states = site.runs.list(limit).into_iter().map(|run| run.status(now).brief());
+    let states = states.map(|state| to_json(&state)).collect::<Vec<_>>();
+    format!("{{\"runs\":[{}]}}", states.join(","))
+}
+
+/// Serializes a state, of which a result is copied as it was written.
+fn to_json(status: &RunStatus) -> String {
+    // A state has no keys that are not strings, which are the only cause of an error.
+    serde_json::to_string(status).unwrap_or_default()
 }
 
 /// Lists topics with their positions in the order of names, and the last of these names while there are more.

@@ -11,7 +11,7 @@ use crate::limits::LimitsTable;
 use crate::reply::body::{Body, full};
 use crate::request::client::Client;
 use crate::request::handshake::Head;
-use crate::request::own_path::OwnPath;
+use crate::request::own_path::ReadPath;
 use crate::request::path;
 use crate::service::mount::Mount;
 use crate::site::Site;
@@ -33,8 +33,8 @@ pub(crate) struct HandshakeTransport {
 /// The paths of a transport for handshakes.
 #[derive(Debug)]
 pub(crate) enum HandshakeRoute {
-    /// The path of each topic.
-    Topic(fn(&Site, Client, &ReadRequest, &HandshakeResponse) -> Result<Successor, Problem>),
+    /// The path of each topic and each run.
+    Topic(fn(&Site, &ReadRequest, &HandshakeResponse) -> Result<Successor, Problem>),
     /// The path of each service, and all paths below it.
     Service(fn(&Site, Client, &Head<'_>, &Mount) -> Result<Successor, Problem>),
     /// A path of its own.
@@ -55,7 +55,7 @@ impl HandshakeTransport {
     /// Returns true if it answers handshakes at this path.
     pub(crate) fn is_at(&self, site: &Site, path: &str) -> bool {
         match self.route {
-            HandshakeRoute::Topic(_) => OwnPath::topic(path).is_some(),
+            HandshakeRoute::Topic(_) => ReadPath::at(path).is_some(),
             HandshakeRoute::Service(_) => path::is_normal(path) && site.service(path).is_some(),
             HandshakeRoute::Path { path: own, .. } => path == own && site.offered.contains(&own),
         }
@@ -69,7 +69,7 @@ impl HandshakeTransport {
         }
     }
 
-    /// Accepts a handshake, or returns the first unmet requirement. `read` is set for a topic.
+    /// Accepts a handshake, or returns the first unmet requirement. `read` is set for a topic or a run.
     pub(crate) fn accept(
         &self,
         site: &Site,
@@ -80,9 +80,7 @@ impl HandshakeTransport {
         let response = head.accept(self.subprotocols, site.limits.deflate.as_ref())?;
         let successor = match (&self.route, read) {
             (HandshakeRoute::Path { take_over, .. }, _) => take_over(site, client, &response)?,
-            (HandshakeRoute::Topic(take_over), Some(read)) => {
-                take_over(site, client, read, &response)?
-            }
+            (HandshakeRoute::Topic(take_over), Some(read)) => take_over(site, read, &response)?,
             (HandshakeRoute::Service(take_over), _) => {
                 let mount = site.service(head.path);
                 take_over(site, client, head, mount.ok_or_else(|| Problem::nothing_at(head.path))?)?

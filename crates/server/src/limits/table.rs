@@ -63,6 +63,14 @@ impl Limits {
         bytes("multiplexed_line_bytes_max", (64, MIB), |l| &mut l.multiplexed_line_bytes_max),
         count("awaited_topics_max", COUNTS, |l| &mut l.awaited_topics_max),
         count("awaited_topics_per_address_max", COUNTS, |l| &mut l.awaited_topics_per_address_max),
+        count("runs_running_max", (1, 1_000), |l| &mut l.runs_running_max),
+        count("runs_queued_max", COUNTS, |l| &mut l.runs_queued_max),
+        count("runs_queued_per_address_max", COUNTS, |l| &mut l.runs_queued_per_address_max),
+        time("run_time_max", (MILLISECOND, 365 * DAY), |l| &mut l.run_time_max),
+        time("run_retention", WAITS, |l| &mut l.run_retention),
+        count("run_events_max", (1, 1_000_000_000), |l| &mut l.run_events_max),
+        bytes("run_bytes_max", SIZES, |l| &mut l.run_bytes_max),
+        bytes("runs_bytes_max", MEMORY, |l| &mut l.runs_bytes_max),
         time("shutdown_grace", (0, HOUR), |l| &mut l.shutdown_grace),
     ];
 

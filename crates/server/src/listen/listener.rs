@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use anemone_hub::Hub;
+use anemone_hub::run::Runs;
 use anemone_ws::Memory;
 use tokio::sync::{oneshot, watch};
 
@@ -91,6 +92,12 @@ impl Server {
         self.local_addr
     }
 
+    /// Returns the runs of the server, in which the program can start runs of its own.
+    #[must_use]
+    pub fn runs(&self) -> &Runs {
+        &self.site.runs
+    }
+
     /// Starts to serve on new threads.
     ///
     /// # Errors
@@ -142,8 +149,10 @@ fn parts(options: Options, hub: Hub, local_addr: Option<SocketAddr>) -> Result<S
     let permits = Arc::new(ConnectionPermits::new(&limits, &memory));
     let awaited = Arc::new(AwaitedTopics::new(&limits, &memory));
     let accesses = Arc::new(Accesses::new(options.access_log, &memory));
+    let runs = Runs::new(limits.of_runs());
     Ok(Site {
         hub,
+        runs,
         publishing,
         limits,
         permits,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, oneshot, watch};
+use tokio::task::spawn_blocking;
 use tokio::time::{timeout, timeout_at};
 
 use crate::listen::upgraded::Upgraded;
@@ -70,6 +71,8 @@ pub struct Stopped {
     /// The number of replies through a [`Service`](crate::Service) that were not over by then. They end with the
     /// connections of the HTTP server.
     pub requests_open: usize,
+    /// The number of runs whose work had not returned by then. They are cancelled, and their threads are left behind.
+    pub runs_open: usize,
 }
 
 /// The number of open requests.
@@ -147,7 +150,7 @@ impl Running {
         async move { failed.notified().await }
     }
 
-    /// Stops in stages. At once, no more connections are accepted, every WebSocket is closed with 1001, every stream
+    /// Stops in stages. At once, no more connections are accepted, all runs are cancelled, every WebSocket is closed with 1001, every stream
     /// ends, long polls are answered, and incomplete bodies get 503. Other work then has
     /// [`Limits::shutdown_grace`](crate::Limits::shutdown_grace) to end; the rest is cut and counted. If a disk never
     /// answers, its file operations are left behind on their threads. A thread that a handler of a
@@ -165,6 +168,8 @@ impl Running {
     pub async fn stop(self) -> Stopped {
         let Self { site, stop, threads, open, .. } = self;
         begin_to_stop(&site, &stop);
+        let (runs, grace) = (site.runs.clone(), site.limits.shutdown_grace);
+        let runs = spawn_blocking(move || runs.stop(grace));
         let requests = timeout(site.limits.shutdown_grace, open.none());
         let (deadline, mut cut) = (deadline(&site), Cut::default());
         let ended = async {
@@ -174,8 +179,8 @@ impl Running {
                 cut.add(thread, is_over);
             }
         };
-        tokio::join!(requests, ended).0.ok();
-        cut.stopped(&site, &open)
+        let (_, runs_open, ()) = tokio::join!(requests, runs, ended);
+        Stopped { runs_open: runs_open.unwrap_or_default(), ..cut.stopped(&site, &open) }
     }
 
     /// Stops like [`stop`](Self::stop), without a runtime: blocks this thread, and does not wait for requests through
@@ -187,7 +192,8 @@ impl Running {
             let is_over = thread.ends_by(deadline);
             cut.add(thread, is_over);
         }
-        cut.stopped(&self.site, &self.open)
+        let runs_open = self.site.runs.stop(deadline.saturating_duration_since(Instant::now()));
+        Stopped { runs_open, ..cut.stopped(&self.site, &self.open) }
     }
 }
 
@@ -223,11 +229,14 @@ impl Cut {
             false => 0,
         };
         site.accesses.flush();
-        Stopped { connections_cut: self.connections + left_behind, requests_open }
+        let connections_cut = self.connections + left_behind;
+        Stopped { connections_cut, requests_open, runs_open: 0 }
     }
 }
 
 fn begin_to_stop(site: &Site, stop: &watch::Sender<bool>) {
     site.accesses.stop();
+    // Watchers may still see the end.
+    let _ = site.runs.stop(Duration::ZERO);
     stop.send_replace(true);
 }

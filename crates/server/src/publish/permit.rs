@@ -14,7 +14,7 @@ use super::keeping::append;
 use super::rule::Rule;
 use super::total::Admission;
 use crate::request::client::{Client, Foreign};
-use crate::request::methods::Methods;
+use crate::request::methods::{Methods, not_allowed};
 use crate::request::names::unknown_topic;
 use crate::topics::closest;
 use crate::{Kind, Limits, Problem, PublishRight, SlowReader, TopicRule, TopicRules};
@@ -26,6 +26,8 @@ pub(crate) enum PublishRefusal {
     Unknown,
     /// The topic accepts nothing from clients.
     Nobody,
+    /// It is a run, which accepts nothing.
+    Run,
     /// The topic accepts events only from clients on this machine.
     NotLocal(Foreign),
 }
@@ -40,6 +42,7 @@ impl PublishRefusal {
                     Problem::new(Kind::MethodNotAllowed, "this topic accepts no messages");
                 problem.field("allow", HeaderValue::from_static(Methods::Read.as_str()))
             }
+            Self::Run => not_allowed("a message", Methods::Cancel),
             Self::NotLocal(foreign) => Problem::new(
                 Kind::PublishRefused,
                 format!(

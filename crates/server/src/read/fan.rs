@@ -16,9 +16,8 @@ use anemone_ws::proto::Prepared;
 use anemone_ws::reactor::SendWaker;
 use tokio::task::AbortHandle;
 
-use crate::Problem;
 use crate::essential::Essentials;
-use crate::read::reader::{self, Page, ReadPlace, Reader};
+use crate::read::reader::{self, Page, ReadEnd, ReadPlace, Reader};
 
 /// A thread's readers of one topic.
 #[derive(Debug)]
@@ -107,7 +106,7 @@ impl Subscription {
         reader: &mut Reader,
         encoding: &'static ItemEncoding,
         encode: impl FnOnce(&Page) -> Vec<Prepared>,
-    ) -> Result<Option<Rc<Frames>>, Problem> {
+    ) -> Result<Option<Rc<Frames>>, ReadEnd> {
         self.page(reader, encoding, |page| (encode(page), Vec::new()))
     }
 
@@ -117,7 +116,7 @@ impl Subscription {
         reader: &mut Reader,
         encoding: &'static ItemEncoding,
         encode: impl FnOnce(&Page) -> Vec<u8>,
-    ) -> Result<Option<Rc<Frames>>, Problem> {
+    ) -> Result<Option<Rc<Frames>>, ReadEnd> {
         self.page(reader, encoding, |page| (Vec::new(), encode(page)))
     }
 
@@ -126,7 +125,7 @@ impl Subscription {
         reader: &mut Reader,
         encoding: &'static ItemEncoding,
         encode: impl FnOnce(&Page) -> (Vec<Prepared>, Vec<u8>),
-    ) -> Result<Option<Rc<Frames>>, Problem> {
+    ) -> Result<Option<Rc<Frames>>, ReadEnd> {
         let place = reader.place();
         let frames = match self.readers.shared(place, encoding) {
             Some(frames) => {

@@ -1,4 +1,5 @@
-//! Reading a topic: one core for all transports, woken by the fan.
+//! Reading a topic or a run: one core for all transports, woken by the fan.
 
 pub(crate) mod fan;
+pub(crate) mod readable;
 pub(crate) mod reader;

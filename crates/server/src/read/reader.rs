@@ -11,16 +11,17 @@ use tokio::task::coop::unconstrained;
 
 use crate::clients::access::AccessLine;
 use crate::clients::readers::{Listing, Readers};
+use crate::read::readable::Readable;
 use crate::request::client::Client;
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem, SlowReader};
 
-/// A reader: a topic and a position.
+/// A reader: a topic or a run, and a position.
 #[derive(Debug)]
 pub(crate) struct Reader {
     /// Its entry in the list of readers, if it stays. Dropped before the topic, by whose address it is found.
     listing: Option<Listing>,
-    topic: Arc<Topic>,
+    readable: Readable,
     /// Created on first use.
     head: Option<Head>,
     place: ReadPlace,
@@ -42,12 +43,17 @@ pub(crate) struct ReadPlace {
 
 impl Reader {
     /// Opens a reader that begins at `start` and reads every event.
-    pub(crate) fn open(topic: Arc<Topic>, start: Start, limit: PageLimit) -> Result<Self, Problem> {
-        let position = topic.start(UnixTime::now(), start)?;
+    pub(crate) fn open(
+        readable: impl Into<Readable>,
+        start: Start,
+        limit: PageLimit,
+    ) -> Result<Self, Problem> {
+        let readable = readable.into();
+        let position = readable.topic().start(UnixTime::now(), start)?;
         let slow = SlowReader::Gap;
         let place = ReadPlace { position, mode: Mode::All, limit, slow };
         let access = AccessLine::default();
-        Ok(Self { topic, head: None, place, listing: None, slow, access })
+        Ok(Self { readable, head: None, place, listing: None, slow, access })
     }
 
     /// Sets the treatment if it is too slow: `first` for its first page, `then` for later ones.
@@ -63,7 +69,7 @@ impl Reader {
         transport: TransportName,
     ) -> Self {
         let ReadPlace { position, mode, .. } = self.place;
-        let listing = readers.enter(&self.topic, position, client, (transport, mode));
+        let listing = readers.enter(self.topic(), position, client, (transport, mode));
         Self { listing: Some(listing), ..self }
     }
 
@@ -90,7 +96,7 @@ impl Reader {
 
     /// Returns true if events after its position are no longer kept.
     pub(crate) fn has_fallen_out(&self) -> bool {
-        let info = self.topic.info(UnixTime::now());
+        let info = self.topic().info(UnixTime::now());
         is_before(self.place.position, info.head, info.first)
     }
 
@@ -109,13 +115,32 @@ impl Reader {
     }
 
     /// Reads the next page, maybe an empty one, and moves past it.
-    pub(crate) fn read(&mut self) -> Result<Page, Problem> {
+    pub(crate) fn read(&mut self) -> Result<Page, ReadEnd> {
         let page = match self.place.mode {
             Mode::All => self.next()?,
             Mode::Latest => self.newest()?,
         };
         self.pass(page.next);
         Ok(page)
+    }
+
+    /// Reads the page of a poll: an empty one after the end of a run.
+    pub(crate) fn read_page(&mut self) -> Result<Page, Problem> {
+        match self.read() {
+            Ok(page) => Ok(page),
+            Err(ReadEnd::Complete) => Ok(self.last_page()),
+            Err(ReadEnd::Failed(problem)) => Err(problem),
+        }
+    }
+
+    /// Returns true if the run has ended, and everything was read.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.readable.is_over_at(self.place.position)
+    }
+
+    fn last_page(&self) -> Page {
+        let (first, next) = (self.topic().info(UnixTime::now()).first, self.place.position);
+        Page { first, gap: None, begin: next, skipped: 0, events: Vec::new(), next, is_last: true }
     }
 
     /// Moves past a page that another reader read at this place.
@@ -129,14 +154,14 @@ impl Reader {
     }
 
     /// Returns the events after its position, or the problem if they are gone and that ends the reader.
-    fn next(&self) -> Result<Page, Problem> {
+    fn next(&self) -> Result<Page, ReadEnd> {
         let ReadPlace { position, limit, slow, .. } = self.place;
-        let page = self.topic.read(UnixTime::now(), position, limit)?;
+        let page = self.topic().read(UnixTime::now(), position, limit)?;
         match &page.gap {
             Some(gap)
                 if slow == SlowReader::Close && is_before(position, page.next, page.first) =>
             {
-                Err(Problem::too_slow(gap.clone()))
+                Err(Problem::too_slow(gap.clone()).into())
             }
             _ => Ok(page.into()),
         }
@@ -144,21 +169,21 @@ impl Reader {
 
     /// Returns the newest event, unless it was read. Events between are skipped, kept or not; events that were lost
     /// before count as a gap.
-    fn newest(&self) -> Result<Page, ReadError> {
+    fn newest(&self) -> Result<Page, ReadEnd> {
         let (now, one) = (UnixTime::now(), PageLimit { events_max: 1, ..self.place.limit });
-        let nearest = Page::from(self.topic.read(now, self.place.position, one)?);
-        let before_newest = self.topic.start(now, Start::Newest)?;
+        let nearest = Page::from(self.topic().read(now, self.place.position, one)?);
+        let before_newest = self.topic().start(now, Start::Newest)?;
         if before_newest.offset <= nearest.begin.offset {
             return Ok(nearest);
         }
-        let page = Page::from(self.topic.read(now, before_newest, one)?);
+        let page = Page::from(self.topic().read(now, before_newest, one)?);
         let skipped = page.next.offset - page.events.len() as u64 - nearest.begin.offset;
         Ok(Page { gap: nearest.gap, begin: nearest.begin, skipped, ..page })
     }
 
     /// Returns the current end of the topic.
     pub(crate) fn end_by_now(&self) -> Position {
-        self.topic.info(UnixTime::now()).head
+        self.topic().info(UnixTime::now()).head
     }
 
     /// Returns true if it has read up to `end`.
@@ -180,14 +205,25 @@ impl Reader {
     }
 
     fn head(&mut self) -> &mut Head {
-        let topic = &self.topic;
+        let topic = self.readable.topic();
         self.head.get_or_insert_with(|| topic.head())
     }
 
-    /// Returns the topic.
-    pub(crate) fn topic(&self) -> &Arc<Topic> {
-        &self.topic
+    pub(crate) fn readable(&self) -> &Readable {
+        &self.readable
     }
+
+    pub(crate) fn topic(&self) -> &Arc<Topic> {
+        self.readable.topic()
+    }
+}
+
+/// The end of reading.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ReadEnd {
+    /// The run has ended, and everything was read.
+    Complete,
+    Failed(Problem),
 }
 
 /// Returns true if there is something after `position`.
@@ -268,6 +304,21 @@ pub(crate) const fn in_log(reason: &EndReason) -> &'static str {
         EndReason::TooSlow { .. } => "too slow",
         EndReason::Ended => "the run has ended",
         _ => "topic deleted",
+    }
+}
+
+impl From<ReadError> for ReadEnd {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Ended => Self::Complete,
+            error => Self::Failed(error.into()),
+        }
+    }
+}
+
+impl From<Problem> for ReadEnd {
+    fn from(problem: Problem) -> Self {
+        Self::Failed(problem)
     }
 }
 

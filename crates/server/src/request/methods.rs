@@ -5,7 +5,7 @@ use http::HeaderValue;
 use crate::reply::problem::excerpt;
 use crate::{Kind, Problem};
 
-/// The HTTP methods of a topic.
+/// The HTTP methods of a topic or a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Methods {
     Read,
@@ -13,6 +13,8 @@ pub(crate) enum Methods {
     Publish,
     /// Reading, publishing and deleting.
     Delete,
+    /// Reading, and cancelling a run.
+    Cancel,
 }
 
 impl Methods {
@@ -22,6 +24,7 @@ impl Methods {
             Self::Read => "GET, HEAD",
             Self::Publish => "GET, HEAD, POST",
             Self::Delete => "GET, HEAD, POST, DELETE",
+            Self::Cancel => "GET, HEAD, DELETE",
         }
     }
 }

@@ -12,6 +12,10 @@ pub(crate) fn topic_name(name: &str) -> Result<TopicName, Problem> {
     })
 }
 
+pub(crate) fn unknown_run() -> Problem {
+    Problem::new(Kind::UnknownRun, "there is no run with this key")
+}
+
 pub(crate) fn unknown_topic(name: &str) -> Problem {
     Problem::new(Kind::UnknownTopic, format!("there is no topic {:?}", excerpt(name, 80)))
 }

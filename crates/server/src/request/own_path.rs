@@ -3,6 +3,10 @@
 //! Requests are routed by it. Other paths may be a user's own files, which are readable whatever the `Origin`. So a
 //! route in this list never conflicts with a file, and is always protected from pages of other origins.
 
+use std::borrow::Cow;
+
+use crate::request::path;
+
 /// The first names of the server's own paths, whether or not it offers them. Nothing else is ever served at `/NAME`
 /// or below it.
 pub const OWN_PATHS: &[&str] = &[
@@ -38,16 +42,51 @@ impl OwnPath {
         Some((Self(own), below))
     }
 
-    /// Returns the name of the topic with this path.
-    pub(crate) fn topic(path: &str) -> Option<&str> {
-        match Self::at(path)? {
-            (Self::TOPICS, name) => name,
+    pub(crate) const fn name(self) -> &'static str {
+        self.0
+    }
+}
+
+/// The normalized path of something that is read in every way.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum ReadPath<'a> {
+    /// The path of a topic, with its name.
+    Topic(&'a str),
+    /// The path of a run, with its key.
+    Run(&'a str),
+}
+
+impl<'a> ReadPath<'a> {
+    pub(crate) fn at(path: &'a str) -> Option<Self> {
+        match OwnPath::at(path)? {
+            (OwnPath::TOPICS, Some(name)) => Some(Self::Topic(name)),
+            (OwnPath::RUNS, Some(key)) => Some(Self::Run(key)),
             _ => None,
         }
     }
 
-    pub(crate) const fn name(self) -> &'static str {
-        self.0
+    /// Returns the path for logs. It has only the first digits of a run's key: who knows the whole key may cancel the
+    /// run.
+    pub(crate) fn in_log(self) -> String {
+        match self {
+            Self::Topic(name) => format!("/{}/{name}", OwnPath::TOPICS.name()),
+            Self::Run(key) => {
+                let digits = key.chars().take(KEY_DIGITS_LOGGED).collect::<String>();
+                format!("/{}/{digits}…", OwnPath::RUNS.name())
+            }
+        }
+    }
+}
+
+/// The digits of a run's key in a log.
+const KEY_DIGITS_LOGGED: usize = 6;
+
+/// Returns a path, normalized or not, for logs.
+pub(crate) fn in_log(path: &str) -> Cow<'_, str> {
+    let normal = path::normal(path);
+    match ReadPath::at(normal.as_deref().unwrap_or(path)) {
+        Some(run @ ReadPath::Run(_)) => run.in_log().into(),
+        _ => path.into(),
     }
 }
 
@@ -66,8 +105,26 @@ mod tests {
                 assert_eq!(OwnPath::at(&other), None, "{other}");
             }
         }
-        assert_eq!(OwnPath::topic("/topics/wind"), Some("wind"));
-        assert_eq!((OwnPath::topic("/topics"), OwnPath::topic("/echo/wind")), (None, None));
+    }
+
+    #[test]
+    fn topics_and_runs_are_read() {
+        assert_eq!(ReadPath::at("/topics/wind"), Some(ReadPath::Topic("wind")));
+        assert_eq!(ReadPath::at("/runs/0f12"), Some(ReadPath::Run("0f12")));
+        for path in ["/topics", "/runs", "/echo/wind", "/wind"] {
+            assert_eq!(ReadPath::at(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_log_has_no_whole_key() {
+        for path in ["/runs/0f12ab34cd", "/%72uns/0f12ab34cd", "/runs/0f12ab34cd%zz"] {
+            assert_eq!(in_log(path), "/runs/0f12ab…", "{path}");
+        }
+        for path in ["/topics/0f12ab34cd", "/runs", "/%72ooms/0f12ab34cd", "/a%zz", "*"] {
+            assert_eq!(in_log(path), path);
+        }
+        assert_eq!(ReadPath::Topic("wind").in_log(), "/topics/wind");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use anemone_hub::{PageLimit, Start, UnixTime};
 use anemone_wire::{After, AfterError, Mode, PositionError};
 
 pub(crate) use self::frame_name::FrameName;
-pub(crate) use self::list::{limit_alone, topics};
+pub(crate) use self::list::{asks_for_state, limit_alone, topics};
 use self::parameter::parse_limit;
 pub(crate) use self::parameter::{bad, take_each};
 pub(crate) use self::representation::{Need, Representation, choose, frame_missing, prefers};
@@ -36,6 +36,8 @@ pub(crate) struct Query {
     pub(crate) mode: Mode,
     /// The function that a forever-frame calls.
     pub(crate) frame: Option<FrameName>,
+    /// True if `Last-Event-ID` says where to begin.
+    pub(crate) is_resumed: bool,
 }
 
 /// The time limit of a long poll.
@@ -69,7 +71,7 @@ impl Query {
     ) -> Result<Self, Problem> {
         let (page, mode) = (limits.page, Mode::All);
         let (start, wait, frame) = (None, None, None);
-        let mut parsed = Self { start, wait, page, mode, frame };
+        let mut parsed = Self { start, wait, page, mode, frame, is_resumed: false };
         let mut since = None;
         let known = "a topic takes after, since, limit, wait, mode and frame";
         take_each(query, known, |name, value| {
@@ -99,6 +101,7 @@ impl Query {
             // An EventSource reconnects with its original URL, so the last event that it saw takes precedence.
             let id = str::from_utf8(id).map_err(|_| bad("Last-Event-ID", "is not a position"))?;
             parsed.begin("Last-Event-ID", id)?;
+            parsed.is_resumed = true;
         }
         Ok(parsed)
     }

@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use anemone_hub::Position;
-use anemone_wire::Item;
+use anemone_wire::{EndReason, Item};
 use tokio::time::Instant;
 
 use crate::Problem;
 use crate::clients::refusals::{Refusals, RefusedRequest};
-use crate::read::reader::{Reader, in_log};
+use crate::read::reader::{ReadEnd, Reader, in_log};
 
 /// A reader, and the state of its reply.
 #[derive(Debug)]
@@ -40,6 +40,8 @@ pub(crate) enum EndlessPart<P> {
     Page(P),
     /// Nothing for now.
     Nothing,
+    /// The end of a run, all of which was sent.
+    Ended(Item<'static>),
     /// The end: reading has ended with this problem, with a notice if there is one.
     Failed {
         notice: Option<Item<'static>>,
@@ -59,7 +61,7 @@ impl EndlessReply {
         &mut self,
         now: Instant,
         heartbeat: Duration,
-        read: impl FnOnce(&mut Reader) -> Result<Option<P>, Problem>,
+        read: impl FnOnce(&mut Reader) -> Result<Option<P>, ReadEnd>,
     ) -> EndlessPart<P> {
         let part = match self.next(read) {
             EndlessPart::Nothing if self.due(heartbeat) <= now => {
@@ -76,17 +78,24 @@ impl EndlessReply {
     /// Returns the next part, without heartbeats, for a carrier that has pings.
     pub(crate) fn next<P>(
         &mut self,
-        read: impl FnOnce(&mut Reader) -> Result<Option<P>, Problem>,
+        read: impl FnOnce(&mut Reader) -> Result<Option<P>, ReadEnd>,
     ) -> EndlessPart<P> {
         match self.phase {
             Phase::New => return EndlessPart::Item(self.begin()),
             Phase::Over => return EndlessPart::Over,
-            Phase::Ending(end) if self.reader.has_reached(end) => return EndlessPart::Over,
+            Phase::Ending(end) if self.reader.has_reached(end) && !self.reader.is_complete() => {
+                return EndlessPart::Over;
+            }
             Phase::Open | Phase::Ending(_) => {}
         }
         match read(&mut self.reader) {
             Ok(page) => page.map_or(EndlessPart::Nothing, EndlessPart::Page),
-            Err(problem) => {
+            Err(ReadEnd::Complete) => {
+                self.phase = Phase::Over;
+                self.reader.access().set_end(in_log(&EndReason::Ended));
+                EndlessPart::Ended(Item::End(EndReason::Ended))
+            }
+            Err(ReadEnd::Failed(problem)) => {
                 self.phase = Phase::Over;
                 EndlessPart::Failed { notice: problem.end_reason().map(Item::End), problem }
             }
@@ -121,7 +130,7 @@ impl EndlessReply {
     pub(crate) fn note(&self, problem: &Problem, refusals: &Refusals) {
         let reason = problem.end_reason();
         reason.iter().for_each(|reason| self.reader.access().set_end(in_log(reason)));
-        let path = format!("/topics/{}", self.reader.topic().name());
+        let path = self.reader.readable().path_in_log();
         refusals.note(problem, RefusedRequest::request(self.reader.client(), "GET", &path));
     }
 

@@ -96,6 +96,10 @@ impl InLoop {
             }
             EndlessPart::Item(item) => self.send(&item, output),
             EndlessPart::Nothing => {}
+            EndlessPart::Ended(notice) => {
+                self.send(&notice, output);
+                self.end(CLIENT_GONE, output);
+            }
             EndlessPart::Failed { notice, problem } => {
                 cut(&self.reply, notice.as_ref(), &problem, &self.local.site.refusals);
                 notice.iter().for_each(|item| self.send(item, output));

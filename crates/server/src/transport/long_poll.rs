@@ -27,7 +27,7 @@ fn answer(read: &ReadRequest, mut stop: Stop) -> LaterAnswer<'_> {
             _ = timeout(wait.duration, reader.ready()) => {}
             () = stop.interrupted() => {}
         }
-        let mut response = page_reply(read, &reader.read()?, "no-store");
+        let mut response = page_reply(read, &reader.read_page()?, "no-store");
         if wait.is_preference || wait.is_cut {
             let applied = HeaderValue::try_from(format!("wait={}", wait.duration.as_secs_f64()));
             if let Ok(applied) = applied {

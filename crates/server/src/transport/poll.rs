@@ -25,7 +25,7 @@ const REVALIDATED: &str = "no-cache";
 
 /// Without `after`, returns the newest event, which a bare `curl` most likely wants.
 fn answer(read: &ReadRequest, headers: &HeaderMap, _: Stop) -> Result<Response<Body>, Problem> {
-    let page = read.open(TRANSPORT.name, Start::Newest)?.read()?;
+    let page = read.open(TRANSPORT.name, Start::Newest)?.read_page()?;
     if read.depends_on_time() {
         return Ok(page_reply(read, &page, "no-store"));
     }
@@ -43,9 +43,10 @@ fn answer(read: &ReadRequest, headers: &HeaderMap, _: Stop) -> Result<Response<B
 }
 
 /// Returns the entity tag of a page. It contains what its URL does not: the first kept event and the end of the page.
-/// Within an epoch, events never change.
+/// Within an epoch, events never change. The end of a run can come later than its last event.
 fn tag_of(page: &Page) -> String {
-    format!("\"{}.{}\"", page.first, page.next)
+    let end = if page.is_last { ".end" } else { "" };
+    format!("\"{}.{}{end}\"", page.first, page.next)
 }
 
 fn not_modified() -> Response<Body> {

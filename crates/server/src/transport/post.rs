@@ -1,32 +1,35 @@
-//! `POST` publishes the events of its body to a topic, and `DELETE` deletes a topic.
+//! `POST` publishes the events of its body to a topic, and `DELETE` deletes a topic or cancels a run.
 
-use anemone_hub::TopicName;
+use anemone_hub::run::Run;
 use anemone_wire::Published;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 
 use crate::clients::access::AccessLine;
-use crate::exchange::change::Change;
+use crate::exchange::change::{self, Change};
 use crate::exchange::request_body::receive;
+use crate::memory::counted;
 use crate::publish::{Content, Expected, PublishPermit, SentBody, key, no_parameters};
 use crate::reply::body::{Body, empty, full, reply};
 use crate::request::client::Client;
 use crate::request::origin;
+use crate::request::own_path::ReadPath;
 use crate::site::Site;
 use crate::stop::Stop;
 use crate::{Kind, Problem};
 
-/// Answers a request that changes a topic.
+/// Answers a request that changes a topic or a run.
 pub(crate) async fn answer(
     site: &Site,
     client: Client,
     request: Request<Body>,
-    name: &TopicName,
+    path: ReadPath<'_>,
     stop: Stop,
     access: &AccessLine,
 ) -> Result<Response<Body>, Problem> {
-    match Change::of(site, client, request.method().as_str(), name)? {
+    match Change::of(site, client, request.method().as_str(), path)? {
         Change::Publish(permit) => publish(permit, request, site, stop, access).await,
         Change::Delete(permit) => delete(permit, &request.map(drop)).await,
+        Change::Cancel(run) => cancel(&run, &request.map(drop), site),
     }
 }
 
@@ -57,6 +60,20 @@ async fn publish(
 
 /// Deletes the topic.
 async fn delete(permit: PublishPermit, request: &Request<()>) -> Result<Response<Body>, Problem> {
+    check_deletion(request)?;
+    permit.delete().await?;
+    Ok(empty(StatusCode::NO_CONTENT))
+}
+
+/// Cancels the run, and answers with its state.
+fn cancel(run: &Run, request: &Request<()>, site: &Site) -> Result<Response<Body>, Problem> {
+    check_deletion(request)?;
+    let state = change::cancel(run)?;
+    let body = full(counted(&site.memory, format!("{state}\n")));
+    Ok(reply("application/json", "no-store", body))
+}
+
+fn check_deletion(request: &Request<()>) -> Result<(), Problem> {
     origin::refuse_unnamed(request.headers().into())?;
     no_parameters(request.uri().query())?;
     if request.headers().contains_key(header::IF_MATCH) {
@@ -64,6 +81,5 @@ async fn delete(permit: PublishPermit, request: &Request<()>) -> Result<Response
         let detail = "If-Match is only for POST: DELETE takes no condition";
         return Err(Problem::new(Kind::BadParameter, detail));
     }
-    permit.delete().await?;
-    Ok(empty(StatusCode::NO_CONTENT))
+    Ok(())
 }

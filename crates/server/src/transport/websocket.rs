@@ -1,4 +1,4 @@
-//! Plain WebSocket: each message is the data of one event. Messages from the client are published.
+//! Plain WebSocket: each message is the data of one event. Messages from the client are published to a topic.
 //!
 //! A notice would look like data, and data like a notice, so the reader learns everything else at the end: from a
 //! close code, and from a reason with the position to continue from.
@@ -26,7 +26,6 @@ use crate::local::Local;
 use crate::publish::{Inbox, PublishRefusal, Writer};
 use crate::read::fan::{Fan, ItemEncoding, Subscription};
 use crate::read::reader::{Page, Reader};
-use crate::request::client::Client;
 use crate::site::Site;
 use crate::stream::{EndlessPart, EndlessReply};
 use crate::transport_name::TransportName;
@@ -71,10 +70,9 @@ struct Subscriber {
     writing: Result<Box<Writer>, PublishRefusal>,
 }
 
-/// Without `after`, sends future events.
+/// Without `after`, sends the future events of a topic, or all of a run.
 fn take_over(
     site: &Site,
-    client: Client,
     read: &ReadRequest,
     response: &HandshakeResponse,
 ) -> Result<Successor, Problem> {
@@ -82,8 +80,7 @@ fn take_over(
     let reader = read.open_stream(TRANSPORT.name)?;
     let topic = reader.topic();
     // A refusal is reported only to clients that write, since all may read.
-    let permit = site.publishing.permit(topic.name(), client);
-    let writing = permit.map(|permit| Box::new(Writer::new(permit, topic, &site.limits)));
+    let writing = read.permit().map(|permit| Box::new(Writer::new(permit, topic, &site.limits)));
     let subscriber = Subscriber { reader, encoding, writing };
     Ok(Successor::new(|local, permit, visit| Events::new(subscriber, local, permit, visit)))
 }
@@ -123,6 +120,10 @@ impl Events {
                 }),
             },
             EndlessPart::Item(item) => self.send_item(&item, sender),
+            EndlessPart::Ended(notice) => {
+                self.send_item(&notice, sender)?;
+                self.close_with(&CloseFrame::new(CloseCode::NORMAL, "the run has ended"), sender)
+            }
             EndlessPart::Failed { notice, problem } => {
                 self.visit.record_refusal(&problem, &self.path());
                 let frame = self.last_frame(notice.as_ref(), &problem);
@@ -143,7 +144,7 @@ impl Events {
     }
 
     fn path(&self) -> String {
-        format!("/topics/{}", self.topic().name())
+        self.reply.reader().readable().path_in_log()
     }
 
     fn topic(&self) -> &Arc<Topic> {

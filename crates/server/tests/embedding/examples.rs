@@ -38,7 +38,7 @@ fn try_out(name: &str, path: &str) {
     drop((events, socket));
     let mut said = String::new();
     example.log.read_to_string(&mut said).unwrap();
-    assert_eq!(said, "Stopped { connections_cut: 0, requests_open: 0 }\n");
+    assert_eq!(said, "Stopped { connections_cut: 0, requests_open: 0, runs_open: 0 }\n");
     assert!(example.wait().success());
 }
 

@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use anemone_hub::run::Runs;
 use anemone_hub::{Data, Epoch, Hub, Retention, Topic};
 use anemone_server::{Limits, Options, Running, Server};
 
@@ -15,6 +16,7 @@ use crate::server::page;
 pub struct Fixture {
     pub hub: Hub,
     pub wind: Arc<Topic>,
+    pub runs: Runs,
     endpoint: Endpoint,
     running: Option<Running>,
 }
@@ -37,9 +39,10 @@ impl Fixture {
         (options.echo, options.broadcast) = (true, true);
         options.mounts = vec![page::mount()];
         change(&mut options);
-        let running = Server::bind(options, hub.clone()).unwrap().start().unwrap();
+        let server = Server::bind(options, hub.clone()).unwrap();
+        let (runs, running) = (server.runs().clone(), server.start().unwrap());
         let endpoint = Endpoint { address: running.local_addr().unwrap() };
-        Self { hub, wind, endpoint, running: Some(running) }
+        Self { hub, wind, runs, endpoint, running: Some(running) }
     }
 
     pub fn with_limits(change: impl FnOnce(&mut Limits)) -> Self {

@@ -21,6 +21,20 @@ pub(crate) fn limit_alone(
     Ok(limit)
 }
 
+/// Returns true if the query asks for the state of a run, which is a query of its own.
+pub(crate) fn asks_for_state(query: Option<&str>) -> Result<bool, Problem> {
+    let names = || form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    if !names().any(|(name, _)| name == "state") {
+        return Ok(false);
+    }
+    take_each(query, "with state, this path takes nothing else", |name, value| match value {
+        "" => Ok(name == "state"),
+        _ if name == "state" => Err(bad("state", "takes no value")),
+        _ => Ok(false),
+    })?;
+    Ok(true)
+}
+
 /// Parses the query of the list of topics: the name before its page, and the most topics in it.
 pub(crate) fn topics(
     query: Option<&str>,
@@ -58,6 +72,30 @@ mod tests {
             ("mode=all", "mode is not a parameter"),
         ] {
             let error = limit(query).unwrap_err();
+            assert!(error.contains("bad-parameter") && error.contains(part), "{query}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_state_is_asked_for_alone() {
+        let asks = |query| asks_for_state(query).map_err(|problem| problem.to_json());
+        for (query, expected) in [
+            (None, false),
+            (Some(""), false),
+            (Some("after=earliest&x"), false),
+            (Some("state"), true),
+            (Some("state="), true),
+            (Some("st%61te"), true),
+        ] {
+            assert_eq!(asks(query), Ok(expected), "{query:?}");
+        }
+        for (query, part) in [
+            ("state&after=earliest", "after is not a parameter: with state"),
+            ("wait=1&state", "wait is not a parameter: with state"),
+            ("state=1", "state takes no value"),
+            ("state&state", "state is given twice"),
+        ] {
+            let error = asks(Some(query)).unwrap_err();
             assert!(error.contains("bad-parameter") && error.contains(part), "{query}: {error}");
         }
     }

@@ -15,7 +15,7 @@ fn parse(query: &str, fields: &[(&'static str, &str)]) -> Result<Query, String> 
 fn nothing_asked_is_nothing_set() {
     let (page, mode) = (Limits::default().page, Mode::All);
     let (start, wait, frame) = (None, None, None);
-    assert_eq!(parse("", &[]), Ok(Query { start, wait, page, mode, frame }));
+    assert_eq!(parse("", &[]), Ok(Query { start, wait, page, mode, frame, is_resumed: false }));
 }
 
 #[test]

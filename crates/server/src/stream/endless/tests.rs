@@ -52,7 +52,7 @@ fn in_words(told: EndlessPart<Page>) -> String {
         Item::Skipped { .. } => "skipped".to_owned(),
     };
     match told {
-        EndlessPart::Item(own) => item(&own),
+        EndlessPart::Item(own) | EndlessPart::Ended(own) => item(&own),
         EndlessPart::Page(page) => {
             page.items().map(|own| item(&own)).collect::<Vec<_>>().join(", ")
         }
@@ -113,10 +113,21 @@ fn it_ends_with_its_topic() {
 }
 
 #[test]
+fn it_ends_after_the_last_event_of_a_run() {
+    let mut example = Example::new(100, 0, SlowReader::Gap);
+    example.after(0);
+    (0..3).for_each(|_| publish(&example.topic));
+    assert!(example.topic.end());
+    let told = [(); 4].map(|()| example.after(0));
+    assert_eq!(told, ["event 9-1, event 9-2", "event 9-3", "end ended", "over"]);
+    assert!(example.reply.is_over());
+}
+
+#[test]
 fn an_error_ends_it_without_a_notice() {
     let mut example = Example::new(100, 0, SlowReader::Gap);
     example.after(0);
-    let failed = |_: &mut Reader| Err(Problem::new(crate::Kind::StorageFailed, "gone"));
+    let failed = |_: &mut Reader| Err(Problem::new(crate::Kind::StorageFailed, "gone").into());
     let told = example.reply.poll::<Page>(example.now, HEARTBEAT, failed);
     assert_eq!([in_words(told), example.after(0)], [": storage-failed", "over"]);
 }

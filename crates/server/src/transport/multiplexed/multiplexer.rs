@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anemone_hub::{Published, TopicName};
+use anemone_hub::Published;
 use anemone_wire::multiplexed::{Id, Reply, Request, status};
 use anemone_ws::reactor::SendWaker;
 use tokio::time::Instant;
@@ -20,7 +20,7 @@ use crate::alarms::{Alarm, Alarms};
 use crate::clients::access::{AccessLine, AnswerKind, CLIENT_GONE};
 use crate::clients::refusals::RefusedRequest;
 use crate::exchange::arrival;
-use crate::exchange::change::Change;
+use crate::exchange::change::{self, Change};
 use crate::exchange::read_request::ReadRequest;
 use crate::exchange::resource::Resource;
 use crate::local::Local;
@@ -28,8 +28,7 @@ use crate::publish::{self, Expected, SentBody};
 use crate::read::reader::Reader;
 use crate::request::client::Client;
 use crate::request::methods::{Methods, not_allowed};
-use crate::request::names::topic_name;
-use crate::request::own_path::OwnPath;
+use crate::request::own_path::ReadPath;
 use crate::site::Site;
 use crate::stream::{EndlessPart, EndlessReply};
 use crate::transport_name::TransportName;
@@ -83,7 +82,8 @@ enum Work {
 struct Submitted {
     /// The length of its payload.
     bytes: usize,
-    topic: TopicName,
+    /// Its path for logs.
+    path: String,
     is_deletion: bool,
     access: AccessLine,
 }
@@ -169,9 +169,9 @@ impl Multiplexer {
         }
         let is_get = request.method == "GET";
         let resource = Resource::at(&self.site, self.client, path, query)?;
-        if let Some(name) = OwnPath::topic(path).filter(|_| resource.is_none()) {
+        if let Some(path) = ReadPath::at(path).filter(|_| resource.is_none()) {
             if !is_get {
-                return self.change(id, name, request, access, outlet);
+                return self.change(id, path, request, access, outlet);
             }
             let read = ReadRequest::multiplexed(&self.site, self.client, path, query)?;
             return self.read(id, &read.with_access_line(access.clone()), outlet);
@@ -192,24 +192,23 @@ impl Multiplexer {
         Ok(())
     }
 
-    /// Handles another request for a topic than reading.
+    /// Handles another request for a topic or a run than reading.
     fn change(
         &mut self,
         id: Id,
-        name: &str,
+        path: ReadPath<'_>,
         request: &Request<'_>,
         access: &AccessLine,
         outlet: &mut impl Outlet,
     ) -> Result<(), Problem> {
-        let name = topic_name(name)?;
         let (_, query) = request.path_and_query();
         let submitted = |bytes, is_deletion| Submitted {
             bytes,
-            topic: name.clone(),
+            path: path.in_log(),
             is_deletion,
             access: access.clone(),
         };
-        match Change::of(&self.site, self.client, request.method, &name)? {
+        match Change::of(&self.site, self.client, request.method, path)? {
             Change::Publish(permit) => {
                 let (content, key) = publish::of_multiplexed(query)?;
                 self.check_payload(request.payload.len())?;
@@ -227,6 +226,11 @@ impl Multiplexer {
                 publish::no_parameters(query)?;
                 let deletion = async move { permit.delete().await.map(|()| Done::Deleted) };
                 self.submit(id, submitted(0, true), deletion, outlet);
+            }
+            Change::Cancel(run) => {
+                publish::no_parameters(query)?;
+                let state = change::cancel(&run)?;
+                send_final(id, Reply::answer(&state), access, outlet);
             }
         }
         Ok(())
@@ -277,9 +281,8 @@ impl Multiplexer {
     ) {
         let access = &submitted.access;
         if let Err(problem) = &result {
-            let path = format!("/topics/{}", submitted.topic);
             let method = if submitted.is_deletion { "DELETE" } else { "POST" };
-            arrival::note(&self.site, self.client, problem, method, &path);
+            arrival::note(&self.site, self.client, problem, method, &submitted.path);
         }
         match result {
             Ok(Done::Published(published)) => {
@@ -294,9 +297,8 @@ impl Multiplexer {
 
     fn answer(&self, id: Id, resource: &Resource, access: &AccessLine, outlet: &mut impl Outlet) {
         // A stopping server tells its connections, and answers nothing more on them.
-        let (status, value) = resource.value(&self.site, false);
-        let json = value.to_string();
-        let reply = Reply { status: status.as_u16(), ..Reply::answer(&json) };
+        let value = resource.value(&self.site, false);
+        let reply = Reply { status: value.status.as_u16(), ..Reply::answer(&value.json) };
         send_final(id, reply, access, outlet);
     }
 
@@ -403,6 +405,11 @@ impl Multiplexer {
                         reply.note(&problem, &self.site.refusals);
                         let access = self.end(id);
                         send_failure(id, &problem, &access, outlet);
+                    }
+                    EndlessPart::Ended(notice) => {
+                        send_item(id, &notice, reply, outlet);
+                        let access = self.end(id);
+                        send_final(id, Reply::answer(""), &access, outlet);
                     }
                     EndlessPart::Item(item) => send_item(id, &item, reply, outlet),
                     EndlessPart::Nothing => {}

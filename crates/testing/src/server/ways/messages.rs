@@ -82,7 +82,10 @@ impl Data {
         let after = missed.map_or(asked.clone(), |missed| {
             format!("{epoch}-{}", offset.parse::<u64>().unwrap() - missed)
         });
-        self.target = self.target.replace(&format!("after={asked}"), &format!("after={resume}"));
+        self.target = match asked.is_empty() {
+            true => format!("{}&after={resume}", self.target),
+            false => self.target.replace(&format!("after={asked}"), &format!("after={resume}")),
+        };
         let stream = TcpStream::connect(self.peer)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         self.socket = open(Wire::new(stream), &self.target, None)?;
@@ -108,6 +111,10 @@ impl Reading for Data {
             Some(4001) => {
                 self.told.push_back(Told::End(Some(4001)));
                 return Ok(Told::Deleted);
+            }
+            Some(1000) if text.ends_with("the run has ended") => {
+                self.told.push_back(Told::End(Some(1000)));
+                return Ok(Told::Ended);
             }
             Some(code) => return Ok(Told::End(Some(code))),
             None => {}
@@ -192,7 +199,9 @@ impl Reading for Multiplexed {
                         position: reply.position,
                     });
                 }
-                (status @ 410, "r") | (status @ 503, "-") => return Ok(Told::End(Some(status))),
+                (status @ (200 | 410), "r") | (status @ 503, "-") => {
+                    return Ok(Told::End(Some(status)));
+                }
                 _ => panic!("unexpected {message}"),
             }
         }

@@ -127,10 +127,14 @@ impl Way {
 
     /// A reader over a connection; an error if the connection fails before reading begins.
     pub fn read(&self, wire: Wire, topic: &str, query: &str) -> io::Result<Box<dyn Reading>> {
-        let path = format!("/topics/{topic}");
+        self.read_path(wire, &format!("/topics/{topic}"), query)
+    }
+
+    /// A reader of what is at this path; an error if the connection fails before reading begins.
+    pub fn read_path(&self, wire: Wire, path: &str, query: &str) -> io::Result<Box<dyn Reading>> {
         let target = format!("{path}?{query}{}", self.query);
         Ok(match self.form {
-            Form::Pages => Box::new(Polls::open(wire, &path, query, self.query)?),
+            Form::Pages => Box::new(Polls::open(wire, path, query, self.query)?),
             Form::Blocks => {
                 let request = request(wire.peer(), "GET", &target, self.fields);
                 Box::new(EventStream::over(wire, &request)?)
@@ -166,6 +170,15 @@ impl Way {
             Form::Messages(None) => Some(4001),    // RFC 6455 section 7.4.2
             Form::Messages(Some(_)) => Some(1000), // RFC 6455 section 7.4.1
             Form::Multiplexed | Form::Tcp => Some(410),
+            _ => None,
+        })
+    }
+
+    /// The end of a stream after the end of its run.
+    pub fn ended(&self) -> Told {
+        Told::End(match self.form {
+            Form::Messages(_) => Some(1000), // RFC 6455 section 7.4.1
+            Form::Multiplexed | Form::Tcp => Some(200),
             _ => None,
         })
     }

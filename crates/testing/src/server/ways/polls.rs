@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, BufReader, Write};
 use std::time::Instant;
 
-use super::told::parse;
+use super::told::{end, parse};
 use super::{Reading, Told, Wire};
 use crate::{PATIENCE, Reply, request};
 
@@ -82,6 +82,9 @@ impl Polls {
         }
         if let Some(Told::Event { position: Some(last), .. }) = self.told.back() {
             assert_eq!(*last, self.next);
+        }
+        if !page["end"].is_null() {
+            self.told.push_back(end(&page["end"]));
         }
         Ok(())
     }

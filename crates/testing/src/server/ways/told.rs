@@ -18,6 +18,8 @@ pub enum Told {
     },
     /// Nothing more will come, since the topic was deleted.
     Deleted,
+    /// Nothing more will come, since the run has ended.
+    Ended,
     /// The stream is over, with the close code of a WebSocket or the final status of a multiplexed request.
     End(Option<u16>),
 }
@@ -44,6 +46,17 @@ pub(super) fn parse(json: &str) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {json:?}"))
 }
 
+/// Parses the reason of an end.
+pub(super) fn end(reason: &Value) -> Told {
+    match reason["reason"].as_str() {
+        Some("ended") => Told::Ended,
+        _ => {
+            assert_eq!(*reason, json!({ "reason": "deleted" }));
+            Told::Deleted
+        }
+    }
+}
+
 /// Parses one object of a stream.
 pub(super) fn told(object: &Value) -> Told {
     let members: Vec<&str> = object.as_object().unwrap().keys().map(|key| &**key).collect();
@@ -51,10 +64,7 @@ pub(super) fn told(object: &Value) -> Told {
     match members[..] {
         ["position"] => Told::Position(position()),
         ["gap"] => Told::Gap(object["gap"].clone()),
-        ["end"] => {
-            assert_eq!(*object, json!({ "end": { "reason": "deleted" } }));
-            Told::Deleted
-        }
+        ["end"] => end(&object["end"]),
         ["skipped"] => Told::Skipped(object["skipped"].as_u64().unwrap()),
         ["data", "position", "time"] => {
             assert!(object["time"].as_f64().unwrap() > 1.7e12, "{object}");
