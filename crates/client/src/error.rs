@@ -96,6 +96,12 @@ pub enum Error {
     /// The method of a call is not 1 to 16 capital letters.
     #[error("a method has 1 to 16 capital letters, such as GET or POST")]
     MethodInvalid,
+    /// A multiplexed request cannot have this header field.
+    #[error("header field {name} cannot be sent with a multiplexed request")]
+    HeaderNotMultiplexed {
+        /// Its name.
+        name: String,
+    },
     /// The connection that the call shared with others has ended.
     #[error(transparent)]
     Shared(Arc<Self>),
@@ -335,6 +341,7 @@ impl Error {
             | Self::NotText
             | Self::NoTopic { .. }
             | Self::MethodInvalid
+            | Self::HeaderNotMultiplexed { .. }
             | Self::Foreign(_) => true,
             Self::Shared(error) => error.is_permanent(),
             Self::Uncertain(error) => error.is_permanent(),

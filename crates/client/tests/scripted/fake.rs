@@ -205,6 +205,14 @@ impl Conn {
         self.write(format!("{:x}\r\n{text}\r\n", text.len()))
     }
 
+    /// A client's message after its length.
+    pub(crate) fn receive_frame(&mut self) -> io::Result<String> {
+        let len = u32::from_be_bytes(self.read::<4>()?);
+        let mut message = vec![0; len as usize];
+        self.stream.read_exact(&mut message)?;
+        Ok(String::from_utf8(message).unwrap())
+    }
+
     /// A client's message.
     pub(crate) fn receive(&mut self) -> io::Result<String> {
         let [_, len] = self.read::<2>()?;
@@ -310,10 +318,8 @@ impl Log {
     }
 
     fn serve_tcp(&self, conn: &mut Conn) -> io::Result<()> {
-        let len = u32::from_be_bytes(conn.read::<4>()?);
-        let mut asked = vec![0; len as usize];
-        conn.stream.read_exact(&mut asked)?;
-        for message in self.mux(&String::from_utf8(asked).unwrap()) {
+        let asked = conn.receive_frame()?;
+        for message in self.mux(&asked) {
             conn.frame(&message)?;
         }
         conn.wait()

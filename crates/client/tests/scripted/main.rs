@@ -7,6 +7,7 @@ mod failing;
 mod fake;
 mod falling_back;
 mod listing;
+mod multiplexing;
 mod publishing;
 mod resuming;
 mod secured;
