@@ -136,6 +136,20 @@ impl Client {
         self
     }
 
+    /// Returns the URL of the server, without a slash at its end.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.address.to_string()
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub(crate) fn transport(&self) -> CallVia {
+        self.via
+    }
+
     /// Begins a call. `target` is a path on the server, maybe with a query.
     pub fn call(&self, method: impl Into<String>, target: impl Into<String>) -> Call {
         let (method, target) = (method.into(), target.into());
@@ -225,6 +239,10 @@ impl Call {
         let (client, ask) = self.prepare()?;
         let (client, ask) = (&client, &ask);
         retry::repeat(client.attempts(ask), |sent| client.open(ask, sent)).await
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
     }
 
     fn prepare(self) -> Result<(Client, Ask), Error> {

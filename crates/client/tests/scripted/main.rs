@@ -10,6 +10,7 @@ mod listing;
 mod multiplexing;
 mod publishing;
 mod resuming;
+mod running;
 mod secured;
 
 use std::time::Duration;
