@@ -30,6 +30,7 @@
 
 mod collection;
 mod condition;
+mod document;
 mod error;
 mod guard;
 mod merge;

@@ -26,6 +26,12 @@ impl Messages {
             .field(Field::text("from", 0..=80));
         Collection::open(hub, name, schema, options).map(Self)
     }
+
+    /// Returns the collection that has the messages.
+    #[must_use]
+    pub fn collection(&self) -> &Collection {
+        &self.0
+    }
 }
 
 impl Resource for Messages {

@@ -123,6 +123,13 @@ impl Schema {
         self.fields.iter().find(|field| field.name == name).map(|field| &field.kind)
     }
 
+    /// Returns the fields that queries can compare, with the JSON Schema of their values.
+    pub(crate) fn comparable(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        let fields = self.fields.iter().filter(|field| field.kind.expected().is_some());
+        let id = ("id", json!({"type": "string"}));
+        std::iter::once(id).chain(fields.map(|field| (field.name, field.kind.to_json_schema())))
+    }
+
     /// Checks the members of a record. The `id` may be missing.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anemone_server::{PublishRight, TopicRule};
 
-use crate::config::{Config, Kind, Located, Size, Source, Time};
+use crate::config::{Config, Kind, Located, MESSAGES, Size, Source, Time};
 
 /// Returns a line for each source, rule and directory, with its URL below `url`, or its path if that is empty.
 pub(crate) fn offered(config: &Config, url: &str) -> Vec<String> {
@@ -13,7 +13,10 @@ pub(crate) fn offered(config: &Config, url: &str) -> Vec<String> {
     let files = config.files.iter();
     let files =
         files.map(|dir| format!("static   {url}{}: files of {}", dir.path, dir.dir.display()));
-    sources.chain(topics).chain(files).collect()
+    let messages = config.messages.map(|right| {
+        format!("service  {url}/{MESSAGES}: messages; {} change them", who_may(right))
+    });
+    sources.chain(topics).chain(messages).chain(files).collect()
 }
 
 fn source_line(source: &Source, url: &str) -> String {
@@ -32,17 +35,21 @@ fn source_line(source: &Source, url: &str) -> String {
     line
 }
 
+fn who_may(right: PublishRight) -> &'static str {
+    match right {
+        PublishRight::Nobody => "no client may",
+        PublishRight::Loopback => "programs on this machine may",
+        PublishRight::Anyone => "every client may",
+    }
+}
+
 fn rule_told(rule: &Located<TopicRule>, url: &str) -> String {
-    let who = match rule.publish {
-        PublishRight::Nobody => "no client may publish",
-        PublishRight::Loopback => "programs on this machine may publish",
-        PublishRight::Anyone => "every client may publish",
-    };
     let kept = &rule.retention;
     let path = if url.is_empty() { String::new() } else { format!("{url}/topics/") };
     format!(
-        "topic    {path}{}: {who}; retains {} events, {}, {}",
+        "topic    {path}{}: {} publish; retains {} events, {}, {}",
         rule.topics,
+        who_may(rule.publish),
         kept.events_max,
         Size(kept.bytes_max),
         Time(kept.age_max)

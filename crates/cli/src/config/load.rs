@@ -84,11 +84,15 @@ impl Config {
             limits: limits::read(root.table("limits"), deflate),
             topics: root.tables("topic").into_iter().filter_map(topics::read).collect(),
             sources: root.tables("source").into_iter().filter_map(sources::read).collect(),
+            messages: None,
             files: root.tables("static").into_iter().filter_map(files::read).collect(),
         };
         let demo = root.optional("demo", boolean);
-        let mut short =
-            Shorthands { demo, host: root.optional("host", boolean).map(|host| host.value) };
+        let mut short = Shorthands {
+            demo,
+            host: root.optional("host", boolean).map(|host| host.value),
+            messages: root.value("demo_messages", PublishRight::Loopback, word(topics::RIGHTS)),
+        };
         root.finish();
         flags::apply(flags, &mut config, &mut short, faults);
         config.complete(&short, flags);
@@ -100,6 +104,7 @@ impl Config {
     fn complete(&mut self, short: &Shorthands, flags: &args::Serve) {
         if let Some(demo) = short.demo.as_ref().filter(|demo| demo.value) {
             (self.listening.echo, self.listening.broadcast) = (true, true);
+            self.messages = Some(short.messages);
             self.sources.extend(source(
                 "wind",
                 &demo.place,

@@ -38,4 +38,4 @@ pub(crate) use self::place::{Located, Place};
 pub(crate) use self::settings::{Listening, TlsFiles};
 pub(crate) use self::sources::{BAUD, Kind, Source};
 pub(crate) use self::values::{Size, THREADS_MAX, Time, parse_mode, parse_size};
-pub(crate) use self::whole::{Config, Part};
+pub(crate) use self::whole::{Config, MESSAGES, Part};

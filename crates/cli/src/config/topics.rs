@@ -12,6 +12,13 @@ use super::values::{DAY, MILLISECOND, SECOND, TIB, duration, number, parsed, siz
 /// Longer than anybody keeps events.
 const AGE_MAX: Duration = DAY.saturating_mul(36_500);
 
+/// The names of rights to publish.
+pub(super) const RIGHTS: [(&str, PublishRight); 3] = [
+    ("nobody", PublishRight::Nobody),
+    ("loopback", PublishRight::Loopback),
+    ("anyone", PublishRight::Anyone),
+];
+
 /// Reads a rule; `None` after an error, or without a name.
 pub(super) fn read(mut table: Table<'_>) -> Option<Located<TopicRule>> {
     let what = "the topic, such as \"wind\", or a pattern for all names that begin alike, such as \"scratch-*\"";
@@ -19,11 +26,6 @@ pub(super) fn read(mut table: Table<'_>) -> Option<Located<TopicRule>> {
     let pattern = name.as_ref().map(|name| name.value.clone());
     // Without a name, the other keys are still checked, as for a pattern.
     let default = TopicRule::new(pattern.or_else(|| "unnamed*".parse().ok())?);
-    let rights = [
-        ("nobody", PublishRight::Nobody),
-        ("loopback", PublishRight::Loopback),
-        ("anyone", PublishRight::Anyone),
-    ];
     let ends = [("gap", SlowReader::Gap), ("close", SlowReader::Close)];
     let storages = [("data", Storage::Data), ("memory", Storage::Memory)];
     let t = &mut table;
@@ -31,7 +33,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<Located<TopicRule>> {
     let topics_max = t.optional("topics_max", number(1..=1_000_000));
     let bytes_total_max = t.optional("bytes_total_max", size(1..=1024 * TIB));
     let mut rule = TopicRule {
-        publish: t.value("publish", default.publish, word(rights)),
+        publish: t.value("publish", default.publish, word(RIGHTS)),
         storage: t.value("storage", default.storage, word(storages)),
         retention: Retention {
             events_max: t.value("events_max", retention.events_max, number(1..=1_000_000_000_000)),

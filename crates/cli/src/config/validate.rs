@@ -10,7 +10,7 @@ use super::fault::Faults;
 use super::files;
 use super::place::{Located, Place};
 use super::sources::{Kind, Source};
-use super::whole::{Config, Part};
+use super::whole::{Config, MESSAGES, Part};
 use crate::args::Fsync;
 
 pub(super) fn validate(config: &Config, faults: &Faults) {
@@ -89,6 +89,11 @@ fn data(config: &Config, faults: &Faults) {
 }
 
 fn topics(config: &Config, faults: &Faults) {
+    for rule in &config.topics {
+        if let Some(name) = rule.topics.name().filter(|name| is_of_messages(config, name)) {
+            faults.add(&rule.place, format!("topic.name: {}", of_messages(name)));
+        }
+    }
     for (index, rule) in config.topics.iter().enumerate() {
         let earlier = &config.topics[..index];
         if let Some(first) = earlier.iter().find(|other| other.topics == rule.topics) {
@@ -142,6 +147,9 @@ fn owners(config: &Config, faults: &Faults) {
             faults.add(place, fault);
         }
         for (name, part) in source.topics() {
+            if is_of_messages(config, &name) {
+                faults.add(place, format!("source.topic: {}", of_messages(&name)));
+            }
             if let Some(first) = owners.get(&name) {
                 faults.add(place, format!("source.topic: {}", taken(&name, first)));
                 break;
@@ -152,6 +160,15 @@ fn owners(config: &Config, faults: &Faults) {
             owners.insert(name, source);
         }
     }
+}
+
+/// Returns true for the topic of the demo's messages.
+fn is_of_messages(config: &Config, name: &TopicName) -> bool {
+    config.messages.is_some() && name.as_str() == MESSAGES
+}
+
+fn of_messages(name: &TopicName) -> String {
+    format!("{name} has the records of the demo: choose another name, or do without the demo")
 }
 
 fn taken(name: &TopicName, first: &Source) -> String {

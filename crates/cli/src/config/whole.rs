@@ -32,6 +32,8 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     /// The declared rules, and those of `demo`.
     pub(crate) topics: Vec<Located<TopicRule>>,
+    /// The clients that may change the records of the demo's messages; `None` without the demo.
+    pub(crate) messages: Option<PublishRight>,
     /// The declared sources, and those of `demo` and `host`.
     pub(crate) sources: Vec<Source>,
     /// Directories whose files are served.
@@ -43,7 +45,11 @@ pub(super) struct Shorthands {
     pub(super) demo: Option<Located<bool>>,
     /// `None` if it depends on `demo`.
     pub(super) host: Option<bool>,
+    pub(super) messages: PublishRight,
 }
+
+/// The name of the demo's resource, and of its topic.
+pub(crate) const MESSAGES: &str = "messages";
 
 impl Config {
     /// Returns the rules for topics: the declared ones, and one for each topic of a source, so that no client

@@ -7,10 +7,8 @@ mod failing;
 mod fake;
 mod falling_back;
 mod listing;
-mod multiplexing;
 mod publishing;
 mod resuming;
-mod running;
 mod secured;
 
 use std::time::Duration;

@@ -2,6 +2,7 @@
 
 pub(crate) mod arrival;
 pub(crate) mod change;
+mod documents;
 pub(crate) mod gate;
 pub(crate) mod handoff;
 pub(crate) mod page_reply;

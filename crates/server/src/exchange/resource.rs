@@ -8,6 +8,7 @@ use anemone_hub::{Topic, TopicName, UnixTime};
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use super::documents;
 use crate::request::client::Client;
 use crate::request::own_path::OwnPath;
 use crate::request::query;
@@ -34,6 +35,10 @@ pub(crate) enum Resource {
     Clock,
     /// The health of the server.
     Health,
+    /// The description of its paths.
+    OpenApi,
+    /// The description of its topics.
+    AsyncApi,
     /// The readers of a topic, at most this many.
     Readers(Arc<Topic>, usize),
     /// The runs, at most this many.
@@ -66,6 +71,8 @@ impl Resource {
             }
             Some((OwnPath::CLOCK, None)) => Self::Clock,
             Some((OwnPath::HEALTH, None)) => Self::Health,
+            Some((OwnPath::OPENAPI, None)) => Self::OpenApi,
+            Some((OwnPath::ASYNCAPI, None)) => Self::AsyncApi,
             Some((OwnPath::TOPICS, Some(below))) => match below.rsplit_once('/') {
                 Some((name, "readers")) => Self::readers(site, client, name, query)?,
                 _ => return Ok(None),
@@ -109,6 +116,8 @@ impl Resource {
                 let (status, report) = health::report(&site.hub, &site.memory, is_stopping);
                 return ResourceValue { status, ..report.into() };
             }
+            Self::OpenApi => documents::openapi(site),
+            Self::AsyncApi => documents::asyncapi(site),
             Self::Readers(topic, limit) => site.readers.list(topic, *limit),
             Self::Runs(limit) => return list_runs(site, *limit).into(),
             Self::State(run) => return state(run).into(),

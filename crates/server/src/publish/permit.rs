@@ -81,6 +81,11 @@ impl Publishing {
         Ok(Self { hub, rules: rules.into_iter().map(Arc::new).collect() })
     }
 
+    /// Returns the rules in force.
+    pub(crate) fn rules(&self) -> impl Iterator<Item = &TopicRule> {
+        self.rules.iter().map(|rule| &rule.terms)
+    }
+
     /// Returns the methods of the topic of this name, whether it exists or not, and independent of the client.
     pub(crate) fn methods(&self, name: &TopicName) -> Methods {
         match self.terms(name) {

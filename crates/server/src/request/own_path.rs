@@ -10,12 +10,12 @@ use crate::request::path;
 /// The first names of the server's own paths, whether or not it offers them. Nothing else is ever served at `/NAME`
 /// or below it.
 pub const OWN_PATHS: &[&str] = &[
-    "asyncapi.json",
+    OwnPath::ASYNCAPI.name(),
     "broadcast",
     OwnPath::CLOCK.name(),
     "echo",
     OwnPath::HEALTH.name(),
-    "openapi.json",
+    OwnPath::OPENAPI.name(),
     OwnPath::PROBLEMS.name(),
     OwnPath::RUNS.name(),
     OwnPath::TOPICS.name(),
@@ -27,8 +27,10 @@ pub const OWN_PATHS: &[&str] = &[
 pub(crate) struct OwnPath(&'static str);
 
 impl OwnPath {
+    pub(crate) const ASYNCAPI: Self = Self("asyncapi.json");
     pub(crate) const CLOCK: Self = Self("clock");
     pub(crate) const HEALTH: Self = Self("health");
+    pub(crate) const OPENAPI: Self = Self("openapi.json");
     pub(crate) const PROBLEMS: Self = Self("problems");
     pub(crate) const RUNS: Self = Self("runs");
     pub(crate) const TOPICS: Self = Self("topics");

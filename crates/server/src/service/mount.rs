@@ -67,6 +67,7 @@ pub struct Mount {
     is_http_only: bool,
     timeout: Option<Duration>,
     description: Option<Arc<Value>>,
+    events: Option<Arc<Value>>,
 }
 
 impl Mount {
@@ -101,6 +102,7 @@ impl Mount {
             is_http_only: false,
             timeout: None,
             description: None,
+            events: None,
         })
     }
 
@@ -133,6 +135,12 @@ impl Mount {
         Self { description: Some(Arc::new(paths)), ..self }
     }
 
+    /// Describes the topics to which the service publishes, with the JSON Schema of the events of each topic, by name.
+    #[must_use]
+    pub fn topics(self, schemas: Value) -> Self {
+        Self { events: Some(Arc::new(schemas)), ..self }
+    }
+
     /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &str {
@@ -143,6 +151,11 @@ impl Mount {
     #[must_use]
     pub fn description(&self) -> Option<&Value> {
         self.description.as_deref()
+    }
+
+    /// Returns the JSON Schemas of events by topic, if there are any.
+    pub(crate) fn events(&self) -> Option<&Value> {
+        self.events.as_deref()
     }
 
     /// Returns true if a path is answered whatever the origin.

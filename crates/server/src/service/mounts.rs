@@ -35,6 +35,11 @@ impl Mounts {
         self.below.iter().find(has)
     }
 
+    /// Returns all mounts.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Mount> {
+        self.below.iter().chain(&self.root)
+    }
+
     /// Returns the mount at `/`.
     pub(crate) fn root(&self) -> Option<&Mount> {
         self.root.as_ref()

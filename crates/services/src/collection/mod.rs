@@ -84,14 +84,7 @@ impl Collection {
             read_on(&topic, &mut state)?;
         }
         let window = window(&state, options);
-        let retention = Retention {
-            events_max: window.events,
-            bytes_max: window.bytes + KEYS_BYTES,
-            age_max: AGE_MAX,
-        };
-        let topic_options =
-            TopicOptions { retention, keys: KeyWindow::default(), storage: options.storage };
-        let topic = hub.ensure(name, topic_options)?;
+        let topic = hub.ensure(name, topic_options(window, options))?;
         let (rules, state) = (Rules { schema, options }, RwLock::new(state));
         Ok(Self(Arc::new(Inner { topic, rules, window, state, changing: Default::default() })))
     }
@@ -100,6 +93,12 @@ impl Collection {
     #[must_use]
     pub fn topic(&self) -> &Arc<Topic> {
         &self.0.topic
+    }
+
+    /// Returns the options of its topic. Nobody may set other ones, which could evict records.
+    #[must_use]
+    pub fn topic_options(&self) -> TopicOptions {
+        topic_options(self.0.window, self.0.rules.options)
     }
 
     /// Returns the number of records.
@@ -132,6 +131,13 @@ fn window(state: &State, options: CollectionOptions) -> Window {
     let events = (options.records_max.max(state.len()) as u64).saturating_mul(4).max(64);
     let bytes = options.bytes_max.max(state.live()).saturating_mul(4);
     Window { events: events.max(extent.events), bytes: bytes.max(extent.bytes) }
+}
+
+/// Returns the options of a topic that retains this window.
+fn topic_options(window: Window, options: CollectionOptions) -> TopicOptions {
+    let bytes_max = window.bytes.saturating_add(KEYS_BYTES);
+    let retention = Retention { events_max: window.events, bytes_max, age_max: AGE_MAX };
+    TopicOptions { retention, keys: KeyWindow::default(), storage: options.storage }
 }
 
 /// Applies the events after the head of the state.

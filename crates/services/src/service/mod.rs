@@ -19,7 +19,7 @@ use http_body_util::Full;
 use tower_service::Service;
 
 use self::route::{Asked, Route};
-use crate::{Call, Condition, Fields, Query, Resource, ResourceError};
+use crate::{Call, Condition, Fields, Query, Resource, ResourceError, document};
 
 pub(crate) use self::reply::refusal;
 
@@ -41,6 +41,18 @@ impl<R: Resource> ResourceService<R> {
     /// Creates the service of a resource at this path, such as `/messages`.
     pub fn new(path: impl Into<Arc<str>>, resource: R) -> Self {
         Self { path: path.into(), resource: Arc::new(resource) }
+    }
+
+    /// Returns the description of its paths, the members of an OpenAPI 3.1 object `paths`.
+    #[must_use]
+    pub fn openapi_paths(&self) -> serde_json::Value {
+        document::openapi_paths(&self.path, self.resource.schema(), self.resource.methods())
+    }
+
+    /// Returns the JSON Schema of the events of its changes.
+    #[must_use]
+    pub fn event_schema(&self) -> serde_json::Value {
+        document::event_schema(self.resource.schema())
     }
 
     async fn answer<B>(self, request: Request<B>) -> Response<Full<Bytes>>

@@ -9,6 +9,7 @@ use anemone_hub::Hub;
 use anemone_server::{BindError, Options, Running, Server, Tls, TlsError, UnixSocket};
 use anyhow::Context;
 
+use super::messages::DemoMessages;
 use crate::command::offered::offered;
 use crate::config::Config;
 use crate::log;
@@ -16,7 +17,11 @@ use crate::output::announce;
 use crate::pages;
 
 /// Starts to serve, and announces the addresses.
-pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
+pub(super) fn start(
+    config: &Config,
+    hub: &Hub,
+    messages: Option<DemoMessages>,
+) -> anyhow::Result<Running> {
     let listening = &config.listening;
     if let Some(warning) = listening.warning() {
         tracing::warn!("{warning}");
@@ -38,8 +43,12 @@ pub(super) fn start(config: &Config, hub: &Hub) -> anyhow::Result<Running> {
     options.limits = config.limits.clone();
     options.tls = tls.clone();
     options.topics = config.rules()?;
+    if let Some(messages) = &messages {
+        options.topics = messages.with_rule(&options.topics)?;
+    }
     options.static_dirs = config.files.iter().map(|dir| dir.value.clone()).collect();
     options.mounts = vec![pages::mount()?];
+    options.mounts.extend(messages.map(DemoMessages::mount).transpose()?);
     options.access_log = config.log_requests.into();
     let server = Server::bind(options, hub.clone())
         .map_err(|error| with_advice(error, || addresses(config)))?;

@@ -2,6 +2,7 @@
 
 pub(crate) mod descriptors;
 mod listen;
+mod messages;
 mod sources;
 
 use anemone_hub::{DataDir, Epoch, Hub};
@@ -13,6 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
 
 pub(crate) use self::listen::{cannot_write, refuse_other_contents, tls};
+use self::messages::DemoMessages;
 use self::sources::Sources;
 use super::{EndSignals, runtime};
 use crate::config::{Config, Kind, files};
@@ -27,8 +29,9 @@ pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
     let mut signals = EndSignals::listen(&runtime)?;
     survive_file_size_limit(&runtime)?;
     let hub = open_hub(config)?;
+    let messages = DemoMessages::open(&hub, config)?;
     create_topics(&hub, config)?;
-    let running = listen::start(config, &hub)?;
+    let running = listen::start(config, &hub, messages)?;
     listen::print_topics(config, &running);
     let mut sources = {
         let _entered = runtime.enter();

@@ -341,6 +341,16 @@ fn each_topic_has_one_source() {
             "1:8: source.topic: wind already has a source, \"file\" at a.toml:5:9".to_owned(),
         ),
         (
+            "demo = true\n".to_owned() + &file("messages"),
+            "5:9: source.topic: messages has the records of the demo: choose another name, or do without the demo"
+                .to_owned(),
+        ),
+        (
+            "demo = true\n[[topic]]\nname = \"messages\"\n".to_owned(),
+            "3:8: topic.name: messages has the records of the demo: choose another name, or do without the demo"
+                .to_owned(),
+        ),
+        (
             file(&format!("{longest}x")),
             "4:9: source.topic: the name is too long to append .status: at most 121 characters".to_owned(),
         ),

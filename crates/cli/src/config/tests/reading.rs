@@ -197,6 +197,11 @@ fn the_demo_brings_its_instrument_and_topics_to_publish_to() {
     let rule = rules.rule(&"scratch-a".parse().unwrap()).unwrap();
     assert_eq!((rule.publish, rule.retention), (PublishRight::Loopback, SCRATCH_RETENTION));
 
+    assert_eq!(config.messages, Some(PublishRight::Loopback));
+    let open = read("demo = true\ndemo_messages = \"anyone\"", &[]).unwrap();
+    assert_eq!(open.messages, Some(PublishRight::Anyone));
+    assert_eq!(read("demo_messages = \"anyone\"", &[]).unwrap().messages, None);
+
     let own = "demo = true\n[[topic]]\nname = \"scratch-*\"\nevents_max = 5";
     let rules = read(own, &[]).unwrap().rules().unwrap();
     assert_eq!(rules.rule(&"scratch-a".parse().unwrap()).unwrap().retention.events_max, 5);

@@ -1,0 +1,196 @@
+//! The resource of the demo, through the binary: what survives a kill, who may change it, and its documents.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anemone_testing::process::{ask, get, serve};
+use anemone_testing::wait_until;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tempfile::tempdir;
+
+/// The JSON in the body of a reply.
+fn body(reply: &str) -> Value {
+    let (_, body) = reply.split_once("\r\n\r\n").unwrap();
+    serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {reply}"))
+}
+
+fn status(reply: &str) -> u16 {
+    reply.split(' ').nth(1).unwrap_or_default().parse().unwrap_or_default()
+}
+
+/// The reply to a request; `None` if the server ends before it has sent one.
+fn try_ask(address: SocketAddr, head: &str, body: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
+    let length = body.len();
+    let request = format!(
+        "{head} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).ok()?;
+    reply.contains("\r\n\r\n").then_some(reply)
+}
+
+/// What a writer knows of its record: the text that the server has acknowledged, and the one whose reply did not come.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    acknowledged: Option<String>,
+    uncertain: Option<String>,
+}
+
+/// Changes one record again and again until the server is gone.
+fn write(address: SocketAddr, id: &str, known: &mut Known, round: usize, done: &AtomicUsize) {
+    for step in 0.. {
+        let text = format!("{id}-{round}-{step}-{}", "x".repeat(step % 300));
+        let (head, body) = match known.acknowledged {
+            None => ("POST /messages".to_owned(), json!({"id": id, "text": text})),
+            Some(_) => (format!("PUT /messages/{id}"), json!({"text": text})),
+        };
+        let Some(reply) = try_ask(address, &head, &body.to_string()) else {
+            known.uncertain = Some(text);
+            return;
+        };
+        assert!([200, 201].contains(&status(&reply)), "{reply}");
+        *known = Known { acknowledged: Some(text), uncertain: None };
+        done.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn acknowledged_changes_survive_kills_at_any_moment() {
+    const WRITERS: usize = 8;
+    let directory = tempdir().unwrap();
+    let data = directory.path().to_str().unwrap();
+    let mut known = vec![Known::default(); WRITERS];
+    for round in 0..6 {
+        let (server, address) = serve(&["--demo", "--data", data, "--threads", "2"]);
+        let found = body(&get(address, "/messages?$limit=1000"));
+        let texts: BTreeMap<String, String> =
+            found["data"].as_array().unwrap().iter().map(text_of).collect();
+        for (writer, known) in known.iter_mut().enumerate() {
+            let id = format!("w{writer}");
+            let text = texts.get(&id).cloned();
+            let is_one = text == known.acknowledged || text.is_some() && text == known.uncertain;
+            assert!(is_one, "{id} is {text:?} in round {round}, and was {known:?}");
+            known.acknowledged = text;
+        }
+        assert_eq!(
+            as_read(address),
+            texts,
+            "whoever reads the topic has the same, in round {round}"
+        );
+        let done = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for (writer, known) in known.iter_mut().enumerate() {
+                let done = &done;
+                scope.spawn(move || write(address, &format!("w{writer}"), known, round, done));
+            }
+            wait_until("changes", || done.load(Ordering::Relaxed) > 40 + 13 * round);
+            server.signal(Signal::KILL);
+        });
+        server.wait();
+    }
+}
+
+fn text_of(record: &Value) -> (String, String) {
+    (record["id"].as_str().unwrap().to_owned(), record["text"].as_str().unwrap().to_owned())
+}
+
+/// The texts of the records that the events of the topic make.
+fn as_read(address: SocketAddr) -> BTreeMap<String, String> {
+    let (mut records, mut after) = (BTreeMap::new(), "earliest".to_owned());
+    loop {
+        let page = body(&get(address, &format!("/topics/messages?after={after}")));
+        let events = page["events"].as_array().unwrap();
+        if events.is_empty() {
+            return records;
+        }
+        for event in events {
+            let (name, record) = event["data"].as_object().unwrap().iter().next().unwrap();
+            let (id, text) = text_of(record);
+            match &**name {
+                "removed" => drop(records.remove(&id)),
+                _ => drop(records.insert(id, text)),
+            }
+        }
+        after = page["next"].as_str().unwrap().to_owned();
+    }
+}
+
+#[test]
+fn testing_is_the_message_of_the_published_figures() {
+    let (_server, address) = serve(&["--demo"]);
+    let reply = get(address, "/messages/testing");
+    assert_eq!(reply.split_once("\r\n\r\n").unwrap().1, r#"{"id":"testing"}"#);
+    assert!(!reply.to_ascii_lowercase().contains("\r\netag:"), "{reply}");
+    let head = ask(address, "HEAD /messages/testing HTTP/1.1", "");
+    assert!(
+        head.ends_with("\r\n\r\n") && head.to_ascii_lowercase().contains("content-length: 16"),
+        "{head}"
+    );
+}
+
+#[test]
+fn only_clients_of_this_machine_change_messages_unless_the_configuration_says_otherwise() {
+    let json = "Content-Type: application/json";
+    let create = |address, more: &str| {
+        status(&ask(
+            address,
+            &format!("POST /messages HTTP/1.1\r\n{json}{more}"),
+            r#"{"text":"a"}"#,
+        ))
+    };
+    let proxied = "\r\nX-Forwarded-For: 192.0.2.1";
+    let (_server, address) = serve(&["--demo"]);
+    assert_eq!(create(address, ""), 201);
+    assert_eq!(create(address, proxied), 403);
+    let read = ask(address, &format!("GET /messages HTTP/1.1{proxied}"), "");
+    assert_eq!((status(&read), &body(&read)["total"]), (200, &json!(1)));
+    let publish = ask(address, &format!("POST /topics/messages HTTP/1.1\r\n{json}"), "1");
+    assert_eq!(status(&publish), 405, "nobody publishes to the topic");
+    let delete = ask(address, "DELETE /topics/messages HTTP/1.1", "");
+    assert_eq!(status(&delete), 405);
+
+    let directory = tempdir().unwrap();
+    let file = directory.path().join("a.toml");
+    std::fs::write(
+        &file,
+        "demo = true\ndemo_messages = \"anyone\"\n[[topic]]\nname = \"m*\"\npublish = \"anyone\"",
+    )
+    .unwrap();
+    let (_server, address) = serve(&["--config", file.to_str().unwrap()]);
+    assert_eq!(create(address, proxied), 201);
+    let publish = ask(address, &format!("POST /topics/messages HTTP/1.1\r\n{json}"), "1");
+    assert_eq!(status(&publish), 405, "a pattern opens the topic to nobody");
+}
+
+#[test]
+fn the_documents_describe_the_messages() {
+    let (_server, address) = serve(&["--demo"]);
+    let paths = body(&get(address, "/openapi.json"))["paths"].take();
+    for path in ["/topics/{name}", "/messages", "/messages/{id}", "/echo"] {
+        assert!(paths[path].is_object(), "{path}");
+    }
+    assert_eq!(paths["/messages/{id}"]["patch"]["operationId"], "patch_messages");
+    let described = body(&get(address, "/asyncapi.json"));
+    let channel = &described["channels"]["topic-messages"];
+    assert_eq!(channel["address"], "/topics/messages");
+    assert_eq!(channel["messages"]["event"]["payload"]["title"], "MessageEvent");
+    assert_eq!(described["operations"]["read-topic-messages"]["action"], "send");
+    assert_eq!(described["operations"]["publish-topic-messages"], Value::Null);
+    assert_eq!(described["operations"]["publish-topics-scratch-"]["action"], "receive");
+
+    let (_server, address) = serve(&["--host"]);
+    let paths = body(&get(address, "/openapi.json"))["paths"].take();
+    for path in ["/messages", "/echo"] {
+        assert_eq!(paths[path], Value::Null, "{path}");
+    }
+    assert_eq!(paths["/topics/{name}"]["post"], Value::Null, "no client may publish");
+}
