@@ -11,7 +11,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use crate::cpu::Cores;
 use crate::experiment::hostile::floods::{self, Flood};
 use crate::experiment::rounds::{Plan, RunPlan};
-use crate::experiment::{Before, Times, Work, fan_out, hostile, mask, publish};
+use crate::experiment::{Before, Times, Work, calls, fan_out, hostile, mask, publish, runs};
 use crate::load::{Closing, Shape};
 use crate::report;
 use crate::server::Program;
@@ -44,7 +44,11 @@ pub struct Options {
     #[arg(long, value_name = "PATH")]
     server: Option<PathBuf>,
 
-    /// Its arguments; it must print `listening on http://ADDR:PORT` and, if these hold --tcp-echo, `tcp
+    /// The program with a trivial service [default: examples/measured beside this program]
+    #[arg(long, value_name = "PATH")]
+    services: Option<PathBuf>,
+
+    /// The server's arguments; it must print `listening on http://ADDR:PORT` and, if these hold --tcp-echo, `tcp
     /// echo on ADDR:PORT`; topics to publish to are those of --demo
     #[arg(
         long,
@@ -160,6 +164,10 @@ enum Experiment {
     FanOut,
     /// Events into a topic, in memory and on disk
     Publish,
+    /// Calls of a trivial service, beside an echo and beside hyper alone
+    Calls,
+    /// Partial results of runs, and an echo beside runs that compute
+    Runs,
     /// Opening and closing connections
     Connect,
     /// User memory of connections that say nothing
@@ -200,6 +208,12 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     }
     if options.wants(Experiment::Publish) && !options.control {
         report += &report::of_publishing(&options.publish(folder).run()?);
+    }
+    if options.wants(Experiment::Calls) && !options.control {
+        report += &report::of_calls(&options.calls(folder).run()?);
+    }
+    if options.wants(Experiment::Runs) && !options.control {
+        report += &report::of_runs(&options.runs(folder).run()?);
     }
     if options.wants(Experiment::Mask) && !options.control {
         let xor = Program::xor(folder)?;
@@ -303,6 +317,21 @@ impl Options {
             server: self.server_program(folder),
             folder: self.data.as_deref().unwrap_or(folder).to_owned(),
         }
+    }
+
+    /// Returns the program with services.
+    fn services(&self, folder: &Path) -> Program {
+        let program = self.services.clone().unwrap_or_else(|| folder.join("examples/measured"));
+        Program::server(program, Vec::new(), folder.join(SERVER_LOG))
+    }
+
+    fn calls(&self, folder: &Path) -> calls::CallsPlan {
+        calls::CallsPlan { run: self.run_plan(), program: self.services(folder) }
+    }
+
+    fn runs(&self, folder: &Path) -> runs::RunsPlan {
+        let program = self.services(folder);
+        runs::RunsPlan { run: self.run_plan(), program, time: self.flood_time() }
     }
 
     fn cases(&self, descriptors: usize) -> Vec<Work> {

@@ -23,6 +23,14 @@ pub(crate) const MASK_BYTES_MIN: usize = 125;
 /// The most CPU time of a delivery through a topic, relative to the broadcast that stores nothing.
 pub(crate) const TOPIC_TO_BROADCAST: f64 = 1.15;
 
+/// The most CPU time of a multiplexed call to a trivial service, relative to a WebSocket echo, with 16 in flight.
+pub(crate) const MULTIPLEXED_CALL_TO_ECHO: f64 = 1.5;
+/// The most CPU time of a call over HTTP/1.1, relative to the same service in hyper alone.
+pub(crate) const HTTP_CALL_TO_HYPER: f64 = 1.15;
+
+/// The most CPU time of a run's partial result, relative to an event of a topic.
+pub(crate) const PARTIAL_RESULT_TO_EVENT: f64 = 1.3;
+
 /// The most user memory of a WebSocket that reads a topic, above one that does not, and of an SSE reader.
 pub(crate) const WEBSOCKET_READER_BYTES_MORE: f64 = 1024.0;
 pub(crate) const SSE_READER_BYTES: f64 = 4096.0;

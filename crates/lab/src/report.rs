@@ -3,7 +3,9 @@
 //! A ratio is the median over the rounds of the ratio within a round, with its 95 % interval; a cost is the
 //! median over the rounds.
 
+mod calls;
 mod floods;
+mod runs;
 mod topics;
 
 use std::fmt::Write as _;
@@ -16,7 +18,9 @@ use crate::experiment::{Bytes, Contender, Sample, Work};
 use crate::goals::{Goal, MASK_BYTES_MIN, MASK_SPEED, TOPIC_TO_BROADCAST};
 use crate::statistics::{Estimate, Random, median};
 
+pub(crate) use calls::of_calls;
 pub(crate) use floods::of_floods;
+pub(crate) use runs::of_runs;
 pub(crate) use topics::{of_fan_out, of_publishing};
 
 /// The seed of resampling, so that the same samples always give the same intervals.

@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use anyhow::{Context, bail, ensure};
 
 use crate::cpu::Cores;
-use crate::load::{Endpoint, Protocol, Topic};
+use crate::load::{CalledService, Endpoint, Protocol, Topic};
 
 const FLOOR: &str = include_str!("../../../bench/floor.c");
 const XOR: &str = include_str!("../../../bench/xor.c");
@@ -159,6 +159,11 @@ impl Server {
     /// Returns the endpoint of its broadcast over `protocol`, if it has one.
     pub(crate) fn broadcast(&self, protocol: Protocol, path: &str) -> Option<Endpoint> {
         self.service(protocol, self.tcp_broadcast, path)
+    }
+
+    /// Returns a service at this path, which replies with this body, if it has any.
+    pub(crate) fn called(&self, path: &str, body: &str) -> Option<CalledService> {
+        Some(CalledService { address: self.web?, path: path.to_owned(), body: body.to_owned() })
     }
 
     /// Returns a topic of the server, if it has any.

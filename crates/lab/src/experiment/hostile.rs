@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 pub(crate) use kinds::Kind;
 use peer::{End, Peer, Progress};
+pub(crate) use witness::Waits;
+pub(super) use witness::Witness;
 
 use super::rounds::progress;
 use crate::cpu::{Cores, anonymous_bytes, at_rest_ns};

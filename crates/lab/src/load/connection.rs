@@ -103,8 +103,8 @@ impl<S: Read + Write> Connection<S> {
         let len = bytes.len();
         let excess = len.saturating_sub(self.to_receive);
         ensure!(excess == 0, "{excess} bytes came that answer nothing");
-        if *bytes != *frames.expected.slice(self.expect_at, len) {
-            bail!("wrong reply: {}", self.difference(bytes, frames));
+        if let Some(difference) = self.difference(bytes, frames) {
+            bail!("wrong reply: {difference}");
         }
         self.to_receive -= len;
         self.expect_at = frames.expected.advance(self.expect_at, len);
@@ -113,11 +113,18 @@ impl<S: Read + Write> Connection<S> {
         Ok(replies)
     }
 
-    fn difference(&self, bytes: &[u8], frames: &Frames) -> String {
+    /// Describes the first byte that is not as expected.
+    fn difference(&self, bytes: &[u8], frames: &Frames) -> Option<String> {
         let expected = frames.expected.slice(self.expect_at, bytes.len());
-        let at = bytes.iter().zip(expected).take_while(|(a, b)| a == b).count();
-        let in_reply = (self.into_reply + at) % frames.expected.message_bytes();
-        format!("byte {in_reply} of it is {:#04x}, not {:#04x}", bytes[at], expected[at])
+        if bytes == expected {
+            return None;
+        }
+        let in_reply = |at| (self.into_reply + at) % frames.expected.message_bytes();
+        let may_change =
+            |at| frames.changing.as_ref().is_some_and(|part| part.contains(&in_reply(at)));
+        let at = (0..bytes.len()).find(|&at| bytes[at] != expected[at] && !may_change(at))?;
+        let (byte, expected) = (bytes[at], expected[at]);
+        Some(format!("byte {} of it is {byte:#04x}, not {expected:#04x}", in_reply(at)))
     }
 }
 

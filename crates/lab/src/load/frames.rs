@@ -4,6 +4,8 @@
 //! memory however the stream was cut, and covers headers and payloads. The beginning of a ring is repeated after its
 //! end, so no slice wraps.
 
+use std::ops::Range;
+
 use anemone_ws::proto::{Header, MaskKey, Opcode};
 
 use super::Protocol;
@@ -33,10 +35,12 @@ pub(crate) struct Shape {
 pub(crate) struct Frames {
     pub(crate) sent: Ring,
     pub(crate) expected: Ring,
+    /// The part of each expected message that may differ.
+    pub(super) changing: Option<Range<usize>>,
     /// The payloads of replies that may come in fragments.
     pub(crate) fragments: Option<Ring>,
     pub(crate) in_flight: usize,
-    messages: usize,
+    pub(super) messages: usize,
 }
 
 impl Frames {
@@ -75,6 +79,7 @@ impl Frames {
         Self {
             sent: Ring::new(sent, messages, shape.in_flight),
             expected: Ring::new(expected, messages, shape.in_flight),
+            changing: None,
             fragments: may_come_in_fragments
                 .then(|| Ring::new(payloads, messages, shape.in_flight)),
             in_flight: shape.in_flight,

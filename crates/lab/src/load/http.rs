@@ -108,6 +108,17 @@ pub(super) fn exchange(address: SocketAddr, request: &[u8]) -> anyhow::Result<(u
     answer(&mut stream, &mut bytes)
 }
 
+/// Posts a body on a connection of its own, and returns the status and the body of the response; each of `fields` ends
+/// with a line end.
+pub(crate) fn post(
+    address: SocketAddr,
+    path: &str,
+    fields: &str,
+    body: &[u8],
+) -> anyhow::Result<(u16, String)> {
+    exchange(address, &request("POST", address, path, fields, body))
+}
+
 /// Waits for the response on a connection without other requests.
 pub(super) fn answer(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> anyhow::Result<(u16, String)> {
     bytes.clear();

@@ -4,6 +4,7 @@
 //! copy into the kernel, a copy out of it and a comparison.
 
 mod audience;
+mod calls;
 mod churn;
 mod connection;
 mod delivery;
@@ -23,11 +24,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 pub(crate) use audience::Audience;
+pub(crate) use calls::{CallWay, CalledService};
 pub(crate) use churn::{Closing, churn};
 pub(crate) use delivery::Delivery;
 pub(crate) use frames::{Frames, Shape, masked_frame};
 pub(crate) use generator::Generator;
-pub(crate) use http::response;
+pub(crate) use http::{post, response};
 pub(crate) use opening::{Opener, echo_once, join, open, shake_hands};
 pub(crate) use publishers::{Acknowledged, Publishers, Way};
 pub(crate) use readers::{Deliveries, Readers};

@@ -34,7 +34,7 @@ impl Waits {
     }
 }
 
-pub(super) struct Witness {
+pub(in crate::experiment) struct Witness {
     echo: Stream,
     get: Stream,
 }
@@ -52,7 +52,7 @@ struct Stream {
 }
 
 impl Witness {
-    pub(super) fn new(endpoint: &Endpoint) -> anyhow::Result<Self> {
+    pub(in crate::experiment) fn new(endpoint: &Endpoint) -> anyhow::Result<Self> {
         let mut echo = connect(endpoint.address)?;
         shake_hands(&mut echo, ClientHandshake::new(Nonce([9; 16]), &[]), &endpoint.path)?;
         let message = masked_frame(Header::new(Opcode::Binary, 0), &PAYLOAD, MASK);
@@ -67,7 +67,7 @@ impl Witness {
     }
 
     /// Counts only requests that are planned from now on.
-    pub(super) fn begin(&mut self) {
+    pub(in crate::experiment) fn begin(&mut self) {
         let begin = Instant::now();
         for (stream, offset) in [(&mut self.echo, Duration::ZERO), (&mut self.get, INTERVAL / 2)] {
             stream.waits = Waits::default();
@@ -76,13 +76,13 @@ impl Witness {
     }
 
     /// Sends due requests and takes replies; returns true if there was anything to do.
-    pub(super) fn turn(&mut self) -> anyhow::Result<bool> {
+    pub(in crate::experiment) fn turn(&mut self) -> anyhow::Result<bool> {
         Ok(self.echo.turn().context("a normal client's echo")?
             | self.get.turn().context("a normal client's GET")?)
     }
 
     /// Returns the durations. A missing reply counts with the time since its request.
-    pub(super) fn end(self) -> (Waits, Waits) {
+    pub(in crate::experiment) fn end(self) -> (Waits, Waits) {
         (self.echo.end(), self.get.end())
     }
 }

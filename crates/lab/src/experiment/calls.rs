@@ -1,0 +1,116 @@
+//! Calls a trivial service: CPU time for each call, beside an echo of as many bytes and beside the HTTP library alone.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+
+use super::rounds::{RunPlan, progress, undisturbed};
+use super::work::Sample;
+use crate::cpu::Meter;
+use crate::load::{CallWay, Frames, Generator, Opener, Protocol, Shape, open};
+use crate::server::{Program, Server};
+use crate::statistics::Random;
+
+const PATH: &str = "/hello";
+const BODY: &str = r#"{"id":"testing"}"#;
+const ECHO_PATH: &str = "/echo";
+const IN_FLIGHT: [usize; 2] = [1, 16];
+const CONNECTIONS: usize = 100;
+
+/// A kind of request that is measured.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum Called {
+    /// The server's WebSocket echo, with messages as long as a call.
+    Echo,
+    /// The service in the server.
+    Service(CallWay),
+    /// The same service in hyper, without the server.
+    Hyper,
+}
+
+impl Called {
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Echo,
+        Self::Service(CallWay::Multiplexed),
+        Self::Service(CallWay::Http),
+        Self::Hyper,
+    ];
+}
+
+/// The plan: what is measured, and how often.
+#[derive(Clone, Debug)]
+pub(crate) struct CallsPlan {
+    pub(crate) run: RunPlan,
+    /// A program with an echo and the service, and the service alone with `--hyper`.
+    pub(crate) program: Program,
+}
+
+/// The calls with this number in flight on each connection, and their samples, one for each round.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallsCase {
+    pub(crate) in_flight: usize,
+    pub(crate) samples: BTreeMap<Called, Vec<Sample>>,
+}
+
+impl CallsPlan {
+    pub(crate) fn run(&self) -> anyhow::Result<Vec<CallsCase>> {
+        let case = |in_flight| CallsCase { in_flight, samples: BTreeMap::new() };
+        let mut cases = IN_FLIGHT.map(case).to_vec();
+        let mut random = Random::new(self.run.seed);
+        for round in 1..=self.run.rounds {
+            progress(&format!("round {round} of {}: calls", self.run.rounds));
+            let server = self.program.start(self.run.cores)?;
+            let hyper = self.program.with(&["--hyper"]).start(self.run.cores)?;
+            for case in &mut cases {
+                let mut order = Called::ALL;
+                random.shuffle(&mut order);
+                for called in order {
+                    let server = if called == Called::Hyper { &hyper } else { &server };
+                    let take = || self.sample(called, case.in_flight, server, &mut random);
+                    let is_disturbed = |sample: &Sample| sample.busy.is_disturbed();
+                    let sample = undisturbed(self.run.retries, take, is_disturbed)
+                        .with_context(|| format!("{called:?}, {} in flight", case.in_flight))?;
+                    case.samples.entry(called).or_default().push(sample);
+                }
+            }
+        }
+        Ok(cases)
+    }
+
+    fn sample(
+        &self,
+        called: Called,
+        in_flight: usize,
+        server: &Server,
+        random: &mut Random,
+    ) -> anyhow::Result<Sample> {
+        let mut generator = generator(called, in_flight, server, random)?;
+        generator.run(self.run.times.warm_up)?;
+        let meter = Meter::start(server.pid())?;
+        let calls = generator.run(self.run.times.sample)?;
+        Ok(Sample::of_cpu(meter.stop()?, calls))
+    }
+}
+
+fn generator(
+    called: Called,
+    in_flight: usize,
+    server: &Server,
+    random: &mut Random,
+) -> anyhow::Result<Generator> {
+    let way = match called {
+        Called::Echo => {
+            let payload_bytes = format!("GET 00 {PATH}").len();
+            let shape = Shape { payload_bytes, in_flight };
+            let frames = Frames::new(Protocol::WebSocket, shape, random);
+            let endpoint = server.endpoint(Protocol::WebSocket, ECHO_PATH).context("no echo")?;
+            let streams = open(&mut Opener::new(endpoint, random)?, CONNECTIONS)?;
+            return Generator::new(streams, frames);
+        }
+        Called::Service(way) => way,
+        Called::Hyper => CallWay::Http,
+    };
+    let service = server.called(PATH, BODY).context("no service is offered")?;
+    let frames = service.frames(way, in_flight, random)?;
+    Generator::new(service.open(way, CONNECTIONS)?, frames)
+}

@@ -1,0 +1,129 @@
+//! Calls of a service, and the replies that must follow.
+
+use std::fmt;
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::ops::Range;
+
+use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
+use anemone_ws::proto::{Header, Opcode};
+use anyhow::{Context, ensure};
+
+use super::frames::{Frames, Ring, masked};
+use super::{connect, http, shake_hands};
+use crate::statistics::Random;
+
+const MULTIPLEXED_PATH: &str = "/ws";
+const SUBPROTOCOL: &str = "anemone.v1";
+/// Every call of a ring has its own id, of two hexadecimal digits.
+const CALLS: usize = 256;
+const DATE: &str = "\r\ndate: ";
+/// An IMF-fixdate (RFC 9110 section 5.6.7).
+const DATE_BYTES: usize = 29;
+
+/// A way of calling.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum CallWay {
+    /// Requests on multiplexed WebSockets.
+    Multiplexed,
+    /// HTTP/1.1 requests on connections that are kept open, pipelined if several are in flight.
+    Http,
+}
+
+impl fmt::Display for CallWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Multiplexed => "multiplexed WebSocket",
+            Self::Http => "HTTP/1.1",
+        })
+    }
+}
+
+/// A service to call with `GET`.
+#[derive(Clone, Debug)]
+pub(crate) struct CalledService {
+    pub(crate) address: SocketAddr,
+    pub(crate) path: String,
+    /// The body of its reply.
+    pub(crate) body: String,
+}
+
+impl CalledService {
+    /// Opens connections for calls.
+    pub(crate) fn open(&self, way: CallWay, connections: usize) -> anyhow::Result<Vec<TcpStream>> {
+        let open = |_| {
+            let mut stream = connect(self.address)?;
+            if way == CallWay::Multiplexed {
+                let handshake = ClientHandshake::new(Nonce([5; 16]), &[SUBPROTOCOL]);
+                shake_hands(&mut stream, handshake, MULTIPLEXED_PATH)?;
+            }
+            Ok(stream)
+        };
+        (0..connections).map(open).collect()
+    }
+
+    /// Returns the calls and their replies.
+    pub(crate) fn frames(
+        &self,
+        way: CallWay,
+        in_flight: usize,
+        random: &mut Random,
+    ) -> anyhow::Result<Frames> {
+        let (mut sent, mut expected, mut changing) = (Vec::new(), Vec::new(), None);
+        match way {
+            CallWay::Multiplexed => {
+                for id in 0..CALLS {
+                    let call = format!("GET {id:02x} {}", self.path);
+                    sent.extend_from_slice(&masked(Opcode::Text, call.as_bytes(), random));
+                    let reply = format!("200 {id:02x}\n{}", self.body);
+                    Header::new(Opcode::Text, reply.len() as u64).encode(&mut expected);
+                    expected.extend_from_slice(reply.as_bytes());
+                }
+            }
+            CallWay::Http => {
+                let call = http::request("GET", self.address, &self.path, "", b"");
+                let reply = self.http_reply(&call)?;
+                sent = call.repeat(CALLS);
+                changing = date(&reply);
+                expected = reply.repeat(CALLS);
+            }
+        }
+        Ok(Frames {
+            sent: Ring::new(sent, CALLS, in_flight),
+            expected: Ring::new(expected, CALLS, in_flight),
+            changing,
+            fragments: None,
+            in_flight,
+            messages: CALLS,
+        })
+    }
+
+    /// Returns a reply over HTTP, whose body is checked.
+    fn http_reply(&self, call: &[u8]) -> anyhow::Result<Vec<u8>> {
+        let mut stream = connect(self.address)?;
+        stream.write_all(call)?;
+        let mut bytes = Vec::new();
+        let (status, body) = http::answer(&mut stream, &mut bytes).context("the first call")?;
+        ensure!(status == 200 && body == self.body, "the service answers {status}: {body}");
+        Ok(bytes)
+    }
+}
+
+/// Returns the place of the date in a reply, which changes each second.
+fn date(reply: &[u8]) -> Option<Range<usize>> {
+    let text = std::str::from_utf8(reply).ok()?.to_ascii_lowercase();
+    let at = text.find(DATE)? + DATE.len();
+    Some(at..at + DATE_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_date_of_a_reply_is_found() {
+        let reply = b"HTTP/1.1 200 OK\r\nDate: Sun, 22 Nov 2026 10:00:00 GMT\r\n\r\n{}";
+        assert_eq!(&reply[date(reply).unwrap()], b"Sun, 22 Nov 2026 10:00:00 GMT");
+        assert_eq!(date(b"HTTP/1.1 200 OK\r\n\r\n{}"), None);
+    }
+}
