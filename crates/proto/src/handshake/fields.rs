@@ -18,7 +18,9 @@ impl Fields for [httparse::Header<'_>] {
 #[cfg(feature = "http")]
 impl Fields for http::HeaderMap {
     fn values<'a>(&'a self, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
-        self.get_all(name).into_iter().map(http::HeaderValue::as_bytes)
+        // Requests have few fields: comparing them all costs less than the hash of a name.
+        let fields = self.iter().filter(move |(field, _)| field.as_str() == name);
+        fields.map(|(_, value)| value.as_bytes())
     }
 }
 

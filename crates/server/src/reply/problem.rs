@@ -129,8 +129,9 @@ impl Problem {
     pub(crate) fn to_http1(&self) -> String {
         let fields =
             self.fields.iter().filter_map(|(name, value)| Some((*name, value.to_str().ok()?)));
-        let fields =
-            fields.chain(protection::FIELDS).map(|(name, value)| format!("{name}: {value}\r\n"));
+        let protective = protection::FIELDS;
+        let protective = protective.iter().map(|(name, value)| (name.as_str(), *value));
+        let fields = fields.chain(protective).map(|(name, value)| format!("{name}: {value}\r\n"));
         let (status, fields, body) =
             (self.status, fields.collect::<String>(), self.to_json() + "\n");
         format!(

@@ -101,7 +101,7 @@ enum Name<'a> {
 impl<'a> Host<'a> {
     /// Parses `HOST` or `HOST:PORT`.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
-        if !text.bytes().all(|byte| is_of_a_host(&byte)) {
+        if !text.bytes().all(|byte| IS_OF_A_HOST[usize::from(byte)]) {
             return None;
         }
         let (name, port) = match text.strip_prefix('[') {
@@ -234,11 +234,30 @@ pub(crate) fn take_from_target<B>(request: &mut Request<B>) -> Result<(), Proble
     Ok(())
 }
 
-/// Returns true if a byte may stand in a host and port (RFC 3986 section 3.2). Delimiters, user names and characters
+/// True for each byte that may stand in a host and port (RFC 3986 section 3.2). Delimiters, user names and characters
 /// outside of URIs are excluded.
-fn is_of_a_host(byte: &u8) -> bool {
-    byte.is_ascii_graphic() && !b"/?#@\\\"<>^`{|}".contains(byte)
-}
+static IS_OF_A_HOST: [bool; 256] = {
+    let (mut table, mut byte) = ([false; 256], b'!');
+    while byte <= b'~' {
+        table[byte as usize] = !matches!(
+            byte,
+            b'/' | b'?'
+                | b'#'
+                | b'@'
+                | b'\\'
+                | b'"'
+                | b'<'
+                | b'>'
+                | b'^'
+                | b'`'
+                | b'{'
+                | b'|'
+                | b'}'
+        );
+        byte += 1;
+    }
+    table
+};
 
 #[cfg(test)]
 mod tests {

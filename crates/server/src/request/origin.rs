@@ -145,9 +145,9 @@ pub(crate) fn refuse_unnamed(fields: Fields<'_>) -> Result<(), Problem> {
 /// Checks a request without an origin: a browser may still say that a page of another site sends it. Followed links
 /// are admitted.
 fn validate_site(fields: Fields<'_>, allowed: &[AllowedOrigin]) -> Result<Verdict, Problem> {
-    let is_navigation = fields.first("sec-fetch-mode") == Some(b"navigate");
+    let is_navigation = || fields.first("sec-fetch-mode") == Some(b"navigate");
     // The page is unknown, so it may be an allowed one, if there are any.
-    if !is_of_another_site(fields) || is_navigation || !allowed.is_empty() {
+    if !is_of_another_site(fields) || !allowed.is_empty() || is_navigation() {
         return Ok(Verdict::Same);
     }
     let detail = "pages of other origins may not use this server: allow their origin with --allow-origin, or allow_origins";

@@ -20,7 +20,8 @@ const EVENTS: Representation =
 
 /// Returns true if a client takes a stream rather as server-sent events.
 pub(crate) fn wants_events(fields: Fields<'_>) -> bool {
-    prefers(fields, &EVENTS, &LINES)
+    let names_none = fields.all("accept").all(|value| value == b"*/*");
+    !names_none && prefers(fields, &EVENTS, &LINES)
 }
 
 /// Returns the reply as it goes over HTTP. A stream becomes server-sent events if the client wants them; in either case,
