@@ -3,7 +3,8 @@
 use std::convert::Infallible;
 use std::error::Error;
 use std::future::{Ready, ready};
-use std::net::Ipv4Addr;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZero;
 use std::task::{Context, Poll};
 
@@ -34,16 +35,21 @@ fn main() -> Result<(), Box<dyn Error>> {
         .mount(Mount::new("/hello", Hello)?)
         .bind()?;
     if let Some(address) = server.local_addr() {
-        println!("listening on http://{address}");
+        announce(address)?;
     }
     let _running = server.start()?;
     runtime.block_on(std::future::pending())
 }
 
+/// Tells the bench where it listens.
+fn announce(address: SocketAddr) -> io::Result<()> {
+    writeln!(io::stdout(), "listening on http://{address}")
+}
+
 /// Serves every connection with hyper, on one thread.
 async fn serve_with_hyper() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-    println!("listening on http://{}", listener.local_addr()?);
+    announce(listener.local_addr()?)?;
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
