@@ -96,9 +96,24 @@ pub enum Error {
     /// The method of a call is not 1 to 16 capital letters.
     #[error("a method has 1 to 16 capital letters, such as GET or POST")]
     MethodInvalid,
+    /// A multiplexed request cannot have this header field.
+    #[error("header field {name} cannot be sent with a multiplexed request")]
+    HeaderNotMultiplexed {
+        /// Its name.
+        name: String,
+    },
     /// The connection that the call shared with others has ended.
     #[error(transparent)]
     Shared(Arc<Self>),
+    /// The run has failed.
+    #[error("the run has failed{}", problem.as_ref().map(|problem| format!(": {problem}")).unwrap_or_default())]
+    RunFailed {
+        /// Why, if the server said it.
+        problem: Option<Box<RunProblem>>,
+    },
+    /// The run was cancelled.
+    #[error("the run was cancelled")]
+    RunCancelled,
     /// No answer came to a call, so nobody knows whether it was carried out. It is not safe to repeat, or was repeated
     /// too often.
     #[error("the request may or may not have been carried out")]
@@ -127,6 +142,12 @@ pub enum Foreign {
     Subprotocol {
         /// The subprotocol.
         expected: &'static str,
+    },
+    /// It answered a call that starts a run as any other call.
+    #[error("it answered {status} and started no run")]
+    NoRun {
+        /// The HTTP status.
+        status: u16,
     },
     /// Nothing from the server was understood.
     #[error("its first message is not understood")]
@@ -285,17 +306,52 @@ impl fmt::Display for Refused {
         if let Some(location) = &self.location {
             write!(f, " and redirects to {}", shown(location))?;
         }
-        if let Some(Details { name, title, detail, .. }) = &self.problem {
-            write!(f, " {}", shown(if title.is_empty() { name } else { title }))?;
-            // A detail that begins with the title replaces it.
-            let start = detail.get(..title.len()).filter(|start| !start.is_empty());
-            if start.is_some_and(|start| start.eq_ignore_ascii_case(title)) {
-                write!(f, "{}", shown(&detail[title.len()..]))?;
-            } else if !detail.is_empty() {
-                write!(f, ": {}", shown(detail))?;
-            }
+        match &self.problem {
+            Some(problem) => write!(f, " {}", words(problem)),
+            None => Ok(()),
         }
-        Ok(())
+    }
+}
+
+/// Returns a problem in words.
+fn words(Details { name, title, detail, .. }: &Details<'_>) -> String {
+    let begin = shown(if title.is_empty() { name } else { title });
+    // A detail that begins with the title replaces it.
+    let start = detail.get(..title.len()).filter(|start| !start.is_empty());
+    if start.is_some_and(|start| start.eq_ignore_ascii_case(title)) {
+        begin + &shown(&detail[title.len()..])
+    } else if detail.is_empty() {
+        begin
+    } else {
+        format!("{begin}: {}", shown(detail))
+    }
+}
+
+/// The problem of a run that has failed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct RunProblem(Details<'static>);
+
+impl RunProblem {
+    pub(crate) fn parse(json: &str) -> Option<Self> {
+        Details::parse(json.as_bytes()).map(Self)
+    }
+
+    /// Returns the problem's name, such as `run-failed` or `run-timeout`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Returns a sentence about this failure; may be empty.
+    #[must_use]
+    pub fn detail(&self) -> &str {
+        &self.0.detail
+    }
+}
+
+impl fmt::Display for RunProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&words(&self.0))
     }
 }
 
@@ -335,6 +391,9 @@ impl Error {
             | Self::NotText
             | Self::NoTopic { .. }
             | Self::MethodInvalid
+            | Self::HeaderNotMultiplexed { .. }
+            | Self::RunFailed { .. }
+            | Self::RunCancelled
             | Self::Foreign(_) => true,
             Self::Shared(error) => error.is_permanent(),
             Self::Uncertain(error) => error.is_permanent(),

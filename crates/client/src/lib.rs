@@ -5,7 +5,8 @@
 //!   reports that too.
 //! - [`Publisher`] publishes events, each once, with as many attempts as necessary.
 //! - [`Topics`] lists the topics of a server.
-//! - [`Client`] calls the services of a server, and makes a call again where that is safe.
+//! - [`Client`] calls the services of a server, and makes a call again where that is safe. [`RunHandle`] is a run, a long
+//!   computation on a server: watch it, cancel it, wait for its result.
 //! - [`Via`] lists the transports. A position is valid on all of them, so a subscription can change its transport
 //!   between two events, and does so by itself unless one is set.
 //!
@@ -42,6 +43,7 @@ mod http;
 mod item;
 mod options;
 mod publisher;
+mod run;
 mod sent;
 mod start;
 mod subscription;
@@ -61,11 +63,12 @@ pub use anemone_wire::{
 pub use anemone_ws::rustls;
 pub use backoff::Retry;
 pub use call::{Call, Client, Reply, ReplyStream};
-pub use error::{Error, Foreign, Refused};
+pub use error::{Error, Foreign, Refused, RunProblem};
 pub use hole::Hole;
 pub use item::Item;
 pub use options::{Limits, Timeouts};
 pub use publisher::{Content, Publisher};
+pub use run::{RunChange, RunEvent, RunHandle, RunProgress, RunState, RunStatus};
 pub use subscription::{Subscribe, Subscription};
 pub use text::{json_or_string, one_line};
 pub use topics::{ListedTopic, Topics};

@@ -8,6 +8,8 @@ use crate::text::encoded;
 pub(crate) enum Start {
     /// A place.
     After(After),
+    /// The first event of a run, where the server begins by itself.
+    First,
     /// The first event of this time or later; the server parses it.
     Since(String),
 }
@@ -27,10 +29,11 @@ impl From<After> for Start {
 
 impl Start {
     /// Returns the parameter for the server, percent-encoded.
-    pub(crate) fn parameter(&self) -> (&'static str, String) {
+    pub(crate) fn parameter(&self) -> Option<(&'static str, String)> {
         match self {
-            Self::After(after) => ("after", after.to_string()),
-            Self::Since(time) => ("since", encoded(time)),
+            Self::After(after) => Some(("after", after.to_string())),
+            Self::Since(time) => Some(("since", encoded(time))),
+            Self::First => None,
         }
     }
 }
@@ -44,9 +47,11 @@ mod tests {
         for (text, value) in [("latest", "latest"), ("-10", "-10"), ("a-7", "a-7"), ("a-7~", "a-7")]
         {
             let start = Start::from(text.parse::<After>().unwrap());
-            assert_eq!(start.parameter(), ("after", value.to_owned()));
+            assert_eq!(start.parameter(), Some(("after", value.to_owned())));
         }
         let since = Start::Since("2026-11-22 10:00:00+01:00".to_owned());
-        assert_eq!(since.parameter(), ("since", "2026-11-22+10%3A00%3A00%2B01%3A00".to_owned()));
+        let time = "2026-11-22+10%3A00%3A00%2B01%3A00".to_owned();
+        assert_eq!(since.parameter(), Some(("since", time)));
+        assert_eq!(Start::First.parameter(), None);
     }
 }

@@ -61,11 +61,15 @@ pub struct Subscribe {
 }
 
 impl Subscribe {
-    /// Creates a subscription to the topic at `url`: `http://`, `https://`, `ws://` or `wss://`, the first two
+    /// Creates a subscription to the topic or run at `url`: `http://`, `https://`, `ws://` or `wss://`, the first two
     /// meaning the same as the last two, or `tcp://HOST:PORT/topics/NAME`. Takes `after`, `since` and `mode` from its
     /// query.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), via: None, start: None, mode: None, options: Options::default() }
+        Self::with_options(url.into(), Options::default())
+    }
+
+    pub(crate) fn with_options(url: String, options: Options) -> Self {
+        Self { url, via: None, start: None, mode: None, options }
     }
 
     /// Sets the transport. Default: a WebSocket; if that does not work, server-sent events, and then long polls.
@@ -74,7 +78,7 @@ impl Subscribe {
         self
     }
 
-    /// Sets the place to begin. Default: that of the URL, else future events.
+    /// Sets the place to begin. Default: that of the URL, else future events, or the first event of a run.
     pub fn after(mut self, after: After) -> Self {
         self.start = Some(after.into());
         self
@@ -125,7 +129,8 @@ impl Subscribe {
         };
         vias.iter().try_for_each(|via| address.check(*via))?;
         self.options.check(&address)?;
-        let start = self.start.or_else(|| address.start.clone()).unwrap_or_default();
+        let default = if address.run_key().is_some() { Start::First } else { Start::default() };
+        let start = self.start.or_else(|| address.start.clone()).unwrap_or(default);
         let tracker = match start {
             Start::After(After::Position(position)) => Tracker::resume(position),
             _ => Tracker::default(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anemone_ws::proto::Config;
+use anemone_ws::proto::{CloseFrame, Config};
 use anemone_ws::{ClientStream, Incoming, WebSocket};
 
 use crate::Error;
@@ -12,14 +12,14 @@ use crate::options::Options;
 /// The time that a failed connection waits for the peer's close frame, before another one is opened.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Opens a WebSocket with `subprotocol`.
+/// Opens a WebSocket with `subprotocol`, whose messages have at most `bytes_max` bytes.
 pub(crate) async fn open(
     url: String,
     subprotocol: &'static str,
+    bytes_max: usize,
     options: &Options,
 ) -> Result<WebSocket<ClientStream>, Error> {
-    let (limits, stall) = (&options.limits, options.timeouts.stall);
-    let bytes_max = limits.event_bytes_max as u64;
+    let (bytes_max, stall) = (bytes_max as u64, options.timeouts.stall);
     let config = Config {
         frame_bytes_max: bytes_max,
         message_bytes_max: bytes_max,
@@ -42,10 +42,12 @@ pub(crate) async fn open(
 pub(crate) async fn receive(socket: &mut WebSocket<ClientStream>) -> Result<Incoming, Error> {
     match socket.recv().await? {
         Some(message) => Ok(message),
-        None => {
-            let frame = socket.close_frame();
-            let reason = frame.map(|frame| frame.reason.as_str().to_owned()).unwrap_or_default();
-            Err(Error::Closed { code: frame.map(|frame| frame.code.get()), reason })
-        }
+        None => Err(closed(socket.close_frame())),
     }
+}
+
+/// Returns the end of a WebSocket as an error.
+pub(crate) fn closed(frame: Option<&CloseFrame>) -> Error {
+    let reason = frame.map(|frame| frame.reason.as_str().to_owned()).unwrap_or_default();
+    Error::Closed { code: frame.map(|frame| frame.code.get()), reason }
 }

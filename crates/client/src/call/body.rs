@@ -5,6 +5,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::http::HttpBody;
+use super::mux::MuxBody;
 use super::reply::{Head, Reply};
 use crate::options::Options;
 use crate::{Error, Malformed};
@@ -13,12 +14,14 @@ use crate::{Error, Malformed};
 #[derive(Debug)]
 pub(super) enum Body {
     Http(Box<HttpBody>),
+    Mux(Box<MuxBody>),
 }
 
 /// A reply whose items arrive one at a time: a success, or 304.
 ///
-/// Nothing is read while no item is awaited, so a slow caller holds the service back. Dropping it ends the service's
-/// work.
+/// Nothing is read while no item is awaited, so a slow caller holds the service back. On a multiplexed connection, a few
+/// items wait ([`Limits::waiting_bytes_max`](crate::Limits::waiting_bytes_max)), and then the caller holds back all calls
+/// of its client. Dropping it cancels the call and ends the service's work.
 #[derive(Debug)]
 pub struct ReplyStream {
     pub(super) head: Head,
@@ -58,6 +61,7 @@ impl ReplyStream {
     pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         match &mut self.body {
             Body::Http(body) => body.next().await,
+            Body::Mux(body) => body.next().await,
         }
     }
 

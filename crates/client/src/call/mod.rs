@@ -1,11 +1,11 @@
 //! Calls to the services of a server.
 //!
-//! Owns what a call is, and how many are open. `retry` decides whether a call is made again; a file for each kind of
-//! transport makes it.
+//! Owns what a call is, and how many are open. `retry` decides whether a call is made again; `http` and `mux` make it.
 
 mod body;
 mod http;
 mod lines;
+mod mux;
 mod reply;
 mod retry;
 
@@ -19,13 +19,15 @@ use std::time::Duration;
 use ::http::Method;
 use ::http::header::{CONTENT_TYPE, HeaderName};
 use ::http::uri::PathAndQuery;
+use anemone_wire::multiplexed::is_request_field;
 use bytes::Bytes;
 use tokio::sync::Semaphore;
 
 use self::body::Body;
 use self::http::HttpCalls;
+use self::mux::MuxCalls;
 use self::retry::{Attempts, IDEMPOTENCY_KEY, Repeat};
-use crate::address::Address;
+use crate::address::{Address, Scheme};
 use crate::http::Ask;
 use crate::options::{Options, option_setters};
 use crate::sent::Sent;
@@ -33,7 +35,8 @@ use crate::{CallVia, Error, Limits, Retry, Timeouts, UrlError};
 
 /// Calls the services of one server.
 ///
-/// Its clones share connections. Any number of calls may be open at once; more than [`Limits::calls_max`] wait.
+/// Its clones share connections. Any number of calls may be open at once; more than [`Limits::calls_max`] wait. The
+/// answers are the same over every transport ([`via`](Self::via)).
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), anemone_client::Error> {
@@ -56,6 +59,7 @@ use crate::{CallVia, Error, Limits, Retry, Timeouts, UrlError};
 pub struct Client {
     address: Arc<Address>,
     options: Arc<Options>,
+    via: CallVia,
     carrier: Carrier,
     open: Arc<Semaphore>,
 }
@@ -63,6 +67,7 @@ pub struct Client {
 #[derive(Clone)]
 enum Carrier {
     Http(Arc<HttpCalls>),
+    Mux(Arc<MuxCalls>),
 }
 
 /// The failures in a row before a call is given up: half a minute on average, with the default delays.
@@ -77,7 +82,7 @@ impl Client {
     /// # Errors
     /// [`Error::Url`] when the URL is not a server's.
     pub fn new(url: &str) -> Result<Self, Error> {
-        Self::of(Address::of_server(url)?)
+        Ok(Self::of(Address::of_server(url)?))
     }
 
     /// Splits the URL of a call, such as `http://127.0.0.1:8080/messages?$limit=2`: returns the client of its server,
@@ -87,18 +92,26 @@ impl Client {
     /// [`Error::Url`] when the URL is not valid.
     pub fn split(url: &str) -> Result<(Self, String), Error> {
         let (address, target) = Address::split(url)?;
-        Ok((Self::of(address)?, target))
+        Ok((Self::of(address), target))
     }
 
-    fn of(address: Address) -> Result<Self, Error> {
-        address.check_calls(CallVia::Http)?;
+    fn of(address: Address) -> Self {
+        let via = if address.scheme == Scheme::Tcp { CallVia::Tcp } else { CallVia::Http };
         let address = Arc::new(address);
         let retry = Retry { failures_max: Some(FAILURES_MAX), ..Retry::default() };
         let timeouts = Timeouts { answer: ANSWER, ..Timeouts::default() };
         let options = Arc::new(Options { retry, timeouts, ..Options::default() });
-        let carrier = Carrier::new(&address, &options);
+        let carrier = Carrier::new(via, &address, &options);
         let open = Arc::new(Semaphore::new(options.limits.calls_max));
-        Ok(Self { address, options, carrier, open })
+        Self { address, options, via, carrier, open }
+    }
+
+    /// Sets the transport. Default: HTTP, or TCP for `tcp://HOST:PORT`. The multiplexed ones ([`CallVia::Mux`] and
+    /// [`CallVia::Tcp`]) need a tokio runtime, on which a task drives the connection; they open another connection for
+    /// the next call when it has ended.
+    #[must_use]
+    pub fn via(self, via: CallVia) -> Self {
+        Self { via, ..self }.with(|_| {})
     }
 
     option_setters!();
@@ -119,8 +132,22 @@ impl Client {
 
     fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
         change(Arc::make_mut(&mut self.options));
-        self.carrier = Carrier::new(&self.address, &self.options);
+        self.carrier = Carrier::new(self.via, &self.address, &self.options);
         self
+    }
+
+    /// Returns the URL of the server, without a slash at its end.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.address.to_string()
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub(crate) fn transport(&self) -> CallVia {
+        self.via
     }
 
     /// Begins a call. `target` is a path on the server, maybe with a query.
@@ -132,9 +159,12 @@ impl Client {
 }
 
 impl Carrier {
-    fn new(address: &Arc<Address>, options: &Arc<Options>) -> Self {
+    fn new(via: CallVia, address: &Arc<Address>, options: &Arc<Options>) -> Self {
         let (address, options) = (Arc::clone(address), Arc::clone(options));
-        Self::Http(Arc::new(HttpCalls::new(address, options)))
+        match via {
+            CallVia::Http => Self::Http(Arc::new(HttpCalls::new(address, options))),
+            CallVia::Mux | CallVia::Tcp => Self::Mux(Arc::new(MuxCalls::new(address, options))),
+        }
     }
 }
 
@@ -211,8 +241,12 @@ impl Call {
         retry::repeat(client.attempts(ask), |sent| client.open(ask, sent)).await
     }
 
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
     fn prepare(self) -> Result<(Client, Ask), Error> {
-        self.client.options.check(&self.client.address)?;
+        self.client.check()?;
         let is_method = |method: &str| {
             (1..=16).contains(&method.len()) && method.bytes().all(|byte| byte.is_ascii_uppercase())
         };
@@ -254,6 +288,20 @@ fn field(name: &str, value: String) -> Result<(HeaderName, String), Error> {
 }
 
 impl Client {
+    /// Checks the transport and the client's own fields.
+    fn check(&self) -> Result<(), Error> {
+        self.address.check_calls(self.via)?;
+        let mut fields = self.options.fields.iter();
+        fields.try_for_each(|(name, value)| Options::check_field(name, value))?;
+        let is_of_call = |name: &str| is_request_field(&name.to_ascii_lowercase());
+        // Bare TCP has no handshake for the others.
+        let mut names = self.options.fields.iter().map(|(name, _)| &**name);
+        match self.via == CallVia::Tcp && !names.all(is_of_call) {
+            true => Err(UrlError::FieldsByTcp.into()),
+            false => Ok(()),
+        }
+    }
+
     fn attempts(&self, ask: &Ask) -> Attempts {
         Attempts::new(Repeat::of(ask), self.options.retry)
     }
@@ -268,6 +316,10 @@ impl Client {
                 Carrier::Http(calls) => {
                     let (head, body) = Arc::clone(calls).open(ask, &sent).await?;
                     Ok((head, Body::Http(Box::new(body))))
+                }
+                Carrier::Mux(calls) => {
+                    let (head, body) = calls.open(ask, Arc::clone(&sent)).await?;
+                    Ok((head, Body::Mux(Box::new(body))))
                 }
             }
         };

@@ -44,7 +44,10 @@ impl MuxCarrier {
             Some(socket) => socket,
             none => {
                 let url = address.web_socket(&socket);
-                none.insert(web_socket::open(url, SUBPROTOCOL, options).await?)
+                none.insert(
+                    web_socket::open(url, SUBPROTOCOL, options.limits.event_bytes_max, options)
+                        .await?,
+                )
             }
         };
         self.count = self.count.wrapping_add(1);

@@ -12,7 +12,7 @@ use crate::error::Refused;
 use crate::item::ServerItem;
 use crate::options::Options;
 use crate::start::Start;
-use crate::{Error, Mode};
+use crate::{EndReason, Error, Mode};
 
 /// The topic to read, and the place to begin.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub(crate) trait Link: Send {
 impl Reading {
     /// Returns the parameters that every transport takes.
     pub(super) fn parameters(&self, start: &Start) -> Vec<(&'static str, String)> {
-        let mut parameters = vec![start.parameter()];
+        let mut parameters: Vec<_> = start.parameter().into_iter().collect();
         if self.mode == Mode::Latest {
             parameters.push(("mode", self.mode.as_str().to_owned()));
         }
@@ -59,9 +59,13 @@ impl Reading {
     }
 }
 
-/// Returns the item in a message to the connection's one reader; its final status is an error.
+/// Returns the item in a message to the connection's one reader. Its final status is an error, unless it says that the
+/// reader has all of a run.
 pub(super) fn multiplexed_item(message: &[u8]) -> Result<Option<ServerItem>, Error> {
     let (_, reply) = Reply::parse(message)?;
+    if reply.status == 200 && reply.payload.is_empty() {
+        return Ok(Some(ServerItem::End(EndReason::Ended)));
+    }
     if reply.is_final() {
         return Err(Refused::multiplexed(&reply));
     }

@@ -13,8 +13,9 @@ struct MuxSocket(WebSocket<ClientStream>);
 
 pub(super) async fn open(reading: &Reading) -> Result<impl Link + use<>, Error> {
     let (socket, request) = reading.multiplexed()?;
+    let bytes_max = reading.options.limits.event_bytes_max;
     let url = reading.address.web_socket(&socket);
-    let mut socket = web_socket::open(url, SUBPROTOCOL, &reading.options).await?;
+    let mut socket = web_socket::open(url, SUBPROTOCOL, bytes_max, &reading.options).await?;
     let request = Incoming::from(String::from_utf8_lossy(&request).into_owned());
     socket.send(request).await?;
     Ok(MuxSocket(socket))

@@ -76,7 +76,7 @@ impl Pages {
     fn position(&self) -> Option<Position> {
         match self.reading.start {
             Start::After(after) => after.position(),
-            Start::Since(_) => None,
+            Start::Since(_) | Start::First => None,
         }
     }
 }

@@ -14,8 +14,9 @@ use crate::web_socket;
 struct EventsSocket(WebSocket<ClientStream>);
 
 pub(super) async fn open(reading: &Reading) -> Result<impl Link + use<>, Error> {
+    let bytes_max = reading.options.limits.event_bytes_max;
     let url = reading.address.web_socket(&reading.target());
-    Ok(EventsSocket(web_socket::open(url, Item::SUBPROTOCOL, &reading.options).await?))
+    Ok(EventsSocket(web_socket::open(url, Item::SUBPROTOCOL, bytes_max, &reading.options).await?))
 }
 
 impl Link for EventsSocket {

@@ -205,6 +205,14 @@ impl Conn {
         self.write(format!("{:x}\r\n{text}\r\n", text.len()))
     }
 
+    /// A client's message after its length.
+    pub(crate) fn receive_frame(&mut self) -> io::Result<String> {
+        let len = u32::from_be_bytes(self.read::<4>()?);
+        let mut message = vec![0; len as usize];
+        self.stream.read_exact(&mut message)?;
+        Ok(String::from_utf8(message).unwrap())
+    }
+
     /// A client's message.
     pub(crate) fn receive(&mut self) -> io::Result<String> {
         let [_, len] = self.read::<2>()?;
@@ -234,11 +242,23 @@ pub(crate) struct Log {
     pub(crate) hidden: Option<u64>,
     /// True if it ignores the requested position.
     pub(crate) is_deaf: bool,
+    /// True if it is that of a run, which ends after its last event.
+    pub(crate) is_run: bool,
 }
+
+/// The key of a run.
+pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
+/// The last event of a run.
+pub(crate) const DONE: &str = r#"{"state":"done","result":42}"#;
 
 impl Log {
     pub(crate) fn of(last: u64) -> Self {
-        Self { first: 1, last, hidden: None, is_deaf: false }
+        Self { first: 1, last, hidden: None, is_deaf: false, is_run: false }
+    }
+
+    /// The events of a run that has ended.
+    pub(crate) fn of_run(last: u64) -> Self {
+        Self { is_run: true, ..Self::of(last) }
     }
 
     /// As [`serve`](Self::serve), but maybe only until all events are sent.
@@ -259,10 +279,10 @@ impl Log {
                 (Some(_), _) if request.target == "/ws" => return self.serve_mux(conn, &request),
                 (Some(_), _) => return self.serve_web_socket(conn, &request, after),
                 (_, Some("text/event-stream")) => {
-                    return self.stream(conn, "text/event-stream", after, block);
+                    return self.stream(conn, "text/event-stream", after, |said| block(self, said));
                 }
                 (_, Some("application/x-ndjson")) => {
-                    let line = |item: &Said| item.to_json() + "\n";
+                    let line = |item: &Said| item.to_json(self) + "\n";
                     return self.stream(conn, "application/x-ndjson", after, line);
                 }
                 _ if request.parameter("wait").is_some() && after >= self.last => {
@@ -288,6 +308,7 @@ impl Log {
         match text {
             _ if self.is_deaf => 0,
             Some("earliest") => self.first - 1,
+            None if self.is_run => 0,
             Some("latest") | None => self.last,
             // With `~` it is where polls begin.
             Some(position) => {
@@ -298,7 +319,7 @@ impl Log {
 
     fn serve_web_socket(&self, conn: &mut Conn, request: &Request, after: u64) -> io::Result<()> {
         conn.upgrade(request)?;
-        self.said(after).iter().try_for_each(|said| conn.message(&said.to_json()))?;
+        self.said(after).iter().try_for_each(|said| conn.message(&said.to_json(self)))?;
         conn.wait()
     }
 
@@ -310,10 +331,8 @@ impl Log {
     }
 
     fn serve_tcp(&self, conn: &mut Conn) -> io::Result<()> {
-        let len = u32::from_be_bytes(conn.read::<4>()?);
-        let mut asked = vec![0; len as usize];
-        conn.stream.read_exact(&mut asked)?;
-        for message in self.mux(&String::from_utf8(asked).unwrap()) {
+        let asked = conn.receive_frame()?;
+        for message in self.mux(&asked) {
             conn.frame(&message)?;
         }
         conn.wait()
@@ -321,13 +340,15 @@ impl Log {
 
     fn mux(&self, asked: &str) -> Vec<String> {
         let [method, id, target] = asked.split(' ').collect::<Vec<_>>()[..] else { panic!() };
-        let (path, query) = target.split_once('?').unwrap();
-        assert_eq!((method, path), ("GET", "/topics/x"));
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let expected = if self.is_run { format!("/runs/{KEY}") } else { "/topics/x".to_owned() };
+        assert_eq!((method, path), ("GET", &*expected));
         let after = self.after(query.split('&').find_map(|text| text.strip_prefix("after=")));
         let message = |said: &Said| match said {
             Said::Standing(offset) => format!("100 {id} e-{offset}"),
-            Said::Gap { .. } => format!("110 {id} e-{}\n{}", self.first - 1, said.to_json()),
-            Said::Event(offset) => format!("206 {id} e-{offset}\n{}", data(*offset)),
+            Said::Gap { .. } => format!("110 {id} e-{}\n{}", self.first - 1, said.to_json(self)),
+            Said::Event(offset) => format!("206 {id} e-{offset}\n{}", self.data(*offset)),
+            Said::End => format!("200 {id}"),
         };
         self.said(after).iter().map(message).collect()
     }
@@ -349,13 +370,13 @@ impl Log {
     }
 
     pub(crate) fn page(&self, after: u64) -> String {
-        let (mut gap, mut events) = (String::new(), Vec::new());
+        let (mut gap, mut end, mut events) = (String::new(), "", Vec::new());
         for said in self.said(after) {
             match said {
                 Said::Standing(_) => {}
                 Said::Gap { .. } => {
                     gap = said
-                        .to_json()
+                        .to_json(self)
                         .strip_prefix('{')
                         .unwrap()
                         .strip_suffix('}')
@@ -363,14 +384,17 @@ impl Log {
                         .to_owned()
                         + ",";
                 }
+                Said::End => end = r#""end":{"reason":"ended"},"#,
                 Said::Event(offset) => {
-                    let data = data(offset);
+                    let data = self.data(offset);
                     events.push(format!(r#"{{"offset":{offset},"time":17.5,"data":{data}}}"#));
                 }
             }
         }
         let (first, next, events) = (self.first, self.last.max(after), events.join(","));
-        format!(r#"{{"epoch":"e","first":{first},"next":"e-{next}",{gap}"events":[{events}]}}"#)
+        format!(
+            r#"{{"epoch":"e","first":{first},"next":"e-{next}",{gap}{end}"events":[{events}]}}"#
+        )
     }
 
     fn said(&self, after: u64) -> Vec<Said> {
@@ -380,7 +404,13 @@ impl Log {
         }
         let offsets = self.first.max(after + 1)..=self.last;
         said.extend(offsets.filter(|offset| Some(*offset) != self.hidden).map(Said::Event));
+        said.extend(self.is_run.then_some(Said::End));
         said
+    }
+
+    /// The data of an event.
+    pub(crate) fn data(&self, offset: u64) -> String {
+        if self.is_run && offset == self.last { DONE.to_owned() } else { data(offset) }
     }
 }
 
@@ -388,10 +418,11 @@ enum Said {
     Standing(u64),
     Gap { after: u64, first: u64 },
     Event(u64),
+    End,
 }
 
 impl Said {
-    fn to_json(&self) -> String {
+    fn to_json(&self, log: &Log) -> String {
         match self {
             Self::Standing(offset) => format!(r#"{{"position":"e-{offset}"}}"#),
             Self::Gap { after, first } => format!(
@@ -400,20 +431,22 @@ impl Said {
                 first - 1
             ),
             Self::Event(offset) => {
-                format!(r#"{{"position":"e-{offset}","time":17.5,"data":{}}}"#, data(*offset))
+                format!(r#"{{"position":"e-{offset}","time":17.5,"data":{}}}"#, log.data(*offset))
             }
+            Self::End => r#"{"end":{"reason":"ended"}}"#.to_owned(),
         }
     }
 }
 
-fn block(said: &Said) -> String {
+fn block(log: &Log, said: &Said) -> String {
     let mut out = String::new();
     let written = match said {
         Said::Standing(offset) => write!(out, "retry: 1000\nid: e-{offset}\n\n"),
         Said::Gap { first, .. } => {
-            write!(out, "event: gap\nid: e-{}\ndata: {}\n\n", first - 1, said.to_json())
+            write!(out, "event: gap\nid: e-{}\ndata: {}\n\n", first - 1, said.to_json(log))
         }
-        Said::Event(offset) => write!(out, "id: e-{offset}\ndata: {}\n\n:\n\n", data(*offset)),
+        Said::Event(offset) => write!(out, "id: e-{offset}\ndata: {}\n\n:\n\n", log.data(*offset)),
+        Said::End => write!(out, "event: end\ndata: {}\n\n", said.to_json(log)),
     };
     written.unwrap();
     out

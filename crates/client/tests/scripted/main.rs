@@ -7,8 +7,10 @@ mod failing;
 mod fake;
 mod falling_back;
 mod listing;
+mod multiplexing;
 mod publishing;
 mod resuming;
+mod running;
 mod secured;
 
 use std::time::Duration;

@@ -68,7 +68,7 @@ impl RunContext {
                 self.keeper.end(&self.run, Ending::failed(&RunFailure::new(detail)));
                 return Err(Stopped::Ended);
             }
-            Err(_) => return Err(self.run.stopped().unwrap_or(Stopped::Ended)),
+            Err(_) => return Err(self.run.reason()),
         }
         Ok(())
     }

@@ -208,8 +208,8 @@ impl Run {
             self.publish(now.time, events::progress(report));
         }
         self.topic.end_with(NewEvent { time: now.time, data: ending.event });
-        drop(known);
         self.stopped.send_replace(Some(ending.reason));
+        drop(known);
         self.ended.notify_all();
         true
     }
@@ -217,6 +217,11 @@ impl Run {
     /// A watcher that has missed such an event loses nothing: the state has what it says.
     fn publish(&self, time: UnixTime, data: Data) {
         let _ = self.topic.publish(time, data);
+    }
+
+    /// Returns the reason to stop after its topic has ended.
+    pub(crate) fn reason(&self) -> Stopped {
+        self.lock().stopped.unwrap_or(Stopped::Ended)
     }
 
     /// Returns the reason to stop, if there is one.

@@ -237,3 +237,23 @@ async fn the_end_wakes_those_who_wait_for_events() {
     tokio::join!(passed.passed(position(3)), grown.grown(), ended);
     passed.passed(position(3)).await;
 }
+
+#[test]
+fn the_last_event_is_the_last_while_others_publish() {
+    let last = Data::json("over").unwrap();
+    for round in 0..2_000 {
+        let topic = topic(Retention::default());
+        let publish = || while topic.publish(at(1), Data::json(&1).unwrap()).is_ok() {};
+        std::thread::scope(|scope| {
+            scope.spawn(publish);
+            scope.spawn(publish);
+            while topic.info(at(1)).head.offset < round % 20 {
+                std::hint::spin_loop();
+            }
+            assert!(topic.end_with(NewEvent { time: at(1), data: last.clone() }));
+        });
+        let page =
+            topic.read(at(1), topic.start(at(1), Start::Newest).unwrap(), PageLimit::default());
+        assert_eq!(page.unwrap().events[0].data, last, "round {round}");
+    }
+}

@@ -1,0 +1,257 @@
+//! One connection for many calls, which a task of its own reads and writes.
+//!
+//! A reply waits for the call that it belongs to. If a caller takes nothing while replies of `waiting_bytes_max` wait,
+//! the task reads no further, and the server holds back.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anemone_wire::multiplexed::{Id, Message, Reply};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::sleep;
+
+use super::open_calls::{OpenCalls, Ticket};
+use super::socket::Socket;
+use crate::Error;
+use crate::error::Refused;
+use crate::sent::Sent;
+
+/// The time that a connection is kept without a call. A server ends a quiet TCP connection after 60 s.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// A handle of the connection. The connection ends with the last one.
+#[derive(Clone)]
+pub(super) struct Connection {
+    shared: Arc<Shared>,
+    commands: UnboundedSender<Command>,
+}
+
+#[derive(Default)]
+struct Shared(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    calls: OpenCalls<Arc<Slot>>,
+    /// The reason why the connection has ended.
+    end: Option<Arc<Error>>,
+}
+
+/// The task's side of a call.
+struct Slot {
+    arrived: UnboundedSender<Arrived>,
+    /// The room for replies that wait, in bytes.
+    room: Arc<Semaphore>,
+    room_bytes: u32,
+    sent: Arc<Sent>,
+}
+
+/// The caller's side of a call.
+pub(super) struct OpenCall {
+    connection: Connection,
+    ticket: Ticket,
+    arrived: UnboundedReceiver<Arrived>,
+    is_over: bool,
+}
+
+/// A reply of the server.
+pub(super) struct Arrived {
+    pub(super) status: u16,
+    pub(super) is_final: bool,
+    pub(super) fields: HeaderMap,
+    pub(super) payload: Bytes,
+    _room: OwnedSemaphorePermit,
+}
+
+enum Command {
+    Request(Ticket, Bytes),
+    Cancel(Ticket),
+}
+
+impl Connection {
+    /// Starts the task of an open connection.
+    pub(super) fn start(socket: Socket) -> Self {
+        let (commands, received) = unbounded_channel();
+        let shared = Arc::<Shared>::default();
+        tokio::spawn(run(socket, received, Arc::clone(&shared)));
+        Self { shared, commands }
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.shared.lock().end.is_some()
+    }
+
+    /// Begins a call. `to_message` makes its message, given its id. `None` if the connection has ended.
+    pub(super) fn begin(
+        &self,
+        waiting_bytes_max: usize,
+        sent: Arc<Sent>,
+        to_message: impl FnOnce(Id) -> Bytes,
+    ) -> Option<OpenCall> {
+        let (sender, arrived) = unbounded_channel();
+        let room_bytes = u32::try_from(waiting_bytes_max).unwrap_or(u32::MAX).max(1);
+        let room = Arc::new(Semaphore::new(room_bytes as usize));
+        let mut state = self.shared.lock();
+        if state.end.is_some() {
+            return None;
+        }
+        let ticket = state.calls.open(Arc::new(Slot { arrived: sender, room, room_bytes, sent }));
+        drop(state);
+        // If the task has ended, the call is told.
+        let _ = self.commands.send(Command::Request(ticket, to_message(ticket.id)));
+        Some(OpenCall { connection: self.clone(), ticket, arrived, is_over: false })
+    }
+}
+
+impl OpenCall {
+    /// Returns the next reply.
+    ///
+    /// # Errors
+    /// When the connection has ended before the final status.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub(super) async fn next(&mut self) -> Result<Arrived, Error> {
+        match self.arrived.recv().await {
+            Some(arrived) => {
+                self.is_over |= arrived.is_final;
+                Ok(arrived)
+            }
+            None => {
+                self.is_over = true;
+                let end = self.connection.shared.lock().end.clone();
+                Err(end.map_or(Error::Ended, Error::Shared))
+            }
+        }
+    }
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        if !self.is_over {
+            // If the task has ended, so has the call.
+            let _ = self.connection.commands.send(Command::Cancel(self.ticket));
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the message of a command, unless its call is over.
+    fn message(&self, command: Command) -> Option<Bytes> {
+        let state = self.lock();
+        match command {
+            Command::Request(ticket, message) => {
+                state.calls.of(ticket)?.sent.set(true);
+                Some(message)
+            }
+            Command::Cancel(ticket) => {
+                state.calls.of(ticket)?;
+                Some(Message::Cancel(ticket.id).to_bytes().into())
+            }
+        }
+    }
+
+    /// Passes a reply to its call, once that has room for it.
+    async fn deliver(&self, message: Bytes) -> Result<(), Error> {
+        let (id, reply) = Reply::parse(&message)?;
+        let Some(id) = id else {
+            // It is about the connection.
+            return if reply.is_final() { Err(Refused::multiplexed(&reply)) } else { Ok(()) };
+        };
+        let Some(slot) = self.lock().calls.get(id).map(Arc::clone) else { return Ok(()) };
+        let arrived = Arrived {
+            status: reply.status,
+            is_final: reply.is_final(),
+            fields: fields(&reply),
+            payload: message.slice_ref(reply.payload),
+            _room: room(&slot, message.len()).await?,
+        };
+        if arrived.is_final {
+            self.lock().calls.close(id);
+        }
+        // A caller that has gone has cancelled its call.
+        let _ = slot.arrived.send(arrived);
+        Ok(())
+    }
+
+    /// Ends the connection if it has no call.
+    fn end_if_idle(&self) -> bool {
+        let mut state = self.lock();
+        if state.calls.is_empty() {
+            state.end = Some(Arc::new(Error::Ended));
+        }
+        state.end.is_some()
+    }
+
+    /// Ends the connection and all its calls.
+    fn end(&self, error: Error) {
+        let mut state = self.lock();
+        state.end.get_or_insert_with(|| Arc::new(error));
+        state.calls.clear();
+    }
+}
+
+/// Waits until a message of this length may wait. One that is longer than all there is needs all of it.
+async fn room(slot: &Slot, len: usize) -> Result<OwnedSemaphorePermit, Error> {
+    /// About what a reply costs besides its bytes.
+    const REPLY_COST: usize = 128;
+    let wanted = u32::try_from(len.saturating_add(REPLY_COST)).unwrap_or(u32::MAX);
+    let room = Arc::clone(&slot.room).acquire_many_owned(wanted.min(slot.room_bytes)).await;
+    // The semaphore is never closed.
+    room.map_err(|_| Error::Ended)
+}
+
+fn fields(reply: &Reply<'_>) -> HeaderMap {
+    let field = |(name, value): (&str, Cow<'_, [u8]>)| {
+        Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_bytes(&value).ok()?))
+    };
+    reply.fields.iter().filter_map(field).collect()
+}
+
+async fn run(mut socket: Socket, commands: UnboundedReceiver<Command>, shared: Arc<Shared>) {
+    match drive(&mut socket, commands, &shared).await {
+        Ok(()) => {
+            shared.end(Error::Ended);
+            socket.close().await;
+        }
+        Err(error) => shared.end(error),
+    }
+}
+
+/// Drives the connection until nobody needs it.
+async fn drive(
+    socket: &mut Socket,
+    mut commands: UnboundedReceiver<Command>,
+    shared: &Shared,
+) -> Result<(), Error> {
+    loop {
+        let has_room = socket.has_room();
+        tokio::select! {
+            command = commands.recv(), if has_room => match command {
+                Some(command) => {
+                    if let Some(message) = shared.message(command) {
+                        socket.queue(message);
+                    }
+                }
+                None => return Ok(()),
+            },
+            message = socket.turn() => {
+                if let Some(message) = message? {
+                    shared.deliver(message).await?;
+                }
+            }
+            () = sleep(IDLE) => {
+                if shared.end_if_idle() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Calls over `anemone.v1`, all of them on one connection, which is opened anew when it has ended.
+
+mod connection;
+mod open_calls;
+mod socket;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use anemone_wire::multiplexed::{
+    FieldList, Message, Request, SUBPROTOCOL, is_request_field, status,
+};
+use bytes::Bytes;
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
+use tokio::sync::Mutex;
+
+use self::connection::{Arrived, Connection, OpenCall};
+use self::socket::{Fragmented, Framed, Socket};
+use super::reply::Head;
+use crate::address::{Address, Scheme};
+use crate::error::Refused;
+use crate::http::Ask;
+use crate::options::Options;
+use crate::sent::Sent;
+use crate::{Error, web_socket};
+
+/// The longest line of a message.
+const LINE_BYTES_MAX: usize = 4 << 10;
+
+/// The calls of a client.
+pub(super) struct MuxCalls {
+    address: Arc<Address>,
+    options: Arc<Options>,
+    /// Only one call opens a connection; others wait for it.
+    connection: Mutex<Option<Connection>>,
+}
+
+/// The body of a reply.
+pub(super) struct MuxBody {
+    call: OpenCall,
+    /// The payload that came with the beginning of the reply.
+    first: Option<Bytes>,
+    is_over: bool,
+}
+
+impl MuxCalls {
+    pub(super) fn new(address: Arc<Address>, options: Arc<Options>) -> Self {
+        Self { address, options, connection: Mutex::default() }
+    }
+
+    /// Makes a call, and returns the beginning of a reply that is not a refusal.
+    pub(super) async fn open(&self, ask: &Ask, sent: Arc<Sent>) -> Result<(Head, MuxBody), Error> {
+        let fields = self.fields(ask)?;
+        let request = Request {
+            method: ask.method.as_str(),
+            target: &ask.target,
+            fields: fields.as_fields(),
+            payload: &ask.body,
+        };
+        let waiting_bytes_max = self.options.limits.waiting_bytes_max;
+        let mut call = loop {
+            let connection = self.connection().await?;
+            let begun = connection.begin(waiting_bytes_max, Arc::clone(&sent), |id| {
+                Message::Request { id, request }.to_bytes().into()
+            });
+            // It may end at any moment.
+            if let Some(call) = begun {
+                break call;
+            }
+        };
+        let arrived = loop {
+            let arrived = call.next().await?;
+            // Any other status below 200 says nothing yet.
+            if arrived.status >= 200 || is_item(&arrived) || arrived.status == status::STANDING {
+                break arrived;
+            }
+        };
+        begin(arrived, call)
+    }
+
+    async fn connection(&self) -> Result<Connection, Error> {
+        let mut kept = self.connection.lock().await;
+        if let Some(connection) = kept.as_ref().filter(|connection| !connection.has_ended()) {
+            return Ok(connection.clone());
+        }
+        let bytes_max = self.options.limits.event_bytes_max.saturating_add(LINE_BYTES_MAX);
+        let socket = match self.address.scheme {
+            Scheme::Tcp => {
+                let url = self.address.web_socket("/");
+                let stream = self.options.connect(url).open_stream().await?;
+                Socket::Tcp(Box::new(Framed::new(stream, bytes_max)))
+            }
+            Scheme::Web(_) => {
+                let url = self.address.web_socket(&self.address.join("/ws"));
+                let socket = web_socket::open(url, SUBPROTOCOL, bytes_max, &self.options).await?;
+                Socket::WebSocket(Box::new(Fragmented::new(socket)))
+            }
+        };
+        Ok(kept.insert(Connection::start(socket)).clone())
+    }
+
+    /// Returns the fields of a request: its own, and those of the client that requests may have. The others of the
+    /// client are those of the handshake.
+    fn fields(&self, ask: &Ask) -> Result<FieldList, Error> {
+        let of_client = self.options.fields.iter();
+        let of_client = of_client.map(|(name, value)| (name.to_ascii_lowercase(), value));
+        let of_call = ask.fields.iter().map(|(name, value)| (name.as_str().to_owned(), value));
+        let mut fields: Vec<(String, &String)> =
+            of_client.filter(|(name, _)| is_request_field(name)).collect();
+        for (name, value) in of_call {
+            if !is_request_field(&name) {
+                return Err(Error::HeaderNotMultiplexed { name });
+            }
+            // As over HTTP, the last one counts.
+            fields.retain(|(other, _)| *other != name);
+            fields.push((name, value));
+        }
+        let mut list = FieldList::default();
+        for (name, value) in fields {
+            let is_default = name == CONTENT_TYPE.as_str() && value == "application/json";
+            if !is_default {
+                let invalid = |_| Error::HeaderInvalid { name: name.clone() };
+                list.push(&name, value.as_bytes()).map_err(invalid)?;
+            }
+        }
+        Ok(list)
+    }
+}
+
+/// Returns true for a message with an item of a stream, or a part of another body.
+fn is_item(arrived: &Arrived) -> bool {
+    matches!(arrived.status, status::EVENT | status::NOTICE)
+}
+
+/// Begins a reply with its first message.
+fn begin(mut arrived: Arrived, call: OpenCall) -> Result<(Head, MuxBody), Error> {
+    let is_over = arrived.is_final;
+    if is_over {
+        check(&arrived)?;
+    }
+    let (status, default) = match is_over {
+        true => (arrived.status, "application/json"),
+        false => (200, "application/x-ndjson"),
+    };
+    if !(is_over && arrived.payload.is_empty()) {
+        let default = HeaderValue::from_static(default);
+        arrived.fields.entry(CONTENT_TYPE).or_insert(default);
+    }
+    let first = (is_over || is_item(&arrived)).then_some(arrived.payload);
+    let first = first.filter(|payload| !payload.is_empty());
+    Ok((Head { status, fields: arrived.fields }, MuxBody { call, first, is_over }))
+}
+
+/// Returns the refusal in a final status.
+fn check(arrived: &Arrived) -> Result<(), Error> {
+    let Arrived { status, fields, payload, .. } = arrived;
+    if (200..300).contains(status) || *status == 304 {
+        return Ok(());
+    }
+    let refused = Refused::new(*status, fields, payload.clone(), SystemTime::now());
+    Err(Error::Refused(Box::new(refused)))
+}
+
+impl MuxBody {
+    /// Returns the next item of a stream, or the next part of any other body; `None` at its end.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        loop {
+            if let Some(first) = self.first.take() {
+                return Ok(Some(first));
+            }
+            if self.is_over {
+                return Ok(None);
+            }
+            let arrived = self.call.next().await?;
+            if arrived.is_final {
+                self.is_over = true;
+                check(&arrived)?;
+            }
+            if arrived.is_final || is_item(&arrived) {
+                self.first = Some(arrived.payload).filter(|payload| !payload.is_empty());
+            }
+        }
+    }
+}
+
+impl fmt::Debug for MuxBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MuxBody").field("is_over", &self.is_over).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,168 @@
+//! The two carriers of `anemone.v1`: messages on a WebSocket, and messages after their length on TCP.
+//!
+//! Both write only as fast as the other end takes it, and read meanwhile: a server that cannot write its replies reads
+//! no requests, so a client that only writes would wait for ever.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use anemone_wire::framing::{self, Decoder};
+use anemone_ws::proto::{CloseCode, CloseFrame, MessageKind};
+use anemone_ws::{ClientStream, Turn, WebSocket};
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::web_socket::closed;
+use crate::{Error, Malformed};
+
+/// The most bytes that are queued for the connection, apart from the message that is being sent.
+const QUEUED_BYTES_MAX: usize = 32 << 10;
+
+/// A connection of many calls.
+pub(super) enum Socket {
+    WebSocket(Box<Fragmented>),
+    Tcp(Box<Framed>),
+}
+
+impl Socket {
+    /// Returns true if it takes another message.
+    pub(super) fn has_room(&self) -> bool {
+        match self {
+            Self::WebSocket(socket) => socket.outgoing.is_empty(),
+            Self::Tcp(stream) => stream.outgoing.len() < QUEUED_BYTES_MAX,
+        }
+    }
+
+    /// Queues a message, which [`turn`](Self::turn) writes.
+    pub(super) fn queue(&mut self, message: Bytes) {
+        match self {
+            Self::WebSocket(socket) => socket.queue(message),
+            Self::Tcp(stream) => stream.queue(&message),
+        }
+    }
+
+    /// Writes and reads. Returns the next message, or `None` when there may be room for another one to send.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub(super) async fn turn(&mut self) -> Result<Option<Bytes>, Error> {
+        match self {
+            Self::WebSocket(socket) => socket.turn().await,
+            Self::Tcp(stream) => poll_fn(|cx| stream.poll_turn(cx)).await,
+        }
+    }
+
+    /// Ends the connection politely.
+    pub(super) async fn close(self) {
+        if let Self::WebSocket(mut socket) = self {
+            let frame = CloseFrame::new(CloseCode::NORMAL, "");
+            // It is over in any case.
+            let _ = socket.socket.close(Some(&frame)).await;
+        }
+    }
+}
+
+/// A WebSocket that sends long messages in fragments.
+pub(super) struct Fragmented {
+    socket: WebSocket<ClientStream>,
+    /// The rest of the message that is being sent.
+    outgoing: Bytes,
+    kind: MessageKind,
+}
+
+impl Fragmented {
+    pub(super) fn new(socket: WebSocket<ClientStream>) -> Self {
+        Self { socket, outgoing: Bytes::new(), kind: MessageKind::Text }
+    }
+
+    fn queue(&mut self, message: Bytes) {
+        let is_text = std::str::from_utf8(&message).is_ok();
+        self.kind = if is_text { MessageKind::Text } else { MessageKind::Binary };
+        self.outgoing = message;
+    }
+
+    async fn turn(&mut self) -> Result<Option<Bytes>, Error> {
+        self.send_fragments()?;
+        match self.socket.turn().await? {
+            Turn::Message(message) => Ok(Some(message.into_bytes())),
+            Turn::Drained => Ok(None),
+            Turn::Closed => Err(closed(self.socket.close_frame())),
+        }
+    }
+
+    fn send_fragments(&mut self) -> Result<(), anemone_ws::Error> {
+        let sender = self.socket.sender();
+        while !self.outgoing.is_empty() && sender.queued_bytes() < QUEUED_BYTES_MAX {
+            let fragment = self.outgoing.split_to(self.outgoing.len().min(QUEUED_BYTES_MAX));
+            sender.send_fragment(self.kind, &fragment, self.outgoing.is_empty())?;
+        }
+        Ok(())
+    }
+}
+
+/// A TCP connection.
+pub(super) struct Framed {
+    stream: ClientStream,
+    decoder: Decoder,
+    /// The bytes that have arrived and are not decoded yet.
+    incoming: BytesMut,
+    outgoing: BytesMut,
+}
+
+impl Framed {
+    pub(super) fn new(stream: ClientStream, message_bytes_max: usize) -> Self {
+        let decoder = Decoder::new(message_bytes_max);
+        Self { stream, decoder, incoming: BytesMut::new(), outgoing: BytesMut::new() }
+    }
+
+    fn queue(&mut self, message: &[u8]) {
+        self.outgoing.extend_from_slice(&framing::length(message.len()));
+        self.outgoing.extend_from_slice(message);
+    }
+
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
+        loop {
+            if let Some(message) = self.decode()? {
+                return Poll::Ready(Ok(Some(message)));
+            }
+            if !self.outgoing.is_empty() && self.poll_write(cx)?.is_ready() {
+                return Poll::Ready(Ok(None));
+            }
+            ready!(self.poll_read(cx))?;
+        }
+    }
+
+    fn decode(&mut self) -> Result<Option<Bytes>, Malformed> {
+        let mut input = &self.incoming[..];
+        let message = self.decoder.decode(&mut input)?.map(Bytes::copy_from_slice);
+        let taken = self.incoming.len() - input.len();
+        self.incoming.advance(taken);
+        Ok(message)
+    }
+
+    /// Writes all that is queued.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        while !self.outgoing.is_empty() {
+            match ready!(Pin::new(&mut self.stream).poll_write(cx, &self.outgoing))? {
+                0 => return Poll::Ready(Err(std::io::ErrorKind::WriteZero.into())),
+                written => self.outgoing.advance(written),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        const READ_BYTES: usize = 16 << 10;
+        let mut bytes = [0; READ_BYTES];
+        let mut buffer = ReadBuf::new(&mut bytes);
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer))?;
+        match buffer.filled() {
+            [] => Poll::Ready(Err(Error::Ended)),
+            filled => {
+                self.incoming.extend_from_slice(filled);
+                Poll::Ready(Ok(()))
+            }
+        }
+    }
+}
