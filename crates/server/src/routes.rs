@@ -230,7 +230,7 @@ async fn call(
     let context = ServiceContext::new(&site.limits, &site.memory).until(stop);
     let wants_events = event_stream::wants_events(request.headers().into());
     let reply = mount.answer(request, Caller::new(client, "http"), context).await?;
-    Ok(event_stream::over_http(reply, wants_events, &site.memory))
+    Ok(event_stream::over_http(reply, wants_events, site.limits.heartbeat, &site.memory))
 }
 
 /// The reply with a resource as JSON, and with a link to its next page.

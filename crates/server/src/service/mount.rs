@@ -234,3 +234,46 @@ fn overdue(timeout: Duration) -> Problem {
 #[derive(Debug, thiserror::Error)]
 #[error("it answered with the informational status {0}")]
 struct Informational(StatusCode);
+
+#[cfg(test)]
+mod tests {
+    use anemone_ws::Memory;
+    use axum::Router;
+    use futures_util::stream;
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::Limits;
+    use crate::peer::Peer;
+    use crate::reply::body;
+    use crate::request::client::Client;
+    use crate::request::proxies::Proxies;
+
+    /// Asks a service that waits for so many seconds once it has the body, whose pieces come after so many seconds each.
+    async fn ask(pieces: &'static [u64], wait: u64) -> Result<StatusCode, Problem> {
+        let handler = async move |body: Bytes| {
+            sleep(Duration::from_secs(wait)).await;
+            body.len().to_string()
+        };
+        let mount = Mount::new("/a", Router::new().fallback(handler)).unwrap();
+        let pieces = stream::unfold(pieces.iter(), |mut pieces| async {
+            sleep(Duration::from_secs(*pieces.next()?)).await;
+            Some((Bytes::from_static(b"x"), pieces))
+        });
+        let client = Client::of_connection(Peer::Unknown, &Proxies::default());
+        let context = ServiceContext::new(&Limits::default(), &Memory::default());
+        let request = Request::new(body::stream(pieces));
+        let reply = mount.answer(request, Caller::new(client, "http"), context).await;
+        reply.map(|reply| reply.status())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_a_service_begins_when_it_has_the_body() {
+        let kind = |asked: Result<StatusCode, Problem>| asked.map_err(|problem| problem.kind());
+        assert_eq!(kind(ask(&[], 29).await), Ok(StatusCode::OK));
+        assert_eq!(kind(ask(&[], 31).await), Err(Kind::ServiceTimeout));
+        assert_eq!(kind(ask(&[20; 100], 29).await), Ok(StatusCode::OK));
+        assert_eq!(kind(ask(&[20; 100], 31).await), Err(Kind::ServiceTimeout));
+        assert_eq!(kind(ask(&[20, 31], 0).await), Err(Kind::BodyTimeout));
+    }
+}

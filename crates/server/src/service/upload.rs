@@ -1,7 +1,8 @@
 //! The body of a request on its way to a service.
 
+use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -63,15 +64,20 @@ impl Taken {
     /// Waits until the service has had `timeout` since it got the last piece. While it waits for a piece,
     /// `body_timeout` passes first. Cancel safe.
     pub(super) async fn overdue(&self, timeout: Duration, body_timeout: Duration) {
-        loop {
+        let deadline = || {
             let Progress { at, is_awaited } = *self.progress();
-            let pause = if is_awaited { body_timeout } else { Duration::ZERO };
-            let until = at + timeout + pause;
-            if until <= Instant::now() {
-                return;
+            at + timeout + if is_awaited { body_timeout } else { Duration::ZERO }
+        };
+        let mut sleep = pin!(sleep_until(deadline()));
+        // The task that waits here is also the one that wakes for each piece.
+        let slept = poll_fn(|cx| {
+            let deadline = deadline();
+            if sleep.deadline() != deadline {
+                sleep.as_mut().reset(deadline);
             }
-            sleep_until(until).await;
-        }
+            sleep.as_mut().poll(cx)
+        });
+        slept.await;
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {

@@ -362,3 +362,26 @@ impl Handler for CallSocket {
         self.visit.record_end(frame);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn an_item_waits_while_the_outbox_is_full() {
+        let outbox = Outbox::new(10 * ITEM_COST);
+        let send = || outbox.send(Bytes::new()).now_or_never();
+        let sent = std::iter::from_fn(send).count();
+        assert_eq!((sent, outbox.queue.borrow().len()), (9, 10), "the tenth is in, and waits");
+        let mut waiting = Box::pin(outbox.send(Bytes::from_static(&[0; 100])));
+        assert_eq!((&mut waiting).now_or_never(), None);
+        for _ in 0..11 {
+            assert!(outbox.take().is_some());
+        }
+        assert_eq!(waiting.now_or_never(), Some(()));
+        assert_eq!(outbox.bytes.get(), 0);
+        assert!(outbox.take().is_none());
+    }
+}

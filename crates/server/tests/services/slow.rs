@@ -1,7 +1,11 @@
 //! Clients that do not take their replies, beside others on the same thread.
 
+use anemone_hub::{Epoch, Hub};
+use anemone_server::Server;
 use anemone_testing::Socket;
 use anemone_ws::proto::Message;
+use http_body_util::BodyExt;
+use tower_service::Service as _;
 
 use super::*;
 
@@ -68,4 +72,24 @@ fn a_websocket_that_does_not_read_holds_its_own_service_back_and_no_other() {
         assert_eq!(socket.next().len(), ITEM_BYTES - 1);
     }
     wait_until("the service does not go on", || made.load(Ordering::Relaxed) > held);
+}
+
+#[test]
+fn a_service_makes_the_item_that_is_taken_and_no_other() {
+    for accept in ["*/*", "text/event-stream"] {
+        let made = Arc::<AtomicUsize>::default();
+        let builder = Server::builder(Hub::new(Epoch::from_bits(1)));
+        let running = builder.mount(mount("/svc", endless(&made))).bind().unwrap().start().unwrap();
+        let asked = http::Request::get("/svc/endless").header("host", "localhost");
+        let asked = asked.header("accept", accept).body(anemone_server::full("")).unwrap();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async {
+            let mut reply = running.service().call(asked).await.unwrap();
+            for taken in 1..=100 {
+                reply.body_mut().frame().await.unwrap().unwrap();
+                assert_eq!(made.load(Ordering::Relaxed), taken, "{accept}");
+            }
+        });
+        running.stop_blocking();
+    }
 }
