@@ -1,6 +1,7 @@
 //! The command line.
 
 mod client;
+mod services;
 mod tips;
 
 use std::net::SocketAddr;
@@ -16,6 +17,9 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::client::{
     Behind, ContentArg, Field, Listing, Output, Pub, Reach, Sub, Topics,
+};
+pub(crate) use self::services::{
+    Body, Call, CallOutput, CallVia, Run, RunListing, RunOutput, Runs,
 };
 pub(crate) use self::tips::with_tip;
 use crate::config::{BAUD, Listen, Size, THREADS_MAX, parse_address, parse_mode};
@@ -57,6 +61,20 @@ pub(crate) enum Command {
     /// List the topics of a server, one a line: the URL, the number of events it retains, and their bytes
     #[command(after_long_help = exit::table())]
     Topics(Topics),
+    /// Call a service, and print its reply; each item of a stream as it comes
+    ///
+    /// The exit status says whether the server refused the call. The words of a refusal go to standard error, unless the
+    /// service has its own, which go to standard output.
+    #[command(after_long_help = exit::table())]
+    Call(Call),
+    /// Start a run, a long computation, and watch it to its end: print its partial results and its result
+    ///
+    /// The run goes on when this command ends: after Ctrl-C, the command says how to watch it again and how to cancel it.
+    #[command(after_long_help = exit::table())]
+    Run(Run),
+    /// List the runs of a server, the newest first, or cancel one; the list is only for clients on the server's machine
+    #[command(after_long_help = exit::table())]
+    Runs(Runs),
     /// Emulate a Gill WindSonic anemometer on a pseudo-terminal
     Windsonic(Windsonic),
     /// Print a script that lets a shell complete commands, flags and their values

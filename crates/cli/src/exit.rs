@@ -18,10 +18,13 @@ pub(crate) enum Exit {
     Deleted = 5,
     TooSlow = 6,
     BadInput = 7,
+    RunFailed = 8,
+    RunCancelled = 9,
+    Uncertain = 10,
 }
 
 impl Exit {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Done,
         Self::Failed,
         Self::Usage,
@@ -30,6 +33,9 @@ impl Exit {
         Self::Deleted,
         Self::TooSlow,
         Self::BadInput,
+        Self::RunFailed,
+        Self::RunCancelled,
+        Self::Uncertain,
     ];
 
     pub(crate) const fn meaning(self) -> &'static str {
@@ -43,7 +49,14 @@ impl Exit {
             }
             Self::Deleted => "sub: the topic was deleted",
             Self::TooSlow => "sub: this reader was too slow, and the topic closes slow readers",
-            Self::BadInput => "pub: the input, or a line of it, is not a valid event",
+            Self::BadInput => {
+                "pub: the input, or a line of it, is not a valid event; call, run: the body cannot be read"
+            }
+            Self::RunFailed => "run: the run has failed",
+            Self::RunCancelled => "run: the run was cancelled",
+            Self::Uncertain => {
+                "call, run, runs: no answer came, so the request may or may not have been carried out"
+            }
         }
     }
 
@@ -79,7 +92,13 @@ impl Exit {
             | Error::NoTopic { .. }
             | Error::HeaderInvalid { .. }
             | Error::HeaderReserved { .. }
+            | Error::HeaderNotMultiplexed { .. }
+            | Error::MethodInvalid
             | Error::KeyInvalid => Self::Usage,
+            Error::RunFailed { .. } => Self::RunFailed,
+            Error::RunCancelled => Self::RunCancelled,
+            Error::Uncertain(_) => Self::Uncertain,
+            Error::Shared(error) => Self::of_client(error),
             Error::NotText => Self::BadInput,
             error if is_about_events(error) => Self::BadInput,
             Error::Refused(_) => Self::Refused,

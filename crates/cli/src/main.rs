@@ -66,6 +66,18 @@ fn main() -> ExitCode {
             log::start(Wanted { quiet: options.reach.quiet, ..wanted });
             command::topics::run(&options)
         }
+        Command::Call(options) => {
+            log::start(Wanted { quiet: options.reach.quiet, ..wanted });
+            command::call::run(&options)
+        }
+        Command::Run(options) => {
+            log::start(Wanted { quiet: options.reach.quiet, ..wanted });
+            command::run::run(&options)
+        }
+        Command::Runs(options) => {
+            log::start(Wanted { quiet: options.reach.quiet, ..wanted });
+            command::runs::run(&options)
+        }
     };
     let exit = match done {
         Ok(()) => Exit::Done.into(),

@@ -106,7 +106,7 @@ fn asked(line: &str, origin: &str, directory: &Path) -> String {
 }
 
 fn is_client(line: &&String) -> bool {
-    ["curl ", "anemone sub ", "anemone pub ", "anemone topics "]
+    ["curl ", "anemone sub ", "anemone pub ", "anemone topics ", "anemone call "]
         .iter()
         .any(|command| line.contains(command))
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anemone_client::{After, Subscribe};
 use clap::ValueEnum;
 
-const CONNECTION: &str = "Connection";
+pub(super) const CONNECTION: &str = "Connection";
 
 /// The options of a connection to a server.
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ pub(crate) struct Reach {
     #[arg(long)]
     pub(crate) insecure: bool,
 
-    /// Give up an attempt to connect or to get an answer after this time, such as 5s [default: 20s]
+    /// Give up an attempt to connect or to get an answer after this time, such as 5s [default: 20s, for calls 55s]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) timeout: Option<Duration>,
 
@@ -258,7 +258,7 @@ pub(crate) enum ContentArg {
 }
 
 /// Parses a URL; without a scheme it is http, as with curl.
-fn url(text: &str) -> Result<String, Infallible> {
+pub(super) fn url(text: &str) -> Result<String, Infallible> {
     let scheme = text.split(['/', '?', '#']).next().unwrap_or_default();
     let has_scheme = scheme.is_empty() || text[scheme.len()..].starts_with("//");
     Ok(if has_scheme && (scheme.is_empty() || scheme.ends_with(':')) {
@@ -272,7 +272,7 @@ fn count(text: &str) -> Result<NonZero<u64>, String> {
     text.parse().map_err(|_| "expected a number of events to wait for, at least 1".to_owned())
 }
 
-fn retries(text: &str) -> Result<u32, String> {
+pub(super) fn retries(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| "expected a number of retries, such as 8; 0 tries once".to_owned())
 }
 

@@ -1,5 +1,7 @@
 //! The commands, one file each.
 
+mod body;
+pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod completions;
 mod form;
@@ -7,6 +9,8 @@ pub(crate) mod man;
 mod offered;
 pub(crate) mod publish;
 mod reach;
+pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod serve;
 pub(crate) mod sub;
 pub(crate) mod topics;

@@ -32,6 +32,12 @@ pub(crate) enum InputError {
     LineTooLong,
     #[error("an event may not be larger than 16 MiB")]
     EventTooLong,
+    #[error(
+        "{0}: this looks like broken JSON; put '…' around it if the shell removed its quotes, or send it as text with --type text"
+    )]
+    BodyLooksLikeJson(DataError),
+    #[error("a body may not be larger than 16 MiB")]
+    BodyTooLong,
     #[error("with --key all lines form one batch, and this batch has too many lines")]
     BatchTooLarge,
 }

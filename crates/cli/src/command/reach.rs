@@ -59,7 +59,7 @@ macro_rules! client {
     )*};
 }
 
-client!(Publisher, Subscribe, Topics);
+client!(anemone_client::Client, Publisher, Subscribe, Topics);
 
 impl args::Reach {
     /// Returns the client of `url` with these options.

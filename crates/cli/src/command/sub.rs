@@ -55,7 +55,7 @@ pub(crate) fn run(args: &args::Sub) -> anyhow::Result<()> {
         }
         match events.ended {
             None => Ok(()),
-            Some(reason @ EndReason::Other(_)) if count.is_none() => {
+            Some(reason @ (EndReason::Ended | EndReason::Other(_))) if count.is_none() => {
                 tracing::info!("{reason}");
                 Ok(())
             }
@@ -96,23 +96,8 @@ impl Events {
     /// Returns the next item. Cancel safe.
     async fn next(&mut self) -> Result<Option<Item>, Error> {
         let item = self.subscription.next().await?;
+        item.iter().for_each(|item| report_connection(item, self.is_quiet));
         match &item {
-            Some(Item::Connected { via }) => tracing::info!("connected over {via}"),
-            Some(Item::Disconnected { .. }) if self.is_quiet => {}
-            Some(Item::Disconnected { via, error, retry_in, next }) => {
-                let why = anyhow::Error::new(std::sync::Arc::clone(error));
-                match (via == next, retry_in.is_zero()) {
-                    (true, _) => tracing::warn!("retrying in {retry_in:.1?}: {why:#}"),
-                    (false, true) => {
-                        tracing::warn!(
-                            "trying another transport, {next} instead of {via}: {why:#}"
-                        );
-                    }
-                    (false, false) => tracing::warn!(
-                        "trying another transport, {next} instead of {via}, in {retry_in:.1?}: {why:#}"
-                    ),
-                }
-            }
             // Programs expect an event in the first line of the output.
             Some(Item::Position(position)) => {
                 tracing::info!("reading begins after {position}");
@@ -128,6 +113,26 @@ impl Events {
             _ => {}
         }
         Ok(item)
+    }
+}
+
+/// Reports an item about the connection.
+pub(super) fn report_connection(item: &Item, is_quiet: bool) {
+    match item {
+        Item::Connected { via } => tracing::info!("connected over {via}"),
+        Item::Disconnected { via, error, retry_in, next } if !is_quiet => {
+            let why = anyhow::Error::new(std::sync::Arc::clone(error));
+            match (via == next, retry_in.is_zero()) {
+                (true, _) => tracing::warn!("retrying in {retry_in:.1?}: {why:#}"),
+                (false, true) => {
+                    tracing::warn!("trying another transport, {next} instead of {via}: {why:#}");
+                }
+                (false, false) => tracing::warn!(
+                    "trying another transport, {next} instead of {via}, in {retry_in:.1?}: {why:#}"
+                ),
+            }
+        }
+        _ => {}
     }
 }
 

@@ -43,6 +43,12 @@ impl ReplyStream {
         self.head.field(name)
     }
 
+    /// Returns the header fields whose values are text, with names in lower case. A stream on a multiplexed connection
+    /// has those of its beginning.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.head.fields()
+    }
+
     /// Returns true if the reply is a stream (`application/x-ndjson`), whose items [`next`](Self::next) returns. Any
     /// other body comes in parts of any length.
     #[must_use]

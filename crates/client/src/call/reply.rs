@@ -20,6 +20,11 @@ impl Head {
         self.fields.get(name)?.to_str().ok()
     }
 
+    /// Returns the fields whose values are text.
+    pub(super) fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.fields.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
+    }
+
     /// Returns true if the reply is a stream of items.
     pub(super) fn is_stream(&self) -> bool {
         let essence = self.field(CONTENT_TYPE.as_str()).unwrap_or_default().split(';').next();
@@ -45,6 +50,11 @@ impl Reply {
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         self.head.field(name)
+    }
+
+    /// Returns the header fields whose values are text, with names in lower case.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.head.fields()
     }
 
     /// Returns the body. That of a stream has a line for each item.

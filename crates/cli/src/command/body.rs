@@ -1,0 +1,85 @@
+//! The body of a call, from the command line, a file or standard input.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+use anemone_client::Call;
+use anemone_hub::Data;
+use anyhow::Context;
+use serde_json::value::RawValue;
+
+use super::InputError;
+use crate::args;
+
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain; charset=utf-8";
+const BINARY: &str = "application/octet-stream";
+
+/// The largest body that is read; a server accepts less.
+const BYTES_MAX: usize = 16 << 20;
+
+impl args::Body {
+    /// Gives the call this body, if there is one.
+    pub(super) fn apply(&self, call: Call) -> anyhow::Result<Call> {
+        let Some(data) = &self.data else { return Ok(call) };
+        let (bytes, found) = match data.strip_prefix('@') {
+            _ if data == "-" => read(io::stdin().lock()).context("standard input")?,
+            Some(path) => {
+                File::open(path).map_err(Into::into).and_then(read).context(path.to_owned())?
+            }
+            None => (data.clone().into_bytes(), self.typed(data)?),
+        };
+        Ok(call.body(self.content_type.as_deref().unwrap_or(found), bytes))
+    }
+
+    /// Returns the type of a body on the command line.
+    fn typed(&self, data: &str) -> Result<&'static str, InputError> {
+        if is_json(data.as_bytes()) {
+            return Ok(JSON);
+        }
+        match self.content_type {
+            Some(_) => Ok(TEXT),
+            None => Data::typed(data).map(|_| TEXT).map_err(InputError::BodyLooksLikeJson),
+        }
+    }
+}
+
+/// Reads a whole body, and returns it with its type.
+fn read(input: impl Read) -> anyhow::Result<(Vec<u8>, &'static str)> {
+    let mut body = Vec::new();
+    input.take(BYTES_MAX as u64 + 1).read_to_end(&mut body)?;
+    if body.len() > BYTES_MAX {
+        return Err(InputError::BodyTooLong.into());
+    }
+    let content_type = match std::str::from_utf8(&body) {
+        Ok(_) if is_json(&body) => JSON,
+        Ok(_) => TEXT,
+        Err(_) => BINARY,
+    };
+    Ok((body, content_type))
+}
+
+fn is_json(body: &[u8]) -> bool {
+    serde_json::from_slice::<&RawValue>(body).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_has_the_type_that_it_looks_like() {
+        let args = args::Body { data: None, content_type: None };
+        assert!(matches!(args.typed("{\"a\":1}"), Ok(JSON)));
+        assert!(matches!(args.typed("hi"), Ok(TEXT)));
+        assert!(args.typed("{\"a\":").is_err());
+        let text = args::Body { data: None, content_type: Some("text/plain".to_owned()) };
+        assert!(text.typed("{\"a\":").is_ok());
+        for (body, expected) in
+            [(&b"[1]\n"[..], JSON), (b"1 2", TEXT), (b"\xff", BINARY), (b"", TEXT)]
+        {
+            assert_eq!(read(body).unwrap(), (body.to_vec(), expected));
+        }
+        assert!(read(io::repeat(b'1')).is_err());
+    }
+}

@@ -1,0 +1,362 @@
+//! `anemone call`, `anemone run` and `anemone runs` as in a shell: beside `anemone serve`, and beside a server that does
+//! what ours does not.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use anemone_testing::process::{Process, Watchdog, command, output, serve};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::tempdir;
+
+const KEY: &str = "0123456789abcdef0123456789abcdef";
+const JSON: &str = "content-type: application/json\r\n";
+const NDJSON: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\nconnection: close\r\n\r\n";
+
+fn run(args: &[&str], input: &str) -> Output {
+    output(command(args), input)
+}
+
+/// The standard output of a command that ends with this status, and its standard error.
+fn ended(args: &[&str], input: &str, status: i32) -> (String, String) {
+    let output = run(args, input);
+    let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert_eq!(output.status.code(), Some(status), "{args:?}: {out}{err}");
+    (out, err)
+}
+
+/// A server that answers each request, `METHOD TARGET`, its head and its body, so. It ends each connection.
+fn server(
+    script: impl Fn(&str, &str, &str, &mut TcpStream) -> io::Result<()> + Send + Sync + 'static,
+) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let script = std::sync::Arc::new(script);
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, script) = (stream.unwrap(), std::sync::Arc::clone(&script));
+            // A client may be gone at any time.
+            thread::spawn(move || -> io::Result<()> {
+                let (head, body) = request(&mut stream)?;
+                let line = head.split(" HTTP/").next().unwrap().to_owned();
+                script(&line, &head.to_ascii_lowercase(), &body, &mut stream)
+            });
+        }
+    });
+    address
+}
+
+fn request(stream: &mut TcpStream) -> io::Result<(String, String)> {
+    let mut reader = BufReader::new(stream);
+    let (mut head, mut len) = (String::new(), 0);
+    while !head.ends_with("\r\n\r\n") {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            len = value.trim().parse().unwrap();
+        }
+        head += &line;
+    }
+    let mut body = vec![0; len];
+    reader.read_exact(&mut body)?;
+    Ok((head, String::from_utf8(body).unwrap()))
+}
+
+fn answer(stream: &mut TcpStream, status: &str, fields: &str, body: &str) -> io::Result<()> {
+    let len = body.len();
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\ncontent-length: {len}\r\nconnection: close\r\n{fields}\r\n{body}"
+    )
+}
+
+#[test]
+fn a_call_prints_the_body_of_its_reply_over_every_transport() {
+    let (mut server, address) = serve(&["--threads", "1", "--demo", "--tcp", "127.0.0.1:0"]);
+    let line = server.line();
+    let tcp = line.strip_prefix("tcp on ").expect(&line);
+    for (via, url) in [
+        ("auto", format!("{address}/clock")),
+        ("http", format!("http://{address}/clock")),
+        ("mux", format!("http://{address}/clock")),
+        ("ws", format!("http://{address}/clock")),
+        ("tcp", format!("tcp://{tcp}/clock")),
+        ("auto", format!("tcp://{tcp}/clock")),
+    ] {
+        let (out, _) = ended(&["call", "get", &url, "--via", via], "", 0);
+        assert!(out.starts_with("{\"time\":"), "{via}: {out}");
+        let (out, _) = ended(&["call", "GET", &url, "--via", via, "--output", "json"], "", 0);
+        let start = "{\"status\":200,\"fields\":{";
+        assert!(out.starts_with(start) && out.contains("\"body\":{\"time\":"), "{via}: {out}");
+        assert_eq!(out.lines().count(), 1, "{via}: {out}");
+        let nothing = url.replace("/clock", "/topics/nix");
+        let (out, err) = ended(&["call", "GET", &nothing, "--via", via], "", 3);
+        assert!(out.is_empty() && err.contains("there is no topic \"nix\""), "{via}: {err}");
+    }
+    let (out, _) = ended(&["call", "POST", &format!("{address}/echo"), "-"], "{\"n\": 1.50}", 0);
+    assert_eq!(out, "{\"n\": 1.50}");
+    let publish = format!("{address}/topics/scratch-a");
+    let (out, _) =
+        ended(&["call", "POST", &publish, "hi", "--key", "k", "--output", "json"], "", 0);
+    assert!(out.contains("\"status\":201"), "{out}");
+    let (out, _) =
+        ended(&["call", "POST", &publish, "hi", "--key", "k", "--output", "json"], "", 0);
+    assert!(out.contains("\"idempotent-replayed\":\"true\""), "{out}");
+}
+
+#[test]
+fn a_body_comes_from_the_command_line_a_file_or_standard_input_with_its_type() {
+    let address = server(|line, head, body, stream| {
+        let is_type = |line: &&str| line.starts_with("content-type:");
+        let kind = head.lines().find(is_type).unwrap_or("-");
+        answer(stream, "200 OK", "", &format!("{line} {kind} {body}"))
+    });
+    let directory = tempdir().unwrap();
+    let file = directory.path().join("body");
+    std::fs::write(&file, "[1,\n2]").unwrap();
+    let (url, file) = (format!("http://{address}/a?b=c"), format!("@{}", file.display()));
+    for (args, input, expected) in [
+        (&["GET"][..], "", "GET /a?b=c - "),
+        (&["POST", "{\"a\":1}"], "", "POST /a?b=c content-type: application/json {\"a\":1}"),
+        (&["PUT", "-7"], "", "PUT /a?b=c content-type: application/json -7"),
+        (&["POST", "hi"], "", "POST /a?b=c content-type: text/plain; charset=utf-8 hi"),
+        (&["POST", "-"], "1\n", "POST /a?b=c content-type: application/json 1\n"),
+        (&["POST", &file], "", "POST /a?b=c content-type: application/json [1,\n2]"),
+        (
+            &["POST", "{", "--type", "text"],
+            "",
+            "POST /a?b=c content-type: text/plain; charset=utf-8 {",
+        ),
+        (&["POST", "a,b", "--type", "text/csv"], "", "POST /a?b=c content-type: text/csv a,b"),
+    ] {
+        let args = [&["call", args[0], &url], &args[1..]].concat();
+        assert_eq!(ended(&args, input, 0).0, expected, "{args:?}");
+    }
+    let (_, err) = ended(&["call", "POST", &url, "{\"a\":"], "", 7);
+    assert!(err.contains("looks like broken JSON") && err.contains("--type text"), "{err}");
+    let (_, err) = ended(&["call", "POST", &url, "@/nowhere/at/all"], "", 1);
+    assert!(err.contains("/nowhere/at/all"), "{err}");
+}
+
+#[test]
+fn the_status_decides_the_exit_status_and_a_service_has_its_own_words() {
+    let address = server(|line, _, _, stream| match line {
+        "GET /own" => answer(stream, "409 Conflict", JSON, "{\"own\":1}"),
+        "GET /moved" => answer(stream, "301 Moved Permanently", "location: /own\r\n", ""),
+        "GET /same" => answer(stream, "304 Not Modified", "", ""),
+        "POST /cut" => Ok(()),
+        _ => answer(
+            stream,
+            "422 Unprocessable Content",
+            "content-type: application/problem+json\r\n",
+            r#"{"type":"/problems/unprocessable","title":"It does not fit","status":422,"detail":"\u001b[2Jno"}"#,
+        ),
+    });
+    let url = |path: &str| format!("http://{address}{path}");
+    let (out, err) = ended(&["call", "GET", &url("/own")], "", 3);
+    assert!(out == "{\"own\":1}" && err.contains("409"), "{out}{err}");
+    let (_, err) = ended(&["call", "GET", &url("/moved")], "", 3);
+    assert!(err.contains("301 and redirects to /own"), "{err}");
+    assert_eq!(ended(&["call", "GET", &url("/same")], "", 0).0, "");
+    let (out, err) = ended(&["call", "GET", &url("/x")], "", 3);
+    assert!(out.is_empty() && err.contains("422 It does not fit: \\u"), "{err}");
+    assert!(!err.contains('\u{1b}'), "{err}");
+    let (_, err) = ended(&["call", "POST", &url("/cut"), "1"], "", 10);
+    assert!(err.contains("the request may or may not have been carried out: "), "{err}");
+    for (args, status) in [
+        (["call", "GET", "ftp://a/b"], 2),
+        (["call", "GET ", "http://127.0.0.1:1/"], 2),
+        (["call", "GET", "http://127.0.0.1:1/ x"], 2),
+    ] {
+        ended(&args, "", status);
+    }
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    ended(&["call", "POST", &format!("{nobody}/"), "1", "--retries", "0"], "", 4);
+}
+
+#[test]
+fn the_items_of_a_stream_are_lines_as_soon_as_they_come() {
+    let address = server(|line, _, _, stream| {
+        stream.write_all(NDJSON.as_bytes())?;
+        if line == "GET /all" {
+            return stream.write_all(b"1\n\n{\"a\":\r\n2");
+        }
+        for number in 0.. {
+            writeln!(stream, "{number}")?;
+        }
+        Ok(())
+    });
+    let url = |path: &str| format!("http://{address}/{path}");
+    assert_eq!(ended(&["call", "GET", &url("all")], "", 0).0, "1\n{\"a\":\n2\n");
+    let (out, _) = ended(&["call", "GET", &url("all"), "-o", "json"], "", 0);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines[..3], [r#"{"item":1}"#, r#"{"item":"{\"a\":"}"#, r#"{"item":2}"#]);
+    assert!(
+        lines[3].starts_with("{\"status\":200,") && lines[3].ends_with("\"body\":null}"),
+        "{out}"
+    );
+    // The reply has no end; its reader has seen enough.
+    let mut endless = Process::start(&["call", "GET", &url("endless")]);
+    for number in 0..1000 {
+        assert_eq!(endless.line(), number.to_string());
+    }
+    assert_eq!(endless.hang_up().code(), Some(0));
+}
+
+/// The state of the run of the tests.
+fn state(name: &str) -> String {
+    format!(
+        r#"{{"key":"{KEY}","service":"/primes","state":"{name}","progress":0.5,"text":"ha\u001blf","left":2,"place":null,
+"created":1,"started":2,"ended":null,"next":"e-7","result":null,"problem":null,"stderr":"it said why\n"}}"#
+    )
+}
+
+/// A server with one run, which ends like this once it is told to, or cancelled.
+fn runs(end: &'static str, is_endless: bool) -> (SocketAddr, Receiver<String>) {
+    let (requests, seen) = channel();
+    let (cancel, is_cancelled) = channel();
+    let is_cancelled = std::sync::Mutex::new(is_cancelled);
+    let requests = std::sync::Mutex::new(requests);
+    let cancel = std::sync::Mutex::new(cancel);
+    let address = server(move |line, head, body, stream| {
+        let note = format!("{line} {body}");
+        let _ = requests.lock().unwrap().send(note.trim_end().to_owned());
+        let run = format!("/runs/{KEY}");
+        match line.replace(&run, "/run").as_str() {
+            "POST /primes" => {
+                assert!(head.contains("prefer: respond-async"), "{head}");
+                assert!(head.contains("idempotency-key: "), "{head}");
+                let fields = format!("{JSON}location: runs/{KEY}\r\n");
+                answer(stream, "202 Accepted", &fields, &state("queued"))
+            }
+            "GET /run?state" => answer(stream, "200 OK", JSON, &state("failed")),
+            "DELETE /run" => {
+                let _ = cancel.lock().unwrap().send(());
+                answer(stream, "200 OK", JSON, &state("running"))
+            }
+            "GET /run" if head.contains("text/event-stream") => {
+                stream.write_all(
+                    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nid: e-0\n\n",
+                )?;
+                let events = [
+                    r#"{"state":"queued","place":2}"#,
+                    r#"{"state":"running"}"#,
+                    r#"{"progress":0.42,"text":"some words","left":90}"#,
+                    r#"{"partial":{"n": 2}}"#,
+                    r#"{"partial":null}"#,
+                ];
+                for (number, event) in events.iter().enumerate() {
+                    write!(stream, "id: e-{}\ndata: {event}\n\n", number + 1)?;
+                }
+                stream.flush()?;
+                if is_endless {
+                    is_cancelled.lock().unwrap().recv().map_err(io::Error::other)?;
+                }
+                write!(
+                    stream,
+                    "id: e-6\ndata: {end}\n\nevent: end\ndata: {{\"end\":{{\"reason\":\"ended\"}}}}\n\n"
+                )
+            }
+            "GET /runs?limit=1000" => {
+                let list = format!(r#"{{"runs":[{},{}]}}"#, state("running"), state("queued"));
+                answer(stream, "200 OK", JSON, &list)
+            }
+            // No WebSocket here.
+            _ => answer(stream, "404 Not Found", "", ""),
+        }
+    });
+    (address, seen)
+}
+
+const DONE: &str = r#"{"state":"done","result":[2, 3]}"#;
+const FAILED: &str = r#"{"state":"failed","problem":{"type":"/problems/run-failed","title":"The run failed","status":500,"detail":"exit status 3"}}"#;
+const CANCELLED: &str = r#"{"state":"cancelled"}"#;
+
+#[test]
+fn a_run_prints_its_partial_results_and_its_result_and_ends_as_it_did() {
+    let (address, seen) = runs(DONE, false);
+    let url = format!("http://{address}/primes");
+    let (out, err) = ended(&["run", &url, "100"], "", 0);
+    assert_eq!(out, "{\"n\": 2}\nnull\n[2, 3]\n");
+    let run = format!("http://{address}/runs/{KEY}");
+    assert!(err.contains(&format!("started {run}")) && !err.contains('\u{1b}'), "{err}");
+    assert_eq!(seen.try_iter().next().unwrap(), "POST /primes 100");
+
+    let (out, _) = ended(&["run", "--watch", &run, "--output", "json"], "", 0);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines.len(), 7, "{out}");
+    assert_eq!(lines[0], r#"{"position":"e-1","data":{"state":"queued","place":2}}"#);
+    assert_eq!(lines[6], r#"{"end":{"reason":"ended"}}"#);
+    assert!(seen.try_iter().all(|request| !request.starts_with("POST")));
+
+    let (out, _) = ended(&["run", &url, "100", "--detach"], "", 0);
+    assert_eq!(out, format!("{run}\n"));
+    let asked: Vec<String> = seen.try_iter().collect();
+    assert_eq!(asked, ["POST /primes 100"]);
+
+    let (address, _) = runs(FAILED, false);
+    let (out, err) = ended(&["run", &format!("{address}/primes")], "", 8);
+    assert_eq!(out, "{\"n\": 2}\nnull\n");
+    assert!(err.contains("the run has failed: The run failed: exit status 3"), "{err}");
+    assert!(err.contains("it said why"), "{err}");
+    let (address, _) = runs(CANCELLED, false);
+    let (_, err) = ended(&["run", &format!("{address}/primes")], "", 9);
+    assert!(err.contains("the run was cancelled"), "{err}");
+}
+
+/// A watcher of an endless run that has printed a partial result, and what it says.
+fn interrupted(address: SocketAddr, flags: &[&str]) -> (Option<i32>, String) {
+    let url = format!("http://{address}/primes");
+    let mut run = command(&[&["run", &url, "100"], flags].concat());
+    let mut run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let _watchdog = Watchdog::of(&run);
+    let mut out = BufReader::new(run.stdout.take().unwrap());
+    out.read_line(&mut String::new()).unwrap();
+    kill_process(Pid::from_child(&run), Signal::INT).unwrap();
+    let mut err = String::new();
+    run.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    (run.wait().unwrap().code(), err)
+}
+
+#[test]
+fn an_interrupted_watcher_says_how_to_go_on_and_leaves_the_run_alone() {
+    let (address, seen) = runs(CANCELLED, true);
+    let (status, err) = interrupted(address, &[]);
+    assert_eq!(status, Some(130), "{err}");
+    let watch = format!("anemone run --watch http://{address}/runs/{KEY}");
+    let cancel = format!("anemone runs http://{address} --cancel {KEY}");
+    assert!(err.contains(&watch) && err.contains(&cancel), "{err}");
+    assert!(seen.try_iter().all(|request| !request.starts_with("DELETE")));
+
+    let (address, seen) = runs(CANCELLED, true);
+    let (status, err) = interrupted(address, &["--cancel-on-exit"]);
+    assert_eq!(status, Some(9), "{err}");
+    assert!(seen.try_iter().any(|request| request.starts_with("DELETE")));
+}
+
+#[test]
+fn runs_are_listed_and_cancelled() {
+    let (address, seen) = runs(DONE, true);
+    for url in [format!("{address}"), format!("http://{address}/runs")] {
+        let (out, _) = ended(&["runs", &url], "", 0);
+        let run = format!("http://{address}/runs/{KEY}");
+        let expected = format!(
+            "{run}  running 50%  /primes  ha\\u001blf\n{run}  queued  /primes  ha\\u001blf\n"
+        );
+        assert_eq!(out, expected);
+    }
+    let (out, _) = ended(&["runs", &format!("{address}"), "--output", "json"], "", 0);
+    assert!(out.lines().count() == 2 && out.starts_with(&format!("{{\"key\":\"{KEY}\"")), "{out}");
+    seen.try_iter().for_each(drop);
+    let (out, _) = ended(&["runs", &format!("{address}"), "--cancel", KEY], "", 0);
+    assert!(out.contains("/primes"), "{out}");
+    assert_eq!(seen.try_iter().collect::<Vec<_>>(), [format!("DELETE /runs/{KEY}")]);
+    ended(&["runs", &format!("{address}"), "--cancel", "nonsense"], "", 2);
+}
