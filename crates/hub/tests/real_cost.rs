@@ -1,4 +1,5 @@
-//! The bytes that a topic in memory reports are those that it takes from the machine, within 15 %.
+//! The bytes that a topic in memory reports are those that it takes from the machine, within 15 %. Those that a run
+//! reports are at least what it takes.
 //!
 //! This test has a process of its own, since other tests would change the measurement.
 #![cfg(target_os = "linux")]
@@ -7,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anemone_hub::run::{RunLimits, RunWork, Runs, StartRun};
 use anemone_hub::{
     Batch, Data, Epoch, Hub, IdempotencyKey, NewEvent, Retention, Topic, TopicOptions, UnixTime,
 };
@@ -77,4 +79,21 @@ fn what_is_counted_is_what_is_taken() {
     });
     all_close &= is_close("a key", difference, 200_000);
     assert!(all_close, "see above");
+    assert!(runs_are_counted(), "see above");
+}
+
+/// Says what an ended run takes, and whether that is at most what it counts for.
+fn runs_are_counted() -> bool {
+    let runs = Runs::new(RunLimits::default());
+    let resident_before = resident_bytes();
+    let service = || "/a/service/with/a/path".to_owned();
+    for _ in 0..10_000 {
+        let run = runs.start(StartRun::new(service(), RunWork::new(|_| Ok(None)))).unwrap().run;
+        while !run.has_ended() {
+            std::thread::yield_now();
+        }
+    }
+    let (resident, counted) = (resident_bytes() - resident_before, runs.bytes());
+    println!("a run: {} bytes taken, {} counted", resident / 10_000, counted / 10_000);
+    resident <= counted
 }

@@ -151,6 +151,9 @@ impl Log for MemoryLog {
     }
 
     fn delete(&self) -> Result<(), StorageError> {
+        // Slow readers may hold the topic for long. The events are dropped after the lock is released.
+        let events = std::mem::take(&mut self.lock().ring);
+        drop(events);
         Ok(())
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct Registry {
     working: Vec<(Instant, Arc<Run>)>,
     /// The runs that have ended, with the time until which they are kept.
     ended: VecDeque<(Instant, u64)>,
+    /// Runs that are no longer in the list, and whose events are to be dropped, which may take long.
+    forgotten: Vec<Arc<Run>>,
     is_stopping: bool,
     /// True while somebody begins works, who then also begins those whose slots come free meanwhile.
     is_beginning: bool,
@@ -63,6 +65,7 @@ impl Registry {
             replays: HashMap::new(),
             working: Vec::new(),
             ended: VecDeque::new(),
+            forgotten: Vec::new(),
             is_stopping: false,
             is_beginning: false,
         }
@@ -184,8 +187,14 @@ impl Registry {
         if let Some(Kept { run, key }) = self.runs.remove(&number) {
             self.numbers.remove(&run.key());
             key.map(|key| self.replays.remove(&key));
-            run.forget(total);
+            run.discount(total);
+            self.forgotten.push(run);
         }
+    }
+
+    /// Takes the runs whose events are to be dropped.
+    pub(crate) fn take_forgotten(&mut self) -> Vec<Arc<Run>> {
+        std::mem::take(&mut self.forgotten)
     }
 
     /// Returns the runs whose time is over at `now`.
@@ -199,8 +208,11 @@ impl Registry {
         self.working.iter().map(|(_, run)| Arc::clone(run)).collect()
     }
 
-    /// Returns the time from `now` until the next run is overdue or forgotten.
+    /// Returns the time from `now` until the next run is overdue or to be forgotten.
     pub(crate) fn next_due(&self, now: Instant) -> Option<Duration> {
+        if !self.forgotten.is_empty() {
+            return Some(Duration::ZERO);
+        }
         let working = self.working.iter().filter(|(_, run)| !run.has_ended());
         let ended = self.ended.front().map(|(until, _)| *until);
         let next = working.map(|(until, _)| *until).chain(ended).min()?;
@@ -317,6 +329,7 @@ mod tests {
         let expire = |world: &mut World, seconds| {
             let now = world.at(seconds).instant;
             world.registry.expire(now, &world.total);
+            world.registry.take_forgotten();
             [&first, &second, &third].map(|run| world.has(run))
         };
         assert_eq!(expire(&mut world, 699), [true, true, true]);
@@ -351,6 +364,7 @@ mod tests {
         assert_eq!(runs.each_ref().map(|run| world.has(run)), [false, true, false, true]);
         let World { registry, total, .. } = &mut world;
         assert_eq!(registry.make_room(total, None), runs[3].counted_bytes());
+        assert_eq!(registry.take_forgotten().len(), 3);
         assert!(registry.list(9).iter().map(|run| run.key()).eq([runs[3].key()]));
     }
 

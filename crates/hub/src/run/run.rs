@@ -263,24 +263,30 @@ impl Run {
         self.topic.shrink_to(held.saturating_sub(bytes));
     }
 
-    /// Counts its bytes anew in the total.
-    pub(crate) fn count_in(&self, total: &AtomicU64) {
+    /// Counts its bytes anew in the total. Returns the bytes by which it has grown.
+    pub(crate) fn count_in(&self, total: &AtomicU64) -> u64 {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(counted) = &mut *counted {
-            let events = self.topic.bytes(UnixTime::default());
-            let held = self.held_bytes.load(Ordering::Relaxed);
-            let bytes =
-                events + held + self.lock().bytes() + self.service.len() as u64 + OVERHEAD_BYTES;
-            total.fetch_add(bytes.wrapping_sub(*counted), Ordering::Relaxed);
-            *counted = bytes;
-        }
+        let Some(counted) = &mut *counted else { return 0 };
+        let bytes = self.bytes();
+        total.fetch_add(bytes.wrapping_sub(*counted), Ordering::Relaxed);
+        bytes.saturating_sub(std::mem::replace(counted, bytes))
     }
 
-    /// Removes it from the total and ends its topic for readers, who hold it perhaps.
-    pub(crate) fn forget(&self, total: &AtomicU64) {
+    /// Returns the bytes that it takes now.
+    fn bytes(&self) -> u64 {
+        let events = self.topic.bytes(UnixTime::default());
+        let held = self.held_bytes.load(Ordering::Relaxed) + self.service.len() as u64;
+        events + held + self.lock().bytes() + OVERHEAD_BYTES
+    }
+
+    /// Removes it from the total.
+    pub(crate) fn discount(&self, total: &AtomicU64) {
         let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner).take();
         total.fetch_sub(counted.unwrap_or_default(), Ordering::Relaxed);
-        self.topic.shrink_to(0);
+    }
+
+    /// Drops its events and tells its readers, who may hold it for long.
+    pub(crate) fn forget(&self) {
         // Only a log on disk can fail.
         let _ = self.topic.delete();
     }

@@ -81,13 +81,13 @@ impl Runs {
     #[must_use]
     pub fn get(&self, key: &str) -> Option<Arc<Run>> {
         let key: RunKey = key.parse().ok()?;
-        self.0.0.current().get(key)
+        self.0.0.lock().get(key)
     }
 
     /// Returns at most `limit` runs, newest first.
     #[must_use]
     pub fn list(&self, limit: usize) -> Vec<Arc<Run>> {
-        self.0.0.current().list(limit)
+        self.0.0.lock().list(limit)
     }
 
     /// Cancels all runs and refuses new ones. Waits at most this time, blocking its thread, until their works have
@@ -134,15 +134,19 @@ impl Keeper for Shared {
     }
 
     fn count(&self, run: &Run) {
-        run.count_in(&self.total_bytes);
+        let grown = run.count_in(&self.total_bytes);
         if self.total_bytes.load(Ordering::Relaxed) <= self.limits.total_bytes_max {
             return;
         }
-        let excess = self.lock().make_room(&self.total_bytes, Some(run.key()));
+        let mut registry = self.lock();
+        let excess = registry.make_room(&self.total_bytes, Some(run.key()));
         if excess > 0 {
-            run.shrink_by(excess);
+            // The rest of the excess is that of others, who grow at the same time.
+            run.shrink_by(excess.min(grown));
             run.count_in(&self.total_bytes);
         }
+        drop(registry);
+        self.alarm.ring();
     }
 
     fn tell_later(&self) {
@@ -157,13 +161,6 @@ impl Shared {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the runs that are still kept now.
-    fn current(&self) -> MutexGuard<'_, Registry> {
-        let mut registry = self.lock();
-        registry.expire(Instant::now(), &self.total_bytes);
-        registry
-    }
-
     fn start(&self, start: StartRun) -> Result<Started, StartError> {
         let StartRun { service, owner, is_exempt, key, held_bytes, work } = start;
         let owner = owner.filter(|_| !is_exempt);
@@ -171,7 +168,7 @@ impl Shared {
         let run = Arc::new(self.new_run(service)?);
         self.look_at_the_time()?;
         let now = Moment::now();
-        let mut registry = self.current();
+        let mut registry = self.lock();
         if let Some((key, digest)) = &key
             && let Some(run) = registry.replayed(key, *digest)?
         {
@@ -180,8 +177,10 @@ impl Shared {
         registry.admits(owner)?;
         run.hold(held_bytes);
         run.count_in(&self.total_bytes);
-        if registry.make_room(&self.total_bytes, None) > 0 {
-            run.forget(&self.total_bytes);
+        let excess = registry.make_room(&self.total_bytes, None);
+        self.alarm.ring();
+        if excess > 0 {
+            run.discount(&self.total_bytes);
             return Err(StartError::MemoryFull);
         }
         registry.add(owner, Job { run: Arc::clone(&run), work }, key);
@@ -264,17 +263,21 @@ impl Shared {
     /// Does what is due, and returns the time until the next.
     fn tick(&self) -> Option<Duration> {
         let now = Moment::now();
-        let registry = self.current();
+        let mut registry = self.lock();
+        registry.expire(now.instant, &self.total_bytes);
+        let forgotten = registry.take_forgotten();
         let (overdue, working) = (registry.overdue(now.instant), registry.working());
         drop(registry);
+        forgotten.iter().for_each(|run| run.forget());
+        drop(forgotten);
         for run in overdue {
             self.end(&run, Ending::timed_out(self.limits.time_max));
         }
         self.is_withheld.store(false, Ordering::Relaxed);
         let mut is_withheld = false;
         for run in working {
+            // The event counts with the next one: only the work itself knows by how much it has grown.
             is_withheld |= run.tell_withheld(now);
-            self.count(&run);
         }
         self.is_withheld.fetch_or(is_withheld, Ordering::Relaxed);
         let next = self.lock().next_due(Instant::now());
