@@ -95,8 +95,8 @@ pub struct Limits {
     pub multiplexed: Arc<proto::Config>,
     /// Multiplexed: the most requests that are open at once on one connection. Default 1,000. Further ones get 429.
     pub multiplexed_requests_max: usize,
-    /// Multiplexed: the most bytes of payloads whose events wait to be kept, on one connection; a longer payload
-    /// waits alone. Default 4 MiB. Further ones get 429.
+    /// Multiplexed: the most bytes of the payloads of open requests on one connection, whose events wait to be kept or
+    /// whose service has not answered; a longer payload waits alone. Default 4 MiB. Further ones get 429.
     pub multiplexed_waiting_bytes_max: usize,
     /// Multiplexed: the longest first line of a message, in bytes. Default 4 KiB. Answered with 400.
     pub multiplexed_line_bytes_max: usize,

@@ -191,7 +191,7 @@ impl Mount {
         let answered = tokio::select! {
             biased;
             answered = Caught((self.answer)(request)) => answered,
-            () = context.gone() => return Err(gone(write_timeout)),
+            () = context.gone() => return Err(client_gone(write_timeout)),
             () = taken.overdue(timeout, body_timeout) => return Err(overdue(timeout)),
         };
         if let Some(fault) = taken.fault() {
@@ -219,7 +219,7 @@ impl fmt::Debug for Mount {
 }
 
 /// The problem for a client that has ended its side, if it still reads.
-fn gone(grace: Duration) -> Problem {
+pub(crate) fn client_gone(grace: Duration) -> Problem {
     let detail = format!("there was no answer within {grace:?} after the client ended its side");
     Problem::new(Kind::Internal, detail).status(StatusCode::GATEWAY_TIMEOUT)
 }

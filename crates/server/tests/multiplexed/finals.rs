@@ -9,6 +9,8 @@ use anemone_testing::multiplexed::{BOTH, Carrier, Client, Reply};
 use anemone_testing::{Fixture, seed};
 use fastrand::Rng;
 
+use crate::calls::routes::Service;
+
 const ROUNDS: u64 = 30;
 const MESSAGES: u64 = 80;
 
@@ -17,6 +19,7 @@ fn options(options: &mut Options) {
     let publish = PublishRight::Anyone;
     let rule = TopicRule { publish, ..TopicRule::new("scratch-*".parse().unwrap()) };
     options.topics = TopicRules::new([rule]).unwrap();
+    options.mounts.push(Service::default().mount());
 }
 
 #[test]
@@ -114,11 +117,15 @@ fn check(fixture: &Fixture, carrier: Carrier) {
     println!("{carrier:?}: {requests} requests, each with one final status; {refused} refused");
 }
 
+/// Calls that are answered at once, later or never, and a stream.
+const CALLS: [&str; 6] =
+    ["/svc/hello", "/svc/count/3", "/svc/sleep", "/svc/yield", "/svc/never", "/svc/late-panic"];
+
 fn message(random: &mut Rng, ids: u64, number: u64, ledger: &mut Ledger) -> String {
     let id = if ids > MESSAGES { number } else { random.u64(..ids) };
     let (id, earlier) = (format!("i{id}"), format!("i{}", random.u64(..ids.min(number + 1))));
     let name = format!("/topics/scratch-{}", random.u64(..3));
-    match random.u64(..12) {
+    match random.u64(..18) {
         0..3 => ledger.request("POST", &id, &format!("{name}\n{{\"n\":1}}")),
         3 => ledger.request("GET", &id, "/clock"),
         4 => ledger.request("GET", &id, "/topics/nothing"),
@@ -126,6 +133,7 @@ fn message(random: &mut Rng, ids: u64, number: u64, ledger: &mut Ledger) -> Stri
         6 => ledger.request("GET", &id, &format!("{name}?after=earliest")),
         7 => ledger.request("DELETE", &id, &name),
         8 => format!("CANCEL {earlier} /"),
+        9..15 => ledger.request("GET", &id, CALLS[random.usize(..CALLS.len())]),
         _ => format!("CANCEL {earlier}"),
     }
 }

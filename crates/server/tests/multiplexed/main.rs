@@ -1,6 +1,7 @@
 //! `anemone.v1`: many requests on one connection. What can be asked over both carriers is asked over both.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod calls;
 mod finals;
 mod limits;
 mod publishing;

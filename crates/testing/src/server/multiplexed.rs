@@ -54,6 +54,14 @@ impl Client {
         }
     }
 
+    /// Sends a message with any bytes.
+    pub fn send_bytes(&mut self, message: &[u8]) {
+        match self {
+            Self::WebSocket(socket) => socket.send(Message::Binary(message)),
+            Self::Tcp(stream) => stream.write_all(&framed(message)).unwrap(),
+        }
+    }
+
     pub fn send(&mut self, message: &str) {
         match self {
             Self::WebSocket(socket) => socket.send(Message::Text(message)),
@@ -79,14 +87,22 @@ impl Client {
 
     /// The next message; `None` at the end of the connection.
     pub fn message(&mut self) -> Option<String> {
+        self.bytes().map(|message| String::from_utf8(message).unwrap())
+    }
+
+    /// The bytes of the next message. A WebSocket has messages of text as text, and others as binary.
+    pub fn bytes(&mut self) -> Option<Vec<u8>> {
         match self {
             Self::WebSocket(socket) => match socket.next() {
                 text if text.starts_with("close ") || text == "end of stream" => None,
-                text => Some(text),
+                text if text == "binary" => {
+                    let bytes = socket.take_binary();
+                    assert!(str::from_utf8(&bytes).is_err(), "this is text: {bytes:?}");
+                    Some(bytes)
+                }
+                text => Some(text.into_bytes()),
             },
-            Self::Tcp(stream) => {
-                read_framed(stream).map(|message| String::from_utf8(message).unwrap())
-            }
+            Self::Tcp(stream) => read_framed(stream),
         }
     }
 
@@ -98,6 +114,16 @@ impl Client {
     pub fn ask(&mut self, message: &str) -> Reply {
         self.send(message);
         self.next()
+    }
+
+    /// All replies to a request, if there is no other.
+    pub fn call(&mut self, message: &str) -> Vec<Reply> {
+        self.send(message);
+        let mut replies = vec![self.next()];
+        while !replies.last().is_some_and(Reply::is_final) {
+            replies.push(self.next());
+        }
+        replies
     }
 }
 
@@ -117,6 +143,10 @@ impl Reply {
             fields: fields.into_iter().map(str::to_owned).collect(),
             payload: payload.to_owned(),
         }
+    }
+
+    pub fn is_final(&self) -> bool {
+        self.status >= 200 && self.status != 206
     }
 
     pub fn json(&self) -> Value {

@@ -85,6 +85,7 @@ impl Loop {
                     read: event.is_readable() || event.is_error(),
                     end: event.is_read_closed(),
                     write: event.is_writable(),
+                    lost: event.is_write_closed(),
                 };
                 self.sockets.notify(event.token().0, ready);
             }

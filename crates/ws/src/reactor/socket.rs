@@ -24,6 +24,8 @@ pub(super) struct Socket<S> {
     is_ended: bool,
     /// True once all input was read, up to its end.
     is_exhausted: bool,
+    /// True once the connection is reported as lost. After the end of the input, no read says so (tcp(7)).
+    is_lost: bool,
     /// True while the protocol has input left. Nothing is read until that is consumed.
     is_behind: bool,
     /// The size of the next read.
@@ -55,6 +57,7 @@ impl Notes {
         self.told.read |= ready.read;
         self.told.end |= ready.end;
         self.told.write |= ready.write;
+        self.told.lost |= ready.lost;
     }
 
     /// Takes the events when the socket's place in the queue comes up.
@@ -92,6 +95,8 @@ pub(super) struct Readiness {
     /// The peer has ended its side, or the connection is lost.
     pub(super) end: bool,
     pub(super) write: bool,
+    /// The connection is lost.
+    pub(super) lost: bool,
 }
 
 /// The progress of ending the stream.
@@ -143,6 +148,7 @@ impl<S: NonBlocking> Socket<S> {
             generation,
             is_ended: false,
             is_exhausted: false,
+            is_lost: false,
             is_behind: false,
             read_bytes: ReadBytes::FIRST,
             held,
@@ -197,6 +203,7 @@ impl<S: NonBlocking> Socket<S> {
             verdict = self.writable(now, scratch);
         }
         self.is_ended |= ready.end;
+        self.is_lost |= ready.lost;
         if (ready.read || ready.end) && verdict != Verdict::Drop {
             verdict = self.readable(now, scratch);
         }
@@ -342,6 +349,9 @@ impl<S: NonBlocking> Socket<S> {
         }
         match self.phase {
             _ if verdict == Verdict::Drop => verdict,
+            Phase::Open if self.is_lost && self.is_exhausted => {
+                self.on_lost(io::Error::from(ErrorKind::ConnectionReset).into())
+            }
             Phase::Open if is_done && self.pending.is_empty() => self.on_lost(Lost::Ended),
             Phase::Over { until, is_clean } if self.pending.is_empty() => self.end(until, is_clean),
             Phase::Open if self.is_behind() => Verdict::ReadAgain,

@@ -1,11 +1,15 @@
 //! `anemone.v1`: many requests on one connection, over a WebSocket or over TCP.
 //!
-//! `session` holds the open requests and their turns, without IO. `multiplexer` executes requests. `web_socket` and
-//! `tcp` are the two carriers.
+//! `session` holds the open requests and their turns, without IO. `multiplexer` executes requests, and `call` those to
+//! services. `web_socket` and `tcp` are the two carriers.
 
+mod call;
+mod call_waker;
 mod followed;
 mod multiplexer;
+mod payloads;
 mod sending;
+mod service_request;
 mod session;
 mod submissions;
 mod tcp;

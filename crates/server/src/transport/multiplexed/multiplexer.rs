@@ -12,8 +12,11 @@ use anemone_ws::reactor::SendWaker;
 use tokio::time::Instant;
 
 use super::Outlet;
+use super::call::{Call, Served};
+use super::call_waker::CallWakers;
 use super::followed::FollowedTopics;
-use super::sending::{send_failure, send_final, send_item, send_page};
+use super::payloads::Payloads;
+use super::sending::{send_failure, send_item, send_page, send_reply};
 use super::session::{Session, Step};
 use super::submissions::Submissions;
 use crate::alarms::{Alarm, Alarms};
@@ -29,6 +32,8 @@ use crate::read::reader::Reader;
 use crate::request::client::Client;
 use crate::request::methods::{Methods, not_allowed};
 use crate::request::own_path::ReadPath;
+use crate::service::caller::Caller;
+use crate::service::mount::{Mount, client_gone};
 use crate::site::Site;
 use crate::stream::{EndlessPart, EndlessReply};
 use crate::transport_name::TransportName;
@@ -58,13 +63,16 @@ pub(super) struct Multiplexer {
     carrier: &'static Carrier,
     session: Session<Work>,
     submissions: Submissions<Result<Done, Problem>>,
-    /// The bytes of payloads whose events may not be kept yet.
-    submitted_bytes: usize,
+    payloads: Payloads,
     topics: FollowedTopics,
     /// Set once the connection is open.
     waker: Option<SendWaker>,
-    /// The alarm for heartbeats, while there are readers.
+    /// `None` until there was a call.
+    call_wakers: Option<CallWakers>,
+    /// The alarm for heartbeats, while there are readers or calls.
     alarm: Option<Alarm>,
+    /// True once the client has ended its side.
+    has_ended: bool,
 }
 
 /// The work of an open request.
@@ -75,6 +83,8 @@ enum Work {
     Answer(Resource, AccessLine),
     /// To be answered when its outcome is known.
     Submit(Submitted),
+    /// A service answers.
+    Call(Call),
 }
 
 /// A submitted change.
@@ -104,10 +114,12 @@ impl Multiplexer {
             carrier,
             session: Session::new(&local.site.limits, &local.site.memory),
             submissions: Submissions::default(),
-            submitted_bytes: 0,
+            payloads: Payloads::new(&local.site.limits),
             topics: FollowedTopics::new(&local.fan),
             waker: None,
+            call_wakers: None,
             alarm: None,
+            has_ended: false,
         }
     }
 
@@ -135,7 +147,7 @@ impl Multiplexer {
             Step::Cancel(id) => {
                 let access = self.end(id);
                 access.set_end("cancelled");
-                send_final(id, Reply::done(), &access, outlet);
+                send_reply(id, Reply::done(), &access, outlet);
             }
             Step::Pass => {}
             Step::Refuse(id, request, problem) => {
@@ -163,7 +175,10 @@ impl Multiplexer {
         outlet: &mut impl Outlet,
     ) -> Result<(), Problem> {
         let (_, query) = request.path_and_query();
-        if !request.fields.is_empty() {
+        if let Some(mount) = self.site.service(path).cloned() {
+            return self.call(id, mount, (path, request), access, outlet);
+        }
+        if !request.fields.is_empty() && !matches!(ReadPath::at(path), Some(ReadPath::Run(_))) {
             let detail = "only a request to a service or a run may have fields: use parameters";
             return Err(Problem::new(Kind::BadMessage, detail));
         }
@@ -180,13 +195,47 @@ impl Multiplexer {
         if !is_get {
             return Err(not_allowed(request.method, Methods::Read));
         }
-        let has_room = outlet.queued_bytes() < self.output_bytes_max();
-        if has_room && !self.session.has_turns() {
+        if self.may_answer(outlet) {
             self.answer(id, &resource, access, outlet);
         } else {
-            // Small requests, many of which arrive in one read, may have large answers. Answers keep the order of
-            // requests.
             self.session.open(id, Work::Answer(resource, access.clone()));
+            self.wake();
+        }
+        Ok(())
+    }
+
+    /// Calls a service. What it answers at once needs no turn.
+    fn call(
+        &mut self,
+        id: Id,
+        mount: Mount,
+        (path, request): (&str, &Request<'_>),
+        access: &AccessLine,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Problem> {
+        let Some(waker) = self.waker.clone() else { return Ok(()) };
+        let payload_bytes = request.payload.len();
+        self.payloads.check(payload_bytes)?;
+        let caller = Caller::new(self.client, self.carrier.name.as_str());
+        let mut call = Call::begin(&self.site, mount, caller, (path, request), access.clone())?;
+        let (may_answer, output_bytes_max) = (self.may_answer(outlet), self.output_bytes_max());
+        let wakers = self.call_wakers.get_or_insert_with(|| CallWakers::new(&waker));
+        let served = match may_answer {
+            true => call.serve(id, wakers, outlet, output_bytes_max),
+            false => Served::Again,
+        };
+        let has_more = match served {
+            Served::Over => return Ok(()),
+            Served::Failed(problem) => return Err(problem),
+            Served::Waiting => false,
+            Served::Again => true,
+        };
+        call.keep(request.method, path, payload_bytes);
+        self.payloads.add(payload_bytes);
+        self.session.hold(id, Work::Call(call));
+        self.set_alarm(Instant::now() + self.site.limits.heartbeat);
+        if has_more {
+            self.session.give_turn(id);
             self.wake();
         }
         Ok(())
@@ -211,7 +260,7 @@ impl Multiplexer {
         match Change::of(&self.site, self.client, request.method, path)? {
             Change::Publish(permit) => {
                 let (content, key) = publish::of_multiplexed(query)?;
-                self.check_payload(request.payload.len())?;
+                self.payloads.check(request.payload.len())?;
                 let (site, body) = (Arc::clone(&self.site), request.payload.to_vec());
                 let bytes = body.len();
                 let held = site.memory.reserve(bytes);
@@ -230,25 +279,8 @@ impl Multiplexer {
             Change::Cancel(run) => {
                 publish::no_parameters(query)?;
                 let state = change::cancel(&run)?;
-                send_final(id, Reply::answer(&state), access, outlet);
+                send_reply(id, Reply::answer(&state), access, outlet);
             }
-        }
-        Ok(())
-    }
-
-    /// Checks that a payload fits a body, and that not too many are waiting.
-    fn check_payload(&self, bytes: usize) -> Result<(), Problem> {
-        let limits = &self.site.limits;
-        if bytes > limits.batch_bytes_max {
-            let limit = limits.batch_bytes_max;
-            let detail = format!("the payload has {bytes} bytes, at most {limit} are allowed");
-            return Err(Problem::new(Kind::BodyTooBig, detail));
-        }
-        let (waiting, limit) = (self.submitted_bytes, limits.multiplexed_waiting_bytes_max);
-        if waiting > 0 && waiting + bytes > limit {
-            let detail =
-                format!("{waiting} bytes wait to be stored, at most {limit} may on a connection");
-            return Err(Problem::new(Kind::TooManyRequests, detail));
         }
         Ok(())
     }
@@ -266,7 +298,7 @@ impl Multiplexer {
         match self.submissions.begin(id, submission, wake) {
             Some(result) => self.send_result(id, &submitted, result, outlet),
             None => {
-                self.submitted_bytes += submitted.bytes;
+                self.payloads.add(submitted.bytes);
                 self.session.open(id, Work::Submit(submitted));
             }
         }
@@ -288,9 +320,9 @@ impl Multiplexer {
             Ok(Done::Published(published)) => {
                 let json = anemone_wire::Published::from(published).to_json();
                 let reply = if published.repeated { Reply::replayed } else { Reply::published };
-                send_final(id, reply(published.last, &json), access, outlet);
+                send_reply(id, reply(published.last, &json), access, outlet);
             }
-            Ok(Done::Deleted) => send_final(id, Reply::done(), access, outlet),
+            Ok(Done::Deleted) => send_reply(id, Reply::done(), access, outlet),
             Err(problem) => send_failure(id, &problem, access, outlet),
         }
     }
@@ -299,7 +331,7 @@ impl Multiplexer {
         // A stopping server tells its connections, and answers nothing more on them.
         let value = resource.value(&self.site, false);
         let reply = Reply { status: value.status.as_u16(), ..Reply::answer(&value.json) };
-        send_final(id, reply, access, outlet);
+        send_reply(id, reply, access, outlet);
     }
 
     /// Opens a reader.
@@ -317,9 +349,7 @@ impl Multiplexer {
         send_item(id, &begin, &reply, outlet);
         self.topics.follow(reply.reader().topic(), id, &waker);
         self.session.open(id, Work::Read(reply));
-        if self.alarm.is_none() {
-            self.alarm = Some(self.alarms.set(now + self.site.limits.heartbeat, waker));
-        }
+        self.set_alarm(now + self.site.limits.heartbeat);
         self.wake();
         Ok(())
     }
@@ -328,13 +358,16 @@ impl Multiplexer {
     pub(super) fn ready(&mut self, outlet: &mut impl Outlet) {
         for (id, result) in self.submissions.take() {
             if let Some(Work::Submit(submitted)) = self.session.end(id) {
-                self.submitted_bytes -= submitted.bytes;
+                self.payloads.remove(submitted.bytes);
                 self.send_result(id, &submitted, result, outlet);
             }
         }
         self.topics.with_news().for_each(|id| self.session.give_turn(id));
+        let woken = self.call_wakers.as_ref().map(CallWakers::take);
+        woken.into_iter().flatten().for_each(|id| self.session.give_turn(id));
         let now = Instant::now();
         if self.alarm.as_ref().is_some_and(|alarm| alarm.due() <= now) {
+            self.end_late_calls(now, outlet);
             self.alarm = self.give_turns_to_quiet(now);
         }
         for turns in 0.. {
@@ -352,17 +385,24 @@ impl Multiplexer {
         }
     }
 
-    /// Handles the client's end: its readers get the current events, and then end. Returns true if a request has no
-    /// final status yet.
+    /// Handles the client's end: its readers get the current events, and then end. Services have some time to go on.
+    /// Returns true if a request has no final status yet.
     pub(super) fn on_end(&mut self, outlet: &mut impl Outlet) -> bool {
         let mut readers = Vec::new();
+        let due = Instant::now() + self.site.limits.write_timeout;
+        let is_first = !std::mem::replace(&mut self.has_ended, true);
         for (id, work) in self.session.works() {
-            if let Work::Read(reply) = work
-                && reply.is_open()
-            {
-                reply.half_close();
-                readers.push(id);
+            match work {
+                Work::Read(reply) if reply.is_open() => {
+                    reply.half_close();
+                    readers.push(id);
+                }
+                Work::Call(call) if is_first => call.set_due(due),
+                _ => {}
             }
+        }
+        if is_first {
+            self.set_alarm(due);
         }
         if !readers.is_empty() {
             readers.into_iter().for_each(|id| self.session.give_turn(id));
@@ -383,6 +423,7 @@ impl Multiplexer {
     fn serve(&mut self, id: Id, now: Instant, outlet: &mut impl Outlet) {
         match self.session.work(id) {
             None | Some(Work::Submit(_)) => {}
+            Some(Work::Call(_)) => self.serve_call(id, now, outlet),
             Some(Work::Answer(resource, access)) => {
                 let (resource, access) = (resource.clone(), access.clone());
                 self.answer(id, &resource, &access, outlet);
@@ -409,30 +450,85 @@ impl Multiplexer {
                     EndlessPart::Ended(notice) => {
                         send_item(id, &notice, reply, outlet);
                         let access = self.end(id);
-                        send_final(id, Reply::answer(""), &access, outlet);
+                        send_reply(id, Reply::answer(""), &access, outlet);
                     }
                     EndlessPart::Item(item) => send_item(id, &item, reply, outlet),
                     EndlessPart::Nothing => {}
                     EndlessPart::Over => {
                         let access = self.end(id);
                         access.set_end(CLIENT_GONE);
-                        send_final(id, Reply::done(), &access, outlet);
+                        send_reply(id, Reply::done(), &access, outlet);
                     }
                 }
             }
         }
     }
 
-    /// Gives a turn to each reader whose heartbeat is due. Returns the next alarm, if there are readers.
+    /// Gives a service its turn.
+    fn serve_call(&mut self, id: Id, now: Instant, outlet: &mut impl Outlet) {
+        let output_bytes_max = self.output_bytes_max();
+        let (Some(Work::Call(call)), Some(wakers)) = (self.session.work(id), &mut self.call_wakers)
+        else {
+            return;
+        };
+        let before = outlet.queued_bytes();
+        let served = call.serve(id, wakers, outlet, output_bytes_max);
+        if self.has_ended && outlet.queued_bytes() > before {
+            call.set_due(now + self.site.limits.write_timeout);
+        }
+        match served {
+            Served::Waiting => {}
+            Served::Again => self.session.give_turn(id),
+            Served::Over => drop(self.end(id)),
+            Served::Failed(problem) => self.fail_call(id, &problem, outlet),
+        }
+    }
+
+    /// Ends a call with a problem.
+    fn fail_call(&mut self, id: Id, problem: &Problem, outlet: &mut impl Outlet) {
+        if let Some(Work::Call(call)) = self.session.work(id) {
+            let (method, path) = call.line();
+            arrival::note(&self.site, self.client, problem, method, path);
+        }
+        let access = self.end(id);
+        send_failure(id, problem, &access, outlet);
+    }
+
+    /// Ends the calls of a client that has ended its side, if nothing more of them came in time.
+    fn end_late_calls(&mut self, now: Instant, outlet: &mut impl Outlet) {
+        let is_late = |work: &Work| matches!(work, Work::Call(call) if call.due().is_some_and(|due| due <= now));
+        let late: Vec<Id> =
+            self.session.works().filter_map(|(id, work)| is_late(work).then_some(id)).collect();
+        for id in late {
+            let problem = client_gone(self.site.limits.write_timeout);
+            self.fail_call(id, &problem, outlet);
+        }
+    }
+
+    /// Sets the alarm, unless it is set for an earlier time.
+    fn set_alarm(&mut self, due: Instant) {
+        let is_set = self.alarm.as_ref().is_some_and(|alarm| alarm.due() <= due);
+        if !is_set && let Some(waker) = &self.waker {
+            self.alarm = Some(self.alarms.set(due, waker.clone()));
+        }
+    }
+
+    /// Gives a turn to each reader whose heartbeat is due. Returns the next alarm, if there are readers or calls: a
+    /// connection that waits for a service is not idle.
     fn give_turns_to_quiet(&mut self, now: Instant) -> Option<Alarm> {
         let heartbeat = self.site.limits.heartbeat;
         let (mut next, mut quiet) = (None, Vec::new());
         for (id, work) in self.session.works() {
-            let Work::Read(reply) = work else { continue };
-            let is_quiet = reply.due(early(heartbeat)) <= now;
-            let due = if is_quiet { now + heartbeat } else { reply.due(heartbeat) };
+            let due = match work {
+                Work::Read(reply) if reply.due(early(heartbeat)) <= now => {
+                    quiet.push(id);
+                    now + heartbeat
+                }
+                Work::Read(reply) => reply.due(heartbeat),
+                Work::Call(call) => call.due().unwrap_or(now + heartbeat),
+                Work::Answer(..) | Work::Submit(_) => continue,
+            };
             next = Some(next.map_or(due, |next: Instant| next.min(due)));
-            quiet.extend(is_quiet.then_some(id));
         }
         quiet.into_iter().for_each(|id| self.session.give_turn(id));
         Some(self.alarms.set(next?, self.waker.clone()?))
@@ -442,8 +538,10 @@ impl Multiplexer {
     fn end(&mut self, id: Id) -> AccessLine {
         let Some(work) = self.session.end(id) else { return AccessLine::default() };
         let access = work.access().clone();
-        if let Work::Read(reply) = work {
-            self.topics.leave(reply.reader().topic(), id);
+        match work {
+            Work::Read(reply) => self.topics.leave(reply.reader().topic(), id),
+            Work::Call(call) => self.payloads.remove(call.payload_bytes()),
+            Work::Answer(..) | Work::Submit(_) => {}
         }
         access
     }
@@ -451,6 +549,12 @@ impl Multiplexer {
     /// Returns the most output to queue, besides the item that exceeds it.
     fn output_bytes_max(&self) -> usize {
         usize::try_from(self.site.limits.stream_bytes_max).unwrap_or(usize::MAX)
+    }
+
+    /// Returns true if a request can be answered at once. Answers keep the order of requests, and may be large though
+    /// many requests arrive in one read.
+    fn may_answer(&self, outlet: &impl Outlet) -> bool {
+        outlet.queued_bytes() < self.output_bytes_max() && !self.session.has_turns()
     }
 
     /// Returns the cost of its open requests in bytes.
@@ -483,6 +587,7 @@ impl Work {
             Self::Read(reply) => reply.reader().access(),
             Self::Answer(_, access) => access,
             Self::Submit(submitted) => &submitted.access,
+            Self::Call(call) => call.access(),
         }
     }
 }

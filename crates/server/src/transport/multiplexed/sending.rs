@@ -29,8 +29,8 @@ pub(super) fn send_item(id: Id, item: &Item<'_>, reply: &EndlessReply, outlet: &
     outlet.put(&message);
 }
 
-/// Writes the final status of a request; without an id it is about the connection.
-pub(super) fn send_final(
+/// Writes a reply; without an id it is about the connection.
+pub(super) fn send_reply(
     id: impl Into<Option<Id>>,
     reply: Reply<'_>,
     access: &AccessLine,
@@ -53,5 +53,5 @@ pub(super) fn send_failure(
     outlet: &mut impl Outlet,
 ) {
     let (status, json) = (problem.code().as_u16(), problem.to_json());
-    send_final(id, Reply::problem(status, &json), access, outlet);
+    send_reply(id, Reply::problem(status, &json), access, outlet);
 }

@@ -87,9 +87,14 @@ impl<T> Session<T> {
 
     /// Opens the request, and gives it a turn.
     pub(crate) fn open(&mut self, id: Id, work: T) {
+        self.hold(id, work);
+        self.give_turn(id);
+    }
+
+    /// Opens the request without a turn.
+    pub(crate) fn hold(&mut self, id: Id, work: T) {
         self.open.insert(id, OpenWork { work, has_turn: false });
         self.held.set(self.open.len() * MULTIPLEXED_REQUEST_BYTES);
-        self.give_turn(id);
     }
 
     /// Ends the request, and frees its id.

@@ -43,7 +43,7 @@ impl StreamHandler for Silent {
 
 #[test]
 fn an_end_that_was_told_of_is_found_behind_any_number_of_bytes() {
-    let ended = Readiness { read: true, end: true, write: false };
+    let ended = Readiness { read: true, end: true, ..Readiness::default() };
     for len in [0, 1, Scratch::INPUT_BYTES, Scratch::INPUT_BYTES + 1, 3 * Scratch::INPUT_BYTES + 1]
     {
         let mut scratch = Scratch::new(Instant::now);
