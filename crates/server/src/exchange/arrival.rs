@@ -115,7 +115,7 @@ impl<'a> Arrival<'a> {
         if let Verdict::Allowed(origin) = verdict {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
             let exposed = HeaderValue::from_static(
-                "ETag, Idempotent-Replayed, Link, Preference-Applied, Retry-After",
+                "ETag, Idempotent-Replayed, Link, Location, Preference-Applied, Retry-After",
             );
             headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
             headers.append(header::VARY, HeaderValue::from_static("origin"));

@@ -306,8 +306,14 @@ fn batch(now: UnixTime, changes: &[Change]) -> Result<Batch, ResourceError> {
     changes.iter().map(event).collect::<Result<_, _>>().map(Batch::new)
 }
 
-/// The records that a find looks at before others on its thread have their turn.
-const SLICE: usize = 500;
+/// The most records among which a find looks on the thread of its request; among more of them, it looks elsewhere, so that
+/// nobody waits.
+const INLINE_MAX: usize = 200;
+
+fn found(all: &[Arc<Stored>], query: &Query) -> Found {
+    let all = all.iter().map(|stored| &stored.fields);
+    query.page(all.filter(|fields| query.filter.matches(fields)).collect())
+}
 
 impl Resource for Collection {
     fn methods(&self) -> Methods {
@@ -320,13 +326,13 @@ impl Resource for Collection {
 
     async fn find(&self, query: &Query, _: &Call) -> Result<Found, ResourceError> {
         let all: Vec<Arc<Stored>> = self.0.read().all().cloned().collect();
-        let mut matching = Vec::new();
-        for slice in all.chunks(SLICE) {
-            let found = slice.iter().map(|stored| &stored.fields);
-            matching.extend(found.filter(|fields| query.filter.matches(fields)));
-            tokio::task::yield_now().await;
+        if all.len() <= INLINE_MAX {
+            return Ok(found(&all, query));
         }
-        Ok(query.page(matching))
+        let query = query.clone();
+        tokio::task::spawn_blocking(move || found(&all, &query))
+            .await
+            .map_err(|_| ResourceError::Failed)
     }
 
     async fn get(&self, id: &str, _: &Call) -> Result<Record, ResourceError> {

@@ -271,6 +271,28 @@ async fn whoever_reads_the_topic_has_all_records_however_often_it_has_wrapped() 
 }
 
 #[tokio::test]
+async fn find_looks_at_all_records_in_the_order_of_their_ids() {
+    let collection =
+        open(&hub(), CollectionOptions { records_max: 300, bytes_max: 1 << 20, ..OPTIONS });
+    let call = Call::default();
+    for number in 1..=300 {
+        collection.create(fields(json!({"text": "a", "n": number % 7})), &call).await.unwrap();
+        if ![1, 12, 200, 201, 300].contains(&number) {
+            continue;
+        }
+        let query = Query::parse(Some("n=1&$limit=1000"), collection.schema()).unwrap();
+        let page = collection.find(&query, &call).await.unwrap();
+        let ids: Vec<u32> = page
+            .data
+            .iter()
+            .map(|record| record["id"].as_str().unwrap().parse().unwrap())
+            .collect();
+        let expected: Vec<u32> = (1..=number).filter(|number| number % 7 == 1).collect();
+        assert_eq!((page.total, ids), (expected.len() as u64, expected));
+    }
+}
+
+#[tokio::test]
 async fn few_records_are_published_again_for_each_change() {
     let options =
         CollectionOptions { records_max: 500, bytes_max: 1 << 20, storage: Storage::Memory };

@@ -45,8 +45,10 @@ impl Query {
     pub const VALUES_MAX: usize = 100;
     /// The most levels of `$or` in one another.
     pub const OR_DEPTH_MAX: usize = 2;
-    /// The most fields to sort by, and the most to select.
-    pub const FIELDS_MAX: usize = 32;
+    /// The most fields to sort by.
+    pub const SORT_MAX: usize = 4;
+    /// The most fields to select.
+    pub const SELECT_MAX: usize = 32;
 
     /// Sorts the matching records and returns the page. Records that compare equal stay in their order.
     #[must_use]

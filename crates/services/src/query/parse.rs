@@ -78,7 +78,7 @@ impl Parser<'_> {
         }
         let fields = self.query.select.get_or_insert_default();
         fields.push(parameter.value.to_owned());
-        at_most(fields.len(), Query::FIELDS_MAX, "fields to select")
+        at_most(fields.len(), Query::SELECT_MAX, "fields to select")
     }
 
     fn sort(&mut self, field: &str, parameter: &Parameter<'_>) -> Result<(), QueryError> {
@@ -89,7 +89,7 @@ impl Parser<'_> {
             _ => return Err(parameter.bad_value("1 or -1")),
         };
         self.query.sort.push((field.to_owned(), direction));
-        at_most(self.query.sort.len(), Query::FIELDS_MAX, "fields to sort by")
+        at_most(self.query.sort.len(), Query::SORT_MAX, "fields to sort by")
     }
 
     fn filter(

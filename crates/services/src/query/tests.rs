@@ -167,8 +167,17 @@ fn a_query_has_bounds() {
     assert!(parse("$or[0][$or][0][word]=a").is_ok());
     assert_eq!(parse("$or[0][$or][0][$or][0][word]=a"), too_many("levels of $or", 2));
     let fields = |count| many(count, &|_| "$select[]=word".to_owned());
-    assert!(parse(&fields(Query::FIELDS_MAX)).is_ok());
-    assert_eq!(parse(&fields(Query::FIELDS_MAX + 1)), too_many("fields to select", 32));
+    assert!(parse(&fields(Query::SELECT_MAX)).is_ok());
+    assert_eq!(parse(&fields(Query::SELECT_MAX + 1)), too_many("fields to select", 32));
+    let five = ["id", "word", "size", "big", "more"].map(|name| Field::text(name, 0..=9));
+    let five = five.into_iter().fold(Schema::new("Five"), Schema::field);
+    let sort = |names: &[&str]| {
+        let query =
+            names.iter().map(|name| format!("$sort[{name}]=1")).collect::<Vec<_>>().join("&");
+        Query::parse(Some(&query), &five)
+    };
+    assert!(sort(&["id", "word", "size", "big"]).is_ok());
+    assert_eq!(sort(&["id", "word", "size", "big", "more"]), too_many("fields to sort by", 4));
 }
 
 #[test]

@@ -32,6 +32,21 @@ pub(super) fn nothing_at(path: &str) -> Refusal {
     refusal(details(Kind::UnknownPath, format!("there is nothing at {path}"), None)).into()
 }
 
+/// Returns the reply to OPTIONS, which also answers a browser's preflight request (Fetch, section 3.2.2). The server says
+/// which origins are allowed.
+pub(super) fn options(allow: &str) -> Refusal {
+    let mut reply = Response::new(Full::default());
+    *reply.status_mut() = StatusCode::NO_CONTENT;
+    let headers = reply.headers_mut();
+    for name in [header::ALLOW, header::ACCESS_CONTROL_ALLOW_METHODS] {
+        headers.extend(HeaderValue::from_str(allow).ok().map(|allow| (name, allow)));
+    }
+    let fields = "Content-Type, Idempotency-Key, If-Match, If-None-Match, Prefer";
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(fields));
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    reply.into()
+}
+
 pub(super) fn found(query: &Query, Found { total, data }: Found) -> Response<Full<Bytes>> {
     let page = json!({"total": total, "limit": query.limit, "skip": query.skip, "data": data});
     reply(StatusCode::OK, "application/json", "no-cache", page.to_string())

@@ -5,7 +5,7 @@ use http::request::Parts;
 use http::{HeaderValue, header};
 
 use super::body::Types;
-use super::reply::{Refusal, nothing_at, refusal};
+use super::reply::{Refusal, nothing_at, options, refusal};
 use crate::error::details;
 use crate::{Method, Methods};
 
@@ -64,10 +64,12 @@ impl Route {
         };
         let table: &[(&str, Method)] = if id.is_some() { &FOR_ONE } else { &FOR_ALL };
         let offered: Vec<_> = table.iter().filter(|(_, method)| offered.has(*method)).collect();
+        if head.method == http::Method::OPTIONS {
+            return Err(options(&names(&offered)));
+        }
         let is_asked = |entry: &&&(&str, Method)| entry.0 == head.method.as_str();
         let Some((_, method)) = offered.iter().find(is_asked) else {
-            let names: Vec<_> = offered.iter().map(|(name, _)| *name).collect();
-            return Err(not_allowed(&names.join(", ")));
+            return Err(not_allowed(&names(&offered)));
         };
         let id = id.unwrap_or_default();
         let asked = match method {
@@ -80,6 +82,10 @@ impl Route {
         };
         Ok(Self { asked, is_head: head.method == http::Method::HEAD })
     }
+}
+
+fn names(offered: &[&(&str, Method)]) -> String {
+    offered.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
 fn not_allowed(allow: &str) -> Refusal {

@@ -112,6 +112,17 @@ async fn head_is_get_without_a_body() {
 }
 
 #[tokio::test]
+async fn options_tell_a_browser_which_methods_there_are() {
+    let service = messages();
+    let one = ask(&service, "OPTIONS /messages/a", &[], "").await;
+    assert_eq!((one.status, one.field("allow")), (204, "GET, HEAD, PUT, PATCH, DELETE"));
+    assert_eq!(one.field("access-control-allow-methods"), one.field("allow"));
+    assert!(one.field("access-control-allow-headers").contains("If-Match"));
+    let all = ask(&service, "OPTIONS /messages", &[], "").await;
+    assert_eq!((all.status, all.field("allow")), (204, "GET, HEAD, POST"));
+}
+
+#[tokio::test]
 async fn bad_input_gets_the_problem_of_the_page() {
     let service = messages();
     ask(&service, "POST /messages", &[], r#"{"id":"a","text":"a"}"#).await;

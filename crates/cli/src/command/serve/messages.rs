@@ -55,7 +55,7 @@ fn may(right: PublishRight, head: &Parts) -> Result<(), ResourceError> {
     let is_local = || head.extensions.get::<Caller>().is_some_and(Caller::is_local);
     let refused = |words: &str| Err(ResourceError::Refused(words.to_owned()));
     match right {
-        _ if [Method::GET, Method::HEAD].contains(&head.method) => Ok(()),
+        _ if [Method::GET, Method::HEAD, Method::OPTIONS].contains(&head.method) => Ok(()),
         PublishRight::Anyone => Ok(()),
         PublishRight::Loopback if is_local() => Ok(()),
         PublishRight::Loopback => refused(

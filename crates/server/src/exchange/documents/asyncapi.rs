@@ -27,6 +27,12 @@ pub(in crate::exchange) fn asyncapi(site: &Site) -> Value {
             channels.add_pattern(&rule.topics, rule.publish != PublishRight::Nobody);
         }
     }
+    let key = json!({"key": {"description": "The key of the run: 32 hexadecimal digits."}});
+    channels.add(
+        "run",
+        reading_channel(&format!("{}/{{key}}", OwnPath::RUNS.name()), run_event(), key),
+        false,
+    );
     if site.offered.contains(&"/ws") {
         let words = "Many requests on one connection, with the subprotocol anemone.v1.";
         channels.add("multiplexed", channel("ws", words, json!({"type": "string"})), true);
@@ -88,8 +94,18 @@ fn payload(site: &Site, name: &str) -> Value {
 }
 
 fn topic_channel(name: &str, payload: Value, parameters: Value) -> Value {
+    reading_channel(&format!("{}/{name}", OwnPath::TOPICS.name()), payload, parameters)
+}
+
+/// Returns the JSON Schema of the events of a run, each of which has one of these members.
+fn run_event() -> Value {
+    let events = ["state", "progress", "partial"].map(|name| json!({"required": [name]}));
+    json!({"title": "RunEvent", "type": "object", "anyOf": events})
+}
+
+fn reading_channel(path: &str, payload: Value, parameters: Value) -> Value {
     let words = "A message is the data of one event. ?after= says where reading begins.";
-    let mut channel = channel(&format!("{}/{name}", OwnPath::TOPICS.name()), words, payload);
+    let mut channel = channel(path, words, payload);
     let query = json!({
         "type": "object",
         "properties": {

@@ -1,6 +1,6 @@
 //! The paths of this server in OpenAPI 3.1.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::PublishRight;
 use crate::request::methods::Methods;
@@ -31,8 +31,14 @@ pub(in crate::exchange) fn openapi(site: &Site) -> Value {
         });
     }
     for mount in site.mounts.all() {
-        if let Some(own) = mount.description().and_then(Value::as_object) {
-            paths.extend(own.iter().map(|(path, item)| (path.clone(), item.clone())));
+        match mount.description().and_then(Value::as_object) {
+            Some(own) => paths.extend(own.iter().map(|(path, item)| (path.clone(), item.clone()))),
+            // The one at / answers for what is no path of an interface: pages.
+            None if mount.path() == "/" => {}
+            None => {
+                let item = json!({"description": "A service that has not described itself."});
+                paths.insert(mount.path().to_owned(), item);
+            }
         }
     }
     document
