@@ -86,6 +86,7 @@ pub use request::origin::{AllowedOrigin, OriginError};
 pub use request::own_path::OWN_PATHS;
 pub use request::proxies::{TrustedProxy, TrustedProxyError};
 pub use service::caller::{Caller, Identity};
+pub use service::callers::Callers;
 pub use service::mount::Mount;
 pub use service::mount_path::MountError;
 pub use socket::unix_socket::UnixSocket;

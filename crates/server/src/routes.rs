@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header,
+};
 
 use crate::clients::access::{AccessLine, AnswerKind};
 use crate::clients::places::Place;
@@ -17,7 +19,7 @@ use crate::memory::counted;
 use crate::peer::Peer;
 use crate::read::fan::ItemEncoding;
 use crate::read::reader::Reader;
-use crate::reply::body::{Body, empty, full, reply};
+use crate::reply::body::{Body, empty, full, holding, reply};
 use crate::reply::kind;
 use crate::request::client::Client;
 use crate::request::handshake::Head;
@@ -27,6 +29,7 @@ use crate::request::query::{Need, choose};
 use crate::service::caller::Caller;
 use crate::service::context::ServiceContext;
 use crate::service::event_stream;
+use crate::service::following::Following;
 use crate::service::mount::Mount;
 use crate::site::{Beside, Site};
 use crate::stop::Stop;
@@ -213,7 +216,7 @@ async fn route(
             tree.answer(&request).await?
         }
         Destination::Mount(mount) => {
-            call(site, client, mount, request.map(|()| body), stop).await?
+            call(site, client, mount, request.map(|()| body), (stop, access)).await?
         }
     };
     Ok(response.into())
@@ -221,16 +224,45 @@ async fn route(
 
 /// Returns the reply of a service.
 async fn call(
-    site: &Site,
+    site: &Arc<Site>,
     client: Client,
     mount: &Mount,
     request: Request<Body>,
+    (stop, access): (Stop, &AccessLine),
+) -> Result<Response<Body>, Problem> {
+    let context = ServiceContext::new(&site.limits, &site.memory).until(stop.clone());
+    let wants_events = event_stream::wants_events(request.headers().into());
+    let mut reply = mount.answer(request, Caller::new(client, "http"), context).await?;
+    if let Some(following) = reply.extensions_mut().remove::<Following>() {
+        let read = ReadRequest::of_run(site, client, following.run())?;
+        let read = read.with_access_line(access.clone());
+        return follow(&read, following, reply.headers(), wants_events, stop);
+    }
+    Ok(event_stream::over_http(reply, wants_events, site.limits.heartbeat, &site.memory))
+}
+
+/// Returns the reply with the events of a run that was started, as its own path has them; `fields` are those of the
+/// start.
+fn follow(
+    read: &ReadRequest,
+    following: Following,
+    fields: &HeaderMap,
+    wants_events: bool,
     stop: Stop,
 ) -> Result<Response<Body>, Problem> {
-    let context = ServiceContext::new(&site.limits, &site.memory).until(stop);
-    let wants_events = event_stream::wants_events(request.headers().into());
-    let reply = mount.answer(request, Caller::new(client, "http"), context).await?;
-    Ok(event_stream::over_http(reply, wants_events, site.limits.heartbeat, &site.memory))
+    let transport = transport::stream(wants_events);
+    let ReadAnswer::Stream(encoding) = &transport.answer else {
+        return Err(Problem::new(Kind::Internal, "this transport has no streams"));
+    };
+    let content_type = transport.representation.media_type;
+    let reply = stream::answer(read, transport.name, content_type, stop, encoding.append)?;
+    let mut reply = reply.map(|body| holding(body, following));
+    for name in [header::LOCATION.as_str(), "idempotent-replayed"] {
+        if let Some((name, value)) = HeaderName::try_from(name).ok().zip(fields.get(name)) {
+            reply.headers_mut().insert(name, value.clone());
+        }
+    }
+    Ok(vary(reply, header::ACCEPT.as_str()))
 }
 
 /// The reply with a resource as JSON, and with a link to its next page.
@@ -293,6 +325,7 @@ fn preflight(methods: Methods) -> Response<Body> {
         Methods::Publish | Methods::Delete => {
             "Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer"
         }
+        Methods::Start => "Content-Type, Idempotency-Key, Prefer",
     });
     headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, fields);
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));

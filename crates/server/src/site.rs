@@ -129,7 +129,8 @@ impl Site {
 
     /// Returns true if only a mount knows the methods of this normalized path.
     pub(crate) fn leaves_methods_open(&self, path: &str) -> bool {
-        matches!(self.beside(path), Some(Beside::Mount(mount)) if !mount.is_public(path))
+        let is_open = |mount: &Mount| !mount.is_public(path) && !mount.is_run_service();
+        matches!(self.beside(path), Some(Beside::Mount(mount)) if is_open(mount))
     }
 
     /// Returns the permit of a connection of this peer, or the problem if there is none.
@@ -151,6 +152,7 @@ impl Site {
                 name.parse().map_or(Methods::Read, |name| self.publishing.methods(&name))
             }
             Some(ReadPath::Run(_)) => Methods::Cancel,
+            None if self.service(path).is_some_and(Mount::is_run_service) => Methods::Start,
             None => Methods::Read,
         }
     }

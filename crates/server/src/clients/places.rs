@@ -42,6 +42,14 @@ struct Taken {
 pub(crate) struct Source(IpAddr);
 
 impl Source {
+    /// Returns it as a number.
+    pub(crate) fn bits(self) -> u128 {
+        match self.0 {
+            IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+            IpAddr::V6(address) => address.to_bits(),
+        }
+    }
+
     pub(crate) fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V6(address) => {

@@ -58,9 +58,7 @@ impl Change {
         match site.publishing.methods(name) {
             _ if !is_deletion => Ok(Self::Publish(permit)),
             Methods::Delete => Ok(Self::Delete(permit)),
-            Methods::Read | Methods::Publish | Methods::Cancel => {
-                Err(unfit_for_topic(site, method, name))
-            }
+            _ => Err(unfit_for_topic(site, method, name)),
         }
     }
 }

@@ -8,7 +8,6 @@ pub(crate) mod handoff;
 pub(crate) mod page_reply;
 pub(crate) mod read_request;
 pub(crate) mod read_transport;
-pub(crate) mod request_body;
 pub(crate) mod resource;
 pub(crate) mod tcp_transport;
 pub(crate) mod upgrade;

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use anemone_hub::run::Run;
 use anemone_hub::{PageLimit, ReadError, Start, Storage};
 use anemone_wire::After;
 
@@ -47,6 +48,12 @@ impl ReadRequest {
         let mut query = Query::parse(head.query, head.fields, &site.limits)?;
         query.wait = query.wait.map(|wait| wait.cut(site.limits.wait_proxied, client));
         Ok(Self::new(site, client, readable, query))
+    }
+
+    /// Creates a request for all of a run.
+    pub(crate) fn of_run(site: &Arc<Site>, client: Client, run: &Run) -> Result<Self, Problem> {
+        let query = Query::parse(None, Fields::Parsed(&[]), &site.limits)?;
+        Ok(Self::new(site, client, Readable::from(run), query))
     }
 
     /// Creates a multiplexed request for what is at `path`.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use anemone_hub::run::{Run, RunStatus};
+use anemone_hub::run::Run;
 use anemone_hub::{Topic, TopicName, UnixTime};
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use super::documents;
 use crate::request::client::Client;
 use crate::request::own_path::OwnPath;
 use crate::request::query;
+use crate::service::start::to_json;
 use crate::site::Site;
 use crate::{Kind, Problem, health};
 
@@ -157,12 +158,6 @@ fn list_runs(site: &Site, limit: usize) -> String {
     let states = site.runs.list(limit).into_iter().map(|run| run.status(now).brief());
     let states = states.map(|state| to_json(&state)).collect::<Vec<_>>();
     format!("{{\"runs\":[{}]}}", states.join(","))
-}
-
-/// Serializes a state, of which a result is copied as it was written.
-fn to_json(status: &RunStatus) -> String {
-    // A state has no keys that are not strings, which are the only cause of an error.
-    serde_json::to_string(status).unwrap_or_default()
 }
 
 /// Lists topics with their positions in the order of names, and the last of these names while there are more.

@@ -28,6 +28,7 @@ use crate::publish::Publishing;
 use crate::request::host::Hosts;
 use crate::request::proxies::Proxies;
 use crate::service::mounts::{MountedTwice, Mounts};
+use crate::service::starter::RunStarter;
 use crate::site::Site;
 use crate::socket::unix_socket::SocketFile;
 use crate::stop::Stop;
@@ -145,11 +146,12 @@ fn parts(options: Options, hub: Hub, local_addr: Option<SocketAddr>) -> Result<S
     let files = Files::new(&options.static_dirs, &memory)?;
     let mounts = Mounts::new(options.mounts);
     let mounts = mounts.map_err(|MountedTwice(path)| BindError::MountedTwice { path })?;
+    let runs = Runs::new(limits.of_runs());
+    let mounts = mounts.starting(&Arc::new(RunStarter::new(&runs, &limits)));
     let readers = Arc::default();
     let permits = Arc::new(ConnectionPermits::new(&limits, &memory));
     let awaited = Arc::new(AwaitedTopics::new(&limits, &memory));
     let accesses = Arc::new(Accesses::new(options.access_log, &memory));
-    let runs = Runs::new(limits.of_runs());
     Ok(Site {
         hub,
         runs,

@@ -5,7 +5,7 @@ use http::HeaderValue;
 use crate::reply::problem::excerpt;
 use crate::{Kind, Problem};
 
-/// The HTTP methods of a topic or a run.
+/// The HTTP methods of a topic, a run or a run service.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Methods {
     Read,
@@ -15,6 +15,8 @@ pub(crate) enum Methods {
     Delete,
     /// Reading, and cancelling a run.
     Cancel,
+    /// Starting runs.
+    Start,
 }
 
 impl Methods {
@@ -25,6 +27,7 @@ impl Methods {
             Self::Publish => "GET, HEAD, POST",
             Self::Delete => "GET, HEAD, POST, DELETE",
             Self::Cancel => "GET, HEAD, DELETE",
+            Self::Start => "POST",
         }
     }
 }

@@ -169,5 +169,16 @@ fn preferred_wait(given: Fields<'_>, max: Duration) -> Result<Option<Wait>, Prob
     Ok(None)
 }
 
+/// Returns true if a request need not wait for its work: `Prefer: respond-async` (RFC 7240 section 4.1).
+pub(crate) fn prefers_async(given: Fields<'_>) -> bool {
+    let is_asked = |field: &str| {
+        let preferences = fields::split(field, ',');
+        preferences
+            .filter_map(|own| fields::split(own, ';').next().map(fields::pair))
+            .any(|(name, _)| name.eq_ignore_ascii_case("respond-async"))
+    };
+    given.all("prefer").filter_map(|field| str::from_utf8(field).ok()).any(is_asked)
+}
+
 #[cfg(test)]
 mod tests;

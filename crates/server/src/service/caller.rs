@@ -26,6 +26,15 @@ impl Caller {
         Self { client, transport }
     }
 
+    /// Returns the same client, as the work of a run sees it.
+    pub(super) fn of_run(self) -> Self {
+        Self { client: self.client.settled(), transport: "run" }
+    }
+
+    pub(super) fn client(self) -> Client {
+        self.client
+    }
+
     /// Returns the client's address, if it is known: the one that a trusted proxy reports, or else the peer of the
     /// connection. Port 0 if the proxy does not report it.
     #[must_use]

@@ -16,6 +16,8 @@ pub(crate) struct ServiceContext {
     pub(super) body_timeout: Duration,
     /// The time to answer a client that has ended its side.
     pub(super) write_timeout: Duration,
+    /// True for the work of a run, whose reply may begin at any time.
+    pub(super) is_run: bool,
     pub(super) memory: Memory,
     /// Reports the end of the client. `None` if the work is dropped then.
     pub(super) stop: Option<Stop>,
@@ -28,9 +30,15 @@ impl ServiceContext {
             service_timeout: limits.service_timeout,
             body_timeout: limits.body_timeout,
             write_timeout: limits.write_timeout,
+            is_run: false,
             memory: memory.clone(),
             stop: None,
         }
+    }
+
+    /// Returns the bounds of the work of a run: no client waits for it, and the run has a time of its own.
+    pub(super) fn of_run(&self) -> Self {
+        Self { stop: None, is_run: true, ..self.clone() }
     }
 
     /// Ends the work when this reports that the client is gone.

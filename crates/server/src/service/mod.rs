@@ -1,12 +1,17 @@
 //! Services beside the topics: pages, or the routes of the program that contains the server.
 
 pub(crate) mod caller;
+pub(crate) mod callers;
 mod caught;
 pub(crate) mod context;
 mod download;
 pub(crate) mod event_stream;
+pub(crate) mod following;
 pub(crate) mod items;
 pub(crate) mod mount;
 pub(crate) mod mount_path;
 pub(crate) mod mounts;
+pub(crate) mod start;
+pub(crate) mod starter;
 mod upload;
+mod work;

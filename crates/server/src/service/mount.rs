@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anemone_hub::run::{RunService, RunWork};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
@@ -14,11 +15,15 @@ use serde_json::Value;
 use tower_service::Service;
 
 use super::caller::Caller;
+use super::callers::Callers;
 use super::caught::Caught;
 use super::context::ServiceContext;
 use super::mount_path::{MountError, check_path};
-use super::{download, upload};
-use crate::reply::body::{Body, BoxError, boxed};
+use super::start::{Start, StartReply, input};
+use super::starter::RunStarter;
+use super::{download, upload, work};
+use crate::reply::body::{Body, BoxError, boxed, full};
+use crate::request::methods::{Methods, not_allowed};
 use crate::{Kind, Problem};
 
 type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
@@ -62,12 +67,22 @@ type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxErro
 #[derive(Clone)]
 pub struct Mount {
     pub(super) path: Arc<str>,
-    answer: Arc<dyn Fn(Request<Body>) -> ResponseFuture + Send + Sync>,
+    service: MountedService,
+    callers: Callers,
+    /// Starts its runs, once it belongs to a server.
+    starter: Option<Arc<RunStarter>>,
     is_public: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     is_http_only: bool,
     timeout: Option<Duration>,
     description: Option<Arc<Value>>,
     events: Option<Arc<Value>>,
+}
+
+/// The service of a mount.
+#[derive(Clone)]
+enum MountedService {
+    Call(Arc<dyn Fn(Request<Body>) -> ResponseFuture + Send + Sync>),
+    Run(Arc<dyn RunService>),
 }
 
 impl Mount {
@@ -84,7 +99,6 @@ impl Mount {
         S::Error: Into<BoxError>,
         B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
     {
-        check_path(path)?;
         let answer = move |request: Request<Body>| -> ResponseFuture {
             let mut service = service.clone();
             Box::pin(async move {
@@ -95,15 +109,50 @@ impl Mount {
                 Ok(answered.await.map_err(Into::into)?.map(boxed))
             })
         };
+        Self::of(path, MountedService::Call(Arc::new(answer)))
+    }
+
+    /// Mounts a service that starts runs: each `POST` to the path or below it starts one. With `Prefer: respond-async`
+    /// the reply is its state, and the run is watched at its `Location`; otherwise the reply has its events.
+    ///
+    /// [`RunService::prepare`] is called on a thread that serves clients, and must be quick. The work runs on a thread of its own.
+    ///
+    /// # Errors
+    /// As [`Mount::new`].
+    pub fn run(path: &str, service: impl RunService) -> Result<Self, MountError> {
+        Self::of(path, MountedService::Run(Arc::new(service)))
+    }
+
+    fn of(path: &str, service: MountedService) -> Result<Self, MountError> {
+        check_path(path)?;
         Ok(Self {
             path: path.into(),
-            answer: Arc::new(answer),
+            service,
+            callers: Callers::Local,
+            starter: None,
             is_public: Arc::new(|_| false),
             is_http_only: false,
             timeout: None,
             description: None,
             events: None,
         })
+    }
+
+    /// Sets the clients that may start runs here, also with `Prefer: respond-async` at a service that only answers.
+    /// Default: those on the server's own machine. A run goes on when its client has gone.
+    #[must_use]
+    pub fn callers(self, callers: Callers) -> Self {
+        Self { callers, ..self }
+    }
+
+    /// Sets what starts its runs.
+    pub(super) fn starting(self, starter: &Arc<RunStarter>) -> Self {
+        Self { starter: Some(Arc::clone(starter)), ..self }
+    }
+
+    /// Returns true if its requests start runs.
+    pub(crate) fn is_run_service(&self) -> bool {
+        matches!(self.service, MountedService::Run(_))
     }
 
     /// Sets the paths whose `GET` and `HEAD` are answered whatever the `Origin` of the request. Default: none.
@@ -168,7 +217,7 @@ impl Mount {
         self.is_http_only
     }
 
-    /// Answers a request, on any transport.
+    /// Answers a request, on any transport: calls the service, or starts a run.
     ///
     /// # Errors
     /// When the service fails or takes too long, the body does not come, or the client is gone before there is a
@@ -178,21 +227,66 @@ impl Mount {
     /// Dropping the future drops the service's work for the request.
     pub(crate) async fn answer(
         &self,
+        request: Request<Body>,
+        caller: Caller,
+        context: ServiceContext,
+    ) -> Result<Response<Body>, Problem> {
+        if let Some(start) = self.start(&request)? {
+            let (mount, own) = (self.clone(), context.clone());
+            let make_work = move |request| mount.work(request, caller, &own);
+            // Starts are rare, so calls do not take their room.
+            return Box::pin(start.answer(request, caller, context, make_work)).await;
+        }
+        self.call(request, caller, context).await
+    }
+
+    /// Returns the start of a run that a request asks for, if it does.
+    fn start(&self, request: &Request<Body>) -> Result<Option<Start<'_>>, Problem> {
+        let Self { path, callers, .. } = self;
+        // Pages start no runs.
+        let Some(starter) = self.starter.as_deref().filter(|_| !self.is_http_only) else {
+            return Ok(None);
+        };
+        let reply = StartReply::of(self.is_run_service(), request)?;
+        Ok(reply.map(|reply| Start { reply, path, callers: *callers, starter }))
+    }
+
+    /// Returns the work of a run that a request starts.
+    fn work(
+        self,
+        request: Request<Bytes>,
+        caller: Caller,
+        context: &ServiceContext,
+    ) -> Result<RunWork, Problem> {
+        if let MountedService::Run(service) = &self.service {
+            return Ok(service.prepare(input(&request))?);
+        }
+        let (own, memory) = (context.of_run(), context.memory.clone());
+        let call = async move { self.call(request.map(full), caller.of_run(), own).await };
+        Ok(work::of_call(call, memory))
+    }
+
+    /// Calls the service.
+    pub(super) async fn call(
+        &self,
         mut request: Request<Body>,
         caller: Caller,
         mut context: ServiceContext,
     ) -> Result<Response<Body>, Problem> {
+        let MountedService::Call(answer) = &self.service else {
+            return Err(not_allowed(request.method().as_str(), Methods::Start));
+        };
         let extensions = request.extensions_mut();
         extensions.remove::<OnUpgrade>();
         extensions.insert(caller);
         let (request, taken) = upload::watched(request, context.body_timeout, &context.memory);
         let timeout = self.timeout.unwrap_or(context.service_timeout);
-        let (body_timeout, write_timeout) = (context.body_timeout, context.write_timeout);
+        let ServiceContext { body_timeout, write_timeout, is_run, .. } = context;
         let answered = tokio::select! {
             biased;
-            answered = Caught((self.answer)(request)) => answered,
+            answered = Caught(answer(request)) => answered,
             () = context.gone() => return Err(client_gone(write_timeout)),
-            () = taken.overdue(timeout, body_timeout) => return Err(overdue(timeout)),
+            () = taken.overdue(timeout, body_timeout), if !is_run => return Err(overdue(timeout)),
         };
         if let Some(fault) = taken.fault() {
             return Err(fault.clone());

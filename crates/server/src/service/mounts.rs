@@ -1,6 +1,9 @@
 //! The table of mounts: which service answers for a path.
 
+use std::sync::Arc;
+
 use super::mount::Mount;
+use super::starter::RunStarter;
 
 /// Two mounts have this path.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -24,6 +27,15 @@ impl Mounts {
         }
         let root = mounts.pop_if(|last| &*last.path == "/");
         Ok(Self { below: mounts, root })
+    }
+
+    /// Lets the mounts start runs.
+    pub(crate) fn starting(self, starter: &Arc<RunStarter>) -> Self {
+        let starting = |mount: Mount| mount.starting(starter);
+        Self {
+            below: self.below.into_iter().map(starting).collect(),
+            root: self.root.map(starting),
+        }
     }
 
     /// Returns the mount with the longest path that a normalized path is or begins with, except the one at `/`.

@@ -8,12 +8,12 @@ use http::{Request, Response};
 use crate::Problem;
 use crate::clients::permits::ConnectionPermit;
 use crate::exchange::handoff::Successor;
-use crate::exchange::request_body::receive;
 use crate::exchange::tcp_transport::TcpTransport;
 use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport};
 use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
 use crate::reply::body::{Body, full, reply};
+use crate::request::body::{BodyBounds, receive};
 use crate::site::Site;
 use crate::stop::Stop;
 use crate::transport_name::TransportName;
@@ -60,7 +60,8 @@ async fn answer(
 ) -> Result<Response<Body>, Problem> {
     // The whole body is received first, since most clients do not read before they have sent everything.
     let bytes_max = usize::try_from(site.limits.echo.message_bytes_max).unwrap_or(usize::MAX);
-    let body = receive(request, bytes_max, site, stop).await?;
+    let bounds = BodyBounds::new(&site.limits, bytes_max);
+    let body = receive(request, bounds, &site.memory, Some(stop)).await?;
     // A fixed type: with the sender's type, another site could make a page show content of its choice.
     Ok(reply("application/octet-stream", "no-store", full(body)))
 }

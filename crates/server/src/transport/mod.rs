@@ -33,6 +33,11 @@ pub(crate) static READING: &[&ReadTransport] = &[
 /// information.
 pub(crate) static HEAD: &ReadTransport = &poll::TRANSPORT;
 
+/// Returns the transport of a stream over HTTP: server-sent events, or lines.
+pub(crate) fn stream(is_event_stream: bool) -> &'static ReadTransport {
+    if is_event_stream { &sse::TRANSPORT } else { &ndjson::TRANSPORT }
+}
+
 /// The transports that take over a connection after a handshake.
 pub(crate) static SHAKING_HANDS: &[&HandshakeTransport] = &[
     &broadcast::TRANSPORT,

@@ -6,10 +6,10 @@ use http::{HeaderValue, Request, Response, StatusCode, header};
 
 use crate::clients::access::AccessLine;
 use crate::exchange::change::{self, Change};
-use crate::exchange::request_body::receive;
 use crate::memory::counted;
 use crate::publish::{Content, Expected, PublishPermit, SentBody, key, no_parameters};
 use crate::reply::body::{Body, empty, full, reply};
+use crate::request::body::{BodyBounds, receive};
 use crate::request::client::Client;
 use crate::request::origin;
 use crate::request::own_path::ReadPath;
@@ -45,7 +45,8 @@ async fn publish(
     let key = key(request.uri().query(), request.headers())?;
     let content = Content::of(request.headers())?;
     let expected = Expected::of(request.headers())?;
-    let body = receive(request, site.limits.batch_bytes_max, site, stop).await?;
+    let bounds = BodyBounds::new(&site.limits, site.limits.batch_bytes_max);
+    let body = receive(request, bounds, &site.memory, Some(stop)).await?;
     let sent = SentBody { content, body: body.as_ref(), key, expected };
     let published = permit.submit(&site.limits, sent).await?;
     access.reached(published.last);

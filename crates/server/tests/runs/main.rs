@@ -3,4 +3,5 @@
 
 mod driven;
 mod ended;
+mod requests;
 mod watching;

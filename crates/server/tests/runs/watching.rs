@@ -4,7 +4,7 @@ use std::thread;
 
 use anemone_hub::UnixTime;
 use anemone_testing::ways::{ALL, Kind, POLL, Told, Way, each, is_cut};
-use anemone_testing::{Fixture, seed};
+use anemone_testing::{Fixture, seed, wait_until};
 use fastrand::Rng;
 use serde_json::{Value, json};
 
@@ -127,7 +127,7 @@ fn a_run_that_has_lost_its_beginning_begins_with_a_gap() {
     let run = Driven::start(&fixture);
     run.partials(1..=100);
     run.done(&Value::Null);
-    run.open(&fixture, &POLL, "wait=100");
+    wait_until("the end of the run", || run.run.has_ended());
     each(|way| {
         let mut reader = run.open(&fixture, way, "");
         let gap = loop {

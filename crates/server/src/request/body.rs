@@ -2,8 +2,9 @@
 
 use std::error::Error;
 use std::pin::pin;
+use std::time::Duration;
 
-use anemone_ws::Reservation;
+use anemone_ws::{Memory, Reservation};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, header};
 use http_body::Body as _;
@@ -12,37 +13,57 @@ use tokio::time::{Instant, timeout};
 
 use crate::reply::body::Body;
 use crate::request::fields;
-use crate::site::Site;
 use crate::stop::Stop;
-use crate::{Kind, Problem};
+use crate::{Kind, Limits, Problem};
 
-/// Receives the body of a request, within the limits on its length and time.
+/// The limits on the body of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BodyBounds {
+    pub(crate) bytes_max: usize,
+    pub(crate) time_max: Duration,
+}
+
+impl BodyBounds {
+    /// Returns the limits for bodies of up to `bytes_max` bytes.
+    pub(crate) fn new(limits: &Limits, bytes_max: usize) -> Self {
+        Self { bytes_max, time_max: limits.body_timeout }
+    }
+}
+
+/// Receives the body of a request, within the limits on its length and time. `stop` is `None` if the caller waits for
+/// the end of the server.
 pub(crate) async fn receive(
     request: Request<Body>,
-    bytes_max: usize,
-    site: &Site,
-    mut stop: Stop,
+    bounds: BodyBounds,
+    memory: &Memory,
+    stop: Option<Stop>,
 ) -> Result<Received, Problem> {
     let (head, body) = request.into_parts();
     check_content_coding(&head.headers)?;
-    let (limits, begun) = (&site.limits, Instant::now());
+    let (BodyBounds { bytes_max, time_max }, begun) = (bounds, Instant::now());
     // Reading makes the server tell a waiting client to continue (RFC 9110 section 10.1.1).
     let is_held_back = head.headers.contains_key(header::EXPECT);
     if is_held_back && body.size_hint().lower() > bytes_max as u64 {
         return Err(BodyError::TooBig.problem(bytes_max));
     }
     let received = tokio::select! {
-        received = timeout(limits.body_timeout, whole(body, bytes_max, site.memory.reservation())) => {
-            received
-        }
-        () = site.memory.must_release(begun) => return Err(Problem::overloaded()),
-        () = stop.stopped() => return Err(Problem::new(Kind::Stopping, "the server is stopping")),
+        received = timeout(time_max, whole(body, bytes_max, memory.reservation())) => received,
+        () = memory.must_release(begun) => return Err(Problem::overloaded()),
+        () = stopped(stop) => return Err(Problem::new(Kind::Stopping, "the server is stopping")),
     };
     let late = |_| {
-        let detail = format!("the body took longer than {:?}", limits.body_timeout);
+        let detail = format!("the body took longer than {time_max:?}");
         Problem::new(Kind::BodyTimeout, detail)
     };
     received.map_err(late)?.map_err(|error| error.problem(bytes_max))
+}
+
+/// Waits until the server stops.
+async fn stopped(stop: Option<Stop>) {
+    match stop {
+        Some(mut stop) => stop.stopped().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Refuses a body with a content coding (RFC 9110 section 8.4).
@@ -160,7 +181,6 @@ mod tests {
     use std::convert::Infallible;
     use std::sync::Arc;
 
-    use anemone_ws::Memory;
     use futures_util::{FutureExt, stream};
     use http_body::Frame;
     use http_body_util::StreamBody;

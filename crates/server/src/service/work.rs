@@ -1,0 +1,135 @@
+//! The call of a service as the work of a run.
+
+use anemone_hub::run::{RunContext, RunFailure, RunOutcome, RunWork};
+use anemone_hub::{Data, DataError};
+use anemone_wire::ProgressLine;
+use anemone_ws::Memory;
+use anemone_ws::proto::handshake::base64;
+use http::response::Parts;
+use http::{HeaderMap, Response, header};
+
+use super::items::{Division, Items, ItemsError};
+use crate::Problem;
+use crate::reply::body::Body;
+
+/// The most bytes of a reply that becomes the result. The limits of runs may allow less.
+const RESULT_BYTES_MAX: usize = 16 << 20;
+
+/// The most characters of a reply that a failure quotes.
+const QUOTED_CHARS_MAX: usize = 200;
+
+/// Returns the work of a run that calls a service: its items are partial results, and any other reply is the result.
+///
+/// The service runs on a runtime of the run's own thread, and is dropped there when the run is stopped.
+pub(super) fn of_call(
+    call: impl Future<Output = Result<Response<Body>, Problem>> + Send + 'static,
+    memory: Memory,
+) -> RunWork {
+    RunWork::new(move |run| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| RunFailure::new(format!("no runtime: {error}")))?;
+        runtime.block_on(async {
+            let work = async {
+                let reply = call.await.map_err(|problem| failure(&problem.to_json()))?;
+                let (head, body) = reply.into_parts();
+                let items = Items::of(Response::from_parts(head.clone(), body), &memory);
+                finish(&head, items, run).await
+            };
+            tokio::select! {
+                biased;
+                stopped = run.stopped() => Err(stopped.into()),
+                outcome = work => outcome,
+            }
+        })
+    })
+}
+
+/// Takes a reply to its end.
+async fn finish(head: &Parts, mut items: Items, run: &RunContext) -> RunOutcome {
+    let is_error = head.status.is_client_error() || head.status.is_server_error();
+    if items.division() == Division::Lines && !is_error {
+        while let Some(item) = items.next().await {
+            tell(run, &item.map_err(broken)?)?;
+        }
+        return Ok(None);
+    }
+    let mut body = Vec::new();
+    while let Some(item) = items.next().await {
+        body.extend_from_slice(&item.map_err(broken)?);
+        if body.len() > RESULT_BYTES_MAX {
+            let detail = format!("the reply of the service has more than {RESULT_BYTES_MAX} bytes");
+            return Err(RunFailure::new(detail));
+        }
+        run.check()?;
+    }
+    match is_error {
+        true => Err(refused(head, &body)),
+        false => result(&head.headers, &body),
+    }
+}
+
+/// Tells an item: progress, or a partial result.
+fn tell(run: &RunContext, item: &[u8]) -> Result<(), RunFailure> {
+    let line = String::from_utf8_lossy(item);
+    if let Some(ProgressLine { fraction, text }) = ProgressLine::parse(&line) {
+        run.progress(fraction, text.as_deref())?;
+    } else {
+        run.partial(&Data::parse(&line).or_else(|_| string(&line))?)?;
+    }
+    Ok(())
+}
+
+/// Returns the result in a reply: JSON as it was written, any other text as a string, and bytes as Base64.
+fn result(headers: &HeaderMap, body: &[u8]) -> RunOutcome {
+    if body.is_empty() {
+        return Ok(None);
+    }
+    let Ok(text) = std::str::from_utf8(body) else {
+        let bytes = serde_json::json!({ "base64": base64(body) });
+        return Data::json(&bytes).map(Some).map_err(unfit);
+    };
+    let json = is_json(headers).then(|| Data::parse(text).ok()).flatten();
+    json.map_or_else(|| string(text), Ok).map(Some)
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let media_type = media_type.and_then(|value| value.split(';').next()).unwrap_or_default();
+    let media_type = media_type.trim().to_ascii_lowercase();
+    media_type == "application/json" || media_type.ends_with("+json")
+}
+
+fn string(text: &str) -> Result<Data, RunFailure> {
+    Data::json(text).map_err(unfit)
+}
+
+/// Returns the failure for a reply with an error: its problem, if it has one.
+fn refused(head: &Parts, body: &[u8]) -> RunFailure {
+    let text = String::from_utf8_lossy(body);
+    let is_problem = is_json(&head.headers) && text.trim_start().starts_with('{');
+    match is_problem {
+        true => failure(&text),
+        false => {
+            let quoted = text.trim().chars().take(QUOTED_CHARS_MAX).collect::<String>();
+            RunFailure::new(format!("the service answered {}: {quoted}", head.status))
+        }
+    }
+}
+
+/// Returns the failure with the JSON of a problem.
+fn failure(problem: &str) -> RunFailure {
+    let value = serde_json::from_str::<serde_json::Value>(problem).unwrap_or_default();
+    let detail = value["detail"].as_str().unwrap_or("the service failed");
+    match Data::parse(problem) {
+        Ok(problem) => RunFailure::with_problem(detail, &problem),
+        Err(_) => RunFailure::new(detail),
+    }
+}
+
+fn broken(error: ItemsError) -> RunFailure {
+    RunFailure::new(error.to_string())
+}
+
+fn unfit(error: DataError) -> RunFailure {
+    RunFailure::new(error.to_string())
+}

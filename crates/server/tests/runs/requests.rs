@@ -1,0 +1,439 @@
+//! Starts of runs by requests, on every transport.
+
+use std::convert::Infallible;
+use std::io::{BufReader, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anemone_hub::Data;
+use anemone_hub::run::{RunContext, RunInput, RunOutcome, RunRefusal, RunService, RunWork};
+use anemone_server::{Callers, Limits, Mount};
+use anemone_testing::process::Logging;
+use anemone_testing::ways::{SSE, Told, Way};
+use anemone_testing::{Endpoint, EventStream, Fixture, Reply, request, try_line, wait_until};
+use anemone_ws::proto::Message;
+use axum::Router;
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, post};
+use futures_util::stream;
+use serde_json::{Value, json};
+
+use crate::driven::rest;
+
+const ASYNC: (&str, &str) = ("Prefer", "respond-async");
+
+/// Counts to the number in the body. Above a thousand it waits until it is stopped, and says when that was.
+struct Counting {
+    stopped: Arc<AtomicU64>,
+    begun: Instant,
+}
+
+impl RunService for Counting {
+    fn prepare(&self, input: RunInput) -> Result<RunWork, RunRefusal> {
+        if input.content_type.as_deref() == Some("text/plain") {
+            return Err(RunRefusal::UnsupportedType("expected application/json".to_owned()));
+        }
+        if input.query.is_some() {
+            return Err(RunRefusal::BadParameter("there are no parameters".to_owned()));
+        }
+        let last: u64 = serde_json::from_slice(&input.body)
+            .map_err(|error| RunRefusal::BadBody(error.to_string()))?;
+        if last == 0 {
+            let (pointer, detail) = (Some("/last".to_owned()), "must be 1 or more".to_owned());
+            return Err(RunRefusal::Unprocessable { pointer, detail });
+        }
+        let (stopped, begun) = (Arc::clone(&self.stopped), self.begun);
+        Ok(RunWork::new(move |run| {
+            count(run, last).inspect_err(|_| {
+                let millis = begun.elapsed().as_millis() as u64;
+                stopped.store(millis, Ordering::SeqCst);
+            })
+        }))
+    }
+}
+
+fn count(run: &RunContext, last: u64) -> RunOutcome {
+    let data = |value: Value| Data::json(&value).unwrap();
+    for number in 1..=last.min(1_000) {
+        run.partial(&data(number.into()))?;
+    }
+    if last > 1_000 {
+        loop {
+            run.sleep(Duration::from_millis(5))?;
+        }
+    }
+    Ok(Some(data("counted".into())))
+}
+
+/// A server with a run service, which everybody may use, and one that only streams.
+struct Served {
+    fixture: Fixture,
+    /// The time at which a work was stopped, in milliseconds.
+    stopped: Arc<AtomicU64>,
+    begun: Instant,
+}
+
+impl Served {
+    fn start() -> Self {
+        Self::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut Limits)) -> Self {
+        let (stopped, begun) = (Arc::new(AtomicU64::new(0)), Instant::now());
+        let counting = Counting { stopped: Arc::clone(&stopped), begun };
+        let fixture = Fixture::with(
+            |options| {
+                let run = Mount::run("/math/count", counting).unwrap().callers(Callers::Anyone);
+                options.mounts.push(run);
+                options.mounts.push(Mount::new("/plain", routes()).unwrap());
+                change(&mut options.limits);
+            },
+            Default::default(),
+        );
+        Self { fixture, stopped, begun }
+    }
+
+    fn post(&self, target: &str, fields: &[(&str, &str)], body: &str) -> Reply {
+        post_to(&self.fixture, target, fields, body)
+    }
+
+    /// Starts a run and returns its path.
+    fn run(&self, body: &str) -> String {
+        let reply = self.post("/math/count", &[ASYNC], body);
+        assert_eq!(reply.status, 202, "{reply:?}");
+        let location = reply.field("location").unwrap();
+        location.strip_prefix("..").unwrap().to_owned()
+    }
+
+    fn state(&self, run: &str) -> Value {
+        self.fixture.get(&format!("{run}?state"), &[]).json()
+    }
+
+    fn watch(&self, way: &Way, run: &str) -> Vec<Value> {
+        rest(&mut *way.read_path(way.connect(&self.fixture), run, "").unwrap())
+    }
+
+    /// Waits until the run is in this state.
+    fn until(&self, run: &str, state: &str) {
+        wait_until("it is so", || self.state(run)["state"] == state);
+    }
+}
+
+fn post_to(endpoint: &Endpoint, target: &str, fields: &[(&str, &str)], body: &str) -> Reply {
+    let mut stream = endpoint.connect();
+    let len = body.len().to_string();
+    let fields = [&[("Content-Length", &*len)], fields].concat();
+    stream
+        .write_all((request(endpoint.address, "POST", target, &fields) + body).as_bytes())
+        .unwrap();
+    Reply::read(&mut BufReader::new(stream), "POST")
+}
+
+fn routes() -> Router {
+    let lines = |lines: &'static [&'static str]| {
+        let lines = stream::iter(lines.iter().map(|line| Ok::<_, Infallible>(format!("{line}\n"))));
+        ([("content-type", "application/x-ndjson")], Body::from_stream(lines)).into_response()
+    };
+    let items = move || async move {
+        lines(&["1", "progress 0.25 a quarter", "", "{\"progress\":0.5}", "words", "{\"n\": 2.50}"])
+    };
+    let refused = async || (axum::http::StatusCode::CONFLICT, "already there");
+    let problem = async || -> Response {
+        let problem = anemone_server::Problem::new(anemone_server::Kind::Conflict, "it exists");
+        problem.into_response().into_response()
+    };
+    Router::new()
+        .route("/plain/items", post(items))
+        .route(
+            "/plain/json",
+            post(async || ([("content-type", "application/json")], "{\"a\": [1]}")),
+        )
+        .route("/plain/text", post(async |body: String| format!("you said {body}")))
+        .route("/plain/bytes", post(async || vec![0_u8, 255]))
+        .route("/plain/refused", post(refused))
+        .route("/plain/problem", post(problem))
+        .route("/plain/panics", post(async || -> String { panic!("ouch") }))
+        .route("/plain/never", any(async || std::future::pending::<String>().await))
+}
+
+#[test]
+fn a_run_is_started_and_found_at_its_location() {
+    let served = Served::start();
+    let reply = served.post("/math/count", &[ASYNC], "3");
+    assert_eq!((reply.status, reply.field("preference-applied")), (202, Some("respond-async")));
+    let state = reply.json();
+    assert_eq!(state["service"], "/math/count");
+    let key = state["key"].as_str().unwrap();
+    assert_eq!(reply.field("location"), Some(&*format!("../runs/{key}")));
+    let events = served.watch(&SSE, &format!("/runs/{key}"));
+    assert_eq!(
+        events,
+        [
+            json!({ "state": "running" }),
+            json!({ "partial": 1 }),
+            json!({ "partial": 2 }),
+            json!({ "partial": 3 }),
+            json!({ "state": "done", "result": "counted" }),
+        ]
+    );
+}
+
+#[test]
+fn without_respond_async_the_reply_has_the_events_and_says_where_the_run_is() {
+    let served = Served::start();
+    for (accept, media_type) in [
+        ("*/*", "application/x-ndjson"),
+        ("text/event-stream", "text/event-stream"),
+        ("text/event-stream;q=0.5, application/x-ndjson", "application/x-ndjson"),
+    ] {
+        let mut stream = served.fixture.connect();
+        let fields = [("Content-Length", "1"), ("Accept", accept)];
+        let head = request(served.fixture.address, "POST", "/math/count", &fields);
+        stream.write_all((head + "2").as_bytes()).unwrap();
+        let mut reader = BufReader::new(stream);
+        let head = Reply::read_head(&mut reader);
+        assert_eq!((head.status, head.field("content-type")), (200, Some(media_type)));
+        let run = head.field("location").unwrap().strip_prefix("..").unwrap().to_owned();
+        let mut lines = Vec::new();
+        while let Some(line) = try_line(&mut reader).unwrap() {
+            lines.push(line);
+        }
+        let text = lines.concat();
+        assert!(text.contains("\"partial\":2") && text.contains("\"reason\":\"ended\""), "{text}");
+        assert_eq!(served.state(&run)["state"], "done");
+    }
+}
+
+#[test]
+fn a_plain_websocket_starts_a_run_with_its_first_message_and_gets_each_event() {
+    let served = Served::start();
+    let mut socket = served.fixture.websocket("/math/count", &[], &[]);
+    socket.send(Message::Text("2"));
+    let events = [(); 4].map(|()| socket.json());
+    assert_eq!(events[0], json!({ "state": "running" }));
+    assert_eq!(events[3], json!({ "state": "done", "result": "counted" }));
+    assert!(socket.next().starts_with("close 1000"));
+}
+
+#[test]
+fn a_client_that_goes_takes_only_an_attached_run_with_it() {
+    let served = Served::start();
+    let start = |target: &str| {
+        let mut stream = served.fixture.connect();
+        let head = request(served.fixture.address, "POST", target, &[("Content-Length", "4")]);
+        stream.write_all((head + "9999").as_bytes()).unwrap();
+        let mut reader = BufReader::new(stream);
+        let head = Reply::read_head(&mut reader);
+        let run = head.field("location").unwrap().strip_prefix("..").unwrap().to_owned();
+        // The run works.
+        while !try_line(&mut reader).unwrap().unwrap().contains("partial") {}
+        run
+    };
+    let (detached, attached) = (start("/math/count"), start("/math/count?attach"));
+    served.until(&attached, "cancelled");
+    assert_eq!(served.state(&detached)["state"], "running");
+
+    let mut socket = served.fixture.websocket("/math/count?attach", &[], &[]);
+    socket.send(Message::Text("9999"));
+    socket.next();
+    let list = served.fixture.get("/runs?limit=1", &[]).json();
+    let run = format!("/runs/{}", list["runs"][0]["key"].as_str().unwrap());
+    drop(socket);
+    served.until(&run, "cancelled");
+    assert_eq!(served.state(&detached)["state"], "running");
+}
+
+#[test]
+fn work_that_asks_stops_at_once_when_its_run_is_cancelled() {
+    let served = Served::start();
+    let run = served.run("9999");
+    served.until(&run, "running");
+    let asked = served.begun.elapsed().as_millis() as u64;
+    assert_eq!(served.fixture.request("DELETE", &run, &[]).status, 200);
+    wait_until("it is so", || served.stopped.load(Ordering::SeqCst) > 0);
+    let took = served.stopped.load(Ordering::SeqCst) - asked;
+    println!("stopped {took} ms after the request to cancel, meant to be within 100 ms");
+    assert!(took < 5_000, "{took}");
+}
+
+#[test]
+fn a_start_that_is_refused_says_why_and_there_is_no_run() {
+    let served = Served::start();
+    let post = |target: &str, fields: &[(&str, &str)], body: &str| {
+        served.post(target, &[fields, &[ASYNC]].concat(), body)
+    };
+    let detail = post("/math/count", &[], "1 2").problem(400, "bad-body");
+    assert!(detail.contains("line 1 column 3"), "{detail}");
+    post("/math/count", &[("Content-Type", "text/plain")], "1").problem(415, "unsupported-type");
+    post("/math/count?x=1", &[], "1").problem(400, "bad-parameter");
+    let reply = post("/math/count", &[], "0");
+    reply.problem(422, "unprocessable");
+    assert_eq!(reply.json()["pointer"], "/last");
+    let reply = served.fixture.get("/math/count", &[]);
+    reply.problem(405, "method-not-allowed");
+    assert_eq!(reply.field("allow"), Some("POST"));
+    let from_elsewhere = [("Sec-Fetch-Site", "cross-site")];
+    post("/math/count", &from_elsewhere, "1").problem(403, "origin-refused");
+    let elsewhere = [("X-Forwarded-For", "192.0.2.1")];
+    post("/plain/json", &elsewhere, "").problem(403, "start-refused");
+    assert_eq!(post("/math/count", &elsewhere, "1").status, 202, "everybody may");
+    post("/math/count", &[("Idempotency-Key", "")], "1").problem(400, "bad-parameter");
+    let list = served.fixture.get("/runs", &[]).json();
+    assert_eq!(list["runs"].as_array().unwrap().len(), 1, "{list}");
+}
+
+#[test]
+fn a_body_that_is_too_big_starts_nothing() {
+    let served = Served::with(|limits| limits.batch_bytes_max = 100);
+    let body = " ".repeat(99) + "1";
+    assert_eq!(served.post("/math/count", &[ASYNC], &body).status, 202);
+    served.post("/math/count", &[ASYNC], &(body.clone() + " ")).problem(413, "body-too-big");
+    served.post("/plain/text", &[ASYNC], &(body + " ")).problem(413, "body-too-big");
+}
+
+#[test]
+fn a_start_is_safe_to_repeat_with_a_key() {
+    let served = Served::start();
+    let key = ("Idempotency-Key", "a-b");
+    let first = served.post("/math/count", &[ASYNC, key], "7");
+    let again = served.post("/math/count", &[ASYNC, key], "7");
+    assert_eq!((again.status, again.field("idempotent-replayed")), (202, Some("true")));
+    assert_eq!(first.field("idempotent-replayed"), None);
+    assert_eq!(first.json()["key"], again.json()["key"]);
+    served.post("/math/count", &[ASYNC, key], "8").problem(422, "key-reused");
+}
+
+#[test]
+fn runs_wait_in_a_queue_of_a_certain_length_and_know_their_place() {
+    let served = Served::with(|limits| {
+        limits.runs_running_max = Some(1);
+        limits.runs_queued_max = 2;
+    });
+    let runs = [(); 3].map(|()| served.run("9999"));
+    assert_eq!(
+        [0, 1, 2].map(|run| served.state(&runs[run])["place"].clone()),
+        [json!(null), json!(0), json!(1)]
+    );
+    let reply = served.post("/math/count", &[ASYNC], "9999");
+    reply.problem(503, "too-many-runs");
+    assert!(reply.field("retry-after").is_some());
+    served.fixture.request("DELETE", &runs[0], &[]);
+    served.until(&runs[1], "running");
+    assert_eq!(served.state(&runs[2])["place"], 0);
+    let events = served.fixture.get(&runs[2], &[]).json();
+    let places: Vec<_> = events["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["data"]["place"].clone())
+        .collect();
+    assert_eq!(places, [json!(1), json!(0)]);
+}
+
+#[test]
+fn a_run_that_ended_too_long_ago_is_gone_and_one_that_takes_too_long_fails() {
+    let served = Served::with(|limits| {
+        limits.run_retention = Duration::from_millis(1);
+        limits.run_time_max = Duration::from_millis(50);
+    });
+    let run = served.run("9999");
+    let events = served.watch(&SSE, &run);
+    let problem = &events.last().unwrap()["problem"];
+    assert_eq!(
+        (&problem["type"], &problem["status"]),
+        (&json!("/problems/run-timeout"), &json!(504))
+    );
+    wait_until("it is so", || served.fixture.get(&run, &[]).status == 404);
+    served.fixture.get(&format!("{run}?state"), &[]).problem(404, "unknown-run");
+}
+
+#[test]
+fn the_items_of_any_service_are_partial_results_and_progress() {
+    let served = Served::start();
+    let reply = served.post("/plain/items", &[ASYNC], "");
+    let run = reply.field("location").unwrap().strip_prefix("..").unwrap().to_owned();
+    let mut events = served.watch(&SSE, &run);
+    for event in &mut events {
+        event.as_object_mut().unwrap().remove("left");
+    }
+    let partials: Vec<_> = events.iter().filter(|event| !event["partial"].is_null()).collect();
+    assert_eq!(
+        partials,
+        [
+            &json!({ "partial": 1 }),
+            &json!({ "partial": "words" }),
+            &json!({ "partial": { "n": 2.5 } })
+        ]
+    );
+    assert!(events.contains(&json!({ "progress": 0.25, "text": "a quarter" })), "{events:?}");
+    assert_eq!(events.last(), Some(&json!({ "state": "done" })));
+    assert_eq!(served.state(&run)["progress"], 0.5);
+}
+
+#[test]
+fn any_other_reply_of_a_service_is_the_result_or_the_failure() {
+    let served = Served::start();
+    for (path, end) in [
+        ("json", json!({ "state": "done", "result": { "a": [1] } })),
+        ("text", json!({ "state": "done", "result": "you said x" })),
+        ("bytes", json!({ "state": "done", "result": { "base64": "AP8=" } })),
+    ] {
+        let reply = served.post(&format!("/plain/{path}"), &[ASYNC], "x");
+        let run = reply.field("location").unwrap().strip_prefix("..").unwrap().to_owned();
+        assert_eq!(served.watch(&SSE, &run).last(), Some(&end), "{path}");
+    }
+    for (path, kind, detail) in [
+        ("refused", "run-failed", "the service answered 409 Conflict: already there"),
+        ("problem", "conflict", "it exists"),
+        ("panics", "internal", "the service at this path failed"),
+        ("nothing", "run-failed", "the service answered 404 Not Found: "),
+    ] {
+        let reply = served.post(&format!("/plain/{path}"), &[ASYNC], "");
+        let run = reply.field("location").unwrap().strip_prefix("..").unwrap().to_owned();
+        let problem = served.watch(&SSE, &run).pop().unwrap()["problem"].take();
+        assert_eq!(problem["type"], format!("/problems/{kind}"), "{path}: {problem}");
+        assert_eq!(problem["detail"], detail, "{path}");
+    }
+    let reply = served.post("/plain/never", &[ASYNC], "");
+    let run = reply.field("location").unwrap().strip_prefix("..").unwrap().to_owned();
+    served.until(&run, "running");
+    assert_eq!(served.fixture.request("DELETE", &run, &[]).status, 200);
+    assert_eq!(served.watch(&SSE, &run).last(), Some(&json!({ "state": "cancelled" })));
+}
+
+#[test]
+fn a_server_that_stops_cancels_its_runs() {
+    let mut served = Served::start();
+    let run = served.run("9999");
+    let mut watcher = SSE.read_path(SSE.connect(&served.fixture), &run, "").unwrap();
+    watcher.next();
+    served.fixture.stop();
+    wait_until("it is so", || served.stopped.load(Ordering::SeqCst) > 0);
+    while !matches!(watcher.next(), Told::End(_)) {}
+}
+
+#[test]
+fn the_example_counts_primes_over_each_transport() {
+    let mut example = Logging::example("run");
+    let endpoint = Endpoint { address: example.address() };
+    let reply = post_to(&endpoint, "/primes", &[ASYNC], "50000");
+    assert_eq!(reply.status, 202);
+    let run = format!("/{}", reply.field("location").unwrap());
+    let mut events: EventStream = endpoint.events(&run, &[]);
+    let last = rest(&mut events).pop().unwrap();
+    assert_eq!(last, json!({ "state": "done", "result": { "primes": 5133 } }));
+    let mut socket = endpoint.websocket("/primes", &[], &[]);
+    socket.send(Message::Text("100"));
+    let last = loop {
+        let event = socket.json();
+        if !event["state"].is_null() && event["state"] != "running" {
+            break event;
+        }
+    };
+    assert_eq!(last["result"]["primes"], 25);
+    post_to(&endpoint, "/primes", &[ASYNC], "ten").problem(400, "bad-body");
+    example.terminate();
+    assert!(example.wait().success());
+}
