@@ -47,7 +47,8 @@ pub struct Limits {
     /// The most header fields of a request. Default 100; at most 10,000. Answered with 431.
     pub header_fields_max: usize,
     /// The time limit for the body of a request; for a [`Mount`](crate::Mount), the longest time in which nothing
-    /// of the body comes. Default 30 s. Answered with 408.
+    /// of the body comes, and the time for the first message of a WebSocket at its path. Default 30 s. Answered with
+    /// 408; the WebSocket is closed with 1008.
     pub body_timeout: Duration,
     /// The time in which a service must begin its reply, after it has taken the last part of the request's body.
     /// Default 30 s, half of the time that proxies wait by default. Answered with 504.

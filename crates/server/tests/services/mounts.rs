@@ -1,6 +1,10 @@
 //! Which service answers.
 
 use anemone_server::{BindError, Server, StaticDir};
+use anemone_testing::Socket;
+use anemone_ws::proto::Message;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tower_service::Service as _;
 
 use super::*;
@@ -92,11 +96,37 @@ fn a_mount_is_also_below_a_path_of_another_http_server() {
     let mut router = Router::new().nest_service("/live", running.service());
     let asked = http::Request::get("/live/a/b").header("host", "localhost");
     let asked = asked.body(axum::body::Body::empty()).unwrap();
-    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let runtime = Runtime::new().unwrap();
     let body = runtime.block_on(async {
         let reply = router.call(asked).await.unwrap();
         axum::body::to_bytes(reply.into_body(), 100).await.unwrap()
     });
     assert_eq!(body, "/a: /a/b");
+    running.stop_blocking();
+}
+
+#[test]
+fn a_websocket_below_a_path_of_another_http_server_is_a_call_too() {
+    let hub = anemone_hub::Hub::new(anemone_hub::Epoch::from_bits(1));
+    let open = Open::default();
+    let builder = Server::builder(hub).mount(mount("/svc", routes(&open)));
+    let running = builder.bind().unwrap().start().unwrap();
+    let router = Router::new().nest_service("/live", running.service());
+    let runtime = Runtime::new().unwrap();
+    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+    let endpoint = Endpoint { address: listener.local_addr().unwrap() };
+    runtime.spawn(async move { axum::serve(listener, router).await });
+    let call = |target: &str, message: &str| -> Socket {
+        let mut socket = endpoint.websocket(target, &[], &[]);
+        socket.send(Message::Text(message));
+        socket
+    };
+    let mut seen = call("/live/svc/seen?a", "x");
+    assert_eq!(seen.next(), "POST /svc/seen?a application/json none x");
+    assert_eq!(seen.next(), "close 1000 ");
+    let mut silent = call("/live/svc/silent", "");
+    assert_eq!(silent.next(), "1");
+    drop(silent);
+    open.wait(0);
     running.stop_blocking();
 }

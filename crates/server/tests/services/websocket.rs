@@ -158,6 +158,23 @@ fn a_handshake_for_a_page_or_a_file_is_no_call() {
 }
 
 #[test]
+fn a_page_of_another_origin_cannot_call() {
+    let fixture = start(&Open::default(), |_| {});
+    let foreign = [&anemone_testing::HANDSHAKE[..], &[("Origin", "http://evil.example")]].concat();
+    fixture.get("/svc/hello", &foreign).problem(403, "origin-refused");
+}
+
+#[test]
+fn a_call_may_be_compressed() {
+    let fixture = start(&Open::default(), |_| {});
+    let mut socket = fixture.compressed("/svc/seen");
+    let body = "x".repeat(10_000);
+    socket.send(Message::Text(&body));
+    let seen = format!("POST /svc/seen application/json none {body}");
+    assert_eq!(replies(&mut socket), [&*seen, "close 1000 "]);
+}
+
+#[test]
 fn a_message_that_is_too_long_closes_with_1009() {
     let bytes_max = 1 << 10;
     let fixture = start(&Open::default(), |limits| {
