@@ -108,6 +108,7 @@ const LOG: &str = "Log";
 const LISTENING: &str = "Listening";
 const LET_IN: &str = "Access";
 const SOURCES: &str = "Sources";
+const SERVICES: &str = "Services";
 const KEPT: &str = "Storage";
 const LIMITS: &str = "Limits";
 const TRYING: &str = "Experiments";
@@ -239,6 +240,11 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "TOPIC=PATH", help_heading = SOURCES)]
     pub(crate) file: Vec<TopicFrom>,
 
+    /// Run this command line for each run that a program on this machine starts at /NAME: its standard input is the body of
+    /// the request, and each line of its output a partial result; may be repeated
+    #[arg(long, value_name = "NAME=COMMAND", help_heading = SERVICES)]
+    pub(crate) run: Vec<RunFrom>,
+
     /// Serve the files of this directory at /, so that your own page replaces the built-in one
     #[arg(long = "static", value_name = "DIR")]
     pub(crate) static_dir: Option<PathBuf>,
@@ -277,6 +283,28 @@ impl FromStr for TopicFrom {
                 Err("expected a topic's name, =, and a command or a path, such as cpu='vmstat 1' or log=app.log"
                     .to_owned())
             }
+        }
+    }
+}
+
+/// A path for runs, and the command line that does their work.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct RunFrom {
+    /// The path, which begins with a slash.
+    pub(crate) path: String,
+    pub(crate) command: String,
+}
+
+impl FromStr for RunFrom {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        match text.split_once('=') {
+            Some((name, command)) if !name.is_empty() && !command.trim().is_empty() => {
+                let path = format!("/{}", name.strip_prefix('/').unwrap_or(name));
+                Ok(Self { path, command: command.to_owned() })
+            }
+            _ => Err("expected a name, =, and a command, such as primes='python3 primes.py'"),
         }
     }
 }
@@ -476,6 +504,8 @@ mod tests {
             ("serve --tls-key a.key", "--tls-cert"),
             ("serve --tls-dev-cert a.pem", "--tls-dev"),
             ("serve --tls-dev --tls-cert a.pem --tls-key a.key", "cannot be used with"),
+            ("serve --run primes", "expected a name, =, and a command"),
+            ("serve --run =true", "expected a name, =, and a command"),
             ("serve --exec a", "a topic's name, ="),
             ("serve --file a=", "a topic's name, ="),
             ("serve --exec a=\u{a0}", "a topic's name, ="),

@@ -55,6 +55,11 @@ pub(crate) fn is_below(path: &str) -> bool {
     Web::iter().any(|name| name.starts_with(prefix))
 }
 
+/// Returns true if there is a file at this path or below it.
+pub(crate) fn hides(path: &str) -> bool {
+    is_one(path) || is_below(&format!("{path}/"))
+}
+
 fn name_of(path: &str) -> Option<&str> {
     let name = path.strip_prefix('/')?;
     Some(if name.is_empty() { "index.html" } else { name })

@@ -179,6 +179,26 @@ fn python_reads_events_with_its_own_library() {
 }
 
 #[test]
+fn the_long_computation_of_the_readme_runs_as_it_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let example = std::fs::read_to_string(root.join("examples/primes.py")).unwrap();
+    assert_eq!(example.trim_end(), fenced("Long computations", "python"));
+    let lines: Vec<_> =
+        code("Long computations").into_iter().filter(|line| !line.is_empty()).collect();
+    let [serve, follow, start] = &lines[..] else { panic!("{lines:?}") };
+    let (_server, origin) = Running::serve(&format!("exec {serve}"), &root);
+    let mut followed = asking(follow, &origin, &root);
+    let mut said = String::new();
+    while !said.contains("\"state\":\"done\"") {
+        said += &followed.line();
+    }
+    for part in ["{\"partial\":19997}", "{\"progress\":1,\"text\":\"up to 20000\""] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(asked(start, &origin, &root).starts_with("HTTP/1.1 202 "));
+}
+
+#[test]
 fn the_configuration_of_the_readme_serves_what_it_says() {
     let directory = tempdir().unwrap();
     let lines = code("Configuration");

@@ -33,10 +33,11 @@ fn tip(words: &[String], unknown: &str) -> Option<String> {
     let at = words.iter().position(|word| word == unknown)?;
     let rest: Vec<&str> =
         words[at..].iter().map(String::as_str).take_while(|word| !word.starts_with("--")).collect();
-    if let Some(exec) = exec_before(words, at) {
-        let (topic, program) = exec.split_once('=')?;
+    let before = ["--exec", "--run"].map(|flag| Some((flag, value_before(words, at, flag)?)));
+    if let Some((flag, value)) = before.into_iter().flatten().next() {
+        let (name, program) = value.split_once('=')?;
         let line = quoted(&[&[program], &rest[..]].concat());
-        return Some(format!("put the command in quotes: --exec {topic}={line}"));
+        return Some(format!("put the command in quotes: {flag} {name}={line}"));
     }
     match at {
         _ if unknown.starts_with('-') => None,
@@ -51,13 +52,11 @@ fn tip(words: &[String], unknown: &str) -> Option<String> {
     }
 }
 
-/// Returns the value of the `--exec` right before this word.
-fn exec_before(words: &[String], at: usize) -> Option<&str> {
+/// Returns the value of this flag right before this word.
+fn value_before<'a>(words: &'a [String], at: usize, flag: &str) -> Option<&'a str> {
     let before = words.get(at.checked_sub(1)?)?;
-    if let Some(value) = before.strip_prefix("--exec=") {
-        return Some(value);
-    }
-    (words.get(at.checked_sub(2)?)? == "--exec").then_some(before)
+    let joined = before.strip_prefix(flag).and_then(|rest| rest.strip_prefix('='));
+    joined.or_else(|| (words.get(at.checked_sub(2)?)? == flag).then_some(before))
 }
 
 /// Quotes one word for a shell.
@@ -88,6 +87,7 @@ mod tests {
                 "serve vmstat 1",
                 "to publish the lines of a command, give it with the topic's name: serve --exec NAME='vmstat 1'",
             ),
+            ("serve --run a=python3 a.py", "put the command in quotes: --run a='python3 a.py'"),
             ("serve --port 8081", "the port is part of --listen: --listen 127.0.0.1:8081"),
             ("serve --port=8081", "the port is part of --listen: --listen 127.0.0.1:8081"),
             ("serve --demo -p 8081", "the port is part of --listen: --listen 127.0.0.1:8081"),

@@ -109,6 +109,7 @@ mod tests {
             ("anemone-pub", r" [\fIDATA\fR]"),
             ("anemone-serve", r" [\fB\-\-log\-requests\fR[=\fIWHICH\fR]]"),
             ("anemone-serve", r" [\fB\-\-exec\fR \fITOPIC=COMMAND\fR]"),
+            ("anemone-serve", r" [\fB\-\-run\fR \fINAME=COMMAND\fR]"),
             ("anemone", r" \fICOMMAND\fR"),
         ] {
             let page = page(&format!("{name}.1"));

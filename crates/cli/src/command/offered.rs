@@ -1,22 +1,23 @@
-//! The topics and files of a configuration, a line for each.
+//! The topics, run services and files of a configuration, a line for each.
 
 use std::fmt::Write as _;
 
-use anemone_server::{PublishRight, TopicRule};
+use anemone_server::{Callers, PublishRight, TopicRule};
 
-use crate::config::{Config, Kind, Located, MESSAGES, Size, Source, Time};
+use crate::config::{Config, Kind, Located, MESSAGES, RunProgram, Size, Source, Time};
 
-/// Returns a line for each source, rule and directory, with its URL below `url`, or its path if that is empty.
+/// Returns a line for each source, rule, service and directory, with its URL below `url`, or its path if that is empty.
 pub(crate) fn offered(config: &Config, url: &str) -> Vec<String> {
     let sources = config.sources.iter().map(|source| source_line(source, url));
     let topics = config.topics.iter().map(|rule| rule_told(rule, url));
+    let runs = config.runs.iter().map(|run| run_line(run, url));
     let files = config.files.iter();
     let files =
         files.map(|dir| format!("static   {url}{}: files of {}", dir.path, dir.dir.display()));
     let messages = config.messages.map(|right| {
         format!("service  {url}/{MESSAGES}: messages; {} change them", who_may(right))
     });
-    sources.chain(topics).chain(messages).chain(files).collect()
+    sources.chain(topics).chain(messages).chain(runs).chain(files).collect()
 }
 
 fn source_line(source: &Source, url: &str) -> String {
@@ -41,6 +42,16 @@ fn who_may(right: PublishRight) -> &'static str {
         PublishRight::Loopback => "programs on this machine may",
         PublishRight::Anyone => "every client may",
     }
+}
+
+fn run_line(run: &RunProgram, url: &str) -> String {
+    let right = match run.callers {
+        Callers::Local => PublishRight::Loopback,
+        Callers::Anyone => PublishRight::Anyone,
+    };
+    let (path, command, who) = (&*run.path, &run.options.command, who_may(right));
+    let most = run.options.time_max.map(|time| format!(" of {} at most", Time(time)));
+    format!("run      {url}{path}: {command}; {who} start runs{}", most.unwrap_or_default())
 }
 
 fn rule_told(rule: &Located<TopicRule>, url: &str) -> String {

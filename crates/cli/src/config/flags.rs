@@ -13,6 +13,7 @@ use anemone_sources::{exec, file, stdin, windsonic};
 use super::fault::Faults;
 use super::listen::Listen;
 use super::place::{Located, Place};
+use super::runs;
 use super::settings::{Listening, TlsFiles};
 use super::sources::{Kind, Source, StderrTo};
 use super::whole::{Config, Shorthands, source};
@@ -48,6 +49,7 @@ pub(super) fn apply(
         short.host = Some(true);
     }
     config.sources.extend(sources(flags));
+    config.runs.extend(flags.run.iter().map(|run| runs::of_flag(&run.path, &run.command)));
     config.files.extend(
         flags.static_dir.iter().map(|dir| {
             Located::new(StaticDir::new(StaticPath::root(), dir), Place::Flag("--static"))

@@ -14,7 +14,7 @@ use super::sources::{Kind, Source};
 use super::table::Table;
 use super::values::{DAY, boolean, word};
 use super::whole::{Config, Shorthands, source};
-use super::{files, flags, limits, sources, topics, validate};
+use super::{files, flags, limits, runs, sources, topics, validate};
 use crate::args;
 use crate::log::{LogForm, LogRequests};
 
@@ -86,6 +86,7 @@ impl Config {
             sources: root.tables("source").into_iter().filter_map(sources::read).collect(),
             messages: None,
             files: root.tables("static").into_iter().filter_map(files::read).collect(),
+            runs: root.tables("run").into_iter().filter_map(runs::read).collect(),
         };
         let demo = root.optional("demo", boolean);
         let mut short = Shorthands {

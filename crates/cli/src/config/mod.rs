@@ -6,7 +6,7 @@
 //! - `place` and `fault`: the places of settings, and all errors at once. `variable`: the names of variables.
 //! - `document`: a file as written; `env` overrides it with variables.
 //! - `table` and `values`: reading keys and values.
-//! - `settings` with `listen`, `limits`, `topics`, `sources`: the keys.
+//! - `settings` with `listen`, `limits`, `topics`, `sources`, `runs`: the keys.
 //! - `whole`: the result. `files`, `flags` and `validate`: the files to serve, the command line, and checks across
 //!   settings.
 //! - `load`: loads all of it.
@@ -20,6 +20,7 @@ mod limits;
 mod listen;
 mod load;
 mod place;
+mod runs;
 mod settings;
 mod sources;
 mod table;
@@ -35,6 +36,7 @@ mod tests;
 pub(crate) use self::fault::{ConfigError, closest};
 pub(crate) use self::listen::{Listen, parse_address};
 pub(crate) use self::place::{Located, Place};
+pub(crate) use self::runs::RunProgram;
 pub(crate) use self::settings::{Listening, TlsFiles};
 pub(crate) use self::sources::{BAUD, Kind, Source};
 pub(crate) use self::values::{Size, THREADS_MAX, Time, parse_mode, parse_size};

@@ -190,12 +190,12 @@ fn exec(t: &mut Table<'_>) -> Option<(exec::ExecOptions, StderrTo)> {
 }
 
 /// Returns the directory of a file, unless that is the working directory.
-fn beside(place: &Place) -> Option<PathBuf> {
+pub(super) fn beside(place: &Place) -> Option<PathBuf> {
     let directory = place.source()?.directory();
     (!directory.as_os_str().is_empty()).then(|| directory.to_owned())
 }
 
-fn command(node: &Node) -> Result<Command, String> {
+pub(super) fn command(node: &Node) -> Result<Command, String> {
     let Value::List(words) = &node.content else { return Ok(Command::Shell(text(node)?.into())) };
     let Some((program, arguments)) = words.split_first() else {
         return Err("the list is empty: expected a program and its arguments".to_owned());
@@ -204,7 +204,7 @@ fn command(node: &Node) -> Result<Command, String> {
     Ok(Command::program(text(program)?, arguments?))
 }
 
-fn environment(node: &Node) -> Result<Vec<(OsString, OsString)>, String> {
+pub(super) fn environment(node: &Node) -> Result<Vec<(OsString, OsString)>, String> {
     let Value::Table(entries) = &node.content else {
         return Err("expected a table, such as { TZ = \"UTC\" }".to_owned());
     };

@@ -5,6 +5,7 @@ mod errors;
 mod example;
 mod precedence;
 mod reading;
+mod runs;
 
 use super::document::Node;
 use super::env::Variables;

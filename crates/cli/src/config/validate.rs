@@ -9,9 +9,11 @@ use anemone_server::{PublishRight, UnixSocket};
 use super::fault::Faults;
 use super::files;
 use super::place::{Located, Place};
+use super::runs::RunProgram;
 use super::sources::{Kind, Source};
 use super::whole::{Config, MESSAGES, Part};
 use crate::args::Fsync;
+use crate::pages;
 
 pub(super) fn validate(config: &Config, faults: &Faults) {
     addresses(config, faults);
@@ -21,6 +23,7 @@ pub(super) fn validate(config: &Config, faults: &Faults) {
     sources(config, faults);
     owners(config, faults);
     files::validate(config, faults);
+    runs(config, faults);
 }
 
 /// Checks that no two listeners have the same address, and that the path fits a socket. With port 0, each gets a
@@ -190,4 +193,34 @@ fn status_is_its_own(config: &Config, name: &TopicName, faults: &Faults) {
         );
         faults.add(&rule.place, fault);
     }
+}
+
+/// Checks that each program has a path that nothing else has.
+fn runs(config: &Config, faults: &Faults) {
+    for (index, run) in config.runs.iter().enumerate() {
+        if let Some(fault) = run_fault(config, index, run) {
+            faults.add(&run.path.place, format!("run.path: {fault}"));
+        }
+    }
+}
+
+fn run_fault(config: &Config, index: usize, run: &RunProgram) -> Option<String> {
+    let path = run.path.as_str();
+    if let Err(error) = run.mount() {
+        return Some(error.to_string());
+    }
+    if path == "/" || pages::hides(path) {
+        return Some(format!(
+            "{path} has files of the built-in page, which would then be hidden: choose another path"
+        ));
+    }
+    if let Some(first) = config.runs[..index].iter().find(|first| *first.path == *path) {
+        return Some(format!("{path} already has a program, at {}", first.path.place));
+    }
+    if config.messages.is_some() && path.strip_prefix('/') == Some(MESSAGES) {
+        return Some(format!("{path} has the messages of the demo"));
+    }
+    let below = format!("{path}/");
+    let dir = config.files.iter().find(|dir| dir.path.as_str().starts_with(&below))?;
+    Some(format!("{} has the files of {} ({})", dir.path, dir.dir.display(), dir.place))
 }

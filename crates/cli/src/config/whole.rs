@@ -6,6 +6,7 @@ use anemone_hub::{Retention, Storage, TopicName};
 use anemone_server::{Limits, PublishRight, StaticDir, TopicRule, TopicRules, TopicRulesError};
 
 use super::place::{Located, Place};
+use super::runs::RunProgram;
 use super::settings::{Data, Listening, TlsFiles};
 use super::sources::{Kind, Source, StderrTo};
 use super::values::DAY;
@@ -38,6 +39,8 @@ pub(crate) struct Config {
     pub(crate) sources: Vec<Source>,
     /// Directories whose files are served.
     pub(crate) files: Vec<Located<StaticDir>>,
+    /// Programs that do the work of runs.
+    pub(crate) runs: Vec<RunProgram>,
 }
 
 /// Keys that stand for sources and topics.

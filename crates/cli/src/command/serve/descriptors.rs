@@ -3,6 +3,7 @@
 use std::fmt;
 use std::num::NonZero;
 
+use anemone_hub::run::RunLimits;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::Config;
@@ -11,6 +12,8 @@ use crate::config::Config;
 /// the log and others; a few open files of topics on disk.
 const OF_THREAD: u64 = 8;
 const OF_SOURCE: u64 = 4;
+/// A program that works for a run: its pipes, its guard, and what its thread waits with.
+const OF_RUN: u64 = 12;
 const OF_REST: u64 = 64;
 const OF_DATA: u64 = 128;
 /// Served files: some are open for clients, and some are examined together with their directory.
@@ -78,7 +81,9 @@ fn fewer(config: &Config, limit: Option<u64>) -> Result<Option<Fewer>, TooFew> {
     };
     let of_data = if config.data.dir.is_some() { OF_DATA } else { 0 };
     let of_files = if config.files.is_empty() { 0 } else { OF_FILES };
+    let of_runs = if config.runs.is_empty() { 0 } else { OF_RUN * running_max(config) };
     let spared = OF_REST
+        + of_runs
         + OF_SOURCE * config.sources.len() as u64
         + OF_THREAD * threads as u64
         + of_data
@@ -90,4 +95,8 @@ fn fewer(config: &Config, limit: Option<u64>) -> Result<Option<Fewer>, TooFew> {
     let wanted = config.limits.connections_max;
     let possible = usize::try_from(possible).unwrap_or(usize::MAX);
     Ok((wanted > possible).then_some(Fewer { possible, wanted, limit, spared }))
+}
+
+fn running_max(config: &Config) -> u64 {
+    config.limits.runs_running_max.unwrap_or(RunLimits::default().running_max) as u64
 }

@@ -6,12 +6,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 use anemone_hub::Hub;
-use anemone_server::{BindError, Options, Running, Server, Tls, TlsError, UnixSocket};
+use anemone_server::{
+    BindError, Mount, MountError, Options, Running, Server, Tls, TlsError, UnixSocket,
+};
 use anyhow::Context;
 
 use super::messages::DemoMessages;
 use crate::command::offered::offered;
-use crate::config::Config;
+use crate::config::{Config, RunProgram};
 use crate::log;
 use crate::output::announce;
 use crate::pages;
@@ -47,7 +49,7 @@ pub(super) fn start(
         options.topics = messages.with_rule(&options.topics)?;
     }
     options.static_dirs = config.files.iter().map(|dir| dir.value.clone()).collect();
-    options.mounts = vec![pages::mount()?];
+    options.mounts = programs_and_pages(config)?;
     options.mounts.extend(messages.map(DemoMessages::mount).transpose()?);
     options.access_log = config.log_requests.into();
     let server = Server::bind(options, hub.clone())
@@ -83,6 +85,12 @@ pub(super) fn start(
         announce(&format!("tcp echo on {address}"))?;
     }
     Ok(running)
+}
+
+/// Returns the services of the configuration.
+fn programs_and_pages(config: &Config) -> Result<Vec<Mount>, MountError> {
+    let programs = config.runs.iter().map(RunProgram::mount);
+    programs.chain([pages::mount()]).collect()
 }
 
 /// Returns the address by which others most likely reach this machine: the one from which it would send. Nothing is

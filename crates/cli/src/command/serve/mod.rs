@@ -124,7 +124,9 @@ pub(crate) const NO_TOPICS: &str = "no topics, and nothing to create any: use --
 /// Returns true if all possible topics exist on disk already.
 pub(crate) fn makes_no_topics(config: &Config) -> bool {
     let is_wanted = |kind: &Kind| !matches!(kind, Kind::Host(_));
-    config.topics.is_empty() && !config.sources.iter().any(|source| is_wanted(&source.kind))
+    config.topics.is_empty()
+        && config.runs.is_empty()
+        && !config.sources.iter().any(|source| is_wanted(&source.kind))
 }
 
 /// Makes a write beyond the limit on file sizes (RLIMIT_FSIZE) fail like any other without space. By default its

@@ -109,6 +109,22 @@ fn what_holds_for_topics_has_its_range() {
 }
 
 #[test]
+fn what_runs_have_has_its_range() {
+    let run = "[[run]]\npath = \"/a\"\ncommand = \"c\"\n";
+    for (key, values, beyond) in [
+        ("time_max", ["'1ms'", "'365d'"], ["'0s'", "'366d'"]),
+        ("grace", ["'0s'", "'1h'"], ["'3600001ms'", "'1d'"]),
+        ("output_bytes_max", ["1", "'1TiB'"], ["0", "1099511627777"]),
+        ("line_bytes_max", ["1", "'1MiB'"], ["0", "1048577"]),
+        ("processes_max", COUNTS.0, COUNTS.1),
+        ("log_lines_max", ["0", "1000000"], ["1000001", "-1"]),
+        ("report_interval", ["'1s'", "'1d'"], ["'999ms'", "'86400001ms'"]),
+    ] {
+        assert_edges(run, (key, values, beyond));
+    }
+}
+
+#[test]
 fn what_sources_have_has_its_range() {
     let source =
         |kind: &str, rest: &str| format!("[[source]]\ntopic = \"a\"\ntype = \"{kind}\"\n{rest}\n");

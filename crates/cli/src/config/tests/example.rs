@@ -32,7 +32,7 @@ fn every_key_in_the_example_says_the_default_or_that_it_is_an_example() {
     let all = read(&uncommented(|_| true), &[]).unwrap();
     let examples = read(&uncommented(|line| line.contains(IS_EXAMPLE)), &[]).unwrap();
     assert_same(&all, &examples);
-    assert_eq!((all.topics.len(), all.sources.len()), (1, 5));
+    assert_eq!((all.topics.len(), all.runs.len(), all.sources.len()), (1, 1, 5));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn no_key_is_missing_from_the_example() {
     let missing: Vec<_> = known.difference(&written).collect();
     assert!(missing.is_empty() && known.len() > 100, "{missing:?}");
     // Each source has all of its keys, not only those that no other has.
-    let of_sources = uncommented(|_| true).split_once("[[source]]").unwrap().1.to_owned();
+    let of_sources = uncommented(|_| true).split_once("\n[[source]]").unwrap().1.to_owned();
     let lines = |key: &str| of_sources.lines().filter(|line| line.starts_with(key)).count();
     assert_eq!(["line_bytes_max", "report_interval"].map(lines), [4, 4]);
     assert_eq!(["retry_min", "retry_max", "interval"].map(lines), [2, 2, 2]);
