@@ -4,7 +4,8 @@
 //! - HTTP: `curl http://ADDRESS/hello`, `curl --data 3 http://ADDRESS/count`;
 //! - server-sent events: `curl --header 'Accept: text/event-stream' --data 3 http://ADDRESS/count`;
 //! - plain WebSocket: `new WebSocket("ws://ADDRESS/count")`, whose first message is the body;
-//! - multiplexed WebSocket: `POST 1 /count` and the body on `/ws`.
+//! - multiplexed WebSocket: `POST 1 /count`, a line feed and the body on `/ws`;
+//! - a run, which is read in every way a topic is: `curl --header 'Prefer: respond-async' --data 3 http://ADDRESS/count`.
 
 use std::io;
 use std::time::Duration;

@@ -92,7 +92,6 @@ impl Items {
     }
 
     /// Returns the division of the reply.
-    #[allow(dead_code, reason = "multiplexed replies use it")]
     pub(crate) fn division(&self) -> Division {
         self.division
     }

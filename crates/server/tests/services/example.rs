@@ -30,6 +30,30 @@ fn the_example_serves_a_router_over_every_transport() {
     socket.send(Message::Text(""));
     assert_eq!(socket.next(), "hello over websocket");
 
+    let mut multiplexed: Socket = endpoint.websocket("/ws", &["anemone.v1"], &[]);
+    for (sent, received) in [
+        ("POST 1 /count\n2", &["206 1\n1", "206 1\n2", "200 1"][..]),
+        (
+            "GET 2 /hello",
+            &["200 2 content-type=text/plain;%20charset%3Dutf-8\nhello over multiplexed"],
+        ),
+    ] {
+        multiplexed.send(Message::Text(sent));
+        for received in received {
+            assert_eq!(multiplexed.next(), *received);
+        }
+    }
+
+    let run = ask(&endpoint, "POST", "/count", &[("Prefer", "respond-async")], "3");
+    assert_eq!(run.status, 202);
+    let path = format!("/{}", run.field("location").unwrap());
+    let events = ask(&endpoint, "GET", &path, &[("Accept", "application/x-ndjson")], "").body;
+    let is_in_order = ["{\"partial\":1}", "{\"partial\":3}", "\"state\":\"done\"", "\"ended\""];
+    let places =
+        is_in_order.map(|part| events.find(part).unwrap_or_else(|| panic!("{part}: {events}")));
+    assert!(places.is_sorted(), "{events}");
+
+    drop((socket, multiplexed));
     example.terminate();
     assert!(example.wait().success());
 }
