@@ -13,6 +13,7 @@ const LEFT_MAX: Duration = Duration::from_secs(365 * 86_400);
 /// Each report has gained `dp` in a time `dt`. Both sums forget alike, `D = D·2^(-dt/30s) + dp` and
 /// `T = T·2^(-dt/30s) + dt`. The speed is `D/T`, and `left = (1 - p)·T/D`. So the first reports give the plain
 /// `elapsed·(1 - p)/p`, and a constant speed gives an exact estimate. Until the next report, the estimate counts down.
+/// Once it has run down, it was wrong, and nothing is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Estimate {
     progress: f64,
@@ -42,7 +43,7 @@ impl Estimate {
         (self.progress, self.at) = (progress, now);
     }
 
-    /// Returns the time left; `None` while there is no speed, or if it is more than a year.
+    /// Returns the time left; `None` while there is no speed, if it has run down, or if it is more than a year.
     pub(crate) fn left(&self, now: Instant) -> Option<Duration> {
         if self.progress >= 1.0 {
             return Some(Duration::ZERO);
@@ -51,7 +52,7 @@ impl Estimate {
         // Neither without a gain nor without a time is there a speed.
         let is_known = self.gained > 0.0 && self.seconds > 0.0;
         let left = is_known.then(|| Duration::try_from_secs_f64(seconds).ok()).flatten()?;
-        let left = left.saturating_sub(now.saturating_duration_since(self.at));
+        let left = left.checked_sub(now.saturating_duration_since(self.at))?;
         (left <= LEFT_MAX).then_some(left)
     }
 }
@@ -81,7 +82,8 @@ mod tests {
             assert_eq!(left(&estimate, now), Some(f64::from(100 - step) * 2.0));
         }
         assert_eq!(left(&estimate, begun + seconds(130.0)), Some(70.0));
-        assert_eq!(left(&estimate, begun + seconds(500.0)), Some(0.0));
+        assert_eq!(left(&estimate, begun + seconds(200.0)), Some(0.0));
+        assert_eq!(left(&estimate, begun + seconds(201.0)), None, "it has run down");
     }
 
     #[test]

@@ -22,7 +22,9 @@ pub struct RunStatus {
     pub progress: Option<f64>,
     /// The latest words about the progress.
     pub text: Option<String>,
-    /// An estimate of the seconds left, while it is running.
+    /// An estimate of the seconds left, while it is running: the rest of the progress by its exponentially weighted
+    /// mean speed, to which a report of 30 s ago contributes half as much as one of now. It counts down between
+    /// reports, and once it has run down, nothing is known.
     pub left: Option<f64>,
     /// The number of runs that start before it, if it is queued.
     pub place: Option<usize>,

@@ -165,7 +165,7 @@ fn a_withheld_progress_is_told_while_the_work_goes_on() {
         )
     };
     until(|| {
-        read().unwrap().events.last().unwrap().data.as_str().starts_with(r#"{"progress":0.4,"#)
+        read().unwrap().events.last().unwrap().data.as_str().starts_with(r#"{"progress":0.4"#)
     });
     assert!(read().unwrap().events.len() < 30, "40 reports are fewer events");
     run.cancel().unwrap();
