@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anemone_hub::Retention;
+use anemone_hub::run::{RunWork, StartRun};
 use anemone_server::{AccessLog, Options, PublishRight, SlowReader, TopicRule, TopicRules};
 use anemone_testing::logged;
 use anemone_testing::multiplexed::{BOTH, Client};
-use anemone_testing::{EventStream, Fixture, Reply, Socket, request, send};
+use anemone_testing::{EventStream, Fixture, Reply, Socket, request, send, wait_until};
 use anemone_ws::proto::{CloseCode, CloseFrame, Config, Message};
 use socket2::SockRef;
 
@@ -118,6 +119,25 @@ fn requests_that_are_answered_at_once_have_a_line_each() {
     ] {
         assert_eq!(line_of(&fixture, method, target, fields), expected);
     }
+}
+
+#[test]
+fn a_line_has_only_the_beginning_of_the_key_of_a_run() {
+    let fixture = all();
+    let work = RunWork::new(|_| Ok(None));
+    let run = fixture.runs.start(StartRun::new("/work", work)).unwrap().run;
+    wait_until("the end of the run", || run.has_ended());
+    let (key, short) = (run.key(), run.key().short());
+    for (method, target, expected) in [
+        ("GET", format!("/runs/{key}?state"), format!("GET /runs/{short}… 200 http")),
+        ("DELETE", format!("/runs/{key}"), format!("DELETE /runs/{short}… 409 http")),
+        ("GET", format!("/run%73/{key}?state"), format!("GET /runs/{short}… 200 http")),
+        ("GET", format!("/runs/{key}0"), format!("GET /runs/{short}… 404 http")),
+    ] {
+        assert_eq!(line_of(&fixture, method, &target, &[]), expected);
+    }
+    let line = line_of(&fixture, "GET", &format!("/runs/{key}"), &[]);
+    assert!(line.starts_with(&format!("GET /runs/{short}… 200 poll position=")), "{line}");
 }
 
 #[test]

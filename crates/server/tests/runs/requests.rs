@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anemone_hub::Data;
 use anemone_hub::run::{RunContext, RunInput, RunOutcome, RunRefusal, RunService, RunWork};
 use anemone_server::{Callers, Limits, Mount};
+use anemone_testing::multiplexed::{BOTH, Client};
 use anemone_testing::process::Logging;
 use anemone_testing::ways::{SSE, Told, Way};
 use anemone_testing::{Endpoint, EventStream, Fixture, Reply, request, try_line, wait_until};
@@ -215,6 +216,52 @@ fn a_plain_websocket_starts_a_run_with_its_first_message_and_gets_each_event() {
     assert_eq!(events[0], json!({ "state": "running" }));
     assert_eq!(events[3], json!({ "state": "done", "result": "counted" }));
     assert!(socket.next().starts_with("close 1000"));
+}
+
+#[test]
+fn a_multiplexed_request_starts_a_run_too() {
+    let served = Served::start();
+    for carrier in BOTH {
+        let mut client = Client::open(carrier, &served.fixture);
+        let reply = client.ask("POST a /math/count prefer=respond-async\n2");
+        assert_eq!((reply.status, &*reply.id), (202, "a"));
+        let state = reply.json();
+        let location = format!("location=../runs/{}", state["key"].as_str().unwrap());
+        assert!(reply.fields.contains(&location), "{reply:?}");
+        assert!(reply.fields.contains(&"preference-applied=respond-async".to_owned()), "{reply:?}");
+
+        client.send("POST b /math/count\n2");
+        let events = [(); 4].map(|()| client.next());
+        assert!(events.iter().all(|event| (event.status, &*event.id) == (206, "b")), "{events:?}");
+        assert_eq!(events[1].json(), json!({ "partial": 1 }));
+        assert_eq!(events[3].json(), json!({ "state": "done", "result": "counted" }));
+        client.next().is_line(200, "b", "");
+
+        client.ask("POST c /math/count prefer=respond-async\n0").problem(422, "c", "unprocessable");
+        client.ask("GET d /math/count").problem(405, "d", "method-not-allowed");
+    }
+}
+
+#[test]
+fn a_multiplexed_request_that_is_cancelled_takes_only_an_attached_run_with_it() {
+    let served = Served::start();
+    for carrier in BOTH {
+        let mut client = Client::open(carrier, &served.fixture);
+        for (target, state) in [("/math/count?attach", "cancelled"), ("/math/count", "running")] {
+            client.send(&format!("POST a {target}\n9999"));
+            assert_eq!(client.next().json()["state"], "running");
+            client.send("CANCEL a");
+            while client.next().status != 204 {}
+            let list = served.fixture.get("/runs?limit=1", &[]).json();
+            let run = format!("/runs/{}", list["runs"][0]["key"].as_str().unwrap());
+            if state == "cancelled" {
+                served.until(&run, state);
+            } else {
+                assert_eq!(served.state(&run)["state"], state);
+                assert_eq!(served.fixture.request("DELETE", &run, &[]).status, 200);
+            }
+        }
+    }
 }
 
 #[test]
