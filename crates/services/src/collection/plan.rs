@@ -8,6 +8,10 @@ use super::state::{State, Stored, cost};
 use crate::merge::merge;
 use crate::{Condition, Fields, Misfit, ResourceError, Schema};
 
+/// The largest event of a record, in bytes: as large as a body with a record may be, so that patches do not make a record
+/// larger than that.
+const RECORD_BYTES_MAX: usize = 64 << 10;
+
 /// A change that a client asks for.
 #[derive(Clone, Debug)]
 pub(super) enum Wish {
@@ -73,6 +77,10 @@ impl Rules {
             return Err(ResourceError::Full(detail));
         }
         let bytes = change.to_data().map_or(0, |data| cost(data.bytes().len()));
+        if bytes > cost(RECORD_BYTES_MAX) {
+            let detail = format!("the record has more than {RECORD_BYTES_MAX} bytes");
+            return Err(Misfit { pointer: String::new(), detail }.into());
+        }
         let others = state.live() - old.map_or(0, |old| old.cost());
         if others + bytes > bytes_max {
             let detail = format!(

@@ -166,6 +166,18 @@ async fn there_is_room_for_so_many_records_and_so_many_bytes() {
 }
 
 #[tokio::test]
+async fn patches_make_no_record_larger_than_a_body_may_be() {
+    let schema = Schema::new("Note").field(Field::any("a")).field(Field::any("b"));
+    let options = CollectionOptions { bytes_max: 1 << 20, ..OPTIONS };
+    let collection = Collection::open(&hub(), "notes".parse().unwrap(), schema, options).unwrap();
+    let half = |name: &str, bytes: usize| fields(json!({name: "x".repeat(bytes)}));
+    collection.create(half("a", 32 << 10), &Call::default()).await.unwrap();
+    let grown = collection.patch("1", half("b", 32 << 10), &Call::default()).await;
+    assert!(matches!(grown, Err(ResourceError::Misfit(_))), "{grown:?}");
+    collection.patch("1", half("b", (32 << 10) - 100), &Call::default()).await.unwrap();
+}
+
+#[tokio::test]
 async fn of_two_changes_with_the_same_tag_one_happens() {
     // RFC 9110 section 13.1.1
     let collection = open(&hub(), OPTIONS);

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::PublishRight;
 use crate::request::methods::Methods;
+use crate::service::mount::Mount;
 use crate::site::Site;
 
 /// All paths that a server may have, without those of its mounts.
@@ -35,13 +36,41 @@ pub(in crate::exchange) fn openapi(site: &Site) -> Value {
             Some(own) => paths.extend(own.iter().map(|(path, item)| (path.clone(), item.clone()))),
             // The one at / answers for what is no path of an interface: pages.
             None if mount.path() == "/" => {}
-            None => {
-                let item = json!({"description": "A service that has not described itself."});
-                paths.insert(mount.path().to_owned(), item);
-            }
+            None => drop(paths.insert(mount.path().to_owned(), undescribed(mount))),
         }
     }
     document
+}
+
+/// Returns the item of a mount that does not describe itself.
+fn undescribed(mount: &Mount) -> Value {
+    if !mount.is_run_service() {
+        return json!({"description": "A service that has not described itself."});
+    }
+    let any = || json!({"schema": {}});
+    json!({"post": {
+        "operationId": format!("start{}", mount.path().replace('/', "_")),
+        "tags": ["runs"],
+        "summary": "Starts a run. The reply has its events, or with Prefer: respond-async its state.",
+        "parameters": [
+            {"name": "Prefer", "in": "header", "description": "respond-async: the run is watched at Location.", "schema": {"type": "string"}},
+            {"name": "Idempotency-Key", "in": "header", "description": "Makes a retry safe.", "schema": {"type": "string"}},
+            {"name": "attach", "in": "query", "description": "The run ends with this reply.", "allowEmptyValue": true, "schema": {"type": "string"}},
+        ],
+        "requestBody": {"content": {"application/json": any(), "text/plain": any(), "application/octet-stream": any()}},
+        "responses": {
+            "200": {
+                "description": "The events of the run.",
+                "content": {"application/x-ndjson": any(), "text/event-stream": any()},
+            },
+            "202": {
+                "description": "The run has been started.",
+                "headers": {"Location": {"description": "The URL of the run.", "schema": {"type": "string"}}},
+                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Run"}}},
+            },
+            "default": {"$ref": "#/components/responses/Problem"},
+        },
+    }})
 }
 
 #[cfg(test)]
