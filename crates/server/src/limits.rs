@@ -121,10 +121,12 @@ pub struct Limits {
     pub run_retention: Duration,
     /// Runs: the most events that each keeps. Default 100,000. Older ones become a gap.
     pub run_events_max: u64,
-    /// Runs: the most bytes of events that each keeps. Default 16 MiB. Older ones become a gap.
+    /// Runs: the most bytes of events that each keeps, and of its result. Default 16 MiB. Older events become a gap, and
+    /// a run with a larger result fails.
     pub run_bytes_max: u64,
-    /// The most bytes of events that all runs keep together. Default 256 MiB. The oldest runs that have ended disappear
-    /// before that; a run that grows beyond what is left loses its oldest events.
+    /// The most bytes that all runs take together: events, results, inputs, and about 2 KiB each. Default 256 MiB. The
+    /// oldest runs that have ended disappear before that; then a run that grows loses its oldest events, and no run
+    /// starts (503).
     pub runs_bytes_max: u64,
     /// The time for open requests and connections to end when the server stops. Default 5 s; may be 0.
     pub shutdown_grace: Duration,

@@ -300,14 +300,15 @@ impl Slot {
         let done = catch_unwind(AssertUnwindSafe(|| work.run(&context)));
         let outcome = done.unwrap_or_else(|panic| Err(RunFailure::panicked(&*panic)));
         run.hold(0);
-        if !shared.end(run, Ending::of(outcome, shared.limits.bytes_max)) {
-            shared.count(run);
-        }
+        shared.end(run, Ending::of(outcome, shared.limits.bytes_max));
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
+        // Whether the work has returned or could not begin, it holds nothing any more.
+        self.run.hold(0);
+        self.shared.count(&self.run);
         self.shared.lock().release(self.run.key());
         self.shared.returned.notify_all();
         self.shared.begin_next();
