@@ -91,8 +91,8 @@ pub struct Limits {
     /// messages from 512 bytes, without context takeover.
     pub deflate: Option<proto::DeflateConfig>,
     /// Multiplexed (`/ws` and TCP): limits on messages, and timeouts; TCP uses the longest message, the idle timeout
-    /// and the close timeout. Default: 1 MiB and 4 KiB per message, for a line and a body; the rest as in
-    /// [`proto::Config`].
+    /// and the close timeout. They also apply to WebSockets at the paths of services. Default: 1 MiB and 4 KiB per
+    /// message, for a line and a body; the rest as in [`proto::Config`].
     pub multiplexed: Arc<proto::Config>,
     /// Multiplexed: the most requests that are open at once on one connection. Default 1,000. Further ones get 429.
     pub multiplexed_requests_max: usize,

@@ -43,7 +43,11 @@ fn routes(open: &Arc<AtomicUsize>) -> Router {
 }
 
 fn secure(open: &Arc<AtomicUsize>) -> Secure {
-    let mount = Mount::new("/svc", routes(open)).unwrap();
+    serving(routes(open))
+}
+
+fn serving(routes: Router) -> Secure {
+    let mount = Mount::new("/svc", routes).unwrap();
     Secure::with(|options| options.mounts.push(mount))
 }
 
@@ -104,5 +108,41 @@ fn a_stream_of_http_2_that_is_reset_ends_the_work_for_it() {
         assert_eq!(socket.text().await, "1");
         drop(socket);
         ended(&open).await;
+    });
+}
+
+#[test]
+fn a_stream_of_http_2_that_is_not_taken_holds_its_service_back() {
+    const ITEM_BYTES: usize = 1 << 10;
+    let made = Arc::<AtomicUsize>::default();
+    let count = Arc::clone(&made);
+    let endless = async move || {
+        let lines = stream::unfold(count, |count| async {
+            count.fetch_add(1, Ordering::Relaxed);
+            Some((Ok::<_, std::io::Error>("x".repeat(ITEM_BYTES - 1) + "\n"), count))
+        });
+        ([("content-type", "application/x-ndjson")], Body::from_stream(lines))
+    };
+    let secure = serving(Router::new().route("/svc/endless", any(endless)));
+    run(async {
+        let mut http2 = secure.http2().await;
+        let (mut reply, _) = http2.get("/svc/endless", &[]).await;
+        let mut before = 0;
+        let held = loop {
+            for _ in 0..5 {
+                assert_eq!(secure.get("/clock").await.status, 200);
+            }
+            let now = made.load(Ordering::Relaxed);
+            if now > 0 && now == before {
+                break now;
+            }
+            before = now;
+        };
+        // The window of the client's stream, and what the server holds for it: 64 KiB and 256 KiB.
+        assert!(held * ITEM_BYTES <= (64 + 256 + 64) << 10, "{held} items are made");
+        while made.load(Ordering::Relaxed) == held {
+            let bytes = reply.body_mut().data().await.unwrap().unwrap();
+            reply.body_mut().flow_control().release_capacity(bytes.len()).unwrap();
+        }
     });
 }
