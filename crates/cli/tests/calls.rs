@@ -3,14 +3,18 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::process::{Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use anemone_testing::process::{Process, Watchdog, command, output, serve};
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::OpenptFlags;
 use tempfile::tempdir;
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
@@ -100,6 +104,8 @@ fn a_call_prints_the_body_of_its_reply_over_every_transport() {
         let (out, err) = ended(&["call", "GET", &nothing, "--via", via], "", 3);
         assert!(out.is_empty() && err.contains("there is no topic \"nix\""), "{via}: {err}");
     }
+    let messages = format!("{address}/messages/testing");
+    assert_eq!(ended(&["call", "get", &messages], "", 0).0, "{\"id\":\"testing\"}");
     let (out, _) = ended(&["call", "POST", &format!("{address}/echo"), "-"], "{\"n\": 1.50}", 0);
     assert_eq!(out, "{\"n\": 1.50}");
     let publish = format!("{address}/topics/scratch-a");
@@ -339,6 +345,39 @@ fn an_interrupted_watcher_says_how_to_go_on_and_leaves_the_run_alone() {
     let (status, err) = interrupted(address, &["--cancel-on-exit"]);
     assert_eq!(status, Some(9), "{err}");
     assert!(seen.try_iter().any(|request| request.starts_with("DELETE")));
+}
+
+#[test]
+fn a_terminal_shows_the_progress_and_a_pipe_does_not() {
+    let (address, _) = runs(DONE, true);
+    let (terminal, end) = terminal();
+    let url = format!("http://{address}/primes");
+    let mut run = command(&["run", &url, "100"]);
+    run.env("TERM", "xterm").stdout(Stdio::piped()).stderr(end);
+    let mut run = run.spawn().unwrap();
+    let _watchdog = Watchdog::of(&run);
+    let (mut terminal, mut shown) = (BufReader::new(terminal), Vec::new());
+    while !String::from_utf8_lossy(&shown).contains(" 42% some words, 1 min 30 s left") {
+        let piece = terminal.fill_buf().unwrap().to_vec();
+        terminal.consume(piece.len());
+        shown.extend(piece);
+    }
+    ended(&["runs", &format!("{address}"), "--cancel", KEY], "", 0);
+    let mut out = String::new();
+    run.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!(out, "{\"n\": 2}\nnull\n[2, 3]\n");
+    assert_eq!(run.wait().unwrap().code(), Some(0));
+}
+
+/// A terminal, and the end that a program has of it.
+fn terminal() -> (File, OwnedFd) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
+    let terminal = rustix::pty::openpt(flags).unwrap();
+    rustix::pty::grantpt(&terminal).unwrap();
+    rustix::pty::unlockpt(&terminal).unwrap();
+    let path = rustix::pty::ptsname(&terminal, Vec::new()).unwrap();
+    let end = rustix::fs::open(path.as_c_str(), OFlags::RDWR | OFlags::NOCTTY, Mode::empty());
+    (terminal.into(), end.unwrap())
 }
 
 #[test]
