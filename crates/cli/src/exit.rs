@@ -94,6 +94,7 @@ impl Exit {
             | Error::HeaderReserved { .. }
             | Error::HeaderNotMultiplexed { .. }
             | Error::MethodInvalid
+            | Error::NotPost
             | Error::KeyInvalid => Self::Usage,
             Error::RunFailed { .. } => Self::RunFailed,
             Error::RunCancelled => Self::RunCancelled,

@@ -106,6 +106,17 @@ fn a_call_prints_the_body_of_its_reply_over_every_transport() {
     }
     let messages = format!("{address}/messages/testing");
     assert_eq!(ended(&["call", "get", &messages], "", 0).0, "{\"id\":\"testing\"}");
+    let message = ["run", &format!("{address}/messages"), "{\"text\":\"hi\"}", "--key", "k"];
+    let (out, err) = ended(&message, "", 0);
+    assert!(out.contains("\"text\":\"hi\"") && out.lines().count() == 1, "{out}{err}");
+    let (url, _) = ended(&[&message[..], &["--detach"]].concat(), "", 0);
+    assert!(err.contains(url.trim_end()), "the same run: {url}{err}");
+    let (again, _) = ended(&["run", "--watch", url.trim_end(), "--via", "mux"], "", 0);
+    assert_eq!(again, out);
+    let (list, _) = ended(&["runs", &format!("{address}")], "", 0);
+    assert!(list.starts_with(&format!("{}  done  /messages", url.trim_end())), "{list}");
+    let (_, err) = ended(&["run", &format!("{address}/messages"), "{\"text\":7}"], "", 8);
+    assert!(err.contains("the run has failed"), "{err}");
     let (out, _) = ended(&["call", "POST", &format!("{address}/echo"), "-"], "{\"n\": 1.50}", 0);
     assert_eq!(out, "{\"n\": 1.50}");
     let publish = format!("{address}/topics/scratch-a");

@@ -96,6 +96,9 @@ pub enum Error {
     /// The method of a call is not 1 to 16 capital letters.
     #[error("a method has 1 to 16 capital letters, such as GET or POST")]
     MethodInvalid,
+    /// Only a `POST` starts a run.
+    #[error("a run is started by POST")]
+    NotPost,
     /// A multiplexed request cannot have this header field.
     #[error("header field {name} cannot be sent with a multiplexed request")]
     HeaderNotMultiplexed {
@@ -391,6 +394,7 @@ impl Error {
             | Self::NotText
             | Self::NoTopic { .. }
             | Self::MethodInvalid
+            | Self::NotPost
             | Self::HeaderNotMultiplexed { .. }
             | Self::RunFailed { .. }
             | Self::RunCancelled

@@ -241,6 +241,10 @@ impl Call {
         retry::repeat(client.attempts(ask), |sent| client.open(ask, sent)).await
     }
 
+    pub(crate) fn method(&self) -> &str {
+        &self.method
+    }
+
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }

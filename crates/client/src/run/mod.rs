@@ -44,11 +44,14 @@ impl Call {
     /// the call has a key. Any service can be run.
     ///
     /// # Errors
-    /// As [`send`](Self::send); [`Error::Foreign`] if the server replied, but started no run.
+    /// As [`send`](Self::send); [`Error::NotPost`] for another method, and [`Error::Foreign`] if the server replied, but started no run.
     ///
     /// # Cancel safety
     /// After dropping the future, the run may have started or not.
     pub async fn start_run(self) -> Result<RunHandle, Error> {
+        if self.method() != "POST" {
+            return Err(Error::NotPost);
+        }
         let client = self.client().clone();
         let reply = self.header("Prefer", "respond-async").retrying().send().await?;
         if reply.status() != 202 {
