@@ -228,8 +228,12 @@ pub(crate) fn of(fields: Fields<'_>, version: Version) -> Result<Option<Host<'_>
 pub(crate) fn take_from_target<B>(request: &mut Request<B>) -> Result<(), Problem> {
     let Some(host) = request.uri().authority().map(Authority::as_str) else { return Ok(()) };
     of(request.headers().into(), request.version()).map(drop)?;
-    if let Ok(host) = HeaderValue::try_from(host) {
+    let (host, rest) = (HeaderValue::try_from(host), request.uri().path_and_query().cloned());
+    if let Ok(host) = host {
         request.headers_mut().insert(header::HOST, host);
+    }
+    if let Some(rest) = rest {
+        *request.uri_mut() = rest.into();
     }
     Ok(())
 }

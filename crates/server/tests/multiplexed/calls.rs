@@ -141,6 +141,25 @@ fn calls_wait_side_by_side_and_are_answered_as_each_is_ready() {
 }
 
 #[test]
+fn a_call_may_be_started_as_a_run_and_read_to_its_end() {
+    let service = Service::default();
+    let fixture = serve(&service, |_| {});
+    for carrier in BOTH {
+        let mut client = Client::open(carrier, &fixture);
+        let started = client.ask("POST a /svc/count/3 prefer=respond-async");
+        assert_eq!(started.status, 202, "{started:?}");
+        let location = started.fields.iter().find_map(|field| field.strip_prefix("location="));
+        let (_, key) = location.unwrap().split_once("runs/").unwrap();
+        assert_eq!(started.json()["key"], key);
+        let replies = client.call(&format!("GET r /runs/{key}"));
+        assert_eq!(replies.last().unwrap().status, 200, "{replies:?}");
+        let partial = replies.iter().filter(|reply| reply.payload.starts_with(r#"{"partial""#));
+        assert_eq!(partial.count(), 3, "{replies:?}");
+        client.ask(&format!("DELETE r /runs/{key}")).problem(409, "r", "run-ended");
+    }
+}
+
+#[test]
 fn a_stream_goes_on_beside_calls_and_readers() {
     let service = Service::default();
     let fixture = serve(&service, |_| {});

@@ -1,6 +1,7 @@
-//! Services at paths of their own, over HTTP and plain WebSocket.
+//! Services at paths of their own, over HTTP and plain WebSocket, and the same calls over every transport.
 #![allow(clippy::unwrap_used)]
 
+mod alike;
 mod example;
 mod mounts;
 mod over_http;
