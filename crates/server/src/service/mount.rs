@@ -39,7 +39,7 @@ type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxErro
 /// protective fields of every reply, unless it sets them itself.
 ///
 /// # Streams
-/// Each line of a reply of type `application/x-ndjson` is an item. A client gets it as a line, as a server-sent event, or
+/// Each line of a reply of type `application/x-ndjson` is an item, unless a layer has compressed the reply. A client gets it as a line, as a server-sent event, or
 /// as a message of a WebSocket at the same path. The service goes on only as fast as its client takes the items. An
 /// item has at most 1 MiB.
 ///
