@@ -124,6 +124,56 @@ fn as_read(address: SocketAddr) -> BTreeMap<String, String> {
     }
 }
 
+/// The value of a header field.
+fn field<'a>(reply: &'a str, name: &str) -> &'a str {
+    let (head, _) = reply.split_once("\r\n\r\n").unwrap();
+    let fields = head.lines().filter_map(|line| line.split_once(": "));
+    fields
+        .into_iter()
+        .find(|(own, _)| own.eq_ignore_ascii_case(name))
+        .map_or("", |(_, value)| value)
+}
+
+#[test]
+fn a_create_with_a_key_happens_once_across_a_kill() {
+    let directory = tempdir().unwrap();
+    let data = directory.path().to_str().unwrap();
+    let create = |address, text: &str| {
+        let head = "POST /messages HTTP/1.1\r\nIdempotency-Key: a-key";
+        ask(address, head, &json!({"text": text}).to_string())
+    };
+    let (server, address) = serve(&["--demo", "--data", data]);
+    let first = create(address, "a");
+    assert_eq!((status(&first), field(&first, "location")), (201, "messages/1"));
+    server.signal(Signal::KILL);
+    server.wait();
+    let (_server, address) = serve(&["--demo", "--data", data]);
+    let again = create(address, "a");
+    assert_eq!((status(&again), field(&again, "idempotent-replayed")), (200, "true"));
+    assert_eq!((body(&again), field(&again, "etag")), (body(&first), field(&first, "etag")));
+    assert_eq!(status(&create(address, "b")), 422);
+    assert_eq!(body(&get(address, "/messages"))["total"], 1);
+}
+
+#[test]
+fn of_eight_changes_of_one_version_one_happens() {
+    let (_server, address) = serve(&["--demo"]);
+    let created = ask(address, "POST /messages HTTP/1.1", r#"{"id":"a","text":"a"}"#);
+    let mut tag = field(&created, "etag").to_owned();
+    for round in 0..10 {
+        let head = format!("PATCH /messages/a HTTP/1.1\r\nIf-Match: {tag}");
+        let text = json!({"text": round.to_string()}).to_string();
+        let replies: Vec<_> = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(|| ask(address, &head, &text))).collect();
+            all.into_iter().map(|reply| reply.join().unwrap()).collect()
+        });
+        let (won, lost): (Vec<_>, Vec<_>) = replies.iter().partition(|reply| status(reply) == 200);
+        assert_eq!((won.len(), lost.len()), (1, 7), "{replies:?}");
+        assert!(lost.iter().all(|reply| status(reply) == 412), "{lost:?}");
+        tag = field(won[0], "etag").to_owned();
+    }
+}
+
 #[test]
 fn testing_is_the_message_of_the_published_figures() {
     let (_server, address) = serve(&["--demo"]);

@@ -84,15 +84,15 @@ impl<R: Resource> ResourceService<R> {
         record: Fields,
     ) -> Result<Response<Full<Bytes>>, ResourceError> {
         let (resource, schema) = (&*self.resource, self.resource.schema());
-        let query = head.uri.query().filter(|query| !query.is_empty());
+        let query = head.uri.query().filter(|query| !query.is_empty()).map(str::to_owned);
         if query.is_some() && !matches!(route.asked, Asked::Find) {
             let detail = "only GET without an id takes parameters".to_owned();
             return Err(ResourceError::BadParameter(detail));
         }
-        let call = call(head.clone())?;
+        let call = call(head)?;
         Ok(match &route.asked {
             Asked::Find => {
-                let query = Query::parse(query, schema)?;
+                let query = Query::parse(query.as_deref(), schema)?;
                 reply::found(&query, resource.find(&query, &call).await?)
             }
             Asked::Get(id) => reply::got(resource.get(id, &call).await?, &call.condition),
