@@ -79,6 +79,11 @@ impl Problem {
         self
     }
 
+    /// Returns the header fields that its status requires.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, &HeaderValue)> {
+        self.fields.iter().map(|(name, value)| (*name, value))
+    }
+
     /// Creates the problem of a reader that did not read these events before they were dropped.
     pub(crate) fn too_slow(gap: Gap) -> Self {
         let (after, missed) = (gap.after, gap.missed);

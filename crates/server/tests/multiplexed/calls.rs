@@ -141,6 +141,24 @@ fn calls_wait_side_by_side_and_are_answered_as_each_is_ready() {
 }
 
 #[test]
+fn a_problem_has_the_fields_that_its_status_requires_and_none_has_a_body_for_head() {
+    let change = |options: &mut anemone_server::Options| {
+        options.mounts.push(anemone_server::Mount::run("/work", routes::NoWork).unwrap());
+    };
+    let fixture = start(change, Retention::default());
+    for carrier in BOTH {
+        let mut client = Client::open(carrier, &fixture);
+        let reply = client.ask("GET a /work");
+        reply.problem(405, "a", "method-not-allowed");
+        assert_eq!(reply.fields, ["allow=POST"]);
+        answer(&mut client, "HEAD a /work", "405 a allow=POST", "");
+        let reply = client.ask("POST a /work\n{}");
+        reply.problem(400, "a", "bad-body");
+        assert!(reply.fields.is_empty(), "{reply:?}");
+    }
+}
+
+#[test]
 fn a_call_may_be_started_as_a_run_and_read_to_its_end() {
     let service = Service::default();
     let fixture = serve(&service, |_| {});

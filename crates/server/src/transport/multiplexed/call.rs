@@ -167,6 +167,19 @@ impl Call {
         served
     }
 
+    /// Sends the problem that ends it, with the fields that the status requires.
+    pub(super) fn send_problem(&self, id: Id, problem: &Problem, outlet: &mut impl Outlet) {
+        let mut fields = FieldList::default();
+        for (name, value) in problem.fields().filter(|(name, _)| REPLY_FIELDS.contains(name)) {
+            // What a header takes, a line takes.
+            let _ = fields.push(name, value.as_bytes());
+        }
+        let json = if self.is_head { String::new() } else { problem.to_json() };
+        let status = problem.code().as_u16();
+        let reply = Reply::of_service(status, fields.as_fields(), json.as_bytes());
+        send_reply(id, reply, &self.access, outlet);
+    }
+
     fn poll<O: Outlet>(&mut self, cx: &mut Context<'_>, turn: &mut Turn<'_, O>) -> Served {
         loop {
             let reply = match &mut self.state {

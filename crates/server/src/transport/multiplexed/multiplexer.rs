@@ -226,7 +226,11 @@ impl Multiplexer {
         };
         let has_more = match served {
             Served::Over => return Ok(()),
-            Served::Failed(problem) => return Err(problem),
+            Served::Failed(problem) => {
+                arrival::note(&self.site, self.client, &problem, request.method, path);
+                call.send_problem(id, &problem, outlet);
+                return Ok(());
+            }
             Served::Waiting => false,
             Served::Again => true,
         };
@@ -489,9 +493,9 @@ impl Multiplexer {
         if let Some(Work::Call(call)) = self.session.work(id) {
             let (method, path) = call.line();
             arrival::note(&self.site, self.client, problem, method, path);
+            call.send_problem(id, problem, outlet);
         }
-        let access = self.end(id);
-        send_failure(id, problem, &access, outlet);
+        self.end(id);
     }
 
     /// Ends the calls of a client that has ended its side, if nothing more of them came in time.

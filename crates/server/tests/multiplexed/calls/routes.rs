@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
+use anemone_hub::run::{RunInput, RunRefusal, RunService, RunWork};
 use anemone_server::{Caller, Kind, Mount, Problem, full};
 use anemone_testing::wait_until;
 use axum::body::{Body, Bytes};
@@ -246,6 +247,15 @@ async fn yielding() -> Json<&'static str> {
     let task = tokio::spawn(async { tokio::task::yield_now().await });
     task.await.unwrap();
     Json("done")
+}
+
+/// A run service that starts no run.
+pub(crate) struct NoWork;
+
+impl RunService for NoWork {
+    fn prepare(&self, _: RunInput) -> Result<RunWork, RunRefusal> {
+        Err(RunRefusal::BadBody("there is no work".to_owned()))
+    }
 }
 
 /// A record, without a router.
