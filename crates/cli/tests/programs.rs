@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
 
-use anemone_testing::process::{Process, SERVE, ask, command, get, listening, output, serve};
+use anemone_testing::process::{
+    Process, SERVE, ask, command, get, listening, output, read_until, request, serve,
+};
 use anemone_testing::ways::{self, Told, Wire};
 use anemone_testing::{connect, wait_until};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, openat};
@@ -120,6 +122,25 @@ fn a_cancelled_program_is_gone_with_its_children() {
     assert!(reply.starts_with("HTTP/1.1 200 ") && reply.contains("\"cancelled\""), "{reply}");
     cut(lifeline);
     assert!(delete().starts_with("HTTP/1.1 409 "));
+}
+
+#[test]
+fn an_attached_program_is_gone_with_its_client_and_another_goes_on() {
+    let directory = tempdir().unwrap();
+    let names = ["attached", "detached"].map(|name| directory.path().join(name));
+    let [attached, mut detached] = [0, 1].map(|at| lifeline(&names[at]));
+    let work = "wait=read name; exec 3> $name; echo up; exec sleep 1000";
+    let (_server, address) = serve(&["--threads", "1", "--run", work]);
+    for (target, name) in ["/wait?attach", "/wait"].into_iter().zip(&names) {
+        let body = name.to_str().unwrap();
+        let head = format!("POST {target} HTTP/1.1\r\nContent-Length: {}", body.len());
+        let mut client = request(address, &head);
+        client.write_all(body.as_bytes()).unwrap();
+        read_until(&mut client, b"{\"partial\":\"up\"}");
+    }
+    cut(attached);
+    let left = detached.read(&mut [0]).expect_err("it is open");
+    assert_eq!(left.kind(), io::ErrorKind::WouldBlock);
 }
 
 /// A server whose program holds the lifeline and ignores SIGTERM, when that is running.

@@ -185,8 +185,9 @@ fn the_long_computation_of_the_readme_runs_as_it_says() {
     assert_eq!(example.trim_end(), fenced("Long computations", "python"));
     let lines: Vec<_> =
         code("Long computations").into_iter().filter(|line| !line.is_empty()).collect();
-    let [serve, follow, start] = &lines[..] else { panic!("{lines:?}") };
+    let [serve, run, follow, start] = &lines[..] else { panic!("{lines:?}") };
     let (_server, origin) = Running::serve(&format!("exec {serve}"), &root);
+    assert_eq!(asked(run, &origin, &root), "2\n");
     let mut followed = asking(follow, &origin, &root);
     let mut said = String::new();
     while !said.contains("\"state\":\"done\"") {

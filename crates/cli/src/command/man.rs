@@ -117,6 +117,6 @@ mod tests {
             assert!(synopsis.expect(&page).contains(part), "{page}");
         }
         let pages = fs::read_dir(directory.path().join("new")).unwrap().count();
-        assert_eq!(pages, 9);
+        assert_eq!(pages, 12);
     }
 }

@@ -93,6 +93,13 @@ fn the_body_is_its_input_and_its_lines_are_partial_results() {
     assert_done("exit 0", "unread", &[]);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_has_the_low_priority_of_runs() {
+    let own = rustix::process::nice(0).unwrap();
+    assert_done("nice", "", &[json!((own + 10).min(19))]);
+}
+
 #[test]
 fn input_and_output_flow_at_once() {
     // Neither fits into a pipe, and the second program reads nothing before it has written it all.
