@@ -92,6 +92,9 @@ fn a_body_is_one_payload_and_a_stream_has_a_reply_for_each_item() {
         assert_eq!(lines(&replies), [item("one"), item("two"), end.clone()]);
         assert_eq!(replies[0].fields, ["content-type=text/plain"]);
         assert!(replies[1..].iter().all(|reply| reply.fields.is_empty()));
+        let replies = client.call("GET s /svc/json-parts");
+        assert_eq!(lines(&replies), [item("[1,"), item("2]"), end.clone()]);
+        assert_eq!(replies[0].fields, ["content-type=application/json"], "they are no items");
         assert_eq!(client.ask("GET s /svc/big").payload.len(), 1 << 20);
         let replies = client.call("GET s /svc/bigger");
         let bytes: usize = replies.iter().map(|reply| reply.payload.len()).sum();

@@ -225,7 +225,7 @@ impl ServiceReply {
                 status,
                 StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
             );
-        let fields = fields_of(reply.headers());
+        let fields = fields_of(reply.headers(), Division::of(&reply));
         let items = (!is_bodiless).then(|| Items::of(reply, memory));
         Self { status, fields, items }
     }
@@ -264,11 +264,14 @@ impl<O: Outlet> Turn<'_, O> {
 }
 
 /// Returns the fields of a reply that its messages have.
-fn fields_of(headers: &HeaderMap) -> FieldList {
+fn fields_of(headers: &HeaderMap, division: Division) -> FieldList {
     let mut fields = FieldList::default();
     for name in headers.keys() {
         let values = headers.get_all(name);
-        let is_usual = name == header::CONTENT_TYPE && values.iter().any(is_json);
+        // Parts of JSON would look like the items of a stream.
+        let is_usual = name == header::CONTENT_TYPE
+            && division != Division::Parts
+            && values.iter().any(is_json);
         if REPLY_FIELDS.contains(&name.as_str()) && !is_usual {
             let values: Vec<_> = values.iter().map(HeaderValue::as_bytes).collect();
             // What a header takes, a line takes.

@@ -163,6 +163,7 @@ fn answers() -> Router {
         lines(stream::iter([Ok("1\n2\n".to_owned()), Ok("3".to_owned()), failed]))
     };
     let text = [("content-type", "text/plain")];
+    let json = [("content-type", "application/json")];
     Router::new()
         .route("/svc/hello", any(async || "hello"))
         .route("/svc/seen", any(seen))
@@ -175,6 +176,7 @@ fn answers() -> Router {
         .route("/svc/length", any(async |body: Bytes| Json(body.len())))
         .route("/svc/count/{last}", any(count))
         .route("/svc/parts", any(async move || (text, parts(vec![Ok("one"), Ok("two")]))))
+        .route("/svc/json-parts", any(async move || (json, parts(vec![Ok("[1,"), Ok("2]")]))))
         .route("/svc/broken", any(broken))
         .route("/svc/big", any(async || "x".repeat(1 << 20)))
         .route("/svc/bigger", any(async || "x".repeat((1 << 20) + 1)))
