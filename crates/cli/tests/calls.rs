@@ -328,10 +328,39 @@ fn a_run_prints_its_partial_results_and_its_result_and_ends_as_it_did() {
     assert!(err.contains("the run was cancelled"), "{err}");
 }
 
+#[test]
+fn a_program_of_a_server_is_run_to_its_end() {
+    let (_server, address) = serve(&[
+        "--threads=1",
+        "--run=count=for n in 1 2; do echo $n; echo progress 0.$n some words; done; cat",
+        "--run=fail=echo oh no >&2; exit 3",
+        "--run=sleep=echo ready; sleep 1000; echo never",
+    ]);
+    let url = |name: &str| format!("http://{address}/{name}");
+    let (out, _) = ended(&["run", &url("count"), "-"], "{\"a\":1}\nhi\n", 0);
+    assert_eq!(out, "1\n2\n{\"a\":1}\n\"hi\"\n");
+    let (out, _) = ended(&["run", &url("count"), "hi", "--output", "json", "--via", "mux"], "", 0);
+    assert!(out.contains(r#""data":{"progress":0.2,"text":"some words""#), "{out}");
+    let (_, err) = ended(&["run", &url("fail")], "", 8);
+    assert!(err.contains("the run has failed") && err.contains("oh no"), "{err}");
+    // Without `Prefer: respond-async`, the reply has the events.
+    let (out, _) = ended(&["call", "POST", &url("count"), "hi"], "", 0);
+    assert!(out.contains("\"data\":{\"partial\":\"hi\"}"), "{out}");
+
+    let (status, err) = interrupted(&url("sleep"), &["--cancel-on-exit"]);
+    assert_eq!(status, Some(9), "{err}");
+    let (status, err) = interrupted(&url("sleep"), &[]);
+    assert_eq!(status, Some(130), "{err}");
+    let command = err.lines().find_map(|line| line.strip_prefix("to cancel it: anemone ")).unwrap();
+    ended(&command.split(' ').collect::<Vec<_>>(), "", 0);
+    let run = err.lines().find_map(|line| line.strip_prefix("to watch it:  anemone ")).unwrap();
+    let (out, _) = ended(&run.split(' ').collect::<Vec<_>>(), "", 9);
+    assert_eq!(out, "\"ready\"\n");
+}
+
 /// A watcher of an endless run that has printed a partial result, and what it says.
-fn interrupted(address: SocketAddr, flags: &[&str]) -> (Option<i32>, String) {
-    let url = format!("http://{address}/primes");
-    let mut run = command(&[&["run", &url, "100"], flags].concat());
+fn interrupted(url: &str, flags: &[&str]) -> (Option<i32>, String) {
+    let mut run = command(&[&["run", url, "100"], flags].concat());
     let mut run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let _watchdog = Watchdog::of(&run);
     let mut out = BufReader::new(run.stdout.take().unwrap());
@@ -345,7 +374,7 @@ fn interrupted(address: SocketAddr, flags: &[&str]) -> (Option<i32>, String) {
 #[test]
 fn an_interrupted_watcher_says_how_to_go_on_and_leaves_the_run_alone() {
     let (address, seen) = runs(CANCELLED, true);
-    let (status, err) = interrupted(address, &[]);
+    let (status, err) = interrupted(&format!("http://{address}/primes"), &[]);
     assert_eq!(status, Some(130), "{err}");
     let watch = format!("anemone run --watch http://{address}/runs/{KEY}");
     let cancel = format!("anemone runs http://{address} --cancel {KEY}");
@@ -353,7 +382,8 @@ fn an_interrupted_watcher_says_how_to_go_on_and_leaves_the_run_alone() {
     assert!(seen.try_iter().all(|request| !request.starts_with("DELETE")));
 
     let (address, seen) = runs(CANCELLED, true);
-    let (status, err) = interrupted(address, &["--cancel-on-exit"]);
+    let primes = format!("http://{address}/primes");
+    let (status, err) = interrupted(&primes, &["--cancel-on-exit"]);
     assert_eq!(status, Some(9), "{err}");
     assert!(seen.try_iter().any(|request| request.starts_with("DELETE")));
 }
