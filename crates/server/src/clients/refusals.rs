@@ -19,7 +19,7 @@ const TELL_INTERVAL: Duration = Duration::from_secs(60);
 const PATH_CHARS_TOLD: usize = 80;
 
 /// The causes that are logged, with advice where the problem's detail has none.
-const CAUSES: [(Kind, &str); 15] = [
+const CAUSES: [(Kind, &str); 17] = [
     (Kind::Misdirected, ""),
     (Kind::OriginRefused, ""),
     (
@@ -45,6 +45,16 @@ const CAUSES: [(Kind, &str); 15] = [
     (
         Kind::TooManyAwaited,
         "; limits.awaited_topics_max and limits.awaited_topics_per_address_max set the limits",
+    ),
+    (
+        Kind::StartRefused,
+        "; callers = \"anyone\" in the service's [[run]] lets others start runs there, and listen = \"unix:PATH\" gives \
+         programs on this machine another way",
+    ),
+    (
+        Kind::TooManyRuns,
+        "; limits.runs_running_max, limits.runs_queued_max, limits.runs_queued_per_address_max and \
+         limits.runs_bytes_max set the limits",
     ),
     (Kind::TooManyTopics, "; topics_max in the pattern's [[topic]] sets the limit"),
     (

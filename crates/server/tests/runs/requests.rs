@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anemone_hub::Data;
 use anemone_hub::run::{RunContext, RunInput, RunOutcome, RunRefusal, RunService, RunWork};
-use anemone_server::{Callers, Limits, Mount};
+use anemone_server::{Callers, Limits, Mount, Options};
 use anemone_testing::multiplexed::{BOTH, Client};
 use anemone_testing::process::Logging;
 use anemone_testing::ways::{SSE, Told, Way};
@@ -82,6 +82,10 @@ impl Served {
     }
 
     fn with(change: impl FnOnce(&mut Limits)) -> Self {
+        Self::of(|options| change(&mut options.limits))
+    }
+
+    fn of(change: impl FnOnce(&mut Options)) -> Self {
         let (stopped, begun) = (Arc::new(AtomicU64::new(0)), Instant::now());
         let counting = Counting { stopped: Arc::clone(&stopped), begun };
         let fixture = Fixture::with(
@@ -89,7 +93,7 @@ impl Served {
                 let run = Mount::run("/math/count", counting).unwrap().callers(Callers::Anyone);
                 options.mounts.push(run);
                 options.mounts.push(Mount::new("/plain", routes()).unwrap());
-                change(&mut options.limits);
+                change(options);
             },
             Default::default(),
         );
@@ -378,6 +382,74 @@ fn runs_wait_in_a_queue_of_a_certain_length_and_know_their_place() {
         .map(|event| event["data"]["place"].clone())
         .collect();
     assert_eq!(places, [json!(1), json!(0)]);
+}
+
+#[test]
+fn the_queue_has_a_limit_for_each_address_but_not_for_this_machine() {
+    let served = Served::with(|limits| {
+        limits.runs_running_max = Some(1);
+        limits.runs_queued_max = 5;
+        limits.runs_queued_per_address_max = Some(2);
+    });
+    // A field of a proxy that is not trusted: the client counts as another machine's.
+    let elsewhere = [ASYNC, ("X-Forwarded-For", "192.0.2.1")];
+    let start = || served.post("/math/count", &elsewhere, "9999");
+    // The first one works.
+    assert_eq!([(); 3].map(|()| start().status), [202; 3]);
+    let detail = start().problem(503, "too-many-runs");
+    assert_eq!(detail, "this client has too many runs in the queue");
+    assert_eq!([(); 3].map(|()| served.post("/math/count", &[ASYNC], "9999").status), [202; 3]);
+    let detail = served.post("/math/count", &[ASYNC], "9999").problem(503, "too-many-runs");
+    assert_eq!(detail, "the queue of runs is full");
+}
+
+#[test]
+fn a_run_keeps_as_many_bytes_as_it_may_and_refuses_a_result_that_is_larger() {
+    let served = Served::with(|limits| limits.run_bytes_max = 2_000);
+    let run = served.run("1000");
+    served.until(&run, "done");
+    let page = served.fixture.get(&run, &[]).json();
+    assert_eq!(page["gap"]["reason"], "retention");
+    assert!(page["first"].as_u64().unwrap() > 900, "{page}");
+    for (bytes, state) in [(2_000, "done"), (2_001, "failed")] {
+        let body = "x".repeat(bytes - "\"you said \"".len());
+        let reply = served.post("/plain/text", &[ASYNC], &body);
+        let run = reply.field("location").unwrap().strip_prefix("..").unwrap().to_owned();
+        served.until(&run, state);
+        // The last event is kept, whatever it takes.
+        let page = served.fixture.get(&format!("{run}?after=-1"), &[]).json();
+        assert_eq!(page["events"][0]["data"]["state"], state);
+    }
+}
+
+#[test]
+fn the_runs_keep_as_much_as_they_may_together_and_the_oldest_go_first() {
+    let served = Served::with(|limits| limits.runs_bytes_max = 100_000);
+    let first = served.run("1000");
+    served.until(&first, "done");
+    let second = served.run("1000");
+    served.until(&second, "done");
+    assert_eq!(served.fixture.get(&first, &[]).status, 404);
+    assert_eq!(served.state(&second)["state"], "done");
+}
+
+#[test]
+fn a_page_of_an_allowed_origin_may_start_runs_and_see_where_they_are() {
+    let (page, other) = ("https://app.example", "https://evil.example");
+    let served = Served::of(|options| options.allowed_origins = vec![page.parse().unwrap()]);
+    let preflight = |target: &str| {
+        let reply = served.fixture.request("OPTIONS", target, &[("Origin", page)]);
+        assert_eq!(reply.status, 204);
+        let field = |name| reply.field(name).unwrap().to_owned();
+        (field("access-control-allow-methods"), field("access-control-allow-headers"))
+    };
+    let (methods, fields) = preflight("/math/count");
+    assert_eq!((&*methods, &*fields), ("POST", "Content-Type, Idempotency-Key, Prefer"));
+    assert_eq!(preflight("/runs/0f").0, "GET, HEAD, DELETE");
+    let reply = served.post("/math/count", &[ASYNC, ("Origin", page)], "1");
+    assert_eq!((reply.status, reply.field("access-control-allow-origin")), (202, Some(page)));
+    assert!(reply.field("access-control-expose-headers").unwrap().contains("Location"));
+    served.post("/math/count", &[ASYNC, ("Origin", other)], "1").problem(403, "origin-refused");
 }
 
 #[test]
