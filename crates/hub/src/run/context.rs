@@ -60,7 +60,8 @@ impl RunContext {
     /// [`Stopped`] when the run has ended.
     pub fn partial(&self, value: &Data) -> Result<(), Stopped> {
         match self.run.partial(value) {
-            Ok(()) => self.keeper.count(&self.run),
+            Ok(true) => self.keeper.count(&self.run),
+            Ok(false) => {}
             Err(PublishError::TooBig { bytes, bytes_max }) => {
                 let detail = format!(
                     "a partial result needs {bytes} bytes, and a run keeps at most {bytes_max}"

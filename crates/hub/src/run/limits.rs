@@ -24,7 +24,8 @@ pub struct RunLimits {
     /// bytes of a result. Default 16 MiB.
     pub bytes_max: u64,
     /// The most bytes of all runs: events, results, standard error and inputs. Default 256 MiB. Ended runs go first,
-    /// those that ended first before the others. Then a run that grows loses its oldest events, and no run starts.
+    /// those that ended first before the others. Then a run that grows loses its oldest events, and no run starts. Up to
+    /// 16 KiB of each that is running are counted a moment later.
     pub total_bytes_max: u64,
 }
 

@@ -19,6 +19,9 @@ use crate::{Data, NewEvent, PublishError, Topic, UnixTime};
 /// The memory of a run besides its events and what it keeps: itself, its topic and its entries in lists.
 const OVERHEAD_BYTES: u64 = 2 << 10;
 
+/// The bytes of events that a work publishes before they are counted, so that each costs little more than publishing.
+const UNCOUNTED_BYTES_MAX: u64 = 16 << 10;
+
 /// A run: its topic, its state, and the way to cancel it.
 pub struct Run {
     key: RunKey,
@@ -30,6 +33,8 @@ pub struct Run {
     stopped: watch::Sender<Option<Stopped>>,
     /// The bytes of the input that its work holds.
     held_bytes: AtomicU64,
+    /// The approximate bytes of the events published since it was counted.
+    uncounted_bytes: AtomicU64,
     /// The bytes that count in the total; `None` once it is forgotten.
     counted: Mutex<Option<u64>>,
     keeper: Weak<dyn Keeper>,
@@ -76,6 +81,7 @@ impl Run {
             ended: Condvar::new(),
             stopped: watch::Sender::new(None),
             held_bytes: AtomicU64::new(0),
+            uncounted_bytes: AtomicU64::new(0),
             counted: Mutex::new(Some(0)),
             keeper,
         }
@@ -192,9 +198,12 @@ impl Run {
         progress.is_untold()
     }
 
-    /// Publishes a partial result.
-    pub(crate) fn partial(&self, value: &Data) -> Result<(), PublishError> {
-        self.topic.publish(UnixTime::now(), events::partial(value)).map(drop)
+    /// Publishes a partial result. Returns true if it is time to count its bytes.
+    pub(crate) fn partial(&self, value: &Data) -> Result<bool, PublishError> {
+        self.topic.publish(UnixTime::now(), events::partial(value))?;
+        // The overhead of an event in memory is about this much.
+        let bytes = value.bytes().len() as u64 + 160;
+        Ok(self.uncounted_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > UNCOUNTED_BYTES_MAX)
     }
 
     /// Ends it: publishes the last progress and the last event, and tells the work to stop. Returns false if it has
@@ -267,6 +276,7 @@ impl Run {
     pub(crate) fn count_in(&self, total: &AtomicU64) -> u64 {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(counted) = &mut *counted else { return 0 };
+        self.uncounted_bytes.store(0, Ordering::Relaxed);
         let bytes = self.bytes();
         total.fetch_add(bytes.wrapping_sub(*counted), Ordering::Relaxed);
         bytes.saturating_sub(std::mem::replace(counted, bytes))

@@ -73,8 +73,9 @@ fn a_run_tells_what_it_does_and_ends_with_its_result() {
     let told = events(&run);
     let begin = [r#"{"state":"running"}"#, r#"{"partial":[1, 2]}"#];
     assert_eq!(told[..2], begin);
-    assert!(told[2].starts_with(r#"{"progress":0.25,"text":"a quarter","left":"#), "{told:?}");
-    assert!(told[3].starts_with(r#"{"progress":0.75,"left":"#), "{told:?}");
+    // The estimate of a run that takes microseconds may have run down.
+    assert!(told[2].starts_with(r#"{"progress":0.25,"text":"a quarter""#), "{told:?}");
+    assert!(told[3].starts_with(r#"{"progress":0.75"#), "{told:?}");
     assert_eq!(told[4..], [r#"{"state":"done","result":"all"}"#]);
     let status = serde_json::to_value(run.status(Instant::now())).unwrap();
     assert_eq!(status["state"], "done");

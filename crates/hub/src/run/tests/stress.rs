@@ -156,7 +156,8 @@ fn the_bytes_of_all_runs_are_those_of_each_whatever_happens_at_once() {
             Err(StartError::MemoryFull) => false,
             Err(error) => panic!("{error}"),
         });
-        assert!(runs.bytes() < 300_000 + 4 * 4_000, "{}", runs.bytes());
+        // Each work that is running may just have counted what it is about to drop.
+        assert!(runs.bytes() < 300_000 + 4 * 30_000, "{}", runs.bytes());
     }
     until(|| runs.list(usize::MAX).iter().all(|run| run.has_ended()));
     assert_eq!(runs.stop(Duration::from_secs(60)), 0);
