@@ -19,4 +19,4 @@ pub(crate) const AWAITED_TOPIC_BYTES: usize = 5 << 9;
 /// A request of `anemone.v1`; most are readers.
 pub(crate) const MULTIPLEXED_REQUEST_BYTES: usize = 512;
 /// More for a request to a service, besides its payload and what the service itself holds.
-pub(crate) const CALL_BYTES: usize = 2 << 10;
+pub(crate) const CALL_BYTES: usize = 5 << 10;

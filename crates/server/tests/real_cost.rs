@@ -14,10 +14,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
+use anemone_server::{Mount, Options, PublishRight, TopicRule, TopicRules};
 use anemone_testing::secure::{self, Secure};
 use anemone_testing::{Endpoint, Fixture, HANDSHAKE, PATIENCE, Reply, request, resident_bytes};
 use anemone_ws::proto::Message;
+use axum::routing::any;
 use h2::ext::Protocol;
 use http::Request;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -163,6 +164,18 @@ impl Server {
     }
 }
 
+/// A multiplexed connection with so many calls that wait for their service.
+fn calling(server: &Server, calls: usize) -> Open {
+    let endpoint = Endpoint { address: server.address };
+    let mut socket = endpoint.websocket("/ws", &["anemone.v1"], &[]);
+    for id in 0..calls {
+        socket.send(Message::Text(&format!("GET {id} /svc/never")));
+    }
+    socket.send(Message::Text("GET last /clock"));
+    assert!(socket.next().starts_with("200 last"));
+    Box::new(socket)
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.process.kill();
@@ -190,6 +203,9 @@ fn the_server() {
         let rule = TopicRule::new("open-*".parse().unwrap());
         let rule = TopicRule { publish: PublishRight::Anyone, ..rule };
         options.topics = TopicRules::new([rule]).unwrap();
+        let never = any(std::future::pending::<()>);
+        let routes = axum::Router::new().route("/svc/never", never);
+        options.mounts.push(Mount::new("/svc", routes).unwrap());
     };
     let plain = Fixture::of(secure.fixture.hub.clone(), rules, anemone_hub::Retention::default());
     let say = |word: &dyn std::fmt::Display| println!("\n{MARK}{word}");
@@ -216,13 +232,14 @@ impl Kind {
     }
 }
 
-const KINDS: [Kind; 14] = [
+const KINDS: [Kind; 15] = [
     Kind { name: "HTTP/1.1, quiet", connections: CONNECTIONS, requests: 1, are_readers: false },
     Kind { name: "HTTP/1.1, long poll", connections: CONNECTIONS, requests: 1, are_readers: true },
     Kind { name: "SSE", connections: 4 * CONNECTIONS, requests: 1, are_readers: true },
     Kind { name: "WebSocket", connections: 4 * CONNECTIONS, requests: 1, are_readers: true },
     Kind { name: "multiplexed", connections: CONNECTIONS, requests: REQUESTS, are_readers: true },
     Kind { name: "multiplexed, awaited", connections: 60, requests: REQUESTS, are_readers: false },
+    Kind { name: "multiplexed, calls", connections: 60, requests: REQUESTS, are_readers: false },
     Kind { name: "TLS, quiet", connections: CONNECTIONS, requests: 1, are_readers: false },
     Kind { name: "TLS, long poll", connections: CONNECTIONS, requests: 1, are_readers: true },
     Kind { name: "TLS, SSE", connections: CONNECTIONS, requests: 1, are_readers: true },
@@ -258,6 +275,7 @@ async fn open(server: &Server, kind: &Kind) -> Open {
             // Names of the greatest length.
             server.multiplexed(kind.requests, |id| format!("open-{:0>123}", own * 1000 + id))
         }
+        "multiplexed, calls" => calling(server, kind.requests),
         "HTTP/2, quiet" | "HTTP/2, long poll" => {
             let request = request("GET", POLL).body(()).unwrap();
             server.http2(kind.requests, &request, false).await

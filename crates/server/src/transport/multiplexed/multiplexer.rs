@@ -84,7 +84,7 @@ enum Work {
     /// To be answered when its outcome is known.
     Submit(Submitted),
     /// A service answers.
-    Call(Call),
+    Call(Box<Call>),
 }
 
 /// A submitted change.
@@ -236,7 +236,7 @@ impl Multiplexer {
         };
         call.keep(request.method, path, payload_bytes);
         self.payloads.add(payload_bytes);
-        self.session.hold(id, Work::Call(call));
+        self.session.hold(id, Work::Call(Box::new(call)));
         self.set_alarm(Instant::now() + self.site.limits.heartbeat);
         if has_more {
             self.session.give_turn(id);
