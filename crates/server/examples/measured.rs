@@ -1,15 +1,19 @@
-//! The services that `make bench` calls: `measured` offers them, `measured --hyper` the first of them in hyper alone.
+//! The services that `make bench` measures, beside an echo: `/hello` is trivial, `/count` makes partial results, `/fill`
+//! publishes as many events to a topic, and `/spin` computes. `measured --hyper` serves `/hello` with hyper alone.
 
 use std::convert::Infallible;
 use std::error::Error;
-use std::future::{Ready, ready};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZero;
-use std::task::{Context, Poll};
+use std::sync::Arc;
 
-use anemone_hub::{Epoch, Hub};
+use anemone_hub::run::{RunFailure, RunInput, RunRefusal, RunWork};
+use anemone_hub::{Data, Epoch, Hub, Retention, Topic, UnixTime};
 use anemone_server::{Mount, Server};
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::post;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Request, Response};
@@ -17,22 +21,31 @@ use http_body_util::Full;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::LocalSet;
-use tower_service::Service;
 
 const REPLY: &[u8] = br#"{"id":"testing"}"#;
+/// The length of the text in a partial result, and in an event.
+const TEXT_BYTES: usize = 80;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     if std::env::args().any(|argument| argument == "--hyper") {
         return LocalSet::new().block_on(&runtime, serve_with_hyper());
     }
-    let server = Server::builder(Hub::new(Epoch::random()?))
+    let hub = Hub::new(Epoch::random()?);
+    let retention = Retention { events_max: 100_000, bytes_max: 1 << 30, ..Retention::default() };
+    let filled = hub.create("filled".parse()?, retention)?;
+    let fill = Router::new().route("/fill", post(async move |most: String| fill(&filled, &most)));
+    let server = Server::builder(hub)
         .listen((Ipv4Addr::LOCALHOST, 0).into())
         .threads(NonZero::<usize>::MIN)
         .with(|options| options.echo = true)
-        .mount(Mount::new("/hello", Hello)?)
+        .mount(Mount::new("/hello", trivial::Hello)?)
+        .mount(Mount::new("/fill", fill)?)
+        .mount(Mount::run("/count", count)?)
+        .mount(Mount::run("/spin", spin)?)
         .bind()?;
     if let Some(address) = server.local_addr() {
         announce(address)?;
@@ -54,9 +67,8 @@ async fn serve_with_hyper() -> Result<(), Box<dyn Error>> {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
         let service = service_fn(|_request: Request<hyper::body::Incoming>| async { hello() });
-        tokio::task::spawn_local(
-            http1::Builder::new().serve_connection(TokioIo::new(stream), service),
-        );
+        let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+        tokio::task::spawn_local(connection);
     }
 }
 
@@ -66,20 +78,75 @@ fn hello() -> Result<Response<Full<Bytes>>, Infallible> {
     Ok(response)
 }
 
-/// The trivial service.
-#[derive(Clone, Copy)]
-struct Hello;
+/// Makes as many partial results as the body says.
+fn count(input: RunInput) -> Result<RunWork, RunRefusal> {
+    let most = number(&input)?;
+    Ok(RunWork::new(move |run| {
+        for number in 1..=most {
+            run.partial(&numbered(number).map_err(RunFailure::new)?)?;
+        }
+        Ok(None)
+    }))
+}
 
-impl<B> Service<Request<B>> for Hello {
-    type Response = Response<Full<Bytes>>;
-    type Error = Infallible;
-    type Future = Ready<Result<Self::Response, Self::Error>>;
+/// Computes until it is cancelled.
+fn spin(_input: RunInput) -> Result<RunWork, RunRefusal> {
+    Ok(RunWork::new(|run| {
+        loop {
+            run.check()?;
+            std::hint::black_box((0..std::hint::black_box(100_000_u64)).sum::<u64>());
+        }
+    }))
+}
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
+/// Begins to publish as many events as the body says, and replies with the position before them.
+fn fill(topic: &Arc<Topic>, most: &str) -> Result<String, StatusCode> {
+    let most = most.parse::<u64>().map_err(|_| StatusCode::BAD_REQUEST)?;
+    let position = topic.info(UnixTime::now()).head;
+    let topic = Arc::clone(topic);
+    std::thread::spawn(move || {
+        for number in 1..=most {
+            if let Ok(data) = numbered(number) {
+                let _ = topic.publish(UnixTime::now(), data);
+            }
+        }
+    });
+    Ok(json!({ "position": position.to_string() }).to_string())
+}
 
-    fn call(&mut self, _: Request<B>) -> Self::Future {
-        ready(hello())
+fn number(input: &RunInput) -> Result<u64, RunRefusal> {
+    serde_json::from_slice(&input.body)
+        .map_err(|error| RunRefusal::BadBody(format!("expected a number: {error}")))
+}
+
+fn numbered(number: u64) -> Result<Data, String> {
+    let data = json!({ "number": number, "text": "x".repeat(TEXT_BYTES) });
+    Data::json(&data).map_err(|error| error.to_string())
+}
+
+mod trivial {
+    use std::future::{Ready, ready};
+    use std::task::{Context, Poll};
+
+    use tower_service::Service;
+
+    use super::{Bytes, Full, Infallible, Request, Response, hello};
+
+    /// The trivial service.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Hello;
+
+    impl<B> Service<Request<B>> for Hello {
+        type Response = Response<Full<Bytes>>;
+        type Error = Infallible;
+        type Future = Ready<Result<Self::Response, Self::Error>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Request<B>) -> Self::Future {
+            ready(hello())
+        }
     }
 }
