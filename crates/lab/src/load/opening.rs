@@ -124,6 +124,17 @@ impl Exchange {
 /// Opens a WebSocket on a connection, and checks that no other bytes came.
 pub(crate) fn shake_hands(
     stream: &mut TcpStream,
+    handshake: ClientHandshake,
+    path: &str,
+) -> anyhow::Result<Established> {
+    let established = shake_hands_with_talker(stream, handshake, path)?;
+    ensure!(established.rest.is_empty(), "more came than the handshake");
+    Ok(established)
+}
+
+/// Opens a WebSocket on a connection to a server that may send messages at once.
+pub(crate) fn shake_hands_with_talker(
+    stream: &mut TcpStream,
     mut handshake: ClientHandshake,
     path: &str,
 ) -> anyhow::Result<Established> {
@@ -134,7 +145,6 @@ pub(crate) fn shake_hands(
         let len = stream.read(&mut bytes).context("waiting for the handshake")?;
         ensure!(len > 0, "the server closed a connection in its handshake");
         if let Some(established) = handshake.receive(&bytes[..len])? {
-            ensure!(established.rest.is_empty(), "more came than the handshake");
             return Ok(established);
         }
     }
