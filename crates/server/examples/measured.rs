@@ -11,9 +11,6 @@ use std::sync::Arc;
 use anemone_hub::run::{RunFailure, RunInput, RunRefusal, RunWork};
 use anemone_hub::{Data, Epoch, Hub, Retention, Topic, UnixTime};
 use anemone_server::{Mount, Server};
-use axum::Router;
-use axum::http::StatusCode;
-use axum::routing::post;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Request, Response};
@@ -37,14 +34,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let hub = Hub::new(Epoch::random()?);
     let retention = Retention { events_max: 100_000, bytes_max: 1 << 30, ..Retention::default() };
     let filled = hub.create("filled".parse()?, retention)?;
-    let fill = Router::new().route("/fill", post(async move |most: String| fill(&filled, &most)));
     let server = Server::builder(hub)
         .listen((Ipv4Addr::LOCALHOST, 0).into())
         .threads(NonZero::<usize>::MIN)
         .with(|options| options.echo = true)
         .mount(Mount::new("/hello", trivial::Hello)?)
-        .mount(Mount::new("/fill", fill)?)
         .mount(Mount::run("/count", count)?)
+        .mount(Mount::run("/fill", move |input| fill(&filled, input))?)
         .mount(Mount::run("/spin", spin)?)
         .bind()?;
     if let Some(address) = server.local_addr() {
@@ -99,19 +95,17 @@ fn spin(_input: RunInput) -> Result<RunWork, RunRefusal> {
     }))
 }
 
-/// Begins to publish as many events as the body says, and replies with the position before them.
-fn fill(topic: &Arc<Topic>, most: &str) -> Result<String, StatusCode> {
-    let most = most.parse::<u64>().map_err(|_| StatusCode::BAD_REQUEST)?;
-    let position = topic.info(UnixTime::now()).head;
-    let topic = Arc::clone(topic);
-    std::thread::spawn(move || {
+/// Publishes as many events as the body says.
+fn fill(topic: &Arc<Topic>, input: RunInput) -> Result<RunWork, RunRefusal> {
+    let (topic, most) = (Arc::clone(topic), number(&input)?);
+    Ok(RunWork::new(move |_| {
         for number in 1..=most {
-            if let Ok(data) = numbered(number) {
-                let _ = topic.publish(UnixTime::now(), data);
-            }
+            let data = numbered(number).map_err(RunFailure::new)?;
+            let published = topic.publish(UnixTime::now(), data);
+            published.map_err(|error| RunFailure::new(error.to_string()))?;
         }
-    });
-    Ok(json!({ "position": position.to_string() }).to_string())
+        Ok(None)
+    }))
 }
 
 fn number(input: &RunInput) -> Result<u64, RunRefusal> {

@@ -23,13 +23,15 @@ const ECHO_PATH: &str = "/echo";
 const WARM_UP: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_micros(50);
 const READ_BYTES: usize = 256 << 10;
+const TOPIC: &str = "/topics/filled";
 const RESPOND_ASYNC: &str = "Prefer: respond-async\r\n";
 
 /// The plan.
 #[derive(Clone, Debug)]
 pub(crate) struct RunsPlan {
     pub(crate) run: RunPlan,
-    /// A program with the run services `/count` and `/spin`, and the service `/fill`.
+    /// A program with the run services `/count`, `/fill` and `/spin`. A run of `/fill` publishes to a topic what one of
+    /// `/count` makes as partial results.
     pub(crate) program: Program,
     /// The time for a normal client's waits.
     pub(crate) time: Duration,
@@ -101,10 +103,10 @@ fn sample(server: &Server, is_run: bool) -> anyhow::Result<Sample> {
         let key = member(&state, "key").context("a run without a key")?;
         follow(address, &format!("/runs/{key}"), br#"{"partial":"#)?;
     } else {
-        let (status, reply) = post(address, "/fill", "", body.as_bytes())?;
-        ensure!(status == 200, "the topic is not filled: {status} {reply}");
-        let position = member(&reply, "position").context("a reply without a position")?;
-        follow(address, &format!("/topics/filled?after={position}"), b"{")?;
+        let position = server.topic(TOPIC).context("no topic")?.next()?;
+        let (status, state) = post(address, "/fill", RESPOND_ASYNC, body.as_bytes())?;
+        ensure!(status == 202, "the topic is not filled: {status} {state}");
+        follow(address, &format!("{TOPIC}?after={position}"), b"{")?;
     }
     Ok(Sample::of_cpu(meter.stop()?, RESULTS as u64))
 }

@@ -31,11 +31,16 @@ impl Topic {
 
     /// The number of events that were ever published to it.
     pub(crate) fn events(&self) -> anyhow::Result<u64> {
-        let request = http::request("GET", self.address, &self.path, "", b"");
-        let (_, page) = http::exchange(self.address, &request)?;
-        let next = position(&page, "next").context("a page without a position")?;
+        let next = self.next()?;
         let (_, offset) = next.split_once('-').context("a position without an offset")?;
         Ok(offset.parse()?)
+    }
+
+    /// The position of its newest event.
+    pub(crate) fn next(&self) -> anyhow::Result<String> {
+        let request = http::request("GET", self.address, &self.path, "", b"");
+        let (_, page) = http::exchange(self.address, &request)?;
+        Ok(position(&page, "next").context("a page without a position")?.to_owned())
     }
 
     /// The request that publishes.
