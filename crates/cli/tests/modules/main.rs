@@ -42,9 +42,9 @@ fn no_modules_use_each_other() {
     assert_eq!(seen, 11);
 }
 
-/// The steps of a crate's stair in ARCHITECTURE.md, the lowest first: the modules that stand on each.
-fn stair(architecture: &str, name: &str) -> Vec<Vec<PathBuf>> {
-    let (_, rest) = architecture.split_once(&format!("\n**{name}**")).unwrap();
+/// The steps of a crate's stair in docs/MODULES.md, the lowest first: the modules that stand on each.
+fn stair(modules: &str, name: &str) -> Vec<Vec<PathBuf>> {
+    let (_, rest) = modules.split_once(&format!("\n**{name}**")).unwrap();
     let (_, list) = rest.split_once("\n1. ").unwrap();
     let list = list.split_once("\n\n").unwrap().0.replace("\n   ", " ");
     let steps = list.lines().map(|step| step.split_once(": ").unwrap().0);
@@ -54,14 +54,14 @@ fn stair(architecture: &str, name: &str) -> Vec<Vec<PathBuf>> {
 #[test]
 fn each_module_uses_those_on_its_step_and_below_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let architecture = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let modules = std::fs::read_to_string(root.join("docs/MODULES.md")).unwrap();
     for name in [
         "proto", "wire", "hub", "ws", "client", "sources", "services", "server", "lab", "cli",
         "testing",
     ] {
         let file = if name == "cli" { "src/main.rs" } else { "src/lib.rs" };
         let house = House::read(&root.join("crates").join(name).join(file));
-        let stair = stair(&architecture, name);
+        let stair = stair(&modules, name);
         let step = |room: usize| {
             let path = house.rooms[room].with_extension("");
             let is_on = |step: &Vec<PathBuf>| step.iter().any(|module| path.starts_with(module));
