@@ -276,6 +276,20 @@ fn a_client_that_never_finishes_its_request_is_cut_off_and_not_before_its_time()
 }
 
 #[test]
+fn a_reply_may_take_longer_than_the_head_of_a_request_and_so_may_not_the_next_request() {
+    let timeout = Duration::from_millis(50);
+    let fixture = Fixture::with_limits(|limits| limits.header_timeout = timeout);
+    let begun = Instant::now();
+    let mut stream = fixture.connect();
+    let request = "GET /topics/wind?wait=1 HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    assert!(reply.starts_with("HTTP/1.1 200 "), "{reply}");
+    assert!(begun.elapsed() >= Duration::from_secs(1) + timeout, "{:?}", begun.elapsed());
+}
+
+#[test]
 fn hostile_frames_fail_with_their_close_codes() {
     let fixture = Fixture::start();
     let cases: [(&[u8], u16); 5] = [

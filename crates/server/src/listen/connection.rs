@@ -9,9 +9,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, join};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -20,15 +22,19 @@ use crate::Limits;
 use crate::clients::permits::ConnectionPermit;
 use crate::cost::HTTP1_BYTES;
 use crate::exchange::handoff::Handoff;
+use crate::listen::idle::Idle;
 use crate::local::Local;
 use crate::peer::Peer;
-use crate::reply::body::boxed;
+use crate::reply::body::{boxed, held};
 use crate::routes;
 use crate::socket::ahead::{Ahead, PeerSide, SeesEnd};
 use crate::socket::gathered::Gathered;
 use crate::socket::prefixed::Prefixed;
 use crate::socket::write_deadline::WriteDeadline;
 use crate::stop::Stop;
+
+/// The number of header fields for which the HTTP server needs no memory for each request: its own limit.
+const FIELDS_MAX: usize = 100;
 
 /// The time after which a connection with many requests lets others have their turn.
 const YIELD_AFTER: Duration = Duration::from_micros(100);
@@ -78,25 +84,28 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
     let memory = &local.site.memory;
     let _held = memory.reserve(HTTP1_BYTES + limits.header_bytes_max);
     let handoff = Rc::new(Cell::new(None));
-    let polled_at = Rc::new(Cell::new(Instant::now()));
+    let turn_begun = Rc::new(Cell::new(None));
+    let idle = Rc::new(Idle::new());
     let (stream, end) = Ahead::new(Gathered::new(stream, memory), memory, limits.header_bytes_max);
     let poll_out = |cx: &mut Context<'_>| end.with_stream(|stream| stream.poll_out(cx));
     let (end_told, has_ended) = watch::channel(PeerSide::Open);
     let service = {
         let (site, stop) = (Arc::clone(&local.site), stop.or_end(has_ended));
         let handoff = Rc::clone(&handoff);
-        let polled_at = Rc::clone(&polled_at);
-        service_fn(move |request| {
+        let (turn_begun, idle) = (Rc::clone(&turn_begun), Rc::clone(&idle));
+        service_fn(move |request: Request<Incoming>| {
             let (site, stop, handoff) = (Arc::clone(&site), stop.clone(), Rc::clone(&handoff));
-            let is_late = polled_at.get().elapsed() >= YIELD_AFTER;
+            let is_late = is_late(&turn_begun);
+            let ongoing = idle.end();
+            let request = request.map(|body| boxed(held(body, Arc::clone(&ongoing))));
             Box::pin(async move {
                 if is_late {
                     tokio::task::yield_now().await;
                 }
-                let reply = routes::answer(&site, peer, request.map(boxed), stop).await;
+                let reply = routes::answer(&site, peer, request, stop).await;
                 let (response, becomes) = reply.into_parts();
                 handoff.set(becomes);
-                Ok::<_, Infallible>(response)
+                Ok::<_, Infallible>(response.map(|body| held(body, ongoing)))
             })
         })
     };
@@ -108,14 +117,16 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
         tokio::select! {
             biased; // input that hyper does not read is read ahead
             ended = poll_fn(|cx| {
-                polled_at.set(Instant::now());
+                turn_begun.set(None);
                 let ended = http.poll_without_shutdown(cx).map_err(HttpEnd::from);
+                idle.begin();
                 // All replies made in this turn are written at once.
                 match poll_out(cx) {
                     Poll::Ready(Err(error)) if ended.is_pending() => Poll::Ready(Err(error.into())),
                     _ => ended,
                 }
             }) => break ended,
+            () = idle.passes(limits.header_timeout) => break Err(HttpEnd::Idle),
             side = end.reached(), if *end_told.borrow() == PeerSide::Open => {
                 end_told.send_replace(side);
             }
@@ -141,13 +152,27 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
 fn within(limits: &Limits) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
-        .timer(TokioTimer::new())
         // A client that has ended its side after its request still gets the reply.
         .half_close(true)
-        .header_read_timeout(limits.header_timeout)
-        .max_buf_size(limits.header_bytes_max)
-        .max_headers(limits.header_fields_max);
+        // `Idle` measures it.
+        .header_read_timeout(None)
+        .max_buf_size(limits.header_bytes_max);
+    if limits.header_fields_max != FIELDS_MAX {
+        builder.max_headers(limits.header_fields_max);
+    }
     builder
+}
+
+/// Returns true if a turn of a connection has begun so many requests that the next one must wait. `begun` is the time
+/// of the first.
+fn is_late(begun: &Cell<Option<Instant>>) -> bool {
+    match begun.get() {
+        Some(begun) => begun.elapsed() >= YIELD_AFTER,
+        None => {
+            begun.set(Some(Instant::now()));
+            false
+        }
+    }
 }
 
 /// Logs an unexpected end.
@@ -176,6 +201,8 @@ enum HttpEnd {
     Http(#[from] hyper::Error),
     #[error(transparent)]
     Write(#[from] io::Error),
+    #[error("no request came in time")]
+    Idle,
 }
 
 /// Shuts down our side; nothing more is expected from the client.

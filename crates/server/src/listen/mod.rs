@@ -5,6 +5,7 @@ pub(crate) mod bind_error;
 pub(crate) mod connection;
 pub(crate) mod first_bytes;
 pub(crate) mod http2;
+mod idle;
 pub(crate) mod listener;
 pub(crate) mod port;
 pub(crate) mod running;

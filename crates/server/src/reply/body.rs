@@ -60,10 +60,17 @@ pub(crate) fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Body
 
 /// Returns a body that keeps `what` until it is written or dropped.
 pub(crate) fn holding(body: Body, what: impl Send + 'static) -> Body {
+    held(body, what).boxed_unsync()
+}
+
+/// Like [`holding`], without memory of its own.
+pub(crate) fn held<B: http_body::Body, W>(
+    body: B,
+    what: W,
+) -> impl http_body::Body<Data = B::Data, Error = B::Error> {
     // Errors stay unchanged. The closure only holds `what`, and the length of the body stays known.
     body.map_err(move |error| {
         let _ = &what;
         error
     })
-    .boxed_unsync()
 }
