@@ -61,6 +61,8 @@ struct AheadState<S> {
     held: Reservation,
     /// The size of the user's own buffer before anything is read ahead.
     user_bytes: usize,
+    /// True if the user has just read, and is woken when more comes.
+    is_user_reading: bool,
     peer: PeerSide,
     /// The pause before the next look for an end behind unread bytes.
     pause: Option<Pin<Box<Sleep>>>,
@@ -76,8 +78,9 @@ impl<S> Ahead<S> {
     /// Creates both ends. Bytes that are read ahead count in `memory`, together with the user's own buffer.
     pub(crate) fn new(stream: S, memory: &Memory, user_bytes: usize) -> (Self, End<S>) {
         let (ahead, held) = (Vec::new(), memory.reservation());
-        let shared =
-            AheadState { stream, ahead, held, user_bytes, peer: PeerSide::Open, pause: None };
+        let (peer, pause) = (PeerSide::Open, None);
+        let is_user_reading = false;
+        let shared = AheadState { stream, ahead, held, user_bytes, is_user_reading, peer, pause };
         let shared = Rc::new(RefCell::new(shared));
         (Self(Rc::clone(&shared)), End(shared))
     }
@@ -108,6 +111,9 @@ impl<S: AsyncRead + SeesEnd + Unpin> End<S> {
 
 impl<S: AsyncRead + SeesEnd + Unpin> AheadState<S> {
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<PeerSide> {
+        if std::mem::take(&mut self.is_user_reading) {
+            return Poll::Pending;
+        }
         let mut bytes = [0; 1024];
         while self.peer == PeerSide::Open && self.ahead.len() < BYTES_MAX {
             let mut buffer = ReadBuf::new(&mut bytes);
@@ -158,7 +164,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Ahead<S> {
         let mut shared = self.0.borrow_mut();
         if shared.ahead.is_empty() {
             let begin = buffer.filled().len();
-            ready!(shared.poll_stream(cx, buffer))?;
+            let read = shared.poll_stream(cx, buffer);
+            shared.is_user_reading = read.is_pending();
+            ready!(read)?;
             if buffer.filled().len() == begin {
                 shared.peer = PeerSide::Ended;
             }

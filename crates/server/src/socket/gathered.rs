@@ -114,6 +114,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
         if !ready!(self.poll_room(cx, len))? {
             return Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
         }
+        self.bytes.reserve(len);
         slices.iter().for_each(|slice| self.bytes.extend_from_slice(slice));
         Poll::Ready(Ok(len))
     }
