@@ -53,7 +53,8 @@ pub(crate) async fn answer(
     // The body is kept apart: while an answer waits, the request must be shareable between threads.
     let (head, body) = request.into_parts();
     let request = (Request::from_parts(head, ()), body);
-    let routed = route(site, arrival.client, request, stop, &arrival.access).await;
+    let asked = (&method, &uri);
+    let routed = route(site, arrival.client, asked, request, stop, &arrival.access).await;
     let refuse = |problem| arrival.refuse(problem, method.as_str(), uri.path());
     let reply = routed.unwrap_or_else(refuse);
     arrival.finish(reply)
@@ -153,30 +154,43 @@ impl<'a> Destination<'a> {
     /// Returns the destination of a request with a normalized path.
     fn of(site: &'a Site, client: Client, uri: &'a Uri) -> Result<Self, Problem> {
         let path = uri.path();
-        if let Some(resource) = Resource::at(site, client, path, uri.query())? {
-            return Ok(Self::Resource(resource));
+        if let Some(transport) = Self::transport(site, path) {
+            return Ok(transport);
         }
-        if let Some(transport) = taking_over(site, path)
-            && let HandshakeRoute::Path { post, .. } = transport.route
-        {
-            return Ok(Self::Transport(transport, post));
-        }
-        let beside = || match site.beside(path)? {
-            Beside::Mount(mount) => Some(Self::Mount(mount)),
-            Beside::Files(tree) => Some(Self::Files(tree)),
-        };
-        let found = match OwnPath::at(path) {
-            Some((OwnPath::PROBLEMS, Some(name))) => Some(Self::Explanation(name)),
-            Some(_) => ReadPath::at(path).map(Self::Events),
-            None => beside(),
+        let found = match site.beside(path) {
+            Some(Beside::Mount(mount)) => Some(Self::Mount(mount)),
+            Some(Beside::Files(tree)) => Some(Self::Files(tree)),
+            None => match Resource::at(site, client, path, uri.query())? {
+                Some(resource) => Some(Self::Resource(resource)),
+                None => Self::own(path),
+            },
         };
         found.ok_or_else(|| Problem::nothing_at(path))
+    }
+
+    /// Returns the transport with this path of its own.
+    fn transport(site: &Site, path: &str) -> Option<Self> {
+        transport::SHAKING_HANDS.iter().find_map(|transport| match transport.route {
+            HandshakeRoute::Path { post, .. } if transport.is_at(site, path) => {
+                Some(Self::Transport(transport, post))
+            }
+            _ => None,
+        })
+    }
+
+    /// Returns what is at one of the server's own paths, besides resources and transports.
+    fn own(path: &'a str) -> Option<Self> {
+        match OwnPath::at(path)? {
+            (OwnPath::PROBLEMS, Some(name)) => Some(Self::Explanation(name)),
+            _ => ReadPath::at(path).map(Self::Events),
+        }
     }
 }
 
 async fn route(
     site: &Arc<Site>,
     client: Client,
+    (method, uri): (&Method, &Uri),
     (request, body): (Request<()>, Body),
     stop: Stop,
     access: &AccessLine,
@@ -184,13 +198,13 @@ async fn route(
     if let Some(upgrade) = upgrade(site, client, &Head::of(&request))? {
         return Ok(upgrade.into());
     }
-    let (method, uri) = (request.method().clone(), request.uri().clone());
-    let response = match Destination::of(site, client, &uri)? {
+    // The futures of some destinations are boxed, since they would make the future of every request large.
+    let response = match Destination::of(site, client, uri)? {
         Destination::Resource(resource) => {
             reading_only(method.as_str())?;
             resource_reply(site, &resource, &stop)
         }
-        Destination::Transport(_, Some(post)) if method == Method::POST => {
+        Destination::Transport(_, Some(post)) if *method == Method::POST => {
             post(request.map(|()| body), site, stop).await?
         }
         // It refuses other requests, and says what they lack.
@@ -199,11 +213,12 @@ async fn route(
         }
         Destination::Events(path) if is_reading(method.as_str()) => {
             let read = ReadRequest::of(site, client, &Head::of(&request), path)?;
-            return read_events(&request, read.with_access_line(access.clone()), stop).await;
+            let read = read.with_access_line(access.clone());
+            return Box::pin(read_events(&request, read, stop)).await;
         }
         Destination::Events(path) => {
             let request = request.map(|()| body);
-            transport::change(site, client, request, path, stop, access).await?
+            Box::pin(transport::change(site, client, request, path, stop, access)).await?
         }
         Destination::Explanation(name) => {
             let text = kind::explanation(name).ok_or_else(|| Problem::nothing_at(uri.path()))?;
@@ -213,7 +228,7 @@ async fn route(
         // A page of any origin may load these.
         Destination::Files(tree) => {
             reading_only(method.as_str())?;
-            tree.answer(&request).await?
+            Box::pin(tree.answer(&request)).await?
         }
         Destination::Mount(mount) => {
             call(site, client, mount, request.map(|()| body), (stop, access)).await?

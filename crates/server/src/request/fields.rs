@@ -53,7 +53,10 @@ impl<'a> Fields<'a> {
 
     /// Returns the first value of the fields of this name.
     pub(crate) fn first(self, name: &'static str) -> Option<&'a [u8]> {
-        self.all(name).next()
+        match self {
+            Self::Map(map) => handshake::Fields::values(map, name).next(),
+            Self::Parsed(fields) => fields.values(name).next(),
+        }
     }
 
     /// Returns true if there is a field of this name.

@@ -5,13 +5,16 @@ use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use anemone_hub::run::{RunService, RunWork};
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::{Request, Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use serde_json::Value;
+use tokio::time::sleep;
 use tower_service::Service;
 
 use super::caller::Caller;
@@ -21,7 +24,8 @@ use super::context::ServiceContext;
 use super::mount_path::{MountError, check_path};
 use super::start::{Start, StartReply, input};
 use super::starter::RunStarter;
-use super::{download, upload, work};
+use super::upload::{self, Taken};
+use super::{download, work};
 use crate::reply::body::{Body, BoxError, boxed, full};
 use crate::request::methods::{Methods, not_allowed};
 use crate::{Kind, Problem};
@@ -279,16 +283,14 @@ impl Mount {
         let extensions = request.extensions_mut();
         extensions.remove::<OnUpgrade>();
         extensions.insert(caller);
-        let (request, taken) = upload::watched(request, context.body_timeout, &context.memory);
-        let timeout = self.timeout.unwrap_or(context.service_timeout);
-        let ServiceContext { body_timeout, write_timeout, is_run, .. } = context;
-        let answered = tokio::select! {
-            biased;
-            answered = Caught(answer(request)) => answered,
-            () = context.gone() => return Err(client_gone(write_timeout)),
-            () = taken.overdue(timeout, body_timeout), if !is_run => return Err(overdue(timeout)),
+        let taken = upload::watch(request.body_mut(), context.body_timeout, &context.memory);
+        let mut answering = Caught(answer(request));
+        let answered = match poll_fn(|cx| Poll::Ready(answering.poll_unpin(cx))).await {
+            Poll::Ready(answered) => answered,
+            // Boxed, since its timers would make the futures of all requests large.
+            Poll::Pending => Box::pin(self.wait(answering, &mut context, taken.as_ref())).await?,
         };
-        if let Some(fault) = taken.fault() {
+        if let Some(fault) = taken.as_ref().and_then(Taken::fault) {
             return Err(fault.clone());
         }
         match answered.unwrap_or_else(|panicked| Err(panicked.into())) {
@@ -297,6 +299,29 @@ impl Mount {
             }
             Ok(reply) => Ok(reply.map(|body| download::watched(body, &self.path, context))),
             Err(error) => Err(self.failed(&*error)),
+        }
+    }
+
+    /// Waits for an answer, within the limits on the time.
+    async fn wait<F: Future + Unpin>(
+        &self,
+        answering: F,
+        context: &mut ServiceContext,
+        taken: Option<&Taken>,
+    ) -> Result<F::Output, Problem> {
+        let timeout = self.timeout.unwrap_or(context.service_timeout);
+        let ServiceContext { body_timeout, write_timeout, is_run, .. } = *context;
+        let passes = async {
+            match taken {
+                Some(taken) => taken.overdue(timeout, body_timeout).await,
+                None => sleep(timeout).await,
+            }
+        };
+        tokio::select! {
+            biased;
+            answered = answering => Ok(answered),
+            () = context.gone() => Err(client_gone(write_timeout)),
+            () = passes, if !is_run => Err(overdue(timeout)),
         }
     }
 

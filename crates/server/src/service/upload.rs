@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use anemone_ws::Memory;
 use bytes::Bytes;
-use http::Request;
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -18,22 +17,19 @@ use crate::memory::counted_piece;
 use crate::reply::body::Body;
 use crate::{Kind, Problem};
 
-/// Limits the pauses in the body of a request, and counts the body in `memory`.
-pub(super) fn watched(
-    request: Request<Body>,
-    timeout: Duration,
-    memory: &Memory,
-) -> (Request<Body>, Taken) {
+/// Limits the pauses in the body of a request, and counts the body in `memory`. Returns what is taken of it; `None` if
+/// it is empty.
+pub(super) fn watch(body: &mut Body, timeout: Duration, memory: &Memory) -> Option<Taken> {
+    if body.is_end_stream() {
+        return None;
+    }
     let begun = Instant::now();
     let progress = Mutex::new(Progress { at: begun, is_awaited: false });
     let taken = Taken(Arc::new(TakenState { fault: OnceLock::new(), progress }));
-    let (head, body) = request.into_parts();
-    if body.is_end_stream() {
-        return (Request::from_parts(head, body), taken);
-    }
-    let (memory, pause) = (memory.clone(), None);
-    let upload = Upload { body, timeout, memory, begun, pause, taken: taken.clone() };
-    (Request::from_parts(head, upload.boxed_unsync()), taken)
+    let (memory, pause, inner) = (memory.clone(), None, std::mem::take(body));
+    let upload = Upload { body: inner, timeout, memory, begun, pause, taken: taken.clone() };
+    *body = upload.boxed_unsync();
+    Some(taken)
 }
 
 /// What a service has taken of a request's body. Clones are handles to the same one.
@@ -182,9 +178,9 @@ mod tests {
             sleep(Duration::from_secs(20)).await;
             Some((Bytes::from(vec![0; len]), lens))
         });
-        let request = Request::new(body::stream(pieces));
-        let (request, taken) = watched(request, Duration::from_secs(30), memory);
-        (request.into_body(), taken)
+        let mut body = body::stream(pieces);
+        let taken = watch(&mut body, Duration::from_secs(30), memory).unwrap();
+        (body, taken)
     }
 
     #[tokio::test(start_paused = true)]
