@@ -3,6 +3,8 @@
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 
+use crate::owner::{self, Owner};
+
 /// The ends of a request's connection, for a [`Service`](crate::Service) behind another HTTP server. They come from
 /// the request's extensions, or from [`Service::peer_from`](crate::Service::peer_from).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -29,6 +31,8 @@ pub(crate) enum Peer {
     Address(SocketAddr),
     /// A loopback address, and the server's address of the connection.
     Loopback(SocketAddr, SocketAddr),
+    /// A loopback address, and the number of the user who has opened the connection.
+    Owned(SocketAddr, u32),
     /// A process on this machine that may connect to the Unix socket.
     Unix,
     /// The peer is gone already.
@@ -58,9 +62,24 @@ impl Peer {
         peer.map_or(Self::Unknown, |address| Self::Address(canonical(address)))
     }
 
+    /// Asks the kernel for the user of a loopback connection, if that was not done before.
+    ///
+    /// The answer holds as long as the connection: the kernel stores the user who opens a socket, and neither a process
+    /// that gets the descriptor nor a change of the process's user changes it. Only root can, with `fchown`. No other
+    /// socket gets these addresses while ours is open.
+    pub(crate) fn with_owner(self) -> Self {
+        let Self::Loopback(peer, own) = self else { return self };
+        match owner::of(peer, own) {
+            Owner::User(user) => Self::Owned(peer, user),
+            Owner::Nobody | Owner::Unknown => self,
+        }
+    }
+
     pub(crate) fn is_local(self) -> bool {
         match self {
-            Self::Address(address) | Self::Loopback(address, _) => address.ip().is_loopback(),
+            Self::Address(address) | Self::Loopback(address, _) | Self::Owned(address, _) => {
+                address.ip().is_loopback()
+            }
             Self::Unix => true,
             Self::Unknown => false,
         }
@@ -69,7 +88,9 @@ impl Peer {
     /// Returns its address, if it has one.
     pub(crate) fn address(self) -> Option<SocketAddr> {
         match self {
-            Self::Address(address) | Self::Loopback(address, _) => Some(address),
+            Self::Address(address) | Self::Loopback(address, _) | Self::Owned(address, _) => {
+                Some(address)
+            }
             Self::Unix | Self::Unknown => None,
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use http::Request;
+use http::{Method, Request};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -26,6 +26,7 @@ use crate::listen::idle::Idle;
 use crate::local::Local;
 use crate::peer::Peer;
 use crate::reply::body::{boxed, held};
+use crate::request::methods::is_reading;
 use crate::routes;
 use crate::socket::ahead::{Ahead, PeerSide, SeesEnd};
 use crate::socket::gathered::Gathered;
@@ -84,6 +85,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
     let memory = &local.site.memory;
     let _held = memory.reserve(HTTP1_BYTES + limits.header_bytes_max);
     let handoff = Rc::new(Cell::new(None));
+    let client = ClientSocket { peer: Cell::new(peer), has_changed: Cell::new(false) };
     let turn_begun = Rc::new(Cell::new(None));
     let idle = Rc::new(Idle::new());
     let (stream, end) = Ahead::new(Gathered::new(stream, memory), memory, limits.header_bytes_max);
@@ -95,7 +97,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
         let (turn_begun, idle) = (Rc::clone(&turn_begun), Rc::clone(&idle));
         service_fn(move |request: Request<Incoming>| {
             let (site, stop, handoff) = (Arc::clone(&site), stop.clone(), Rc::clone(&handoff));
-            let is_late = is_late(&turn_begun);
+            let (peer, is_late) = (client.peer(request.method()), is_late(&turn_begun));
             let ongoing = idle.end();
             let request = request.map(|body| boxed(held(body, Arc::clone(&ongoing))));
             Box::pin(async move {
@@ -161,6 +163,24 @@ fn within(limits: &Limits) -> http1::Builder {
         builder.max_headers(limits.header_fields_max);
     }
     builder
+}
+
+/// The other end of a connection.
+struct ClientSocket {
+    peer: Cell<Peer>,
+    /// True after a request that may change something.
+    has_changed: Cell<bool>,
+}
+
+impl ClientSocket {
+    /// Returns the peer for a request. If it changes something for a second time, the kernel is asked for its user once
+    /// for all requests instead of by each of them.
+    fn peer(&self, method: &Method) -> Peer {
+        if !is_reading(method.as_str()) && self.has_changed.replace(true) {
+            self.peer.set(self.peer.get().with_owner());
+        }
+        self.peer.get()
+    }
 }
 
 /// Returns true if a turn of a connection has begun so many requests that the next one must wait. `begun` is the time

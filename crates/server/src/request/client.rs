@@ -116,6 +116,7 @@ impl Client {
         }
         let owner = match self.unasked {
             Some(Peer::Loopback(peer, own)) => owner::of(peer, own),
+            Some(Peer::Owned(_, user)) => Owner::User(user),
             Some(Peer::Address(_) | Peer::Unknown) => Owner::Unknown,
             Some(Peer::Unix) | None => return Ok(()),
         };
@@ -210,6 +211,21 @@ mod tests {
         let gone = Peer::new(Err(std::io::ErrorKind::NotConnected.into()));
         let client = Client::of_connection(gone, &Proxies::default());
         assert_eq!(client.check_local(), Err(Foreign::Elsewhere));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_user_of_a_connection_stays_known_when_its_client_is_gone() {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        let (unasked, asked) = (Peer::of(&stream), Peer::of(&stream).with_owner());
+        let check = |peer| Client::of_connection(peer, &Proxies::default()).check_local();
+        assert_eq!((check(unasked), check(asked)), (Ok(()), Ok(())));
+        drop(client);
+        assert_eq!((check(unasked), check(asked)), (Err(Foreign::Gone), Ok(())));
+        let other = Peer::Owned(stream.peer_addr().unwrap(), 54_321);
+        assert_eq!(check(other.with_owner()), Err(Foreign::User(54_321)));
     }
 
     #[test]

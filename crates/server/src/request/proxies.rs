@@ -147,9 +147,8 @@ impl Proxies {
     /// Returns true if the peer of a connection is one of them.
     pub(crate) fn trust(&self, peer: Peer) -> bool {
         match peer {
-            Peer::Address(address) | Peer::Loopback(address, _) => self.has(address.ip()),
             Peer::Unix => self.0.contains(&TrustedProxy(Range::Unix)),
-            Peer::Unknown => false,
+            _ => peer.address().is_some_and(|address| self.has(address.ip())),
         }
     }
 
