@@ -84,21 +84,17 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
     let limits = &local.site.limits;
     let memory = &local.site.memory;
     let _held = memory.reserve(HTTP1_BYTES + limits.header_bytes_max);
-    let handoff = Rc::new(Cell::new(None));
-    let client = ClientSocket { peer: Cell::new(peer), has_changed: Cell::new(false) };
-    let turn_begun = Rc::new(Cell::new(None));
-    let idle = Rc::new(Idle::new());
+    let progress = Rc::new(Progress::new(peer));
     let (stream, end) = Ahead::new(Gathered::new(stream, memory), memory, limits.header_bytes_max);
     let poll_out = |cx: &mut Context<'_>| end.with_stream(|stream| stream.poll_out(cx));
     let (end_told, has_ended) = watch::channel(PeerSide::Open);
     let service = {
         let (site, stop) = (Arc::clone(&local.site), stop.or_end(has_ended));
-        let handoff = Rc::clone(&handoff);
-        let (turn_begun, idle) = (Rc::clone(&turn_begun), Rc::clone(&idle));
+        let progress = Rc::clone(&progress);
         service_fn(move |request: Request<Incoming>| {
-            let (site, stop, handoff) = (Arc::clone(&site), stop.clone(), Rc::clone(&handoff));
-            let (peer, is_late) = (client.peer(request.method()), is_late(&turn_begun));
-            let ongoing = idle.end();
+            let (site, stop, progress) = (Arc::clone(&site), stop.clone(), Rc::clone(&progress));
+            let (peer, is_late) = (progress.peer(request.method()), progress.is_late());
+            let ongoing = progress.idle.end();
             let request = request.map(|body| boxed(held(body, Arc::clone(&ongoing))));
             Box::pin(async move {
                 if is_late {
@@ -106,7 +102,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
                 }
                 let reply = routes::answer(&site, peer, request, stop).await;
                 let (response, becomes) = reply.into_parts();
-                handoff.set(becomes);
+                progress.handoff.set(becomes);
                 Ok::<_, Infallible>(response.map(|body| held(body, ongoing)))
             })
         })
@@ -119,16 +115,16 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
         tokio::select! {
             biased; // input that hyper does not read is read ahead
             ended = poll_fn(|cx| {
-                turn_begun.set(None);
+                progress.turn_begun.set(None);
                 let ended = http.poll_without_shutdown(cx).map_err(HttpEnd::from);
-                idle.begin();
+                progress.idle.begin();
                 // All replies made in this turn are written at once.
                 match poll_out(cx) {
                     Poll::Ready(Err(error)) if ended.is_pending() => Poll::Ready(Err(error.into())),
                     _ => ended,
                 }
             }) => break ended,
-            () = idle.passes(limits.header_timeout) => break Err(HttpEnd::Idle),
+            () = progress.idle.passes(limits.header_timeout) => break Err(HttpEnd::Idle),
             side = end.reached(), if *end_told.borrow() == PeerSide::Open => {
                 end_told.send_replace(side);
             }
@@ -143,7 +139,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
     let parts = http.into_parts();
     let (ahead, stream) = parts.io.into_inner().into_parts(end)?;
     let stream = stream.into_inner();
-    let Some(handoff) = handoff.take() else {
+    let Some(handoff) = progress.handoff.take() else {
         shut_down(stream).await;
         return None;
     };
@@ -165,14 +161,24 @@ fn within(limits: &Limits) -> http1::Builder {
     builder
 }
 
-/// The other end of a connection.
-struct ClientSocket {
+/// What the HTTP server of a connection and its driver share.
+struct Progress {
     peer: Cell<Peer>,
     /// True after a request that may change something.
     has_changed: Cell<bool>,
+    /// The time of the first request in this turn.
+    turn_begun: Cell<Option<Instant>>,
+    idle: Idle,
+    /// Set by an accepted handshake.
+    handoff: Cell<Option<Handoff>>,
 }
 
-impl ClientSocket {
+impl Progress {
+    fn new(peer: Peer) -> Self {
+        let (has_changed, turn_begun, handoff) = Default::default();
+        Self { peer: Cell::new(peer), has_changed, turn_begun, idle: Idle::new(), handoff }
+    }
+
     /// Returns the peer for a request. If it changes something for a second time, the kernel is asked for its user once
     /// for all requests instead of by each of them.
     fn peer(&self, method: &Method) -> Peer {
@@ -181,17 +187,14 @@ impl ClientSocket {
         }
         self.peer.get()
     }
-}
 
-/// Returns true if a turn of a connection has begun so many requests that the next one must wait. `begun` is the time
-/// of the first.
-fn is_late(begun: &Cell<Option<Instant>>) -> bool {
-    match begun.get() {
-        Some(begun) => begun.elapsed() >= YIELD_AFTER,
-        None => {
-            begun.set(Some(Instant::now()));
-            false
+    /// Returns true if a turn has begun so many requests that the next one must wait.
+    fn is_late(&self) -> bool {
+        if let Some(begun) = self.turn_begun.get() {
+            return begun.elapsed() >= YIELD_AFTER;
         }
+        self.turn_begun.set(Some(Instant::now()));
+        false
     }
 }
 
