@@ -29,8 +29,8 @@ pub use run::{run, within};
 pub use seed::seed;
 #[cfg(feature = "server")]
 pub use server::{
-    Endpoint, EventStream, Fixture, HANDSHAKE, Reply, Socket, connect, logged, multiplexed,
-    request, secure, send, try_line, ways,
+    Endpoint, EventStream, Fixture, HANDSHAKE, Message, Reply, Socket, calls, connect, logged,
+    multiplexed, request, secure, send, try_line, unchunked, ways,
 };
 #[cfg(feature = "hub")]
 pub use topics::{Background, Topics, values};

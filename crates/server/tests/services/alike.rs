@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use anemone_testing::multiplexed::{self, Carrier, Client};
+use anemone_testing::calls::{Answer, Call};
+use anemone_testing::multiplexed::{Carrier, Client};
 use anemone_testing::run;
 use anemone_testing::secure::Secure;
-use bytes::Bytes;
-use http::Request;
 
 use super::*;
 
@@ -32,14 +31,6 @@ enum Expected {
     Problem(&'static str),
     /// Any body, and the field `Allow`.
     Allow(&'static str),
-}
-
-/// An answer as a client gets it.
-struct Answer {
-    status: u16,
-    /// The body; the items of a stream with line feeds.
-    body: Vec<u8>,
-    allow: Option<String>,
 }
 
 const fn case(method: &'static str, target: &'static str, status: u16, answer: Expected) -> Case {
@@ -127,80 +118,13 @@ impl Case {
         }
     }
 
+    fn call(&self) -> Call<'_> {
+        let Self { method, target, fields, body, .. } = self;
+        Call { method, target, fields, body }
+    }
+
     fn is_stream(&self) -> bool {
         matches!(self.answer, Expected::Lines(_))
-    }
-}
-
-fn over_http1(fixture: &Fixture, case: &Case) -> Answer {
-    let mut stream = fixture.connect();
-    let len = case.body.len().to_string();
-    let mut fields = [case.fields, &[("Connection", "close")]].concat();
-    if !case.body.is_empty() {
-        fields.push(("Content-Length", &len));
-    }
-    let head = request(fixture.address, case.method, case.target, &fields);
-    stream.write_all((head + case.body).as_bytes()).unwrap();
-    let mut reader = BufReader::new(stream);
-    let head = Reply::read_head(&mut reader);
-    let mut body = Vec::new();
-    reader.read_to_end(&mut body).unwrap();
-    if head.field("transfer-encoding").is_some() {
-        body = unchunked(str::from_utf8(&body).unwrap()).unwrap().into_bytes();
-    }
-    let allow = head.field("allow").map(str::to_owned);
-    Answer { status: head.status, body, allow }
-}
-
-async fn over_http2(client: h2::client::SendRequest<Bytes>, case: &Case) -> Answer {
-    let mut client = client.ready().await.unwrap();
-    let uri = format!("https://localhost{}", case.target);
-    let mut asked = Request::builder().method(case.method).uri(uri);
-    for (name, value) in case.fields {
-        asked = asked.header(*name, *value);
-    }
-    let has_body = !case.body.is_empty();
-    let (reply, mut body) = client.send_request(asked.body(()).unwrap(), !has_body).unwrap();
-    if has_body {
-        body.send_data(Bytes::from_static(case.body.as_bytes()), true).unwrap();
-    }
-    let (head, mut rest) = reply.await.unwrap().into_parts();
-    let mut body = Vec::new();
-    while let Some(data) = rest.data().await {
-        let data = data.unwrap();
-        rest.flow_control().release_capacity(data.len()).unwrap();
-        body.extend_from_slice(&data);
-    }
-    let allow = head.headers.get("allow").map(|methods| methods.to_str().unwrap().to_owned());
-    Answer { status: head.status.as_u16(), body, allow }
-}
-
-/// The value of a field in a line.
-fn escaped(value: &str) -> String {
-    let escape = |byte: u8| match byte {
-        b' ' | b'%' | b'"' | b'=' => format!("%{byte:02x}"),
-        byte => char::from(byte).to_string(),
-    };
-    value.bytes().map(escape).collect()
-}
-
-fn multiplexed(client: &mut Client, case: &Case) -> Answer {
-    let fields = case.fields.iter().map(|(name, value)| format!(" {name}={}", escaped(value)));
-    let line = format!("{} 7 {}{}", case.method, case.target, fields.collect::<String>());
-    client.send(&if case.body.is_empty() { line } else { format!("{line}\n{}", case.body) });
-    let (mut body, mut allow) = (Vec::new(), None);
-    loop {
-        let message = client.bytes().unwrap();
-        let end = message.iter().position(|byte| *byte == b'\n').unwrap_or(message.len());
-        let reply = multiplexed::Reply::parse(str::from_utf8(&message[..end]).unwrap());
-        let is_item = end < message.len();
-        body.extend_from_slice(message.get(end + 1..).unwrap_or_default());
-        body.extend((is_item && case.is_stream()).then_some(b'\n'));
-        let methods = reply.fields.iter().find_map(|field| field.strip_prefix("allow="));
-        allow = allow.or(methods.map(str::to_owned));
-        if reply.is_final() {
-            return Answer { status: reply.status, body, allow };
-        }
     }
 }
 
@@ -215,9 +139,9 @@ fn a_call_has_the_same_answer_over_http_1_and_multiplexed_on_a_websocket_and_tcp
     let mut socket = Client::open(Carrier::WebSocket, &fixture);
     let mut tcp = Client::open(Carrier::Tcp, &fixture);
     for case in CASES {
-        case.check("HTTP/1.1", &over_http1(&fixture, case));
-        case.check("/ws", &multiplexed(&mut socket, case));
-        case.check("TCP", &multiplexed(&mut tcp, case));
+        case.check("HTTP/1.1", &case.call().over_http1(&fixture));
+        case.check("/ws", &case.call().multiplexed(&mut socket, case.is_stream()));
+        case.check("TCP", &case.call().multiplexed(&mut tcp, case.is_stream()));
     }
 }
 
@@ -229,7 +153,7 @@ fn a_call_has_the_same_answer_over_http_2() {
         let (client, connection) = h2::client::handshake(stream).await.unwrap();
         let connection = tokio::spawn(connection);
         for case in CASES {
-            case.check("HTTP/2", &over_http2(client.clone(), case).await);
+            case.check("HTTP/2", &case.call().over_http2(client.clone()).await);
         }
         drop(client);
         connection.await.unwrap().unwrap();

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anemone_hub::Retention;
 use anemone_server::{Body, Caller, Kind, Limits, Mount, Options, Problem};
-use anemone_testing::{Endpoint, Fixture, Reply, request, wait_until};
+use anemone_testing::{Endpoint, Fixture, Reply, request, unchunked, wait_until};
 use axum::extract::{DefaultBodyLimit, Path};
 use axum::response::IntoResponse;
 use axum::routing::{any, get, post};
@@ -176,20 +176,6 @@ fn ask_raw(
     let mut rest = Vec::new();
     reader.read_to_end(&mut rest).unwrap();
     (head, String::from_utf8_lossy(&rest).into_owned())
-}
-
-/// The body in these chunks; `None` if the last one is missing.
-fn unchunked(mut chunks: &str) -> Option<String> {
-    let mut body = String::new();
-    loop {
-        let (len, rest) = chunks.split_once("\r\n")?;
-        let len = usize::from_str_radix(len, 16).unwrap();
-        if len == 0 {
-            return Some(body);
-        }
-        body += &rest[..len];
-        chunks = rest[len..].strip_prefix("\r\n")?;
-    }
 }
 
 fn connected(fixture: &Fixture, target: &str) -> TcpStream {

@@ -138,3 +138,17 @@ pub fn try_line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
         }
     }
 }
+
+/// The body in these chunks (RFC 9112 section 7.1); `None` if the last one is missing.
+pub fn unchunked(mut chunks: &str) -> Option<String> {
+    let mut body = String::new();
+    loop {
+        let (len, rest) = chunks.split_once("\r\n")?;
+        let len = usize::from_str_radix(len, 16).unwrap();
+        if len == 0 {
+            return Some(body);
+        }
+        body += &rest[..len];
+        chunks = rest[len..].strip_prefix("\r\n")?;
+    }
+}

@@ -1,0 +1,181 @@
+//! Bad input gets the same problem over every transport: to resources, services and runs.
+#![allow(clippy::unwrap_used)]
+
+use std::convert::Infallible;
+use std::future::{Pending, pending};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use anemone_hub::run::{RunWork, Runs, StartRun};
+use anemone_hub::{Epoch, Hub, Retention};
+use anemone_server::{Body, Mount, Options};
+use anemone_services::{Collection, CollectionOptions, Field, ResourceService, Schema};
+use anemone_testing::calls::Call;
+use anemone_testing::multiplexed::{Carrier, Client};
+use anemone_testing::secure::Secure;
+use anemone_testing::{Fixture, Message, run, wait_until};
+use http::{Request, Response};
+use tower_service::Service;
+
+/// A service that never answers.
+#[derive(Clone)]
+struct Never;
+
+impl Service<Request<Body>> for Never {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pending<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<Body>) -> Self::Future {
+        pending()
+    }
+}
+
+/// Mounts the resource `tasks`, which has the record `a`, and a service that never answers.
+fn prepare(options: &mut Options) {
+    let hub = Hub::new(Epoch::from_bits(7));
+    let schema = Schema::new("Task")
+        .field(Field::text("title", 1..=80).required())
+        .field(Field::boolean("done"));
+    let name = "tasks".parse().unwrap();
+    let tasks = Collection::open(&hub, name, schema, CollectionOptions::default()).unwrap();
+    options.mounts.push(Mount::new("/tasks", ResourceService::new("/tasks", tasks)).unwrap());
+    options.mounts.push(Mount::new("/never", Never).unwrap());
+    options.limits.service_timeout = Duration::from_millis(200);
+}
+
+/// Starts a run, waits for its end, and returns its path.
+fn ended_run(runs: &Runs) -> String {
+    let run = runs.start(StartRun::new("/work", RunWork::new(|_| Ok(None)))).unwrap().run;
+    wait_until("the run has not ended", || run.has_ended());
+    format!("/runs/{}", run.key())
+}
+
+/// A call with bad input, with the problem, and words of its detail or pointer.
+struct Case<'a> {
+    call: Call<'a>,
+    status: u16,
+    kind: &'a str,
+    words: &'a str,
+}
+
+const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
+const STALE: &[(&str, &str)] = &[("content-type", "application/json"), ("if-match", "\"1-1\"")];
+const UNKNOWN_RUN: &str = "/runs/00000000000000000000000000000000";
+
+const fn case<'a>(
+    (method, target, body): (&'a str, &'a str, &'a str),
+    (status, kind, words): (u16, &'a str, &'a str),
+) -> Case<'a> {
+    let fields = if body.is_empty() { &[] } else { JSON };
+    Case { call: Call { method, target, fields, body }, status, kind, words }
+}
+
+const fn with<'a>(fields: &'a [(&'a str, &'a str)], case: Case<'a>) -> Case<'a> {
+    Case { call: Call { fields, ..case.call }, ..case }
+}
+
+/// The cases; `long` is a body that is too long, `ended` the path of a run that has ended.
+fn cases<'a>(long: &'a str, ended: &'a str) -> Vec<Case<'a>> {
+    vec![
+        case(("POST", "/tasks", long), (413, "body-too-big", "65536")),
+        with(
+            &[("content-type", "text/plain")],
+            case(("POST", "/tasks", "sweep"), (415, "unsupported-type", "application/json")),
+        ),
+        case(("POST", "/tasks", "{\"title\":\n nope}"), (400, "bad-body", "line 2")),
+        case(("POST", "/tasks", r#"{"title":""}"#), (422, "unprocessable", "/title")),
+        case(("POST", "/tasks", r#"{"id":"a","title":"x"}"#), (409, "conflict", "a")),
+        case(("GET", "/tasks?$nope=1", ""), (400, "bad-parameter", "$nope")),
+        case(("GET", "/tasks?title[$like]=x", ""), (400, "bad-parameter", "$like")),
+        case(("GET", "/tasks?color=red", ""), (422, "unprocessable", "color")),
+        case(("GET", "/tasks/none", ""), (404, "unknown-record", "none")),
+        with(
+            STALE,
+            case(("PUT", "/tasks/a", r#"{"title":"x"}"#), (412, "precondition-failed", "")),
+        ),
+        case(("DELETE", "/tasks", ""), (405, "method-not-allowed", "GET, HEAD, POST")),
+        case(("GET", "/never", ""), (504, "service-timeout", "200ms")),
+        case(("GET", UNKNOWN_RUN, ""), (404, "unknown-run", "")),
+        case(("DELETE", UNKNOWN_RUN, ""), (404, "unknown-run", "")),
+        case(("GET", "/runs/wind", ""), (404, "unknown-run", "")),
+        case(("DELETE", ended, ""), (409, "run-ended", "")),
+    ]
+}
+
+const RECORD: Call<'_> =
+    Call { method: "POST", target: "/tasks", fields: JSON, body: r#"{"id":"a","title":"sweep"}"# };
+
+fn long_body() -> String {
+    format!(r#"{{"title":"{}"}}"#, "x".repeat(64 << 10))
+}
+
+fn server() -> Fixture {
+    let fixture = Fixture::of(Hub::new(Epoch::from_bits(8)), prepare, Retention::default());
+    assert_eq!(RECORD.over_http1(&fixture).status, 201);
+    fixture
+}
+
+#[test]
+fn bad_input_gets_the_same_problem_over_http_1_and_multiplexed() {
+    let fixture = server();
+    let (long, ended) = (long_body(), ended_run(&fixture.runs));
+    let mut socket = Client::open(Carrier::WebSocket, &fixture);
+    let mut tcp = Client::open(Carrier::Tcp, &fixture);
+    for Case { call, status, kind, words } in cases(&long, &ended) {
+        let answers = [
+            call.over_http1(&fixture),
+            call.multiplexed(&mut socket, false),
+            call.multiplexed(&mut tcp, false),
+        ];
+        for (answer, transport) in answers.iter().zip(["HTTP/1.1", "/ws", "TCP"]) {
+            let said = answer.problem(status, kind);
+            let told = format!("{transport}: {} {}: {said}", call.method, call.target);
+            assert!(said.contains(words), "{told}");
+            assert_eq!(answer.allow.is_some(), status == 405, "{told}");
+        }
+    }
+}
+
+#[test]
+fn bad_input_gets_the_same_problem_over_http_2() {
+    let secure = Secure::with(prepare);
+    let (long, ended) = (long_body(), ended_run(&secure.fixture.runs));
+    run(async {
+        let stream = secure.connect(&["h2"]).await.unwrap();
+        let (client, connection) = h2::client::handshake(stream).await.unwrap();
+        let connection = tokio::spawn(connection);
+        assert_eq!(RECORD.over_http2(client.clone()).await.status, 201);
+        for Case { call, status, kind, words } in cases(&long, &ended) {
+            let said = call.over_http2(client.clone()).await.problem(status, kind);
+            assert!(said.contains(words), "{} {}: {said}", call.method, call.target);
+        }
+        drop(client);
+        connection.await.unwrap().unwrap();
+    });
+}
+
+/// A plain WebSocket has no fields: its first message is a `POST` of JSON, or a `GET` if it is empty.
+#[test]
+fn bad_input_closes_a_plain_websocket_with_its_status() {
+    let fixture = server();
+    let long = long_body();
+    let can_be_said = |case: &Case<'_>| {
+        let Call { method, target, fields, .. } = case.call;
+        let is_plain = method == "GET" && fields.is_empty() || method == "POST" && fields == JSON;
+        is_plain && !target.starts_with("/runs/")
+    };
+    for Case { call, status, kind, words } in cases(&long, "").into_iter().filter(can_be_said) {
+        let mut socket = fixture.websocket(call.target, &[], &[]);
+        socket.send(Message::Text(call.body));
+        let problem: serde_json::Value = serde_json::from_str(&socket.next()).unwrap();
+        assert_eq!(problem["type"], format!("/problems/{kind}"), "{problem}");
+        assert!(problem.to_string().contains(words), "{problem}");
+        let close = socket.next();
+        assert!(close.starts_with(&format!("close {}", 4000 + status)), "{close}");
+    }
+}
