@@ -378,7 +378,10 @@ fn as_many_bytes_wait_to_be_kept_on_a_multiplexed_connection_as_may() {
         client.send("POST a /topics/chat\n1234");
         client.send("POST b /topics/chat\n123456");
         let detail = client.ask("POST c /topics/chat\n1").problem(429, "c", "too-many-requests");
-        assert_eq!(detail, "10 bytes wait to be stored, at most 10 may on a connection");
+        assert_eq!(
+            detail,
+            "the payloads of open requests have 10 bytes, at most 10 are allowed on a connection"
+        );
         assert_eq!(client.ask("GET d /clock").status, 200, "the connection goes on");
     }
     server.disk.set(None);

@@ -77,7 +77,7 @@ impl Accesses {
         method: &str,
         path: &str,
     ) -> AccessLine {
-        tracing::debug!(client = client.map(display), method, path = %in_log(path), "request");
+        tracing::debug!(client = client.map(display), method, path = &*in_log(path), "request");
         if self.which == AccessLog::Off
             || !tracing::enabled!(target: ACCESS_TARGET, tracing::Level::INFO)
         {
