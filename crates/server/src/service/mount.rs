@@ -266,7 +266,9 @@ impl Mount {
             return Ok(service.prepare(input(&request))?);
         }
         let (own, memory) = (context.of_run(), context.memory.clone());
-        let call = async move { self.call(request.map(full), caller.of_run(), own).await };
+        // Settled now, since the connection may be gone when the work begins.
+        let caller = caller.of_run();
+        let call = async move { self.call(request.map(full), caller, own).await };
         Ok(work::of_call(call, memory))
     }
 

@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 
 use anemone_hub::Data;
 use anemone_hub::run::{RunContext, RunInput, RunOutcome, RunRefusal, RunService, RunWork};
-use anemone_server::{Callers, Limits, Mount, Options};
+use anemone_server::{Caller, Callers, Limits, Mount, Options};
 use anemone_testing::multiplexed::{BOTH, Client};
 use anemone_testing::process::Logging;
 use anemone_testing::ways::{SSE, Told, Way};
 use anemone_testing::{Endpoint, EventStream, Fixture, Reply, request, try_line, wait_until};
 use anemone_ws::proto::Message;
-use axum::Router;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, post};
+use axum::{Extension, Router};
 use futures_util::stream;
 use serde_json::{Value, json};
 
@@ -160,6 +160,12 @@ fn routes() -> Router {
         .route("/plain/refused", post(refused))
         .route("/plain/problem", post(problem))
         .route("/plain/panics", post(async || -> String { panic!("ouch") }))
+        .route(
+            "/plain/who",
+            post(async |Extension(caller): Extension<Caller>| {
+                format!("{} {:?}", caller.transport(), caller.identity())
+            }),
+        )
         .route("/plain/never", any(async || std::future::pending::<String>().await))
 }
 
@@ -490,6 +496,17 @@ fn the_items_of_any_service_are_partial_results_and_progress() {
     assert!(events.contains(&json!({ "progress": 0.25, "text": "a quarter" })), "{events:?}");
     assert_eq!(events.last(), Some(&json!({ "state": "done" })));
     assert_eq!(served.state(&run)["progress"], 0.5);
+}
+
+#[test]
+fn the_work_of_a_run_knows_who_started_it_when_that_client_has_gone() {
+    let served = Served::with(|limits| limits.runs_running_max = Some(1));
+    let before = served.run("9999");
+    let reply = served.post("/plain/who", &[ASYNC], "");
+    let run = reply.field("location").unwrap().strip_prefix("..").unwrap().to_owned();
+    served.fixture.request("DELETE", &before, &[]);
+    let end = json!({ "state": "done", "result": "run Local" });
+    assert_eq!(served.watch(&SSE, &run).last(), Some(&end));
 }
 
 #[test]
