@@ -91,7 +91,10 @@ impl<F: Fn(&Item<'_>, &mut String)> InTask<F> {
             ready = timeout(self.heartbeat, self.reply.ready()) => return ready.is_ok(),
             () = self.stop.interrupted() => {}
         }
-        if self.stop.is_stopping() {
+        if self.stop.is_stopping() && self.reply.reader().readable().is_run() {
+            // It was cancelled before, and its watchers see that.
+            self.reply.half_close();
+        } else if self.stop.is_stopping() {
             self.reply.end(SERVER_STOPPED);
         } else {
             self.reply.reader().access().set_end(CLIENT_GONE);

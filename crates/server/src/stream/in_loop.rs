@@ -80,6 +80,21 @@ impl InLoop {
         (self.woken, self.alarm) = (None, None);
     }
 
+    /// Sends the rest of a run, which was cancelled before, unless that is too much. Returns true if it has sent the end.
+    fn finish_run(&mut self, output: &mut Output) -> bool {
+        let bytes_max = self.local.site.limits.stream_bytes_max;
+        let is_run = self.reply.reader().readable().is_run();
+        let begun = output.len();
+        while is_run && !self.reply.is_over() && ((output.len() - begun) as u64) < bytes_max {
+            let before = self.reply.reader().position();
+            self.read_on(output);
+            if self.reply.reader().position() == before {
+                break;
+            }
+        }
+        self.reply.is_over()
+    }
+
     /// Sends the next page, if there is one.
     fn read_on(&mut self, output: &mut Output) {
         let Some((subscription, _)) = &self.woken else { return };
@@ -154,7 +169,14 @@ impl StreamHandler for InLoop {
     }
 
     fn on_close(&mut self, output: &mut Output) {
-        if !self.reply.is_over() {
+        if self.reply.is_over() || self.finish_run(output) {
+            return;
+        }
+        if self.reply.reader().readable().is_run() {
+            // Without its last chunk: the reply breaks off.
+            self.reply.end(SERVER_STOPPED);
+            (self.woken, self.alarm) = (None, None);
+        } else {
             self.end(SERVER_STOPPED, output);
         }
     }

@@ -93,6 +93,8 @@ struct Events {
     fan: Fan,
     subscription: Option<Subscription>,
     inbox: Inbox,
+    /// The most bytes that wait when the server stops.
+    rest_bytes_max: usize,
     visit: Visit,
     _permit: ConnectionPermit,
 }
@@ -103,7 +105,10 @@ impl Events {
         let inbox = Inbox::new(writing, &local.site.memory);
         let reader = reader.with_access_line(visit.access().clone());
         let (reply, fan) = (EndlessReply::new(reader, Instant::now()), local.fan.clone());
-        Self { reply, encoding, fan, subscription: None, inbox, visit, _permit: permit }
+        let stream_bytes_max = local.site.limits.stream_bytes_max;
+        let rest_bytes_max = usize::try_from(stream_bytes_max).unwrap_or(usize::MAX);
+        let subscription = None;
+        Self { reply, encoding, fan, subscription, inbox, rest_bytes_max, visit, _permit: permit }
     }
 
     /// Queues the next part. Events wait in the socket's output, and until that is written, no more are read: a slow
@@ -223,6 +228,20 @@ impl Handler for Events {
         }
         if let Err(error) = self.send_next(sender) {
             tracing::debug!(%error, "nothing more can be sent");
+        }
+    }
+
+    /// Sends the rest of a run, which was cancelled before, unless that is too much.
+    fn on_shutdown(&mut self, sender: &mut Sender) {
+        if !self.reply.reader().readable().is_run() {
+            return;
+        }
+        while !sender.is_closing() && sender.queued_bytes() < self.rest_bytes_max {
+            let before = self.reply.reader().position();
+            self.on_ready(sender);
+            if self.reply.reader().position() == before {
+                return;
+            }
         }
     }
 

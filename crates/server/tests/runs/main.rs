@@ -4,4 +4,5 @@
 mod driven;
 mod ended;
 mod requests;
+mod stopping;
 mod watching;

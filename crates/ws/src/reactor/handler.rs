@@ -45,6 +45,11 @@ pub trait Handler {
         false
     }
 
+    /// The loop [closes](super::Reactor::close_all) its connections: the last messages before the close frame.
+    fn on_shutdown(&mut self, sender: &mut Sender) {
+        let _ = sender;
+    }
+
     /// Returns the bytes that the handler counts in the loop's [`Memory`](crate::Memory) for open requests and
     /// readers. Called only while the memory is exceeded: the loop then closes the connections with the most open
     /// bytes first (1013).

@@ -309,6 +309,7 @@ impl<H: Handler> Protocol for WebSocketProtocol<H> {
 
     fn close(&mut self, frame: &CloseFrame, output: &mut Queued) {
         self.lend(output, |socket| {
+            socket.handler.on_shutdown(socket.connection.sender());
             // Fails only when a close frame is queued already.
             let _ = socket.connection.sender().close(Some(frame));
         });

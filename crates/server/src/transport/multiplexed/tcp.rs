@@ -161,6 +161,8 @@ impl StreamHandler for TcpConnection {
     }
 
     fn on_close(&mut self, output: &mut Output) {
+        // Readers of runs, which were cancelled before, see the end.
+        self.on_ready(output);
         self.give_up(&Problem::new(Kind::Stopping, "the server is stopping"), output);
     }
 

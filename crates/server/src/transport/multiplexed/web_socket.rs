@@ -86,6 +86,11 @@ impl Handler for Socket {
         self.visit.counted(sender, |sender| multiplexer.on_end(sender))
     }
 
+    /// Readers of runs, which were cancelled before, see the end.
+    fn on_shutdown(&mut self, sender: &mut Sender) {
+        self.on_ready(sender);
+    }
+
     fn open_bytes(&self) -> usize {
         self.multiplexer.open_bytes()
     }
