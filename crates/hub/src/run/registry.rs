@@ -24,8 +24,8 @@ pub(crate) struct Job {
     pub(crate) work: RunWork,
 }
 
-/// An idempotency key with the path of its service.
-pub(crate) type ServiceKey = (String, IdempotencyKey);
+/// An idempotency key with the owner who sent it and the path of its service.
+pub(crate) type ReplayKey = (Option<OwnerKey>, String, IdempotencyKey);
 
 /// All runs that are kept.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(crate) struct Registry {
     numbers: HashMap<RunKey, u64>,
     runs: BTreeMap<u64, Kept>,
     next_number: u64,
-    replays: HashMap<ServiceKey, (InputDigest, u64)>,
+    replays: HashMap<ReplayKey, (InputDigest, u64)>,
     /// The runs whose work has not returned, with the end of their time.
     working: Vec<(Instant, Arc<Run>)>,
     /// The runs that have ended, with the time until which they are kept.
@@ -51,7 +51,7 @@ pub(crate) struct Registry {
 #[derive(Debug)]
 struct Kept {
     run: Arc<Run>,
-    key: Option<ServiceKey>,
+    key: Option<ReplayKey>,
 }
 
 impl Registry {
@@ -74,7 +74,7 @@ impl Registry {
     /// Returns the run that this key started, if it is kept.
     pub(crate) fn replayed(
         &self,
-        key: &ServiceKey,
+        key: &ReplayKey,
         digest: InputDigest,
     ) -> Result<Option<Arc<Run>>, StartError> {
         match self.replays.get(key) {
@@ -99,7 +99,7 @@ impl Registry {
         &mut self,
         owner: Option<OwnerKey>,
         job: Job,
-        key: Option<(ServiceKey, InputDigest)>,
+        key: Option<(ReplayKey, InputDigest)>,
     ) {
         let (number, run) = (self.next_number, Arc::clone(&job.run));
         self.next_number += 1;
@@ -309,8 +309,8 @@ mod tests {
         }
     }
 
-    fn named(name: &str) -> ServiceKey {
-        ("/a".to_owned(), name.parse().unwrap())
+    fn named(name: &str) -> ReplayKey {
+        (None, "/a".to_owned(), name.parse().unwrap())
     }
 
     fn digest(body: &'static str) -> InputDigest {

@@ -164,7 +164,7 @@ impl Shared {
     fn start(&self, start: StartRun) -> Result<Started, StartError> {
         let StartRun { service, owner, is_exempt, key, held_bytes, work } = start;
         let owner = owner.filter(|_| !is_exempt);
-        let key = key.map(|(key, digest)| ((service.clone(), key), digest));
+        let key = key.map(|(key, digest)| ((owner, service.clone(), key), digest));
         let run = Arc::new(self.new_run(service)?);
         self.look_at_the_time()?;
         let now = Moment::now();

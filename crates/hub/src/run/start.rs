@@ -8,7 +8,7 @@ use super::run::Run;
 use super::service::{InputDigest, RunWork};
 use crate::IdempotencyKey;
 
-/// A client whose waiting runs count together, in whatever numbers the caller gives: an address, say.
+/// A client whose runs count together, in whatever numbers the caller gives: an address, say.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct OwnerKey(pub u128);
 
@@ -19,10 +19,10 @@ pub struct StartRun {
     pub service: String,
     /// The client, if it is known. Its runs in the queue have a limit of their own.
     pub owner: Option<OwnerKey>,
-    /// True for a client without that limit.
+    /// True for a client without that limit. All such clients, and those that are unknown, are one owner.
     pub is_exempt: bool,
-    /// Makes the start safe to repeat: the same key of the same service, with the same input, gets the same run, as
-    /// long as that is kept. All clients of a service share its keys.
+    /// Makes the start safe to repeat: the same key from the same owner for the same service, with the same input,
+    /// gets the same run, as long as that is kept. Another owner's key is another key.
     pub key: Option<(IdempotencyKey, InputDigest)>,
     /// The bytes that the work holds before it begins and while it runs, such as its input. They count in
     /// [`RunLimits::total_bytes_max`](crate::run::RunLimits::total_bytes_max).

@@ -95,7 +95,7 @@ impl Start<'_> {
         drop(body);
         let path = request.uri().path().to_owned();
         let start = StartRun {
-            owner: caller.address().map(|address| OwnerKey(Source::of(address.ip()).bits())),
+            owner: Some(owner(caller)),
             is_exempt: caller.is_local(),
             key: key.map(|key| (key, input(&request).digest())),
             held_bytes: request.body().len() as u64,
@@ -130,6 +130,12 @@ impl Start<'_> {
             Problem::new(Kind::StartRefused, detail)
         })
     }
+}
+
+/// Returns the owner of what a client starts: its address or /64. Clients without an address are one owner, that of
+/// the unspecified address, which no client has.
+fn owner(caller: Caller) -> OwnerKey {
+    OwnerKey(caller.address().map_or(0, |address| Source::of(address.ip()).bits()))
 }
 
 /// Returns the input for a run service: the request without what is for the server alone.

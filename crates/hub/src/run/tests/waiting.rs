@@ -158,6 +158,24 @@ fn a_key_with_another_input_is_refused_and_another_service_has_its_own() {
 }
 
 #[test]
+fn the_key_of_another_owner_is_another_key() {
+    let runs = runs(RunLimits::default());
+    let start = |owner, is_exempt, body| {
+        let nothing = RunWork::new(|_| Ok(None));
+        let owner = Some(OwnerKey(owner));
+        runs.start(StartRun { owner, is_exempt, ..keyed("a", body, nothing) }).unwrap()
+    };
+    let first = start(1, false, "1");
+    assert!(!start(2, false, "1").is_replayed, "it would tell the key of another's run");
+    assert!(!start(3, false, "2").is_replayed, "nor is it known that another used it");
+    let local = start(1, true, "1");
+    assert!(!local.is_replayed);
+    assert!(Arc::ptr_eq(&start(4, true, "1").run, &local.run), "exempt clients are one owner");
+    let again = start(1, false, "1");
+    assert!(again.is_replayed && Arc::ptr_eq(&again.run, &first.run));
+}
+
+#[test]
 fn an_input_is_told_apart_by_path_query_and_body() {
     let digest = |path: &str, query: Option<&str>, kind: Option<&str>, body: &'static str| {
         let [query, content_type] = [query, kind].map(|text| text.map(str::to_owned));
