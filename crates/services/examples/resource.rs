@@ -38,6 +38,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (paths, events) = (service.openapi_paths(), service.event_schema());
     let hooked = Guard::new(Polite(service), may_change);
     let mount = Mount::new("/tasks", hooked)?
+        .finishes_changes()
         .describe(paths)
         .topics(serde_json::json!({ "tasks": events }));
     let server = Server::builder(hub)

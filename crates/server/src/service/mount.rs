@@ -77,6 +77,7 @@ pub struct Mount {
     starter: Option<Arc<RunStarter>>,
     is_public: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     is_http_only: bool,
+    finishes_changes: bool,
     timeout: Option<Duration>,
     description: Option<Arc<Value>>,
     events: Option<Arc<Value>>,
@@ -136,6 +137,7 @@ impl Mount {
             starter: None,
             is_public: Arc::new(|_| false),
             is_http_only: false,
+            finishes_changes: false,
             timeout: None,
             description: None,
             events: None,
@@ -173,6 +175,14 @@ impl Mount {
     #[must_use]
     pub fn http_only(self) -> Self {
         Self { is_http_only: true, ..self }
+    }
+
+    /// Finishes each request that may change something, whose method is not `GET`, `HEAD` or `OPTIONS`, even if its
+    /// client cancels it over a multiplexed connection. The request then gets its own final status, not 204. Use it for
+    /// a service that carries out a change that it has begun, such as a resource.
+    #[must_use]
+    pub fn finishes_changes(self) -> Self {
+        Self { finishes_changes: true, ..self }
     }
 
     /// Sets the time in which the service must begin its reply, instead of
@@ -214,6 +224,11 @@ impl Mount {
     /// Returns true if a path is answered whatever the origin.
     pub(crate) fn is_public(&self, path: &str) -> bool {
         (self.is_public)(path)
+    }
+
+    /// Returns true if a request with this method cannot be cancelled.
+    pub(crate) fn finishes(&self, method: &str) -> bool {
+        self.finishes_changes && !matches!(method, "GET" | "HEAD" | "OPTIONS")
     }
 
     /// Returns true if it answers only over HTTP.

@@ -46,7 +46,8 @@ impl DemoMessages {
         let service = ResourceService::new(path.as_str(), self.messages);
         let (paths, events) = (service.openapi_paths(), service.event_schema());
         let guarded = Guard::new(service, move |head| may(right, head));
-        Ok(Mount::new(&path, guarded)?.describe(paths).topics(json!({ MESSAGES: events })))
+        let mount = Mount::new(&path, guarded)?.finishes_changes();
+        Ok(mount.describe(paths).topics(json!({ MESSAGES: events })))
     }
 }
 

@@ -40,6 +40,8 @@ pub(super) struct Call {
     access: AccessLine,
     memory: Memory,
     is_head: bool,
+    /// True if it is carried out whatever the client does.
+    is_change: bool,
     waker: Option<Arc<CallWaker>>,
     /// `None` until the first turn is over.
     kept: Option<KeptCall>,
@@ -108,11 +110,13 @@ impl Call {
         access: AccessLine,
     ) -> Result<Self, Problem> {
         let (memory, is_head) = (site.memory.clone(), request.method == "HEAD");
+        let is_change = mount.finishes(request.method);
         let request = service_request(path, request)?;
         let context = ServiceContext::new(&site.limits, &site.memory);
         let answering = Box::pin(async move { mount.answer(request, caller, context).await });
         let state = CallState::Answering(answering);
-        Ok(Self { state, access, memory, is_head, waker: None, kept: None, due: None })
+        let (waker, kept, due) = Default::default();
+        Ok(Self { state, access, memory, is_head, is_change, waker, kept, due })
     }
 
     /// Keeps what an open call needs. It counts in the memory.
@@ -124,6 +128,11 @@ impl Call {
 
     pub(super) fn access(&self) -> &AccessLine {
         &self.access
+    }
+
+    /// Returns true if it cannot be cancelled.
+    pub(super) fn is_change(&self) -> bool {
+        self.is_change
     }
 
     /// Returns the method and the path of an open call.

@@ -142,8 +142,8 @@ impl Multiplexer {
                     send_failure(id, &problem, &access, outlet);
                 }
             }
-            // A submission cannot be withdrawn: its own reply is the last.
-            Step::Cancel(id) if matches!(self.session.work(id), Some(Work::Submit(_))) => {}
+            // A change cannot be withdrawn: its own reply is the last.
+            Step::Cancel(id) if self.session.work(id).is_some_and(|work| work.is_change()) => {}
             Step::Cancel(id) => {
                 let access = self.end(id);
                 access.set_end("cancelled");
@@ -585,6 +585,10 @@ impl Drop for Multiplexer {
 }
 
 impl Work {
+    fn is_change(&self) -> bool {
+        matches!(self, Self::Submit(_)) || matches!(self, Self::Call(call) if call.is_change())
+    }
+
     /// Returns the line of its request in the access log.
     fn access(&self) -> &AccessLine {
         match self {

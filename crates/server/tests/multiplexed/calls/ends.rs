@@ -30,6 +30,25 @@ fn a_cancel_ends_the_work_at_once_and_frees_the_id() {
 }
 
 #[test]
+fn a_change_that_a_service_finishes_cannot_be_cancelled() {
+    let service = Service::default();
+    let change = |options: &mut anemone_server::Options| {
+        options.mounts.push(service.mount().finishes_changes());
+    };
+    let fixture = start(change, Retention::default());
+    for carrier in BOTH {
+        let mut client = Client::open(carrier, &fixture);
+        client.send("GET a /svc/gate/a");
+        client.ask("CANCEL a").is_line(204, "a", "");
+        client.send("POST a /svc/gate/a");
+        client.send("CANCEL a");
+        answer(&mut client, "GET b /svc/empty", "204 b", "");
+        service.gate.open("a");
+        assert_eq!(client.message().as_deref(), Some("200 a\n\"a\""));
+    }
+}
+
+#[test]
 fn a_service_that_panics_or_takes_too_long_ends_its_own_call_only() {
     let service = Service::default();
     let fixture = serve(&service, |limits| limits.service_timeout = Duration::from_millis(200));
