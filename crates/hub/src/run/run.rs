@@ -123,7 +123,7 @@ impl Run {
             started: known.started,
             ended: known.ended,
             next: self.topic.info(known.created).head,
-            result: known.result.clone(),
+            result: Some(known.result.clone()),
             problem: known.problem.clone(),
             stderr: known.stderr(),
         }

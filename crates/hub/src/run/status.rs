@@ -37,7 +37,9 @@ pub struct RunStatus {
     /// The position of its newest event.
     #[serde(serialize_with = "as_text")]
     pub next: Position,
-    pub(crate) result: Option<Json>,
+    /// `None` in a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) result: Option<Option<Json>>,
     pub(crate) problem: Option<Json>,
     /// The last standard error of a program.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +50,7 @@ impl RunStatus {
     /// Returns the JSON of its result, if it has one.
     #[must_use]
     pub fn result(&self) -> Option<&str> {
-        self.result.as_ref().map(Json::as_str)
+        self.result.as_ref()?.as_ref().map(Json::as_str)
     }
 
     /// Returns the JSON of the problem, if it has failed.
