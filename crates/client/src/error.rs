@@ -109,7 +109,7 @@ pub enum Error {
     #[error(transparent)]
     Shared(Arc<Self>),
     /// The run has failed.
-    #[error("the run has failed{}", problem.as_ref().map(|problem| format!(": {problem}")).unwrap_or_default())]
+    #[error("the run has failed{}", problem.as_deref().map(RunProblem::reason).unwrap_or_default())]
     RunFailed {
         /// Why, if the server said it.
         problem: Option<Box<RunProblem>>,
@@ -254,12 +254,12 @@ impl Refused {
         )
     }
 
-    /// Returns true if the same call may succeed later. A service that was too slow once would be slow again.
+    /// Returns true if the same call may succeed later. A service that was too slow once would be slow again, and one
+    /// that cannot read a body (`bad-body`) could not read it again.
     pub(crate) fn is_brief(&self) -> bool {
         match self.status {
             408 | 425 | 429 | 502 | 503 => true,
             504 => self.kind() != Some(Kind::ServiceTimeout),
-            400 => self.kind() == Some(Kind::BadBody),
             _ => false,
         }
     }
@@ -284,7 +284,8 @@ impl Refused {
         match self.status {
             408 | 425 | 429 => false,
             501 | 505 => true,
-            // The network cut the body short, so the same body may arrive whole. It was not published.
+            // The network cut the body short, so the same body may arrive whole. It was not published. (The same
+            // problem of a service may mean an invalid body: see `is_brief`.)
             400 if self.kind() == Some(Kind::BadBody) => false,
             // The disk may have space again later.
             status => (300..500).contains(&status),
@@ -343,6 +344,15 @@ impl RunProblem {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// Returns the end of "the run has failed": what it does not say itself.
+    fn reason(&self) -> String {
+        match (self.name(), self.detail()) {
+            ("run-failed", "") => String::new(),
+            ("run-failed", detail) => format!(": {}", shown(detail)),
+            _ => format!(": {self}"),
+        }
     }
 
     /// Returns a sentence about this failure; may be empty.
