@@ -69,6 +69,7 @@ pub use item::Item;
 pub use options::{Limits, Timeouts};
 pub use publisher::{Content, Publisher};
 pub use run::{RunChange, RunEvent, RunHandle, RunProgress, RunState, RunStatus};
+pub use sent::CallMark;
 pub use subscription::{Subscribe, Subscription};
 pub use text::{json_or_string, one_line};
 pub use topics::{ListedTopic, Topics};

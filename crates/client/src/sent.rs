@@ -1,6 +1,7 @@
 //! A note on whether a request has left.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// True once any part of a request may have reached the server, which may then have carried it out.
 #[derive(Debug, Default)]
@@ -13,5 +14,34 @@ impl Sent {
 
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Acquire)
+    }
+}
+
+/// A note on whether a call may have been carried out, which outlives the future of the call.
+#[derive(Clone, Debug, Default)]
+pub struct CallMark(Arc<Mark>);
+
+#[derive(Debug, Default)]
+struct Mark {
+    /// True if an attempt before the current one may have been carried out.
+    before: Sent,
+    current: Mutex<Arc<Sent>>,
+}
+
+impl CallMark {
+    /// Returns true if any attempt to make the call may have been carried out. False is certain once the future of the
+    /// call is dropped.
+    #[must_use]
+    pub fn is_doubtful(&self) -> bool {
+        let current = self.0.current.lock().unwrap_or_else(PoisonError::into_inner);
+        self.0.before.is_set() || current.is_set()
+    }
+
+    /// Begins the next attempt. `is_doubtful` says whether one before may have been carried out.
+    pub(crate) fn next(&self, is_doubtful: bool) -> Arc<Sent> {
+        let mut current = self.0.current.lock().unwrap_or_else(PoisonError::into_inner);
+        self.0.before.set(is_doubtful);
+        *current = Arc::default();
+        Arc::clone(&current)
     }
 }

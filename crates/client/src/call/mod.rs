@@ -30,7 +30,7 @@ use self::retry::{Attempts, IDEMPOTENCY_KEY, Repeat};
 use crate::address::{Address, Scheme};
 use crate::http::Ask;
 use crate::options::{Options, option_setters};
-use crate::sent::Sent;
+use crate::sent::{CallMark, Sent};
 use crate::{CallVia, Error, Limits, Retry, Timeouts, UrlError};
 
 /// Calls the services of one server.
@@ -154,7 +154,15 @@ impl Client {
     pub fn call(&self, method: impl Into<String>, target: impl Into<String>) -> Call {
         let (method, target) = (method.into(), target.into());
         let (fields, body) = (Vec::new(), Bytes::new());
-        Call { client: self.clone(), method, target, fields, body, is_retrying: false }
+        Call {
+            client: self.clone(),
+            method,
+            target,
+            fields,
+            body,
+            is_retrying: false,
+            mark: CallMark::default(),
+        }
     }
 }
 
@@ -184,9 +192,16 @@ pub struct Call {
     fields: Vec<(String, String)>,
     body: Bytes,
     is_retrying: bool,
+    mark: CallMark,
 }
 
 impl Call {
+    /// Returns a note on whether this call may have been carried out, for who drops the future of [`send`](Self::send).
+    #[must_use]
+    pub fn mark(&self) -> CallMark {
+        self.mark.clone()
+    }
+
     /// Adds a header field, such as `If-Match`.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.fields.push((name.into(), value.into()));
@@ -220,9 +235,10 @@ impl Call {
     /// # Cancel safety
     /// After dropping the future, the call may be carried out or not.
     pub async fn send(self) -> Result<Reply, Error> {
+        let mark = self.mark();
         let (client, ask) = self.prepare()?;
         let (client, ask) = (&client, &ask);
-        retry::repeat(client.attempts(ask), |sent| async move {
+        retry::repeat(client.attempts(ask), &mark, |sent| async move {
             client.open(ask, sent).await?.collect(&client.options).await
         })
         .await
@@ -236,9 +252,10 @@ impl Call {
     /// # Cancel safety
     /// As [`send`](Self::send).
     pub async fn stream(self) -> Result<ReplyStream, Error> {
+        let mark = self.mark();
         let (client, ask) = self.prepare()?;
         let (client, ask) = (&client, &ask);
-        retry::repeat(client.attempts(ask), |sent| client.open(ask, sent)).await
+        retry::repeat(client.attempts(ask), &mark, |sent| client.open(ask, sent)).await
     }
 
     pub(crate) fn method(&self) -> &str {

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use crate::backoff::Backoff;
 use crate::error::chain;
 use crate::http::Ask;
-use crate::sent::Sent;
+use crate::sent::{CallMark, Sent};
 use crate::{Error, Retry};
 
 /// The field that makes any call safe to repeat.
@@ -100,15 +100,17 @@ fn is_declined(error: &Error) -> bool {
 /// Makes a call until it succeeds, or must not be repeated.
 pub(super) async fn repeat<T, F: Future<Output = Result<T, Error>>>(
     mut attempts: Attempts,
+    mark: &CallMark,
     attempt: impl Fn(Arc<Sent>) -> F,
 ) -> Result<T, Error> {
+    let mut sent = mark.next(false);
     loop {
-        let sent = Arc::<Sent>::default();
         let error = match attempt(Arc::clone(&sent)).await {
             Ok(done) => return Ok(done),
             Err(error) => error,
         };
         let (delay, error) = attempts.on_error(error, sent.is_set(), rand::random())?;
+        sent = mark.next(attempts.is_doubtful);
         tracing::warn!("no reply, trying again in {delay:.1?}: {}", chain(&error));
         sleep(delay).await;
     }
