@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anemone_client::{EndReason, Error};
 
-use crate::command::{Ended, InputError, TrustError, is_about_events};
+use crate::command::{CallRefused, Ended, InputError, Misuse, TrustError, is_about_events};
 use crate::config::ConfigError;
 
 /// The end of a command. Scripts rely on the numbers, so none is ever reused.
@@ -69,8 +69,11 @@ impl Exit {
                 _ => Self::Failed,
             };
         }
-        if error.is::<TrustError>() {
+        if error.is::<TrustError>() || error.is::<Misuse>() {
             return Self::Usage;
+        }
+        if error.is::<CallRefused>() {
+            return Self::Refused;
         }
         if error.is::<InputError>() {
             return Self::BadInput;

@@ -158,7 +158,7 @@ fn a_body_comes_from_the_command_line_a_file_or_standard_input_with_its_type() {
     }
     let (_, err) = ended(&["call", "POST", &url, "{\"a\":"], "", 7);
     assert!(err.contains("looks like broken JSON") && err.contains("--type text"), "{err}");
-    let (_, err) = ended(&["call", "POST", &url, "@/nowhere/at/all"], "", 1);
+    let (_, err) = ended(&["call", "POST", &url, "@/nowhere/at/all"], "", 7);
     assert!(err.contains("/nowhere/at/all"), "{err}");
 }
 
@@ -321,7 +321,7 @@ fn a_run_prints_its_partial_results_and_its_result_and_ends_as_it_did() {
     let (address, _) = runs(FAILED, false);
     let (out, err) = ended(&["run", &format!("{address}/primes")], "", 8);
     assert_eq!(out, "{\"n\": 2}\nnull\n");
-    assert!(err.contains("the run has failed: The run failed: exit status 3"), "{err}");
+    assert!(err.contains("the run has failed: exit status 3"), "{err}");
     assert!(err.contains("it said why"), "{err}");
     let (address, _) = runs(CANCELLED, false);
     let (_, err) = ended(&["run", &format!("{address}/primes")], "", 9);

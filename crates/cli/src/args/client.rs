@@ -38,6 +38,21 @@ pub(crate) struct Reach {
     pub(crate) quiet: bool,
 }
 
+impl Reach {
+    /// Returns the flags that another command needs for the same connection, each after a space, for a shell. A value of
+    /// a field may be secret, and is left out.
+    pub(crate) fn flags(&self) -> String {
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
+        let ca = self.ca.iter().map(|path| format!(" --ca {}", quoted(&path.to_string_lossy())));
+        let insecure = self.insecure.then(|| " --insecure".to_owned());
+        let fields = self
+            .fields
+            .iter()
+            .map(|field| format!(" -H {}", quoted(&format!("{}: …", field.name))));
+        ca.chain(insecure).chain(fields).collect()
+    }
+}
+
 /// A header field.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Field {

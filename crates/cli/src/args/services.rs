@@ -1,5 +1,6 @@
 //! The arguments of the commands that call services and run them.
 
+use std::convert::Infallible;
 use std::num::NonZero;
 
 use clap::ValueEnum;
@@ -48,7 +49,7 @@ pub(crate) struct Call {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Body {
     /// The body: JSON if it is valid JSON, else text (text that looks like broken JSON is refused, unless with --type text);
-    /// @FILE reads it from a file, - from standard input
+    /// @FILE reads it from a file, - from standard input. Without it there is no body, even if standard input is a pipe
     #[arg(allow_negative_numbers = true)]
     pub(crate) data: Option<String>,
 
@@ -139,18 +140,20 @@ pub(crate) struct Run {
 pub(crate) enum RunOutput {
     /// Each partial result, and then the result, as JSON on a line; a terminal shows the progress below
     Data,
+    /// Each result on a line: text without quotes, unless it would then look like JSON; anything else as JSON
+    Line,
     /// An object for each event and each notice, as `anemone sub` prints it: {"position":…,"time":…,"data":…}
     Json,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Runs {
-    /// The server, such as http://127.0.0.1:8080/
+    /// The server, such as http://127.0.0.1:8080/, or one run, such as http://127.0.0.1:8080/runs/KEY
     #[arg(value_parser = url)]
     pub(crate) url: String,
 
-    /// Cancel the run with this key, instead of listing the runs
-    #[arg(long, value_name = "KEY")]
+    /// Cancel the run with this key or this URL, instead of listing the runs
+    #[arg(long, value_name = "KEY", value_parser = run)]
     pub(crate) cancel: Option<String>,
 
     /// List at most this many runs, the newest, 1 to 1000
@@ -197,6 +200,11 @@ fn content_type(text: &str) -> Result<String, String> {
             );
         }
     })
+}
+
+/// Parses the key or the URL of a run.
+fn run(text: &str) -> Result<String, Infallible> {
+    if text.contains('/') { url(text) } else { Ok(text.to_owned()) }
 }
 
 fn runs(text: &str) -> Result<NonZero<u32>, String> {

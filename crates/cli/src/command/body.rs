@@ -24,9 +24,10 @@ impl args::Body {
         let Some(data) = &self.data else { return Ok(call) };
         let (bytes, found) = match data.strip_prefix('@') {
             _ if data == "-" => read(io::stdin().lock()).context("standard input")?,
-            Some(path) => {
-                File::open(path).map_err(Into::into).and_then(read).context(path.to_owned())?
-            }
+            Some(path) => File::open(path)
+                .map_err(InputError::BodyUnreadable)
+                .and_then(read)
+                .with_context(|| path.to_owned())?,
             None => (data.clone().into_bytes(), self.typed(data)?),
         };
         Ok(call.body(self.content_type.as_deref().unwrap_or(found), bytes))
@@ -37,19 +38,22 @@ impl args::Body {
         if is_json(data.as_bytes()) {
             return Ok(JSON);
         }
-        match self.content_type {
-            Some(_) => Ok(TEXT),
-            None => Data::typed(data).map(|_| TEXT).map_err(InputError::BodyLooksLikeJson),
+        match (&self.content_type, serde_json::from_str::<&RawValue>(data)) {
+            (None, Err(error)) if Data::typed(data).is_err() => {
+                Err(InputError::BodyLooksLikeJson(error))
+            }
+            _ => Ok(TEXT),
         }
     }
 }
 
 /// Reads a whole body, and returns it with its type.
-fn read(input: impl Read) -> anyhow::Result<(Vec<u8>, &'static str)> {
+fn read(input: impl Read) -> Result<(Vec<u8>, &'static str), InputError> {
     let mut body = Vec::new();
-    input.take(BYTES_MAX as u64 + 1).read_to_end(&mut body)?;
+    let read = input.take(BYTES_MAX as u64 + 1).read_to_end(&mut body);
+    read.map_err(InputError::BodyUnreadable)?;
     if body.len() > BYTES_MAX {
-        return Err(InputError::BodyTooLong.into());
+        return Err(InputError::BodyTooLong);
     }
     let content_type = match std::str::from_utf8(&body) {
         Ok(_) if is_json(&body) => JSON,

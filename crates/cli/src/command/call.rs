@@ -6,11 +6,26 @@ use anemone_client::{Call, Client, Error, Limits, Malformed, ReplyStream, Retry,
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use super::misuse::check_word;
 use super::runtime;
 use crate::args::{self, CallOutput, CallVia};
 use crate::output;
 
+/// The server, or a service, refused a call. Unlike a refused event, its body is no fault of the input.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub(crate) struct CallRefused(Error);
+
+/// Tells a refusal of a call from one of an event.
+pub(super) fn told(error: Error) -> anyhow::Error {
+    match error {
+        Error::Refused(_) => CallRefused(error).into(),
+        error => error.into(),
+    }
+}
+
 pub(crate) fn run(args: &args::Call) -> anyhow::Result<()> {
+    check_word(&args.url)?;
     let (client, target) = Client::split(&args.url)?;
     let client = connected(client, &args.url, args.via, &args.reach, args.retries)?;
     let call = args.body.apply(client.call(&args.method, target))?;
@@ -21,9 +36,9 @@ pub(crate) fn run(args: &args::Call) -> anyhow::Result<()> {
             Err(Error::Refused(refused)) if refused.problem().is_none() => {
                 // A service's own words.
                 output::write(refused.body())?;
-                return Err(Error::Refused(refused).into());
+                return Err(told(Error::Refused(refused)));
             }
-            reply => reply?,
+            reply => reply.map_err(told)?,
         };
         let unread = output::unread();
         tokio::select! {

@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 mod form;
 pub(crate) mod man;
+mod misuse;
 mod offered;
 pub(crate) mod publish;
 mod reach;
@@ -23,6 +24,8 @@ use std::task::Poll;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+pub(crate) use self::call::CallRefused;
+pub(crate) use self::misuse::Misuse;
 pub(crate) use self::publish::{InputError, is_about_events};
 pub(crate) use self::reach::{TrustError, advice};
 pub(crate) use self::sub::Ended;

@@ -33,9 +33,11 @@ pub(crate) enum InputError {
     #[error("an event may not be larger than 16 MiB")]
     EventTooLong,
     #[error(
-        "{0}: this looks like broken JSON; put '…' around it if the shell removed its quotes, or send it as text with --type text"
+        "the body is not one JSON value: {0}: this looks like broken JSON; put '…' around it if the shell removed its quotes, or send it as text with --type text"
     )]
-    BodyLooksLikeJson(DataError),
+    BodyLooksLikeJson(serde_json::Error),
+    #[error("the body cannot be read")]
+    BodyUnreadable(#[source] io::Error),
     #[error("a body may not be larger than 16 MiB")]
     BodyTooLong,
     #[error("with --key all lines form one batch, and this batch has too many lines")]
@@ -49,7 +51,12 @@ pub(crate) fn is_about_events(error: &Error) -> bool {
 }
 
 pub(crate) fn run(args: &args::Pub) -> anyhow::Result<()> {
-    let mut publisher = args.reach.apply(&args.url, Publisher::new(&args.url)?)?;
+    let publisher = Publisher::new(&args.url)?;
+    // Another URL may well take a POST, and do something else with it.
+    if topics::name(&args.url).is_none() {
+        return Err(Error::NoTopic { example: topics::example(&args.url) }.into());
+    }
+    let mut publisher = args.reach.apply(&args.url, publisher)?;
     if let Some(retries) = args.retries {
         publisher = publisher.retry(Retry { failures_max: Some(retries), ..Retry::default() });
     }

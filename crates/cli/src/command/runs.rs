@@ -1,4 +1,4 @@
-//! `anemone runs`: lists the runs of a server, or cancels one.
+//! `anemone runs`: lists the runs of a server, shows one, or cancels one.
 
 use anemone_client::{Client, RunHandle, RunState, RunStatus};
 use anemone_sources::printable;
@@ -13,9 +13,12 @@ pub(crate) fn run(args: &args::Runs) -> anyhow::Result<()> {
     let url = client.url();
     runtime()?.block_on(async {
         let runs = match &args.cancel {
-            Some(key) => {
-                let run = RunHandle::at(&format!("{url}/runs/{key}"))?.with(|_| client);
-                vec![run.cancel().await?]
+            Some(run) => {
+                let run = if run.contains('/') { run } else { &format!("{url}/runs/{run}") };
+                vec![handle(args, run)?.cancel().await?]
+            }
+            None if RunHandle::at(&args.url).is_ok() => {
+                vec![handle(args, &args.url)?.state().await?]
             }
             None => client.runs(args.limit.get()).await?,
         };
@@ -30,9 +33,20 @@ pub(crate) fn run(args: &args::Runs) -> anyhow::Result<()> {
     })
 }
 
-/// Returns the URL of the server in that of its list of runs.
+/// Returns the handle of the run at this URL.
+fn handle(args: &args::Runs, url: &str) -> anyhow::Result<RunHandle> {
+    let run = RunHandle::at(url)?;
+    // The client of a handle has the server of the URL.
+    let client = args.reach.apply(url, Client::split(url)?.0)?;
+    Ok(run.with(|_| client))
+}
+
+/// Returns the URL of the server in that of its list of runs, or of a run.
 fn server(url: &str) -> &str {
-    let url = url.trim_end_matches('/');
+    let url = match RunHandle::at(url) {
+        Ok(_) => url.rsplit_once('/').map_or(url, |(list, _)| list),
+        Err(_) => url.trim_end_matches('/'),
+    };
     url.strip_suffix("/runs").unwrap_or(url)
 }
 
@@ -63,6 +77,7 @@ mod tests {
             ("http://a/x/", "http://a/x"),
             ("http://a/runs", "http://a"),
             ("http://a/x/runs/", "http://a/x"),
+            ("http://a/x/runs/0123456789abcdef0123456789abcdef", "http://a/x"),
         ] {
             assert_eq!(server(url), expected);
         }

@@ -5,7 +5,7 @@
 use std::io;
 use std::num::NonZero;
 
-use anemone_client::{EndReason, Error, Item, Mode, Retry, Subscribe, Subscription};
+use anemone_client::{EndReason, Error, Item, Mode, Retry, RunHandle, Subscribe, Subscription};
 
 use super::{form, runtime, topics};
 use crate::args::{self, Output};
@@ -29,7 +29,8 @@ pub(crate) fn run(args: &args::Sub) -> anyhow::Result<()> {
     let subscription = start(args)?;
     runtime()?.block_on(async {
         let is_quiet = args.reach.quiet;
-        let is_from_now = args.is_from_now();
+        // A run is read from its beginning.
+        let is_from_now = args.is_from_now() && RunHandle::at(&args.url).is_err();
         let mut events = Events { subscription, is_quiet, is_from_now, seen: 0, ended: None };
         let unread = output::unread();
         tokio::pin!(unread);

@@ -47,6 +47,13 @@ pub(super) fn name(url: &str) -> Option<&str> {
     (!name.is_empty() && !name.contains('/')).then_some(name)
 }
 
+/// Returns an example of a topic's URL on the server of this one.
+pub(super) fn example(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    format!("{scheme}://{authority}/topics/NAME")
+}
+
 /// After a refusal for a missing topic, suggests the one that was probably meant, or lists the topics.
 pub(super) async fn suggest_topic(url: &str, error: &anyhow::Error, reach: &args::Reach) {
     let Some(Error::Refused(refused)) = error.downcast_ref() else { return };

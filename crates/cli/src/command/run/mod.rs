@@ -4,30 +4,46 @@
 
 mod bar;
 
+use std::io;
+
 use anemone_client::{
-    Client, Error, Item, Retry, RunChange, RunEvent, RunHandle, Subscription, one_line,
+    Call, Client, Error, Item, Retry, RunChange, RunEvent, RunHandle, Subscription,
 };
 use tokio::signal::unix::SignalKind;
 
 use self::bar::Bar;
-use super::call::{connected, with_key};
-use super::{EndSignals, runtime, sub};
+use super::call::{connected, told, with_key};
+use super::misuse::check_service;
+use super::{EndSignals, form, runtime, sub};
 use crate::args::{self, RunOutput};
 use crate::output::{self, report};
 
 pub(crate) fn run(args: &args::Run) -> anyhow::Result<()> {
     let runtime = runtime()?;
+    // A signal ends this process while it reads the body.
+    let beginning = Beginning::of(args)?;
     let mut signals = EndSignals::listen(&runtime)?;
     runtime.block_on(async {
-        let run = tokio::select! {
-            run = handle(args) => run?,
-            signal = signals.next() => {
-                if !args.watch {
-                    report("the run may or may not have been started");
-                }
-                end(signal)
+        let run = match beginning {
+            Beginning::Watch(run) => run,
+            Beginning::Start(call) => {
+                let mark = call.mark();
+                let started = tokio::select! {
+                    started = call.start_run() => Ok(started.map_err(told)?),
+                    signal = signals.next() => Err(signal),
+                };
+                started.unwrap_or_else(|signal| {
+                    report(match mark.is_doubtful() {
+                        true => "the run may or may not have been started",
+                        false => "the run was not started",
+                    });
+                    end(signal)
+                })
             }
         };
+        if !args.watch && !args.detach && !args.reach.quiet {
+            tracing::info!("started {}", run.url());
+        }
         if args.detach {
             output::print([run.url()])?;
             return Ok(());
@@ -35,7 +51,10 @@ pub(crate) fn run(args: &args::Run) -> anyhow::Result<()> {
         let mut watcher = Watcher::start(args, run)?;
         match watcher.watch(signals).await? {
             End::Ended => watcher.tell().await,
-            End::Unread => Ok(()),
+            End::Unread => {
+                watcher.leave();
+                Ok(())
+            }
         }
     })
 }
@@ -46,23 +65,29 @@ fn end(signal: SignalKind) -> ! {
     std::process::exit(128 + signal.as_raw_value())
 }
 
-/// Starts the run, or finds the one to watch.
-async fn handle(args: &args::Run) -> anyhow::Result<RunHandle> {
-    let client = |client: Client| connected(client, &args.url, args.via, &args.reach, args.retries);
-    if args.watch {
-        let run = RunHandle::at(&args.url)?;
-        // The client of a handle has the server of the URL.
-        let (own, _) = Client::split(&args.url)?;
-        let own = client(own)?;
-        return Ok(run.with(|_| own));
+/// A run before anything is sent.
+enum Beginning {
+    /// A run to watch.
+    Watch(RunHandle),
+    /// The call that starts a run.
+    Start(Call),
+}
+
+impl Beginning {
+    /// Returns the run to watch, or the call with its body, which it reads.
+    fn of(args: &args::Run) -> anyhow::Result<Self> {
+        let (client, target) = Client::split(&args.url)?;
+        if !args.watch {
+            check_service(&args.url)?;
+        }
+        let client = connected(client, &args.url, args.via, &args.reach, args.retries)?;
+        if args.watch {
+            // The client of a handle has the server of the URL.
+            return Ok(Self::Watch(RunHandle::at(&args.url)?.with(|_| client)));
+        }
+        let call = args.body.apply(client.call("POST", target))?;
+        Ok(Self::Start(with_key(call, args.key.as_deref())))
     }
-    let (own, target) = Client::split(&args.url)?;
-    let call = args.body.apply(client(own)?.call("POST", target))?;
-    let run = with_key(call, args.key.as_deref()).start_run().await?;
-    if !args.detach && !args.reach.quiet {
-        tracing::info!("started {}", run.url());
-    }
-    Ok(run)
 }
 
 /// The end of watching.
@@ -81,13 +106,16 @@ struct Watcher<'a> {
     bar: Bar,
     /// The last change of the state.
     change: Option<RunChange>,
+    /// True while the run is known to exist: it was started, or is being read.
+    is_known: bool,
 }
 
 impl<'a> Watcher<'a> {
     fn start(args: &'a args::Run, run: RunHandle) -> anyhow::Result<Self> {
         let retry = Retry { failures_max: args.retries.filter(|_| args.watch), ..Retry::default() };
         let events = run.watch().retry(retry).start()?;
-        Ok(Self { bar: Bar::new(args.reach.quiet), args, run, events, change: None })
+        let bar = Bar::new(args.reach.quiet);
+        Ok(Self { bar, args, run, events, change: None, is_known: !args.watch })
     }
 
     /// Prints events up to the end of the run.
@@ -117,11 +145,11 @@ impl<'a> Watcher<'a> {
         signal: SignalKind,
         is_cancelled: &mut bool,
     ) -> anyhow::Result<()> {
-        self.bar.clear();
         if !self.args.cancel_on_exit || *is_cancelled {
-            report(&self.way_back());
+            self.leave();
             end(signal);
         }
+        self.bar.clear();
         *is_cancelled = true;
         report("cancelling the run; interrupt again to leave it");
         match self.run.cancel().await {
@@ -130,18 +158,28 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    fn way_back(&self) -> String {
-        let (url, key) = (self.run.url(), self.run.key());
+    /// Says what is known of the run, and how to find it again.
+    fn leave(&self) {
+        self.bar.clear();
+        if self.change.as_ref().is_some_and(|change| change.state.is_end()) {
+            return report("the run has ended");
+        }
+        let (url, key, flags) = (self.run.url(), self.run.key(), self.args.reach.flags());
         let server = url.strip_suffix(&format!("/runs/{key}")).unwrap_or(&url);
-        format!(
-            "the run goes on\nto watch it:  anemone run --watch {url}\nto cancel it: anemone runs {server} --cancel {key}"
-        )
+        let known = match self.is_known {
+            true => "the run goes on",
+            false => "there is no connection: it is not known whether the run exists",
+        };
+        report(&format!(
+            "{known}\nto watch it:  anemone run --watch {url}{flags}\nto cancel it: anemone runs {server} --cancel {key}{flags}"
+        ));
     }
 
     /// Shows an item. Returns false once nobody reads the output.
     fn show(&mut self, item: &Item) -> anyhow::Result<bool> {
         let is_quiet = self.args.reach.quiet;
         self.bar.suspend(|| sub::report_connection(item, is_quiet));
+        self.is_known = !matches!(item, Item::Disconnected { .. });
         let event = match item {
             Item::Event { data, .. } => RunEvent::parse(data),
             _ => None,
@@ -153,20 +191,30 @@ impl<'a> Watcher<'a> {
             }
         }
         match (event, item) {
-            (Some(RunEvent::Partial(json)), _) if self.args.output == RunOutput::Data => {
-                return Ok(self.bar.suspend(|| output::print([one_line(&json)]))?);
+            (Some(RunEvent::Partial(json)), _) => {
+                return Ok(self.bar.suspend(|| self.print(&json))?);
             }
             (Some(RunEvent::Progress(progress)), _) => self.bar.progress(&progress),
             (Some(RunEvent::State(change)), _) => {
                 self.bar.state(&change);
                 self.change = Some(change);
             }
-            (_, Item::Gap(gap)) if self.args.output == RunOutput::Data => {
+            (_, Item::Gap(gap)) if self.args.output != RunOutput::Json => {
                 self.bar.suspend(|| tracing::warn!("{gap}"));
             }
             _ => {}
         }
         Ok(true)
+    }
+
+    /// Prints a result. Returns false once nobody reads the output.
+    fn print(&self, json: &str) -> io::Result<bool> {
+        match self.args.output {
+            RunOutput::Data => output::write(&form::data(json)),
+            RunOutput::Line => output::write(&form::line(json)),
+            // Its event is printed.
+            RunOutput::Json => Ok(true),
+        }
     }
 
     /// Prints the result, or returns the failure.
@@ -178,8 +226,8 @@ impl<'a> Watcher<'a> {
             None => self.run.result().await,
         };
         match outcome {
-            Ok(Some(json)) if self.args.output == RunOutput::Data => {
-                output::print([one_line(&json)])?;
+            Ok(Some(json)) => {
+                self.print(&json)?;
                 Ok(())
             }
             Ok(_) => Ok(()),

@@ -1,0 +1,36 @@
+//! The URLs for which a command is not meant, found before anything is sent.
+
+use std::net::ToSocketAddrs as _;
+
+use super::topics;
+
+/// A URL for which this command is not meant. The URL may hold a secret, and so is not part of it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Misuse {
+    #[error(
+        "this is the URL of a topic, to which \"anemone pub\" publishes; a run is started at the URL of a service, such as \
+         http://127.0.0.1:8080/primes"
+    )]
+    Topic,
+    #[error("there is no host \"{name}\": expected a URL, such as http://127.0.0.1:8080/{name}")]
+    Word { name: String },
+}
+
+/// Checks that the URL of a service is not that of a topic.
+pub(super) fn check_service(url: &str) -> Result<(), Misuse> {
+    match topics::name(url) {
+        Some(_) => Err(Misuse::Topic),
+        None => check_word(url),
+    }
+}
+
+/// Checks that a URL which is a single word is the name of a host, and not that of a service without its server.
+pub(super) fn check_word(url: &str) -> Result<(), Misuse> {
+    let name = url.strip_prefix("http://").unwrap_or_default();
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let is_word = !name.is_empty() && name.bytes().all(is_word);
+    match is_word && (name, 80).to_socket_addrs().is_err() {
+        true => Err(Misuse::Word { name: name.to_owned() }),
+        false => Ok(()),
+    }
+}
