@@ -145,14 +145,19 @@ pub(crate) fn thread_time_ns(pid: u32) -> anyhow::Result<u64> {
         match fs::read_to_string(thread?.path().join("schedstat")) {
             Ok(text) => sum += first_number(&text).context("schedstat holds no number")?,
             // The thread has ended since.
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) if error.kind() == ErrorKind::NotFound || is_gone(&error) => {}
             Err(error) => return Err(error.into()),
         }
     }
     Ok(sum)
 }
 
-/// The same from `/proc/PID/stat`, user plus system, in ticks of the clock: a check.
+/// Returns true if a thread has ended after its file was opened.
+fn is_gone(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
+}
+
+/// The same from `/proc/PID/stat`, user plus system, in ticks of the clock: a check. Threads that have ended count, too.
 pub(crate) fn stat_time_ns(pid: u32) -> anyhow::Result<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let ticks = user_and_system_ticks(&text).context("stat is not as expected")?;
