@@ -16,9 +16,8 @@ use std::task::{Context, Poll};
 use anemone_hub::{Epoch, Hub};
 use anemone_server::{Body, Caller, Mount, Server, TopicRule, TopicRules};
 use anemone_services::{
-    Collection, CollectionOptions, Field, Guard, ResourceError, ResourceService, Schema,
+    Collection, CollectionOptions, Field, Guard, ReplyBody, ResourceError, ResourceService, Schema,
 };
-use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
@@ -82,7 +81,7 @@ fn may_change(head: &Parts) -> Result<(), ResourceError> {
 struct Polite(ResourceService<Collection>);
 
 impl Service<Request<Body>> for Polite {
-    type Response = Response<Full<Bytes>>;
+    type Response = Response<ReplyBody>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
@@ -111,8 +110,8 @@ impl Service<Request<Body>> for Polite {
     }
 }
 
-fn refused(status: StatusCode, words: &'static str) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::from(words));
+fn refused(status: StatusCode, words: &'static str) -> Response<ReplyBody> {
+    let mut response = Response::new(words.into());
     *response.status_mut() = status;
     response
 }

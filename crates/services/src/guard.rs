@@ -5,14 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response};
-use http_body_util::Full;
 use tower_service::Service;
 
-use crate::ResourceError;
 use crate::service::refusal;
+use crate::{ReplyBody, ResourceError};
 
 /// A service around another one that answers the requests which a rule lets in: for authorisation.
 ///
@@ -44,7 +42,7 @@ impl<S: fmt::Debug> fmt::Debug for Guard<S> {
 
 impl<S, B> Service<Request<B>> for Guard<S>
 where
-    S: Service<Request<B>, Response = Response<Full<Bytes>>>,
+    S: Service<Request<B>, Response = Response<ReplyBody>>,
     S::Future: Send + 'static,
 {
     type Response = S::Response;

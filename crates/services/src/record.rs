@@ -1,6 +1,8 @@
 //! Records, and what the methods of a resource return.
 
 use std::fmt;
+use std::io;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use anemone_hub::Position;
@@ -63,6 +65,65 @@ pub struct Created {
 pub struct Found {
     /// The number of records that the filter matches, on this page or not.
     pub total: u64,
-    /// The members of the records on this page, as the query selects them.
-    pub data: Vec<Fields>,
+    /// The records on this page, as the query selects them.
+    pub data: Vec<FoundRecord>,
+}
+
+/// The members of a record on a page, shared with the resource, and the length of their JSON.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundRecord {
+    fields: Arc<Fields>,
+    json_bytes: usize,
+}
+
+impl FoundRecord {
+    /// Returns the length of its JSON in bytes, with its escapes.
+    #[must_use]
+    pub fn json_bytes(&self) -> usize {
+        self.json_bytes
+    }
+
+    /// Writes its JSON at the end of the bytes.
+    pub(crate) fn write_json(&self, bytes: &mut Vec<u8>) {
+        // Neither the names nor the values of a record can fail, and nor can the bytes.
+        let _ = serde_json::to_writer(bytes, &*self.fields);
+    }
+}
+
+impl From<Arc<Fields>> for FoundRecord {
+    /// Measures the JSON of the record.
+    fn from(fields: Arc<Fields>) -> Self {
+        let mut counter = Counter(0);
+        // As above.
+        let _ = serde_json::to_writer(&mut counter, &*fields);
+        Self { fields, json_bytes: counter.0 }
+    }
+}
+
+impl From<Fields> for FoundRecord {
+    fn from(fields: Fields) -> Self {
+        Arc::new(fields).into()
+    }
+}
+
+impl Deref for FoundRecord {
+    type Target = Fields;
+
+    fn deref(&self) -> &Fields {
+        &self.fields
+    }
+}
+
+/// Counts what is written to it.
+struct Counter(usize);
+
+impl io::Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

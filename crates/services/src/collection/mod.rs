@@ -13,6 +13,8 @@ mod state;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+
 use anemone_hub::{
     After, Batch, CreateError, Hub, IdempotencyKey, KeyWindow, NewEvent, PageLimit, Position,
     PublishError, Published, ReadError, Retention, Topic, TopicName, TopicOptions, UnixTime,
@@ -58,6 +60,8 @@ struct Inner {
     state: RwLock<State>,
     /// Held from the plan of a change until its event is applied.
     changing: tokio::sync::Mutex<()>,
+    /// Permits for the finds that do not look at the records on the thread of their request.
+    finding: Arc<Semaphore>,
 }
 
 /// How often a change is planned anew because somebody else has published to the topic.
@@ -86,7 +90,9 @@ impl Collection {
         let window = window(&state, options);
         let topic = hub.ensure(name, topic_options(window, options))?;
         let (rules, state) = (Rules { schema, options }, RwLock::new(state));
-        Ok(Self(Arc::new(Inner { topic, rules, window, state, changing: Default::default() })))
+        let finding = Arc::new(Semaphore::new(options.finds_max.max(1)));
+        let changing = Default::default();
+        Ok(Self(Arc::new(Inner { topic, rules, window, state, changing, finding })))
     }
 
     /// Returns its topic.
@@ -256,6 +262,12 @@ impl Inner {
         Ok(published.last)
     }
 
+    fn find(&self, query: &Query) -> Found {
+        let all: Vec<Arc<Stored>> = self.read().all().cloned().collect();
+        let all = all.iter().map(|stored| &stored.fields);
+        query.page(all.filter(|fields| query.filter.matches(fields)).collect())
+    }
+
     fn catch_up(&self) -> Result<(), ResourceError> {
         read_on(&self.topic, &mut self.write()).map_err(|error| {
             let error = &error as &dyn std::error::Error;
@@ -306,14 +318,9 @@ fn batch(now: UnixTime, changes: &[Change]) -> Result<Batch, ResourceError> {
     changes.iter().map(event).collect::<Result<_, _>>().map(Batch::new)
 }
 
-/// The most records among which a find looks on the thread of its request; among more of them, it looks elsewhere, so that
-/// nobody waits.
-const INLINE_MAX: usize = 200;
-
-fn found(all: &[Arc<Stored>], query: &Query) -> Found {
-    let all = all.iter().map(|stored| &stored.fields);
-    query.page(all.filter(|fields| query.filter.matches(fields)).collect())
-}
+/// The most bytes of records, as events, at which a find looks on the thread of its request. It looks at more of them
+/// elsewhere, so that nobody waits.
+const INLINE_BYTES_MAX: u64 = 64 << 10;
 
 impl Resource for Collection {
     fn methods(&self) -> Methods {
@@ -325,14 +332,17 @@ impl Resource for Collection {
     }
 
     async fn find(&self, query: &Query, _: &Call) -> Result<Found, ResourceError> {
-        let all: Vec<Arc<Stored>> = self.0.read().all().cloned().collect();
-        if all.len() <= INLINE_MAX {
-            return Ok(found(&all, query));
+        if self.0.read().live() <= INLINE_BYTES_MAX {
+            return Ok(self.0.find(query));
         }
-        let query = query.clone();
-        tokio::task::spawn_blocking(move || found(&all, &query))
-            .await
-            .map_err(|_| ResourceError::Failed)
+        let permit = Arc::clone(&self.0.finding).acquire_owned().await;
+        let permit = permit.map_err(|_| ResourceError::Failed)?;
+        let (inner, query) = (Arc::clone(&self.0), query.clone());
+        let finding = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            inner.find(&query)
+        });
+        finding.await.map_err(|_| ResourceError::Failed)
     }
 
     async fn get(&self, id: &str, _: &Call) -> Result<Record, ResourceError> {

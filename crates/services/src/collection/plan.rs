@@ -44,7 +44,7 @@ impl Rules {
                 (ChangeKind::Updated, with_id(record, &id)?)
             }
             Wish::Patch(id, patch) => {
-                let mut record = current(state, &id, condition)?.fields.clone();
+                let mut record = Fields::clone(&current(state, &id, condition)?.fields);
                 merge(&mut record, &patch);
                 let has_id = record.contains_key("id");
                 let removed = || Misfit::of("id", "the id of a record cannot be removed");
@@ -55,7 +55,7 @@ impl Rules {
                 }
             }
             Wish::Remove(id) => {
-                let record = current(state, &id, condition)?.fields.clone();
+                let record = Fields::clone(&current(state, &id, condition)?.fields);
                 return Ok(Change { kind: ChangeKind::Removed, record });
             }
         };

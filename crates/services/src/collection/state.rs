@@ -11,7 +11,7 @@ use crate::{Fields, Record, Tag};
 /// A stored record.
 #[derive(Debug)]
 pub(super) struct Stored {
-    pub(super) fields: Fields,
+    pub(super) fields: Arc<Fields>,
     pub(super) tag: Tag,
     /// The offset of its newest event.
     offset: u64,
@@ -27,7 +27,7 @@ impl Stored {
     }
 
     pub(super) fn record(&self) -> Record {
-        Record { fields: self.fields.clone(), tag: Some(self.tag.clone()) }
+        Record { fields: Fields::clone(&self.fields), tag: Some(self.tag.clone()) }
     }
 }
 
@@ -127,8 +127,8 @@ impl State {
         self.live += cost;
         self.by_offset.insert(position.offset, id.clone());
         let offset = position.offset;
-        self.records
-            .insert(id, Arc::new(Stored { fields: change.record, tag, offset, before, cost }));
+        let fields = Arc::new(change.record);
+        self.records.insert(id, Arc::new(Stored { fields, tag, offset, before, cost }));
     }
 
     /// Skips events that the topic does not have.
@@ -155,7 +155,7 @@ impl State {
                 break;
             }
             let kind = ChangeKind::Kept(stored.tag.clone());
-            due.push(Change { kind, record: stored.fields.clone() });
+            due.push(Change { kind, record: Fields::clone(&stored.fields) });
             moved += stored.cost + KEPT_BYTES;
         }
         due

@@ -8,7 +8,7 @@ use super::*;
 use crate::{Field, Tag};
 
 const OPTIONS: CollectionOptions =
-    CollectionOptions { records_max: 8, bytes_max: 4 << 10, storage: Storage::Data };
+    CollectionOptions { records_max: 8, bytes_max: 4 << 10, finds_max: 2, storage: Storage::Data };
 
 fn schema() -> Schema {
     Schema::new("Note")
@@ -86,7 +86,7 @@ fn as_read(collection: &Collection) -> Vec<(String, Value, String)> {
 fn as_stored(collection: &Collection) -> Vec<(String, Value, String)> {
     let state = collection.0.read();
     let of = |stored: &Arc<Stored>| {
-        let record = Value::Object(stored.fields.clone());
+        let record = Value::Object(Fields::clone(&stored.fields));
         (record["id"].as_str().unwrap().to_owned(), record, stored.tag.as_str().to_owned())
     };
     let mut records: Vec<_> = state.all().map(of).collect();
@@ -306,8 +306,12 @@ async fn find_looks_at_all_records_in_the_order_of_their_ids() {
 
 #[tokio::test]
 async fn few_records_are_published_again_for_each_change() {
-    let options =
-        CollectionOptions { records_max: 500, bytes_max: 1 << 20, storage: Storage::Memory };
+    let options = CollectionOptions {
+        records_max: 500,
+        bytes_max: 1 << 20,
+        storage: Storage::Memory,
+        ..OPTIONS
+    };
     let collection = open(&hub(), options);
     let call = Call::default();
     for _ in 0..500 {
@@ -448,4 +452,25 @@ async fn an_event_of_somebody_else_is_taken_into_account() {
     assert_eq!(taken, Err(ResourceError::Conflict("z".into())));
     collection.patch("1", note("1"), &Call::default()).await.unwrap();
     assert_eq!(collection.get("z", &Call::default()).await.unwrap().fields["text"], "foreign");
+}
+
+#[tokio::test]
+async fn finds_of_many_records_take_turns() {
+    let options = CollectionOptions { records_max: 500, bytes_max: 1 << 20, ..OPTIONS };
+    let collection = open(&hub(), options);
+    let call = Call::default();
+    for _ in 0..200 {
+        collection.create(note(&"a".repeat(500)), &call).await.unwrap();
+    }
+    let query = Query::default();
+    let turns = Arc::clone(&collection.0.finding).acquire_many_owned(2).await.unwrap();
+    let mut waiting = std::pin::pin!(collection.find(&query, &call));
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    for _ in 0..9 {
+        assert!(waiting.as_mut().poll(&mut cx).is_pending());
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(collection.0.finding.available_permits(), 0);
+    drop(turns);
+    assert_eq!(waiting.await.unwrap().total, 200);
 }

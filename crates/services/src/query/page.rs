@@ -1,10 +1,14 @@
 //! Queries: a filter, an order, and which part of which records the page has.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use super::Filter;
 use super::filter::{compare, rank};
-use crate::{Fields, Found};
+use crate::{Fields, Found, FoundRecord};
+
+/// An upper bound of the bytes of a page besides its records.
+const ENVELOPE_BYTES: usize = 128;
 
 /// A query of find.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,18 +56,18 @@ impl Query {
 
     /// Sorts the matching records and returns the page. Records that compare equal stay in their order.
     #[must_use]
-    pub fn page<'a>(&self, mut matching: Vec<&'a Fields>) -> Found {
+    pub fn page(&self, mut matching: Vec<&Arc<Fields>>) -> Found {
         if !self.sort.is_empty() {
             matching.sort_by(|one, other| self.order(one, other));
         }
-        let (total, mut bytes) = (matching.len() as u64, 0);
-        let fits = |record: &&'a Fields| {
-            let is_first = bytes == 0;
-            bytes += json_bytes(record);
+        let (total, mut bytes) = (matching.len() as u64, ENVELOPE_BYTES);
+        let fits = |record: &FoundRecord| {
+            let is_first = bytes == ENVELOPE_BYTES;
+            bytes += record.json_bytes() + 1;
             is_first || bytes <= Self::BYTES_MAX
         };
-        let page = matching.into_iter().skip(self.skip).take(self.limit).take_while(fits);
-        Found { total, data: page.map(|record| self.selected(record)).collect() }
+        let page = matching.into_iter().skip(self.skip).take(self.limit);
+        Found { total, data: page.map(|record| self.selected(record)).take_while(fits).collect() }
     }
 
     fn order(&self, one: &Fields, other: &Fields) -> Ordering {
@@ -83,21 +87,10 @@ impl Query {
         self.sort.iter().map(by).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
 
-    fn selected(&self, record: &Fields) -> Fields {
-        let is_selected = |name: &str| {
-            let in_list = |fields: &Vec<String>| fields.iter().any(|field| field == name);
-            name == "id" || self.select.as_ref().is_none_or(in_list)
-        };
+    fn selected(&self, record: &Arc<Fields>) -> FoundRecord {
+        let Some(select) = &self.select else { return Arc::clone(record).into() };
+        let is_selected = |name: &str| name == "id" || select.iter().any(|field| field == name);
         let members = record.iter().filter(|(name, _)| is_selected(name));
-        members.map(|(name, value)| (name.clone(), value.clone())).collect()
+        members.map(|(name, value)| (name.clone(), value.clone())).collect::<Fields>().into()
     }
-}
-
-/// Returns about the bytes of a record as JSON: its escapes do not count.
-fn json_bytes(record: &Fields) -> usize {
-    let of = |(name, value): (&String, &serde_json::Value)| {
-        let value = value.as_str().map_or_else(|| value.to_string().len(), |text| text.len() + 2);
-        name.len() + 4 + value
-    };
-    2 + record.iter().map(of).sum::<usize>()
 }

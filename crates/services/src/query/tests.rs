@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -20,7 +22,7 @@ fn record(value: Value) -> Fields {
     value.as_object().unwrap().clone()
 }
 
-fn things() -> Vec<Fields> {
+fn things() -> Vec<Arc<Fields>> {
     [
         json!({"id": "1", "word": "b", "size": 10, "big": true}),
         json!({"id": "2", "word": "a", "size": 9.5, "big": false}),
@@ -28,7 +30,7 @@ fn things() -> Vec<Fields> {
         json!({"id": "4", "size": 10.0, "big": true}),
         json!({"id": "5", "word": "b"}),
     ]
-    .map(record)
+    .map(|thing| Arc::new(record(thing)))
     .into()
 }
 
@@ -82,14 +84,14 @@ fn select_gives_these_fields_and_the_id() {
     let (things, query) = (things(), parse("$select[]=big&$select[]=word&$limit=1").unwrap());
     let page = query.page(things.iter().collect());
     assert_eq!(page.total, 5);
-    assert_eq!(page.data, [record(json!({"id": "1", "word": "b", "big": true}))]);
+    assert_eq!(page.data, [record(json!({"id": "1", "word": "b", "big": true})).into()]);
 }
 
 #[test]
 fn a_page_ends_before_it_has_too_many_bytes_but_has_at_least_one_record() {
-    let big = |bytes: usize| record(json!({"id": "1", "word": "x".repeat(bytes)}));
+    let big = |bytes: usize| Arc::new(record(json!({"id": "1", "word": "x".repeat(bytes)})));
     let (half, whole) = (big(Query::BYTES_MAX / 2), big(2 * Query::BYTES_MAX));
-    let sizes = |records: &[&Fields]| Query::default().page(records.to_vec()).data.len();
+    let sizes = |records: &[&Arc<Fields>]| Query::default().page(records.to_vec()).data.len();
     assert_eq!(sizes(&[&whole, &half]), 1);
     assert_eq!(sizes(&[&half, &half]), 1);
     assert_eq!(sizes(&[&half, &big(9), &half, &big(9)]), 2);
@@ -275,9 +277,9 @@ proptest! {
             let mut fields = record(json!({"id": number.to_string()}));
             fields.extend(of_word.map(|value| ("word".to_owned(), word(value).into())));
             fields.extend(size.map(|size| ("size".to_owned(), size.into())));
-            fields
+            Arc::new(fields)
         };
-        let things: Vec<Fields> = records.iter().enumerate().map(fields).collect();
+        let things: Vec<Arc<Fields>> = records.iter().enumerate().map(fields).collect();
         let matching = things.iter().filter(|thing| query.filter.matches(thing)).collect();
         let page = query.page(matching);
 

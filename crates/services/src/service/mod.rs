@@ -2,6 +2,7 @@
 
 mod body;
 mod reply;
+mod reply_body;
 mod route;
 
 use std::convert::Infallible;
@@ -15,13 +16,13 @@ use anemone_hub::IdempotencyKey;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response};
-use http_body_util::Full;
 use tower_service::Service;
 
 use self::route::{Asked, Route};
 use crate::{Call, Condition, Fields, Query, Resource, ResourceError, document};
 
 pub(crate) use self::reply::refusal;
+pub use self::reply_body::ReplyBody;
 
 /// A `tower::Service` that answers requests for a resource at a path, with any HTTP server or as a mount of one.
 ///
@@ -55,7 +56,7 @@ impl<R: Resource> ResourceService<R> {
         document::event_schema(self.resource.schema())
     }
 
-    async fn answer<B>(self, request: Request<B>) -> Response<Full<Bytes>>
+    async fn answer<B>(self, request: Request<B>) -> Response<ReplyBody>
     where
         B: http_body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send,
     {
@@ -82,7 +83,7 @@ impl<R: Resource> ResourceService<R> {
         route: &Route,
         head: Parts,
         record: Fields,
-    ) -> Result<Response<Full<Bytes>>, ResourceError> {
+    ) -> Result<Response<ReplyBody>, ResourceError> {
         let (resource, schema) = (&*self.resource, self.resource.schema());
         let query = head.uri.query().filter(|query| !query.is_empty()).map(str::to_owned);
         if query.is_some() && !matches!(route.asked, Asked::Find) {
@@ -148,7 +149,7 @@ where
     R: Resource,
     B: http_body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
 {
-    type Response = Response<Full<Bytes>>;
+    type Response = Response<ReplyBody>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 

@@ -1,19 +1,17 @@
 //! The replies of a resource.
 
 use anemone_wire::problem::{Details, Kind};
-use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
-use http_body_util::Full;
-use serde_json::json;
 
+use super::reply_body::ReplyBody;
 use crate::error::details;
 use crate::{Condition, Created, Found, Query, Record};
 
 /// A reply to a request that does not reach the resource.
-pub(super) type Refusal = Box<Response<Full<Bytes>>>;
+pub(super) type Refusal = Box<Response<ReplyBody>>;
 
 /// Returns the refusal with this problem.
-pub(crate) fn refusal(problem: Details<'_>) -> Response<Full<Bytes>> {
+pub(crate) fn refusal(problem: Details<'_>) -> Response<ReplyBody> {
     let body = problem.to_json() + "\n";
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut reply = reply(status, "application/problem+json", "no-store", body);
@@ -35,7 +33,7 @@ pub(super) fn nothing_at(path: &str) -> Refusal {
 /// Returns the reply to OPTIONS, which also answers a browser's preflight request (Fetch, section 3.2.2). The server says
 /// which origins are allowed.
 pub(super) fn options(allow: &str) -> Refusal {
-    let mut reply = Response::new(Full::default());
+    let mut reply = Response::new(ReplyBody::default());
     *reply.status_mut() = StatusCode::NO_CONTENT;
     let headers = reply.headers_mut();
     for name in [header::ALLOW, header::ACCESS_CONTROL_ALLOW_METHODS] {
@@ -47,27 +45,23 @@ pub(super) fn options(allow: &str) -> Refusal {
     reply.into()
 }
 
-pub(super) fn found(query: &Query, Found { total, data }: Found) -> Response<Full<Bytes>> {
-    let page = json!({"total": total, "limit": query.limit, "skip": query.skip, "data": data});
-    reply(StatusCode::OK, "application/json", "no-cache", page.to_string())
+pub(super) fn found(query: &Query, found: Found) -> Response<ReplyBody> {
+    reply(StatusCode::OK, "application/json", "no-cache", ReplyBody::page(query, found))
 }
 
 /// Returns the record, or 304 if the client already has it.
-pub(super) fn got(record: Record, condition: &Condition) -> Response<Full<Bytes>> {
+pub(super) fn got(record: Record, condition: &Condition) -> Response<ReplyBody> {
     if condition.is_known(record.tag.as_ref()) {
         let mut reply = changed(record);
         *reply.status_mut() = StatusCode::NOT_MODIFIED;
         reply.headers_mut().remove(header::CONTENT_TYPE);
-        *reply.body_mut() = Full::default();
+        *reply.body_mut() = ReplyBody::default();
         return reply;
     }
     changed(record)
 }
 
-pub(super) fn created(
-    Created { record, is_replayed }: Created,
-    path: &str,
-) -> Response<Full<Bytes>> {
+pub(super) fn created(Created { record, is_replayed }: Created, path: &str) -> Response<ReplyBody> {
     // Relative to the URL of the request, whatever a proxy puts before it.
     let name = path.rsplit('/').next().unwrap_or_default();
     let id = record.fields.get("id").and_then(|id| id.as_str()).unwrap_or_default();
@@ -85,7 +79,7 @@ pub(super) fn created(
 }
 
 /// Returns the record, with its tag if it is stored.
-pub(super) fn changed(record: Record) -> Response<Full<Bytes>> {
+pub(super) fn changed(record: Record) -> Response<ReplyBody> {
     let body = serde_json::Value::Object(record.fields).to_string();
     let mut reply = reply(StatusCode::OK, "application/json", "no-cache", body);
     let tag = record.tag.and_then(|tag| HeaderValue::from_str(&tag.to_string()).ok());
@@ -96,22 +90,22 @@ pub(super) fn changed(record: Record) -> Response<Full<Bytes>> {
 }
 
 /// Removes the body for HEAD, and says how long it is.
-pub(super) fn without_body(reply: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
+pub(super) fn without_body(reply: Response<ReplyBody>) -> Response<ReplyBody> {
     let (mut head, body) = reply.into_parts();
     if head.status != StatusCode::NOT_MODIFIED {
         let bytes = http_body::Body::size_hint(&body).exact().unwrap_or_default();
         head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
     }
-    Response::from_parts(head, Full::default())
+    Response::from_parts(head, ReplyBody::default())
 }
 
 fn reply(
     status: StatusCode,
     kind: &'static str,
     cache: &'static str,
-    body: String,
-) -> Response<Full<Bytes>> {
-    let mut reply = Response::new(Full::from(body));
+    body: impl Into<ReplyBody>,
+) -> Response<ReplyBody> {
+    let mut reply = Response::new(body.into());
     *reply.status_mut() = status;
     let headers = reply.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));

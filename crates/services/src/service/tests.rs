@@ -1,7 +1,7 @@
 use std::future::poll_fn;
 
 use anemone_hub::{Epoch, Hub};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 
 use super::*;
@@ -39,7 +39,7 @@ impl Reply {
 
 async fn ask<S>(service: &S, head: &str, fields: &[(&str, &str)], body: impl Into<Bytes>) -> Reply
 where
-    S: Service<Request<Full<Bytes>>, Response = Response<Full<Bytes>>, Error = Infallible> + Clone,
+    S: Service<Request<Full<Bytes>>, Response = Response<ReplyBody>, Error = Infallible> + Clone,
 {
     let (method, target) = head.split_once(' ').unwrap();
     let mut request = Request::builder().method(method).uri(target);
@@ -297,5 +297,50 @@ async fn what_a_resource_does_not_override_fails() {
             (500, "internal".into()),
             "{head}"
         );
+    }
+}
+
+/// Messages whose texts take six bytes for each of their characters.
+async fn escaped(count: usize) -> ResourceService<Messages> {
+    let service = messages();
+    let record = json!({"text": "\u{1}".repeat(2_000)}).to_string();
+    for _ in 0..count {
+        let created = ask(&service, "POST /messages", &[], record.clone()).await;
+        assert_eq!(created.status, 201);
+    }
+    service
+}
+
+#[tokio::test]
+async fn a_page_is_as_long_as_its_json_and_not_as_its_characters() {
+    let service = escaped(200).await;
+    let found = ask(&service, "GET /messages?$limit=1000", &[], "").await;
+    let records = found.json()["data"].as_array().unwrap().len();
+    assert!(found.text.len() <= Query::BYTES_MAX, "{} bytes", found.text.len());
+    assert!(found.text.len() > Query::BYTES_MAX - 13_000, "{} bytes", found.text.len());
+    let next = ask(&service, &format!("GET /messages?$skip={records}&$limit=1"), &[], "").await;
+    assert_eq!(next.json()["data"][0]["id"], (records + 1).to_string());
+}
+
+#[tokio::test]
+async fn a_page_comes_in_pieces_and_its_length_is_known_before() {
+    let service = escaped(40).await;
+    for (limit, pieces_min) in [(0, 1), (1, 1), (40, 10)] {
+        let target = format!("GET /messages?$limit={limit}");
+        let whole = ask(&service, &target, &[], "").await;
+        assert_eq!(whole.json()["data"].as_array().unwrap().len(), limit);
+        let request = Request::builder().uri(&target[4..]).body(Full::<Bytes>::default()).unwrap();
+        let mut body = service.clone().answer(request).await.into_body();
+        let len = http_body::Body::size_hint(&body).exact().unwrap();
+        assert_eq!(len, whole.text.len() as u64);
+        let (mut text, mut pieces) = (Vec::new(), 0);
+        while let Some(frame) = body.frame().await {
+            let piece = frame.unwrap().into_data().unwrap();
+            assert!(!piece.is_empty() && piece.len() <= 64 << 10, "{}", piece.len());
+            text.extend_from_slice(&piece);
+            pieces += 1;
+        }
+        assert!(pieces >= pieces_min, "{pieces} pieces");
+        assert_eq!(text, whole.text.as_bytes());
     }
 }
