@@ -93,11 +93,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) fn start(wanted: Wanted) {
     let (targets, fault) = targets(wanted, std::env::var("RUST_LOG").ok().as_deref());
-    // HTTP/2 frames would be too many even for a verbose log.
-    let targets = match targets.iter().any(|(target, _)| target == "h2") {
-        true => targets,
-        false => targets.with_target("h2", LevelFilter::WARN),
-    };
+    let targets = without_frames(targets);
     let targets = match targets.iter().any(|(target, _)| target == ACCESS_TARGET) {
         false if wanted.requests != LogRequests::Off => {
             targets.with_target(ACCESS_TARGET, LevelFilter::INFO)
@@ -123,6 +119,15 @@ pub(crate) fn start(wanted: Wanted) {
     tracing_subscriber::registry().with(lines.with_filter(targets)).init();
     if let Some(fault) = fault {
         tracing::warn!("{fault}");
+    }
+}
+
+/// Returns the targets without what `h2` says, unless they name it. Its lines about HTTP/2 frames would be too many even
+/// for a verbose log, and a client can cause as many of its warnings as it sends frames.
+fn without_frames(targets: Targets) -> Targets {
+    match targets.iter().any(|(target, _)| target == "h2") {
+        true => targets,
+        false => targets.with_target("h2", LevelFilter::ERROR),
     }
 }
 
@@ -343,6 +348,18 @@ mod tests {
             "ignoring RUST_LOG=\"anemone=loud\": expected a level, such as debug, or a list, such as \
              info,anemone_server=debug"
         );
+    }
+
+    #[test]
+    fn a_client_cannot_fill_the_log_with_warnings_about_its_frames() {
+        for (rust_log, expected) in
+            [(None, false), (Some("debug"), false), (Some("warn,h2=warn"), true)]
+        {
+            let targets = without_frames(targets(Wanted::default(), rust_log).0);
+            let warns = targets.would_enable("h2::proto::streams::recv", &tracing::Level::WARN);
+            assert_eq!(warns, expected, "{rust_log:?}");
+            assert!(targets.would_enable("h2", &tracing::Level::ERROR));
+        }
     }
 
     #[test]
