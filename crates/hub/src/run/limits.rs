@@ -6,8 +6,9 @@ use std::time::Duration;
 /// The limits of [`Runs`](crate::run::Runs).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RunLimits {
-    /// The most works at once, each on a thread of its own; the others wait in a queue, in order. A cancelled work
-    /// counts until it returns. Default: one for each processor, at least 2, so that one long run does not keep all
+    /// The most works at once, each on a thread of its own; the others wait in a queue. The owners who wait take turns,
+    /// and none of them gets more than half of this, rounded up, while others wait. A cancelled work counts until it
+    /// returns. Default: one for each processor, at least 2, so that one long run does not keep all
     /// others waiting.
     pub running_max: usize,
     /// The most runs in the queue. Default 1,000.

@@ -1,17 +1,40 @@
-//! The queue of runs: order, places and slots. Pure.
+//! The queue of runs: whose turn it is, places and slots. Pure.
+//!
+//! The owners who wait take turns, and each one's own come in order. Owners who wait go to the end of the turns when
+//! they get a slot, and when they return one; so a newcomer is behind those who wait already, and before the next one
+//! of an owner who has just had a slot. An owner gets no more than half of the slots while others wait.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
 
 use super::limits::RunLimits;
 
-/// Those who wait for a slot, in order, and the number of slots taken.
+/// Those who wait for a slot and those who have one. Whoever has no owner of its own belongs to the owner `None`.
 #[derive(Debug)]
-pub(crate) struct Queue<O, T> {
-    waiting: VecDeque<(Option<O>, T)>,
-    /// The number of waiting runs of each owner that has any.
-    owners: HashMap<O, usize>,
+pub(crate) struct Queue<O, T, R> {
+    /// The owners who have any.
+    owners: HashMap<Option<O>, Owned<T>>,
+    /// The owners who wait, by their turn.
+    turns: BTreeMap<u64, Option<O>>,
+    next_turn: u64,
+    /// Those who have slots, in the order in which they got them.
+    running: VecDeque<(Option<O>, R)>,
+}
+
+#[derive(Debug)]
+struct Owned<T> {
+    waiting: VecDeque<T>,
+    /// The number of slots it has.
     running: usize,
+    /// 0 before its first turn.
+    turn: u64,
+}
+
+impl<T> Owned<T> {
+    fn ahead(&self) -> Owned<&T> {
+        let Self { running, turn, .. } = *self;
+        Owned { waiting: self.waiting.iter().collect(), running, turn }
+    }
 }
 
 /// The reason why nobody more may wait.
@@ -23,75 +46,116 @@ pub(crate) enum QueueFull {
     ForOwner,
 }
 
-impl<O: Copy + Eq + Hash, T> Queue<O, T> {
+impl<O: Copy + Eq + Hash, T, R> Queue<O, T, R> {
     pub(crate) fn new() -> Self {
-        Self { waiting: VecDeque::new(), owners: HashMap::new(), running: 0 }
+        let (owners, turns, running) = (HashMap::new(), BTreeMap::new(), VecDeque::new());
+        Self { owners, turns, next_turn: 1, running }
     }
 
-    /// Checks that one more may come: there is a slot for it, or it may wait.
+    /// Checks that one more may come: there is a slot for it, or it may wait. The owner `None` has no limit of its own.
     pub(crate) fn admits(&self, limits: &RunLimits, owner: Option<O>) -> Result<(), QueueFull> {
-        let waiting = self.waiting.len();
-        let of_owner = owner.and_then(|owner| self.owners.get(&owner)).copied();
-        if self.running + waiting < limits.running_max {
+        let waiting: usize = self.owners.values().map(|owned| owned.waiting.len()).sum();
+        let of_owner = self.owners.get(&owner).map_or(0, |owned| owned.waiting.len());
+        if self.running.len() + waiting < limits.running_max {
             Ok(())
         } else if waiting >= limits.queued_max {
             Err(QueueFull::ForAll)
-        } else if owner.is_some() && of_owner.unwrap_or(0) >= limits.queued_per_owner_max {
+        } else if owner.is_some() && of_owner >= limits.queued_per_owner_max {
             Err(QueueFull::ForOwner)
         } else {
             Ok(())
         }
     }
 
-    /// Adds one at the end.
+    /// Adds one as the last of its owner.
     pub(crate) fn push(&mut self, owner: Option<O>, item: T) {
-        if let Some(owner) = owner {
-            *self.owners.entry(owner).or_default() += 1;
+        let new = || Owned { waiting: VecDeque::new(), running: 0, turn: 0 };
+        let owned = self.owners.entry(owner).or_insert_with(new);
+        owned.waiting.push_back(item);
+        if owned.waiting.len() == 1 {
+            self.settle(owner);
         }
-        self.waiting.push_back((owner, item));
     }
 
-    /// Returns the next one, which takes a slot, if one is free.
-    pub(crate) fn next(&mut self, limits: &RunLimits) -> Option<T> {
-        if self.running >= limits.running_max {
+    /// Returns the next one, which takes a slot, if one is free; `begin` returns what has the slot.
+    pub(crate) fn next(&mut self, limits: &RunLimits, begin: impl FnOnce(&T) -> R) -> Option<T> {
+        if self.running.len() >= limits.running_max {
             return None;
         }
-        let (owner, item) = self.waiting.pop_front()?;
-        self.leave(owner);
-        self.running += 1;
+        let half = limits.running_max.div_ceil(2);
+        let has_less = |owner| self.owners.get(owner).is_some_and(|owned| owned.running < half);
+        // Two owners with half of the slots each leave none, so only one who waits alone has more.
+        let owner = self.turns.values().find(|owner| has_less(owner));
+        let owner = *owner.or_else(|| self.turns.values().next())?;
+        let owned = self.owners.get_mut(&owner)?;
+        let item = owned.waiting.pop_front()?;
+        owned.running += 1;
+        self.running.push_back((owner, begin(&item)));
+        self.settle(owner);
         Some(item)
     }
 
-    /// Returns a slot.
-    pub(crate) fn release(&mut self) {
-        self.running = self.running.saturating_sub(1);
+    /// Returns the slot of one who has it.
+    pub(crate) fn release(&mut self, is_it: impl Fn(&R) -> bool) {
+        let place = self.running.iter().position(|(_, running)| is_it(running));
+        let Some((owner, _)) = place.and_then(|place| self.running.remove(place)) else { return };
+        if let Some(owned) = self.owners.get_mut(&owner) {
+            owned.running -= 1;
+            self.settle(owner);
+        }
     }
 
     /// Removes one that waits.
     pub(crate) fn remove(&mut self, is_it: impl Fn(&T) -> bool) -> Option<T> {
-        let place = self.waiting.iter().position(|(_, item)| is_it(item))?;
-        let (owner, item) = self.waiting.remove(place)?;
-        self.leave(owner);
+        let place = |owned: &Owned<T>| owned.waiting.iter().position(&is_it);
+        let mut found = self.owners.iter().filter_map(|(owner, it)| Some((*owner, place(it)?)));
+        let (owner, place) = found.next()?;
+        let owned = self.owners.get_mut(&owner)?;
+        let item = owned.waiting.remove(place)?;
+        if owned.waiting.is_empty() {
+            self.settle(owner);
+        }
         Some(item)
     }
 
-    /// Returns those that wait, in order.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = &T> {
-        self.waiting.iter().map(|(_, item)| item)
-    }
-
-    /// Returns the number of slots taken.
-    pub(crate) fn running(&self) -> usize {
-        self.running
-    }
-
-    fn leave(&mut self, owner: Option<O>) {
-        let Some(owner) = owner else { return };
-        if let Some(count) = self.owners.get_mut(&owner) {
-            *count -= 1;
-            if *count == 0 {
-                self.owners.remove(&owner);
+    /// Returns those that wait, in the order in which they get slots if nobody comes or leaves, and the slots are
+    /// returned in the order in which they were taken.
+    pub(crate) fn waiting(&self, limits: &RunLimits) -> Vec<&T> {
+        if self.turns.len() == 1 {
+            return self.owners.values().flat_map(|owned| &owned.waiting).collect();
+        }
+        let mut ahead = Queue {
+            owners: self.owners.iter().map(|(owner, owned)| (*owner, owned.ahead())).collect(),
+            turns: self.turns.clone(),
+            next_turn: self.next_turn,
+            running: self.running.iter().map(|(owner, _)| (*owner, ())).collect(),
+        };
+        let mut order = Vec::new();
+        while !ahead.turns.is_empty() {
+            match ahead.next(limits, |_| ()) {
+                Some(item) => order.push(item),
+                None if ahead.running.is_empty() => break,
+                None => ahead.release(|()| true),
             }
+        }
+        order
+    }
+
+    /// Returns those who have slots, in the order in which they got them.
+    pub(crate) fn running(&self) -> impl ExactSizeIterator<Item = &R> {
+        self.running.iter().map(|(_, running)| running)
+    }
+
+    /// Moves an owner to the end of the turns, or out of them if none of its own waits.
+    fn settle(&mut self, owner: Option<O>) {
+        let Some(owned) = self.owners.get_mut(&owner) else { return };
+        self.turns.remove(&owned.turn);
+        if !owned.waiting.is_empty() {
+            owned.turn = self.next_turn;
+            self.turns.insert(owned.turn, owner);
+            self.next_turn += 1;
+        } else if owned.running == 0 {
+            self.owners.remove(&owner);
         }
     }
 }
@@ -106,27 +170,32 @@ mod tests {
         RunLimits { running_max, queued_max, queued_per_owner_max, ..RunLimits::default() }
     }
 
+    type Numbers = Queue<char, usize, usize>;
+
+    fn next(queue: &mut Numbers, limits: &RunLimits) -> Option<usize> {
+        queue.next(limits, |number| *number)
+    }
+
     #[test]
     fn the_first_come_is_the_first_served_and_slots_are_limited() {
         let limits = limits(2, 9, 9);
-        let mut queue = Queue::<u8, _>::new();
+        let mut queue = Numbers::new();
         (1..=4).for_each(|number| queue.push(None, number));
-        assert_eq!(
-            [queue.next(&limits), queue.next(&limits), queue.next(&limits)],
-            [Some(1), Some(2), None]
-        );
-        queue.release();
-        assert_eq!(queue.next(&limits), Some(3));
-        assert_eq!(queue.waiting().copied().collect::<Vec<_>>(), [4]);
+        let began = [(); 3].map(|()| next(&mut queue, &limits));
+        assert_eq!(began, [Some(1), Some(2), None]);
+        queue.release(|number| *number == 1);
+        assert_eq!(next(&mut queue, &limits), Some(3));
+        assert_eq!(queue.waiting(&limits), [&4]);
+        assert!(queue.running().eq(&[2, 3]));
     }
 
     #[test]
     fn the_queue_has_its_limit_and_each_owner_has_one() {
         let limits = limits(1, 3, 2);
-        let mut queue = Queue::new();
+        let mut queue = Numbers::new();
         assert_eq!(queue.admits(&limits, Some('a')), Ok(()));
         queue.push(Some('a'), 0);
-        queue.next(&limits);
+        next(&mut queue, &limits);
         queue.push(Some('a'), 1);
         assert_eq!(queue.admits(&limits, Some('a')), Ok(()));
         queue.push(Some('a'), 2);
@@ -142,56 +211,111 @@ mod tests {
     #[test]
     fn without_a_queue_there_are_slots_alone() {
         let limits = limits(1, 0, 0);
-        let mut queue = Queue::new();
-        assert_eq!(queue.admits(&limits, Some(1)), Ok(()));
-        queue.push(Some(1), 0);
-        queue.next(&limits);
+        let mut queue = Numbers::new();
+        assert_eq!(queue.admits(&limits, Some('a')), Ok(()));
+        queue.push(Some('a'), 0);
+        next(&mut queue, &limits);
         assert_eq!(queue.admits(&limits, None), Err(QueueFull::ForAll));
     }
 
+    #[test]
+    fn owners_take_turns_and_the_newcomer_is_before_the_one_who_has_just_had_a_slot() {
+        let limits = limits(1, 99, 99);
+        let mut queue = Numbers::new();
+        (0..4).for_each(|number| queue.push(Some('a'), number));
+        assert_eq!(next(&mut queue, &limits), Some(0));
+        (10..12).for_each(|number| queue.push(Some('b'), number));
+        queue.push(None, 20);
+        assert_eq!(queue.waiting(&limits), [&10, &20, &1, &11, &2, &3]);
+    }
+
+    #[test]
+    fn an_owner_has_half_of_the_slots_while_others_wait_and_all_of_them_otherwise() {
+        let limits = limits(4, 99, 99);
+        let mut queue = Numbers::new();
+        (0..6).for_each(|number| queue.push(Some('a'), number));
+        let began: Vec<_> = (0..4).map_while(|_| next(&mut queue, &limits)).collect();
+        assert_eq!(began, [0, 1, 2, 3], "alone");
+        (10..14).for_each(|number| queue.push(Some('b'), number));
+        for expected in [10, 11] {
+            queue.release(|number| *number < 10);
+            assert_eq!(next(&mut queue, &limits), Some(expected));
+        }
+        queue.release(|number| *number >= 10);
+        assert_eq!(next(&mut queue, &limits), Some(12), "a has half of the slots");
+        queue.release(|number| *number < 10);
+        assert_eq!(next(&mut queue, &limits), Some(4), "b has half of the slots");
+    }
+
     proptest! {
-        /// Steps: come (0), go on (1), leave (2), end (3).
+        /// Steps: come (0, 1), go on (2), leave (3), end (4).
         #[test]
-        fn no_slot_and_no_one_is_lost(
-            steps in prop::collection::vec((0_u8..4, 0_u8..3, 0_usize..9), 0..300),
-            limits in (1_usize..4, 0_usize..6, 0_usize..4),
+        fn no_slot_and_no_one_is_lost_and_places_are_true(
+            steps in prop::collection::vec((0_u8..5, 0_u8..4, 0_usize..9), 0..200),
+            limits in (1_usize..6, 0_usize..12, 0_usize..6),
         ) {
             let limits = self::limits(limits.0, limits.1, limits.2);
-            let (mut queue, mut running, mut line) = (Queue::new(), 0, Vec::<(u8, usize)>::new());
+            let mut queue = Queue::<u8, (Option<u8>, usize), (Option<u8>, usize)>::new();
+            let (mut line, mut running) = (Vec::new(), Vec::new());
             for (number, (step, owner, place)) in steps.into_iter().enumerate() {
+                let owner = (owner > 0).then_some(owner);
                 match step {
-                    0 => {
-                        let admits = queue.admits(&limits, Some(owner)).is_ok();
+                    0 | 1 => {
+                        let admits = queue.admits(&limits, owner).is_ok();
                         let of_owner = line.iter().filter(|(own, _)| *own == owner).count();
-                        let waits = running + line.len() >= limits.running_max;
-                        let fits = line.len() < limits.queued_max && of_owner < limits.queued_per_owner_max;
-                        prop_assert_eq!(admits, !waits || fits);
+                        let waits = running.len() + line.len() >= limits.running_max;
+                        let fits = owner.is_none() || of_owner < limits.queued_per_owner_max;
+                        prop_assert_eq!(admits, !waits || (line.len() < limits.queued_max && fits));
                         if admits {
-                            queue.push(Some(owner), number);
+                            queue.push(owner, (owner, number));
                             line.push((owner, number));
                         }
                     }
-                    1 => {
-                        let next = (running < limits.running_max && !line.is_empty()).then(|| line.remove(0).1);
-                        running += usize::from(next.is_some());
-                        prop_assert_eq!(queue.next(&limits), next);
-                    }
                     2 => {
-                        let gone = (place < line.len()).then(|| line.remove(place).1);
+                        let first = queue.waiting(&limits).first().map(|first| **first);
+                        let is_free = running.len() < limits.running_max;
+                        let next = queue.next(&limits, |item| *item);
+                        prop_assert_eq!(next, first.filter(|_| is_free));
+                        if let Some(next) = next {
+                            let oldest = line.iter().find(|(own, _)| *own == next.0).copied();
+                            prop_assert_eq!(oldest, Some(next), "each owner's come in order");
+                            line.retain(|item| *item != next);
+                            running.push(next);
+                            let others_wait = line.iter().any(|(own, _)| *own != next.0);
+                            let slots = running.iter().filter(|(own, _)| *own == next.0).count();
+                            prop_assert!(!others_wait || slots <= limits.running_max.div_ceil(2));
+                        }
+                    }
+                    3 => {
+                        let gone = (place < line.len()).then(|| line.remove(place));
                         prop_assert_eq!(queue.remove(|item| Some(*item) == gone), gone);
                     }
-                    _ if running > 0 => {
-                        running -= 1;
-                        queue.release();
+                    _ if place < running.len() => {
+                        let ended = running.remove(place);
+                        queue.release(|item| *item == ended);
                     }
                     _ => {}
                 }
-                let waiting: Vec<_> = line.iter().map(|(_, number)| *number).collect();
-                prop_assert_eq!(queue.waiting().copied().collect::<Vec<_>>(), waiting);
-                prop_assert_eq!(queue.running(), running);
-                let owners = line.iter().map(|(owner, _)| owner).collect::<std::collections::BTreeSet<_>>();
-                prop_assert_eq!(queue.owners.len(), owners.len());
+                let mut waiting: Vec<_> = queue.waiting(&limits).into_iter().copied().collect();
+                waiting.sort_by_key(|(_, number)| *number);
+                prop_assert_eq!(&waiting, &line);
+                prop_assert!(queue.running().eq(&running));
+                let owners = line.iter().chain(&running).map(|(owner, _)| owner);
+                let owners = owners.collect::<std::collections::BTreeSet<_>>().len();
+                prop_assert_eq!(queue.owners.len(), owners);
             }
+            let told: Vec<_> = queue.waiting(&limits).into_iter().copied().collect();
+            let mut served = Vec::new();
+            while served.len() < told.len() {
+                match queue.next(&limits, |item| *item) {
+                    Some(item) => served.push(item),
+                    None => {
+                        let first = *queue.running().next().unwrap();
+                        queue.release(|item| *item == first);
+                    }
+                }
+            }
+            prop_assert_eq!(served, told);
         }
     }
 }

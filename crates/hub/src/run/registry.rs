@@ -31,21 +31,27 @@ pub(crate) type ReplayKey = (Option<OwnerKey>, String, IdempotencyKey);
 #[derive(Debug)]
 pub(crate) struct Registry {
     limits: RunLimits,
-    queue: Queue<OwnerKey, Job>,
+    /// The jobs that wait, and the works that have not returned.
+    queue: Queue<OwnerKey, Job, Working>,
     /// The number of each run, which counts up.
     numbers: HashMap<RunKey, u64>,
     runs: BTreeMap<u64, Kept>,
     next_number: u64,
     replays: HashMap<ReplayKey, (InputDigest, u64)>,
-    /// The runs whose work has not returned, with the end of their time.
-    working: Vec<(Instant, Arc<Run>)>,
     /// The runs that have ended, with the time until which they are kept.
     ended: VecDeque<(Instant, u64)>,
     /// Runs that are no longer in the list, and whose events are to be dropped, which may take long.
     forgotten: Vec<Arc<Run>>,
     is_stopping: bool,
-    /// True while somebody begins works, who then also begins those whose slots come free meanwhile.
+    /// True while a caller of [`Registry::begins`] begins works.
     is_beginning: bool,
+}
+
+/// A run whose work has not returned, with the end of its time.
+#[derive(Debug)]
+struct Working {
+    until: Instant,
+    run: Arc<Run>,
 }
 
 #[derive(Debug)]
@@ -63,7 +69,6 @@ impl Registry {
             runs: BTreeMap::new(),
             next_number: 1,
             replays: HashMap::new(),
-            working: Vec::new(),
             ended: VecDeque::new(),
             forgotten: Vec::new(),
             is_stopping: false,
@@ -114,12 +119,12 @@ impl Registry {
 
     /// Returns the next job whose work may begin now; it has a slot.
     pub(crate) fn next_job(&mut self, now: Moment) -> Option<Job> {
-        let job = self.queue.next(&self.limits)?;
-        self.working.push((now.after(self.limits.time_max), Arc::clone(&job.run)));
-        Some(job)
+        let until = now.after(self.limits.time_max);
+        self.queue.next(&self.limits, |job| Working { until, run: Arc::clone(&job.run) })
     }
 
-    /// Returns true if the caller is to begin works, one after another until there is none: nobody else does.
+    /// Returns true if the caller is to begin works, one after another until there is none: also those whose slots come
+    /// free meanwhile, which their callers leave to it. Beside it, each start may begin one.
     pub(crate) fn begins(&mut self) -> bool {
         !std::mem::replace(&mut self.is_beginning, true)
     }
@@ -136,17 +141,14 @@ impl Registry {
         if self.is_stopping {
             return;
         }
-        for (place, job) in self.queue.waiting().enumerate() {
+        for (place, job) in self.queue.waiting(&self.limits).into_iter().enumerate() {
             job.run.wait(now.time, place, place < TOLD_PLACES);
         }
     }
 
     /// Returns the slot of a run whose work has returned.
     pub(crate) fn release(&mut self, key: RunKey) {
-        if let Some(place) = self.working.iter().position(|(_, run)| run.key() == key) {
-            self.working.swap_remove(place);
-            self.queue.release();
-        }
+        self.queue.release(|working| working.run.key() == key);
     }
 
     /// Lists a run as ended, and returns its job if it was waiting.
@@ -199,13 +201,13 @@ impl Registry {
 
     /// Returns the runs whose time is over at `now`.
     pub(crate) fn overdue(&self, now: Instant) -> Vec<Arc<Run>> {
-        let overdue = self.working.iter().filter(|(until, run)| *until <= now && !run.has_ended());
-        overdue.map(|(_, run)| Arc::clone(run)).collect()
+        let is_overdue = |working: &&Working| working.until <= now && !working.run.has_ended();
+        self.queue.running().filter(is_overdue).map(|working| Arc::clone(&working.run)).collect()
     }
 
     /// Returns the runs whose work has not returned.
     pub(crate) fn working(&self) -> Vec<Arc<Run>> {
-        self.working.iter().map(|(_, run)| Arc::clone(run)).collect()
+        self.queue.running().map(|working| Arc::clone(&working.run)).collect()
     }
 
     /// Returns the time from `now` until the next run is overdue or to be forgotten.
@@ -213,9 +215,9 @@ impl Registry {
         if !self.forgotten.is_empty() {
             return Some(Duration::ZERO);
         }
-        let working = self.working.iter().filter(|(_, run)| !run.has_ended());
+        let working = self.queue.running().filter(|working| !working.run.has_ended());
         let ended = self.ended.front().map(|(until, _)| *until);
-        let next = working.map(|(until, _)| *until).chain(ended).min()?;
+        let next = working.map(|working| working.until).chain(ended).min()?;
         Some(next.saturating_duration_since(now))
     }
 
@@ -239,7 +241,7 @@ impl Registry {
 
     /// Returns the number of works that have not returned.
     pub(crate) fn running(&self) -> usize {
-        self.queue.running()
+        self.queue.running().len()
     }
 }
 

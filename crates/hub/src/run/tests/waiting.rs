@@ -116,6 +116,34 @@ fn the_queue_is_limited_for_all_and_for_each_owner() {
 }
 
 #[test]
+fn a_hundred_runs_of_one_owner_delay_the_first_of_another_by_one_at_most() {
+    for running_max in [1, 2, 3] {
+        let runs = runs(RunLimits { running_max, ..RunLimits::default() });
+        let (begun, order) = mpsc::channel();
+        let (go, wait) = mpsc::channel::<()>();
+        let wait = Arc::new(std::sync::Mutex::new(wait));
+        let start = |owner| {
+            let (begun, wait) = (begun.clone(), Arc::clone(&wait));
+            let work = RunWork::new(move |_| {
+                begun.send(owner).unwrap();
+                let _ = wait.lock().unwrap().recv();
+                Ok(None)
+            });
+            runs.start(StartRun { work, ..owned(owner) }).unwrap().run
+        };
+        let greedy: Vec<_> = (0..100 + running_max).map(|_| start(1)).collect();
+        (0..running_max).for_each(|_| assert_eq!(order.recv(), Ok(1)));
+        let first = start(2);
+        assert_eq!(first.status(Instant::now()).place, Some(0));
+        assert_eq!(greedy.last().unwrap().status(Instant::now()).place, Some(100));
+        go.send(()).unwrap();
+        assert_eq!(order.recv(), Ok(2), "the first slot that comes free is for the other owner");
+        drop(go);
+        until(|| greedy.iter().chain([&first]).all(|run| run.has_ended()));
+    }
+}
+
+#[test]
 fn a_repeated_start_gets_the_same_run_whoever_is_first() {
     for _ in 0..100 {
         let runs = runs(RunLimits::default());
