@@ -88,8 +88,8 @@ kinds! {
     PublishRefused = "publish-refused", 403, "This client may not publish here";
     /// The path is only for clients on the server's own machine.
     LocalOnly = "local-only", 403, "Only for the server's own machine";
-    /// Bodies of this content type cannot be published.
-    UnsupportedType = "unsupported-type", 415, "This type cannot be published";
+    /// Bodies of this content type are not taken here.
+    UnsupportedType = "unsupported-type", 415, "The type of the body is not supported";
     /// An event does not match its content type, or there is none.
     BadEvent = "bad-event", 400, "There is no event, or one does not match its type";
     /// An event is larger than allowed.

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-/// Progress in one of the two forms of a line: `progress 0.42 some words`, or
-/// `{"progress":0.42,"text":"some words"}`.
+/// Progress in one of the two forms of a line: `progress 0.42 some words`, where the number may also be `42%` or `21/50`,
+/// or `{"progress":0.42,"text":"some words"}`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgressLine {
     /// The part that is done, 0 to 1.
@@ -11,6 +11,9 @@ pub struct ProgressLine {
     /// Words about it, of any length.
     pub text: Option<String>,
 }
+
+/// By so much a sum of parts may be above 1.
+const ROUNDING: f64 = 1e-9;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,7 +24,8 @@ struct Object {
 
 impl ProgressLine {
     /// Parses a line without its end. Returns `None` if it is not progress: another line, an object with further
-    /// members, or a number that is not finite. A number below 0 counts as 0, and one above 1 as 1.
+    /// members, a number that is not finite, or one above 1: that may be a percentage or a count. A number below 0 counts
+    /// as 0, and more than 100% or all of a count as 1.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
         let (number, text) = match line.strip_prefix("progress") {
@@ -33,13 +37,33 @@ impl ProgressLine {
     }
 }
 
+/// Parses a number: a percentage, a count of a whole, or a fraction.
+fn fraction(number: &str) -> Option<f64> {
+    if let Some(percent) = number.strip_suffix('%') {
+        return Some(percent.parse::<f64>().ok()? / 100.0);
+    }
+    match number.split_once('/') {
+        Some((part, whole)) => {
+            let whole =
+                whole.parse::<f64>().ok().filter(|whole| whole.is_finite() && *whole > 0.0)?;
+            Some(part.parse::<f64>().ok()? / whole)
+        }
+        None => bare(number.parse().ok()?),
+    }
+}
+
+/// Returns a number without a unit, unless it is above 1.
+fn bare(number: f64) -> Option<f64> {
+    (number <= 1.0 + ROUNDING).then_some(number)
+}
+
 /// Parses a number, and the words after it. Blanks separate them.
 fn words(rest: &str) -> Option<(f64, Option<String>)> {
     let blanks = [' ', '\t'];
     let rest = rest.strip_prefix(blanks)?.trim_matches(blanks);
     let (number, text) = rest.split_once(blanks).unwrap_or((rest, ""));
     let text = text.trim_start_matches(blanks);
-    Some((number.parse().ok()?, (!text.is_empty()).then(|| text.to_owned())))
+    Some((fraction(number)?, (!text.is_empty()).then(|| text.to_owned())))
 }
 
 fn object(line: &str) -> Option<(f64, Option<String>)> {
@@ -48,7 +72,7 @@ fn object(line: &str) -> Option<(f64, Option<String>)> {
         return None;
     }
     let Object { progress, text } = serde_json::from_str(line).ok()?;
-    Some((progress, text.filter(|text| !text.is_empty())))
+    Some((bare(progress)?, text.filter(|text| !text.is_empty())))
 }
 
 #[cfg(test)]
@@ -69,6 +93,10 @@ mod tests {
         assert_progress("progress 0.42", 0.42, None);
         assert_progress("progress\t1  two  blanks ", 1.0, Some("two  blanks"));
         assert_progress("progress 4.2e-1 ", 0.42, None);
+        assert_progress("progress 50% some words", 0.5, Some("some words"));
+        assert_progress("progress 12.5%", 0.125, None);
+        assert_progress("progress 3/10 of them", 0.3, Some("of them"));
+        assert_progress("progress 10/10", 1.0, None);
         assert_progress(r#"{"progress":0.42,"text":"some words"}"#, 0.42, Some("some words"));
         assert_progress(r#" { "text" : null, "progress" : 1 } "#, 1.0, None);
         assert_progress(r#"{"progress":0,"text":""}"#, 0.0, None);
@@ -76,12 +104,15 @@ mod tests {
 
     #[test]
     fn a_number_beyond_the_ends_is_the_end() {
-        for (number, fraction) in [("-1", 0.0), ("-0", 0.0), ("1.01", 1.0), ("1e300", 1.0)] {
+        for (number, fraction) in [("-1", 0.0), ("-0", 0.0), ("1.0000000000000002", 1.0)] {
             for line in [format!("progress {number}"), format!("{{\"progress\":{number}}}")] {
                 let found = ProgressLine::parse(&line).unwrap().fraction;
                 assert_eq!(found.to_bits(), f64::to_bits(fraction), "{line}");
             }
         }
+        assert_progress("progress 101%", 1.0, None);
+        assert_progress("progress 11/10", 1.0, None);
+        assert_progress("progress -1/10", 0.0, None);
     }
 
     #[test]
@@ -91,7 +122,21 @@ mod tests {
             "progress",
             "progress ",
             "progress x",
-            "progress 42%",
+            "progress 10",
+            "progress 1.01",
+            "progress %",
+            "progress 42 %",
+            "progress 42%%",
+            "progress nan%",
+            "progress 1/0",
+            "progress 0/0",
+            "progress 1/-2",
+            "progress 1/2/3",
+            "progress /2",
+            "progress 1/",
+            "progress 1/inf",
+            "{\"progress\":10}",
+            "{\"progress\":\"50%\"}",
             "progress NaN",
             "progress inf",
             "progress -infinity at last",

@@ -80,8 +80,8 @@ const TABLE: [(Kind, &str); Kind::ALL.len()] = [
     ),
     (
         Kind::UnsupportedType,
-        "The Accept-Post field lists the types that can. With curl, -d DATA publishes JSON, or text if it is not JSON; \
-         -H 'Content-Type: text/plain' -d DATA always publishes text.",
+        "The Accept-Post or Accept-Patch field lists the types that are. With curl, --json DATA sends JSON. To a topic, -d DATA \
+         publishes JSON, or text if it is not JSON; -H 'Content-Type: text/plain' -d DATA always publishes text.",
     ),
     (
         Kind::BadEvent,
@@ -142,7 +142,8 @@ const TABLE: [(Kind, &str); Kind::ALL.len()] = [
     (
         Kind::StartRefused,
         "By default, only clients on the server's own machine may start runs of programs and change the demo's records. \
-         They may not come through a proxy. The configuration can allow anyone.",
+         They may not come through a proxy. To let anyone start runs, set callers = \"anyone\" in the service's [[run]] of the \
+         configuration; for a Mount in Rust, Mount::callers(Callers::Anyone).",
     ),
     (Kind::TooManyTopics, "The detail names the limit. Publish to an existing topic."),
     (Kind::StorageFull, "Nothing was published. Try again once there is space."),

@@ -1,6 +1,6 @@
 //! The HTTP methods of paths.
 
-use http::HeaderValue;
+use http::{HeaderValue, Method};
 
 use crate::reply::problem::excerpt;
 use crate::{Kind, Problem};
@@ -48,4 +48,9 @@ pub(crate) fn not_allowed(method: &str, methods: Methods) -> Problem {
     let detail = format!("this path does not accept {}", excerpt(method, 40));
     Problem::new(Kind::MethodNotAllowed, detail)
         .field("allow", HeaderValue::from_static(methods.as_str()))
+}
+
+/// The problem of a run service that is asked with another method.
+pub(crate) fn only_starts(method: &Method) -> Problem {
+    not_allowed(method.as_str(), Methods::Start).and("; POST starts a run")
 }

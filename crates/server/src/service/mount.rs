@@ -27,7 +27,7 @@ use super::starter::RunStarter;
 use super::upload::{self, Taken};
 use super::{download, work};
 use crate::reply::body::{Body, BoxError, boxed, full};
-use crate::request::methods::{Methods, not_allowed};
+use crate::request::methods::only_starts;
 use crate::{Kind, Problem};
 
 type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
@@ -295,7 +295,7 @@ impl Mount {
         mut context: ServiceContext,
     ) -> Result<Response<Body>, Problem> {
         let MountedService::Call(answer) = &self.service else {
-            return Err(not_allowed(request.method().as_str(), Methods::Start));
+            return Err(only_starts(request.method()));
         };
         let extensions = request.extensions_mut();
         extensions.remove::<OnUpgrade>();

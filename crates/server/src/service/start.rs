@@ -20,7 +20,7 @@ use crate::clients::places::Source;
 use crate::publish::key;
 use crate::reply::body::{Body, full, reply};
 use crate::request::body::receive;
-use crate::request::methods::{Methods, not_allowed};
+use crate::request::methods::only_starts;
 use crate::request::origin;
 use crate::request::own_path::OwnPath;
 use crate::request::query::prefers_async;
@@ -60,7 +60,7 @@ impl StartReply {
         let is_async = || prefers_async(request.headers().into());
         match is_run_service {
             false => Ok((is_post && is_async()).then_some(Self::State)),
-            true if !is_post => Err(not_allowed(request.method().as_str(), Methods::Start)),
+            true if !is_post => Err(only_starts(request.method())),
             true if is_async() => Ok(Some(Self::State)),
             true => {
                 let is_attached = parameters(request.uri().query()).any(is_attach);

@@ -119,7 +119,9 @@ impl Call {
 
     async fn answer(self, first: FirstMessage, outbox: &Outbox) -> CallEnd {
         let Self { mount, target, fields, caller, context, memory, .. } = self;
-        let reply = match mount.answer(request(target, fields, first), caller, context).await {
+        let method = first.method(&mount);
+        let request = request(method, target, fields, first);
+        let reply = match mount.answer(request, caller, context).await {
             Ok(reply) => reply,
             Err(problem) => {
                 outbox.put(Outgoing::Item(problem.to_json().into()));
@@ -140,16 +142,25 @@ impl Call {
     }
 }
 
-/// Returns the request of a client: an empty first message asks without a body.
+impl FirstMessage {
+    /// Returns the method of the request: an empty message asks without a body, but a run service is only posted to.
+    fn method(&self, mount: &Mount) -> Method {
+        let is_get = self.body.is_empty() && !mount.is_run_service();
+        if is_get { Method::GET } else { Method::POST }
+    }
+}
+
+/// Returns the request of a client.
 fn request(
+    method: Method,
     target: Uri,
     fields: HeaderMap,
     FirstMessage { body, is_text }: FirstMessage,
 ) -> Request<crate::Body> {
-    let (is_get, mut request) = (body.is_empty(), Request::new(full(body)));
+    let (is_empty, mut request) = (body.is_empty(), Request::new(full(body)));
     (*request.uri_mut(), *request.headers_mut()) = (target, fields);
-    if !is_get {
-        *request.method_mut() = Method::POST;
+    *request.method_mut() = method;
+    if !is_empty {
         let content_type = if is_text { "application/json" } else { "application/octet-stream" };
         let content_type = HeaderValue::from_static(content_type);
         request.headers_mut().insert(header::CONTENT_TYPE, content_type);

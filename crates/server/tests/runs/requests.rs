@@ -68,6 +68,17 @@ fn count(run: &RunContext, last: u64) -> RunOutcome {
     Ok(Some(data("counted".into())))
 }
 
+/// Counts the bytes of the body, if there is no word about its type.
+struct CountingBytes;
+
+impl RunService for CountingBytes {
+    fn prepare(&self, input: RunInput) -> Result<RunWork, RunRefusal> {
+        assert_eq!(input.content_type, None);
+        let len = Data::json(&input.body.len()).unwrap();
+        Ok(RunWork::new(move |_| Ok(Some(len))))
+    }
+}
+
 /// A server with a run service, which everybody may use, and one that only streams.
 struct Served {
     fixture: Fixture,
@@ -92,6 +103,7 @@ impl Served {
             |options| {
                 let run = Mount::run("/math/count", counting).unwrap().callers(Callers::Anyone);
                 options.mounts.push(run);
+                options.mounts.push(Mount::run("/bytes", CountingBytes).unwrap());
                 options.mounts.push(Mount::new("/plain", routes()).unwrap());
                 change(options);
             },
@@ -226,6 +238,11 @@ fn a_plain_websocket_starts_a_run_with_its_first_message_and_gets_each_event() {
     assert_eq!(events[0], json!({ "state": "running" }));
     assert_eq!(events[3], json!({ "state": "done", "result": "counted" }));
     assert!(socket.next().starts_with("close 1000"));
+
+    let mut socket = served.fixture.websocket("/bytes", &[], &[]);
+    socket.send(Message::Text(""));
+    let events = [(); 2].map(|()| socket.json());
+    assert_eq!(events[1], json!({ "state": "done", "result": 0 }), "an empty body");
 }
 
 #[test]
@@ -330,12 +347,15 @@ fn a_start_that_is_refused_says_why_and_there_is_no_run() {
     reply.problem(422, "unprocessable");
     assert_eq!(reply.json()["pointer"], "/last");
     let reply = served.fixture.get("/math/count", &[]);
-    reply.problem(405, "method-not-allowed");
+    let detail = reply.problem(405, "method-not-allowed");
+    assert_eq!(detail, "this path does not accept GET; POST starts a run");
     assert_eq!(reply.field("allow"), Some("POST"));
     let from_elsewhere = [("Sec-Fetch-Site", "cross-site")];
     post("/math/count", &from_elsewhere, "1").problem(403, "origin-refused");
     let elsewhere = [("X-Forwarded-For", "192.0.2.1")];
     post("/plain/json", &elsewhere, "").problem(403, "start-refused");
+    let explanation = served.fixture.get("/problems/start-refused", &[]).body;
+    assert!(explanation.contains("callers = \"anyone\" in the service's [[run]]"), "{explanation}");
     assert_eq!(post("/math/count", &elsewhere, "1").status, 202, "everybody may");
     post("/math/count", &[("Idempotency-Key", "")], "1").problem(400, "bad-parameter");
     let list = served.fixture.get("/runs", &[]).json();

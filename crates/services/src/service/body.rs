@@ -86,7 +86,10 @@ fn check_type(headers: &HeaderMap, types: Types) -> Result<(), Refusal> {
         return Ok(());
     }
     let given: String = given.chars().take(80).collect();
-    let detail = format!("the type of the body may be {}, not {given:?}", types.list());
+    let detail = format!(
+        "the type of the body may be {}, not {given:?}: send Content-Type: application/json (curl --json)",
+        types.list()
+    );
     let mut refused = refusal(details(Kind::UnsupportedType, detail, None));
     let list = HeaderValue::from_static(types.list());
     refused.headers_mut().insert(types.field(), list);

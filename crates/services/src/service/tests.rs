@@ -183,6 +183,12 @@ async fn a_problem_says_where_and_what_instead() {
     assert!(reply.text.contains("line 2 column 11"), "{}", reply.text);
     let reply = ask(&service, "POST /messages", &[], r#"{"text":"a","from":7}"#).await;
     assert_eq!(reply.json()["pointer"], "/from");
+    let form: &[(&str, &str)] = &[("content-type", "application/x-www-form-urlencoded")];
+    let reply = ask(&service, "POST /messages", form, r#"{"text":"hi"}"#).await;
+    assert_eq!(reply.json()["title"], "The type of the body is not supported");
+    let detail = "the type of the body may be application/json, not \"application/x-www-form-urlencoded\": send \
+                  Content-Type: application/json (curl --json)";
+    assert_eq!(reply.json()["detail"], detail);
     let reply = ask(&service, "POST /messages", &[("content-type", "text/plain")], "{}").await;
     assert_eq!(reply.field("accept-post"), "application/json");
     let reply = ask(&service, "PATCH /messages/a", &[("content-type", "text/plain")], "{}").await;

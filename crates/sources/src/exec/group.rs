@@ -18,6 +18,9 @@ use tokio::signal::unix::Signal as Signals;
 use super::Command;
 use super::guard::Guard;
 
+/// Makes Python write each line at once: into a pipe it would write several KiB at a time, often all at its end.
+const UNBUFFERED: &str = "PYTHONUNBUFFERED";
+
 /// The interval at which to check if a group has ended. Nothing announces that.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -70,6 +73,9 @@ impl Launch<'_> {
                 command
             }
         };
+        if std::env::var_os(UNBUFFERED).is_none() {
+            command.env(UNBUFFERED, "1");
+        }
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if let Some(directory) = self.directory {
             command.current_dir(directory);

@@ -8,7 +8,7 @@
 //! - Its **standard output** is read as fast as the topic takes it, through one buffer. A faster program has to wait,
 //!   as with any pipe, and also while the topic's disk is behind, full or broken: then no line is lost.
 //! - Its **standard error** goes to the log, limited in rate, or to a topic of its own ([`Stderr`]).
-//! - It inherits this process's environment, with additions, and runs in its own **process group**. The group is
+//! - It inherits this process's environment, with additions and `PYTHONUNBUFFERED=1` unless that is set, and runs in its own **process group**. The group is
 //!   ended as a whole: SIGTERM to all, then SIGKILL to those that remain after [`ExecOptions::grace`]. That happens when
 //!   the source is stopped or dropped, when this process is killed (the group's leader, a shell, waits for that), and
 //!   when the program ends by itself and leaves other processes behind. Only a process that has left the group

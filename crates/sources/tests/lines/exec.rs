@@ -123,9 +123,9 @@ async fn it_runs_where_and_with_what_it_was_told_to_and_its_input_is_empty() {
     let options = ExecOptions {
         environment: vec![("GREETING".into(), "hello".into())],
         directory: Some(path.clone()),
-        ..shell("cat; echo \"$GREETING\"; pwd; [ \"$PATH\" ] && echo path")
+        ..shell("cat; echo \"$GREETING\"; pwd; [ \"$PATH\" ] && echo path$PYTHONUNBUFFERED")
     };
-    let expected = ["hello", path.to_str().unwrap(), "path"];
+    let expected = ["hello", path.to_str().unwrap(), "path1"];
     assert_eq!(to_its_end(options).await.all(), expected);
 }
 

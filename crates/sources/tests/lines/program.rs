@@ -123,12 +123,11 @@ fn a_program_may_close_its_input_or_never_read_it() {
 
 #[test]
 fn both_forms_of_progress_are_progress() {
-    let line =
-        r#"echo progress 0.25 a quarter; echo '{"progress":2}'; echo progress nan; echo progress"#;
+    let line = r#"echo progress 0.25 a quarter; echo progress 50%; echo progress 3/4; echo '{"progress":1}'; echo progress nan; echo progress 10"#;
     let run = start(runs(), shell(line), input(""));
     let state = ended(&run);
     assert_eq!((&state["progress"], &state["text"]), (&json!(1.0), &json!("a quarter")), "{state}");
-    assert_eq!(partials(&run, 0), ["progress nan", "progress"]);
+    assert_eq!(partials(&run, 0), ["progress nan", "progress 10"]);
     let first = values(run.topic()).into_iter().find(|event| event.get("progress").is_some());
     assert_eq!(first.unwrap()["progress"], 0.25);
 }
@@ -160,6 +159,15 @@ fn its_environment_says_what_was_requested_and_no_shell_reads_it() {
         "none",
     ];
     assert_eq!(result(options, input).0, expected);
+}
+
+#[test]
+fn a_python_program_writes_each_line_at_once() {
+    let (partials, _) = result(shell("echo $PYTHONUNBUFFERED"), input(""));
+    assert_eq!(partials, [1]);
+    let own = vec![("PYTHONUNBUFFERED".into(), "no".into())];
+    let options = ProgramOptions { environment: own, ..shell("echo $PYTHONUNBUFFERED") };
+    assert_eq!(result(options, input("")).0, ["no"]);
 }
 
 #[test]
