@@ -18,3 +18,4 @@ pub(crate) use interface::{Extent, Log, Slice, WhenFull};
 pub(crate) use memory::MemoryLog;
 pub(crate) use none::NoLog;
 pub(crate) use progress::Progress;
+pub(crate) use ring::cost_bytes;

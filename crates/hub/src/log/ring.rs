@@ -43,7 +43,7 @@ const PIECE_BYTES: usize = 16;
 
 /// Returns the bytes of an event with this data that count in [`Retention::bytes_max`](crate::Retention::bytes_max)
 /// of a topic in memory.
-pub(super) fn cost_bytes(data: &Data) -> u64 {
+pub(crate) fn cost_bytes(data: &Data) -> u64 {
     data.bytes().len() as u64 + EVENT_OVERHEAD_BYTES
 }
 

@@ -14,6 +14,7 @@ use super::moment::Moment;
 use super::progress::Progress;
 use super::state::{Ending, Known, RunState};
 use super::status::RunStatus;
+use crate::log::cost_bytes;
 use crate::{Data, NewEvent, PublishError, Topic, UnixTime};
 
 /// The memory of a run besides its events and what it keeps: itself, its topic and its entries in lists.
@@ -201,8 +202,7 @@ impl Run {
     /// Publishes a partial result. Returns true if it is time to count its bytes.
     pub(crate) fn partial(&self, value: &Data) -> Result<bool, PublishError> {
         self.topic.publish(UnixTime::now(), events::partial(value))?;
-        // The overhead of an event in memory is about this much.
-        let bytes = value.bytes().len() as u64 + 160;
+        let bytes = cost_bytes(value);
         Ok(self.uncounted_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > UNCOUNTED_BYTES_MAX)
     }
 
