@@ -63,6 +63,16 @@ impl Change {
     }
 }
 
+/// Checks that the removal of a topic or a run has no condition, given whether the request has `If-Match`.
+pub(crate) fn unconditional(has_if_match: bool) -> Result<(), Problem> {
+    if has_if_match {
+        // A condition would require that the topic does not change while it is removed from a disk.
+        let detail = "If-Match is only for POST: DELETE takes no condition";
+        return Err(Problem::new(Kind::BadParameter, detail));
+    }
+    Ok(())
+}
+
 /// Cancels a run. Returns its state as JSON.
 pub(crate) fn cancel(run: &Run) -> Result<String, Problem> {
     run.cancel().map_err(|ended| Problem::new(Kind::RunEnded, ended.to_string()))?;

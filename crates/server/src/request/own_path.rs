@@ -83,12 +83,50 @@ impl<'a> ReadPath<'a> {
 /// The digits of a run's key in a log.
 const KEY_DIGITS_LOGGED: usize = 6;
 
-/// Returns a path, normalized or not, for logs.
+/// The digits of a run's key.
+const KEY_DIGITS: usize = 32;
+
+/// Returns a path, normalized or not, for logs: without whole keys of runs, wherever they are, since a client may
+/// have the wrong path for its key.
 pub(crate) fn in_log(path: &str) -> Cow<'_, str> {
     let normal = path::normal(path);
     match ReadPath::at(normal.as_deref().unwrap_or(path)) {
         Some(run @ ReadPath::Run(_)) => run.in_log().into(),
-        _ => path.into(),
+        _ if path.len() < KEY_DIGITS => path.into(),
+        _ => without_keys(path),
+    }
+}
+
+/// Returns a path with only the first digits of whatever may be a key.
+fn without_keys(path: &str) -> Cow<'_, str> {
+    let (mut shown, mut copied, mut at) = (String::new(), 0, 0);
+    while at < path.len() {
+        let (mut end, mut digits, mut shown_end) = (at, 0, at);
+        while let Some(bytes) = digit_bytes(&path.as_bytes()[end..]) {
+            (end, digits) = (end + bytes, digits + 1);
+            if digits == KEY_DIGITS_LOGGED {
+                shown_end = end;
+            }
+        }
+        if digits >= KEY_DIGITS {
+            shown.push_str(&path[copied..shown_end]);
+            shown.push('…');
+            copied = end;
+        }
+        at = end + 1;
+    }
+    match copied {
+        0 => path.into(),
+        _ => (shown + &path[copied..]).into(),
+    }
+}
+
+/// Returns the length of the hexadecimal digit, maybe escaped, with which this begins.
+fn digit_bytes(bytes: &[u8]) -> Option<usize> {
+    match bytes {
+        [b'%', b'3', b'0'..=b'9', ..] | [b'%', b'4' | b'6', b'1'..=b'6', ..] => Some(3),
+        [first, ..] if first.is_ascii_hexdigit() => Some(1),
+        _ => None,
     }
 }
 
@@ -127,6 +165,24 @@ mod tests {
             assert_eq!(in_log(path), path);
         }
         assert_eq!(ReadPath::Topic("wind").in_log(), "/topics/wind");
+    }
+
+    #[test]
+    fn a_log_has_no_whole_key_at_any_other_path() {
+        let key = "0f12ab34cd56ef780f12ab34cd56ef78";
+        for (path, expected) in [
+            (format!("/wind/runs/{key}"), "/wind/runs/0f12ab…"),
+            (format!("//runs/{key}"), "//runs/0f12ab…"),
+            (format!("/x/../runs/{key}/"), "/x/../runs/0f12ab…/"),
+            (format!("/é{key}{key}ü/{key}"), "/é0f12ab…ü/0f12ab…"),
+            (format!("//runs/%30{}", &key[1..]), "//runs/%30f12ab…"),
+            (format!("//runs/{}%38", &key[..31]), "//runs/0f12ab…"),
+            (format!("//runs/{}", key.to_uppercase()), "//runs/0F12AB…"),
+        ] {
+            assert_eq!(in_log(&path), expected);
+        }
+        let shorter = format!("/wind/{}/%2f{}", &key[..31], "é".repeat(40));
+        assert_eq!(in_log(&shorter), shorter);
     }
 
     #[test]

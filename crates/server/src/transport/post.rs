@@ -4,6 +4,7 @@ use anemone_hub::run::Run;
 use anemone_wire::Published;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 
+use crate::Problem;
 use crate::clients::access::AccessLine;
 use crate::exchange::change::{self, Change};
 use crate::memory::counted;
@@ -15,7 +16,6 @@ use crate::request::origin;
 use crate::request::own_path::ReadPath;
 use crate::site::Site;
 use crate::stop::Stop;
-use crate::{Kind, Problem};
 
 /// Answers a request that changes a topic or a run.
 pub(crate) async fn answer(
@@ -77,10 +77,5 @@ fn cancel(run: &Run, request: &Request<()>, site: &Site) -> Result<Response<Body
 fn check_deletion(request: &Request<()>) -> Result<(), Problem> {
     origin::refuse_unnamed(request.headers().into())?;
     no_parameters(request.uri().query())?;
-    if request.headers().contains_key(header::IF_MATCH) {
-        // A condition would require that the topic does not change while it is removed from a disk.
-        let detail = "If-Match is only for POST: DELETE takes no condition";
-        return Err(Problem::new(Kind::BadParameter, detail));
-    }
-    Ok(())
+    change::unconditional(request.headers().contains_key(header::IF_MATCH))
 }

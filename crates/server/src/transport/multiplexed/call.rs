@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::Outlet;
 use super::call_waker::{CallWaker, CallWakers};
-use super::sending::send_reply;
+use super::sending::{send_problem, send_reply};
 use super::service_request::service_request;
 use crate::clients::access::AccessLine;
 use crate::cost::CALL_BYTES;
@@ -176,17 +176,10 @@ impl Call {
         served
     }
 
-    /// Sends the problem that ends it, with the fields that the status requires.
+    /// Sends the problem that ends it.
     pub(super) fn send_problem(&self, id: Id, problem: &Problem, outlet: &mut impl Outlet) {
-        let mut fields = FieldList::default();
-        for (name, value) in problem.fields().filter(|(name, _)| REPLY_FIELDS.contains(name)) {
-            // What a header takes, a line takes.
-            let _ = fields.push(name, value.as_bytes());
-        }
         let json = if self.is_head { String::new() } else { problem.to_json() };
-        let status = problem.code().as_u16();
-        let reply = Reply::of_service(status, fields.as_fields(), json.as_bytes());
-        send_reply(id, reply, &self.access, outlet);
+        send_problem(id, problem, &json, &self.access, outlet);
     }
 
     fn poll<O: Outlet>(&mut self, cx: &mut Context<'_>, turn: &mut Turn<'_, O>) -> Served {

@@ -282,6 +282,7 @@ impl Multiplexer {
             }
             Change::Cancel(run) => {
                 publish::no_parameters(query)?;
+                change::unconditional(request.fields.get("if-match").is_some())?;
                 let state = change::cancel(&run)?;
                 send_reply(id, Reply::answer(&state), access, outlet);
             }

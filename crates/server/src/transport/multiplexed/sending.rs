@@ -1,7 +1,7 @@
 //! Writes messages about a client's requests, and counts their bytes for the access log.
 
 use anemone_wire::Item;
-use anemone_wire::multiplexed::{Id, Reply, write_item};
+use anemone_wire::multiplexed::{FieldList, Id, REPLY_FIELDS, Reply, write_item};
 
 use super::Outlet;
 use crate::Problem;
@@ -52,6 +52,23 @@ pub(super) fn send_failure(
     access: &AccessLine,
     outlet: &mut impl Outlet,
 ) {
-    let (status, json) = (problem.code().as_u16(), problem.to_json());
-    send_reply(id, Reply::problem(status, &json), access, outlet);
+    send_problem(id, problem, &problem.to_json(), access, outlet);
+}
+
+/// Writes the status of the problem that ends a request, with the fields that it requires, and this payload.
+pub(super) fn send_problem(
+    id: impl Into<Option<Id>>,
+    problem: &Problem,
+    payload: &str,
+    access: &AccessLine,
+    outlet: &mut impl Outlet,
+) {
+    let mut fields = FieldList::default();
+    for (name, value) in problem.fields().filter(|(name, _)| REPLY_FIELDS.contains(name)) {
+        // What a header takes, a line takes.
+        let _ = fields.push(name, value.as_bytes());
+    }
+    let status = problem.code().as_u16();
+    let reply = Reply::of_service(status, fields.as_fields(), payload.as_bytes());
+    send_reply(id, reply, access, outlet);
 }
