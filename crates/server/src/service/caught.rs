@@ -14,14 +14,43 @@ pub(super) fn catch<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|_| Panicked)
 }
 
-/// A future that may panic.
-pub(super) struct Caught<F>(pub(super) F);
+/// A value, such as a future, that may panic, also when it is dropped.
+#[derive(Debug)]
+pub(super) struct Caught<T>(
+    /// `None` only while it is dropped.
+    Option<T>,
+);
+
+impl<T> Caught<T> {
+    pub(super) fn new(value: T) -> Self {
+        Self(Some(value))
+    }
+
+    /// Calls the value.
+    pub(super) fn call<R>(&mut self, call: impl FnOnce(&mut T) -> R) -> Result<R, Panicked> {
+        let value = self.0.as_mut().ok_or(Panicked)?;
+        catch(|| call(value))
+    }
+
+    /// Asks the value.
+    pub(super) fn ask<R>(&self, ask: impl FnOnce(&T) -> R) -> Result<R, Panicked> {
+        let value = self.0.as_ref().ok_or(Panicked)?;
+        catch(|| ask(value))
+    }
+}
+
+impl<T> Drop for Caught<T> {
+    fn drop(&mut self) {
+        // The panic hook has reported a panic, and nobody waits for the value.
+        let _ = catch(|| drop(self.0.take()));
+    }
+}
 
 impl<F: Future + Unpin> Future for Caught<F> {
     type Output = Result<F::Output, Panicked>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match catch(|| Pin::new(&mut self.0).poll(cx)) {
+        match self.call(|future| Pin::new(future).poll(cx)) {
             Ok(polled) => polled.map(Ok),
             Err(panicked) => Poll::Ready(Err(panicked)),
         }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
 
-use super::caught::catch;
+use super::caught::Caught;
 use super::context::ServiceContext;
 use crate::memory::counted;
 use crate::reply::body::Body;
@@ -18,14 +18,20 @@ use crate::reply::body::Body;
 /// Counts a body in the memory, ends it when its client is gone, and logs its failure. A client that has ended its
 /// side waits for each piece no longer than `write_timeout`.
 pub(super) fn watched(body: Body, mount: &Arc<str>, context: ServiceContext) -> Body {
-    if body.is_end_stream() {
-        return body;
+    let body = Caught::new(body);
+    if is_end(&body) {
+        return Body::default();
     }
     Download { body, mount: Arc::clone(mount), context, gone: None }.boxed_unsync()
 }
 
+/// Returns true if nothing of a body is left.
+fn is_end(body: &Caught<Body>) -> bool {
+    body.ask(Body::is_end_stream).unwrap_or(false)
+}
+
 struct Download {
-    body: Body,
+    body: Caught<Body>,
     /// The path of its service.
     mount: Arc<str>,
     context: ServiceContext,
@@ -55,7 +61,7 @@ impl http_body::Body for Download {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let frame = match catch(|| Pin::new(&mut self.body).poll_frame(cx)) {
+        let frame = match self.body.call(|body| Pin::new(body).poll_frame(cx)) {
             Ok(Poll::Ready(frame)) => frame,
             Ok(Poll::Pending) => {
                 ready!(self.poll_gone(cx));
@@ -74,10 +80,10 @@ impl http_body::Body for Download {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        is_end(&self.body)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.body.ask(Body::size_hint).unwrap_or_default()
     }
 }

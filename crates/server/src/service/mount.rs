@@ -19,7 +19,7 @@ use tower_service::Service;
 
 use super::caller::Caller;
 use super::callers::Callers;
-use super::caught::Caught;
+use super::caught::{Caught, catch};
 use super::context::ServiceContext;
 use super::mount_path::{MountError, check_path};
 use super::start::{Start, StartReply, input};
@@ -223,7 +223,7 @@ impl Mount {
 
     /// Returns true if a path is answered whatever the origin.
     pub(crate) fn is_public(&self, path: &str) -> bool {
-        (self.is_public)(path)
+        catch(|| (self.is_public)(path)).unwrap_or(false)
     }
 
     /// Returns true if a request with this method cannot be cancelled.
@@ -262,11 +262,13 @@ impl Mount {
     /// Returns the start of a run that a request asks for, if it does.
     fn start(&self, request: &Request<Body>) -> Result<Option<Start<'_>>, Problem> {
         let Self { path, callers, .. } = self;
+        let is_run_service = self.is_run_service();
         // Pages start no runs.
-        let Some(starter) = self.starter.as_deref().filter(|_| !self.is_http_only) else {
+        let may_start = is_run_service || !self.is_http_only;
+        let Some(starter) = self.starter.as_deref().filter(|_| may_start) else {
             return Ok(None);
         };
-        let reply = StartReply::of(self.is_run_service(), request)?;
+        let reply = StartReply::of(is_run_service, request)?;
         Ok(reply.map(|reply| Start { reply, path, callers: *callers, starter }))
     }
 
@@ -278,7 +280,8 @@ impl Mount {
         context: &ServiceContext,
     ) -> Result<RunWork, Problem> {
         if let MountedService::Run(service) = &self.service {
-            return Ok(service.prepare(input(&request))?);
+            let prepared = catch(|| service.prepare(input(&request)));
+            return Ok(prepared.map_err(|panicked| self.failed(&panicked))??);
         }
         let (own, memory) = (context.of_run(), context.memory.clone());
         // Settled now, since the connection may be gone when the work begins.
@@ -301,7 +304,8 @@ impl Mount {
         extensions.remove::<OnUpgrade>();
         extensions.insert(caller);
         let taken = upload::watch(request.body_mut(), context.body_timeout, &context.memory);
-        let mut answering = Caught(answer(request));
+        let answering = catch(|| answer(request)).map_err(|panicked| self.failed(&panicked))?;
+        let mut answering = Caught::new(answering);
         let answered = match poll_fn(|cx| Poll::Ready(answering.poll_unpin(cx))).await {
             Poll::Ready(answered) => answered,
             // Boxed, since its timers would make the futures of all requests large.

@@ -33,7 +33,7 @@ pub(super) enum StartReply {
     State,
     /// The events of the run.
     Events {
-        /// True if the run belongs to the reply.
+        /// True if a run that this request starts belongs to the reply.
         is_attached: bool,
     },
 }
@@ -105,6 +105,8 @@ impl Start<'_> {
         let mut response = match self.reply {
             StartReply::State => accepted(&run),
             StartReply::Events { is_attached } => {
+                // A run that another request has started does not belong to this one.
+                let is_attached = is_attached && !is_replayed;
                 Following::new(&run, is_attached).reply(self.starter.page, &context.memory)?
             }
         };

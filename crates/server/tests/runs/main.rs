@@ -3,6 +3,7 @@
 
 mod driven;
 mod ended;
+mod faults;
 mod requests;
 mod stopping;
 mod watching;

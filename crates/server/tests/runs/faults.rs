@@ -1,0 +1,171 @@
+//! Run services that fail, and clients that see only a part of a run.
+
+use std::io::{BufReader, Write};
+use std::time::Duration;
+
+use anemone_hub::Data;
+use anemone_hub::run::{RunInput, RunRefusal, RunService, RunWork};
+use anemone_server::Mount;
+use anemone_testing::multiplexed::{BOTH, Client};
+use anemone_testing::{Fixture, Reply, request, wait_until};
+use anemone_ws::proto::Message;
+use serde_json::{Value, json};
+
+fn start(mounts: Vec<Mount>) -> Fixture {
+    Fixture::with(|options| options.mounts = mounts, Default::default())
+}
+
+fn post(fixture: &Fixture, target: &str, fields: &[(&str, &str)]) -> Reply {
+    let mut stream = fixture.connect();
+    let fields = [&[("Content-Length", "1")], fields].concat();
+    let head = request(fixture.address, "POST", target, &fields);
+    stream.write_all((head + "1").as_bytes()).unwrap();
+    Reply::read(&mut BufReader::new(stream), "POST")
+}
+
+#[test]
+fn a_panic_in_the_preparation_of_a_run_fails_only_that_start() {
+    let prepare = |input: RunInput| -> Result<RunWork, RunRefusal> {
+        panic!("a bug for the body {:?}", input.body)
+    };
+    let fixture = start(vec![Mount::run("/panic", prepare).unwrap()]);
+    let failed = "the service at this path failed";
+    for fields in [&[][..], &[("Prefer", "respond-async")]] {
+        assert_eq!(post(&fixture, "/panic", fields).problem(500, "internal"), failed);
+    }
+    for carrier in BOTH {
+        let mut client = Client::open(carrier, &fixture);
+        let detail = client.ask("POST a /panic\n1").problem(500, "a", "internal");
+        assert_eq!(detail, failed);
+        assert_eq!(client.ask("GET b /health").status, 200);
+    }
+    let mut socket = fixture.websocket("/panic", &[], &[]);
+    socket.send(Message::Text("1"));
+    assert!(socket.next().contains("/problems/internal"));
+    assert_eq!(socket.next(), format!("close 4500 {failed}"));
+    assert_eq!(fixture.get("/health", &[]).status, 200);
+}
+
+/// Tells so many numbers as partial results.
+fn telling(count: u64) -> impl RunService {
+    move |_: RunInput| -> Result<RunWork, RunRefusal> {
+        Ok(RunWork::new(move |run| {
+            for number in 1..=count {
+                run.partial(&Data::json(&number).unwrap())?;
+            }
+            Ok(None)
+        }))
+    }
+}
+
+/// Asserts that these are a gap and then all other events of a run that has told so many numbers.
+#[track_caller]
+fn assert_gap_and_rest(items: &[Value], count: u64) {
+    assert_eq!(items[0]["gap"]["reason"], "retention", "{}", items[0]);
+    // The first event has no number.
+    let missed = items[0]["gap"]["missed"].as_u64().unwrap();
+    assert!(missed > 0 && items.len() as u64 == 1 + count + 2 - missed, "{missed}");
+    assert_eq!(items[1], json!({ "partial": missed }));
+    assert_eq!(items.last().unwrap(), &json!({ "state": "done" }));
+}
+
+#[test]
+fn a_reply_with_the_events_of_a_run_tells_a_gap_before_the_events_after_it() {
+    const COUNT: u64 = 1_000;
+    let fixture = Fixture::with(
+        |options| {
+            options.mounts = vec![Mount::run("/tell", telling(COUNT)).unwrap()];
+            options.limits.run_bytes_max = 2_000;
+        },
+        Default::default(),
+    );
+    // The run loses its first events. A repeated start, which gets its events, begins with what is kept.
+    let key = ("Idempotency-Key", "k");
+    let reply = post(&fixture, "/tell", &[key, ("Prefer", "respond-async")]);
+    let run = format!("/{}?state", reply.field("location").unwrap());
+    wait_until("it is done", || fixture.get(&run, &[]).json()["state"] == "done");
+    for carrier in BOTH {
+        let mut client = Client::open(carrier, &fixture);
+        let replies = client.call("POST a /tell idempotency-key=k\n1");
+        let (end, items) = replies.split_last().unwrap();
+        assert_eq!(end.status, 200);
+        assert_gap_and_rest(&items.iter().map(|item| item.json()).collect::<Vec<_>>(), COUNT);
+    }
+    let mut socket = fixture.websocket("/tell", &[], &[key]);
+    socket.send(Message::Text("1"));
+    let mut items = Vec::new();
+    let end = loop {
+        let next = socket.next();
+        match next.starts_with("close ") {
+            true => break next,
+            false => items.push(serde_json::from_str(&next).unwrap()),
+        }
+    };
+    assert_eq!(end, "close 1000 ");
+    assert_gap_and_rest(&items, COUNT);
+}
+
+#[test]
+fn a_repeated_start_with_attach_does_not_cancel_the_run_of_the_first() {
+    let waiting = |_: RunInput| -> Result<RunWork, RunRefusal> {
+        Ok(RunWork::new(|run| {
+            loop {
+                run.sleep(Duration::from_millis(5))?;
+            }
+        }))
+    };
+    let fixture = start(vec![Mount::run("/wait", waiting).unwrap()]);
+    let key = ("Idempotency-Key", "k");
+    let reply = post(&fixture, "/wait", &[key, ("Prefer", "respond-async")]);
+    let run = format!("/{}?state", reply.field("location").unwrap());
+    for carrier in BOTH {
+        let mut client = Client::open(carrier, &fixture);
+        client.send("POST a /wait?attach idempotency-key=k\n1");
+        assert_eq!(client.next().status, 206);
+        client.send("CANCEL a");
+        while client.next().status != 204 {}
+        assert_eq!(client.ask(&format!("GET b {run}")).json()["state"], "running");
+    }
+}
+
+#[test]
+fn a_run_service_over_http_only_starts_runs_over_http() {
+    let fixture = start(vec![Mount::run("/tell", telling(1)).unwrap().http_only()]);
+    assert_eq!(post(&fixture, "/tell", &[("Prefer", "respond-async")]).status, 202);
+    assert_eq!(post(&fixture, "/tell", &[]).status, 200);
+    let mut client = Client::open(BOTH[0], &fixture);
+    client.ask("POST a /tell\n1").problem(404, "a", "unknown-path");
+}
+
+#[test]
+fn a_multiplexed_refusal_has_the_fields_that_its_status_requires() {
+    let fixture = start(vec![Mount::run("/tell", telling(1)).unwrap()]);
+    let reply = post(&fixture, "/tell", &[("Prefer", "respond-async")]);
+    let run = format!("/{}", reply.field("location").unwrap());
+    for carrier in BOTH {
+        let mut client = Client::open(carrier, &fixture);
+        for (target, allow) in [
+            ("/health", "allow=GET,%20HEAD"),
+            (&run, "allow=GET,%20HEAD,%20DELETE"),
+            ("/tell", "allow=POST"),
+        ] {
+            let reply = client.ask(&format!("PUT a {target}"));
+            reply.problem(405, "a", "method-not-allowed");
+            assert_eq!(reply.fields, [allow], "{target}");
+        }
+    }
+}
+
+#[test]
+fn a_run_is_cancelled_only_without_a_condition_on_every_transport() {
+    let fixture = start(vec![Mount::run("/tell", telling(1)).unwrap()]);
+    let reply = post(&fixture, "/tell", &[("Prefer", "respond-async")]);
+    let run = format!("/{}", reply.field("location").unwrap());
+    let condition = [("If-Match", "\"7\"")];
+    fixture.request("DELETE", &run, &condition).problem(400, "bad-parameter");
+    for carrier in BOTH {
+        let mut client = Client::open(carrier, &fixture);
+        let reply = client.ask(&format!("DELETE a {run} if-match=%227%22"));
+        reply.problem(400, "a", "bad-parameter");
+    }
+}
