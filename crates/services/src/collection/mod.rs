@@ -48,7 +48,8 @@ pub enum OpenCollectionError {
 /// `{"removed":RECORD}`. Before the newest event of a record is evicted, the record is published again as
 /// `{"kept":RECORD,"of":POSITION}`, where POSITION is that of its last change. The tag of a record is that position.
 ///
-/// Nobody else may publish to the topic. A change that has begun is carried out, even if its future is dropped.
+/// Nobody else may publish to the topic. A change that has begun is carried out, even if its future is dropped. If the
+/// runtime of the caller ends before, the change happens as a whole or not at all.
 #[derive(Clone, Debug)]
 pub struct Collection(Arc<Inner>);
 
@@ -110,7 +111,7 @@ impl Collection {
     /// Returns the number of records.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.read().len()
+        self.0.current().len()
     }
 
     /// Returns true if there are no records.
@@ -268,6 +269,21 @@ impl Inner {
         query.page(all.filter(|fields| query.filter.matches(fields)).collect())
     }
 
+    /// Returns the records. If no change is under way, those of a change whose future ended before it was applied are
+    /// among them: that of a cancelled run, whose tasks end with it.
+    fn current(&self) -> RwLockReadGuard<'_, State> {
+        let state = self.read();
+        if self.topic.info(UnixTime::now()).head.offset == state.head() {
+            return state;
+        }
+        drop(state);
+        if let Ok(_changing) = self.changing.try_lock() {
+            // The log has an error; the records are as they were.
+            let _ = self.catch_up();
+        }
+        self.read()
+    }
+
     fn catch_up(&self) -> Result<(), ResourceError> {
         read_on(&self.topic, &mut self.write()).map_err(|error| {
             let error = &error as &dyn std::error::Error;
@@ -332,7 +348,7 @@ impl Resource for Collection {
     }
 
     async fn find(&self, query: &Query, _: &Call) -> Result<Found, ResourceError> {
-        if self.0.read().live() <= INLINE_BYTES_MAX {
+        if self.0.current().live() <= INLINE_BYTES_MAX {
             return Ok(self.0.find(query));
         }
         let permit = Arc::clone(&self.0.finding).acquire_owned().await;
@@ -347,7 +363,7 @@ impl Resource for Collection {
 
     async fn get(&self, id: &str, _: &Call) -> Result<Record, ResourceError> {
         let unknown = || ResourceError::Unknown(id.chars().take(80).collect());
-        self.0.read().get(id).map(|stored| stored.record()).ok_or_else(unknown)
+        self.0.current().get(id).map(|stored| stored.record()).ok_or_else(unknown)
     }
 
     async fn create(&self, record: Fields, call: &Call) -> Result<Created, ResourceError> {

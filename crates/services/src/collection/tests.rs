@@ -474,3 +474,27 @@ async fn finds_of_many_records_take_turns() {
     drop(turns);
     assert_eq!(waiting.await.unwrap().total, 200);
 }
+
+#[tokio::test]
+async fn a_change_that_was_published_but_not_applied_is_seen_by_the_next_reader() {
+    let collection = open(&hub(), OPTIONS);
+    let (call, topic) = (Call::default(), collection.topic());
+    let publish = async |id: &str| {
+        let record = fields(json!({"id": id, "text": "a"}));
+        let change = Change { kind: ChangeKind::Created, record };
+        let now = UnixTime::now();
+        topic.publish_kept(now, &batch(now, &[change]).unwrap()).await.unwrap();
+    };
+    publish("a").await;
+    assert_eq!(collection.get("a", &call).await.unwrap().fields["id"], "a");
+    publish("b").await;
+    assert_eq!(collection.find(&Query::default(), &call).await.unwrap().total, 2);
+    publish("c").await;
+    assert_eq!(collection.len(), 3);
+    // A change that is under way applies its event itself, once it is kept.
+    let changing = collection.0.changing.lock().await;
+    publish("d").await;
+    assert_eq!(collection.len(), 3);
+    drop(changing);
+    assert_eq!(collection.len(), 4);
+}
