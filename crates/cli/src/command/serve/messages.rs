@@ -60,7 +60,8 @@ fn may(right: PublishRight, head: &Parts) -> Result<(), ResourceError> {
         PublishRight::Anyone => Ok(()),
         PublishRight::Loopback if is_local() => Ok(()),
         PublishRight::Loopback => refused(
-            "only clients on the server's own machine may change messages, not through a proxy",
+            "only programs of the server's own user or root, on its machine and through no proxy, may change messages, \
+             unless demo_messages says otherwise",
         ),
         PublishRight::Nobody => refused("no client may change messages"),
     }
