@@ -117,7 +117,7 @@ fn send_message(stream: &mut TcpStream, text: &str) {
 fn is_refusal(message: &[u8], id: &str) {
     let text = str::from_utf8(message).unwrap();
     let (line, payload) = text.split_once('\n').unwrap();
-    assert_eq!(line, format!("503 {id}"));
+    assert_eq!(line, format!("503 {id} retry-after=1"));
     let problem: Value = serde_json::from_str(payload).unwrap();
     assert_eq!(
         (&problem["type"], &problem["status"]),
