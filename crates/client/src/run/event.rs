@@ -225,7 +225,7 @@ mod tests {
                 "status":500,"detail":"exit status 3"}}"#,
         );
         let Some(Err(error)) = failed.outcome() else { panic!() };
-        assert_eq!(error.to_string(), "the run has failed: The program failed: exit status 3");
+        assert_eq!(error.to_string(), "the run has failed: exit status 3");
         assert!(matches!(
             change(r#"{"state":"cancelled"}"#).outcome(),
             Some(Err(Error::RunCancelled))
