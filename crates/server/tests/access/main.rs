@@ -13,7 +13,7 @@ use anemone_hub::Retention;
 use anemone_hub::run::{RunWork, StartRun};
 use anemone_server::{AccessLog, Options, PublishRight, SlowReader, TopicRule, TopicRules};
 use anemone_testing::logged;
-use anemone_testing::multiplexed::{BOTH, Client};
+use anemone_testing::multiplexed::{BOTH, Carrier, Client};
 use anemone_testing::{EventStream, Fixture, Reply, Socket, request, send, wait_until};
 use anemone_ws::proto::{CloseCode, CloseFrame, Config, Message};
 use socket2::SockRef;
@@ -45,13 +45,28 @@ fn all() -> Fixture {
 /// Opens a connection whose port no other one of this process has had, to any server: the port identifies its lines
 /// in the log.
 fn connect(fixture: &Fixture) -> TcpStream {
-    static PORTS: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
     loop {
         let stream = fixture.connect();
-        if PORTS.lock().unwrap().insert(stream.local_addr().unwrap().port()) {
+        if is_new(stream.local_addr().unwrap()) {
             return stream;
         }
     }
+}
+
+/// Opens a multiplexed connection with such a port.
+fn open(carrier: Carrier, fixture: &Fixture) -> Client {
+    loop {
+        let client = Client::open(carrier, fixture);
+        if is_new(client.address()) {
+            return client;
+        }
+    }
+}
+
+/// Returns true for an address whose port no other connection of this process has had.
+fn is_new(address: SocketAddr) -> bool {
+    static PORTS: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    PORTS.lock().unwrap().insert(address.port())
 }
 
 /// Returns the reply to a request on a connection of its own, and the client's address.
@@ -67,10 +82,14 @@ fn ask(
     (Reply::read(&mut BufReader::new(stream), method), client)
 }
 
-/// Returns the logged line of a request that is answered at once.
+/// Returns the logged line of a request that is answered at once. Another connection may have had its port before.
 fn line_of(fixture: &Fixture, method: &str, target: &str, fields: &[(&str, &str)]) -> String {
-    let (reply, client) = ask(fixture, method, target, fields);
-    let line = logged::requests(client, 1).remove(0);
+    let mut stream = connect(fixture);
+    let client = stream.local_addr().unwrap();
+    let before = logged::requests(client, 0).len();
+    send(&mut stream, method, target, fields);
+    let reply = Reply::read(&mut BufReader::new(stream), method);
+    let line = logged::requests(client, before + 1).remove(before);
     let bytes = if method == "HEAD" { 0 } else { reply.body.len() };
     let said = format!(" bytes={bytes}");
     assert!(line.contains(&said), "{line}: the body has {bytes} bytes");
@@ -315,7 +334,7 @@ fn told(client: &mut Client, message: &str) -> String {
 #[test]
 fn each_multiplexed_request_has_a_line() {
     let fixture = all();
-    let [socket, stream] = BOTH.map(|carrier| Client::open(carrier, &fixture));
+    let [socket, stream] = BOTH.map(|carrier| open(carrier, &fixture));
     for (mut client, transport) in [(socket, "multiplexed"), (stream, "tcp")] {
         let address = client.address();
         let clock = told(&mut client, "GET a /clock").len();
@@ -361,7 +380,7 @@ fn each_multiplexed_request_has_a_line() {
 #[test]
 fn a_multiplexed_request_that_is_refused_before_it_begins_has_a_line_too() {
     let fixture = start(AccessLog::All, |options| options.limits.multiplexed_requests_max = 1);
-    let [socket, stream] = BOTH.map(|carrier| Client::open(carrier, &fixture));
+    let [socket, stream] = BOTH.map(|carrier| open(carrier, &fixture));
     for (mut client, transport) in [(socket, "multiplexed"), (stream, "tcp")] {
         let address = client.address();
         assert!(told(&mut client, "GET a /topics/wind").starts_with("100 a"));
