@@ -59,7 +59,9 @@ impl Followed {
     }
 
     fn start(&mut self) {
-        let data = DataDir::open(self.path("data"), DataOptions::default()).unwrap();
+        // A program that another test starts has the lock, too, until it runs.
+        let open = || DataDir::open(self.path("data"), DataOptions::default()).ok();
+        let data = anemone_testing::wait_for("the data directory is in use", open);
         let hub = Hub::with_data(Epoch::from_bits(1), data).unwrap();
         let events = hub.ensure("lines".parse().unwrap(), Retention::default()).unwrap();
         let options = TopicOptions { storage: Storage::Memory, ..TopicOptions::default() };
