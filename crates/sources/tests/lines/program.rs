@@ -144,7 +144,7 @@ fn its_environment_says_what_was_requested_and_no_shell_reads_it() {
         )
     };
     let input = RunInput {
-        path: "/work/a".to_owned(),
+        path: "/job/a".to_owned(),
         query: Some("n=$(touch no);`touch no`".to_owned()),
         content_type: Some("text/plain".to_owned()),
         body: "$(touch no)\n".into(),
@@ -153,7 +153,7 @@ fn its_environment_says_what_was_requested_and_no_shell_reads_it() {
         path.to_str().unwrap(),
         "hi",
         "ANEMONE_CONTENT_TYPE=text/plain",
-        "ANEMONE_PATH=/work/a",
+        "ANEMONE_PATH=/job/a",
         "ANEMONE_QUERY=n=$(touch no);`touch no`",
         "$(touch no)",
         "none",
