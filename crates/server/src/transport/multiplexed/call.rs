@@ -54,7 +54,7 @@ enum CallState {
     Replying(ServiceReply),
 }
 
-/// What a call keeps while it is open.
+/// The facts that a call keeps while it is open.
 struct KeptCall {
     method: Box<str>,
     path: Box<str>,

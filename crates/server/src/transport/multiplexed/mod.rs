@@ -14,6 +14,7 @@ mod session;
 mod submissions;
 mod tcp;
 mod web_socket;
+mod work;
 
 pub(super) use tcp::TRANSPORT as TCP;
 pub(super) use web_socket::TRANSPORT;

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anemone_hub::Published;
 use anemone_wire::multiplexed::{Id, Reply, Request, status};
 use anemone_ws::reactor::SendWaker;
 use tokio::time::Instant;
@@ -19,6 +18,7 @@ use super::payloads::Payloads;
 use super::sending::{send_failure, send_item, send_page, send_reply};
 use super::session::{Session, Step};
 use super::submissions::Submissions;
+use super::work::{Done, Submitted, Work};
 use crate::alarms::{Alarm, Alarms};
 use crate::clients::access::{AccessLine, AnswerKind, CLIENT_GONE};
 use crate::clients::refusals::RefusedRequest;
@@ -73,36 +73,6 @@ pub(super) struct Multiplexer {
     alarm: Option<Alarm>,
     /// True once the client has ended its side.
     has_ended: bool,
-}
-
-/// The work of an open request.
-#[derive(Debug)]
-enum Work {
-    Read(EndlessReply),
-    /// To be answered after earlier output was written.
-    Answer(Resource, AccessLine),
-    /// To be answered when its outcome is known.
-    Submit(Submitted),
-    /// A service answers.
-    Call(Box<Call>),
-}
-
-/// A submitted change.
-#[derive(Debug)]
-struct Submitted {
-    /// The length of its payload.
-    bytes: usize,
-    /// Its path for logs.
-    path: String,
-    is_deletion: bool,
-    access: AccessLine,
-}
-
-/// A change that was made.
-#[derive(Debug)]
-enum Done {
-    Published(Published),
-    Deleted,
 }
 
 impl Multiplexer {
@@ -582,21 +552,5 @@ fn early(heartbeat: Duration) -> Duration {
 impl Drop for Multiplexer {
     fn drop(&mut self) {
         self.session.works().for_each(|(_, work)| work.access().set_end(CONNECTION_CLOSED));
-    }
-}
-
-impl Work {
-    fn is_change(&self) -> bool {
-        matches!(self, Self::Submit(_)) || matches!(self, Self::Call(call) if call.is_change())
-    }
-
-    /// Returns the line of its request in the access log.
-    fn access(&self) -> &AccessLine {
-        match self {
-            Self::Read(reply) => reply.reader().access(),
-            Self::Answer(_, access) => access,
-            Self::Submit(submitted) => &submitted.access,
-            Self::Call(call) => call.access(),
-        }
     }
 }

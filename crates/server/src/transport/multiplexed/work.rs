@@ -1,0 +1,55 @@
+//! The work of the open requests of a connection.
+
+use anemone_hub::Published;
+
+use super::call::Call;
+use crate::clients::access::AccessLine;
+use crate::exchange::resource::Resource;
+use crate::stream::EndlessReply;
+
+/// The work of an open request.
+#[derive(Debug)]
+pub(super) enum Work {
+    Read(EndlessReply),
+    /// To be answered after earlier output was written.
+    Answer(Resource, AccessLine),
+    /// To be answered when its outcome is known.
+    Submit(Submitted),
+    /// A service answers.
+    Call(Box<Call>),
+}
+
+/// A submitted change.
+#[derive(Debug)]
+pub(super) struct Submitted {
+    /// The length of its payload.
+    pub(super) bytes: usize,
+    /// Its path for logs.
+    pub(super) path: String,
+    pub(super) is_deletion: bool,
+    pub(super) access: AccessLine,
+}
+
+/// A change that was made.
+#[derive(Debug)]
+pub(super) enum Done {
+    Published(Published),
+    Deleted,
+}
+
+impl Work {
+    /// Returns true for a change, which cannot be withdrawn.
+    pub(super) fn is_change(&self) -> bool {
+        matches!(self, Self::Submit(_)) || matches!(self, Self::Call(call) if call.is_change())
+    }
+
+    /// Returns the line of its request in the access log.
+    pub(super) fn access(&self) -> &AccessLine {
+        match self {
+            Self::Read(reply) => reply.reader().access(),
+            Self::Answer(_, access) => access,
+            Self::Submit(submitted) => &submitted.access,
+            Self::Call(call) => call.access(),
+        }
+    }
+}
