@@ -38,7 +38,7 @@ fn try_ask(address: SocketAddr, head: &str, body: &str) -> Option<String> {
     reply.contains("\r\n\r\n").then_some(reply)
 }
 
-/// What a writer knows of its record: the text that the server has acknowledged, and the one whose reply did not come.
+/// A writer's knowledge of its record: the text that the server has acknowledged, and the one whose reply did not come.
 #[derive(Clone, Debug, Default)]
 struct Known {
     acknowledged: Option<String>,

@@ -137,7 +137,7 @@ fn taking_over(site: &Site, path: &str) -> Option<&'static HandshakeTransport> {
     transport::SHAKING_HANDS.iter().copied().find(|transport| transport.is_at(site, path))
 }
 
-/// What answers a request, by its path.
+/// The destination of a request, by its path.
 enum Destination<'a> {
     Resource(Resource),
     /// A path of a transport's own, and its handler of `POST`.

@@ -61,7 +61,7 @@ pub(crate) struct Site {
     pub(crate) mounts: Mounts,
 }
 
-/// What answers at a path that is not the server's own.
+/// The files or the service at a path that is not the server's own.
 #[derive(Debug)]
 pub(crate) enum Beside<'a> {
     Mount(&'a Mount),

@@ -52,7 +52,7 @@ impl Methods {
     }
 }
 
-/// What a request says besides the record: who asks, and on which condition.
+/// The facts of a request besides the record: its client, and its condition.
 #[derive(Debug, Default)]
 pub struct Call {
     /// The condition on the record's version. A method that changes a record checks it against the tag that the record

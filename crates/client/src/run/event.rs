@@ -55,9 +55,9 @@ impl fmt::Display for RunState {
 /// The progress of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunProgress {
-    /// How much is done, from 0 to 1; `None` if the run does not say.
+    /// The share that is done, from 0 to 1; `None` if the run does not say.
     pub done: Option<f64>,
-    /// What it does at the moment.
+    /// The words about what it does now.
     pub text: Option<String>,
     /// An estimate of the time left.
     pub left: Option<Duration>,
@@ -72,7 +72,7 @@ pub struct RunChange {
     pub place: Option<u64>,
     /// The result of a run that is done, as JSON; `None` if it has none.
     pub result: Option<String>,
-    /// Why a run has failed.
+    /// The reason why a run has failed.
     pub problem: Option<RunProblem>,
 }
 
@@ -147,7 +147,7 @@ fn seconds(seconds: Option<f64>) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds?).ok()
 }
 
-/// What a server knows of a run.
+/// The knowledge of a server about a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunStatus {
     /// The key.

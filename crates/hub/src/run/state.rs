@@ -42,7 +42,7 @@ pub(crate) struct Ending {
     result: Option<Json>,
     problem: Option<Json>,
     pub(crate) event: Data,
-    /// What the work is told if it has not returned.
+    /// The reason that the work gets if it has not returned.
     pub(crate) reason: Stopped,
 }
 

@@ -161,7 +161,7 @@ fn within(limits: &Limits) -> http1::Builder {
     builder
 }
 
-/// What the HTTP server of a connection and its driver share.
+/// The state that the HTTP server of a connection shares with its driver.
 struct Progress {
     peer: Cell<Peer>,
     /// True after a request that may change something.

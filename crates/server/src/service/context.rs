@@ -1,4 +1,4 @@
-//! What bounds the work of a service for one request.
+//! The bounds of a service's work for one request.
 
 use std::time::Duration;
 

@@ -73,7 +73,7 @@ pub(crate) enum ItemsError {
 pub(crate) struct Items {
     body: Body,
     division: Division,
-    /// What is left of the last piece of the body.
+    /// The rest of the last piece of the body.
     rest: Bytes,
     /// The beginning of an item whose end has not come.
     begun: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What all mounts of a server need to start runs.
+//! The parts of a server that its mounts need to start runs.
 
 use anemone_hub::PageLimit;
 use anemone_hub::run::Runs;

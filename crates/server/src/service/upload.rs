@@ -32,7 +32,7 @@ pub(super) fn watch(body: &mut Body, timeout: Duration, memory: &Memory) -> Opti
     Some(taken)
 }
 
-/// What a service has taken of a request's body. Clones are handles to the same one.
+/// The progress of a service through a request's body. Clones are handles to the same one.
 #[derive(Clone)]
 pub(super) struct Taken(Arc<TakenState>);
 

@@ -208,7 +208,7 @@ impl CallEnd {
     }
 }
 
-/// What the task of a connection wants to send.
+/// The messages that the task of a connection wants to send.
 #[derive(Debug)]
 enum Outgoing {
     Item(Bytes),
@@ -226,7 +226,7 @@ struct Outbox {
     waker: RefCell<Option<SendWaker>>,
 }
 
-/// What an item in the outbox costs beside its bytes, so that their number is bounded, too.
+/// The cost of an item in the outbox beside its bytes, so that their number is bounded, too.
 const ITEM_COST: usize = 64;
 
 impl Outbox {

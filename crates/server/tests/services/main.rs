@@ -74,7 +74,7 @@ async fn who(Extension(caller): Extension<Caller>) -> String {
     format!("{} {} {identity:?} {has_address}", caller.transport(), caller.is_local())
 }
 
-/// What the service sees of a request.
+/// The request as the service sees it.
 async fn seen(method: Method, uri: Uri, headers: HeaderMap, body: axum::body::Bytes) -> String {
     let field = |name| headers.get(name).map_or("none", |value| value.to_str().unwrap());
     let (content_type, own) = (field("content-type"), field("x-own"));

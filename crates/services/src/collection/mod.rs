@@ -65,7 +65,7 @@ struct Inner {
     finding: Arc<Semaphore>,
 }
 
-/// How often a change is planned anew because somebody else has published to the topic.
+/// The number of times that a change is planned anew because somebody else has published to the topic.
 const ATTEMPTS_MAX: usize = 8;
 
 /// A bound of the bytes that a topic may keep its idempotency keys in, beside the events.

@@ -1,4 +1,4 @@
-//! What a change means for the records: the event to publish, or why it cannot happen. Pure.
+//! The plan of a change: the event to publish, or the reason why it cannot happen. Pure.
 
 use serde_json::Value;
 

@@ -11,7 +11,7 @@ use crate::Fields;
 pub struct Filter {
     /// All of these must hold.
     pub(super) conditions: Vec<Condition>,
-    /// Of each of these, at least one filter must match.
+    /// Lists of filters: at least one of each list must match.
     pub(super) alternatives: Vec<Vec<Self>>,
 }
 

@@ -23,7 +23,7 @@ pub enum QueryError {
     BadValue {
         /// The name of the parameter.
         parameter: String,
-        /// What it may be.
+        /// The values that are allowed.
         expected: String,
         /// Its value.
         value: String,

@@ -9,7 +9,7 @@ use super::reply::{Refusal, nothing_at, options, refusal};
 use crate::error::details;
 use crate::{Method, Methods};
 
-/// What a request asks for.
+/// The target of a request.
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) asked: Asked,

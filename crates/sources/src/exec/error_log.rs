@@ -14,7 +14,7 @@ use crate::printable::printable_start;
 const LOG_LINE_BYTES_MAX: usize = 4000;
 const LOG_LINE_CHARS_MAX: usize = 1000;
 
-/// Who wrote a line, as the log says it.
+/// The writer of a line, as the log names it.
 #[derive(Clone, Debug)]
 pub(super) enum LoggedAs {
     /// The source of this topic.

@@ -1,6 +1,6 @@
 //! Programs: those whose output lines become events, and those that do the work of runs ([`ProgramService`]).
 //!
-//! Of the first kind, one process serves all readers. It runs as long as the source does, with or without readers.
+//! One process of the first kind serves all readers. It runs as long as the source does, with or without readers.
 //! [`lines`] defines a line and its event; an event's time is the wall clock right after the read that completed its
 //! line.
 //!

@@ -1,4 +1,4 @@
-//! How long runs are kept, and the limits on their memory.
+//! The retention of runs, and the limits on their memory.
 
 use super::*;
 use crate::GapReason;

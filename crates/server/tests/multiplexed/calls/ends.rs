@@ -1,4 +1,4 @@
-//! How calls end: by their service, their client, or the server.
+//! The ends of calls: by their service, their client, or the server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Shutdown, TcpStream};

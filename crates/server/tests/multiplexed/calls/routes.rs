@@ -153,7 +153,7 @@ fn parts(parts: Vec<io::Result<&'static str>>) -> Body {
     Body::from_stream(stream::iter(parts))
 }
 
-/// What is answered without waiting for the test.
+/// The routes that answer without waiting for the test.
 fn answers() -> Router {
     let count = async |Path(last): Path<u64>| {
         lines(stream::iter((1..=last).map(|number| Ok(format!("{number}\n")))))
@@ -187,7 +187,7 @@ fn answers() -> Router {
         .route("/svc/yield", get(yielding))
 }
 
-/// What the service sees of a request.
+/// The request as the service sees it.
 async fn seen(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Json<String> {
     let field = |name| headers.get(name).map_or("-", |value| value.to_str().unwrap());
     let (content_type, own) = (field("content-type"), field("x-own"));
