@@ -7,7 +7,7 @@ use anyhow::Context;
 use super::rounds::{RunPlan, progress, undisturbed};
 use super::work::Sample;
 use crate::cpu::Meter;
-use crate::load::{CallWay, Frames, Generator, Opener, Protocol, Shape, open};
+use crate::load::{CallWay, Calls, Frames, Generator, Opener, Protocol, Shape, open};
 use crate::server::{Program, Server};
 use crate::statistics::Random;
 
@@ -25,23 +25,35 @@ pub(crate) enum Called {
     /// The service in the server.
     Service(CallWay),
     /// The same service in hyper, without the server.
-    Hyper,
+    Hyper(CallWay),
 }
 
 impl Called {
-    pub(crate) const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Echo,
         Self::Service(CallWay::Multiplexed),
         Self::Service(CallWay::Http),
-        Self::Hyper,
+        Self::Hyper(CallWay::Http),
+        Self::Service(CallWay::Http2),
+        Self::Hyper(CallWay::Http2),
     ];
+
+    /// Returns the arguments of the program that answers.
+    fn args(self) -> &'static [&'static str] {
+        match self {
+            Self::Service(CallWay::Http2) => &["--tls"],
+            Self::Hyper(CallWay::Http2) => &["--hyper", "--tls"],
+            Self::Hyper(_) => &["--hyper"],
+            Self::Echo | Self::Service(_) => &[],
+        }
+    }
 }
 
 /// The plan: what is measured, and how often.
 #[derive(Clone, Debug)]
 pub(crate) struct CallsPlan {
     pub(crate) run: RunPlan,
-    /// A program with an echo and the service, and the service alone with `--hyper`.
+    /// A program with an echo and the service, and the service alone with `--hyper`; with `--tls`, it speaks TLS.
     pub(crate) program: Program,
 }
 
@@ -59,13 +71,17 @@ impl CallsPlan {
         let mut random = Random::new(self.run.seed);
         for round in 1..=self.run.rounds {
             progress(&format!("round {round} of {}: calls", self.run.rounds));
-            let server = self.program.start(self.run.cores)?;
-            let hyper = self.program.with(&["--hyper"]).start(self.run.cores)?;
+            let mut servers = BTreeMap::new();
+            for args in Called::ALL.map(Called::args) {
+                if !servers.contains_key(args) {
+                    servers.insert(args, self.program.with(args).start(self.run.cores)?);
+                }
+            }
             for case in &mut cases {
                 let mut order = Called::ALL;
                 random.shuffle(&mut order);
                 for called in order {
-                    let server = if called == Called::Hyper { &hyper } else { &server };
+                    let server = &servers[called.args()];
                     let take = || self.sample(called, case.in_flight, server, &mut random);
                     let is_disturbed = |sample: &Sample| sample.busy.is_disturbed();
                     let sample = undisturbed(self.run.retries, take, is_disturbed)
@@ -84,20 +100,20 @@ impl CallsPlan {
         server: &Server,
         random: &mut Random,
     ) -> anyhow::Result<Sample> {
-        let mut generator = generator(called, in_flight, server, random)?;
-        generator.run(self.run.times.warm_up)?;
+        let mut calls = calls(called, in_flight, server, random)?;
+        calls.run(self.run.times.warm_up)?;
         let meter = Meter::start(server.pid())?;
-        let calls = generator.run(self.run.times.sample)?;
-        Ok(Sample::of_cpu(meter.stop()?, calls))
+        let replies = calls.run(self.run.times.sample)?;
+        Ok(Sample::of_cpu(meter.stop()?, replies))
     }
 }
 
-fn generator(
+fn calls(
     called: Called,
     in_flight: usize,
     server: &Server,
     random: &mut Random,
-) -> anyhow::Result<Generator> {
+) -> anyhow::Result<Calls> {
     let way = match called {
         Called::Echo => {
             let payload_bytes = format!("GET 00 {PATH}").len();
@@ -105,12 +121,10 @@ fn generator(
             let frames = Frames::new(Protocol::WebSocket, shape, random);
             let endpoint = server.endpoint(Protocol::WebSocket, ECHO_PATH).context("no echo")?;
             let streams = open(&mut Opener::new(endpoint, random)?, CONNECTIONS)?;
-            return Generator::new(streams, frames);
+            return Ok(Calls::Framed(Generator::new(streams, frames)?));
         }
-        Called::Service(way) => way,
-        Called::Hyper => CallWay::Http,
+        Called::Service(way) | Called::Hyper(way) => way,
     };
     let service = server.called(PATH, BODY).context("no service is offered")?;
-    let frames = service.frames(way, in_flight, random)?;
-    Generator::new(service.open(way, CONNECTIONS)?, frames)
+    service.calls(way, CONNECTIONS, in_flight, random)
 }

@@ -4,12 +4,15 @@ use std::fmt;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::ops::Range;
+use std::time::Duration;
 
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use anemone_ws::proto::{Header, Opcode};
 use anyhow::{Context, ensure};
 
 use super::frames::{Frames, Ring, masked};
+use super::generator::Generator;
+use super::http2::Http2Calls;
 use super::{connect, http, shake_hands};
 use crate::statistics::Random;
 
@@ -21,6 +24,9 @@ const DATE: &str = "\r\ndate: ";
 /// An IMF-fixdate (RFC 9110 section 5.6.7).
 const DATE_BYTES: usize = 29;
 
+/// Sent, expected, and the part of each reply that may differ.
+type Bytes = (Vec<u8>, Vec<u8>, Option<Range<usize>>);
+
 /// A way of calling.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum CallWay {
@@ -28,6 +34,8 @@ pub(crate) enum CallWay {
     Multiplexed,
     /// HTTP/1.1 requests on connections that are kept open, pipelined if several are in flight.
     Http,
+    /// HTTP/2 requests over TLS, on connections that are kept open.
+    Http2,
 }
 
 impl fmt::Display for CallWay {
@@ -35,6 +43,7 @@ impl fmt::Display for CallWay {
         f.write_str(match self {
             Self::Multiplexed => "multiplexed WebSocket",
             Self::Http => "HTTP/1.1",
+            Self::Http2 => "HTTP/2",
         })
     }
 }
@@ -48,54 +57,79 @@ pub(crate) struct CalledService {
     pub(crate) body: String,
 }
 
-impl CalledService {
-    /// Opens connections for calls.
-    pub(crate) fn open(&self, way: CallWay, connections: usize) -> anyhow::Result<Vec<TcpStream>> {
-        let open = |_| {
-            let mut stream = connect(self.address)?;
-            if way == CallWay::Multiplexed {
-                let handshake = ClientHandshake::new(Nonce([5; 16]), &[SUBPROTOCOL]);
-                shake_hands(&mut stream, handshake, MULTIPLEXED_PATH)?;
-            }
-            Ok(stream)
-        };
-        (0..connections).map(open).collect()
-    }
+/// Open connections with calls, or messages, in flight.
+pub(crate) enum Calls {
+    /// Their bytes are known before the clock starts.
+    Framed(Generator),
+    Http2(Http2Calls),
+}
 
-    /// Returns the calls and their replies.
-    pub(crate) fn frames(
+impl Calls {
+    /// Keeps them in flight for `time`, then waits for the last replies. Returns the number of replies.
+    pub(crate) fn run(&mut self, time: Duration) -> anyhow::Result<u64> {
+        match self {
+            Self::Framed(generator) => generator.run(time),
+            Self::Http2(calls) => calls.run(time),
+        }
+    }
+}
+
+impl CalledService {
+    /// Opens connections for calls, so many in flight on each.
+    pub(crate) fn calls(
         &self,
         way: CallWay,
+        connections: usize,
         in_flight: usize,
         random: &mut Random,
-    ) -> anyhow::Result<Frames> {
-        let (mut sent, mut expected, mut changing) = (Vec::new(), Vec::new(), None);
-        match way {
-            CallWay::Multiplexed => {
-                for id in 0..CALLS {
-                    let call = format!("GET {id:02x} {}", self.path);
-                    sent.extend_from_slice(&masked(Opcode::Text, call.as_bytes(), random));
-                    let reply = format!("200 {id:02x}\n{}", self.body);
-                    Header::new(Opcode::Text, reply.len() as u64).encode(&mut expected);
-                    expected.extend_from_slice(reply.as_bytes());
-                }
+    ) -> anyhow::Result<Calls> {
+        let (sent, expected, changing) = match way {
+            CallWay::Multiplexed => self.multiplexed(random),
+            CallWay::Http => self.http()?,
+            CallWay::Http2 => {
+                let call = (&*self.path, &*self.body);
+                let calls = Http2Calls::open(self.address, call, connections, in_flight)?;
+                return Ok(Calls::Http2(calls));
             }
-            CallWay::Http => {
-                let call = http::request("GET", self.address, &self.path, "", b"");
-                let reply = self.http_reply(&call)?;
-                sent = call.repeat(CALLS);
-                changing = date(&reply);
-                expected = reply.repeat(CALLS);
-            }
-        }
-        Ok(Frames {
+        };
+        let frames = Frames {
             sent: Ring::new(sent, CALLS, in_flight),
             expected: Ring::new(expected, CALLS, in_flight),
             changing,
             fragments: None,
             in_flight,
             messages: CALLS,
-        })
+        };
+        let streams = (0..connections).map(|_| self.open(way)).collect::<Result<_, _>>()?;
+        Ok(Calls::Framed(Generator::new(streams, frames)?))
+    }
+
+    fn open(&self, way: CallWay) -> anyhow::Result<TcpStream> {
+        let mut stream = connect(self.address)?;
+        if way == CallWay::Multiplexed {
+            let handshake = ClientHandshake::new(Nonce([5; 16]), &[SUBPROTOCOL]);
+            shake_hands(&mut stream, handshake, MULTIPLEXED_PATH)?;
+        }
+        Ok(stream)
+    }
+
+    /// Returns the bytes of a ring's calls, those of their replies, and the part of each reply that may differ.
+    fn multiplexed(&self, random: &mut Random) -> Bytes {
+        let (mut sent, mut expected) = (Vec::new(), Vec::new());
+        for id in 0..CALLS {
+            let call = format!("GET {id:02x} {}", self.path);
+            sent.extend_from_slice(&masked(Opcode::Text, call.as_bytes(), random));
+            let reply = format!("200 {id:02x}\n{}", self.body);
+            Header::new(Opcode::Text, reply.len() as u64).encode(&mut expected);
+            expected.extend_from_slice(reply.as_bytes());
+        }
+        (sent, expected, None)
+    }
+
+    fn http(&self) -> anyhow::Result<Bytes> {
+        let call = http::request("GET", self.address, &self.path, "", b"");
+        let reply = self.http_reply(&call)?;
+        Ok((call.repeat(CALLS), reply.repeat(CALLS), date(&reply)))
     }
 
     /// Returns a reply over HTTP, whose body is checked.

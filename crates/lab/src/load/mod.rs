@@ -12,11 +12,13 @@ mod fragments;
 mod frames;
 mod generator;
 mod http;
+mod http2;
 mod opening;
 mod poller;
 mod publishers;
 mod readers;
 mod topic;
+mod unchecked;
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
@@ -24,7 +26,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 pub(crate) use audience::Audience;
-pub(crate) use calls::{CallWay, CalledService};
+pub(crate) use calls::{CallWay, CalledService, Calls};
 pub(crate) use churn::{Closing, churn};
 pub(crate) use delivery::Delivery;
 pub(crate) use frames::{Frames, Shape, masked_frame};

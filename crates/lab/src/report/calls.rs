@@ -15,11 +15,11 @@ pub(crate) fn of_calls(cases: &[CallsCase]) -> String {
          |---|--:|---|--:|--:|--:|---|--:|\n"
         .to_owned();
     for case in cases {
-        for way in [CallWay::Multiplexed, CallWay::Http] {
+        for way in [CallWay::Multiplexed, CallWay::Http, CallWay::Http2] {
             let called = Called::Service(way);
             let (beside, name) = match way {
                 CallWay::Multiplexed => (Called::Echo, "WebSocket echo"),
-                CallWay::Http => (Called::Hyper, "hyper alone"),
+                CallWay::Http | CallWay::Http2 => (Called::Hyper(way), "hyper alone"),
             };
             let ratio = estimate(&ratios(&case.costs(called), &case.costs(beside)));
             let limit = limit(way, case.in_flight);
@@ -45,6 +45,7 @@ fn limit(way: CallWay, in_flight: usize) -> Option<f64> {
     match way {
         CallWay::Multiplexed => (in_flight == 16).then_some(MULTIPLEXED_CALL_TO_ECHO),
         CallWay::Http => Some(HTTP_CALL_TO_HYPER),
+        CallWay::Http2 => None,
     }
 }
 
@@ -64,7 +65,7 @@ mod tests {
     #[test]
     fn a_call_is_judged_by_what_is_beside_it() {
         let mut case = CallsCase { in_flight: 16, ..CallsCase::default() };
-        for (called, cost) in Called::ALL.into_iter().zip([1.0, 1.65, 5.0, 5.0]) {
+        for (called, cost) in Called::ALL.into_iter().zip([1.0, 1.65, 5.0, 5.0, 9.0, 6.0]) {
             let sample = Sample { cost, busy: Busy::default() };
             case.samples.insert(called, vec![sample; 2]);
         }
@@ -75,5 +76,9 @@ mod tests {
         ));
         assert!(text.contains("| HTTP/1.1, 16 in flight | 5.00 | hyper alone | 5.00 |"));
         assert!(text.contains("| 1.15 | met |"), "{text}");
+        assert!(
+            text.contains("| HTTP/2, 16 in flight | 9.00 | hyper alone | 6.00 | 1.500 [1.500, 1.500] | – | – |"),
+            "{text}"
+        );
     }
 }
