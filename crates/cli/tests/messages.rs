@@ -222,6 +222,27 @@ fn only_clients_of_this_machine_change_messages_unless_the_configuration_says_ot
 }
 
 #[test]
+fn the_configuration_limits_the_records() {
+    let directory = tempdir().unwrap();
+    let file = directory.path().join("a.toml");
+    let created = |limit: &str, lengths: &[usize]| {
+        std::fs::write(&file, format!("demo = true\n[limits.messages]\n{limit}")).unwrap();
+        let (_server, address) = serve(&["--config", file.to_str().unwrap()]);
+        let head = "POST /messages HTTP/1.1\r\nContent-Type: application/json";
+        let create = |length: &usize| {
+            let record = json!({"text": "a".repeat(*length)});
+            status(&ask(address, head, &record.to_string()))
+        };
+        lengths.iter().map(create).collect::<Vec<_>>()
+    };
+    assert_eq!(created("records_max = 2", &[1, 1, 1]), [201, 201, 507]);
+    // Beside its text, a record takes 160 bytes and those of {"created":{"id":"1","text":""}}.
+    let fits = 2048 - 160 - r#"{"created":{"id":"1","text":""}}"#.len();
+    assert_eq!(created("bytes_max = 4096", &[fits, fits]), [201, 201]);
+    assert_eq!(created("bytes_max = 4096", &[fits, fits + 1, fits]), [201, 507, 201]);
+}
+
+#[test]
 fn the_documents_describe_the_messages() {
     let (_server, address) = serve(&["--demo"]);
     let paths = body(&get(address, "/openapi.json"))["paths"].take();

@@ -4,12 +4,17 @@ use std::sync::Arc;
 
 use anemone_proto::{CompressionLevel, Config, DeflateConfig, WindowBits};
 use anemone_server::{Limit, Limits};
+use anemone_services::CollectionOptions;
 
 use super::table::Table;
 use super::values::{GIB, amount, boolean, number, size};
 
-/// Reads `[limits]`; `deflate` is a separate table.
-pub(super) fn read(mut table: Table<'_>, deflate: Option<DeflateConfig>) -> Limits {
+/// Reads `[limits]`, and in it those of the records of `/messages`; `deflate` is a separate table.
+pub(super) fn read(
+    mut table: Table<'_>,
+    deflate: Option<DeflateConfig>,
+) -> (Limits, CollectionOptions) {
+    let messages = messages(table.table("messages"));
     let mut limits = Limits { deflate, ..Limits::default() };
     for (key, config) in [
         ("websocket", &mut limits.websocket),
@@ -20,7 +25,20 @@ pub(super) fn read(mut table: Table<'_>, deflate: Option<DeflateConfig>) -> Limi
     }
     set(&mut table, Limits::TABLE, &mut limits);
     table.finish();
-    limits
+    (limits, messages)
+}
+
+/// Reads the limits of the records of `/messages`.
+fn messages(mut table: Table<'_>) -> CollectionOptions {
+    let default = CollectionOptions::default();
+    let options = CollectionOptions {
+        records_max: table.value("records_max", default.records_max, number(1..=1_000_000)),
+        bytes_max: table.value("bytes_max", default.bytes_max, size(4096..=GIB)),
+        finds_max: table.value("finds_max", default.finds_max, number(1..=1000)),
+        ..default
+    };
+    table.finish();
+    options
 }
 
 /// Reads the limits of one kind of connection.

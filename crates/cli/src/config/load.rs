@@ -73,6 +73,7 @@ impl Config {
         let file = node.place.source().map(|source| source.path().to_owned());
         let mut root = Table::root(node, faults);
         let deflate = limits::deflate(root.table("deflate"));
+        let (limits, messages_limits) = limits::read(root.table("limits"), deflate);
         let mut config = Self {
             file,
             verbose: root.value("verbose", false, boolean),
@@ -81,10 +82,11 @@ impl Config {
             listening: Listening::read(&mut root),
             tls: TlsFiles::read(root.table("tls")),
             data: Data::read(root.table("data")),
-            limits: limits::read(root.table("limits"), deflate),
+            limits,
             topics: root.tables("topic").into_iter().filter_map(topics::read).collect(),
             sources: root.tables("source").into_iter().filter_map(sources::read).collect(),
             messages: None,
+            messages_limits,
             files: root.tables("static").into_iter().filter_map(files::read).collect(),
             runs: root.tables("run").into_iter().filter_map(runs::read).collect(),
         };

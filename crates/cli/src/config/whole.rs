@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anemone_hub::{Retention, Storage, TopicName};
 use anemone_server::{Limits, PublishRight, StaticDir, TopicRule, TopicRules, TopicRulesError};
+use anemone_services::CollectionOptions;
 
 use super::place::{Located, Place};
 use super::runs::RunProgram;
@@ -35,6 +36,8 @@ pub(crate) struct Config {
     pub(crate) topics: Vec<Located<TopicRule>>,
     /// The clients that may change the records of the demo's messages; `None` without the demo.
     pub(crate) messages: Option<PublishRight>,
+    /// The limits of those records.
+    pub(crate) messages_limits: CollectionOptions,
     /// The declared sources, and those of `demo` and `host`.
     pub(crate) sources: Vec<Source>,
     /// Directories whose files are served.

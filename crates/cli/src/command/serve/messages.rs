@@ -4,7 +4,7 @@ use anemone_hub::Hub;
 use anemone_server::{
     Caller, Mount, MountError, PublishRight, TopicRule, TopicRules, TopicRulesError,
 };
-use anemone_services::{CollectionOptions, Guard, Messages, ResourceError, ResourceService};
+use anemone_services::{Guard, Messages, ResourceError, ResourceService};
 use anyhow::Context;
 use http::Method;
 use http::request::Parts;
@@ -22,7 +22,7 @@ impl DemoMessages {
     /// Opens the messages, if the demo is on. Comes before anything else changes their topic.
     pub(super) fn open(hub: &Hub, config: &Config) -> anyhow::Result<Option<Self>> {
         let Some(right) = config.messages else { return Ok(None) };
-        let messages = Messages::open(hub, MESSAGES.parse()?, CollectionOptions::default())
+        let messages = Messages::open(hub, MESSAGES.parse()?, config.messages_limits)
             .context("cannot open the messages of the demo")?;
         Ok(Some(Self { messages, right }))
     }

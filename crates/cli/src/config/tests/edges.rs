@@ -32,6 +32,8 @@ fn numbers_of_the_server_have_their_range() {
         ("limits.page_events_max", COUNTS.0, COUNTS.1),
         ("limits.batch_events_max", COUNTS.0, COUNTS.1),
         ("limits.multiplexed_requests_max", COUNTS.0, COUNTS.1),
+        ("limits.messages.records_max", COUNTS.0, COUNTS.1),
+        ("limits.messages.finds_max", ["1", "1000"], ["0", "1001"]),
         ("limits.http2_streams_max", ["1", "10000"], ["0", "10001"]),
         ("limits.header_fields_max", ["1", "10000"], ["0", "10001"]),
         ("limits.websocket.fragments_max", ["1", "1000000000"], ["0", "1000000001"]),
@@ -56,6 +58,7 @@ fn sizes_of_the_server_have_their_range() {
     for (key, values, beyond) in [
         ("limits.header_bytes_max", ["8192", "'1MiB'"], ["8191", "1048577"]),
         ("limits.multiplexed_line_bytes_max", ["64", "'1MiB'"], ["63", "1048577"]),
+        ("limits.messages.bytes_max", ["4096", "'1GiB'"], ["4095", "1073741825"]),
         ("data.segment_bytes_max", ["4096", "'1GiB'"], ["4095", "1073741825"]),
         ("data.queue_bytes_max", ["65536", "'1GiB'"], ["65535", "1073741825"]),
     ] {
