@@ -24,7 +24,7 @@ impl Id {
             return None;
         }
         let mut bytes = [0; Self::BYTES_MAX];
-        bytes[..word.len()].copy_from_slice(word);
+        bytes.iter_mut().zip(word).for_each(|(own, byte)| *own = *byte);
         Some(Self { bytes, len: word.len() as u8 })
     }
 

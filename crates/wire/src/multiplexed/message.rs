@@ -144,27 +144,33 @@ fn parse_line<'a>(line: &'a [u8], payload: &'a [u8]) -> Result<Message<'a>, Mess
     if let Some(&byte) = line.iter().find(|byte| !(b' '..=b'~').contains(byte)) {
         return Err(MessageError::NotAscii { byte });
     }
-    // All of it is ASCII, as was just seen. Bytes are split faster than text this short.
-    let mut words =
-        line.splitn(4, |&byte| byte == b' ').map(|word| str::from_utf8(word).unwrap_or_default());
-    let (Some(method), Some(id)) = (words.next(), words.next()) else {
-        return Err(MessageError::NotThreeWords);
-    };
-    let (target, fields) = (words.next(), words.next());
+    // All of it is ASCII, as was just seen.
+    let (method, rest) = first_word(str::from_utf8(line).unwrap_or_default());
+    let (id, rest) = first_word(rest.ok_or(MessageError::NotThreeWords)?);
+    let (target, fields) = rest.map(first_word).unzip();
     let fits = (1..=METHOD_BYTES_MAX).contains(&method.len());
     if !fits || !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
         return Err(MessageError::BadMethod);
     }
-    let id = id.parse()?;
+    let id = Id::parse(id.as_bytes()).ok_or(IdError)?;
     match target {
         None if method != CANCEL => Err(MessageError::NotThreeWords),
         None if payload.is_empty() => Ok(Message::Cancel(id)),
         _ if method == CANCEL => Err(MessageError::CancelOfMore),
         Some(target) if target.starts_with('/') => {
-            let fields = fields.map(Fields::parse).transpose()?.unwrap_or_default();
+            let fields = fields.flatten().map(Fields::parse).transpose()?.unwrap_or_default();
             Ok(Message::Request { id, request: Request { method, target, fields, payload } })
         }
         _ => Err(MessageError::BadTarget),
+    }
+}
+
+/// Returns the first word of a line, and the words after it.
+pub(super) fn first_word(line: &str) -> (&str, Option<&str>) {
+    // Searches bytes, since that is faster than to search text this short.
+    match line.bytes().position(|byte| byte == b' ') {
+        Some(end) => (&line[..end], Some(&line[end + 1..])),
+        None => (line, None),
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::fields::Fields;
 use super::id::{Id, NO_ID};
+use super::message::first_word;
 use crate::{Item, Malformed, Position, UnixTime};
 
 /// A message of a server, apart from its id: `STATUS ID[ POSITION[ TIME]][ FIELD=VALUE…]`; a payload follows after a line feed.
@@ -111,10 +112,11 @@ impl<'a> Reply<'a> {
 
     fn write_line(&self, id: Option<Id>, out: &mut String) {
         let id = id.as_ref().map_or(NO_ID, Id::as_str);
-        // Writing to a string cannot fail.
-        let _ = write!(out, "{}", self.status);
-        out.push(' ');
+        // Three digits each time, which needs no formatter.
+        let digit = |unit: u16| char::from(b'0' + (self.status / unit % 10) as u8);
+        out.extend([digit(100), digit(10), digit(1), ' ']);
         out.push_str(id);
+        // Writing to a string cannot fail.
         if let Some(position) = self.position {
             let _ = write!(out, " {position}");
         }
@@ -184,11 +186,7 @@ struct Words<'a>(Option<&'a str>);
 
 impl<'a> Words<'a> {
     fn next(&mut self) -> Option<&'a str> {
-        let words = self.0?;
-        let (word, rest) = match words.split_once(' ') {
-            Some((word, rest)) => (word, Some(rest)),
-            None => (words, None),
-        };
+        let (word, rest) = first_word(self.0?);
         self.0 = rest;
         Some(word)
     }
