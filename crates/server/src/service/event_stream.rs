@@ -9,7 +9,8 @@ use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Response, header};
 use tokio::time::timeout;
 
-use super::items::{Items, ItemsError, NDJSON, check_lines, is_stream};
+use super::items::{Items, ItemsError, check_lines, is_stream};
+use super::media_type::NDJSON;
 use crate::memory::counted;
 use crate::reply::body::{self, Body};
 use crate::request::fields::Fields;

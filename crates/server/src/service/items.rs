@@ -12,6 +12,7 @@ use http::{HeaderMap, Response, header};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
 
+use super::media_type::MediaType;
 use crate::memory::counted;
 use crate::reply::body::{Body, full};
 
@@ -20,9 +21,6 @@ pub(crate) const ITEM_BYTES_MAX: usize = 1 << 20;
 
 /// The most bytes of a part of a body that is no stream. It is the most that a stream of events holds for a client, too.
 const PART_BYTES_MAX: usize = 64 << 10;
-
-/// The media type of a stream.
-pub(crate) const NDJSON: &str = "application/x-ndjson";
 
 /// The division of a reply into items.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -51,10 +49,7 @@ impl Division {
 
 /// Returns true for the header of a reply whose lines are items.
 pub(crate) fn is_stream(headers: &HeaderMap) -> bool {
-    let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let is_ndjson = media_type.and_then(|value| value.split(';').next());
-    is_ndjson.is_some_and(|value| value.trim().eq_ignore_ascii_case(NDJSON))
-        && !headers.contains_key(header::CONTENT_ENCODING)
+    MediaType::of(headers) == MediaType::Ndjson && !headers.contains_key(header::CONTENT_ENCODING)
 }
 
 /// An error of a reply after its beginning.
@@ -86,8 +81,12 @@ impl Items {
     /// Returns the items of a reply; what they hold counts in `memory`.
     pub(crate) fn of(reply: Response<Body>, memory: &Memory) -> Self {
         let division = Division::of(&reply);
-        let (body, held) = (reply.into_body(), memory.reservation());
-        let (rest, begun) = Default::default();
+        Self::new(reply.into_body(), division, memory)
+    }
+
+    /// Returns the items of a body that is divided like this.
+    pub(crate) fn new(body: Body, division: Division, memory: &Memory) -> Self {
+        let (rest, begun, held) = (Bytes::new(), Vec::new(), memory.reservation());
         Self { body, division, rest, begun, held, is_over: false }
     }
 

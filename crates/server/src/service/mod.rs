@@ -8,6 +8,7 @@ mod download;
 pub(crate) mod event_stream;
 pub(crate) mod following;
 pub(crate) mod items;
+pub(crate) mod media_type;
 pub(crate) mod mount;
 pub(crate) mod mount_path;
 pub(crate) mod mounts;

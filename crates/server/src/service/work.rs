@@ -6,9 +6,10 @@ use anemone_wire::ProgressLine;
 use anemone_ws::Memory;
 use anemone_ws::proto::handshake::base64;
 use http::response::Parts;
-use http::{HeaderMap, Response, header};
+use http::{HeaderMap, Response};
 
 use super::items::{Division, Items, ItemsError};
+use super::media_type::MediaType;
 use crate::Problem;
 use crate::reply::body::Body;
 
@@ -88,15 +89,9 @@ fn result(headers: &HeaderMap, body: &[u8]) -> RunOutcome {
         let bytes = serde_json::json!({ "base64": base64(body) });
         return Data::json(&bytes).map(Some).map_err(unfit);
     };
-    let json = is_json(headers).then(|| Data::parse(text).ok()).flatten();
+    let json =
+        (MediaType::of(headers) == MediaType::Json).then(|| Data::parse(text).ok()).flatten();
     json.map_or_else(|| string(text), Ok).map(Some)
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let media_type = media_type.and_then(|value| value.split(';').next()).unwrap_or_default();
-    let media_type = media_type.trim().to_ascii_lowercase();
-    media_type == "application/json" || media_type.ends_with("+json")
 }
 
 fn string(text: &str) -> Result<Data, RunFailure> {
@@ -106,7 +101,8 @@ fn string(text: &str) -> Result<Data, RunFailure> {
 /// Returns the failure for a reply with an error: its problem, if it has one.
 fn refused(head: &Parts, body: &[u8]) -> RunFailure {
     let text = String::from_utf8_lossy(body);
-    let is_problem = is_json(&head.headers) && text.trim_start().starts_with('{');
+    let is_json = MediaType::of(&head.headers) == MediaType::Json;
+    let is_problem = is_json && text.trim_start().starts_with('{');
     match is_problem {
         true => failure(&text),
         false => {

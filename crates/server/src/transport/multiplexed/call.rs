@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker, ready};
 use anemone_wire::multiplexed::{FieldList, Id, REPLY_FIELDS, Reply, Request, status};
 use anemone_ws::{Memory, Reservation};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use tokio::time::Instant;
 
 use super::Outlet;
@@ -23,7 +23,8 @@ use crate::cost::CALL_BYTES;
 use crate::reply::body::Body;
 use crate::service::caller::Caller;
 use crate::service::context::ServiceContext;
-use crate::service::items::{Division, Items, NDJSON};
+use crate::service::items::{Division, Items};
+use crate::service::media_type::MediaType;
 use crate::service::mount::Mount;
 use crate::site::Site;
 use crate::{Kind, Problem};
@@ -227,8 +228,9 @@ impl ServiceReply {
                 status,
                 StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
             );
-        let fields = fields_of(reply.headers(), Division::of(&reply));
-        let items = (!is_bodiless).then(|| Items::of(reply, memory));
+        let division = Division::of(&reply);
+        let fields = fields_of(reply.headers(), division);
+        let items = (!is_bodiless).then(|| Items::new(reply.into_body(), division, memory));
         Self { status, fields, items }
     }
 
@@ -268,24 +270,17 @@ impl<O: Outlet> Turn<'_, O> {
 /// Returns the fields of a reply that its messages have.
 fn fields_of(headers: &HeaderMap, division: Division) -> FieldList {
     let mut fields = FieldList::default();
-    for name in headers.keys() {
-        let values = headers.get_all(name);
-        // Parts of JSON would look like the items of a stream.
+    let is_sent = |name: &&HeaderName| REPLY_FIELDS.contains(&name.as_str());
+    for name in headers.keys().filter(is_sent) {
+        // The type of most replies says nothing. But parts of JSON would look like the items of a stream.
         let is_usual = name == header::CONTENT_TYPE
             && division != Division::Parts
-            && values.iter().any(is_json);
-        if REPLY_FIELDS.contains(&name.as_str()) && !is_usual {
-            let values: Vec<_> = values.iter().map(HeaderValue::as_bytes).collect();
+            && MediaType::of(headers) != MediaType::Other;
+        if !is_usual {
+            let values: Vec<_> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
             // What a header takes, a line takes.
             let _ = fields.push(name.as_str(), &values.join(&b", "[..]));
         }
     }
     fields
-}
-
-/// Returns true for the type of JSON or NDJSON.
-fn is_json(content_type: &HeaderValue) -> bool {
-    let media_type = content_type.to_str().unwrap_or_default().split(';').next();
-    let media_type = media_type.unwrap_or_default().trim().to_ascii_lowercase();
-    matches!(&*media_type, "application/json" | NDJSON) || media_type.ends_with("+json")
 }
