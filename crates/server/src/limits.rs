@@ -125,8 +125,8 @@ pub struct Limits {
     /// a run with a larger result fails.
     pub run_bytes_max: u64,
     /// The most bytes that all runs take together: events, results, inputs, and about 2 KiB each. Default 256 MiB. The
-    /// oldest runs that have ended disappear before that; then a run that grows loses its oldest events, and no run
-    /// starts (503).
+    /// runs that have ended disappear before that, those of the client whose runs take the most, oldest first; then a
+    /// run that grows loses its oldest events, and no run starts (503).
     pub runs_bytes_max: u64,
     /// The time for open requests and connections to end when the server stops. Default 5 s; may be 0.
     pub shutdown_grace: Duration,

@@ -1,6 +1,6 @@
 //! The list of runs: those that wait, work and have ended. It has no clock and no thread.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 use super::key::RunKey;
 use super::limits::RunLimits;
 use super::moment::Moment;
+use super::owner::OwnerKey;
 use super::queue::Queue;
 use super::run::Run;
 use super::service::{InputDigest, RunWork};
-use super::start::{OwnerKey, StartError};
+use super::shares::{Ended, Shares};
+use super::start::StartError;
 use crate::IdempotencyKey;
 
 /// The number of places in the queue whose runs are told when they move. All learn their place from the state.
@@ -38,8 +40,8 @@ pub(crate) struct Registry {
     runs: BTreeMap<u64, Kept>,
     next_number: u64,
     replays: HashMap<ReplayKey, (InputDigest, u64)>,
-    /// The runs that have ended, with the time until which they are kept.
-    ended: VecDeque<(Instant, u64)>,
+    /// The memory of each owner's runs, and those that have ended.
+    shares: Shares<OwnerKey>,
     /// Runs that are no longer in the list, and whose events are to be dropped, which may take long.
     forgotten: Vec<Arc<Run>>,
     is_stopping: bool,
@@ -58,6 +60,8 @@ struct Working {
 struct Kept {
     run: Arc<Run>,
     key: Option<ReplayKey>,
+    /// Its bytes in the share of its owner.
+    bytes: u64,
 }
 
 impl Registry {
@@ -69,7 +73,7 @@ impl Registry {
             runs: BTreeMap::new(),
             next_number: 1,
             replays: HashMap::new(),
-            ended: VecDeque::new(),
+            shares: Shares::new(),
             forgotten: Vec::new(),
             is_stopping: false,
             is_beginning: false,
@@ -100,12 +104,7 @@ impl Registry {
     }
 
     /// Adds a run to the queue.
-    pub(crate) fn add(
-        &mut self,
-        owner: Option<OwnerKey>,
-        job: Job,
-        key: Option<(ReplayKey, InputDigest)>,
-    ) {
+    pub(crate) fn add(&mut self, job: Job, key: Option<(ReplayKey, InputDigest)>) {
         let (number, run) = (self.next_number, Arc::clone(&job.run));
         self.next_number += 1;
         self.numbers.insert(run.key(), number);
@@ -113,8 +112,9 @@ impl Registry {
             self.replays.insert(key.clone(), (digest, number));
             key
         });
-        self.runs.insert(number, Kept { run, key });
-        self.queue.push(owner, job);
+        self.runs.insert(number, Kept { run: Arc::clone(&run), key, bytes: 0 });
+        self.count(&run);
+        self.queue.push(run.owner(), job);
     }
 
     /// Returns the next job whose work may begin now; it has a slot.
@@ -147,51 +147,69 @@ impl Registry {
     }
 
     /// Returns the slot of a run whose work has returned.
-    pub(crate) fn release(&mut self, key: RunKey) {
-        self.queue.release(|working| working.run.key() == key);
+    pub(crate) fn release(&mut self, run: &Run) {
+        self.queue.release(|working| working.run.key() == run.key());
+        self.count(run);
     }
 
     /// Lists a run as ended, and returns its job if it was waiting.
-    pub(crate) fn end(&mut self, now: Moment, key: RunKey) -> Option<Job> {
-        if let Some(number) = self.numbers.get(&key) {
-            self.ended.push_back((now.after(self.limits.retention), *number));
+    pub(crate) fn end(&mut self, now: Moment, run: &Run, total: &AtomicU64) -> Option<Job> {
+        if let Some(number) = self.numbers.get(&run.key()) {
+            self.shares.end(run.owner(), (now.after(self.limits.retention), *number));
         }
-        let job = self.queue.remove(|job| job.run.key() == key);
+        let job = self.queue.remove(|job| job.run.key() == run.key());
         if job.is_some() {
+            // The caller drops its work.
+            run.hold(0);
+            run.count_in(total);
+            self.count(run);
             self.tell_places(now);
         }
         job
     }
 
+    /// Counts in the share of its owner what a run takes now. While it works, [`Registry::make_room`] does that.
+    fn count(&mut self, run: &Run) {
+        let number = self.numbers.get(&run.key());
+        if let Some(kept) = number.and_then(|number| self.runs.get_mut(number)) {
+            let before = std::mem::replace(&mut kept.bytes, run.counted_bytes());
+            self.shares.count(run.owner(), before, kept.bytes);
+        }
+    }
+
     /// Forgets the runs that ended too long ago.
     pub(crate) fn expire(&mut self, now: Instant, total: &AtomicU64) {
-        while self.ended.front().is_some_and(|(until, _)| *until <= now) {
-            self.forget_oldest(total);
+        while let Some(oldest) = self.shares.oldest().filter(|(until, _)| *until <= now) {
+            self.forget(oldest, total);
         }
     }
 
-    /// Forgets runs that have ended, oldest first, until the rest is within the limit.
-    /// Returns the bytes that are still too many. Spares the run `spared`.
-    pub(crate) fn make_room(&mut self, total: &AtomicU64, spared: Option<RunKey>) -> u64 {
-        let spared = spared.and_then(|key| self.numbers.get(&key)).copied();
+    /// Forgets runs that have ended until the rest is within the limit: those of the owner whose runs take the most,
+    /// oldest first. Returns the bytes that are still too many, and that `run` may not take. Spares that run, and those
+    /// of owners who have less than its owner.
+    pub(crate) fn make_room(&mut self, total: &AtomicU64, run: &Run) -> u64 {
+        let bytes_max = self.limits.total_bytes_max;
+        let excess = || total.load(Ordering::Relaxed).saturating_sub(bytes_max);
+        if excess() > 0 {
+            self.working().iter().for_each(|working| self.count(working));
+        }
+        let spared = self.numbers.get(&run.key()).copied();
         loop {
-            let excess = total.load(Ordering::Relaxed).saturating_sub(self.limits.total_bytes_max);
-            let is_spared = |(_, number): &(Instant, u64)| Some(*number) == spared;
-            if excess == 0 || self.ended.front().is_none_or(is_spared) {
-                return excess;
+            let excess = excess();
+            match self.shares.oldest_of_largest(run.owner(), spared) {
+                Some(oldest) if excess > 0 => self.forget(oldest, total),
+                _ => return excess,
             }
-            self.forget_oldest(total);
         }
     }
 
-    fn forget_oldest(&mut self, total: &AtomicU64) {
-        let Some((_, number)) = self.ended.pop_front() else { return };
-        if let Some(Kept { run, key }) = self.runs.remove(&number) {
-            self.numbers.remove(&run.key());
-            key.map(|key| self.replays.remove(&key));
-            run.discount(total);
-            self.forgotten.push(run);
-        }
+    fn forget(&mut self, ended: Ended, total: &AtomicU64) {
+        let Some(Kept { run, key, bytes }) = self.runs.remove(&ended.1) else { return };
+        self.shares.forget(ended, bytes);
+        self.numbers.remove(&run.key());
+        key.map(|key| self.replays.remove(&key));
+        run.discount(total);
+        self.forgotten.push(run);
     }
 
     /// Takes the runs whose events are to be dropped.
@@ -216,7 +234,7 @@ impl Registry {
             return Some(Duration::ZERO);
         }
         let working = self.queue.running().filter(|working| !working.run.has_ended());
-        let ended = self.ended.front().map(|(until, _)| *until);
+        let ended = self.shares.oldest().map(|(until, _)| until);
         let next = working.map(|working| working.until).chain(ended).min()?;
         Some(next.saturating_duration_since(now))
     }
@@ -287,16 +305,16 @@ mod tests {
             let topic = Topic::new("a".parse().unwrap(), Epoch::from_bits(1), Retention::default());
             let (key, service) = (RunKey::random().unwrap(), "/a".to_owned());
             let nobody: Weak<dyn Keeper> = Weak::<Nobody>::new();
-            let run = Arc::new(Run::new(key, service, topic, self.at(0), nobody));
+            let run = Arc::new(Run::new(key, service, None, topic, self.at(0), nobody));
             run.count_in(&self.total);
             let job = Job { run: Arc::clone(&run), work: RunWork::new(|_| Ok(None)) };
-            self.registry.add(None, job, Some((named(name), digest("1"))));
+            self.registry.add(job, Some((named(name), digest("1"))));
             run
         }
 
         fn end(&mut self, seconds: u64, run: &Run) {
             assert!(run.end(self.at(seconds), Ending::cancelled()));
-            self.registry.end(self.at(seconds), run.key());
+            self.registry.end(self.at(seconds), run, &self.total);
         }
 
         fn next(&mut self, seconds: u64) -> Option<Arc<Run>> {
@@ -346,8 +364,8 @@ mod tests {
         assert_eq!(expire(&mut world, 1_000_000), [false, false, true], "it has not ended");
         assert_eq!(world.total.load(Ordering::Relaxed), third.counted_bytes());
         assert!(world.next(801).is_none(), "the work of the first has not returned");
-        world.registry.release(first.key());
-        world.registry.release(first.key());
+        world.registry.release(&first);
+        world.registry.release(&first);
         assert_eq!(world.next(801).map(|run| run.key()), Some(third.key()));
         assert_eq!(world.registry.running(), 1);
     }
@@ -362,10 +380,10 @@ mod tests {
         }
         let of_two = runs[1].counted_bytes() + runs[3].counted_bytes();
         let World { registry, total, .. } = &mut world;
-        assert_eq!(registry.make_room(total, Some(runs[1].key())), of_two);
+        assert_eq!(registry.make_room(total, &runs[1]), of_two);
         assert_eq!(runs.each_ref().map(|run| world.has(run)), [false, true, false, true]);
         let World { registry, total, .. } = &mut world;
-        assert_eq!(registry.make_room(total, None), runs[3].counted_bytes());
+        assert_eq!(registry.make_room(total, &runs[3]), runs[3].counted_bytes());
         assert_eq!(registry.take_forgotten().len(), 3);
         assert!(registry.list(9).iter().map(|run| run.key()).eq([runs[3].key()]));
     }

@@ -11,6 +11,7 @@ use super::events;
 use super::failure::Stopped;
 use super::key::RunKey;
 use super::moment::Moment;
+use super::owner::OwnerKey;
 use super::progress::Progress;
 use super::state::{Ending, Known, RunState};
 use super::status::RunStatus;
@@ -27,6 +28,8 @@ const UNCOUNTED_BYTES_MAX: u64 = 16 << 10;
 pub struct Run {
     key: RunKey,
     service: String,
+    /// The client who started it; `None` for those who count together.
+    owner: Option<OwnerKey>,
     topic: Arc<Topic>,
     known: Mutex<Known>,
     /// Notified at the end.
@@ -36,8 +39,10 @@ pub struct Run {
     held_bytes: AtomicU64,
     /// The approximate bytes of the events published since it was counted.
     uncounted_bytes: AtomicU64,
-    /// The bytes that count in the total; `None` once it is forgotten.
-    counted: Mutex<Option<u64>>,
+    /// The bytes that count in the total. They change under `is_counted`.
+    counted_bytes: AtomicU64,
+    /// False once it is forgotten.
+    is_counted: Mutex<bool>,
     keeper: Weak<dyn Keeper>,
 }
 
@@ -70,6 +75,7 @@ impl Run {
     pub(crate) fn new(
         key: RunKey,
         service: String,
+        owner: Option<OwnerKey>,
         topic: Topic,
         now: Moment,
         keeper: Weak<dyn Keeper>,
@@ -77,13 +83,15 @@ impl Run {
         Self {
             key,
             service,
+            owner,
             topic: Arc::new(topic),
             known: Mutex::new(Known::new(now.time)),
             ended: Condvar::new(),
             stopped: watch::Sender::new(None),
             held_bytes: AtomicU64::new(0),
             uncounted_bytes: AtomicU64::new(0),
-            counted: Mutex::new(Some(0)),
+            counted_bytes: AtomicU64::new(0),
+            is_counted: Mutex::new(true),
             keeper,
         }
     }
@@ -98,6 +106,11 @@ impl Run {
     #[must_use]
     pub fn service(&self) -> &str {
         &self.service
+    }
+
+    /// Returns its owner.
+    pub(crate) fn owner(&self) -> Option<OwnerKey> {
+        self.owner
     }
 
     /// Returns the topic with its events, which ends with it. Its name is [`RunKey::short`].
@@ -274,12 +287,15 @@ impl Run {
 
     /// Counts its bytes anew in the total. Returns the bytes by which it has grown.
     pub(crate) fn count_in(&self, total: &AtomicU64) -> u64 {
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(counted) = &mut *counted else { return 0 };
+        let is_counted = self.is_counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*is_counted {
+            return 0;
+        }
         self.uncounted_bytes.store(0, Ordering::Relaxed);
         let bytes = self.bytes();
-        total.fetch_add(bytes.wrapping_sub(*counted), Ordering::Relaxed);
-        bytes.saturating_sub(std::mem::replace(counted, bytes))
+        let before = self.counted_bytes.swap(bytes, Ordering::Relaxed);
+        total.fetch_add(bytes.wrapping_sub(before), Ordering::Relaxed);
+        bytes.saturating_sub(before)
     }
 
     /// Returns the bytes that it takes now.
@@ -291,20 +307,19 @@ impl Run {
 
     /// Removes it from the total.
     pub(crate) fn discount(&self, total: &AtomicU64) {
-        let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner).take();
-        total.fetch_sub(counted.unwrap_or_default(), Ordering::Relaxed);
+        *self.is_counted.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        total.fetch_sub(self.counted_bytes.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Returns the bytes that count in the total.
+    pub(crate) fn counted_bytes(&self) -> u64 {
+        self.counted_bytes.load(Ordering::Relaxed)
     }
 
     /// Drops its events and tells its readers, who may hold it for long.
     pub(crate) fn forget(&self) {
         // Only a log on disk can fail.
         let _ = self.topic.delete();
-    }
-
-    /// Returns the bytes that count in the total.
-    #[cfg(test)]
-    pub(crate) fn counted_bytes(&self) -> u64 {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default()
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {

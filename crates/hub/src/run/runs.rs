@@ -12,6 +12,7 @@ use super::failure::RunFailure;
 use super::key::RunKey;
 use super::limits::RunLimits;
 use super::moment::Moment;
+use super::owner::OwnerKey;
 use super::progress;
 use super::registry::{Job, Registry};
 use super::run::{Keeper, Run};
@@ -101,6 +102,12 @@ impl Runs {
         waited.unwrap_or_else(PoisonError::into_inner).0.running()
     }
 
+    /// Returns the number of works that have not returned.
+    #[cfg(test)]
+    pub(crate) fn running(&self) -> usize {
+        self.0.0.lock().running()
+    }
+
     /// Returns the limits.
     #[must_use]
     pub fn limits(&self) -> RunLimits {
@@ -121,11 +128,8 @@ impl Keeper for Shared {
         if !run.end(now, ending) {
             return false;
         }
-        let job = registry.end(now, run.key());
+        let job = registry.end(now, run, &self.total_bytes);
         drop(registry);
-        if job.is_some() {
-            run.hold(0);
-        }
         self.count(run);
         self.alarm.ring();
         // The work may do anything when it is dropped.
@@ -139,7 +143,7 @@ impl Keeper for Shared {
             return;
         }
         let mut registry = self.lock();
-        let excess = registry.make_room(&self.total_bytes, Some(run.key()));
+        let excess = registry.make_room(&self.total_bytes, run);
         if excess > 0 {
             // The rest of the excess is that of others, who grow at the same time.
             run.shrink_by(excess.min(grown));
@@ -165,7 +169,7 @@ impl Shared {
         let StartRun { service, owner, is_exempt, key, held_bytes, work } = start;
         let owner = owner.filter(|_| !is_exempt);
         let key = key.map(|(key, digest)| ((owner, service.clone(), key), digest));
-        let run = Arc::new(self.new_run(service)?);
+        let run = Arc::new(self.new_run(service, owner)?);
         self.look_at_the_time()?;
         let now = Moment::now();
         let mut registry = self.lock();
@@ -177,13 +181,13 @@ impl Shared {
         registry.admits(owner)?;
         run.hold(held_bytes);
         run.count_in(&self.total_bytes);
-        let excess = registry.make_room(&self.total_bytes, None);
+        let excess = registry.make_room(&self.total_bytes, &run);
         self.alarm.ring();
         if excess > 0 {
             run.discount(&self.total_bytes);
             return Err(StartError::MemoryFull);
         }
-        registry.add(owner, Job { run: Arc::clone(&run), work }, key);
+        registry.add(Job { run: Arc::clone(&run), work }, key);
         let job = registry.next_job(now);
         registry.tell_places(now);
         drop(registry);
@@ -191,7 +195,7 @@ impl Shared {
         Ok(Started { run, is_replayed: false })
     }
 
-    fn new_run(&self, service: String) -> Result<Run, StartError> {
+    fn new_run(&self, service: String, owner: Option<OwnerKey>) -> Result<Run, StartError> {
         let key = RunKey::random()?;
         let name: TopicName = key.short().parse().map_err(io::Error::other)?;
         let RunLimits { events_max, bytes_max, .. } = self.limits;
@@ -201,7 +205,7 @@ impl Shared {
         let keys = KeyWindow { keys_max: 0, ..KeyWindow::default() };
         topic.configure(TopicOptions { keys, ..retention.into() });
         let keeper: Weak<dyn Keeper> = self.own.clone();
-        Ok(Run::new(key, service, topic, Moment::now(), keeper))
+        Ok(Run::new(key, service, owner, topic, Moment::now(), keeper))
     }
 
     /// Begins the works that may begin. A work that ends at once, or gets no thread, calls this again; so only the
@@ -309,7 +313,7 @@ impl Drop for Slot {
         // Whether the work has returned or could not begin, it holds nothing any more.
         self.run.hold(0);
         self.shared.count(&self.run);
-        self.shared.lock().release(self.run.key());
+        self.shared.lock().release(&self.run);
         self.shared.returned.notify_all();
         self.shared.begin_next();
     }

@@ -3,14 +3,11 @@
 use std::io;
 use std::sync::Arc;
 
+use super::owner::OwnerKey;
 use super::queue::QueueFull;
 use super::run::Run;
 use super::service::{InputDigest, RunWork};
 use crate::IdempotencyKey;
-
-/// A client whose runs count together, in whatever numbers the caller gives: an address, say.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct OwnerKey(pub u128);
 
 /// A run to start.
 #[derive(Debug)]

@@ -138,3 +138,55 @@ fn no_run_starts_when_those_that_go_on_take_all_memory() {
     // Its input is dropped once it is done.
     until(|| queued.has_ended() && runs.bytes() < 20_000);
 }
+
+/// Starts a run of this owner with a result of this size, and waits for its end.
+fn done_of(runs: &Runs, owner: u128, bytes: usize) -> Arc<Run> {
+    let work = RunWork::new(move |_| Ok(Some(big(bytes))));
+    let run = runs.start(StartRun { owner: Some(OwnerKey(owner)), ..StartRun::new("/test", work) });
+    let run = run.unwrap().run;
+    // Its bytes are counted a moment after its end.
+    until(|| run.has_ended() && runs.running() == 0);
+    run
+}
+
+#[test]
+fn the_results_of_one_owner_do_not_push_out_those_of_another() {
+    let runs = runs(RunLimits { total_bytes_max: 200_000, ..RunLimits::default() });
+    let modest = done_of(&runs, 1, 10_000);
+    let greedy: Vec<_> = (0..300).map(|_| done_of(&runs, 2, 2_000)).collect();
+    assert!(is_kept(&runs, &modest) && runs.bytes() <= 200_000);
+    let kept = greedy.iter().position(|run| is_kept(&runs, run)).unwrap();
+    assert!(kept > 250 && kept < 290, "{kept}");
+    assert!(greedy[kept..].iter().all(|run| is_kept(&runs, run)), "its oldest go first");
+}
+
+#[test]
+fn a_run_that_grows_loses_its_own_events_before_another_owner_loses_a_result() {
+    let runs = runs(RunLimits { total_bytes_max: 200_000, ..RunLimits::default() });
+    let modest = done_of(&runs, 1, 10_000);
+    let work = RunWork::new(|run| {
+        (0..100).try_for_each(|_| run.partial(&big(10_000)))?;
+        Ok(None)
+    });
+    let greedy = runs.start(StartRun { owner: Some(OwnerKey(2)), ..StartRun::new("/test", work) });
+    let greedy = greedy.unwrap().run;
+    until(|| greedy.has_ended() && runs.running() == 0);
+    assert_eq!(state(&greedy), RunState::Done);
+    assert!(is_kept(&runs, &modest) && runs.bytes() <= 200_000);
+    let (topic, now) = (greedy.topic(), UnixTime::now());
+    let page = topic.read(now, topic.info(now).head.at(0), Default::default()).unwrap();
+    assert!(page.events.len() > 10 && page.gap.is_some());
+}
+
+#[test]
+fn of_two_owners_the_one_with_a_byte_more_makes_room() {
+    for (first, second, kept) in [(10_000, 10_001, [true, false]), (10_001, 10_000, [false, true])]
+    {
+        let runs = runs(RunLimits { total_bytes_max: 60_000, ..RunLimits::default() });
+        let ended = [done_of(&runs, 1, first), done_of(&runs, 2, second)];
+        assert!(ended.iter().all(|run| is_kept(&runs, run)), "{}", runs.bytes());
+        let newest = done_of(&runs, 3, 8_000);
+        assert_eq!(ended.each_ref().map(|run| is_kept(&runs, run)), kept);
+        assert!(is_kept(&runs, &newest));
+    }
+}
