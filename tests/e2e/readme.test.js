@@ -1,5 +1,5 @@
 /**
- * The README's JavaScript, as it is, in the console of a page of the server; its other languages are in crates/cli/tests/readme.rs.
+ * The README's JavaScript, as it is, in pages of the server; its other languages are in crates/cli/tests/readme.rs.
  *
  * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`) and Chromium (`CHROMIUM`, default
  * `/usr/bin/chromium`).
@@ -8,10 +8,12 @@ import assert from "node:assert/strict";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { PATIENCE_MS, folder, kill, launch, remove, serve, until } from "./support.js";
 
 const STEP_MS_MAX = 120_000;
-const README = await readFile(new URL("../../README.md", import.meta.url), "utf8");
+const ROOT = new URL("../../", import.meta.url);
+const README = await readFile(new URL("README.md", ROOT), "utf8");
 
 test("the page shows the newest line", { timeout: STEP_MS_MAX }, async () => {
   const [, page] = /^```html\n(.*?)^```$/ms.exec(README) ?? [];
@@ -55,5 +57,35 @@ test("each line of JavaScript shows the wind", { timeout: STEP_MS_MAX }, async (
   } finally {
     await browser.close();
     await kill(server);
+  }
+});
+
+test("a page starts a run and shows its events", { timeout: STEP_MS_MAX }, async () => {
+  const script = [...README.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => String(code)).find((code) => code.includes("respond-async"));
+  const [, flag, run, program] = /^    anemone serve (--run) (primes)='(python3 -u examples\/primes\.py)'/m.exec(README) ?? [];
+  assert.ok(script && flag && run && program);
+  const root = await folder("anemone-readme-");
+  await writeFile(join(root, "index.html"), `<!doctype html><script type="module">${script}</script>`);
+  const command = program.replace("examples/", fileURLToPath(new URL("examples/", ROOT)));
+  const server = await serve("--listen", "127.0.0.1:0", "--static", root, flag, `${run}=${command}`);
+  const browser = await launch();
+  try {
+    const page = await browser.newPage();
+    /** @type {Record<string, unknown>[]} */
+    const events = [];
+    page.on("console", async (message) => {
+      // Chromium itself says that there is no icon.
+      if (message.type() === "log") events.push(await message.args()[0]?.jsonValue());
+    });
+    await page.goto(`${server.origin}/`);
+    await until("the end", () => events.some((event) => event["state"] === "done"));
+    const primes = events.filter((event) => "partial" in event).map((event) => event["partial"]);
+    // As many primes as there are up to 20,000; 2 is the first.
+    assert.deepEqual([primes.length, primes.includes(2), primes.includes(19_997)], [2262, true, true]);
+    assert.ok(events.some((event) => typeof event["progress"] === "number"));
+  } finally {
+    await browser.close();
+    await kill(server);
+    await remove(root);
   }
 });
