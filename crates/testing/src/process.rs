@@ -119,11 +119,16 @@ fn listening_url(said: &mut impl BufRead) -> String {
     first.trim_end().strip_prefix("listening on ").expect(&first).to_owned()
 }
 
-/// The program of an example, which cargo builds beside the tests.
+/// The program of an example, which cargo builds beside the tests of a whole package, but not with `cargo test --test NAME`.
 pub fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let program = test.parent().and_then(Path::parent).unwrap().join("examples").join(name);
-    assert!(program.exists(), "{name} is missing: cargo build --examples");
+    let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
+    let build = format!("cargo build --package {package} --examples");
+    assert!(
+        program.exists(),
+        "the test needs the example {name}, which is not built: first run {build}"
+    );
     program
 }
 
