@@ -152,7 +152,7 @@ pub(crate) struct Runs {
     #[arg(value_parser = url)]
     pub(crate) url: String,
 
-    /// Cancel the run with this key or this URL, instead of listing the runs
+    /// Cancel a run instead of listing the runs: its key, a beginning that only its key has, or its URL
     #[arg(long, value_name = "KEY", value_parser = run)]
     pub(crate) cancel: Option<String>,
 

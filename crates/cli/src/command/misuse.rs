@@ -1,10 +1,10 @@
-//! The URLs for which a command is not meant, found before anything is sent.
+//! The URLs for which a command is not meant, found before anything is sent, and the beginnings of keys that name no run.
 
 use std::net::ToSocketAddrs as _;
 
 use super::topics;
 
-/// A URL for which this command is not meant. The URL may hold a secret, and so is not part of it.
+/// A URL for which this command is not meant, which may hold a secret and so is not part of it; or the beginning of a key.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Misuse {
     #[error(
@@ -14,6 +14,14 @@ pub(crate) enum Misuse {
     Topic,
     #[error("there is no host \"{name}\": expected a URL, such as http://127.0.0.1:8080/{name}")]
     Word { name: String },
+    #[error("no run has a key that begins with {beginning}")]
+    NoRun { beginning: String },
+    #[error("{count} runs have keys that begin with {beginning}: give more of the key")]
+    SeveralRuns { beginning: String, count: usize },
+    #[error(
+        "there are {count} runs or more, so {beginning} may be the beginning of several keys: give the whole key"
+    )]
+    ManyRuns { beginning: String, count: usize },
 }
 
 /// Checks that the URL of a service is not that of a topic.

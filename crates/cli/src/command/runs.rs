@@ -3,7 +3,7 @@
 use anemone_client::{Client, RunHandle, RunState, RunStatus};
 use anemone_sources::printable;
 
-use super::runtime;
+use super::{Misuse, runtime};
 use crate::args::{self, RunListing};
 use crate::output::print;
 
@@ -13,10 +13,7 @@ pub(crate) fn run(args: &args::Runs) -> anyhow::Result<()> {
     let url = client.url();
     runtime()?.block_on(async {
         let runs = match &args.cancel {
-            Some(run) => {
-                let run = if run.contains('/') { run } else { &format!("{url}/runs/{run}") };
-                vec![handle(args, run)?.cancel().await?]
-            }
+            Some(run) => vec![find(args, &client, run).await?.cancel().await?],
             None if RunHandle::at(&args.url).is_ok() => {
                 vec![handle(args, &args.url)?.state().await?]
             }
@@ -31,6 +28,46 @@ pub(crate) fn run(args: &args::Runs) -> anyhow::Result<()> {
         }))?;
         Ok(())
     })
+}
+
+/// The most runs that a server lists.
+const LISTED_MAX: u32 = 1000;
+/// The digits of a key.
+const KEY_DIGITS: usize = 32;
+
+/// Returns the handle of the run with this URL, this key, or the only key that begins so.
+async fn find(args: &args::Runs, client: &Client, run: &str) -> anyhow::Result<RunHandle> {
+    if run.contains('/') {
+        return handle(args, run);
+    }
+    let url = |key: &str| format!("{}/runs/{key}", client.url());
+    let is_beginning = run.len() < KEY_DIGITS && run.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !is_beginning {
+        return handle(args, &url(run));
+    }
+    let runs = client.runs(LISTED_MAX).await?;
+    let runs: Vec<_> = runs.iter().map(|run| (&*run.key, run.state().is_end())).collect();
+    handle(args, &url(only(&runs, run, LISTED_MAX as usize)?))
+}
+
+/// Returns the only key that begins so. Each key is with the answer whether its run has ended: such a run counts only if no
+/// other one fits, since it cannot be cancelled. If there are `most` runs, others may not be listed.
+fn only<'a>(runs: &[(&'a str, bool)], beginning: &str, most: usize) -> Result<&'a str, Misuse> {
+    let (beginning, count) = (beginning.to_ascii_lowercase(), runs.len());
+    if count >= most {
+        return Err(Misuse::ManyRuns { beginning, count });
+    }
+    let of = |ended| {
+        let fits =
+            |(key, has_ended): &&(&str, bool)| *has_ended == ended && key.starts_with(&beginning);
+        runs.iter().filter(fits).map(|(key, _)| *key).collect::<Vec<_>>()
+    };
+    let found = Some(of(false)).filter(|found| !found.is_empty()).unwrap_or_else(|| of(true));
+    match found[..] {
+        [key] => Ok(key),
+        [] => Err(Misuse::NoRun { beginning }),
+        _ => Err(Misuse::SeveralRuns { beginning, count: found.len() }),
+    }
 }
 
 /// Returns the handle of the run at this URL.
@@ -69,6 +106,19 @@ fn line(url: &str, run: &RunStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_beginning_of_a_key_names_the_only_run_that_can_be_cancelled() {
+        let runs = [("3f2a", false), ("3f00", true), ("4aaa", true), ("4aab", true), ("5", false)];
+        let only = |beginning| only(&runs, beginning, 6).map_err(|error| error.to_string());
+        for (beginning, key) in [("3f2a", "3f2a"), ("3", "3f2a"), ("3F", "3f2a"), ("3f0", "3f00")] {
+            assert_eq!(only(beginning), Ok(key));
+        }
+        assert!(only("4").unwrap_err().starts_with("2 runs have keys that begin with 4"));
+        assert_eq!(only("6").unwrap_err(), "no run has a key that begins with 6");
+        let many = super::only(&runs, "5", 5).unwrap_err();
+        assert!(matches!(many, Misuse::ManyRuns { count: 5, .. }), "{many}");
+    }
 
     #[test]
     fn a_list_of_runs_is_below_its_server() {
