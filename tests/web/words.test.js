@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { niceScale } from "../../web/wind/scale.js";
+import { niceScale } from "../../web/chart/scale.js";
 import { judge, sensorStatusOf } from "../../web/wind/sensor.js";
 import { beaufort, compassPoint, faultInWords, formatBytes, formatDuration, formatMs, normal, shortestTurn, stateInWords, windInWords } from "../../web/wind/words.js";
 import { windOf } from "../../web/wind/wind.js";

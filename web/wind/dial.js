@@ -2,7 +2,7 @@
  * The compass dial. The arrow begins at the rim, where the wind comes from, and points to the middle. Fading petals on
  * the rim show the directions of the last half minute.
  */
-import { colour, fitted, font, reducedMotion } from "./canvas.js";
+import { colour, fitted, font, reducedMotion } from "../chart/canvas.js";
 import { compassPoint, normal, shortestTurn, windInWords } from "./words.js";
 
 const TRAIL_MS = 30_000;

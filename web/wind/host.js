@@ -1,6 +1,6 @@
 /** The machine that serves this page: its processor, memory and network, as published on `/topics/host`. */
 import { fieldsOf, find, setText } from "./element.js";
-import { Sparkline } from "./sparkline.js";
+import { Sparkline } from "../chart/sparkline.js";
 import { formatBytes, formatCount, stateInWords } from "./words.js";
 
 /**

@@ -9,7 +9,6 @@ import * as longPoll from "../transport/long-poll.js";
 import { at } from "../site.js";
 import { browser } from "../transport/environment.js";
 import { parsePosition } from "../transport/sequence.js";
-import { Chart } from "./chart.js";
 import { showCommands } from "./commands.js";
 import { Dial } from "./dial.js";
 import * as either from "./either.js";
@@ -18,11 +17,13 @@ import { HostPanel } from "./host.js";
 import { Pane } from "./pane.js";
 import { PANES } from "./panes.js";
 import { Reading } from "./reading.js";
-import { niceMs } from "./scale.js";
+import { timeInWords } from "../chart/axes.js";
+import { niceMs } from "../chart/scale.js";
+import { StripChart } from "./strip-chart.js";
 import { judge, sensorStatusOf } from "./sensor.js";
 import { untilWind } from "./topics.js";
 import { windOf } from "./wind.js";
-import { faultInWords, formatDuration, formatMs, windInWords } from "./words.js";
+import { faultInWords, formatCount, formatDuration, formatMs, windInWords } from "./words.js";
 
 /** @typedef {import("./panes.js").PaneName} PaneName */
 /** @typedef {import("./figures.js").Snapshot} Snapshot */
@@ -42,7 +43,7 @@ let clock = null;
 const serverNow = () => browser.now() + (clock?.offset ?? 0);
 
 const dial = new Dial(find(document, "#dial", HTMLCanvasElement));
-const chart = new Chart(find(document, "#chart", HTMLCanvasElement), serverNow);
+const chart = new StripChart(find(document, "#chart", HTMLCanvasElement), serverNow);
 const host = new HostPanel(element("#host"));
 /** @type {Map<PaneName, Pane>} */
 const panes = new Map(PANES.map((about) => [about.name, new Pane(element("#panes"), template("#pane"), about)]));
@@ -248,13 +249,14 @@ function redraw() {
   showSensorDetail();
   if (performance.now() - summaryAt < SUMMARY_EVERY_MS) return;
   summaryAt = performance.now();
+  setText(element("#summary"), summaryInWords());
+}
+
+function summaryInWords() {
   const summary = chart.summary();
-  setText(
-    element("#summary"),
-    summary === null
-      ? "Nothing measured in the last two minutes."
-      : `Last two minutes: mean ${summary.mean.toFixed(2)} ${summary.units}, gust ${summary.gust.toFixed(2)} ${summary.units}, ${summary.count} measurements.`,
-  );
+  if (summary === null) return "Nothing measured in this time.";
+  const { mean, gust, units, count, from, to } = summary;
+  return `${timeInWords(from, to - from)} to ${timeInWords(to, to - from)}: mean ${mean.toFixed(2)} ${units}, gust ${gust.toFixed(2)} ${units}, ${formatCount(count)} measurements.`;
 }
 
 setInterval(redraw, REDRAW_EVERY_MS);

@@ -1,7 +1,7 @@
 /** The pane of one transport: its last value, latency, traffic and connection state. */
 import { fieldsOf, find, setText } from "./element.js";
 import { RECENT } from "./figures.js";
-import { Sparkline } from "./sparkline.js";
+import { Sparkline } from "../chart/sparkline.js";
 import { compassPoint, formatBytes, formatCount, formatMs, stateInWords } from "./words.js";
 
 /** @typedef {import("./figures.js").Snapshot} Snapshot */

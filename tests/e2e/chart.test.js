@@ -1,0 +1,173 @@
+/**
+ * The chart in a real browser: hands, keys, holes, and 100,000 values at 100 more a second. How many frames a second it draws is
+ * told, not tested.
+ *
+ * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`) and Chromium (`CHROMIUM`, default
+ * `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
+ */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { kill, launch, serve, until } from "./support.js";
+
+const STEP_MS_MAX = 120_000;
+const WIDTH = 1000;
+
+/** @type {import("./support.js").Server} */ let server;
+/** @type {import("playwright-core").Browser} */ let browser;
+/** @type {import("playwright-core").Page} */ let page;
+/** @type {string[]} */ const faults = [];
+
+before(async () => {
+  server = await serve("--listen", "127.0.0.1:0");
+  browser = await launch("--no-proxy-server");
+  page = await browser.newPage({ viewport: { width: 1200, height: 800 } });
+  page.on("pageerror", (error) => faults.push(String(error.stack ?? error)));
+  page.on("console", (message) => {
+    // The page asks whether the server publishes the load of its machine.
+    if (message.type() === "error" && !message.location().url.endsWith("/topics/host")) faults.push(message.text());
+  });
+});
+
+after(async () => {
+  await browser?.close();
+  await kill(server);
+  assert.deepEqual(faults, []);
+});
+
+/**
+ * A page with a chart of `{ time: n * everyMs, value: n % 1000 }` for n from 0, except for those of a hole. Its clock stands at the last one.
+ * @param {{ count: number, everyMs: number, hole?: [number, number] }} options
+ */
+async function open({ count, everyMs, hole = [0, 0] }) {
+  await page.goto(`${server.origin}/`);
+  await page.evaluate(
+    async ({ count, everyMs, hole, width }) => {
+      // The page has them; the paths are no modules of this test.
+      const [{ Chart }, { Series }] = await Promise.all(["/chart/chart.js", "/chart/series.js"].map((path) => import(path)));
+      const figure = document.createElement("figure");
+      figure.className = "chart";
+      figure.style.cssText = `width: ${width}px; margin: 0 0 3000px`;
+      const canvas = document.createElement("canvas");
+      canvas.id = "tested";
+      canvas.style.cssText = "height: 300px";
+      figure.append(canvas);
+      document.body.prepend(figure);
+      const series = new Series();
+      const state = { series, now: 0, frames: 0, chart: /** @type {any} */ (null) };
+      for (let n = 0; n < count; n += 1) if (n < hole[0] || n >= hole[1]) series.add(n * everyMs, n % 1000);
+      state.now = (count - 1) * everyMs;
+      state.chart = new Chart(canvas, { name: "Test", spanMs: count * everyMs, holeMs: 100 * everyMs, holeWords: "nothing", now: () => state.now });
+      state.chart.show([{ caption: "n", lines: [{ name: "n", series, colour: "bloom", kind: "area", words: String }], share: 1, scale: "fits" }]);
+      Object.assign(window, { state });
+    },
+    { count, everyMs, hole, width: WIDTH },
+  );
+}
+
+function span() {
+  return page.evaluate(() => {
+    const { from, to } = Reflect.get(window, "state").chart.times;
+    return to - from;
+  });
+}
+
+function reading() {
+  return page.locator("#tested").getAttribute("aria-valuetext");
+}
+
+const live = () => page.getByRole("button", { name: "Live" }).first();
+
+/**
+ * Colours in the middle of the canvas, at parts of its width.
+ * @param {number[]} parts
+ */
+function colours(parts) {
+  return page.evaluate((parts) => {
+    const canvas = /** @type {HTMLCanvasElement} */ (document.querySelector("#tested"));
+    const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    return parts.map((part) => [...context.getImageData(Math.round(part * canvas.width), 150, 1, 1).data].join(" "));
+  }, parts);
+}
+
+test("keys read the values one by one, and zoom where they read", { timeout: STEP_MS_MAX }, async () => {
+  await open({ count: 100, everyMs: 1000 });
+  const chart = page.getByRole("slider", { name: "Test" });
+  await chart.focus();
+  assert.match((await reading()) ?? "", /newest values/);
+  for (const [key, expected] of [["ArrowLeft", 99], ["ArrowLeft", 98], ["PageUp", 88], ["ArrowRight", 89], ["+", 89], ["Home", 0], ["ArrowLeft", 0], ["End", 99]]) {
+    await page.keyboard.press(String(key));
+    assert.match((await reading()) ?? "", new RegExp(`^\\d\\d:\\d\\d:\\d\\d: n ${expected}$`), String(key));
+  }
+  assert.ok((await span()) < 70_000);
+  await page.keyboard.press("Escape");
+  assert.equal(await span(), 100_000);
+  assert.ok(!(await live().isVisible()));
+});
+
+test("the wheel scrolls the page, and zooms the chart that has the focus", { timeout: STEP_MS_MAX }, async () => {
+  await open({ count: 100, everyMs: 1000 });
+  const scrolled = () => page.evaluate(() => scrollY);
+  await page.mouse.move(500, 150);
+  await page.mouse.wheel(0, 40);
+  await until("the page to scroll", async () => (await scrolled()) > 0);
+  assert.equal(await span(), 100_000);
+  await page.locator("#tested").focus();
+  await page.mouse.wheel(0, -200);
+  await until("the chart to zoom", async () => (await span()) < 100_000);
+  const zoomed = await span();
+  await page.mouse.down();
+  await page.mouse.move(700, 150, { steps: 4 });
+  await page.mouse.up();
+  assert.equal(await span(), zoomed, "a drag moves, and does not zoom");
+  await live().click();
+  assert.equal(await span(), 100_000);
+});
+
+test("a time without values is shown as one", { timeout: STEP_MS_MAX }, async () => {
+  await open({ count: 4000, everyMs: 10, hole: [1500, 2500] });
+  const hole = await page.evaluate(() => {
+    const probe = document.createElement("i");
+    probe.style.color = "var(--hole)";
+    document.body.append(probe);
+    return `${(getComputedStyle(probe).color.match(/\d+/g) ?? []).join(" ")} 255`;
+  });
+  await until("the picture", async () => (await colours([0.46]))[0] === hole);
+  const [before, inside, after] = await colours([0.3, 0.6, 0.75]);
+  assert.equal(inside, hole);
+  assert.ok(before !== hole && after !== hole, `${before}, ${after}`);
+});
+
+test("100,000 values, and 100 more each second, are drawn in each frame", { timeout: STEP_MS_MAX }, async (context) => {
+  await open({ count: 100_000, everyMs: 10 });
+  const measured = await page.evaluate(async () => {
+    const state = Reflect.get(window, "state");
+    const begin = performance.now();
+    const [first, added] = [state.now, state.series.end];
+    let frames = 0;
+    await new Promise((resolve) => {
+      const frame = (/** @type {number} */ now) => {
+        const passed = now - begin;
+        while (state.now < first + passed) state.series.add((state.now += 10), state.series.end % 1000);
+        state.chart.redraw();
+        frames += 1;
+        if (passed < 3000) requestAnimationFrame(frame);
+        else resolve(undefined);
+      };
+      requestAnimationFrame(frame);
+    });
+    return { perSecond: (frames * 1000) / (performance.now() - begin), added: state.series.end - added };
+  });
+  context.diagnostic(`${measured.perSecond.toFixed(1)} frames a second, ${measured.added} values added`);
+  const { low, high, count } = await page.evaluate(() => {
+    const { chart, series } = Reflect.get(window, "state");
+    return chart.summary(series);
+  });
+  assert.deepEqual([low, high, count >= 100_000], [0, 999, true]);
+  await page.locator("#tested").focus();
+  await page.keyboard.press("End");
+  const newest = await page.evaluate(() => {
+    const { series } = Reflect.get(window, "state");
+    return series.value(series.end - 1);
+  });
+  assert.match((await reading()) ?? "", new RegExp(` n ${newest}$`));
+});

@@ -1,0 +1,139 @@
+/**
+ * What hands do to a chart: wheel, drag, pinch and keys, told in the words of the view.
+ *
+ * The wheel scrolls the page as everywhere, unless the chart has the focus or Ctrl is held, which is also how browsers
+ * report a pinch on a touchpad.
+ *
+ * @typedef {object} Actions
+ * @property {(factor: number, x: number | null) => void} zoom around a place, or where the reading is
+ * @property {(px: number) => void} pan
+ * @property {(x: number | null) => void} point what is read is at this place, or nothing
+ * @property {(steps: number) => void} step to a later or earlier value
+ * @property {(end: "first" | "last") => void} jump
+ * @property {() => void} reset
+ */
+
+const DRAG_PX_MIN = 4;
+const WHEEL_LINE_PX = 16;
+const KEY_ZOOM = 1.5;
+const PAN_KEY_PX = 120;
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {Actions} actions
+ */
+export function listen(canvas, actions) {
+  listenToPointers(canvas, actions);
+  canvas.addEventListener("wheel", (event) => turnWheel(event, canvas, actions), { passive: false });
+  canvas.addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    const act = keyOf(event, actions);
+    if (!act) return;
+    event.preventDefault();
+    act();
+  });
+}
+
+/**
+ * @param {KeyboardEvent} event
+ * @param {Actions} actions
+ * @returns {(() => void) | null}
+ */
+function keyOf({ key, shiftKey }, actions) {
+  switch (key) {
+    case "ArrowLeft":
+    case "ArrowDown":
+      return () => (shiftKey ? actions.pan(-PAN_KEY_PX) : actions.step(-1));
+    case "ArrowRight":
+    case "ArrowUp":
+      return () => (shiftKey ? actions.pan(PAN_KEY_PX) : actions.step(1));
+    case "PageUp":
+      return () => actions.step(-10);
+    case "PageDown":
+      return () => actions.step(10);
+    case "Home":
+      return () => actions.jump("first");
+    case "End":
+      return () => actions.jump("last");
+    case "+":
+    case "=":
+      return () => actions.zoom(1 / KEY_ZOOM, null);
+    case "-":
+      return () => actions.zoom(KEY_ZOOM, null);
+    case "Escape":
+    case "0":
+      return () => actions.reset();
+    default:
+      return null;
+  }
+}
+
+/**
+ * @param {WheelEvent} event
+ * @param {HTMLCanvasElement} canvas
+ * @param {Actions} actions
+ */
+function turnWheel(event, canvas, actions) {
+  const unit = event.deltaMode === WheelEvent.DOM_DELTA_PIXEL ? 1 : WHEEL_LINE_PX;
+  const [across, down] = [event.deltaX * unit, event.deltaY * unit];
+  if (Math.abs(across) > Math.abs(down)) {
+    event.preventDefault();
+    actions.pan(across);
+  } else if (event.ctrlKey || event.metaKey || document.activeElement === canvas) {
+    event.preventDefault();
+    // A touchpad's pinch comes as a wheel with Ctrl in small steps, that of a mouse in large ones.
+    const speed = event.ctrlKey && Math.abs(down) < 40 ? 0.01 : 0.002;
+    actions.zoom(Math.exp(down * speed), event.offsetX);
+  }
+}
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {Actions} actions
+ */
+function listenToPointers(canvas, actions) {
+  /** @type {Map<number, number>} where each pointer that is down is */
+  const down = new Map();
+  let startedAt = 0;
+  let isDragging = false;
+
+  /** The middle of the pointers, and how far they are apart. */
+  const spread = () => {
+    const [first = 0, second = first] = [...down.values()];
+    return { middle: (first + second) / 2, distance: Math.max(20, Math.abs(first - second)) };
+  };
+
+  canvas.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0) return;
+    down.set(event.pointerId, event.offsetX);
+    startedAt = event.offsetX;
+    isDragging = down.size > 1;
+    canvas.setPointerCapture(event.pointerId);
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    if (!down.has(event.pointerId)) {
+      if (event.pointerType === "mouse") actions.point(event.offsetX);
+      return;
+    }
+    isDragging ||= Math.abs(event.offsetX - startedAt) >= DRAG_PX_MIN;
+    if (!isDragging) return;
+    const before = spread();
+    down.set(event.pointerId, event.offsetX);
+    const after = spread();
+    canvas.classList.add("dragged");
+    actions.point(null);
+    actions.pan(before.middle - after.middle);
+    if (down.size > 1) actions.zoom(before.distance / after.distance, after.middle);
+  });
+  const end = (/** @type {PointerEvent} */ event) => {
+    const wasDown = down.delete(event.pointerId);
+    canvas.classList.remove("dragged");
+    if (wasDown && event.type === "pointerup" && !isDragging) actions.point(event.offsetX);
+    if (down.size === 0) isDragging = false;
+  };
+  canvas.addEventListener("pointerup", end);
+  canvas.addEventListener("pointercancel", end);
+  canvas.addEventListener("pointerleave", (event) => {
+    if (event.pointerType === "mouse" && down.size === 0) actions.point(null);
+  });
+}

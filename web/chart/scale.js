@@ -1,0 +1,85 @@
+/** Round numbers for the ends of scales. Pure. */
+
+/**
+ * Returns a round top of the scale. It falls only when there is much room, so that it does not flicker.
+ * @param {number} highest
+ * @param {number} current
+ */
+export function niceScale(highest, current) {
+  const tops = [2, 4, 8, 12, 20, 40, 60, 100, 200, 400, 800, 2000, 8000];
+  const top = tops.find((candidate) => candidate >= highest * 1.05) ?? highest * 1.1;
+  return top < current && highest > top * 0.8 ? current : top;
+}
+
+/**
+ * Returns the next round number: 1, 2 or 5 times a power of ten.
+ * @param {number} ms
+ */
+export function niceMs(ms) {
+  if (!(ms > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(ms));
+  return [1, 2, 5, 10].map((step) => step * power).find((top) => top >= ms * 1.02) ?? ms;
+}
+
+/**
+ * Returns round ends for values between two others, and the round values between them. `current` is kept while it fits,
+ * so that the scale does not flicker.
+ * @param {number} low
+ * @param {number} high
+ * @param {Range | null} current
+ * @returns {Range}
+ */
+export function niceRange(low, high, current) {
+  const spread = high - low || Math.abs(high) || 1;
+  if (current && low >= current.low && high <= current.high && spread > (current.high - current.low) * 0.4) return current;
+  const [from, to] = high === low ? [low - spread / 2, high + spread / 2] : [low, high];
+  const step = roundStep((to - from) / 3);
+  const [first, last] = [Math.floor(from / step), Math.ceil(to / step)];
+  const ticks = Array.from({ length: last - first + 1 }, (_, index) => (first + index) * step);
+  return { low: first * step, high: last * step, ticks };
+}
+
+/** @typedef {{ low: number, high: number, ticks: number[] }} Range */
+
+/**
+ * Returns the least of 1, 2, 2.5 and 5 times a power of ten that is at least this.
+ * @param {number} least
+ */
+function roundStep(least) {
+  const power = 10 ** Math.floor(Math.log10(least));
+  return ([1, 2, 2.5, 5].find((factor) => factor * power >= least * 0.999) ?? 10) * power;
+}
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const TIME_STEPS = [
+  ...[1, 2, 5, 10, 20, 50, 100, 200, 500],
+  ...[1, 2, 5, 10, 15, 30].map((seconds) => seconds * SECOND),
+  ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * MINUTE),
+  ...[1, 2, 3, 6, 12].map((hours) => hours * HOUR),
+  ...[1, 2, 5, 10, 20, 50, 100].map((days) => days * DAY),
+];
+
+/**
+ * Returns the distance of the marks on an axis of time.
+ * @param {number} spanMs
+ * @param {number} marksMax
+ */
+export function timeStep(spanMs, marksMax) {
+  return TIME_STEPS.find((step) => spanMs / step <= marksMax) ?? spanMs;
+}
+
+const round = new Intl.NumberFormat("en", { maximumSignificantDigits: 7 });
+const compact = new Intl.NumberFormat("en", { maximumSignificantDigits: 4, notation: "compact" });
+
+/**
+ * Formats a value with as many digits as help: "0.3", "1,013.25", "12.4M", "2.5e-7".
+ * @param {number} value
+ */
+export function formatValue(value) {
+  const size = Math.abs(value);
+  if (size >= 1e15 || (size > 0 && size < 1e-4)) return String(Number(value.toPrecision(4)));
+  return size >= 1e6 ? compact.format(value) : round.format(value);
+}
