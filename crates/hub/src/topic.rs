@@ -217,19 +217,24 @@ impl Topic {
     /// event. Events that are not in memory are read from disk, about one page of it.
     ///
     /// # Errors
-    /// [`ReadError::Ahead`] when `position` belongs to this log and was not reached yet, [`ReadError::Deleted`],
-    /// [`ReadError::Ended`] when nothing is left of a topic that has ended, and [`ReadError::Storage`] when the disk
-    /// fails.
+    /// [`ReadError::Ahead`] when `position` belongs to this log and was not reached yet, [`ReadError::Ended`] when
+    /// nothing is left of a topic that has ended, even if it is deleted by now, otherwise [`ReadError::Deleted`], and
+    /// [`ReadError::Storage`] when the disk fails.
     pub fn read(
         &self,
         now: UnixTime,
         position: Position,
         limit: PageLimit,
     ) -> Result<Page, ReadError> {
-        self.gives_events()?;
         let is_own = position.epoch == self.epoch;
+        if is_own && self.ends_at(position.offset) {
+            return Err(ReadError::Ended);
+        }
+        self.gives_events()?;
         let after = if is_own { position.offset } else { 0 };
         let slice = self.log().read(now, after, limit).map_err(ReadError::Storage)?;
+        // Events that a deletion has dropped meanwhile are no gap.
+        self.gives_events()?;
         self.reached(position, slice.head)?;
         let from = self.position(slice.from);
         let gap = |reason, missed| Gap { reason, after: position, missed, resume: from };
@@ -355,6 +360,11 @@ impl Topic {
 
     fn gives_events(&self) -> Result<(), ReadError> {
         if self.progress.borrow().deleted { Err(ReadError::Deleted) } else { Ok(()) }
+    }
+
+    fn ends_at(&self, offset: u64) -> bool {
+        let progress = self.progress.borrow();
+        progress.ended && progress.head == offset
     }
 
     fn position(&self, offset: u64) -> Position {

@@ -151,6 +151,8 @@ impl Log for MemoryLog {
     }
 
     fn delete(&self) -> Result<(), StorageError> {
+        // First, so that nobody takes the missing events for the end of the topic.
+        self.progress.send_modify(|progress| progress.deleted = true);
         // Slow readers may hold the topic for long. The events are dropped after the lock is released.
         let events = std::mem::take(&mut self.lock().ring);
         drop(events);

@@ -199,6 +199,20 @@ fn an_ended_topic_gives_all_its_events_and_then_its_end() {
 }
 
 #[test]
+fn only_a_reader_of_all_is_told_the_end_of_a_topic_that_is_deleted() {
+    let topic = with_events(3, Retention::default());
+    assert!(topic.end());
+    // The log drops its events before the topic is said to be deleted.
+    topic.log().delete().unwrap();
+    for _ in 0..2 {
+        let read = |offset| topic.read(at(9), position(offset), PageLimit::default());
+        assert_eq!(read(2), Err(ReadError::Deleted));
+        assert_eq!(read(3), Err(ReadError::Ended));
+        topic.delete().unwrap();
+    }
+}
+
+#[test]
 fn an_ended_topic_takes_no_event_whatever_it_is() {
     let topic = topic(Retention::default());
     let last = || NewEvent { time: at(1), data: Data::json("over").unwrap() };
