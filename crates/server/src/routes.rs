@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header,
-};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 
 use crate::clients::access::{AccessLine, AnswerKind};
 use crate::clients::places::Place;
 use crate::exchange::arrival::Arrival;
 use crate::exchange::handoff::{Handoff, Reply};
 use crate::exchange::read_request::ReadRequest;
-use crate::exchange::read_transport::ReadAnswer;
+use crate::exchange::read_transport::{ReadAnswer, ReadTransport};
 use crate::exchange::resource::{Resource, ResourceValue};
 use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport, Post, Upgrade};
 use crate::files::Tree;
@@ -19,17 +17,17 @@ use crate::memory::counted;
 use crate::peer::Peer;
 use crate::read::fan::ItemEncoding;
 use crate::read::reader::Reader;
-use crate::reply::body::{Body, empty, full, holding, reply};
+use crate::reply::body::{Body, empty, full, reply};
 use crate::reply::kind;
 use crate::request::client::Client;
 use crate::request::handshake::Head;
 use crate::request::methods::{Methods, is_reading, reading_only};
 use crate::request::own_path::{OwnPath, ReadPath};
 use crate::request::query::{Need, choose};
+use crate::service::answer::{Answer, StartedRun};
 use crate::service::caller::Caller;
 use crate::service::context::ServiceContext;
 use crate::service::event_stream;
-use crate::service::following::Following;
 use crate::service::mount::Mount;
 use crate::site::{Beside, Site};
 use crate::stop::Stop;
@@ -247,37 +245,20 @@ async fn call(
 ) -> Result<Response<Body>, Problem> {
     let context = ServiceContext::new(&site.limits, &site.memory).until(stop.clone());
     let wants_events = event_stream::wants_events(request.headers().into());
-    let mut reply = mount.answer(request, Caller::new(client, "http"), context).await?;
-    if let Some(following) = reply.extensions_mut().remove::<Following>() {
-        let read = ReadRequest::of_run(site, client, following.run())?;
-        let read = read.with_access_line(access.clone());
-        return follow(&read, following, reply.headers(), wants_events, stop);
-    }
-    Ok(event_stream::over_http(reply, wants_events, site.limits.heartbeat, &site.memory))
-}
-
-/// Returns the reply with the events of a run that was started, as its own path has them; `fields` are those of the
-/// start.
-fn follow(
-    read: &ReadRequest,
-    following: Following,
-    fields: &HeaderMap,
-    wants_events: bool,
-    stop: Stop,
-) -> Result<Response<Body>, Problem> {
-    let transport = transport::stream(wants_events);
-    let ReadAnswer::Stream(encoding) = &transport.answer else {
-        return Err(Problem::new(Kind::Internal, "this transport has no streams"));
-    };
-    let content_type = transport.representation.media_type;
-    let reply = stream::answer(read, transport.name, content_type, stop, encoding.append)?;
-    let mut reply = reply.map(|body| holding(body, following));
-    for name in [header::LOCATION.as_str(), "idempotent-replayed"] {
-        if let Some((name, value)) = HeaderName::try_from(name).ok().zip(fields.get(name)) {
-            reply.headers_mut().insert(name, value.clone());
+    match mount.answer(request, Caller::new(client, "http"), context).await? {
+        Answer::Reply(reply) => {
+            let heartbeat = site.limits.heartbeat;
+            Ok(event_stream::over_http(reply, wants_events, heartbeat, &site.memory))
+        }
+        Answer::Run(StartedRun { events, fields }) => {
+            let read = ReadRequest::of_started(site, client, events)?;
+            let read = read.with_access_line(access.clone());
+            let transport = transport::stream(wants_events);
+            let mut reply = Box::pin(read_by(transport, &read, &fields, stop)).await?;
+            reply.headers_mut().extend(fields);
+            Ok(reply)
         }
     }
-    Ok(vary(reply, header::ACCEPT.as_str()))
 }
 
 /// The reply with a resource as JSON, and with a link to its next page.
@@ -309,17 +290,27 @@ async fn read_events(
     if request.method() == Method::HEAD {
         transport = transport::HEAD;
     }
+    read_by(transport, &read, headers, stop).await.map(Reply::from)
+}
+
+/// Answers a request to read; `headers` are its fields.
+async fn read_by(
+    transport: &ReadTransport,
+    read: &ReadRequest,
+    headers: &HeaderMap,
+    stop: Stop,
+) -> Result<Response<Body>, Problem> {
     let response = match &transport.answer {
-        ReadAnswer::Now(answer) => answer(&read, headers, stop)?,
-        ReadAnswer::Later(answer) => answer(&read, stop).await?,
+        ReadAnswer::Now(answer) => answer(read, headers, stop)?,
+        ReadAnswer::Later(answer) => answer(read, stop).await?,
         // This stops an `EventSource`, which would ask for the next stream.
         ReadAnswer::Stream(_) if read.has_all() => empty(StatusCode::NO_CONTENT),
         ReadAnswer::Stream(encoding) => {
             let content_type = transport.representation.media_type;
-            stream::answer(&read, transport.name, content_type, stop, encoding.append)?
+            stream::answer(read, transport.name, content_type, stop, encoding.append)?
         }
     };
-    Ok(vary(response, header::ACCEPT.as_str()).into())
+    Ok(vary(response, header::ACCEPT.as_str()))
 }
 
 fn text_response(text: String) -> Response<Body> {

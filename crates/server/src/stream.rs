@@ -1,10 +1,12 @@
 //! An endless reply with the events of a reader. SSE, NDJSON and the forever-frame are encodings of it.
 //!
 //! `endless` owns the order of its parts. Here, a task carries it as the body of a reply of the HTTP server.
-//! `in_loop` carries it for connections that begin with such a request, without the HTTP server.
+//! `in_loop` carries it for connections that begin with such a request, without the HTTP server, and `in_web_socket` in
+//! messages.
 
 mod endless;
 pub(crate) mod in_loop;
+pub(crate) mod in_web_socket;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use anemone_hub::run::Run;
 use anemone_hub::{PageLimit, ReadError, Start, Storage};
 use anemone_wire::After;
 
@@ -50,10 +49,14 @@ impl ReadRequest {
         Ok(Self::new(site, client, readable, query))
     }
 
-    /// Creates a request for all of a run.
-    pub(crate) fn of_run(site: &Arc<Site>, client: Client, run: &Run) -> Result<Self, Problem> {
+    /// Creates a request for all events of a run, which its client has just started.
+    pub(crate) fn of_started(
+        site: &Arc<Site>,
+        client: Client,
+        events: Readable,
+    ) -> Result<Self, Problem> {
         let query = Query::parse(None, Fields::Parsed(&[]), &site.limits)?;
-        Ok(Self::new(site, client, Readable::from(run), query))
+        Ok(Self::new(site, client, events, query))
     }
 
     /// Creates a multiplexed request for what is at `path`.

@@ -36,7 +36,7 @@ pub(crate) enum HandshakeRoute {
     /// The path of each topic and each run.
     Topic(fn(&Site, &ReadRequest, &HandshakeResponse) -> Result<Successor, Problem>),
     /// The path of each service, and all paths below it.
-    Service(fn(&Site, Client, &Head<'_>, &Mount) -> Result<Successor, Problem>),
+    Service(ServiceTakeOver),
     /// A path of its own.
     Path {
         path: &'static str,
@@ -46,6 +46,10 @@ pub(crate) enum HandshakeRoute {
         post: Option<Post>,
     },
 }
+
+/// Takes over a handshake for a service.
+pub(crate) type ServiceTakeOver =
+    fn(&Site, Client, &Head<'_>, &Mount, &HandshakeResponse) -> Result<Successor, Problem>;
 
 /// A handler of `POST`.
 pub(crate) type Post =
@@ -77,13 +81,19 @@ impl HandshakeTransport {
         head: &Head<'_>,
         read: Option<&ReadRequest>,
     ) -> Result<Upgrade, Problem> {
-        let response = head.accept(self.subprotocols, site.limits.deflate.as_ref())?;
+        let mount = site.service(head.path);
+        let subprotocols = match &mount {
+            // Only its replies have positions.
+            Some(mount) if !mount.is_run_service() => &[],
+            _ => self.subprotocols,
+        };
+        let response = head.accept(subprotocols, site.limits.deflate.as_ref())?;
         let successor = match (&self.route, read) {
             (HandshakeRoute::Path { take_over, .. }, _) => take_over(site, client, &response)?,
             (HandshakeRoute::Topic(take_over), Some(read)) => take_over(site, read, &response)?,
             (HandshakeRoute::Service(take_over), _) => {
-                let mount = site.service(head.path);
-                take_over(site, client, head, mount.ok_or_else(|| Problem::nothing_at(head.path))?)?
+                let mount = mount.ok_or_else(|| Problem::nothing_at(head.path))?;
+                take_over(site, client, head, mount, &response)?
             }
             (HandshakeRoute::Topic(_), None) => return Err(Problem::nothing_at(head.path)),
         };

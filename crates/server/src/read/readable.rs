@@ -14,6 +14,19 @@ const ONE_EVENT: PageLimit = PageLimit { events_max: 1, bytes_max: 1 };
 pub(crate) struct Readable {
     topic: Arc<Topic>,
     kind: ReadableKind,
+    /// Set if it is a run that belongs to its reader.
+    _attachment: Option<Arc<Attachment>>,
+}
+
+/// Cancels a run when it is dropped, unless the run has ended.
+#[derive(Debug)]
+struct Attachment(Arc<Run>);
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        // An error means that the run has ended.
+        let _ = self.0.cancel();
+    }
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -24,17 +37,23 @@ enum ReadableKind {
 
 impl From<Arc<Topic>> for Readable {
     fn from(topic: Arc<Topic>) -> Self {
-        Self { topic, kind: ReadableKind::Topic }
+        Self { topic, kind: ReadableKind::Topic, _attachment: None }
     }
 }
 
 impl From<&Run> for Readable {
     fn from(run: &Run) -> Self {
-        Self { topic: Arc::clone(run.topic()), kind: ReadableKind::Run }
+        Self { topic: Arc::clone(run.topic()), kind: ReadableKind::Run, _attachment: None }
     }
 }
 
 impl Readable {
+    /// Creates a run that is cancelled when nobody has this any more.
+    pub(crate) fn attached(run: &Arc<Run>) -> Self {
+        let attachment = Arc::new(Attachment(Arc::clone(run)));
+        Self { _attachment: Some(attachment), ..Self::from(&**run) }
+    }
+
     /// Returns the topic, or the events of the run.
     pub(crate) fn topic(&self) -> &Arc<Topic> {
         &self.topic

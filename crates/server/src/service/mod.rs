@@ -1,12 +1,12 @@
 //! Services beside the topics: pages, or the routes of the program that contains the server.
 
+pub(crate) mod answer;
 pub(crate) mod caller;
 pub(crate) mod callers;
 mod caught;
 pub(crate) mod context;
 mod download;
 pub(crate) mod event_stream;
-pub(crate) mod following;
 pub(crate) mod items;
 pub(crate) mod media_type;
 pub(crate) mod mount;

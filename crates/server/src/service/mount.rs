@@ -17,6 +17,7 @@ use serde_json::Value;
 use tokio::time::sleep;
 use tower_service::Service;
 
+use super::answer::Answer;
 use super::caller::Caller;
 use super::callers::Callers;
 use super::caught::{Caught, catch};
@@ -249,14 +250,14 @@ impl Mount {
         request: Request<Body>,
         caller: Caller,
         context: ServiceContext,
-    ) -> Result<Response<Body>, Problem> {
+    ) -> Result<Answer, Problem> {
         if let Some(start) = self.start(&request)? {
             let (mount, own) = (self.clone(), context.clone());
             let make_work = move |request| mount.work(request, caller, &own);
             // Starts are rare, so calls do not take their room.
             return Box::pin(start.answer(request, caller, context, make_work)).await;
         }
-        self.call(request, caller, context).await
+        self.call(request, caller, context).await.map(Answer::Reply)
     }
 
     /// Returns the start of a run that a request asks for, if it does.
@@ -403,7 +404,7 @@ mod tests {
         let client = Client::of_connection(Peer::Unknown, &Proxies::default());
         let context = ServiceContext::new(&Limits::default(), &Memory::default());
         let request = Request::new(body::stream(pieces));
-        let reply = mount.answer(request, Caller::new(client, "http"), context).await;
+        let reply = mount.call(request, Caller::new(client, "http"), context).await;
         reply.map(|reply| reply.status())
     }
 

@@ -1,7 +1,7 @@
 //! Starts of runs: by any request to a run service, and by one with `Prefer: respond-async` to any service.
 //!
-//! A start is the same on every transport: from a request to a response. The response to a client that waits for the
-//! events has them as its body, and [`Following`] among its extensions, for transports that read runs themselves.
+//! A start is the same on every transport: from a request to an answer. For a client that waits for the events, the
+//! answer is the run.
 
 use std::time::Instant;
 
@@ -9,15 +9,16 @@ use anemone_hub::run::{
     OwnerKey, Run, RunInput, RunRefusal, RunStatus, RunWork, StartError, StartRun, Started,
 };
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 
+use super::answer::{Answer, StartedRun};
 use super::caller::Caller;
 use super::callers::Callers;
 use super::context::ServiceContext;
-use super::following::Following;
 use super::starter::RunStarter;
 use crate::clients::places::Source;
 use crate::publish::key;
+use crate::read::readable::Readable;
 use crate::reply::body::{Body, full, reply};
 use crate::request::body::receive;
 use crate::request::methods::only_starts;
@@ -81,7 +82,7 @@ impl Start<'_> {
         caller: Caller,
         context: ServiceContext,
         make_work: impl FnOnce(Request<Bytes>) -> Result<RunWork, Problem> + Send,
-    ) -> Result<Response<Body>, Problem> {
+    ) -> Result<Answer, Problem> {
         self.check(caller)?;
         origin::refuse_unnamed(request.headers().into())?;
         let key = key(None, request.headers())?;
@@ -102,23 +103,25 @@ impl Start<'_> {
             ..StartRun::new(self.path, make_work(request)?)
         };
         let Started { run, is_replayed } = self.starter.runs.start(start)?;
-        let mut response = match self.reply {
-            StartReply::State => accepted(&run),
-            StartReply::Events { is_attached } => {
-                // A run that another request has started does not belong to this one.
-                let is_attached = is_attached && !is_replayed;
-                Following::new(&run, is_attached).reply(self.starter.page, &context.memory)?
-            }
-        };
-        let headers = response.headers_mut();
+        let mut fields = HeaderMap::new();
         if is_replayed {
-            headers.insert("idempotent-replayed", HeaderValue::from_static("true"));
+            fields.insert("idempotent-replayed", HeaderValue::from_static("true"));
         }
         // Plain characters are always a field's value.
         if let Ok(location) = HeaderValue::try_from(location(&path, &run)) {
-            headers.insert(header::LOCATION, location);
+            fields.insert(header::LOCATION, location);
         }
-        Ok(response)
+        let events = match self.reply {
+            StartReply::State => {
+                let mut response = accepted(&run);
+                response.headers_mut().extend(fields);
+                return Ok(Answer::Reply(response));
+            }
+            // A run that another request has started does not belong to this one.
+            StartReply::Events { is_attached: true } if !is_replayed => Readable::attached(&run),
+            StartReply::Events { .. } => Readable::from(&*run),
+        };
+        Ok(Answer::Run(StartedRun { events, fields }))
     }
 
     /// Checks that the client may start runs here.

@@ -1,6 +1,5 @@
 //! The parts of a server that its mounts need to start runs.
 
-use anemone_hub::PageLimit;
 use anemone_hub::run::Runs;
 
 use crate::Limits;
@@ -12,16 +11,10 @@ pub(crate) struct RunStarter {
     pub(super) runs: Runs,
     /// The limits on the body of a request, which is held while the run waits and works.
     pub(super) body: BodyBounds,
-    /// The limits on a piece of a reply with the events of a run.
-    pub(super) page: PageLimit,
 }
 
 impl RunStarter {
     pub(crate) fn new(runs: &Runs, limits: &Limits) -> Self {
-        Self {
-            runs: runs.clone(),
-            body: BodyBounds::new(limits, limits.batch_bytes_max),
-            page: PageLimit { bytes_max: limits.stream_bytes_max, ..limits.page },
-        }
+        Self { runs: runs.clone(), body: BodyBounds::new(limits, limits.batch_bytes_max) }
     }
 }

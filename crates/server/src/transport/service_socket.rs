@@ -1,5 +1,5 @@
 //! Plain WebSocket at the path of a service: the first message is the body of the request, and each item of the reply is
-//! a message.
+//! a message. If the message has started a run, its events are the reply, as at the path of the run.
 //!
 //! A task of the connection asks the service and takes the items. It waits while enough of them are on their way, so a
 //! slow client holds its own service back, and no other.
@@ -7,11 +7,14 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
+use anemone_wire::Item;
+use anemone_ws::Error;
+use anemone_ws::proto::handshake::HandshakeResponse;
 use anemone_ws::proto::{CloseCode, CloseFrame, Message, MisuseError, Sender};
 use anemone_ws::reactor::{Handler, SendWaker};
-use anemone_ws::{Error, Memory};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 use serde_json::Value;
@@ -22,34 +25,41 @@ use tokio::time::timeout;
 use crate::clients::permits::ConnectionPermit;
 use crate::essential::Essentials;
 use crate::exchange::handoff::Successor;
+use crate::exchange::read_request::ReadRequest;
 use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport};
 use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
 use crate::local::Local;
 use crate::memory::counted;
+use crate::read::fan::{Fan, ItemEncoding};
+use crate::read::reader::Reader;
 use crate::reply::body::full;
 use crate::request::client::Client;
 use crate::request::handshake::Head;
+use crate::service::answer::Answer;
 use crate::service::caller::Caller;
 use crate::service::context::ServiceContext;
 use crate::service::items::Items;
 use crate::service::mount::Mount;
 use crate::site::Site;
+use crate::stream::in_web_socket::{InWebSocket, encoding};
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
 
 pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
     name: TransportName::new(&"websocket"),
-    subprotocols: &[],
+    // Only at run services.
+    subprotocols: &[Item::SUBPROTOCOL],
     limits: LimitsTable::Multiplexed,
     route: HandshakeRoute::Service(take_over),
 };
 
 fn take_over(
-    site: &Site,
+    _: &Site,
     client: Client,
     head: &Head<'_>,
     mount: &Mount,
+    response: &HandshakeResponse,
 ) -> Result<Successor, Problem> {
     let target = head.query.map(|query| format!("{}?{query}", head.path));
     let path = head.path.to_owned();
@@ -59,10 +69,8 @@ fn take_over(
         mount: mount.clone(),
         target,
         fields: head.fields.to_map(is_of_the_request),
-        caller: Caller::new(client, TRANSPORT.name.as_str()),
-        context: ServiceContext::new(&site.limits, &site.memory),
-        memory: site.memory.clone(),
-        first_timeout: site.limits.body_timeout,
+        client,
+        encoding: encoding(response),
     };
     Ok(Successor::new(move |local, permit, visit| {
         CallSocket::new(call, path, local, permit, visit)
@@ -92,11 +100,9 @@ struct Call {
     mount: Mount,
     target: Uri,
     fields: HeaderMap,
-    caller: Caller,
-    context: ServiceContext,
-    memory: Memory,
-    /// The time for the first message.
-    first_timeout: Duration,
+    client: Client,
+    /// The encoding of the events of a run.
+    encoding: &'static ItemEncoding,
 }
 
 /// The first message of a client.
@@ -107,38 +113,50 @@ struct FirstMessage {
 
 impl Call {
     /// Asks the service with the first message, and puts its reply into the outbox.
-    async fn run(self, first: oneshot::Receiver<FirstMessage>, outbox: &Outbox) {
-        let end = match timeout(self.first_timeout, first).await {
-            Ok(Ok(first)) => self.answer(first, outbox).await,
+    async fn run(self, site: &Arc<Site>, first: oneshot::Receiver<FirstMessage>, outbox: &Outbox) {
+        let first_timeout = site.limits.body_timeout;
+        let last = match timeout(first_timeout, first).await {
+            Ok(Ok(first)) => self.answer(site, first, outbox).await,
             // The connection is over.
             Ok(Err(_)) => return,
-            Err(_) => CallEnd::late(self.first_timeout),
+            Err(_) => Ok(Outgoing::End(CallEnd::late(first_timeout))),
         };
-        outbox.put(Outgoing::End(end));
+        outbox.put(last.unwrap_or_else(Outgoing::Refused));
     }
 
-    async fn answer(self, first: FirstMessage, outbox: &Outbox) -> CallEnd {
-        let Self { mount, target, fields, caller, context, memory, .. } = self;
+    /// Returns what comes last.
+    async fn answer(
+        self,
+        site: &Arc<Site>,
+        first: FirstMessage,
+        outbox: &Outbox,
+    ) -> Result<Outgoing, Problem> {
+        let Self { mount, target, fields, client, .. } = self;
         let method = first.method(&mount);
         let request = request(method, target, fields, first);
-        let reply = match mount.answer(request, caller, context).await {
-            Ok(reply) => reply,
-            Err(problem) => {
-                outbox.put(Outgoing::Item(problem.to_json().into()));
-                return CallEnd::refused(problem);
+        let caller = Caller::new(client, TRANSPORT.name.as_str());
+        let context = ServiceContext::new(&site.limits, &site.memory);
+        let reply = match mount.answer(request, caller, context).await? {
+            Answer::Reply(reply) => reply,
+            Answer::Run(run) => {
+                let read = ReadRequest::of_started(site, client, run.events)?;
+                return Ok(Outgoing::Events(read.open_stream(TRANSPORT.name)?));
             }
         };
         let status = reply.status();
         let is_error = status.is_client_error() || status.is_server_error();
-        let (mut items, mut detail) = (Items::of(reply, &memory), String::new());
+        let (mut items, mut detail) = (Items::of(reply, &site.memory), String::new());
         while let Some(item) = items.next().await {
-            let Ok(item) = item else { return CallEnd::failed() };
+            let Ok(item) = item else { return Ok(Outgoing::End(CallEnd::failed())) };
             if is_error && detail.is_empty() {
                 detail = detail_of(&item);
             }
             outbox.send(item).await;
         }
-        if is_error { CallEnd::of_status(status, &detail) } else { CallEnd::complete() }
+        Ok(Outgoing::End(match is_error {
+            true => CallEnd::of_status(status, &detail),
+            false => CallEnd::complete(),
+        }))
     }
 }
 
@@ -213,6 +231,10 @@ impl CallEnd {
 enum Outgoing {
     Item(Bytes),
     End(CallEnd),
+    /// The problem that is the whole reply.
+    Refused(Problem),
+    /// The reader of a run that was started.
+    Events(Reader),
 }
 
 /// The items on their way from the service to the socket.
@@ -276,13 +298,17 @@ impl Drop for CallTask {
 struct CallSocket {
     path: String,
     essentials: Essentials,
-    memory: Memory,
+    site: Arc<Site>,
+    fan: Fan,
+    encoding: &'static ItemEncoding,
     /// The call, until the connection is open.
     call: Option<Call>,
     /// The way of the first message to the task, until it has come.
     first: Option<oneshot::Sender<FirstMessage>>,
     outbox: Rc<Outbox>,
     task: Option<CallTask>,
+    /// The reply, if the call has started a run.
+    events: Option<InWebSocket>,
     visit: Visit,
     _permit: ConnectionPermit,
 }
@@ -296,10 +322,23 @@ impl CallSocket {
         visit: Visit,
     ) -> Self {
         let bytes_max = usize::try_from(local.site.limits.stream_bytes_max).unwrap_or(usize::MAX);
-        let (essentials, memory) = (local.essentials.clone(), local.site.memory.clone());
+        let (site, fan) = (Arc::clone(&local.site), local.fan.clone());
+        let (essentials, encoding) = (local.essentials.clone(), call.encoding);
         let (call, outbox) = (Some(call), Rc::new(Outbox::new(bytes_max)));
-        let (first, task) = (None, None);
-        Self { path, essentials, memory, call, first, outbox, task, visit, _permit: permit }
+        Self {
+            path,
+            essentials,
+            site,
+            fan,
+            encoding,
+            call,
+            first: None,
+            outbox,
+            task: None,
+            events: None,
+            visit,
+            _permit: permit,
+        }
     }
 
     fn send_next(&mut self, sender: &mut Sender) -> Result<(), MisuseError> {
@@ -311,14 +350,31 @@ impl CallSocket {
                     self.visit.counted(sender, |sender| sender.send(message))?;
                 }
                 Some(Outgoing::End(end)) => return self.end(&end, sender),
+                Some(Outgoing::Refused(problem)) => {
+                    let text = problem.to_json();
+                    self.visit.counted(sender, |sender| sender.send(Message::Text(&text)))?;
+                    return self.end(&CallEnd::refused(problem), sender);
+                }
+                Some(Outgoing::Events(reader)) => {
+                    self.follow(reader, sender);
+                    return Ok(());
+                }
                 None => return Ok(()),
             }
         }
         Ok(())
     }
 
+    /// Sends the events of a run from now on.
+    fn follow(&mut self, reader: Reader, sender: &mut Sender) {
+        let Some(waker) = self.outbox.waker.borrow().clone() else { return };
+        let reader = reader.with_access_line(self.visit.access().clone());
+        let events = self.events.insert(InWebSocket::new(reader, self.encoding));
+        events.open(&self.fan, waker, &self.visit, sender);
+    }
+
     fn end(&mut self, end: &CallEnd, sender: &mut Sender) -> Result<(), MisuseError> {
-        self.task = None;
+        (self.task, self.events) = (None, None);
         if let Some(problem) = &end.problem {
             self.visit.record_refusal(problem, &self.path);
         }
@@ -333,8 +389,8 @@ impl Handler for CallSocket {
         self.outbox.waker.replace(Some(waker));
         let (first, came) = oneshot::channel();
         self.first = Some(first);
-        let outbox = Rc::clone(&self.outbox);
-        let task = self.essentials.spawn(async move { call.run(came, &outbox).await });
+        let (site, outbox) = (Arc::clone(&self.site), Rc::clone(&self.outbox));
+        let task = self.essentials.spawn(async move { call.run(&site, came, &outbox).await });
         self.task = Some(CallTask(task));
     }
 
@@ -347,7 +403,7 @@ impl Handler for CallSocket {
             Message::Binary(bytes) => (bytes, false),
         };
         if let Some(first) = self.first.take() {
-            let body = counted(&self.memory, bytes.to_vec());
+            let body = counted(&self.site.memory, bytes.to_vec());
             // Fails if the time for it is over, which its sender is told.
             let _ = first.send(FirstMessage { body, is_text });
             return;
@@ -359,8 +415,17 @@ impl Handler for CallSocket {
     }
 
     fn on_ready(&mut self, sender: &mut Sender) {
+        if let Some(events) = &mut self.events {
+            return events.send_next(&self.visit, sender);
+        }
         if let Err(error) = self.send_next(sender) {
             tracing::debug!(%error, "nothing more can be sent");
+        }
+    }
+
+    fn on_shutdown(&mut self, sender: &mut Sender) {
+        if let Some(events) = &mut self.events {
+            events.finish_run(self.site.limits.stream_bytes_max, &self.visit, sender);
         }
     }
 
@@ -369,7 +434,7 @@ impl Handler for CallSocket {
     }
 
     fn on_close(&mut self, frame: Option<&CloseFrame>) {
-        self.task = None;
+        (self.task, self.events) = (None, None);
         self.visit.record_end(frame);
     }
 }

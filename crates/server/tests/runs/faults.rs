@@ -1,13 +1,15 @@
 //! Run services that fail, and clients that see only a part of a run.
 
 use std::io::{BufReader, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anemone_hub::Data;
 use anemone_hub::run::{RunInput, RunRefusal, RunService, RunWork};
 use anemone_server::Mount;
 use anemone_testing::multiplexed::{BOTH, Client};
-use anemone_testing::{Fixture, Reply, request, wait_until};
+use anemone_testing::{Fixture, Reply, request, try_line, wait_until};
 use anemone_ws::proto::Message;
 use serde_json::{Value, json};
 
@@ -87,22 +89,129 @@ fn a_reply_with_the_events_of_a_run_tells_a_gap_before_the_events_after_it() {
     for carrier in BOTH {
         let mut client = Client::open(carrier, &fixture);
         let replies = client.call("POST a /tell idempotency-key=k\n1");
-        let (end, items) = replies.split_last().unwrap();
-        assert_eq!(end.status, 200);
+        let statuses: Vec<_> = replies.iter().map(|reply| reply.status).collect();
+        let [100, 110, events @ .., 110, 200] = &statuses[..] else { panic!("{statuses:?}") };
+        assert!(events.iter().all(|status| *status == 206));
+        assert!(replies[0].fields.contains(&"idempotent-replayed=true".to_owned()));
+        let items = &replies[1..replies.len() - 2];
         assert_gap_and_rest(&items.iter().map(|item| item.json()).collect::<Vec<_>>(), COUNT);
     }
+    let mut socket = fixture.websocket("/tell", &["anemone.events"], &[key]);
+    socket.send(Message::Text("1"));
+    socket.json();
+    let mut items = vec![socket.json()];
+    items.extend(std::iter::repeat_with(|| socket.json()).map_while(|mut item| {
+        let data = item.get_mut("data").map(Value::take);
+        data.or_else(|| {
+            assert_eq!(item["end"]["reason"], "ended");
+            None
+        })
+    }));
+    assert_gap_and_rest(&items, COUNT);
+    assert_eq!(socket.next(), "close 1000 the run has ended");
+    // Without positions, the reader is told at the end.
     let mut socket = fixture.websocket("/tell", &[], &[key]);
     socket.send(Message::Text("1"));
-    let mut items = Vec::new();
-    let end = loop {
-        let next = socket.next();
-        match next.starts_with("close ") {
-            true => break next,
-            false => items.push(serde_json::from_str(&next).unwrap()),
+    let end = socket.next();
+    assert!(end.starts_with("close 4000 gap: retention, missed "), "{end}");
+}
+
+/// A server with a run whose events are more than the buffers of a connection, and which is forgotten at once.
+struct Forgetful {
+    fixture: Fixture,
+    returned: Arc<AtomicU64>,
+    started: u64,
+}
+
+impl Forgetful {
+    fn start() -> Self {
+        let returned = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&returned);
+        let telling = move |_: RunInput| -> Result<RunWork, RunRefusal> {
+            let returned = Arc::clone(&counter);
+            Ok(RunWork::new(move |run| {
+                let text = Data::json(&"x".repeat(1 << 10)).unwrap();
+                for _ in 0..30_000 {
+                    run.partial(&text)?;
+                }
+                returned.fetch_add(1, Ordering::SeqCst);
+                Ok(None)
+            }))
+        };
+        let fixture = Fixture::with(
+            |options| {
+                options.mounts = vec![Mount::run("/tell", telling).unwrap()];
+                options.limits.run_bytes_max = 64 << 20;
+                options.limits.run_retention = Duration::from_millis(1);
+            },
+            Default::default(),
+        );
+        Self { fixture, returned, started: 0 }
+    }
+
+    /// Waits until the next run has ended and is forgotten. Nobody reads it meanwhile.
+    fn forget(&mut self) {
+        self.started += 1;
+        let has_returned = || self.returned.load(Ordering::SeqCst) == self.started;
+        wait_until("the work has returned", has_returned);
+        let list = || self.fixture.get("/runs", &[]).json()["runs"].as_array().unwrap().len();
+        wait_until("there is no run", || list() == 0);
+    }
+}
+
+#[test]
+fn a_reply_with_the_events_of_a_run_fails_if_the_run_is_forgotten_before_its_last_event() {
+    let mut served = Forgetful::start();
+    let deleted = json!({ "end": { "reason": "deleted" } });
+    for carrier in BOTH {
+        let mut client = Client::open(carrier, &served.fixture);
+        client.send("POST a /tell\n1");
+        served.forget();
+        let mut notice = client.next();
+        let end = loop {
+            let reply = client.next();
+            if reply.is_final() {
+                break reply;
+            }
+            notice = reply;
+        };
+        end.problem(410, "a", "topic-deleted");
+        assert_eq!((notice.status, notice.json()), (110, deleted.clone()));
+    }
+    for (subprotocols, code) in [(&[][..], 4001), (&["anemone.events"], 1000)] {
+        let mut socket = served.fixture.websocket("/tell", subprotocols, &[]);
+        socket.send(Message::Text("1"));
+        served.forget();
+        let mut last = String::new();
+        let end = loop {
+            let next = socket.next();
+            if next.starts_with("close ") {
+                break next;
+            }
+            last = next;
+        };
+        assert_eq!(end, format!("close {code} the topic was deleted"));
+        let is_notice = serde_json::from_str::<Value>(&last).unwrap() == deleted;
+        assert_eq!(is_notice, code == 1000, "{last}");
+    }
+    for accept in ["application/x-ndjson", "text/event-stream"] {
+        let mut stream = served.fixture.connect();
+        let fields = [("Content-Length", "1"), ("Accept", accept)];
+        let head = request(served.fixture.address, "POST", "/tell", &fields);
+        stream.write_all((head + "1").as_bytes()).unwrap();
+        served.forget();
+        let mut reader = BufReader::new(stream);
+        assert_eq!(Reply::read_head(&mut reader).status, 200);
+        let mut last = String::new();
+        while let Some(line) = try_line(&mut reader).unwrap() {
+            // A piece of a chunked body ends with an empty line.
+            if line.contains("deleted") || line.contains("partial") {
+                last = line;
+            }
         }
-    };
-    assert_eq!(end, "close 1000 ");
-    assert_gap_and_rest(&items, COUNT);
+        let json = last.strip_prefix("data: ").unwrap_or(&last);
+        assert_eq!(serde_json::from_str::<Value>(json).unwrap(), deleted, "{accept}");
+    }
 }
 
 #[test]
@@ -121,7 +230,7 @@ fn a_repeated_start_with_attach_does_not_cancel_the_run_of_the_first() {
     for carrier in BOTH {
         let mut client = Client::open(carrier, &fixture);
         client.send("POST a /wait?attach idempotency-key=k\n1");
-        assert_eq!(client.next().status, 206);
+        assert_eq!([(); 2].map(|()| client.next().status), [100, 206]);
         client.send("CANCEL a");
         while client.next().status != 204 {}
         assert_eq!(client.ask(&format!("GET b {run}")).json()["state"], "running");

@@ -246,6 +246,33 @@ fn a_plain_websocket_starts_a_run_with_its_first_message_and_gets_each_event() {
 }
 
 #[test]
+fn a_plain_websocket_at_a_run_service_may_have_positions_and_notices() {
+    let served = Served::start();
+    let mut socket = served.fixture.websocket("/math/count", &["anemone.events"], &[]);
+    socket.send(Message::Text("1"));
+    let begin = socket.json();
+    let epoch = begin["position"].as_str().unwrap().strip_suffix("-0").unwrap();
+    for (offset, data) in (1..).zip([
+        json!({ "state": "running" }),
+        json!({ "partial": 1 }),
+        json!({ "state": "done", "result": "counted" }),
+    ]) {
+        let event = socket.json();
+        assert_eq!(event["position"], format!("{epoch}-{offset}"));
+        assert_eq!(event["data"], data);
+    }
+    assert_eq!(socket.json(), json!({ "end": { "reason": "ended" } }));
+    assert_eq!(socket.next(), "close 1000 the run has ended");
+
+    let mut socket = served.fixture.websocket("/math/count", &[], &[]);
+    socket.send(Message::Text("9999"));
+    socket.next();
+    socket.send(Message::Text("1"));
+    let end = std::iter::repeat_with(|| socket.next()).find(|next| next.starts_with("close "));
+    assert!(end.unwrap().starts_with("close 1008 a call takes one message"));
+}
+
+#[test]
 fn a_multiplexed_request_starts_a_run_too() {
     let served = Served::start();
     for carrier in BOTH {
@@ -257,12 +284,22 @@ fn a_multiplexed_request_starts_a_run_too() {
         assert!(reply.fields.contains(&location), "{reply:?}");
         assert!(reply.fields.contains(&"preference-applied=respond-async".to_owned()), "{reply:?}");
 
+        // As a reader of the run gets them, with its location first.
         client.send("POST b /math/count\n2");
+        let begin = client.next();
+        assert_eq!((begin.status, &*begin.id), (100, "b"));
+        let epoch = begin.position.as_deref().unwrap().strip_suffix("-0").unwrap();
+        let run = begin.fields[0].strip_prefix("location=..").unwrap();
         let events = [(); 4].map(|()| client.next());
         assert!(events.iter().all(|event| (event.status, &*event.id) == (206, "b")), "{events:?}");
+        let positions = events.each_ref().map(|event| event.position.clone().unwrap());
+        assert_eq!(positions, [1, 2, 3, 4].map(|offset| format!("{epoch}-{offset}")));
         assert_eq!(events[1].json(), json!({ "partial": 1 }));
         assert_eq!(events[3].json(), json!({ "state": "done", "result": "counted" }));
+        let end = client.next();
+        assert_eq!((end.status, end.json()), (110, json!({ "end": { "reason": "ended" } })));
         client.next().is_line(200, "b", "");
+        assert_eq!(served.state(run)["state"], "done");
 
         client.ask("POST c /math/count prefer=respond-async\n0").problem(422, "c", "unprocessable");
         client.ask("GET d /math/count").problem(405, "d", "method-not-allowed");
@@ -275,7 +312,7 @@ fn a_multiplexed_request_that_is_cancelled_takes_only_an_attached_run_with_it() 
     for carrier in BOTH {
         let mut client = Client::open(carrier, &served.fixture);
         for (target, state) in [("/math/count?attach", "cancelled"), ("/math/count", "running")] {
-            client.send(&format!("POST a {target}\n9999"));
+            assert_eq!(client.ask(&format!("POST a {target}\n9999")).status, 100);
             // It may wait for the end of the one before.
             while client.next().json()["state"] != "running" {}
             client.send("CANCEL a");
@@ -481,7 +518,7 @@ fn a_page_of_an_allowed_origin_may_start_runs_and_see_where_they_are() {
 #[test]
 fn a_run_that_ended_too_long_ago_is_gone_and_one_that_takes_too_long_fails() {
     let served = Served::with(|limits| {
-        limits.run_retention = Duration::from_millis(1);
+        limits.run_retention = Duration::from_millis(500);
         limits.run_time_max = Duration::from_millis(50);
     });
     let run = served.run("9999");

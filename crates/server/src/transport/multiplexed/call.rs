@@ -21,6 +21,7 @@ use super::service_request::service_request;
 use crate::clients::access::AccessLine;
 use crate::cost::CALL_BYTES;
 use crate::reply::body::Body;
+use crate::service::answer::{Answer, StartedRun};
 use crate::service::caller::Caller;
 use crate::service::context::ServiceContext;
 use crate::service::items::{Division, Items};
@@ -33,7 +34,7 @@ use crate::{Kind, Problem};
 const TURN_BYTES_MAX: usize = 64 << 10;
 
 /// The work of a service before its reply.
-type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Problem>> + Send>>;
+type Answering = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send>>;
 
 /// A request to a service.
 pub(super) struct Call {
@@ -97,6 +98,8 @@ pub(super) enum Served {
     Again,
     /// It has had its final status.
     Over,
+    /// It is over, and the events of this run are the reply.
+    Started(StartedRun),
     /// Its final status is to be this problem.
     Failed(Problem),
 }
@@ -172,7 +175,7 @@ impl Call {
         drop(task);
         match served {
             Served::Waiting | Served::Again => self.waker = Some(waker),
-            Served::Over | Served::Failed(_) => wakers.take_back(waker),
+            Served::Over | Served::Started(_) | Served::Failed(_) => wakers.take_back(waker),
         }
         served
     }
@@ -189,7 +192,8 @@ impl Call {
                 CallState::Answering(answering) => match answering.as_mut().poll(cx) {
                     Poll::Pending => return Served::Waiting,
                     Poll::Ready(Err(problem)) => return Served::Failed(problem),
-                    Poll::Ready(Ok(reply)) => {
+                    Poll::Ready(Ok(Answer::Run(run))) => return Served::Started(run),
+                    Poll::Ready(Ok(Answer::Reply(reply))) => {
                         let reply = ServiceReply::of(reply, self.is_head, &self.memory);
                         self.state = CallState::Replying(reply);
                         continue;
@@ -268,7 +272,7 @@ impl<O: Outlet> Turn<'_, O> {
 }
 
 /// Returns the fields of a reply that its messages have.
-fn fields_of(headers: &HeaderMap, division: Division) -> FieldList {
+pub(super) fn fields_of(headers: &HeaderMap, division: Division) -> FieldList {
     let mut fields = FieldList::default();
     let is_sent = |name: &&HeaderName| REPLY_FIELDS.contains(&name.as_str());
     for name in headers.keys().filter(is_sent) {

@@ -6,16 +6,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anemone_wire::multiplexed::{Id, Reply, Request, status};
+use anemone_wire::multiplexed::{Id, Reply, Request};
 use anemone_ws::reactor::SendWaker;
+use http::HeaderMap;
 use tokio::time::Instant;
 
 use super::Outlet;
-use super::call::{Call, Served};
+use super::call::{Call, Served, fields_of};
 use super::call_waker::CallWakers;
 use super::followed::FollowedTopics;
 use super::payloads::Payloads;
-use super::sending::{send_failure, send_item, send_page, send_reply};
+use super::sending::{send_begin, send_failure, send_item, send_page, send_reply};
 use super::session::{Session, Step};
 use super::submissions::Submissions;
 use super::work::{Done, Submitted, Work};
@@ -32,7 +33,9 @@ use crate::read::reader::Reader;
 use crate::request::client::Client;
 use crate::request::methods::{Methods, not_allowed};
 use crate::request::own_path::ReadPath;
+use crate::service::answer::StartedRun;
 use crate::service::caller::Caller;
+use crate::service::items::Division;
 use crate::service::mount::{Mount, client_gone};
 use crate::site::Site;
 use crate::stream::{EndlessPart, EndlessReply};
@@ -159,7 +162,12 @@ impl Multiplexer {
                 return self.change(id, path, request, access, outlet);
             }
             let read = ReadRequest::multiplexed(&self.site, self.client, path, query)?;
-            return self.read(id, &read.with_access_line(access.clone()), outlet);
+            return self.read(
+                id,
+                &read.with_access_line(access.clone()),
+                &HeaderMap::new(),
+                outlet,
+            );
         }
         let resource = resource.ok_or_else(|| Problem::nothing_at(path))?;
         if !is_get {
@@ -196,6 +204,7 @@ impl Multiplexer {
         };
         let has_more = match served {
             Served::Over => return Ok(()),
+            Served::Started(run) => return self.follow(id, run, access, outlet),
             Served::Failed(problem) => {
                 arrival::note(&self.site, self.client, &problem, request.method, path);
                 call.send_problem(id, &problem, outlet);
@@ -309,19 +318,33 @@ impl Multiplexer {
         send_reply(id, reply, access, outlet);
     }
 
-    /// Opens a reader.
+    /// Opens a reader of a run that was started.
+    fn follow(
+        &mut self,
+        id: Id,
+        StartedRun { events, fields }: StartedRun,
+        access: &AccessLine,
+        outlet: &mut impl Outlet,
+    ) -> Result<(), Problem> {
+        let read = ReadRequest::of_started(&self.site, self.client, events)?;
+        self.read(id, &read.with_access_line(access.clone()), &fields, outlet)
+    }
+
+    /// Opens a reader, whose first message has these fields.
     fn read(
         &mut self,
         id: Id,
         read: &ReadRequest,
+        fields: &HeaderMap,
         outlet: &mut impl Outlet,
     ) -> Result<(), Problem> {
         let Some(waker) = self.waker.clone() else { return Ok(()) };
         let now = Instant::now();
         let mut reply = EndlessReply::new(read.open_stream(self.carrier.name)?, now);
-        let begin = reply.begin();
-        reply.reader().access().status(status::EVENT);
-        send_item(id, &begin, &reply, outlet);
+        send_begin(id, &mut reply, &fields_of(fields, Division::Lines), outlet);
+        if self.has_ended {
+            reply.half_close();
+        }
         self.topics.follow(reply.reader().topic(), id, &waker);
         self.session.open(id, Work::Read(reply));
         self.set_alarm(now + self.site.limits.heartbeat);
@@ -455,6 +478,13 @@ impl Multiplexer {
             Served::Waiting => {}
             Served::Again => self.session.give_turn(id),
             Served::Over => drop(self.end(id)),
+            Served::Started(run) => {
+                let (access, bytes) = (call.access().clone(), call.payload_bytes());
+                match self.follow(id, run, &access, outlet) {
+                    Ok(()) => self.payloads.remove(bytes),
+                    Err(problem) => self.fail_call(id, &problem, outlet),
+                }
+            }
             Served::Failed(problem) => self.fail_call(id, &problem, outlet),
         }
     }

@@ -1,7 +1,7 @@
 //! Writes messages about a client's requests, and counts their bytes for the access log.
 
 use anemone_wire::Item;
-use anemone_wire::multiplexed::{FieldList, Id, REPLY_FIELDS, Reply, write_item};
+use anemone_wire::multiplexed::{FieldList, Id, REPLY_FIELDS, Reply, status, write_item};
 
 use super::Outlet;
 use crate::Problem;
@@ -19,6 +19,20 @@ pub(super) fn send_page(id: Id, page: &Page, outlet: &mut impl Outlet) -> usize 
         outlet.put(&message);
     }
     bytes
+}
+
+/// Writes the beginning of a reader, with these fields.
+pub(super) fn send_begin(
+    id: Id,
+    reply: &mut EndlessReply,
+    fields: &FieldList,
+    outlet: &mut impl Outlet,
+) {
+    let position = reply.begin().position();
+    let begin = Reply::of_service(status::STANDING, fields.as_fields(), b"");
+    let access = reply.reader().access();
+    send_reply(id, Reply { position, ..begin }, access, outlet);
+    access.status(status::EVENT);
 }
 
 /// Writes an item of a reader.
