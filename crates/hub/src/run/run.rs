@@ -16,7 +16,7 @@ use super::progress::Progress;
 use super::state::{Ending, Known, RunState};
 use super::status::RunStatus;
 use crate::log::cost_bytes;
-use crate::{Data, NewEvent, PublishError, Topic, UnixTime};
+use crate::{Batch, Data, NewEvent, PublishError, Topic, UnixTime};
 
 /// The memory of a run besides its events and what it keeps: itself, its topic and its entries in lists.
 const OVERHEAD_BYTES: u64 = 2 << 10;
@@ -212,10 +212,13 @@ impl Run {
         progress.is_untold()
     }
 
-    /// Publishes a partial result. Returns true if it is time to count its bytes.
-    pub(crate) fn partial(&self, value: &Data) -> Result<bool, PublishError> {
-        self.topic.publish(UnixTime::now(), events::partial(value))?;
-        let bytes = cost_bytes(value);
+    /// Publishes partial results together. Returns true if it is time to count their bytes.
+    pub(crate) fn partials(&self, values: &[Data]) -> Result<bool, PublishError> {
+        let time = UnixTime::now();
+        let event = |value| NewEvent { time, data: events::partial(value) };
+        // The topic is in memory, which keeps them at once.
+        let _receipt = self.topic.append(time, &Batch::new(values.iter().map(event).collect()))?;
+        let bytes = values.iter().map(cost_bytes).sum::<u64>();
         Ok(self.uncounted_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > UNCOUNTED_BYTES_MAX)
     }
 

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitStatus;
 
-use anemone_hub::ProgressLine;
 use anemone_hub::run::{RunContext, RunFailure, RunInput, RunOutcome, Stopped};
+use anemone_hub::{Data, ProgressLine};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::time::Instant;
@@ -17,6 +17,9 @@ use super::pipes::{READ_BYTES, REST_BYTES_MAX, Read, Rest, readable, take};
 use super::program::{Program, ProgramOptions};
 use crate::lines::{self, Line, Lines};
 use crate::status::{chain, earliest, sleep_until};
+
+/// The most lines that are published together. A read has at most [`READ_BYTES`], so lines do not wait for others.
+const TOGETHER_MAX: usize = 256;
 
 /// Runs the program once, on this thread.
 pub(super) fn run(program: &Program, input: &RunInput, context: &RunContext) -> RunOutcome {
@@ -86,6 +89,8 @@ struct Work<'a> {
     /// The rest of the input, which is still to be written.
     input: &'a [u8],
     lines: Lines,
+    /// Partial results that are not published yet.
+    partials: Vec<Data>,
     error_log: ErrorLog,
     output_bytes: u64,
     census: Census,
@@ -101,6 +106,7 @@ impl<'a> Work<'a> {
             context,
             input: &input.body,
             lines: Lines::new(options.line_bytes_max),
+            partials: Vec::new(),
             error_log: ErrorLog::new(program.log.clone()),
             output_bytes: 0,
             census: Census::new(),
@@ -195,9 +201,9 @@ impl<'a> Work<'a> {
             Read::Nothing => {}
             Read::Bytes(len) => self.receive(&buffer[..len]),
             Read::End => {
-                let passed = self.lines.finish().map(|line| pass_on(line, self.context));
-                if let (None, Some(Err(cut))) = (&self.cut, passed) {
-                    self.cut(cut);
+                if let (None, Some(line)) = (&self.cut, self.lines.finish()) {
+                    let passed = pass_on(line, &mut self.partials, self.context);
+                    self.publish_after(passed);
                 }
             }
         }
@@ -205,10 +211,17 @@ impl<'a> Work<'a> {
 
     fn receive(&mut self, mut bytes: &[u8]) {
         self.count(bytes.len());
-        while let (None, Some(line)) = (&self.cut, self.lines.next(&mut bytes)) {
-            if let Err(cut) = pass_on(line, self.context) {
-                self.cut = Some(cut);
-            }
+        let mut passed = Ok(());
+        while let (None, Ok(()), Some(line)) = (&self.cut, &passed, self.lines.next(&mut bytes)) {
+            passed = pass_on(line, &mut self.partials, self.context);
+        }
+        self.publish_after(passed);
+    }
+
+    /// Publishes the partial results that came before the line which ends the program, or before the end of the read.
+    fn publish_after(&mut self, passed: Result<(), Cut>) {
+        if let Err(cut) = publish(&mut self.partials, self.context).map_err(Cut::from).and(passed) {
+            self.cut(cut);
         }
     }
 
@@ -278,15 +291,29 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Publishes a line of output as progress or as a partial result.
-fn pass_on(line: Line<'_>, context: &RunContext) -> Result<(), Cut> {
+/// Publishes a line of output as progress, or adds it to the partial results.
+fn pass_on(line: Line<'_>, partials: &mut Vec<Data>, context: &RunContext) -> Result<(), Cut> {
     let Line::Whole(line) = line else { return Err(Cut::LineTooLong) };
     let text = lines::text(line);
     match ProgressLine::parse(&text) {
-        Some(progress) => context.progress(progress.fraction, progress.text.as_deref())?,
-        None => context.partial(&lines::data(&text))?,
+        Some(progress) => {
+            publish(partials, context)?;
+            context.progress(progress.fraction, progress.text.as_deref())?;
+        }
+        None => {
+            partials.push(lines::data(&text));
+            if partials.len() >= TOGETHER_MAX {
+                publish(partials, context)?;
+            }
+        }
     }
     Ok(())
+}
+
+fn publish(partials: &mut Vec<Data>, context: &RunContext) -> Result<(), Stopped> {
+    let published = context.partials(partials);
+    partials.clear();
+    published
 }
 
 /// Waits until the pipe is writable; forever if there is nothing to write.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use anemone_hub::run::{Run, RunInput, RunLimits, RunService, Runs, StartRun};
+use anemone_hub::{PageLimit, UnixTime};
 use anemone_sources::exec::{Command, ProgramOptions, ProgramService};
 use anemone_testing::{values, wait_until};
 use serde_json::{Value, json};
@@ -91,6 +92,24 @@ fn the_body_is_its_input_and_its_lines_are_partial_results() {
     );
     assert_done("wc -c", "", &[json!(0)]);
     assert_done("exit 0", "unread", &[]);
+}
+
+#[test]
+fn lines_that_come_together_are_published_together() {
+    let line = "printf 'a\\nb\\nprogress 0.5\\nc\\nd\\n'";
+    let run = start(runs(), shell(line), input(""));
+    ended(&run);
+    let now = UnixTime::now();
+    let begin = run.topic().info(now).head.at(0);
+    let page = run.topic().read(now, begin, PageLimit::default()).unwrap();
+    let events = page.events.iter().map(|event| (event.data.as_str(), event.time));
+    let events: Vec<_> = events.filter(|(data, _)| !data.contains("state")).collect();
+    let partial = |text: &str| format!("{{\"partial\":\"{text}\"}}");
+    let data: Vec<_> = events.iter().map(|(data, _)| *data).collect();
+    assert_eq!((data[0], data[1], data.len()), (&*partial("a"), &*partial("b"), 5));
+    assert!(data[2].starts_with("{\"progress\":0.5"), "{data:?}");
+    // A batch has one time.
+    assert_eq!((events[0].1, events[3].1), (events[1].1, events[4].1));
 }
 
 #[cfg(target_os = "linux")]

@@ -102,6 +102,27 @@ fn a_run_keeps_as_many_events_as_it_may() {
 }
 
 #[test]
+fn partial_results_that_come_together_are_kept_like_those_that_come_one_by_one() {
+    let limits = RunLimits { events_max: 1_000, bytes_max: 10_000, ..RunLimits::default() };
+    let of = |together: usize| {
+        let runs = runs(limits);
+        let run = start(&runs, move |run| {
+            let values: Vec<_> =
+                (0..30).map(|n| Data::json(&(n, "x".repeat(300))).unwrap()).collect();
+            assert_eq!(run.partials(&[]), Ok(()));
+            values.chunks(together).try_for_each(|values| run.partials(values))?;
+            Ok(None)
+        });
+        until(|| run.has_ended());
+        events(&run)
+    };
+    // All thirty are more than the run keeps, and seven are not.
+    let alone = of(1);
+    assert!(alone[0].starts_with("{\"partial\":[") && alone.len() < 30, "{alone:?}");
+    assert_eq!((of(7), of(30)), (alone.clone(), alone));
+}
+
+#[test]
 fn what_is_larger_than_a_run_may_keep_is_a_failure_in_words() {
     let runs = runs(RunLimits { bytes_max: 10_000, ..RunLimits::default() });
     let partial = start(&runs, |run| {
