@@ -7,12 +7,12 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, h
 use crate::clients::access::{AccessLine, AnswerKind};
 use crate::clients::places::Place;
 use crate::exchange::arrival::Arrival;
+use crate::exchange::destination::Destination;
 use crate::exchange::handoff::{Handoff, Reply};
 use crate::exchange::read_request::ReadRequest;
 use crate::exchange::read_transport::{ReadAnswer, ReadTransport};
 use crate::exchange::resource::{Resource, ResourceValue};
-use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport, Post, Upgrade};
-use crate::files::Tree;
+use crate::exchange::upgrade::{HandshakeTransport, Upgrade};
 use crate::memory::counted;
 use crate::peer::Peer;
 use crate::read::fan::ItemEncoding;
@@ -22,7 +22,7 @@ use crate::reply::kind;
 use crate::request::client::Client;
 use crate::request::handshake::Head;
 use crate::request::methods::{Methods, is_reading, reading_only};
-use crate::request::own_path::{OwnPath, ReadPath};
+use crate::request::own_path::ReadPath;
 use crate::request::query::{Need, choose};
 use crate::service::answer::{Answer, StartedRun};
 use crate::service::caller::Caller;
@@ -135,56 +135,6 @@ fn taking_over(site: &Site, path: &str) -> Option<&'static HandshakeTransport> {
     transport::SHAKING_HANDS.iter().copied().find(|transport| transport.is_at(site, path))
 }
 
-/// The destination of a request, by its path.
-enum Destination<'a> {
-    Resource(Resource),
-    /// A path of a transport's own, and its handler of `POST`.
-    Transport(&'static HandshakeTransport, Option<Post>),
-    /// The topic or the run at this path.
-    Events(ReadPath<'a>),
-    /// The explanation of the problem of this name.
-    Explanation(&'a str),
-    Files(&'a Tree),
-    Mount(&'a Mount),
-}
-
-impl<'a> Destination<'a> {
-    /// Returns the destination of a request with a normalized path.
-    fn of(site: &'a Site, client: Client, uri: &'a Uri) -> Result<Self, Problem> {
-        let path = uri.path();
-        if let Some(transport) = Self::transport(site, path) {
-            return Ok(transport);
-        }
-        let found = match site.beside(path) {
-            Some(Beside::Mount(mount)) => Some(Self::Mount(mount)),
-            Some(Beside::Files(tree)) => Some(Self::Files(tree)),
-            None => match Resource::at(site, client, path, uri.query())? {
-                Some(resource) => Some(Self::Resource(resource)),
-                None => Self::own(path),
-            },
-        };
-        found.ok_or_else(|| Problem::nothing_at(path))
-    }
-
-    /// Returns the transport with this path of its own.
-    fn transport(site: &Site, path: &str) -> Option<Self> {
-        transport::SHAKING_HANDS.iter().find_map(|transport| match transport.route {
-            HandshakeRoute::Path { post, .. } if transport.is_at(site, path) => {
-                Some(Self::Transport(transport, post))
-            }
-            _ => None,
-        })
-    }
-
-    /// Returns what is at one of the server's own paths, besides resources and transports.
-    fn own(path: &'a str) -> Option<Self> {
-        match OwnPath::at(path)? {
-            (OwnPath::PROBLEMS, Some(name)) => Some(Self::Explanation(name)),
-            _ => ReadPath::at(path).map(Self::Events),
-        }
-    }
-}
-
 async fn route(
     site: &Arc<Site>,
     client: Client,
@@ -196,18 +146,23 @@ async fn route(
     if let Some(upgrade) = upgrade(site, client, &Head::of(&request))? {
         return Ok(upgrade.into());
     }
+    let nothing = || Problem::nothing_at(uri.path());
     // The futures of some destinations are boxed, since they would make the future of every request large.
-    let response = match Destination::of(site, client, uri)? {
+    let response = match Destination::of(site, client, uri.path(), uri.query())? {
         Destination::Resource(resource) => {
             reading_only(method.as_str())?;
             resource_reply(site, &resource, &stop)
         }
-        Destination::Transport(_, Some(post)) if *method == Method::POST => {
-            post(request.map(|()| body), site, stop).await?
-        }
-        // It refuses other requests, and says what they lack.
-        Destination::Transport(transport, _) => {
-            return transport.accept(site, client, &Head::of(&request), None).map(Reply::from);
+        Destination::Transport(own) => {
+            let (transport, post) = transport::at_own(own).ok_or_else(nothing)?;
+            match post.filter(|_| *method == Method::POST) {
+                Some(post) => post(request.map(|()| body), site, stop).await?,
+                // It refuses other requests, and says what they lack.
+                None => {
+                    let head = Head::of(&request);
+                    return transport.accept(site, client, &head, None).map(Reply::from);
+                }
+            }
         }
         Destination::Events(path) if is_reading(method.as_str()) => {
             let read = ReadRequest::of(site, client, &Head::of(&request), path)?;
@@ -219,16 +174,16 @@ async fn route(
             Box::pin(transport::change(site, client, request, path, stop, access)).await?
         }
         Destination::Explanation(name) => {
-            let text = kind::explanation(name).ok_or_else(|| Problem::nothing_at(uri.path()))?;
+            let text = kind::explanation(name).ok_or_else(nothing)?;
             reading_only(method.as_str())?;
             text_response(text)
         }
         // A page of any origin may load these.
-        Destination::Files(tree) => {
+        Destination::Beside(Beside::Files(tree)) => {
             reading_only(method.as_str())?;
             Box::pin(tree.answer(&request)).await?
         }
-        Destination::Mount(mount) => {
+        Destination::Beside(Beside::Mount(mount)) => {
             call(site, client, mount, request.map(|()| body), (stop, access)).await?
         }
     };

@@ -2,6 +2,7 @@
 
 pub(crate) mod arrival;
 pub(crate) mod change;
+pub(crate) mod destination;
 mod documents;
 pub(crate) mod gate;
 pub(crate) mod handoff;

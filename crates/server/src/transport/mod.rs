@@ -16,7 +16,7 @@ mod websocket;
 
 use crate::exchange::read_transport::ReadTransport;
 use crate::exchange::tcp_transport::TcpTransport;
-use crate::exchange::upgrade::HandshakeTransport;
+use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport, Post};
 
 /// The transports that answer a `GET` of a topic. Among those that a client accepts equally, the first answers.
 pub(crate) static READING: &[&ReadTransport] = &[
@@ -48,6 +48,14 @@ pub(crate) static SHAKING_HANDS: &[&HandshakeTransport] = &[
     #[cfg(test)]
     &tests::toy_path::TRANSPORT,
 ];
+
+/// Returns the transport with this path of its own, and its handler of `POST`.
+pub(crate) fn at_own(own: &str) -> Option<(&'static HandshakeTransport, Option<Post>)> {
+    SHAKING_HANDS.iter().find_map(|transport| match transport.route {
+        HandshakeRoute::Path { path, post, .. } if path == own => Some((*transport, post)),
+        _ => None,
+    })
+}
 
 /// Answers a request that changes a topic.
 pub(crate) use self::post::answer as change;

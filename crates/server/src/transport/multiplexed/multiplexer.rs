@@ -25,6 +25,7 @@ use crate::clients::access::{AccessLine, AnswerKind, CLIENT_GONE};
 use crate::clients::refusals::RefusedRequest;
 use crate::exchange::arrival;
 use crate::exchange::change::{self, Change};
+use crate::exchange::destination::Destination;
 use crate::exchange::read_request::ReadRequest;
 use crate::exchange::resource::Resource;
 use crate::local::Local;
@@ -37,7 +38,7 @@ use crate::service::answer::StartedRun;
 use crate::service::caller::Caller;
 use crate::service::items::Division;
 use crate::service::mount::{Mount, client_gone};
-use crate::site::Site;
+use crate::site::{Beside, Site};
 use crate::stream::{EndlessPart, EndlessReply};
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
@@ -148,38 +149,35 @@ impl Multiplexer {
         outlet: &mut impl Outlet,
     ) -> Result<(), Problem> {
         let (_, query) = request.path_and_query();
-        if let Some(mount) = self.site.service(path).cloned() {
-            return self.call(id, mount, (path, request), access, outlet);
-        }
-        if !request.fields.is_empty() && !matches!(ReadPath::at(path), Some(ReadPath::Run(_))) {
-            let detail = "only a request to a service or a run may have fields: use parameters";
-            return Err(Problem::new(Kind::BadMessage, detail));
-        }
-        let is_get = request.method == "GET";
-        let resource = Resource::at(&self.site, self.client, path, query)?;
-        if let Some(path) = ReadPath::at(path).filter(|_| resource.is_none()) {
-            if !is_get {
-                return self.change(id, path, request, access, outlet);
+        match Destination::of(&self.site, self.client, path, query)? {
+            Destination::Beside(Beside::Mount(mount)) if !mount.is_http_only() => {
+                let mount = mount.clone();
+                self.call(id, mount, (path, request), access, outlet)
             }
-            let read = ReadRequest::multiplexed(&self.site, self.client, path, query)?;
-            return self.read(
-                id,
-                &read.with_access_line(access.clone()),
-                &HeaderMap::new(),
-                outlet,
-            );
+            Destination::Events(events) => {
+                check_fields(request, path)?;
+                if request.method != "GET" {
+                    return self.change(id, events, request, access, outlet);
+                }
+                let read = ReadRequest::multiplexed(&self.site, self.client, events, query)?;
+                let read = read.with_access_line(access.clone());
+                self.read(id, &read, &HeaderMap::new(), outlet)
+            }
+            Destination::Resource(resource) => {
+                check_fields(request, path)?;
+                if request.method != "GET" {
+                    return Err(not_allowed(request.method, Methods::Read));
+                }
+                if self.may_answer(outlet) {
+                    self.answer(id, &resource, access, outlet);
+                } else {
+                    self.session.open(id, Work::Answer(resource, access.clone()));
+                    self.wake();
+                }
+                Ok(())
+            }
+            _ => Err(Problem::nothing_at(path)),
         }
-        let resource = resource.ok_or_else(|| Problem::nothing_at(path))?;
-        if !is_get {
-            return Err(not_allowed(request.method, Methods::Read));
-        }
-        if self.may_answer(outlet) {
-            self.answer(id, &resource, access, outlet);
-        } else {
-            self.session.open(id, Work::Answer(resource, access.clone()));
-            self.wake();
-        }
-        Ok(())
     }
 
     /// Calls a service. What it answers at once needs no turn.
@@ -572,6 +570,15 @@ impl Multiplexer {
             waker.wake();
         }
     }
+}
+
+/// Checks that a request to what is no service has only fields that it may have.
+fn check_fields(request: &Request<'_>, path: &str) -> Result<(), Problem> {
+    if request.fields.is_empty() || matches!(ReadPath::at(path), Some(ReadPath::Run(_))) {
+        return Ok(());
+    }
+    let detail = "only a request to a service or a run may have fields: use parameters";
+    Err(Problem::new(Kind::BadMessage, detail))
 }
 
 /// Returns the time after which a reader gets a heartbeat: a little before it has to, so that many share a wake-up.
