@@ -3,18 +3,15 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
 use std::process::{Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use anemone_testing::process::{Process, Watchdog, command, output, serve};
-use rustix::fs::{Mode, OFlags};
+use anemone_testing::terminal;
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::pty::OpenptFlags;
 use tempfile::tempdir;
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
@@ -408,17 +405,6 @@ fn a_terminal_shows_the_progress_and_a_pipe_does_not() {
     run.stdout.take().unwrap().read_to_string(&mut out).unwrap();
     assert_eq!(out, "{\"n\": 2}\nnull\n[2, 3]\n");
     assert_eq!(run.wait().unwrap().code(), Some(0));
-}
-
-/// A terminal, and the end that a program has of it.
-fn terminal() -> (File, OwnedFd) {
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
-    let terminal = rustix::pty::openpt(flags).unwrap();
-    rustix::pty::grantpt(&terminal).unwrap();
-    rustix::pty::unlockpt(&terminal).unwrap();
-    let path = rustix::pty::ptsname(&terminal, Vec::new()).unwrap();
-    let end = rustix::fs::open(path.as_c_str(), OFlags::RDWR | OFlags::NOCTTY, Mode::empty());
-    (terminal.into(), end.unwrap())
 }
 
 #[test]

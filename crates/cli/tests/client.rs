@@ -5,7 +5,6 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
 use std::process::{Output, Stdio};
 use std::thread;
 
@@ -13,10 +12,8 @@ use anemone_client::{Content, Publisher};
 use anemone_testing::process::{
     self, Process, Watchdog, ask, command, get, output, read_until, serve,
 };
-use anemone_testing::wait_for;
-use rustix::fs::{Mode, OFlags};
+use anemone_testing::{terminal, wait_for};
 use rustix::process::Signal;
-use rustix::pty::OpenptFlags;
 use tempfile::tempdir;
 
 /// A server that takes events from here, and where it listens: by HTTP, and by TCP.
@@ -402,17 +399,6 @@ fn a_terminal_is_shown_what_it_would_obey_and_a_pipe_gets_it_as_it_is() {
     BufReader::new(terminal).read_line(&mut line).unwrap();
     assert_eq!(line, "\"\\u202ea\\u009b31m\\u2028\\u007f\"\r\n");
     assert_eq!(sub.wait().unwrap().code(), Some(0));
-}
-
-/// A terminal, and the end that a program has of it.
-fn terminal() -> (File, OwnedFd) {
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
-    let terminal = rustix::pty::openpt(flags).unwrap();
-    rustix::pty::grantpt(&terminal).unwrap();
-    rustix::pty::unlockpt(&terminal).unwrap();
-    let path = rustix::pty::ptsname(&terminal, Vec::new()).unwrap();
-    let end = rustix::fs::open(path.as_c_str(), OFlags::RDWR | OFlags::NOCTTY, Mode::empty());
-    (terminal.into(), end.unwrap())
 }
 
 #[test]

@@ -62,7 +62,7 @@ pub use anemone_wire::{
 /// The TLS library, for [`Subscribe::tls`].
 pub use anemone_ws::rustls;
 pub use backoff::Retry;
-pub use call::{Call, Client, Reply, ReplyStream};
+pub use call::{Call, Client, Reply, ReplyItems, ReplyStream};
 pub use error::{Error, Foreign, Refused, RunProblem};
 pub use hole::Hole;
 pub use item::Item;

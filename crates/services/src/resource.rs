@@ -1,6 +1,6 @@
 //! The trait of resources, and what a call of a method brings.
 
-use std::future::{Future, ready};
+use std::future::{Future, Ready, ready};
 
 use anemone_hub::IdempotencyKey;
 use http::Extensions;
@@ -72,6 +72,7 @@ pub struct Call {
 ///
 /// # Cancel safety
 /// A method is dropped when its client has gone. A change must then happen as a whole or not at all.
+#[expect(unused_variables, reason = "the methods that are not overridden fail")]
 pub trait Resource: Send + Sync + 'static {
     /// Returns the methods that it offers. Others are answered with 405.
     fn methods(&self) -> Methods;
@@ -85,8 +86,7 @@ pub trait Resource: Send + Sync + 'static {
         query: &Query,
         call: &Call,
     ) -> impl Future<Output = Result<Found, ResourceError>> + Send {
-        let _ = (query, call);
-        ready(Err(ResourceError::Failed))
+        not_overridden()
     }
 
     /// Returns the record with this id.
@@ -95,8 +95,7 @@ pub trait Resource: Send + Sync + 'static {
         id: &str,
         call: &Call,
     ) -> impl Future<Output = Result<Record, ResourceError>> + Send {
-        let _ = (id, call);
-        ready(Err(ResourceError::Failed))
+        not_overridden()
     }
 
     /// Creates a record. If it has no `id`, the resource chooses one.
@@ -105,8 +104,7 @@ pub trait Resource: Send + Sync + 'static {
         record: Fields,
         call: &Call,
     ) -> impl Future<Output = Result<Created, ResourceError>> + Send {
-        let _ = (record, call);
-        ready(Err(ResourceError::Failed))
+        not_overridden()
     }
 
     /// Replaces a record, and returns the new one.
@@ -116,8 +114,7 @@ pub trait Resource: Send + Sync + 'static {
         record: Fields,
         call: &Call,
     ) -> impl Future<Output = Result<Record, ResourceError>> + Send {
-        let _ = (id, record, call);
-        ready(Err(ResourceError::Failed))
+        not_overridden()
     }
 
     /// Merges a patch into a record (RFC 7396), and returns the new one.
@@ -127,8 +124,7 @@ pub trait Resource: Send + Sync + 'static {
         patch: Fields,
         call: &Call,
     ) -> impl Future<Output = Result<Record, ResourceError>> + Send {
-        let _ = (id, patch, call);
-        ready(Err(ResourceError::Failed))
+        not_overridden()
     }
 
     /// Removes a record, and returns it.
@@ -137,7 +133,11 @@ pub trait Resource: Send + Sync + 'static {
         id: &str,
         call: &Call,
     ) -> impl Future<Output = Result<Record, ResourceError>> + Send {
-        let _ = (id, call);
-        ready(Err(ResourceError::Failed))
+        not_overridden()
     }
+}
+
+/// Returns the result of a method that a resource offers and does not have.
+fn not_overridden<T>() -> Ready<Result<T, ResourceError>> {
+    ready(Err(ResourceError::Failed))
 }

@@ -18,6 +18,8 @@ mod run;
 mod seed;
 #[cfg(feature = "server")]
 mod server;
+#[cfg(unix)]
+mod terminal;
 #[cfg(feature = "hub")]
 mod topics;
 mod wait;
@@ -32,6 +34,8 @@ pub use server::{
     Endpoint, EventStream, Fixture, HANDSHAKE, Message, Reply, Socket, calls, connect, logged,
     multiplexed, request, secure, send, try_line, unchunked, ways,
 };
+#[cfg(unix)]
+pub use terminal::terminal;
 #[cfg(feature = "hub")]
 pub use topics::{Background, Topics, values};
 pub use wait::{PATIENCE, wait_for, wait_until};

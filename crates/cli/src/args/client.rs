@@ -253,6 +253,13 @@ pub(crate) struct Pub {
     #[command(flatten)]
     pub(crate) reach: Reach,
 
+    #[command(flatten)]
+    pub(crate) patience: Patience,
+}
+
+/// The number of times that a request is tried.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Patience {
     /// Give up after this many retries, with longer and longer waits between them; 0 tries once [default: 8, which takes a
     /// minute]
     #[arg(long, value_name = "N", value_parser = retries, help_heading = CONNECTION)]

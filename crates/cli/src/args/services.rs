@@ -5,7 +5,7 @@ use std::num::NonZero;
 
 use clap::ValueEnum;
 
-use super::client::{CONNECTION, Reach, retries, url};
+use super::client::{CONNECTION, Patience, Reach, retries, url};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Call {
@@ -40,9 +40,8 @@ pub(crate) struct Call {
     #[command(flatten)]
     pub(crate) reach: Reach,
 
-    /// Give up after this many retries, with longer and longer waits between them; 0 tries once [default: 8]
-    #[arg(long, value_name = "N", value_parser = retries, help_heading = CONNECTION)]
-    pub(crate) retries: Option<u32>,
+    #[command(flatten)]
+    pub(crate) patience: Patience,
 }
 
 /// The body of a call.

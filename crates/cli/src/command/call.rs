@@ -27,7 +27,7 @@ pub(super) fn told(error: Error) -> anyhow::Error {
 pub(crate) fn run(args: &args::Call) -> anyhow::Result<()> {
     check_word(&args.url)?;
     let (client, target) = Client::split(&args.url)?;
-    let client = connected(client, &args.url, args.via, &args.reach, args.retries)?;
+    let client = connected(client, &args.url, args.via, &args.reach, args.patience.retries)?;
     let call = args.body.apply(client.call(&args.method, target))?;
     let call = if args.once { call.retrying() } else { call };
     let call = with_key(call, args.key.as_deref());

@@ -57,7 +57,7 @@ pub(crate) fn run(args: &args::Pub) -> anyhow::Result<()> {
         return Err(Error::NoTopic { example: topics::example(&args.url) }.into());
     }
     let mut publisher = args.reach.apply(&args.url, publisher)?;
-    if let Some(retries) = args.retries {
+    if let Some(retries) = args.patience.retries {
         publisher = publisher.retry(Retry { failures_max: Some(retries), ..Retry::default() });
     }
     let desk = Desk { publisher, key: args.key.clone() };

@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use super::http::HttpBody;
 use super::mux::MuxBody;
-use super::reply::{Head, Reply};
+use super::reply::Reply;
 use crate::options::Options;
 use crate::{Error, Malformed};
 
@@ -22,33 +22,17 @@ pub(super) enum Body {
 /// Nothing is read while no item is awaited, so a slow caller holds the service back. On a multiplexed connection, a few
 /// items wait ([`Limits::waiting_bytes_max`](crate::Limits::waiting_bytes_max)), and then the caller holds back all calls
 /// of its client. Dropping it cancels the call and ends the service's work.
+pub type ReplyStream = Reply<ReplyItems>;
+
+/// The items of a [`ReplyStream`].
 #[derive(Debug)]
-pub struct ReplyStream {
-    pub(super) head: Head,
+pub struct ReplyItems {
     pub(super) body: Body,
     /// A place among the open calls of the client.
     pub(super) _place: OwnedSemaphorePermit,
 }
 
 impl ReplyStream {
-    /// Returns the HTTP status.
-    #[must_use]
-    pub fn status(&self) -> u16 {
-        self.head.status
-    }
-
-    /// Returns the value of a header field, if the reply has it and it is text.
-    #[must_use]
-    pub fn field(&self, name: &str) -> Option<&str> {
-        self.head.field(name)
-    }
-
-    /// Returns the header fields whose values are text, with names in lower case. A stream on a multiplexed connection
-    /// has those of its beginning.
-    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.head.fields()
-    }
-
     /// Returns true if the reply is a stream (`application/x-ndjson`), whose items [`next`](Self::next) returns. Any
     /// other body comes in parts of any length.
     #[must_use]
@@ -65,7 +49,7 @@ impl ReplyStream {
     /// # Cancel safety
     /// Dropping the future loses nothing.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
-        match &mut self.body {
+        match &mut self.body.body {
             Body::Http(body) => body.next().await,
             Body::Mux(body) => body.next().await,
         }

@@ -9,7 +9,7 @@ mod mux;
 mod reply;
 mod retry;
 
-pub use body::ReplyStream;
+pub use body::{ReplyItems, ReplyStream};
 pub use reply::Reply;
 
 use std::fmt;
@@ -345,6 +345,6 @@ impl Client {
             }
         };
         let (head, body) = self.options.timeouts.await_answer(opening).await?;
-        Ok(ReplyStream { head, body, _place: place })
+        Ok(Reply { head, body: ReplyItems { body, _place: place } })
     }
 }

@@ -32,14 +32,14 @@ impl Head {
     }
 }
 
-/// A whole reply: a success, or 304.
+/// A reply: a success, or 304. Its body is whole, or that of a [`ReplyStream`](crate::ReplyStream).
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Reply {
+pub struct Reply<B = Bytes> {
     pub(super) head: Head,
-    pub(super) body: Bytes,
+    pub(super) body: B,
 }
 
-impl Reply {
+impl<B> Reply<B> {
     /// Returns the HTTP status.
     #[must_use]
     pub fn status(&self) -> u16 {
@@ -52,11 +52,14 @@ impl Reply {
         self.head.field(name)
     }
 
-    /// Returns the header fields whose values are text, with names in lower case.
+    /// Returns the header fields whose values are text, with names in lower case. A stream on a multiplexed connection
+    /// has those of its beginning.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         self.head.fields()
     }
+}
 
+impl Reply {
     /// Returns the body. That of a stream has a line for each item.
     #[must_use]
     pub fn body(&self) -> &Bytes {
