@@ -13,14 +13,17 @@ use serde_json::json;
 
 use crate::{Found, FoundRecord, Query};
 
-/// The bytes after which a piece of a page ends. A page that nobody reads takes no more memory than a piece, and no piece
-/// keeps a thread from its other clients for long.
+/// The bytes after which a piece of a page ends. A page that nobody reads takes no more memory than a piece. After each piece,
+/// the thread serves its other clients: otherwise a page of a MiB, which a socket can take at once, would keep it for
+/// milliseconds.
 const PIECE_BYTES: usize = 32 << 10;
 
 /// The body of a resource's reply. Its length is known at its beginning.
 pub struct ReplyBody {
     left: u64,
     rest: Rest,
+    /// True after a piece, until the thread has served others.
+    gives_way: bool,
 }
 
 enum Rest {
@@ -37,7 +40,7 @@ impl ReplyBody {
         let commas = records.len().saturating_sub(1);
         let of_records: usize = records.as_slice().iter().map(FoundRecord::json_bytes).sum();
         let left = (before.len() + of_records + commas + tail.len()) as u64;
-        Self { left, rest: Rest::Page { before, records, tail } }
+        Self { left, rest: Rest::Page { before, records, tail }, gives_way: false }
     }
 }
 
@@ -72,7 +75,7 @@ impl Rest {
 impl<T: Into<Bytes>> From<T> for ReplyBody {
     fn from(bytes: T) -> Self {
         let bytes = bytes.into();
-        Self { left: bytes.len() as u64, rest: Rest::Whole(bytes) }
+        Self { left: bytes.len() as u64, rest: Rest::Whole(bytes), gives_way: false }
     }
 }
 
@@ -94,11 +97,16 @@ impl http_body::Body for ReplyBody {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if self.left == 0 {
             return Poll::Ready(None);
         }
+        if mem::take(&mut self.gives_way) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.gives_way = true;
         let piece = self.rest.piece();
         self.left = self.left.saturating_sub(piece.len() as u64);
         Poll::Ready(Some(Ok(Frame::data(piece))))

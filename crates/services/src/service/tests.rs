@@ -329,6 +329,26 @@ async fn a_page_is_as_long_as_its_json_and_not_as_its_characters() {
 }
 
 #[tokio::test]
+async fn a_page_gives_way_to_other_clients_between_its_pieces() {
+    let (service, target) = (escaped(8).await, "GET /messages?$limit=1000");
+    let request = Request::builder().uri(&target[4..]).body(Full::<Bytes>::default()).unwrap();
+    let mut body = service.clone().answer(request).await.into_body();
+    let (mut pieces, mut pauses) = (0, 0);
+    let mut cx = Context::from_waker(std::task::Waker::noop());
+    loop {
+        match http_body::Body::poll_frame(Pin::new(&mut body), &mut cx) {
+            Poll::Ready(Some(_)) => pieces += 1,
+            Poll::Ready(None) => break,
+            Poll::Pending => pauses += 1,
+        }
+        assert!(pauses == pieces || pauses + 1 == pieces, "{pauses} pauses, {pieces} pieces");
+    }
+    assert!(pieces > 1 && pauses + 1 == pieces, "{pauses} pauses, {pieces} pieces");
+    // Whoever waits for the next piece is woken.
+    assert_eq!(ask(&service, target, &[], "").await.json()["total"], 8);
+}
+
+#[tokio::test]
 async fn a_page_comes_in_pieces_and_its_length_is_known_before() {
     let service = escaped(40).await;
     for (limit, pieces_min) in [(0, 1), (1, 1), (40, 10)] {
