@@ -20,13 +20,12 @@ use anemone_ws::Memory;
 use bytes::Bytes;
 use http::Response;
 use http_body::{Frame, SizeHint};
-use http_body_util::BodyExt as _;
 
 pub use self::line::ACCESS_TARGET;
 use self::line::{AccessedRequest, Line, RequestOutcome};
 pub(crate) use self::line::{AnswerKind, CLIENT_GONE, SERVER_STOPPED};
 use self::samples::Samples;
-use crate::reply::body::Body;
+use crate::reply::body::{Body, pieces};
 use crate::request::own_path::in_log;
 
 /// The most characters of a path, and of a method, in a line.
@@ -180,7 +179,7 @@ impl AccessLine {
         let is_whole = draft.request.method == "HEAD";
         response.map(|body| {
             let is_whole = is_whole || http_body::Body::is_end_stream(&body);
-            LoggedBody { body, line: self, is_whole }.boxed_unsync()
+            pieces(LoggedBody { body, line: self, is_whole })
         })
     }
 }

@@ -20,7 +20,7 @@ use crate::listen::http2::{NOT_UPGRADED, as_in_http1, as_in_http2, without_succe
 use crate::listen::running::{OpenRequests, Running};
 use crate::listen::upgraded::Upgraded;
 use crate::peer::{ConnectionEnds, Peer};
-use crate::reply::body::{Body, BoxError, boxed, full};
+use crate::reply::body::{Body, BoxError, full};
 use crate::reply::protection::protect;
 use crate::reply::relay::relayed;
 use crate::site::Site;
@@ -141,7 +141,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (shared, peer) = (Arc::clone(&self.shared), self.peer(request.extensions()));
-        Box::pin(async move { Ok(shared.answer(peer, request.map(boxed)).await) })
+        Box::pin(async move { Ok(shared.answer(peer, request.map(Body::new)).await) })
     }
 }
 

@@ -84,7 +84,7 @@ async fn compressed(fields: &HeaderMap, response: Response<Body>) -> Response<Bo
         Ok(response) => response,
         Err(never) => match never {},
     };
-    response.map(|body| body.map_err(io::Error::other).boxed_unsync())
+    response.map(|body| Body::new(body.map_err(io::Error::other)))
 }
 
 fn is_worth_while(fields: &HeaderMap) -> bool {

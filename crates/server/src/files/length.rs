@@ -7,16 +7,15 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{Response, header};
 use http_body::{Frame, SizeHint};
-use http_body_util::BodyExt;
 
-use crate::reply::body::Body;
+use crate::reply::body::{Body, pieces};
 
 /// Makes the body of a reply as long as its `Content-Length`.
 pub(super) fn measured(response: Response<Body>) -> Response<Body> {
     let len = response.headers().get(header::CONTENT_LENGTH);
     let len = len.and_then(|len| len.to_str().ok()).and_then(|len| len.parse().ok());
     match len {
-        Some(left) => response.map(|body| Measured { body, left }.boxed_unsync()),
+        Some(left) => response.map(|body| pieces(Measured { body, left })),
         None => response,
     }
 }
@@ -53,6 +52,7 @@ impl http_body::Body for Measured {
 #[cfg(test)]
 mod tests {
     use http_body::Body as _;
+    use http_body_util::BodyExt;
 
     use super::*;
     use crate::reply::body::stream;

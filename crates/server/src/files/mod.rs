@@ -17,7 +17,7 @@ mod sent;
 use anemone_ws::Memory;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Empty};
+use http_body_util::Empty;
 use tower_http::services::ServeDir;
 use tower_http::services::fs::DefaultServeDirFallback;
 
@@ -155,7 +155,7 @@ impl Tree {
     async fn ask(&self, asked: &FileRequest<'_>) -> std::io::Result<Response<Body>> {
         let call = async |request| {
             let response = self.serve.clone().try_call(request).await?;
-            Ok::<_, std::io::Error>(response.map(BodyExt::boxed_unsync))
+            Ok::<_, std::io::Error>(response.map(Body::new))
         };
         let range = asked.range();
         let is_of_the_end = matches!(range, Some(ByteRange::Last(1..)));

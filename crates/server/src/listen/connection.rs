@@ -25,7 +25,7 @@ use crate::exchange::handoff::Handoff;
 use crate::listen::idle::Idle;
 use crate::local::Local;
 use crate::peer::Peer;
-use crate::reply::body::{boxed, held};
+use crate::reply::body::{Body, held};
 use crate::request::methods::is_reading;
 use crate::routes;
 use crate::socket::ahead::{Ahead, PeerSide, SeesEnd};
@@ -95,7 +95,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
             let (site, stop, progress) = (Arc::clone(&site), stop.clone(), Rc::clone(&progress));
             let (peer, is_late) = (progress.peer(request.method()), progress.is_late());
             let ongoing = progress.idle.end();
-            let request = request.map(|body| boxed(held(body, Arc::clone(&ongoing))));
+            let request = request.map(|body| Body::new(held(body, Arc::clone(&ongoing))));
             Box::pin(async move {
                 if is_late {
                     tokio::task::yield_now().await;

@@ -36,7 +36,7 @@ use crate::exchange::handoff::Handoff;
 use crate::exchange::{arrival, gate};
 use crate::local::Local;
 use crate::peer::Peer;
-use crate::reply::body::{Body, boxed, full};
+use crate::reply::body::{Body, full};
 use crate::reply::pace::{Pace, paced};
 use crate::request::host;
 use crate::request::path;
@@ -270,7 +270,7 @@ async fn answer(
     if !is_upgrade && !has_room(&tasks, &request, &open.requests).await {
         return refuse(&local, peer, &request, Problem::overloaded());
     }
-    let mut reply = routes::answer(&local.site, peer, request.map(boxed), stop.clone()).await;
+    let mut reply = routes::answer(&local.site, peer, request.map(Body::new), stop.clone()).await;
     reply.response = spared(as_in_http2(without_success(reply.response, is_upgrade)));
     let (response, handoff) = reply.into_parts();
     if let (Some(upgrade), Some(handoff)) = (upgrade, handoff) {

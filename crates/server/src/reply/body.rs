@@ -1,25 +1,117 @@
-//! Bodies of replies, whole or in pieces.
+//! Bodies of replies and requests, whole or in pieces.
 
+use std::any::Any;
 use std::error::Error;
 use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use http::{HeaderValue, Response, StatusCode, header};
-use http_body::Frame;
+use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Empty, Full, StreamBody};
+use http_body_util::{BodyExt, Full, StreamBody};
 
 /// The body of every reply, and of each request for a [`Mount`](crate::Mount). An error in a reply's body ends
 /// the connection, or the HTTP/2 stream, before the reply is complete.
-pub type Body = UnsyncBoxBody<Bytes, io::Error>;
+#[derive(Debug)]
+pub struct Body(Content);
+
+#[derive(Debug)]
+enum Content {
+    /// The rest of a body that existed from the beginning. It takes no memory of its own.
+    Whole(Bytes),
+    /// Pieces, which come as somebody makes them.
+    Pieces(UnsyncBoxBody<Bytes, io::Error>),
+}
 
 /// The error of a body of any kind.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
+impl Body {
+    /// Creates a body of a body of any kind.
+    pub fn new<B>(body: B) -> Self
+    where
+        B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+    {
+        let mut given = Some(body);
+        let any: &mut dyn Any = &mut given;
+        if let Some(Some(whole)) = any.downcast_mut::<Option<Full<Bytes>>>() {
+            return full(bytes_of(whole));
+        }
+        if let Some(same) = any.downcast_mut::<Option<Self>>() {
+            return same.take().unwrap_or_default();
+        }
+        match given {
+            Some(body) if !body.is_end_stream() => pieces(body.map_err(io_error)),
+            _ => Self::default(),
+        }
+    }
+
+    /// Returns the rest of the body if it existed from the beginning, otherwise the body.
+    pub(crate) fn into_whole(self) -> Result<Bytes, Self> {
+        match self.0 {
+            Content::Whole(bytes) => Ok(bytes),
+            pieces @ Content::Pieces(_) => Err(Self(pieces)),
+        }
+    }
+}
+
+impl Default for Body {
+    /// Creates an empty body.
+    fn default() -> Self {
+        Self(Content::Whole(Bytes::new()))
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        match &mut self.0 {
+            Content::Whole(rest) if rest.is_empty() => Poll::Ready(None),
+            Content::Whole(rest) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(rest))))),
+            Content::Pieces(body) => Pin::new(body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Content::Whole(rest) => rest.is_empty(),
+            Content::Pieces(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Content::Whole(rest) => SizeHint::with_exact(rest.len() as u64),
+            Content::Pieces(body) => body.size_hint(),
+        }
+    }
+}
+
+/// Takes the bytes of a body that has no other pieces.
+fn bytes_of(body: &mut Full<Bytes>) -> Bytes {
+    let taken = Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop()));
+    match taken {
+        Poll::Ready(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+        _ => Bytes::new(),
+    }
+}
+
+/// Returns the error unchanged if it is one of IO.
+fn io_error(error: impl Into<BoxError>) -> io::Error {
+    error.into().downcast().map_or_else(io::Error::other, |error| *error)
+}
+
 /// Returns a body of bytes that exist already.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
-    Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
+    Body(Content::Whole(bytes.into()))
 }
 
 /// A reply with a body of this type, and with this `Cache-Control`.
@@ -37,30 +129,26 @@ pub(crate) fn reply(
 
 /// Makes a reply without a body.
 pub(crate) fn empty(status: StatusCode) -> Response<Body> {
-    let mut response = Response::new(full(""));
+    let mut response = Response::new(Body::default());
     *response.status_mut() = status;
     response
 }
 
-/// Converts a body of any kind. An empty one takes no memory.
-pub(crate) fn boxed<B>(body: B) -> Body
-where
-    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
-{
-    match body.is_end_stream() {
-        true => Empty::new().map_err(|never| match never {}).boxed_unsync(),
-        false => body.map_err(io::Error::other).boxed_unsync(),
-    }
-}
-
 /// Returns a body whose pieces are made one after the other, each after the one before was written.
 pub(crate) fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Body {
-    StreamBody::new(pieces.map(|piece| Ok(Frame::data(piece)))).boxed_unsync()
+    Body::new(StreamBody::new(pieces.map(|piece| Ok::<_, io::Error>(Frame::data(piece)))))
+}
+
+/// Returns a body that polls another one, even an empty one, which may hold something.
+pub(crate) fn pieces(
+    body: impl http_body::Body<Data = Bytes, Error = io::Error> + Send + 'static,
+) -> Body {
+    Body(Content::Pieces(body.boxed_unsync()))
 }
 
 /// Returns a body that keeps `what` until it is written or dropped.
 pub(crate) fn holding(body: Body, what: impl Send + 'static) -> Body {
-    held(body, what).boxed_unsync()
+    pieces(held(body, what))
 }
 
 /// Like [`holding`], without memory of its own.
@@ -73,4 +161,59 @@ pub(crate) fn held<B: http_body::Body, W>(
         let _ = &what;
         error
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use futures_util::{FutureExt, stream};
+
+    use super::*;
+
+    /// A body in pieces, the last of which is perhaps an error.
+    fn pieces(pieces: Vec<Result<&'static str, io::Error>>) -> Body {
+        let pieces = pieces.into_iter().map(|piece| Ok(Frame::data(Bytes::from(piece?))));
+        Body::new(StreamBody::new(stream::iter(pieces.collect::<Vec<io::Result<_>>>())))
+    }
+
+    #[test]
+    fn a_body_that_exists_is_whole_whatever_it_is_in() {
+        for body in [full("all"), Body::new(full("all")), Body::new(Full::from("all"))] {
+            assert_eq!((body.is_end_stream(), body.size_hint().exact()), (false, Some(3)));
+            assert_eq!(body.into_whole().unwrap(), "all");
+        }
+        let empty = http_body_util::Empty::<Bytes>::new();
+        for body in [Body::default(), Body::new(Full::default()), Body::new(empty)] {
+            assert_eq!((body.is_end_stream(), body.size_hint().exact()), (true, Some(0)));
+            assert_eq!(body.into_whole().unwrap(), "");
+        }
+    }
+
+    #[test]
+    fn a_whole_body_has_one_frame() {
+        let mut body = full("all");
+        let frame = body.frame().now_or_never().unwrap().unwrap().unwrap();
+        assert_eq!(frame.into_data().unwrap(), "all");
+        assert!(body.is_end_stream());
+        assert!(body.frame().now_or_never().unwrap().is_none());
+    }
+
+    #[test]
+    fn pieces_come_one_after_the_other() {
+        let body = Body::new(pieces(vec![Ok("a"), Ok("b")])).into_whole().unwrap_err();
+        assert_eq!(body.collect().now_or_never().unwrap().unwrap().to_bytes(), "ab");
+    }
+
+    #[test]
+    fn an_error_of_io_stays_as_it_is_and_any_other_becomes_one() {
+        let fail = |body: Body| body.collect().now_or_never().unwrap().unwrap_err();
+        let error = fail(pieces(vec![Ok("a"), Err(io::ErrorKind::TimedOut.into())]));
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let other = [Err::<Frame<Bytes>, _>(BoxError::from("a bug"))];
+        let error = fail(Body::new(StreamBody::new(stream::iter(other))));
+        assert_eq!((error.kind(), error.to_string()), (io::ErrorKind::Other, "a bug".to_owned()));
+        let never = stream::empty::<Result<Frame<Bytes>, Infallible>>();
+        assert!(Body::new(StreamBody::new(never)).collect().now_or_never().unwrap().is_ok());
+    }
 }

@@ -12,11 +12,10 @@ use std::time::Duration;
 use anemone_ws::Memory;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use http_body_util::BodyExt;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use crate::reply::body::Body;
+use crate::reply::body::{Body, pieces};
 
 /// The bytes passed on at once. The rest stays out of the stream, which keeps everything until the client takes it.
 const PIECE_BYTES_MAX: usize = 16 << 10;
@@ -75,7 +74,7 @@ pub(crate) fn paced_in(
     guard: impl Send + Unpin + 'static,
 ) -> Body {
     pace.set(Some(Instant::now()));
-    Paced { body, piece: Bytes::new(), piece_bytes_max, pace, _guard: guard }.boxed_unsync()
+    pieces(Paced { body, piece: Bytes::new(), piece_bytes_max, pace, _guard: guard })
 }
 
 struct Paced<G> {
@@ -138,6 +137,7 @@ impl<G: Unpin> http_body::Body for Paced<G> {
 mod tests {
     use futures_util::{FutureExt, stream};
     use http_body::Body as _;
+    use http_body_util::BodyExt;
     use tokio::time::sleep;
 
     use super::*;

@@ -12,10 +12,9 @@ use std::time::Duration;
 use anemone_ws::Memory;
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
-use http_body_util::BodyExt;
 use tokio::sync::oneshot;
 
-use crate::reply::body::Body;
+use crate::reply::body::{Body, pieces};
 use crate::reply::pace::{Pace, paced_in};
 
 /// The bytes of a piece: hyper takes up to 16 pieces that a client of HTTP/1 does not take.
@@ -46,7 +45,7 @@ pub(crate) fn relayed<G: Send + 'static>(
             }
         }
     });
-    Relayed(relay).boxed_unsync()
+    pieces(Relayed(relay))
 }
 
 /// A reply that another HTTP server is writing.

@@ -8,21 +8,20 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
-use http_body_util::BodyExt;
 
 use super::caught::Caught;
 use super::context::ServiceContext;
 use crate::memory::counted;
-use crate::reply::body::Body;
+use crate::reply::body::{Body, full, pieces};
 
 /// Counts a body in the memory, ends it when its client is gone, and logs its failure. A client that has ended its
 /// side waits for each piece no longer than `write_timeout`.
 pub(super) fn watched(body: Body, mount: &Arc<str>, context: ServiceContext) -> Body {
-    let body = Caught::new(body);
-    if is_end(&body) {
-        return Body::default();
-    }
-    Download { body, mount: Arc::clone(mount), context, gone: None }.boxed_unsync()
+    let body = match body.into_whole() {
+        Ok(bytes) => return full(counted(&context.memory, bytes)),
+        Err(pieces) => Caught::new(pieces),
+    };
+    pieces(Download { body, mount: Arc::clone(mount), context, gone: None })
 }
 
 /// Returns true if nothing of a body is left.

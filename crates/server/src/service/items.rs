@@ -10,11 +10,10 @@ use anemone_ws::{Memory, Reservation};
 use bytes::Bytes;
 use http::{HeaderMap, Response, header};
 use http_body::{Body as _, Frame, SizeHint};
-use http_body_util::BodyExt;
 
 use super::media_type::MediaType;
 use crate::memory::counted;
-use crate::reply::body::{Body, full};
+use crate::reply::body::{Body, pieces};
 
 /// The most bytes of an item. A whole one is held, so it is no longer than what a client may publish at once.
 pub(crate) const ITEM_BYTES_MAX: usize = 1 << 20;
@@ -125,7 +124,7 @@ impl Items {
 
     fn fail(&mut self, error: ItemsError) -> Poll<Option<Result<Bytes, ItemsError>>> {
         self.is_over = true;
-        (self.body, self.rest, self.begun) = (full(""), Bytes::new(), Vec::new());
+        (self.body, self.rest, self.begun) = (Body::default(), Bytes::new(), Vec::new());
         self.held.set(0);
         Poll::Ready(Some(Err(error)))
     }
@@ -204,7 +203,7 @@ impl Items {
 
 /// Returns the body of a stream that ends with an error at a line that is too long.
 pub(crate) fn check_lines(body: Body) -> Body {
-    CheckedLines { body, begun_bytes: 0, failure: None }.boxed_unsync()
+    pieces(CheckedLines { body, begun_bytes: 0, failure: None })
 }
 
 struct CheckedLines {
@@ -285,11 +284,11 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use futures_util::{FutureExt, StreamExt, stream};
-    use http_body_util::StreamBody;
+    use http_body_util::{BodyExt, StreamBody};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::reply::body;
+    use crate::reply::body::{self, full};
 
     /// A reply with these pieces.
     fn reply(content_type: &'static str, pieces: Vec<Vec<u8>>) -> Response<Body> {
@@ -408,8 +407,9 @@ mod tests {
     #[test]
     fn the_items_before_a_failure_are_taken() {
         let pieces = [Ok("1\n2"), Err(io::Error::other("a bug"))];
-        let pieces = stream::iter(pieces).map(|piece| Ok(Frame::data(Bytes::from(piece?))));
-        let body = StreamBody::new(pieces).boxed_unsync();
+        let pieces =
+            stream::iter(pieces).map(|piece| Ok::<_, io::Error>(Frame::data(Bytes::from(piece?))));
+        let body = Body::new(StreamBody::new(pieces));
         let reply = Response::builder().header("content-type", "application/x-ndjson").body(body);
         let failed = Some("the reply failed midway".to_owned());
         assert_eq!(items(reply.unwrap()), (vec![b"1".to_vec()], failed));

@@ -27,7 +27,7 @@ use super::start::{Start, StartReply, input};
 use super::starter::RunStarter;
 use super::upload::{self, Taken};
 use super::{download, work};
-use crate::reply::body::{Body, BoxError, boxed, full};
+use crate::reply::body::{Body, BoxError, full};
 use crate::request::methods::only_starts;
 use crate::{Kind, Problem};
 
@@ -112,7 +112,7 @@ impl Mount {
                     poll_fn(|cx| service.poll_ready(cx)).await?;
                     service.call(request).await
                 };
-                Ok(answered.await.map_err(Into::into)?.map(boxed))
+                Ok(answered.await.map_err(Into::into)?.map(Body::new))
             })
         };
         Self::of(path, MountedService::Call(Arc::new(answer)))

@@ -10,11 +10,10 @@ use std::time::Duration;
 use anemone_ws::Memory;
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
-use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::memory::counted_piece;
-use crate::reply::body::Body;
+use crate::reply::body::{Body, pieces};
 use crate::{Kind, Problem};
 
 /// Limits the pauses in the body of a request, and counts the body in `memory`. Returns what is taken of it; `None` if
@@ -28,7 +27,7 @@ pub(super) fn watch(body: &mut Body, timeout: Duration, memory: &Memory) -> Opti
     let taken = Taken(Arc::new(TakenState { fault: OnceLock::new(), progress }));
     let (memory, pause, inner) = (memory.clone(), None, std::mem::take(body));
     let upload = Upload { body: inner, timeout, memory, begun, pause, taken: taken.clone() };
-    *body = upload.boxed_unsync();
+    *body = pieces(upload);
     Some(taken)
 }
 
@@ -167,6 +166,7 @@ impl http_body::Body for Upload {
 #[cfg(test)]
 mod tests {
     use futures_util::stream;
+    use http_body_util::BodyExt;
 
     use super::*;
     use crate::reply::body;

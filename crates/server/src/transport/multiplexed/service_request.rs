@@ -4,9 +4,8 @@ use anemone_wire::multiplexed::Request;
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Method, Uri};
-use http_body_util::Full;
 
-use crate::reply::body::{Body, boxed};
+use crate::reply::body::{Body, full};
 use crate::{Kind, Problem};
 
 /// Returns the request for a service. `path` is the normalized path of its target.
@@ -15,7 +14,7 @@ pub(super) fn service_request(
     request: &Request<'_>,
 ) -> Result<http::Request<Body>, Problem> {
     let Request { method, fields, payload, .. } = *request;
-    let mut converted = http::Request::new(boxed(Full::new(Bytes::copy_from_slice(payload))));
+    let mut converted = http::Request::new(full(Bytes::copy_from_slice(payload)));
     *converted.method_mut() = Method::from_bytes(method.as_bytes()).map_err(invalid)?;
     *converted.uri_mut() = uri(path, request)?;
     let headers = converted.headers_mut();
