@@ -194,7 +194,7 @@ async fn route(
 async fn call(
     site: &Arc<Site>,
     client: Client,
-    mount: &Mount,
+    mount: &Arc<Mount>,
     request: Request<Body>,
     (stop, access): (Stop, &AccessLine),
 ) -> Result<Response<Body>, Problem> {

@@ -64,7 +64,7 @@ pub(crate) struct Site {
 /// The files or the service at a path that is not the server's own.
 #[derive(Debug)]
 pub(crate) enum Beside<'a> {
-    Mount(&'a Mount),
+    Mount(&'a Arc<Mount>),
     Files(&'a Tree),
 }
 
@@ -110,7 +110,7 @@ impl Site {
     }
 
     /// Returns the mount that answers at a normalized path over every transport.
-    pub(crate) fn service(&self, path: &str) -> Option<&Mount> {
+    pub(crate) fn service(&self, path: &str) -> Option<&Arc<Mount>> {
         match self.beside(path)? {
             Beside::Mount(mount) => Some(mount).filter(|mount| !mount.is_http_only()),
             Beside::Files(_) => None,
@@ -152,7 +152,9 @@ impl Site {
                 name.parse().map_or(Methods::Read, |name| self.publishing.methods(&name))
             }
             Some(ReadPath::Run(_)) => Methods::Cancel,
-            None if self.service(path).is_some_and(Mount::is_run_service) => Methods::Start,
+            None if self.service(path).is_some_and(|mount| mount.is_run_service()) => {
+                Methods::Start
+            }
             None => Methods::Read,
         }
     }

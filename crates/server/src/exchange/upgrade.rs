@@ -1,5 +1,7 @@
 //! WebSocket handshakes: the descriptor of a transport that answers them, and response ones.
 
+use std::sync::Arc;
+
 use anemone_ws::proto::handshake::HandshakeResponse;
 use anemone_ws::switching_protocols;
 use futures_util::future::BoxFuture;
@@ -49,7 +51,7 @@ pub(crate) enum HandshakeRoute {
 
 /// Takes over a handshake for a service.
 pub(crate) type ServiceTakeOver =
-    fn(&Site, Client, &Head<'_>, &Mount, &HandshakeResponse) -> Result<Successor, Problem>;
+    fn(&Site, Client, &Head<'_>, &Arc<Mount>, &HandshakeResponse) -> Result<Successor, Problem>;
 
 /// A handler of `POST`.
 pub(crate) type Post =

@@ -2,10 +2,10 @@
 
 use std::error::Error;
 use std::fmt;
-use std::future::poll_fn;
+use std::future::{poll_fn, ready};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use anemone_hub::run::{RunService, RunWork};
@@ -20,7 +20,7 @@ use tower_service::Service;
 use super::answer::Answer;
 use super::caller::Caller;
 use super::callers::Callers;
-use super::caught::{Caught, catch};
+use super::caught::{Caught, Panicked, catch};
 use super::context::ServiceContext;
 use super::mount_path::{MountError, check_path};
 use super::start::{Start, StartReply, input};
@@ -66,7 +66,7 @@ type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxErro
 /// an error from the body, and the client gets 408 whatever the handler answers. A body that goes on may take long,
 /// and may be as long as the handler allows; axum's extractors have a limit. A handler that has not begun its reply
 /// [`Limits::service_timeout`](crate::Limits::service_timeout) after it has taken the last part of the body is
-/// dropped, and the client gets 504. The pieces of a body, and those of a reply that the client has not taken, count
+/// dropped, and the client gets 504. A body that came in one message counts as taken at once. The pieces of a body, and those of a reply that the client has not taken, count
 /// in [`Limits::memory_max`](crate::Limits::memory_max) until they are dropped, but copies made by the handler do
 /// not. Above that limit, an incomplete body gets 503.
 #[derive(Clone)]
@@ -107,13 +107,15 @@ impl Mount {
     {
         let answer = move |request: Request<Body>| -> ResponseFuture {
             let mut service = service.clone();
-            Box::pin(async move {
-                let answered = async {
-                    poll_fn(|cx| service.poll_ready(cx)).await?;
-                    service.call(request).await
-                };
-                Ok(answered.await.map_err(Into::into)?.map(Body::new))
-            })
+            // Most services are always ready, and then only their own future is kept.
+            match service.poll_ready(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(Ok(())) => Box::pin(service.call(request).map(answered)),
+                Poll::Ready(Err(error)) => Box::pin(ready(Err(error.into()))),
+                Poll::Pending => Box::pin(async move {
+                    poll_fn(|cx| service.poll_ready(cx)).await.map_err(Into::into)?;
+                    answered(service.call(request).await)
+                }),
+            }
         };
         Self::of(path, MountedService::Call(Arc::new(answer)))
     }
@@ -245,19 +247,59 @@ impl Mount {
     ///
     /// # Cancel safety
     /// Dropping the future drops the service's work for the request.
-    pub(crate) async fn answer(
+    pub(crate) fn answer(
+        self: &Arc<Self>,
+        request: Request<Body>,
+        caller: Caller,
+        context: ServiceContext,
+    ) -> Answering {
+        Answering::New(Arc::clone(self), request, caller, context)
+    }
+
+    /// Begins to answer. What is answered at once needs no memory.
+    fn begin(
+        self: Arc<Self>,
+        request: Request<Body>,
+        caller: Caller,
+        context: ServiceContext,
+        cx: &mut Context<'_>,
+    ) -> Result<Result<Answer, Problem>, AnswerFuture> {
+        let is_start = match self.start(&request) {
+            Ok(start) => start.is_some(),
+            Err(problem) => return Ok(Err(problem)),
+        };
+        let mut rest: AnswerFuture = if is_start {
+            Box::pin(async move { self.start_run(request, caller, context).await })
+        } else {
+            let mut called = match self.call_service(request, caller, context) {
+                Ok(called) => called,
+                Err(problem) => return Ok(Err(problem)),
+            };
+            if let Poll::Ready(answered) = called.answering.poll_unpin(cx) {
+                return Ok(self.reply(answered, called.taken, called.context).map(Answer::Reply));
+            }
+            Box::pin(async move { self.finish(called).await.map(Answer::Reply) })
+        };
+        // This sets the timers of a call.
+        match rest.poll_unpin(cx) {
+            Poll::Ready(answer) => Ok(answer),
+            Poll::Pending => Err(rest),
+        }
+    }
+
+    /// Starts the run that a request asks for.
+    async fn start_run(
         &self,
         request: Request<Body>,
         caller: Caller,
         context: ServiceContext,
     ) -> Result<Answer, Problem> {
-        if let Some(start) = self.start(&request)? {
-            let (mount, own) = (self.clone(), context.clone());
-            let make_work = move |request| mount.work(request, caller, &own);
-            // Starts are rare, so calls do not take their room.
-            return Box::pin(start.answer(request, caller, context, make_work)).await;
-        }
-        self.call(request, caller, context).await.map(Answer::Reply)
+        let Some(start) = self.start(&request)? else {
+            return self.call(request, caller, context).await.map(Answer::Reply);
+        };
+        let (mount, own) = (self.clone(), context.clone());
+        let make_work = move |request| mount.work(request, caller, &own);
+        start.answer(request, caller, context, make_work).await
     }
 
     /// Returns the start of a run that a request asks for, if it does.
@@ -291,13 +333,24 @@ impl Mount {
         Ok(work::of_call(call, memory))
     }
 
+    /// Calls the service, and waits for its reply.
+    async fn call(
+        &self,
+        request: Request<Body>,
+        caller: Caller,
+        context: ServiceContext,
+    ) -> Result<Response<Body>, Problem> {
+        let called = self.call_service(request, caller, context)?;
+        self.finish(called).await
+    }
+
     /// Calls the service.
-    pub(super) async fn call(
+    fn call_service(
         &self,
         mut request: Request<Body>,
         caller: Caller,
-        mut context: ServiceContext,
-    ) -> Result<Response<Body>, Problem> {
+        context: ServiceContext,
+    ) -> Result<Called, Problem> {
         let MountedService::Call(answer) = &self.service else {
             return Err(only_starts(request.method()));
         };
@@ -306,12 +359,23 @@ impl Mount {
         extensions.insert(caller);
         let taken = upload::watch(request.body_mut(), context.body_timeout, &context.memory);
         let answering = catch(|| answer(request)).map_err(|panicked| self.failed(&panicked))?;
-        let mut answering = Caught::new(answering);
-        let answered = match poll_fn(|cx| Poll::Ready(answering.poll_unpin(cx))).await {
-            Poll::Ready(answered) => answered,
-            // Boxed, since its timers would make the futures of all requests large.
-            Poll::Pending => Box::pin(self.wait(answering, &mut context, taken.as_ref())).await?,
-        };
+        Ok(Called { answering: Caught::new(answering), taken, context })
+    }
+
+    /// Waits for the reply of the service.
+    async fn finish(&self, called: Called) -> Result<Response<Body>, Problem> {
+        let Called { answering, taken, mut context } = called;
+        let answered = self.wait(answering, &mut context, taken.as_ref()).await?;
+        self.reply(answered, taken, context)
+    }
+
+    /// Returns the reply to a client, from the answer of the service.
+    fn reply(
+        &self,
+        answered: Result<Result<Response<Body>, BoxError>, Panicked>,
+        taken: Option<Taken>,
+        context: ServiceContext,
+    ) -> Result<Response<Body>, Problem> {
         if let Some(fault) = taken.as_ref().and_then(Taken::fault) {
             return Err(fault.clone());
         }
@@ -350,6 +414,56 @@ impl Mount {
     fn failed(&self, error: &(dyn Error + 'static)) -> Problem {
         tracing::error!(error, mount = %self.path, "a service failed");
         Problem::new(Kind::Internal, "the service at this path failed")
+    }
+}
+
+/// The result of a service, with the body that every reply has.
+fn answered<B, E>(answered: Result<Response<B>, E>) -> Result<Response<Body>, BoxError>
+where
+    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+    E: Into<BoxError>,
+{
+    Ok(answered.map_err(Into::into)?.map(Body::new))
+}
+
+/// A service at work for a request.
+struct Called {
+    answering: Caught<ResponseFuture>,
+    /// `None` if the service has the whole body.
+    taken: Option<Taken>,
+    context: ServiceContext,
+}
+
+/// The rest of the work for a request.
+type AnswerFuture = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send>>;
+
+/// The work of a mount for a request. The mount is asked in the first poll, and only what waits then is kept in memory.
+#[expect(clippy::large_enum_variant, reason = "most calls are over before they would be boxed")]
+#[must_use]
+pub(crate) enum Answering {
+    New(Arc<Mount>, Request<Body>, Caller, ServiceContext),
+    Waiting(AnswerFuture),
+    Over,
+}
+
+impl Future for Answering {
+    type Output = Result<Answer, Problem>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Self::Waiting(rest) = &mut *self {
+            return rest.poll_unpin(cx);
+        }
+        let Self::New(mount, request, caller, context) = std::mem::replace(&mut *self, Self::Over)
+        else {
+            return Poll::Pending;
+        };
+        match mount.begin(request, caller, context, cx) {
+            Ok(answer) => Poll::Ready(answer),
+            Err(rest) => {
+                *self = Self::Waiting(rest);
+                Poll::Pending
+            }
+        }
     }
 }
 

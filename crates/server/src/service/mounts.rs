@@ -13,9 +13,9 @@ pub(crate) struct MountedTwice(pub(crate) String);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mounts {
     /// Those at paths of their own, the longest path first.
-    below: Vec<Mount>,
+    below: Vec<Arc<Mount>>,
     /// The one at `/`.
-    root: Option<Mount>,
+    root: Option<Arc<Mount>>,
 }
 
 impl Mounts {
@@ -26,12 +26,12 @@ impl Mounts {
             return Err(MountedTwice(twice[0].path.to_string()));
         }
         let root = mounts.pop_if(|last| &*last.path == "/");
-        Ok(Self { below: mounts, root })
+        Ok(Self { below: mounts.into_iter().map(Arc::new).collect(), root: root.map(Arc::new) })
     }
 
     /// Lets the mounts start runs.
     pub(crate) fn starting(self, starter: &Arc<RunStarter>) -> Self {
-        let starting = |mount: Mount| mount.starting(starter);
+        let starting = |mount: Arc<Mount>| Arc::new(Arc::unwrap_or_clone(mount).starting(starter));
         Self {
             below: self.below.into_iter().map(starting).collect(),
             root: self.root.map(starting),
@@ -39,8 +39,8 @@ impl Mounts {
     }
 
     /// Returns the mount with the longest path that a normalized path is or begins with, except the one at `/`.
-    pub(crate) fn at(&self, path: &str) -> Option<&Mount> {
-        let has = |mount: &&Mount| {
+    pub(crate) fn at(&self, path: &str) -> Option<&Arc<Mount>> {
+        let has = |mount: &&Arc<Mount>| {
             let below = path.strip_prefix(&*mount.path);
             below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
         };
@@ -48,12 +48,12 @@ impl Mounts {
     }
 
     /// Returns all mounts.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Mount> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Mount>> {
         self.below.iter().chain(&self.root)
     }
 
     /// Returns the mount at `/`.
-    pub(crate) fn root(&self) -> Option<&Mount> {
+    pub(crate) fn root(&self) -> Option<&Arc<Mount>> {
         self.root.as_ref()
     }
 }
@@ -104,9 +104,9 @@ mod tests {
             ("/abc", None),
             ("/", None),
         ] {
-            assert_eq!(mounts.at(path).map(Mount::path), expected, "{path}");
+            assert_eq!(mounts.at(path).map(|mount| mount.path()), expected, "{path}");
         }
-        assert_eq!(mounts.root().map(Mount::path), Some("/"));
+        assert_eq!(mounts.root().map(|mount| mount.path()), Some("/"));
     }
 
     #[test]

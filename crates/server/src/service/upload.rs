@@ -9,23 +9,27 @@ use std::time::Duration;
 
 use anemone_ws::Memory;
 use bytes::Bytes;
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::memory::counted_piece;
-use crate::reply::body::{Body, pieces};
+use crate::memory::{counted, counted_piece};
+use crate::reply::body::{Body, full, pieces};
 use crate::{Kind, Problem};
 
 /// Limits the pauses in the body of a request, and counts the body in `memory`. Returns what is taken of it; `None` if
-/// it is empty.
+/// all of it has come already, which is no longer a matter of time.
 pub(super) fn watch(body: &mut Body, timeout: Duration, memory: &Memory) -> Option<Taken> {
-    if body.is_end_stream() {
-        return None;
-    }
+    let inner = match std::mem::take(body).into_whole() {
+        Ok(bytes) => {
+            *body = full(counted(memory, bytes));
+            return None;
+        }
+        Err(pieces) => pieces,
+    };
     let begun = Instant::now();
     let progress = Mutex::new(Progress { at: begun, is_awaited: false });
     let taken = Taken(Arc::new(TakenState { fault: OnceLock::new(), progress }));
-    let (memory, pause, inner) = (memory.clone(), None, std::mem::take(body));
+    let (memory, pause) = (memory.clone(), None);
     let upload = Upload { body: inner, timeout, memory, begun, pause, taken: taken.clone() };
     *body = pieces(upload);
     Some(taken)

@@ -58,7 +58,7 @@ fn take_over(
     _: &Site,
     client: Client,
     head: &Head<'_>,
-    mount: &Mount,
+    mount: &Arc<Mount>,
     response: &HandshakeResponse,
 ) -> Result<Successor, Problem> {
     let target = head.query.map(|query| format!("{}?{query}", head.path));
@@ -97,7 +97,7 @@ fn is_of_the_request(name: &HeaderName) -> bool {
 
 /// A call that waits for its body.
 struct Call {
-    mount: Mount,
+    mount: Arc<Mount>,
     target: Uri,
     fields: HeaderMap,
     client: Client,

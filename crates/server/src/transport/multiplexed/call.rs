@@ -4,13 +4,13 @@
 //! when the service has woken it. It takes items only while there is room for them.
 
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use anemone_wire::multiplexed::{FieldList, Id, REPLY_FIELDS, Reply, Request, status};
 use anemone_ws::{Memory, Reservation};
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use tokio::time::Instant;
 
@@ -26,15 +26,12 @@ use crate::service::caller::Caller;
 use crate::service::context::ServiceContext;
 use crate::service::items::{Division, Items};
 use crate::service::media_type::MediaType;
-use crate::service::mount::Mount;
+use crate::service::mount::{Answering, Mount};
 use crate::site::Site;
 use crate::{Kind, Problem};
 
 /// The most bytes of items in a turn, besides the item that exceeds it. Then other requests have their turn.
 const TURN_BYTES_MAX: usize = 64 << 10;
-
-/// The work of a service before its reply.
-type Answering = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send>>;
 
 /// A request to a service.
 pub(super) struct Call {
@@ -51,6 +48,7 @@ pub(super) struct Call {
     due: Option<Instant>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "most calls are over before they would be boxed")]
 enum CallState {
     Answering(Answering),
     Replying(ServiceReply),
@@ -108,7 +106,7 @@ impl Call {
     /// Creates the call of a request with this normalized path. The service begins in the first turn.
     pub(super) fn begin(
         site: &Site,
-        mount: Mount,
+        mount: &Arc<Mount>,
         caller: Caller,
         (path, request): (&str, &Request<'_>),
         access: AccessLine,
@@ -117,8 +115,7 @@ impl Call {
         let is_change = mount.finishes(request.method);
         let request = service_request(path, request)?;
         let context = ServiceContext::new(&site.limits, &site.memory);
-        let answering = Box::pin(async move { mount.answer(request, caller, context).await });
-        let state = CallState::Answering(answering);
+        let state = CallState::Answering(mount.answer(request, caller, context));
         let (waker, kept, due) = Default::default();
         Ok(Self { state, access, memory, is_head, is_change, waker, kept, due })
     }
@@ -189,7 +186,7 @@ impl Call {
     fn poll<O: Outlet>(&mut self, cx: &mut Context<'_>, turn: &mut Turn<'_, O>) -> Served {
         loop {
             let reply = match &mut self.state {
-                CallState::Answering(answering) => match answering.as_mut().poll(cx) {
+                CallState::Answering(answering) => match answering.poll_unpin(cx) {
                     Poll::Pending => return Served::Waiting,
                     Poll::Ready(Err(problem)) => return Served::Failed(problem),
                     Poll::Ready(Ok(Answer::Run(run))) => return Served::Started(run),

@@ -151,8 +151,8 @@ impl Multiplexer {
         let (_, query) = request.path_and_query();
         match Destination::of(&self.site, self.client, path, query)? {
             Destination::Beside(Beside::Mount(mount)) if !mount.is_http_only() => {
-                let mount = mount.clone();
-                self.call(id, mount, (path, request), access, outlet)
+                let mount = Arc::clone(mount);
+                self.call(id, &mount, (path, request), access, outlet)
             }
             Destination::Events(events) => {
                 check_fields(request, path)?;
@@ -184,7 +184,7 @@ impl Multiplexer {
     fn call(
         &mut self,
         id: Id,
-        mount: Mount,
+        mount: &Arc<Mount>,
         (path, request): (&str, &Request<'_>),
         access: &AccessLine,
         outlet: &mut impl Outlet,
