@@ -1,7 +1,8 @@
-//! The pages: files that are embedded in the binary, besides the server's topics.
+//! The pages and the JavaScript client: files that are embedded in the binary, besides the server's topics.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
+use std::path::Path;
 use std::task::{Context, Poll};
 
 use anemone_server::{Body, Mount, MountError, Problem, full, is_known, reading_only};
@@ -14,13 +15,26 @@ use tower_service::Service;
 #[folder = "../../web"]
 struct Web;
 
+/// The JavaScript client: `client.js`, which is what pages import, and its parts in `anemone-client/`.
+#[derive(RustEmbed)]
+#[folder = "../../clients/js/src"]
+struct Client;
+
 /// Allows scripts, styles and connections only from here, and nothing inline.
 const POLICY: &str =
     "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// Mounts the pages at `/`.
-pub(crate) fn mount() -> Result<Mount, MountError> {
-    Ok(Mount::new("/", Pages)?.public_at(is_one).http_only())
+/// The paths of the JavaScript client.
+const CLIENT: [&str; 2] = ["/client.js", "/anemone-client"];
+
+/// Mounts the pages at `/`. If a directory at `/` replaces them, mounts the JavaScript client for the pages in that
+/// directory, unless it has files at the same paths.
+pub(crate) fn mounts(root: Option<&Path>) -> Result<Vec<Mount>, MountError> {
+    let is_taken = |root: &Path| CLIENT.iter().any(|path| root.join(&path[1..]).exists());
+    let is_client_needed = root.is_some_and(|root| !is_taken(root));
+    let client = CLIENT.iter().filter(|_| is_client_needed);
+    let mount = |path| Ok(Mount::new(path, Pages)?.public_at(is_one).http_only());
+    client.copied().chain(["/"]).map(mount).collect()
 }
 
 /// Answers with the page at a path.
@@ -46,18 +60,22 @@ impl Service<Request<Body>> for Pages {
 
 /// Returns true if there is a file at this path.
 fn is_one(path: &str) -> bool {
-    name_of(path).is_some_and(|name| Web::get(name).is_some())
+    name_of(path).is_some_and(|name| embedded(name).is_some())
 }
 
 /// Returns true if there are files below this path, which ends with a slash.
 pub(crate) fn is_below(path: &str) -> bool {
     let Some(prefix) = path.strip_prefix('/') else { return false };
-    Web::iter().any(|name| name.starts_with(prefix))
+    Web::iter().chain(Client::iter()).any(|name| name.starts_with(prefix))
 }
 
 /// Returns true if there is a file at this path or below it.
 pub(crate) fn hides(path: &str) -> bool {
     is_one(path) || is_below(&format!("{path}/"))
+}
+
+fn embedded(name: &str) -> Option<EmbeddedFile> {
+    Web::get(name).or_else(|| Client::get(name))
 }
 
 fn name_of(path: &str) -> Option<&str> {
@@ -68,7 +86,7 @@ fn name_of(path: &str) -> Option<&str> {
 /// Returns the file at this path; `/` is the index. `None` if there is none.
 fn file(path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
     let name = name_of(path)?;
-    let file = Web::get(name)?;
+    let file = embedded(name)?;
     let etag = etag(&file);
     let is_known = etag.to_str().is_ok_and(|etag| is_known(headers, etag));
     let mut response = if is_known {
@@ -129,6 +147,26 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::IF_NONE_MATCH, "\"other\"".parse().unwrap());
         assert_eq!(file("/", &headers).unwrap().status(), StatusCode::OK);
+    }
+
+    #[test]
+    fn every_file_has_one_path() {
+        assert!(Web::iter().all(|name| Client::get(&name).is_none()));
+        let client = Client::iter().map(|name| format!("/{name}"));
+        let is_mounted = |path: &str| path == CLIENT[0] || path.starts_with("/anemone-client/");
+        assert!(client.into_iter().all(|path| is_mounted(&path)));
+    }
+
+    #[test]
+    fn the_client_is_there_beside_a_directory_that_replaces_the_pages() {
+        let paths = |root: Option<&Path>| {
+            mounts(root).unwrap().iter().map(|mount| mount.path().to_owned()).collect::<Vec<_>>()
+        };
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(paths(None), ["/"]);
+        assert_eq!(paths(Some(root.path())), ["/client.js", "/anemone-client", "/"]);
+        std::fs::write(root.path().join("client.js"), "export const mine = 1;").unwrap();
+        assert_eq!(paths(Some(root.path())), ["/"]);
     }
 
     #[test]

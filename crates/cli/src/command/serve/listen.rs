@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anemone_hub::Hub;
 use anemone_server::{
-    BindError, Mount, MountError, Options, Running, Server, Tls, TlsError, UnixSocket,
+    BindError, Mount, MountError, Options, Running, Server, StaticPath, Tls, TlsError, UnixSocket,
 };
 use anyhow::Context;
 
@@ -90,7 +90,10 @@ pub(super) fn start(
 /// Returns the services of the configuration.
 fn programs_and_pages(config: &Config) -> Result<Vec<Mount>, MountError> {
     let programs = config.runs.iter().map(RunProgram::mount);
-    programs.chain([pages::mount()]).collect()
+    let root = config.files.iter().find(|dir| dir.value.path == StaticPath::root());
+    let mut mounts = programs.collect::<Result<Vec<_>, _>>()?;
+    mounts.extend(pages::mounts(root.map(|root| root.value.dir.as_path()))?);
+    Ok(mounts)
 }
 
 /// Returns the address by which others most likely reach this machine: the one from which it would send. Nothing is

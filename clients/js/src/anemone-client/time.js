@@ -1,0 +1,42 @@
+/** The time in ms since the Unix epoch, with fractions. It does not jump when the machine's clock is set. */
+export const now = () => performance.timeOrigin + performance.now();
+
+/**
+ * Sleeps; ends early, without an error, on abort.
+ * @param {number} ms
+ * @param {AbortSignal} signal
+ * @returns {Promise<void>}
+ */
+export function sleep(ms, signal) {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
+    if (signal.aborted) end();
+  });
+}
+
+/** The delay before the next try: exponential, with full jitter, so that many clients do not return at once. */
+export class Backoff {
+  firstMs = 500;
+  #failures = 0;
+  #random;
+
+  /** @param {() => number} random */
+  constructor(random) {
+    this.#random = random;
+  }
+
+  next() {
+    return Math.min(10_000, this.firstMs * 2 ** this.#failures++) * this.#random();
+  }
+
+  /** To be called when something new was received; an open connection alone proves nothing. */
+  reset() {
+    this.#failures = 0;
+  }
+}

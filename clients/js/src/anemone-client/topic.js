@@ -1,0 +1,321 @@
+/**
+ * The events of a topic or a run, over as many connections as necessary. Owns when to connect, when to change the
+ * transport, what to report, and the queue of events that nobody has taken yet.
+ */
+import { AnemoneError, foreign, typed } from "./error.js";
+import { parsePosition, Sequence } from "./position.js";
+import { Backoff, sleep } from "./time.js";
+import { TRANSPORTS } from "./transports.js";
+
+/** A topic whose reader is this far behind is not read until the reader has caught up. */
+const QUEUE_MAX = 1000;
+const OPEN_MS_MAX = 3000;
+/** After this many connections in a row that broke without news, another transport is tried. */
+const LOSSES_MAX = 3;
+/** A connection that lasted this long was good, even without news. */
+const STABLE_MS = 60_000;
+/** Waits in a row before a topic is given up that was never there, or that something else answers for. */
+const WAITS_MAX = 5;
+
+/** The reasons to open another connection although this one did not fail. */
+const MOVE = new AnemoneError("moved", "reading continues over another connection");
+const PAUSE = new AnemoneError("paused", "the reader has to catch up first");
+
+export class Topic {
+  /** @type {import("./types.js").Callbacks["onopen"]} */ onopen;
+  /** @type {import("./types.js").Callbacks["onmessage"]} */ onmessage;
+  /** @type {import("./types.js").Callbacks["onerror"]} */ onerror;
+  /** @type {import("./types.js").Callbacks["onclose"]} */ onclose;
+  /** @type {import("./types.js").Callbacks["ongap"]} */ ongap;
+  /** The number of events that came twice, and were dropped. */
+  repeats = 0;
+
+  #link;
+  #path;
+  #options;
+  #sequence;
+  #backoff;
+  /** @type {import("./types.js").TopicEvent[]} */
+  #queue = [];
+  /** @type {import("./types.js").Gap[]} */
+  #gaps = [];
+  #isIterated = false;
+  #isClosed = false;
+  #wasThere = false;
+  #losses = 0;
+  #waits = 0;
+  /** @type {AnemoneError | undefined} */
+  #error;
+  /** Wakes those who wait for a change of the queue. */
+  #changed = () => {};
+  /** The current connection, and the current wait. */
+  #connection = new AbortController();
+  #nap = new AbortController();
+
+  /**
+   * @param {import("./link.js").Link} link
+   * @param {string} path
+   * @param {import("./types.js").ReadOptions} options
+   */
+  constructor(link, path, options) {
+    this.#link = link;
+    this.#path = path;
+    this.#options = options;
+    this.#sequence = new Sequence(options.after);
+    this.#backoff = new Backoff(link.random);
+    link.check();
+    link.topics.add(this);
+    queueMicrotask(() => this.#read()); // until then, callbacks can be set
+  }
+
+  /** The last event received, or the beginning; undefined until the server has sent it. */
+  get position() {
+    return this.#sequence.position;
+  }
+
+  /** @returns {AsyncGenerator<import("./types.js").TopicEvent, void, void>} */
+  async *[Symbol.asyncIterator]() {
+    this.#isIterated = true;
+    try {
+      for (;;) {
+        const event = this.#queue.shift();
+        if (event) {
+          yield event;
+        } else if (this.#error) {
+          throw this.#error;
+        } else if (this.#isClosed) {
+          return;
+        } else {
+          this.#changed();
+          await this.#change();
+        }
+      }
+    } finally {
+      this.close();
+    }
+  }
+
+  /** Ends the reading. */
+  close() {
+    this.#finish(undefined);
+  }
+
+  /**
+   * Ends a wait for the next try; opens another connection if the current one may be dead, or if there is a better one.
+   * @param {boolean} isMoving
+   */
+  wake(isMoving) {
+    this.#nap.abort();
+    if (isMoving) this.#connection.abort(MOVE);
+  }
+
+  /**
+   * Finds out whether a transport works.
+   * @param {string} via
+   */
+  async works(via) {
+    const connection = new AbortController();
+    return (await this.#connect(via, connection, () => connection.abort(MOVE))) === MOVE;
+  }
+
+  async #read() {
+    while (!this.#isClosed) {
+      const via = this.#link.transport;
+      const begun = Date.now();
+      let isOpen = false;
+      this.#sequence.skipped = 0;
+      this.#connection = new AbortController();
+      const error = await this.#connect(via, this.#connection, (item, received) => {
+        this.#wasThere = true;
+        this.#take(item, received, !isOpen);
+        if (!isOpen) this.#tell("onopen", { transport: via, topic: this, at: Date.now() });
+        isOpen = true;
+        if (this.#queue.length >= QUEUE_MAX) this.#connection.abort(PAUSE);
+      });
+      if (error === PAUSE) while (this.#queue.length > 0 && !this.#isClosed) await this.#change();
+      if (this.#isClosed || error === PAUSE || error === MOVE) continue;
+      if (isOpen && Date.now() - begun >= STABLE_MS) this.#losses = this.#waits = 0;
+      this.#losses += 1;
+      await this.#recover(via, error, isOpen && this.#losses < LOSSES_MAX);
+    }
+  }
+
+  /**
+   * Decides what to do after a failure: give up, take another transport, or wait.
+   * @param {string} via
+   * @param {AnemoneError} error
+   * @param {boolean} isGood true if the transport may be tried again
+   */
+  async #recover(via, error, isGood) {
+    if (isRefusal(error)) return this.#finish(error);
+    let waitMs = 0;
+    if (isGood || !this.#link.fall(via, error)) {
+      this.#waits += 1;
+      const isGivenUp = !this.#wasThere || error.code === "foreign" || error.code === "protocol";
+      if (isGivenUp && this.#waits > WAITS_MAX) return this.#finish(error);
+      waitMs = Math.max(this.#backoff.next(), error.retryMs);
+    } else {
+      this.#losses = 0;
+    }
+    error.retryAt = Date.now() + waitMs;
+    this.#tell("onerror", error);
+    this.#nap = new AbortController();
+    if (waitMs > 0 && !this.#isClosed) await sleep(waitMs, this.#nap.signal);
+  }
+
+  /**
+   * Reads over one connection until it ends, and returns why.
+   * @param {string} via
+   * @param {AbortController} connection
+   * @param {import("./types.js").Reading["take"]} onItem
+   * @returns {Promise<AnemoneError>}
+   */
+  async #connect(via, connection, onItem) {
+    const { signal } = connection;
+    const link = this.#link;
+    const begun = Date.now();
+    let heard = begun;
+    let limit = OPEN_MS_MAX;
+    const watch = () => {
+      const left = heard + limit - Date.now();
+      if (left > 0) return void (timer = setTimeout(watch, left));
+      const code = limit === OPEN_MS_MAX ? "timeout" : "silent";
+      connection.abort(new AnemoneError(code, `nothing came by ${via} for ${limit / 1000} s`));
+    };
+    let timer = setTimeout(watch, limit);
+    /** @type {import("./types.js").Reading["take"]} */
+    const take = (item, received) => {
+      if (signal.aborted) return;
+      heard = Date.now();
+      if (limit === OPEN_MS_MAX) {
+        limit = via === "long-poll" ? link.waitSeconds * 1000 + 10_000 : link.quietMs;
+        link.tried(via, begun);
+      }
+      onItem(item, received);
+    };
+    const target = (more = "") => this.#path + this.#query(more);
+    /** @type {AnemoneError} */
+    let error;
+    try {
+      await TRANSPORTS[/** @type {import("./types.js").TransportName} */ (via)]({ link, target, signal, take });
+      error = new AnemoneError("lost", "the reply has ended, but not the topic");
+    } catch (cause) {
+      error = typed(cause);
+    }
+    if (signal.aborted) error = signal.reason;
+    clearTimeout(timer);
+    connection.abort(error);
+    if (limit === OPEN_MS_MAX) link.tried(via, begun, error);
+    return error;
+  }
+
+  /** @param {string} more */
+  #query(more) {
+    const { mode, since } = this.#options;
+    const after = this.position;
+    const parameters = { ...(after ? { after } : since && { since }), ...(mode && { mode }) };
+    const query = [String(new URLSearchParams(parameters)), more].filter(Boolean).join("&");
+    return query && `?${query}`;
+  }
+
+  /**
+   * @param {import("./types.js").Item} item
+   * @param {number} received
+   * @param {boolean} isFirst
+   */
+  #take({ position, time, data, gap, skipped, end, retry, isBroken }, received, isFirst) {
+    const sequence = this.#sequence;
+    if (retry) this.#backoff.firstMs = retry;
+    if (gap) {
+      sequence.position = gap.resume;
+      this.#gap(gap);
+    }
+    if (skipped) sequence.skipped = skipped;
+    if (position !== undefined && !parsePosition(position)) return this.#connection.abort(foreign(`the position ${position}`));
+    if (position !== undefined && (time !== undefined || isBroken)) {
+      this.#event(position, time, data, isBroken, received);
+    } else if (position !== undefined && !(isFirst && parsePosition(this.position ?? ""))) {
+      // The beginning is no news for a reader that has a position: if something is missing, a gap comes next.
+      const unannounced = sequence.settle(position);
+      if (unannounced) this.#gap(unannounced);
+    }
+    if (!end) return;
+    if (end.gap) this.#gap(end.gap);
+    const code = end.reason === "deleted" ? "topic-deleted" : end.reason;
+    this.#finish(end.reason === "ended" ? undefined : new AnemoneError(code, `the server has ended the topic: ${end.reason}`));
+  }
+
+  /**
+   * @param {string} position
+   * @param {number | undefined} time
+   * @param {unknown} data
+   * @param {boolean | undefined} isBroken
+   * @param {number} received
+   */
+  #event(position, time, data, isBroken, received) {
+    const { skipped } = this.#sequence;
+    const after = String(this.position);
+    const verdict = this.#sequence.accept(position);
+    if (verdict === "repeated") return void (this.repeats += 1);
+    this.#losses = this.#waits = 0;
+    this.#backoff.reset();
+    if (verdict !== "next") this.#gap(verdict);
+    if (isBroken) {
+      this.#tell("onerror", new AnemoneError("bad-json", `the data of the event ${position} is not JSON`));
+      return this.#gap({ reason: "unreadable", after, missed: 1, resume: position });
+    }
+    /** @type {import("./types.js").TopicEvent} */
+    const event = { topic: this, position, time: Number(time), data, received };
+    if (this.#gaps.length > 0) event.gaps = this.#gaps.splice(0);
+    if (skipped > 0) event.skipped = skipped;
+    if (!this.#tell("onmessage", event) || this.#isIterated) this.#queue.push(event);
+    this.#changed();
+  }
+
+  /** @param {import("./types.js").Gap} gap */
+  #gap(gap) {
+    this.#gaps.push(gap);
+    this.#tell("ongap", gap);
+  }
+
+  /** @param {AnemoneError | undefined} error */
+  #finish(error) {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#error = error;
+    this.#link.topics.delete(this);
+    this.#connection.abort(error);
+    this.#nap.abort();
+    if (error) this.#tell("onerror", error);
+    this.#tell("onclose", error);
+    this.#changed();
+  }
+
+  /** @returns {Promise<void>} */
+  #change() {
+    return new Promise((resolve) => {
+      const others = this.#changed;
+      this.#changed = () => {
+        this.#changed = () => {};
+        others();
+        resolve();
+      };
+    });
+  }
+
+  /**
+   * @param {import("./types.js").CallbackName} name
+   * @param {any} value
+   */
+  #tell(name, value) {
+    return this.#link.tell(name, value, this);
+  }
+}
+
+/**
+ * Returns true for a refusal that trying again does not change.
+ * @param {AnemoneError} error
+ */
+function isRefusal({ code, status = 0 }) {
+  return code !== "foreign" && status >= 400 && status < 500 && ![408, 425, 429].includes(status);
+}

@@ -1,0 +1,104 @@
+/**
+ * Types only; nothing loads this file.
+ *
+ * @typedef {"mux" | "sse" | "ndjson" | "long-poll" | "poll"} TransportName
+ *
+ * @typedef {object} Options
+ * @property {TransportName[]} [transports] the transports to try, the best first; default `mux`, `sse`, `long-poll`, `poll`
+ * @property {string | (() => string | Promise<string>)} [token] sent as `Authorization: Bearer`; a function is asked again
+ *   after a 401. A WebSocket cannot send it, so `mux` is no longer among the default transports
+ * @property {number} [waitSeconds] the wait of a long poll, 25 by default
+ * @property {number} [pollMs] the pause between two polls, 1000 by default
+ * @property {number} [quietMs] the silence after which a connection counts as dead, 20 s by default; the server says something every 15 s
+ * @property {number} [betterMs] the pause before a better transport is tried again, 30 s by default; up to 8 times as long if none works
+ * @property {typeof globalThis.fetch} [fetch] replaces the global one
+ * @property {any} [WebSocket] replaces the global one, which Node 20 does not have: pass that of the package `ws`
+ * @property {() => number} [random] replaces Math.random in the delays
+ *
+ * @typedef {object} ReadOptions
+ * @property {string} [after] a position, `-N`, `earliest` or `latest`
+ * @property {string} [since] a time or an age, such as `10m`
+ * @property {"all" | "latest"} [mode] `latest` skips to the newest event if the reader is behind
+ *
+ * @typedef {object} TopicEvent
+ * @property {import("./topic.js").Topic} topic
+ * @property {string} position the event's own position, `EPOCH-OFFSET`
+ * @property {number} time when the server appended it, its clock, ms since the Unix epoch
+ * @property {any} data what was published
+ * @property {number} received when it was here, this clock, before parsing
+ * @property {Gap[]} [gaps] the gaps since the previous event
+ * @property {number} [skipped] the number of events that were skipped before this one, with the mode `latest`
+ *
+ * @typedef {object} Gap
+ * @property {string} reason `retention`, `damaged` or `epoch` as told by the server; `unannounced` if the client found it;
+ *   `unreadable` for an event that is not JSON
+ * @property {string} after the position that reading had got to
+ * @property {number | null} missed the number of missing events; null if nobody can know it
+ * @property {string} resume the position after which reading continues
+ *
+ * @typedef {{ transport: string, topic: import("./topic.js").Topic, at: number }} Opened
+ * @typedef {{ transport: string, at: number, ms: number, code?: string, message?: string }} Try without a code if it worked
+ * @typedef {{ position: string, first: string, count: number }} Published
+ * @typedef {{ progress: number, text?: string, left?: number }} Progress
+ *
+ * @typedef {object} CallOptions
+ * @property {string | boolean} [key] makes a retry safe; `true` means a random one
+ * @property {Record<string, string>} [headers] names in lower case
+ * @property {AbortSignal} [signal]
+ *
+ * @typedef {{ status: number, data: any, fields: Record<string, string> }} Reply
+ *
+ * @typedef {object} ErrorDetails
+ * @property {number} [status]
+ * @property {any} [problem]
+ * @property {number} [retryMs]
+ * @property {unknown} [cause]
+ *
+ * @typedef {object} Callbacks
+ * @property {(opened: Opened) => void} [onopen]
+ * @property {(event: TopicEvent) => void} [onmessage]
+ * @property {(error: import("./error.js").AnemoneError) => void} [onerror]
+ * @property {(error: import("./error.js").AnemoneError | undefined) => void} [onclose]
+ * @property {(gap: Gap) => void} [ongap]
+ * @typedef {keyof Callbacks} CallbackName
+ *
+ * The rest is between the files of the client.
+ *
+ * @typedef {{ reason: string, gap?: Gap }} End
+ * @typedef {object} Item what a server says on a stream
+ * @property {string} [position]
+ * @property {number} [time]
+ * @property {unknown} [data]
+ * @property {boolean} [isBroken] the data is not JSON
+ * @property {Gap} [gap]
+ * @property {number} [skipped]
+ * @property {End} [end]
+ * @property {number} [retry]
+ *
+ * @typedef {object} Page
+ * @property {string} epoch
+ * @property {string} next
+ * @property {{ offset: number, time: number, data: unknown }[]} events
+ * @property {Gap} [gap]
+ * @property {number} [skipped]
+ * @property {End} [end]
+ *
+ * @typedef {object} Reading
+ * @property {import("./link.js").Link} link
+ * @property {(more?: string) => string} target path and query that continue after the current position
+ * @property {AbortSignal} signal
+ * @property {(item: Item, received: number) => void} take
+ *
+ * @typedef {(reading: Reading) => Promise<void>} Transport
+ *
+ * @typedef {object} MuxReply
+ * @property {number} status
+ * @property {string | Uint8Array} payload
+ * @property {number} received
+ * @property {string} [position]
+ * @property {string} [time]
+ * @property {Record<string, string>} fields
+ *
+ * @typedef {(reply: MuxReply | import("./error.js").AnemoneError) => void} TakeReply
+ */
+export {};

@@ -1,0 +1,95 @@
+/** A client of an Anemone server, which never loses its place. README.md has examples, and all options. */
+import { call, newKey } from "./anemone-client/call.js";
+import { Link } from "./anemone-client/link.js";
+import { Run } from "./anemone-client/run.js";
+import { Topic } from "./anemone-client/topic.js";
+
+export { AnemoneError } from "./anemone-client/error.js";
+export { formatPosition, parsePosition } from "./anemone-client/position.js";
+
+/**
+ * Returns a client of the server at `base`. It opens no connection before one is needed.
+ * @param {string | URL} base
+ * @param {import("./anemone-client/types.js").Options} [options]
+ */
+export function connect(base, options) {
+  return new Client(base, options);
+}
+
+export class Client {
+  #link;
+  /** @type {import("./anemone-client/types.js").Callbacks["onopen"]} */ onopen;
+  /** @type {import("./anemone-client/types.js").Callbacks["onmessage"]} */ onmessage;
+  /** @type {import("./anemone-client/types.js").Callbacks["onerror"]} */ onerror;
+  /** @type {import("./anemone-client/types.js").Callbacks["onclose"]} */ onclose;
+
+  /**
+   * @param {string | URL} base
+   * @param {import("./anemone-client/types.js").Options} [options]
+   */
+  constructor(base, options = {}) {
+    this.#link = new Link(base, options, this);
+  }
+
+  /** The transport in use, and what was tried: when, how long it took, and why it failed. */
+  get diagnosis() {
+    return { transport: this.#link.transport, tries: [...this.#link.tries] };
+  }
+
+  /**
+   * Reads a topic, by default its new events.
+   * @param {string} name
+   * @param {import("./anemone-client/types.js").ReadOptions} [options]
+   */
+  topic(name, options = {}) {
+    const after = options.since ? undefined : "latest";
+    return this.read(`topics/${encodeURIComponent(name)}`, { after, ...options });
+  }
+
+  /**
+   * Reads a topic or a run at a path, such as `runs/KEY`.
+   * @param {string} path
+   * @param {import("./anemone-client/types.js").ReadOptions} [options]
+   */
+  read(path, options = {}) {
+    return new Topic(this.#link, path.replace(/^\//, ""), options);
+  }
+
+  /**
+   * Publishes an event, once, with as many tries as necessary.
+   * @param {string} name
+   * @param {unknown} data
+   * @param {{ key?: string, signal?: AbortSignal }} [options]
+   * @returns {Promise<import("./anemone-client/types.js").Published>}
+   */
+  async publish(name, data, { key = newKey(), signal } = {}) {
+    const path = `topics/${encodeURIComponent(name)}?key=${encodeURIComponent(key)}`;
+    return /** @type {any} */ ((await call(this.#link, "POST", path, data, { signal })).data);
+  }
+
+  /**
+   * Calls a service. With a `key`, also a `POST` is made again if its answer got lost; without, only what is safe to repeat.
+   * @param {string} method
+   * @param {string} path
+   * @param {unknown} [body]
+   * @param {import("./anemone-client/types.js").CallOptions} [options]
+   */
+  call(method, path, body, options) {
+    return call(this.#link, method, path, body, options);
+  }
+
+  /**
+   * Starts a run, once, with as many tries as necessary.
+   * @param {string} path
+   * @param {unknown} [body]
+   * @param {import("./anemone-client/types.js").CallOptions} [options]
+   */
+  run(path, body, options) {
+    return new Run(this.#link, path, body, options);
+  }
+
+  /** Ends everything: topics end, and open calls fail. */
+  close() {
+    this.#link.close();
+  }
+}

@@ -1,0 +1,243 @@
+/** The faults of servers, networks and callers: each is a typed error with a code and a sentence, never a silent stall or a fast loop. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { WebSocket } from "ws";
+import { AnemoneError, connect } from "../../clients/js/src/client.js";
+import { until } from "../e2e/support.js";
+import { fake, page, problem } from "./fakes.js";
+
+/** @typedef {import("../../clients/js/src/anemone-client/types.js").Options} Options */
+/** @typedef {import("../../clients/js/src/anemone-client/types.js").TransportName} TransportName */
+
+const POSITION = "e-1";
+const ALL = /** @type {TransportName[]} */ (["mux", "sse", "ndjson", "long-poll", "poll"]);
+
+/**
+ * Reads a topic to its end, and returns what was told.
+ * @param {string} origin
+ * @param {Options} [options]
+ * @param {{ after?: string, enough?: number }} [more] the number of events after which it is closed
+ */
+async function read(origin, options, { after = POSITION, enough = Infinity } = {}) {
+  const client = connect(origin, { WebSocket, pollMs: 1, waitSeconds: 0.1, random: () => 0.01, ...options });
+  const topic = client.topic("t", { after });
+  /** @type {AnemoneError[]} */ const errors = [];
+  /** @type {import("../../clients/js/src/anemone-client/types.js").TopicEvent[]} */ const events = [];
+  /** @type {import("../../clients/js/src/anemone-client/types.js").Gap[]} */ const gaps = [];
+  topic.onerror = (error) => errors.push(error);
+  topic.ongap = (gap) => gaps.push(gap);
+  /** @type {AnemoneError | undefined} */
+  let end;
+  try {
+    for await (const event of topic) if (events.push(event) >= enough) break;
+  } catch (error) {
+    end = /** @type {AnemoneError} */ (error);
+  }
+  client.close();
+  return { end, errors, events, gaps, topic, client, positions: events.map(({ position }) => position) };
+}
+
+/** A port on which nothing listens. */
+async function nowhere() {
+  const { origin } = await fake(() => undefined);
+  return origin.replace(/\d+$/, "1");
+}
+
+test("what is not the URL of a server is refused at once", () => {
+  for (const base of ["ftp://example.org/", "not a URL", "", "file:///tmp/", "ws://example.org/"]) {
+    assert.throws(() => connect(base), { name: "AnemoneError", code: "bad-argument" }, base);
+  }
+  const options = { transports: /** @type {any} */ (["smoke"]) };
+  assert.throws(() => connect("http://localhost/", options), { code: "bad-argument", message: /smoke/ });
+});
+
+test("a server that is gone at the start: an error for each try, and the end after a few", async () => {
+  const { end, errors, client } = await read(await nowhere());
+  assert.equal(end?.code, "unreachable");
+  assert.match(String(end), /the server does not answer/);
+  assert.ok(errors.length >= 6 && errors.length <= 20, `${errors.length} errors`);
+  assert.deepEqual([...new Set(client.diagnosis.tries.map(({ code }) => code))], ["blocked", "unreachable"]);
+  const caller = connect(await nowhere(), { WebSocket, random: () => 0.01 });
+  await assert.rejects(() => caller.call("GET", "/clock"), { code: "unreachable" });
+  caller.close();
+});
+
+test("a server that is gone for a while is asked less and less often", async () => {
+  let isThere = true;
+  const { origin, asked } = await fake(() => (isThere ? page("e-2", [2]) : undefined));
+  const client = connect(origin, { transports: ["poll"], pollMs: 1, random: () => 0.02 });
+  const topic = client.topic("t", { after: POSITION });
+  /** @type {number[]} */ const waits = [];
+  topic.onmessage = () => (isThere = false);
+  topic.onerror = ({ retryAt = 0 }) => waits.push(retryAt - Date.now());
+  await until("six failures", () => waits.length === 6);
+  for (const [index, wait] of waits.entries()) assert.ok(wait <= Math.min(10_000, 500 * 2 ** index) * 0.02 + 1, `${waits}`);
+  assert.ok(asked.length <= 40, `${asked.length} requests`);
+  client.close();
+});
+
+for (const transport of ALL) {
+  test(`${transport}: another server is told from ours`, async () => {
+    const html = await read((await fake(() => ({ body: "<!doctype html>hello" }))).origin, { transports: [transport] });
+    assert.equal(html.end?.code, transport === "mux" ? "blocked" : "protocol");
+    const missing = await read((await fake(() => ({ status: 404, body: "<h1>404" }))).origin, { transports: [transport] });
+    assert.equal(missing.end?.code, transport === "mux" ? "blocked" : "foreign");
+    assert.ok(missing.errors.length <= 7, `${missing.errors.length}`);
+  });
+}
+
+test("a call to another server is refused with its status", async () => {
+  const { origin } = await fake(() => ({ status: 404, body: "<h1>404" }));
+  const client = connect(origin, { transports: ["poll"] });
+  await assert.rejects(() => client.call("GET", "/clock"), { code: "foreign", status: 404 });
+  client.close();
+});
+
+test("a protocol of the future is not guessed at", async () => {
+  const v2 = await fake(() => page("e-2", [2]), { subprotocol: "anemone.v2", onMessage: () => {} });
+  // Reading goes on by what both still speak.
+  const told = await read(v2.origin, {}, { enough: 1 });
+  assert.deepEqual(told.positions, ["e-2"]);
+  assert.deepEqual(told.client.diagnosis.tries.map(({ transport, code }) => [transport, code]), [["mux", "blocked"], ["sse", "protocol"], ["long-poll", undefined]]);
+
+  for (const body of [{ epoch: "e", items: [] }, [], null, { epoch: "e", next: "somewhere", events: [] }, "{"]) {
+    const { origin } = await fake(() => ({ body }));
+    const { end, errors } = await read(origin, { transports: ["poll"] });
+    assert.equal(end?.code, "protocol", JSON.stringify(body));
+    assert.ok(errors.length <= 7);
+  }
+  const odd = await fake(() => ({}), { onMessage: (say) => say("HELLO 1 2 3") });
+  assert.equal((await read(odd.origin, { transports: ["mux"] })).end?.code, "protocol");
+});
+
+test("unknown fields, words, notices and messages are ignored", async () => {
+  const mux = await fake(() => ({}), {
+    onMessage: (say, message) => {
+      if (!message.startsWith("GET 0")) return;
+      for (const text of ["100 0 e-1 new=word and more", '110 0\n{"weather":"fine"}', "206 zz e-7 1\n1", "199 0", '206 0 e-2 500 x y=1\n{"n":2}']) say(text);
+    },
+  });
+  assert.deepEqual((await read(mux.origin, { transports: ["mux"] }, { enough: 1 })).positions, ["e-2"]);
+  const text = "retry: 5\nid: e-1\n\n: quiet\nnew: field\n\nevent: weather\ndata: {\"weather\":1}\n\nid: e-2\ntime: 1.5\ndata: {\"n\":2}\n\n";
+  const sse = await fake(() => ({ headers: { "content-type": "text/event-stream" }, body: text, isOpen: true }));
+  const { events } = await read(sse.origin, { transports: ["sse"] }, { enough: 1 });
+  assert.deepEqual(events.map(({ position, time, data }) => [position, time, data]), [["e-2", 1.5, { n: 2 }]]);
+  const lines = '{"position":"e-1"}\n{"weather":1}\n{"position":"e-2","time":1,"data":null,"more":1}\n';
+  const ndjson = await fake(() => ({ headers: { "content-type": "application/x-ndjson" }, body: lines, isOpen: true }));
+  assert.deepEqual((await read(ndjson.origin, { transports: ["ndjson"] }, { enough: 1 })).positions, ["e-2"]);
+});
+
+test("an event that is not JSON is told and skipped", async () => {
+  const mux = await fake(() => ({}), {
+    onMessage: (say) => ["100 0 e-1", "206 0 e-2 1\n{oops", '206 0 e-3 1\n{"n":3}'].forEach(say),
+  });
+  const text = 'id: e-1\n\nid: e-2\ntime: 1\ndata: {oops\n\nid: e-3\ntime: 1\ndata: {"n":3}\n\n';
+  const sse = await fake(() => ({ headers: { "content-type": "text/event-stream" }, body: text, isOpen: true }));
+  const gap = { reason: "unreadable", after: "e-1", missed: 1, resume: "e-2" };
+  for (const [transport, { origin }] of /** @type {const} */ ([["mux", mux], ["sse", sse]])) {
+    const told = await read(origin, { transports: [transport] }, { enough: 1 });
+    assert.deepEqual(told.errors.map(({ code }) => code), ["bad-json"], transport);
+    assert.deepEqual([told.gaps, told.positions, told.events[0]?.gaps], [[gap], ["e-3"], [gap]], transport);
+  }
+});
+
+test("a line or a page that is not JSON is given up after a few tries", async () => {
+  const body = '{"position":"e-1"}\n{"position":"e-2","time":1,"data":{oops}\n';
+  const ndjson = await fake(() => ({ headers: { "content-type": "application/x-ndjson" }, body, isOpen: true }));
+  const told = await read(ndjson.origin, { transports: ["ndjson"] });
+  assert.deepEqual([told.end?.code, told.positions], ["protocol", []]);
+  assert.ok(ndjson.asked.length <= 7, `${ndjson.asked.length} requests`);
+});
+
+test("a callback that throws ends nothing", async () => {
+  const { origin } = await fake(() => page("e-3", [2, 3]));
+  const client = connect(origin, { transports: ["poll"] });
+  const topic = client.topic("t", { after: POSITION });
+  /** @type {unknown[]} */ const seen = [];
+  /** @type {AnemoneError[]} */ const errors = [];
+  topic.onmessage = ({ data }) => {
+    seen.push(data.n);
+    throw new TypeError("my mistake");
+  };
+  client.onerror = (error) => errors.push(error);
+  await until("both events", () => seen.length === 2);
+  assert.deepEqual(errors.map(({ code, cause }) => [code, String(cause)]), Array(2).fill(["callback-failed", "TypeError: my mistake"]));
+  assert.match(String(errors[0]?.message), /onmessage has thrown an error: TypeError: my mistake/);
+  client.close();
+});
+
+for (const transport of ALL) {
+  test(`${transport}: a position that is refused ends the reading, with the server's words`, async () => {
+    const detail = "the newest event is e-3";
+    const { origin } = await fake(() => problem("position-ahead", 400, detail), {
+      onMessage: (say) => say(`400 0\n{"type":"/problems/position-ahead","status":400,"detail":"${detail}"}`),
+    });
+    const { end, errors } = await read(origin, { transports: [transport] });
+    assert.deepEqual([end?.code, end?.status, end?.message, end?.problem.detail], ["position-ahead", 400, detail, detail]);
+    assert.equal(errors.length, 1);
+  });
+}
+
+test("Retry-After is kept, on every transport", async () => {
+  for (const transport of ALL) {
+    const { origin } = await fake(() => problem("overloaded", 503, "later", { "retry-after": "7" }), {
+      onMessage: (say) => say('503 0 retry-after=7\n{"type":"/problems/overloaded","status":503}'),
+    });
+    const client = connect(origin, { WebSocket, transports: [transport], random: () => 0 });
+    const topic = client.topic("t");
+    const error = await new Promise((/** @type {(error: AnemoneError) => void} */ resolve) => (topic.onerror = resolve));
+    assert.equal(error.code, "overloaded");
+    assert.ok(Number(error.retryAt) - Date.now() > 5000, transport);
+    client.close();
+  }
+});
+
+test("a call that may have been carried out is not made again without a key", async () => {
+  let count = 0;
+  const { origin, asked } = await fake(() => ((count += 1) < 3 ? undefined : { status: 201, body: { id: "1" } }));
+  const client = connect(origin, { transports: ["poll"], random: () => 0 });
+  await assert.rejects(() => client.call("POST", "/messages", { text: "hi" }), { code: "uncertain" });
+  assert.equal(asked.length, 1);
+  const { status, data } = await client.call("POST", "/messages", { text: "hi" }, { key: true });
+  assert.deepEqual([status, data, asked.length], [201, { id: "1" }, 3]);
+  client.close();
+});
+
+test("a call is not made again after a refusal that does not pass", async () => {
+  const { origin, asked } = await fake(() => problem("unknown-record", 404, "there is no record"));
+  const client = connect(origin, { transports: ["poll"] });
+  await assert.rejects(() => client.call("GET", "/messages/1"), { code: "unknown-record", message: "there is no record" });
+  assert.equal(asked.length, 1);
+  client.close();
+});
+
+test("a token is sent, and renewed once it is refused", async () => {
+  let valid = "one";
+  const { origin, asked } = await fake(({ headers }) => (headers.authorization === `Bearer ${valid}` ? { body: { is: valid } } : { status: 401 }));
+  const tokens = ["one", "two", "three"];
+  let count = 0;
+  const client = connect(origin, { token: async () => String(tokens[count++]) });
+  assert.equal(client.diagnosis.transport, "sse"); // a WebSocket has no place for a token
+  assert.deepEqual((await client.call("GET", "/who")).data, { is: "one" });
+  valid = "two";
+  assert.deepEqual((await client.call("GET", "/who")).data, { is: "two" });
+  assert.deepEqual([count, asked.length], [2, 3]);
+  valid = "never";
+  await assert.rejects(() => client.call("GET", "/who"), { status: 401 });
+  client.close();
+});
+
+test("a client that is closed ends its topics and its calls", async () => {
+  const { origin } = await fake(() => ({}), { onMessage: () => {} });
+  const client = connect(origin, { WebSocket, transports: ["mux"] });
+  const call = client.call("GET", "/slow");
+  const topic = client.topic("t");
+  /** @type {unknown[]} */ const closed = [];
+  topic.onclose = (error) => closed.push(error);
+  setTimeout(() => client.close(), 50);
+  await assert.rejects(() => call, { code: "closed" });
+  for await (const _ of topic) assert.fail();
+  assert.deepEqual(closed, [undefined]);
+  await assert.rejects(() => client.call("GET", "/x"), { code: "closed" });
+  assert.throws(() => client.topic("t"), { code: "closed" });
+});

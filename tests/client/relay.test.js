@@ -1,0 +1,93 @@
+/**
+ * The client in Node, on the real server, through a relay that breaks every connection: no event is lost, none comes
+ * twice, and the order is that of the topic.
+ *
+ * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`). Waits on conditions, never for a fixed time.
+ */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { WebSocket } from "ws";
+import { connect } from "../../clients/js/src/client.js";
+import { kill, numbersTo, serve, until } from "../e2e/support.js";
+import { Relay, seeded } from "./relay.js";
+
+/** @typedef {import("../../clients/js/src/anemone-client/types.js").TransportName} TransportName */
+
+const CUTS = 200;
+const TRANSPORTS = /** @type {const} */ (["mux", "sse", "ndjson", "long-poll", "poll"]);
+const SEED = Number(process.env.SEED ?? 1);
+
+/** @type {import("../e2e/support.js").Server} */ let server;
+
+before(async () => {
+  server = await serve("--demo", "--listen", "127.0.0.1:0");
+});
+
+after(() => kill(server));
+
+/**
+ * Publishes numbers, a few at a time, until `isEnough`; returns the last one.
+ * @param {string} topic
+ * @param {() => boolean} isEnough
+ */
+async function publishUntil(topic, isEnough) {
+  let last = 0;
+  while (!isEnough()) {
+    const body = Array.from({ length: 5 }, () => `{"n":${(last += 1)},"more":"${"more ".repeat(20)}"}`).join("\n");
+    const headers = { "content-type": "application/x-ndjson" };
+    const reply = await fetch(`${server.origin}/topics/${topic}`, { method: "POST", headers, body });
+    assert.equal(reply.status, 201, await reply.text());
+    await sleep(1);
+  }
+  return last;
+}
+
+/** A number of bytes from 100 to 20,000, as often below 1,400 as above. */
+const bytes = (/** @type {() => number} */ random) => Math.floor(100 * 200 ** random());
+
+for (const transport of TRANSPORTS) {
+  test(`${transport}: ${CUTS} cuts lose nothing, repeat nothing, and keep the order`, { timeout: 120_000 }, async () => {
+    const random = seeded(SEED);
+    const relay = await Relay.start(server.origin, random);
+    const client = connect(relay.origin, { transports: [transport], WebSocket, random: () => 0, waitSeconds: 0.2, pollMs: 1 });
+    const name = `scratch-cut-${transport}`;
+    try {
+      const topic = client.topic(name, { after: "earliest" });
+      /** @type {number[]} */
+      const numbers = [];
+      /** @type {unknown[]} */
+      const gaps = [];
+      topic.ongap = (gap) => gaps.push(gap);
+      topic.onmessage = ({ data }) => numbers.push(data.n);
+      await until("the first connection", () => topic.position !== undefined && topic.position !== "earliest");
+      relay.weather = { cutAfter: () => bytes(random), delayMs: () => (random() < 0.1 ? 5 * random() : 0) };
+      relay.cut();
+      const last = await publishUntil(name, () => relay.cuts >= CUTS);
+      relay.weather = {};
+      await until(`event ${last}`, () => numbers.at(-1) === last);
+      assert.deepEqual(numbers, numbersTo(last), `seed ${SEED}`);
+      assert.deepEqual(gaps, []);
+      assert.ok(relay.cuts >= CUTS);
+    } finally {
+      client.close();
+      await relay.stop();
+    }
+  });
+}
+
+test("publishing and calling through cuts happens once", { timeout: 60_000 }, async () => {
+  for (const transport of /** @type {TransportName[]} */ (["mux", "sse"])) {
+    const random = seeded(SEED);
+    const relay = await Relay.start(server.origin, random);
+    relay.weather = { cutAfter: () => 400 + bytes(random) / 10 };
+    const client = connect(relay.origin, { transports: [transport], WebSocket, random: () => 0 });
+    const name = `scratch-once-${transport}`;
+    for (let n = 1; n <= 200; n += 1) await client.publish(name, { n });
+    assert.ok(relay.cuts >= 10, `${relay.cuts} cuts`);
+    client.close();
+    await relay.stop();
+    const { events } = await (await fetch(`${server.origin}/topics/${name}?after=earliest`)).json();
+    assert.deepEqual(events.map((/** @type {any} */ { data }) => data.n), numbersTo(200));
+  }
+});
