@@ -1,7 +1,7 @@
 //! The retention of runs, and the limits on their memory.
 
 use super::*;
-use crate::GapReason;
+use crate::{GapReason, PageLimit, Position};
 
 fn big(bytes: usize) -> Data {
     Data::json(&"x".repeat(bytes)).unwrap()
@@ -27,12 +27,12 @@ fn a_run_is_forgotten_after_its_time_and_its_readers_are_told() {
     until(|| runs.bytes() == 0 && run.topic().bytes(UnixTime::now()) == 0);
     assert!(!is_kept(&runs, &run));
     assert_eq!(runs.list(9).len(), 0);
-    let read = run.topic().read(
-        UnixTime::now(),
-        run.topic().info(UnixTime::now()).head,
-        Default::default(),
-    );
-    assert_eq!(read, Err(ReadError::Deleted));
+    let end = run.topic().info(UnixTime::now()).head;
+    let read = |offset| {
+        run.topic().read(UnixTime::now(), Position { offset, ..end }, PageLimit::default())
+    };
+    assert_eq!(read(end.offset - 1), Err(ReadError::Deleted));
+    assert_eq!(read(end.offset), Err(ReadError::Ended), "this reader has all of it");
 }
 
 #[test]
