@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::files::StaticDirsError;
 use crate::limits::LimitError;
+use crate::service::mounts::MountsError;
 
 /// An error of [`Server::bind`](crate::Server::bind).
 #[derive(Debug, thiserror::Error)]
@@ -51,9 +52,28 @@ pub enum BindError {
         /// The path.
         path: String,
     },
+    /// A service describes a path that is not its own.
+    #[error(
+        "the service at {mount} describes {path:?}, but only its own path and those below it are its to describe"
+    )]
+    Described {
+        /// The path of the service.
+        mount: String,
+        /// The path in its description.
+        path: String,
+    },
     /// A topic that is declared by name cannot be created.
     #[error("cannot create the topics that are declared by name")]
     Topics(#[source] io::Error),
+}
+
+impl From<MountsError> for BindError {
+    fn from(error: MountsError) -> Self {
+        match error {
+            MountsError::Twice { path } => Self::MountedTwice { path },
+            MountsError::Described { mount, path } => Self::Described { mount, path },
+        }
+    }
 }
 
 impl BindError {

@@ -27,7 +27,7 @@ use crate::options::Options;
 use crate::publish::Publishing;
 use crate::request::host::Hosts;
 use crate::request::proxies::Proxies;
-use crate::service::mounts::{MountedTwice, Mounts};
+use crate::service::mounts::Mounts;
 use crate::service::starter::RunStarter;
 use crate::site::Site;
 use crate::socket::unix_socket::SocketFile;
@@ -144,8 +144,7 @@ fn parts(options: Options, hub: Hub, local_addr: Option<SocketAddr>) -> Result<S
     let publishing = Arc::new(publishing);
     let memory = Memory::new(limits.memory_bytes_max());
     let files = Files::new(&options.static_dirs, &memory)?;
-    let mounts = Mounts::new(options.mounts);
-    let mounts = mounts.map_err(|MountedTwice(path)| BindError::MountedTwice { path })?;
+    let mounts = Mounts::new(options.mounts)?;
     let runs = Runs::new(limits.of_runs());
     let mounts = mounts.starting(&Arc::new(RunStarter::new(&runs, &limits)));
     let readers = Arc::default();

@@ -195,7 +195,8 @@ impl Mount {
         Self { timeout: Some(timeout), ..self }
     }
 
-    /// Describes the service with the members of an OpenAPI 3.1 object `paths`.
+    /// Describes the service with the members of an OpenAPI 3.1 object `paths`: its own path and those below it. With any
+    /// other path, the server is not bound ([`BindError::Described`](crate::BindError::Described)).
     #[must_use]
     pub fn describe(self, paths: Value) -> Self {
         Self { description: Some(Arc::new(paths)), ..self }

@@ -2,12 +2,20 @@
 
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use super::mount::Mount;
 use super::starter::RunStarter;
+use crate::request::own_path::OwnPath;
 
-/// Two mounts have this path.
+/// An error of the mounts of a server.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct MountedTwice(pub(crate) String);
+pub(crate) enum MountsError {
+    /// Two mounts have this path.
+    Twice { path: String },
+    /// A mount describes what is not at its own path or below it.
+    Described { mount: String, path: String },
+}
 
 /// All mounts.
 #[derive(Clone, Debug, Default)]
@@ -19,11 +27,12 @@ pub(crate) struct Mounts {
 }
 
 impl Mounts {
-    /// Creates the table, unless two mounts have the same path.
-    pub(crate) fn new(mut mounts: Vec<Mount>) -> Result<Self, MountedTwice> {
+    /// Creates the table, unless two mounts have the same path, or one describes the paths of others.
+    pub(crate) fn new(mut mounts: Vec<Mount>) -> Result<Self, MountsError> {
+        mounts.iter().try_for_each(check_description)?;
         mounts.sort_by(|a, b| b.path.len().cmp(&a.path.len()).then_with(|| a.path.cmp(&b.path)));
         if let Some(twice) = mounts.windows(2).find(|pair| pair[0].path == pair[1].path) {
-            return Err(MountedTwice(twice[0].path.to_string()));
+            return Err(MountsError::Twice { path: twice[0].path.to_string() });
         }
         let root = mounts.pop_if(|last| &*last.path == "/");
         Ok(Self { below: mounts.into_iter().map(Arc::new).collect(), root: root.map(Arc::new) })
@@ -40,11 +49,7 @@ impl Mounts {
 
     /// Returns the mount with the longest path that a normalized path is or begins with, except the one at `/`.
     pub(crate) fn at(&self, path: &str) -> Option<&Arc<Mount>> {
-        let has = |mount: &&Arc<Mount>| {
-            let below = path.strip_prefix(&*mount.path);
-            below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
-        };
-        self.below.iter().find(has)
+        self.below.iter().find(|mount| is_within(&mount.path, path))
     }
 
     /// Returns all mounts.
@@ -55,6 +60,26 @@ impl Mounts {
     /// Returns the mount at `/`.
     pub(crate) fn root(&self) -> Option<&Arc<Mount>> {
         self.root.as_ref()
+    }
+}
+
+/// Returns true for a path itself, and for one below it.
+fn is_within(mount: &str, path: &str) -> bool {
+    let below = path.strip_prefix(mount);
+    below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+}
+
+/// Checks that a mount describes only what it can answer: paths that are its own or below it, and not the server's.
+fn check_description(mount: &Mount) -> Result<(), MountsError> {
+    let mut described =
+        mount.description().and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    let above = mount.path.trim_end_matches('/');
+    let foreign = |path: &&String| !is_within(above, path) || OwnPath::at(path).is_some();
+    match described.find(|path| path.is_empty() || foreign(path)) {
+        Some(path) => {
+            Err(MountsError::Described { mount: mount.path.to_string(), path: path.clone() })
+        }
+        None => Ok(()),
     }
 }
 
@@ -113,7 +138,31 @@ mod tests {
     fn no_two_mounts_have_the_same_path() {
         for path in ["/", "/a"] {
             let twice = Mounts::new([path, "/b", path].map(mount).to_vec());
-            assert_eq!(twice.unwrap_err(), MountedTwice(path.to_owned()));
+            assert_eq!(twice.unwrap_err(), MountsError::Twice { path: path.to_owned() });
+        }
+    }
+
+    #[test]
+    fn a_mount_describes_only_its_own_paths() {
+        for (path, described, is_own) in [
+            ("/a", "/a", true),
+            ("/a", "/a/{id}", true),
+            ("/", "/", true),
+            ("/", "/a/{id}", true),
+            ("/a", "/ab", false),
+            ("/a", "/", false),
+            ("/a", "a", false),
+            ("/a", "", false),
+            ("/", "", false),
+            ("/", "a", false),
+            ("/", "/topics/{name}", false),
+            ("/", "/runs", false),
+        ] {
+            let paths = serde_json::json!({ described: {} });
+            let mounts = Mounts::new(vec![mount(path).describe(paths)]).map(|_| ());
+            let (mount, foreign) = (path.to_owned(), described.to_owned());
+            let refused = Err(MountsError::Described { mount, path: foreign });
+            assert_eq!(mounts, if is_own { Ok(()) } else { refused }, "{path} {described}");
         }
     }
 }
