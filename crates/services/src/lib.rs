@@ -32,6 +32,7 @@ mod collection;
 mod condition;
 mod document;
 mod error;
+mod escape;
 mod guard;
 mod merge;
 mod messages;

@@ -15,6 +15,9 @@ pub enum QueryError {
     /// There is no such parameter or operator (400).
     #[error("{0} is not a parameter: the parameters are {PARAMETERS}")]
     UnknownParameter(String),
+    /// A percent-escape is not valid (400).
+    #[error("two hexadecimal digits must follow each % in a query, and encode UTF-8, not {0:?}")]
+    BadEscape(String),
     /// A parameter is given twice (400).
     #[error("{0} is given twice")]
     Twice(String),

@@ -10,6 +10,7 @@ use super::key::{is_place, path};
 use super::page::Direction;
 use super::{Filter, Query, QueryError};
 use crate::Schema;
+use crate::escape::unescaped;
 
 impl Query {
     /// Parses the query of a URL, about records of this schema.
@@ -22,6 +23,9 @@ impl Query {
 }
 
 fn parse(text: &str, schema: &Schema) -> Result<Query, QueryError> {
+    if let Some(bad) = text.split('&').find(|parameter| unescaped(parameter).is_none()) {
+        return Err(QueryError::BadEscape(excerpt(bad)));
+    }
     let mut parser = Parser { schema, query: Query::default(), conditions: 0, values: 0 };
     let (mut seen, mut draft) = (HashSet::new(), Draft::default());
     for (name, value) in form_urlencoded::parse(text.as_bytes()) {

@@ -7,6 +7,7 @@ use http::{HeaderValue, header};
 use super::body::Types;
 use super::reply::{Refusal, nothing_at, options, refusal};
 use crate::error::details;
+use crate::escape::unescaped;
 use crate::{Method, Methods};
 
 /// The target of a request.
@@ -102,24 +103,11 @@ fn bad_name() -> Refusal {
     refusal(details(Kind::BadName, detail.to_owned(), None)).into()
 }
 
-/// Decodes the percent-escapes of an id once.
+/// Decodes an id once.
 fn decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let (escaped, after) = rest.split_first_chunk::<2>()?;
-        let digit = |byte: u8| char::from(byte).to_digit(16);
-        bytes.push(u8::try_from(digit(escaped[0])? * 16 + digit(escaped[1])?).ok()?);
-        rest = after;
-    }
-    let decoded = String::from_utf8(bytes).ok()?;
-    let is_text = !decoded.chars().any(|character| character == '/' || character.is_control());
-    is_text.then_some(decoded)
+    let is_text =
+        |id: &String| !id.chars().any(|character| character == '/' || character.is_control());
+    unescaped(text).filter(is_text)
 }
 
 #[cfg(test)]
