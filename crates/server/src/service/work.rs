@@ -7,11 +7,12 @@ use anemone_ws::Memory;
 use anemone_ws::proto::handshake::base64;
 use http::response::Parts;
 use http::{HeaderMap, Response};
+use serde_json::{Map, Value};
 
 use super::items::{Division, Items, ItemsError};
 use super::media_type::MediaType;
-use crate::Problem;
 use crate::reply::body::Body;
+use crate::{Kind, Problem};
 
 /// The most bytes of a reply that becomes the result. The limits of runs may allow less.
 const RESULT_BYTES_MAX: usize = 16 << 20;
@@ -98,23 +99,28 @@ fn string(text: &str) -> Result<Data, RunFailure> {
     Data::json(text).map_err(unfit)
 }
 
-/// Returns the failure for a reply with an error: its problem, if it has one.
+/// Returns the failure for a reply with an error: its problem, if it has one. It has the status of the reply.
 fn refused(head: &Parts, body: &[u8]) -> RunFailure {
     let text = String::from_utf8_lossy(body);
     let is_json = MediaType::of(&head.headers) == MediaType::Json;
-    let is_problem = is_json && text.trim_start().starts_with('{');
-    match is_problem {
-        true => failure(&text),
-        false => {
+    let object = is_json.then(|| serde_json::from_str::<Map<String, Value>>(&text).ok()).flatten();
+    match object {
+        Some(problem) if problem.contains_key("status") => failure(&text),
+        Some(mut problem) => {
+            problem.insert("status".to_owned(), head.status.as_u16().into());
+            failure(&Value::Object(problem).to_string())
+        }
+        None => {
             let quoted = text.trim().chars().take(QUOTED_CHARS_MAX).collect::<String>();
-            RunFailure::new(format!("the service answered {}: {quoted}", head.status))
+            let detail = format!("the service answered {}: {quoted}", head.status);
+            failure(&Problem::new(Kind::RunFailed, detail).status(head.status).to_json())
         }
     }
 }
 
 /// Returns the failure with the JSON of a problem.
 fn failure(problem: &str) -> RunFailure {
-    let value = serde_json::from_str::<serde_json::Value>(problem).unwrap_or_default();
+    let value = serde_json::from_str::<Value>(problem).unwrap_or_default();
     let detail = value["detail"].as_str().unwrap_or("the service failed");
     match Data::parse(problem) {
         Ok(problem) => RunFailure::with_problem(detail, &problem),

@@ -16,7 +16,7 @@ use anemone_testing::{Endpoint, EventStream, Fixture, Reply, request, try_line, 
 use anemone_ws::proto::Message;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, post};
+use axum::routing::{any, get, post};
 use axum::{Extension, Router};
 use futures_util::stream;
 use serde_json::{Value, json};
@@ -161,8 +161,15 @@ fn routes() -> Router {
         let problem = anemone_server::Problem::new(anemone_server::Kind::Conflict, "it exists");
         problem.into_response().into_response()
     };
+    let own = async || {
+        let fields = [("content-type", "application/problem+json")];
+        let problem = r#"{"type":"/problems/own","detail":"an own problem"}"#;
+        (axum::http::StatusCode::FORBIDDEN, fields, problem)
+    };
     Router::new()
         .route("/plain/items", post(items))
+        .route("/plain/own", post(own))
+        .route("/plain/read", get(async || "read"))
         .route(
             "/plain/json",
             post(async || ([("content-type", "application/json")], "{\"a\": [1]}")),
@@ -578,17 +585,20 @@ fn any_other_reply_of_a_service_is_the_result_or_the_failure() {
         let run = reply.field("location").unwrap().strip_prefix("..").unwrap().to_owned();
         assert_eq!(served.watch(&SSE, &run).last(), Some(&end), "{path}");
     }
-    for (path, kind, detail) in [
-        ("refused", "run-failed", "the service answered 409 Conflict: already there"),
-        ("problem", "conflict", "it exists"),
-        ("panics", "internal", "the service at this path failed"),
-        ("nothing", "run-failed", "the service answered 404 Not Found: "),
+    // The problem of a run has the status that the service has answered.
+    for (path, kind, status, detail) in [
+        ("refused", "run-failed", 409, "the service answered 409 Conflict: already there"),
+        ("problem", "conflict", 409, "it exists"),
+        ("own", "own", 403, "an own problem"),
+        ("panics", "internal", 500, "the service at this path failed"),
+        ("nothing", "run-failed", 404, "the service answered 404 Not Found: "),
+        ("read", "run-failed", 405, "the service answered 405 Method Not Allowed: "),
     ] {
         let reply = served.post(&format!("/plain/{path}"), &[ASYNC], "");
         let run = reply.field("location").unwrap().strip_prefix("..").unwrap().to_owned();
         let problem = served.watch(&SSE, &run).pop().unwrap()["problem"].take();
         assert_eq!(problem["type"], format!("/problems/{kind}"), "{path}: {problem}");
-        assert_eq!(problem["detail"], detail, "{path}");
+        assert_eq!((&problem["status"], &problem["detail"]), (&json!(status), &json!(detail)));
     }
     let reply = served.post("/plain/never", &[ASYNC], "");
     let run = reply.field("location").unwrap().strip_prefix("..").unwrap().to_owned();
