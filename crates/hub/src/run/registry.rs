@@ -80,7 +80,7 @@ impl Registry {
         }
     }
 
-    /// Returns the run that this key started, if it is kept.
+    /// Returns the run that this key started, if it is kept and its client has not abandoned it.
     pub(crate) fn replayed(
         &self,
         key: &ReplayKey,
@@ -89,7 +89,8 @@ impl Registry {
         match self.replays.get(key) {
             None => Ok(None),
             Some((first, number)) if *first == digest => {
-                Ok(self.runs.get(number).map(|kept| Arc::clone(&kept.run)))
+                let run = self.runs.get(number).map(|kept| Arc::clone(&kept.run));
+                Ok(run.filter(|run| !run.is_abandoned()))
             }
             Some(_) => Err(StartError::KeyReused),
         }
@@ -109,7 +110,10 @@ impl Registry {
         self.next_number += 1;
         self.numbers.insert(run.key(), number);
         let key = key.map(|(key, digest)| {
-            self.replays.insert(key.clone(), (digest, number));
+            let before = self.replays.insert(key.clone(), (digest, number));
+            // The key is that of the new run alone.
+            let before = before.and_then(|(_, abandoned)| self.runs.get_mut(&abandoned));
+            before.map(|kept| kept.key.take());
             key
         });
         self.runs.insert(number, Kept { run: Arc::clone(&run), key, bytes: 0 });

@@ -1,7 +1,7 @@
 //! A run: a topic that ends, with a state.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -43,6 +43,7 @@ pub struct Run {
     counted_bytes: AtomicU64,
     /// False once it is forgotten.
     is_counted: Mutex<bool>,
+    is_abandoned: AtomicBool,
     keeper: Weak<dyn Keeper>,
 }
 
@@ -92,6 +93,7 @@ impl Run {
             uncounted_bytes: AtomicU64::new(0),
             counted_bytes: AtomicU64::new(0),
             is_counted: Mutex::new(true),
+            is_abandoned: AtomicBool::new(false),
             keeper,
         }
     }
@@ -160,6 +162,21 @@ impl Run {
             None => self.end(Moment::now(), ending),
         };
         if is_cancelled { Ok(()) } else { Err(RunEnded) }
+    }
+
+    /// Cancels it because the client to whom it belongs has gone: a repeat of its start is to start another run.
+    ///
+    /// # Errors
+    /// When it has ended already.
+    pub fn abandon(&self) -> Result<(), RunEnded> {
+        self.cancel()?;
+        self.is_abandoned.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Returns true if it was cancelled because its client had gone.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.is_abandoned.load(Ordering::Relaxed)
     }
 
     /// Moves it in the queue. Tells its watchers the first place, and others if `is_told`.

@@ -25,7 +25,7 @@ struct Attachment(Arc<Run>);
 impl Drop for Attachment {
     fn drop(&mut self) {
         // An error means that the run has ended.
-        let _ = self.0.cancel();
+        let _ = self.0.abandon();
     }
 }
 

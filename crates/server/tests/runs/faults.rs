@@ -238,6 +238,37 @@ fn a_repeated_start_with_attach_does_not_cancel_the_run_of_the_first() {
 }
 
 #[test]
+fn a_start_is_repeated_after_its_client_has_gone_but_not_after_a_cancel() {
+    let waiting = |_: RunInput| -> Result<RunWork, RunRefusal> {
+        Ok(RunWork::new(|run| {
+            loop {
+                run.sleep(Duration::from_millis(5))?;
+            }
+        }))
+    };
+    let fixture = start(vec![Mount::run("/wait", waiting).unwrap()]);
+    for (carrier, key) in BOTH.into_iter().zip(["a", "b"]) {
+        let fields = [("Idempotency-Key", key), ("Prefer", "respond-async")];
+        let repeat = || post(&fixture, "/wait", &fields);
+        let mut client = Client::open(carrier, &fixture);
+        let begin = client.ask(&format!("POST a /wait?attach idempotency-key={key}\n1"));
+        let run = format!("/{}", begin.fields[0].strip_prefix("location=").unwrap());
+        let state = || fixture.get(&format!("{run}?state"), &[]).json()["state"].clone();
+        assert_eq!(repeat().field("idempotent-replayed"), Some("true"));
+        drop(client);
+        wait_until("its client has gone", || state() == "cancelled");
+        let another = repeat();
+        assert_eq!((another.status, another.field("idempotent-replayed")), (202, None));
+        let location = format!("/{}", another.field("location").unwrap());
+        assert_ne!(location, run);
+        assert_eq!(fixture.request("DELETE", &location, &[]).status, 200);
+        let again = repeat();
+        assert_eq!(again.field("idempotent-replayed"), Some("true"));
+        assert_eq!(again.json()["state"], "cancelled");
+    }
+}
+
+#[test]
 fn a_run_service_over_http_only_starts_runs_over_http() {
     let fixture = start(vec![Mount::run("/tell", telling(1)).unwrap().http_only()]);
     assert_eq!(post(&fixture, "/tell", &[("Prefer", "respond-async")]).status, 202);
