@@ -22,16 +22,18 @@ impl<'a> Fields<'a> {
 
     /// Returns the values of all fields of this name, which must be in lower case.
     pub(crate) fn all(self, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
-        let (map, parsed) = self.parts();
-        let mapped = map.into_iter().flat_map(move |map| handshake::Fields::values(map, name));
-        mapped.chain(parsed.values(name))
+        match self {
+            Self::Map(map) => EitherFields::Map(handshake::Fields::values(map, name)),
+            Self::Parsed(fields) => EitherFields::Parsed(fields.values(name)),
+        }
     }
 
     /// Returns the names of all fields, unchanged.
     pub(crate) fn names(self) -> impl Iterator<Item = &'a str> {
-        let (map, parsed) = self.parts();
-        let mapped = map.into_iter().flat_map(|map| map.keys().map(HeaderName::as_str));
-        mapped.chain(parsed.iter().map(|field| field.name))
+        match self {
+            Self::Map(map) => EitherFields::Map(map.keys().map(HeaderName::as_str)),
+            Self::Parsed(fields) => EitherFields::Parsed(fields.iter().map(|field| field.name)),
+        }
     }
 
     /// Returns the fields whose names pass.
@@ -62,6 +64,23 @@ impl<'a> Fields<'a> {
     /// Returns true if there is a field of this name.
     pub(crate) fn has(self, name: &'static str) -> bool {
         self.first(name).is_some()
+    }
+}
+
+/// An iterator over the fields of either parser.
+enum EitherFields<M, P> {
+    Map(M),
+    Parsed(P),
+}
+
+impl<T, M: Iterator<Item = T>, P: Iterator<Item = T>> Iterator for EitherFields<M, P> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        match self {
+            Self::Map(fields) => fields.next(),
+            Self::Parsed(fields) => fields.next(),
+        }
     }
 }
 

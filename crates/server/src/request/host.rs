@@ -112,8 +112,9 @@ impl<'a> Host<'a> {
                 (Name::Address(IpAddr::from(address).to_canonical()), port)
             }
             None => {
-                let (name, port) = match text.split_once(':') {
-                    Some((name, port)) => (name, Some(port)),
+                // Searches bytes, since that is faster than to search text this short.
+                let (name, port) = match text.bytes().position(|byte| byte == b':') {
+                    Some(end) => (&text[..end], Some(&text[end + 1..])),
                     None => (text, None),
                 };
                 let name = name.strip_suffix('.').unwrap_or(name);

@@ -38,8 +38,11 @@ impl OwnPath {
     /// Returns the own path that a normalized path is or begins with, and the rest after the slash.
     pub(crate) fn at(path: &str) -> Option<(Self, Option<&str>)> {
         let names = path.strip_prefix('/')?;
-        let (first, below) =
-            names.split_once('/').map_or((names, None), |(first, below)| (first, Some(below)));
+        // Searches bytes, since that is faster than to search text this short.
+        let (first, below) = match names.bytes().position(|byte| byte == b'/') {
+            Some(end) => (&names[..end], Some(&names[end + 1..])),
+            None => (names, None),
+        };
         let own = OWN_PATHS.iter().find(|own| **own == first)?;
         Some((Self(own), below))
     }

@@ -35,8 +35,13 @@ pub(crate) enum Division {
 impl Division {
     /// Returns the division of a reply.
     pub(crate) fn of(reply: &Response<Body>) -> Self {
+        Self::with(MediaType::of(reply.headers()), reply)
+    }
+
+    /// Returns the division of a reply with this media type.
+    pub(crate) fn with(media_type: MediaType, reply: &Response<Body>) -> Self {
         let len = reply.body().size_hint().exact();
-        if is_stream(reply.headers()) {
+        if media_type == MediaType::Ndjson && !is_encoded(reply.headers()) {
             Self::Lines
         } else if len.is_some_and(|len| len <= ITEM_BYTES_MAX as u64) {
             Self::Whole
@@ -48,7 +53,11 @@ impl Division {
 
 /// Returns true for the header of a reply whose lines are items.
 pub(crate) fn is_stream(headers: &HeaderMap) -> bool {
-    MediaType::of(headers) == MediaType::Ndjson && !headers.contains_key(header::CONTENT_ENCODING)
+    MediaType::of(headers) == MediaType::Ndjson && !is_encoded(headers)
+}
+
+fn is_encoded(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::CONTENT_ENCODING)
 }
 
 /// An error of a reply after its beginning.

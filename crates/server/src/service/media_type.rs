@@ -23,6 +23,10 @@ impl MediaType {
     }
 
     fn parse(value: &[u8]) -> Self {
+        // As most services spell it.
+        if value == b"application/json" {
+            return Self::Json;
+        }
         let end = value.iter().position(|byte| *byte == b';').unwrap_or(value.len());
         let name = value[..end].trim_ascii();
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());

@@ -11,7 +11,7 @@ use anemone_wire::multiplexed::{FieldList, Id, REPLY_FIELDS, Reply, Request, sta
 use anemone_ws::{Memory, Reservation};
 use bytes::Bytes;
 use futures_util::FutureExt;
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use tokio::time::Instant;
 
 use super::Outlet;
@@ -229,8 +229,11 @@ impl ServiceReply {
                 status,
                 StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
             );
-        let division = Division::of(&reply);
-        let fields = fields_of(reply.headers(), division);
+        let media_type = MediaType::of(reply.headers());
+        let division = Division::with(media_type, &reply);
+        // The type of most replies says nothing. But parts of JSON would look like the items of a stream.
+        let has_usual_type = media_type != MediaType::Other && division != Division::Parts;
+        let fields = fields_of(reply.headers(), has_usual_type);
         let items = (!is_bodiless).then(|| Items::new(reply.into_body(), division, memory));
         Self { status, fields, items }
     }
@@ -268,20 +271,17 @@ impl<O: Outlet> Turn<'_, O> {
     }
 }
 
-/// Returns the fields of a reply that its messages have.
-pub(super) fn fields_of(headers: &HeaderMap, division: Division) -> FieldList {
+/// Returns the fields of a reply that its messages have; without its type if that is a usual one.
+pub(super) fn fields_of(headers: &HeaderMap, has_usual_type: bool) -> FieldList {
     let mut fields = FieldList::default();
-    let is_sent = |name: &&HeaderName| REPLY_FIELDS.contains(&name.as_str());
-    for name in headers.keys().filter(is_sent) {
-        // The type of most replies says nothing. But parts of JSON would look like the items of a stream.
-        let is_usual = name == header::CONTENT_TYPE
-            && division != Division::Parts
-            && MediaType::of(headers) != MediaType::Other;
-        if !is_usual {
-            let values: Vec<_> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
-            // What a header takes, a line takes.
-            let _ = fields.push(name.as_str(), &values.join(&b", "[..]));
+    for name in headers.keys() {
+        let is_usual = has_usual_type && name == header::CONTENT_TYPE;
+        if is_usual || !REPLY_FIELDS.contains(&name.as_str()) {
+            continue;
         }
+        let values: Vec<_> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
+        // What a header takes, a line takes.
+        let _ = fields.push(name.as_str(), &values.join(&b", "[..]));
     }
     fields
 }

@@ -36,7 +36,6 @@ use crate::request::methods::{Methods, not_allowed};
 use crate::request::own_path::ReadPath;
 use crate::service::answer::StartedRun;
 use crate::service::caller::Caller;
-use crate::service::items::Division;
 use crate::service::mount::{Mount, client_gone};
 use crate::site::{Beside, Site};
 use crate::stream::{EndlessPart, EndlessReply};
@@ -339,7 +338,7 @@ impl Multiplexer {
         let Some(waker) = self.waker.clone() else { return Ok(()) };
         let now = Instant::now();
         let mut reply = EndlessReply::new(read.open_stream(self.carrier.name)?, now);
-        send_begin(id, &mut reply, &fields_of(fields, Division::Lines), outlet);
+        send_begin(id, &mut reply, &fields_of(fields, true), outlet);
         if self.has_ended {
             reply.half_close();
         }
