@@ -28,34 +28,37 @@ use crate::service::answer::{Answer, StartedRun};
 use crate::service::caller::Caller;
 use crate::service::context::ServiceContext;
 use crate::service::event_stream;
-use crate::service::mount::Mount;
 use crate::site::{Beside, Site};
 use crate::stop::Stop;
 use crate::{Kind, Problem, stream, transport};
 
 /// Answers a request.
-pub(crate) async fn answer(
+#[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice")]
+pub(crate) fn answer(
     site: &Arc<Site>,
     peer: Peer,
     mut request: Request<Body>,
     stop: Stop,
-) -> Reply {
-    let arrival = match Arrival::of(site, peer, &mut request) {
-        Ok(arrival) => arrival,
-        Err(refused) => return *refused,
-    };
-    if arrival.is_preflight(request.method()) && !site.leaves_methods_open(request.uri().path()) {
-        return arrival.finish(preflight(site.methods(request.uri().path())).into());
+) -> impl Future<Output = Reply> + Send {
+    async move {
+        let arrival = match Arrival::of(site, peer, &mut request) {
+            Ok(arrival) => arrival,
+            Err(refused) => return *refused,
+        };
+        if arrival.is_preflight(request.method()) && !site.leaves_methods_open(request.uri().path())
+        {
+            return arrival.finish(preflight(site.methods(request.uri().path())).into());
+        }
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        // The body is kept apart: while an answer waits, the request must be shareable between threads.
+        let (head, body) = request.into_parts();
+        let request = (Request::from_parts(head, ()), body);
+        let asked = (&method, &uri);
+        let routed = route(site, arrival.client, asked, request, stop, &arrival.access).await;
+        let refuse = |problem| arrival.refuse(problem, method.as_str(), uri.path());
+        let reply = routed.unwrap_or_else(refuse);
+        arrival.finish(reply)
     }
-    let (method, uri) = (request.method().clone(), request.uri().clone());
-    // The body is kept apart: while an answer waits, the request must be shareable between threads.
-    let (head, body) = request.into_parts();
-    let request = (Request::from_parts(head, ()), body);
-    let asked = (&method, &uri);
-    let routed = route(site, arrival.client, asked, request, stop, &arrival.access).await;
-    let refuse = |problem| arrival.refuse(problem, method.as_str(), uri.path());
-    let reply = routed.unwrap_or_else(refuse);
-    arrival.finish(reply)
 }
 
 /// Answers a WebSocket handshake of HTTP/1.1 with the response and the handoff. Returns `None` if the request is not
@@ -135,85 +138,88 @@ fn taking_over(site: &Site, path: &str) -> Option<&'static HandshakeTransport> {
     transport::SHAKING_HANDS.iter().copied().find(|transport| transport.is_at(site, path))
 }
 
-async fn route(
-    site: &Arc<Site>,
+#[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice")]
+fn route<'a>(
+    site: &'a Arc<Site>,
     client: Client,
-    (method, uri): (&Method, &Uri),
+    (method, uri): (&'a Method, &'a Uri),
     (request, body): (Request<()>, Body),
     stop: Stop,
-    access: &AccessLine,
-) -> Result<Reply, Problem> {
-    if let Some(upgrade) = upgrade(site, client, &Head::of(&request))? {
-        return Ok(upgrade.into());
-    }
-    let nothing = || Problem::nothing_at(uri.path());
-    // The futures of some destinations are boxed, since they would make the future of every request large.
-    let response = match Destination::of(site, client, uri.path(), uri.query())? {
-        Destination::Resource(resource) => {
-            reading_only(method.as_str())?;
-            resource_reply(site, &resource, &stop)
+    access: &'a AccessLine,
+) -> impl Future<Output = Result<Reply, Problem>> + Send {
+    async move {
+        if let Some(upgrade) = upgrade(site, client, &Head::of(&request))? {
+            return Ok(upgrade.into());
         }
-        Destination::Transport(own) => {
-            let (transport, post) = transport::at_own(own).ok_or_else(nothing)?;
-            match post.filter(|_| *method == Method::POST) {
-                Some(post) => post(request.map(|()| body), site, stop).await?,
-                // It refuses other requests, and says what they lack.
-                None => {
-                    let head = Head::of(&request);
-                    return transport.accept(site, client, &head, None).map(Reply::from);
+        let nothing = || Problem::nothing_at(uri.path());
+        // The futures of some destinations are boxed, since they would make the future of every request large.
+        let response = match Destination::of(site, client, uri.path(), uri.query())? {
+            Destination::Resource(resource) => {
+                reading_only(method.as_str())?;
+                resource_reply(site, &resource, &stop)
+            }
+            Destination::Transport(own) => {
+                let (transport, post) = transport::at_own(own).ok_or_else(nothing)?;
+                match post.filter(|_| *method == Method::POST) {
+                    Some(post) => post(request.map(|()| body), site, stop).await?,
+                    // It refuses other requests, and says what they lack.
+                    None => {
+                        let head = Head::of(&request);
+                        return transport.accept(site, client, &head, None).map(Reply::from);
+                    }
                 }
             }
-        }
-        Destination::Events(path) if is_reading(method.as_str()) => {
-            let read = ReadRequest::of(site, client, &Head::of(&request), path)?;
-            let read = read.with_access_line(access.clone());
-            return Box::pin(read_events(&request, read, stop)).await;
-        }
-        Destination::Events(path) => {
-            let request = request.map(|()| body);
-            Box::pin(transport::change(site, client, request, path, stop, access)).await?
-        }
-        Destination::Explanation(name) => {
-            let text = kind::explanation(name).ok_or_else(nothing)?;
-            reading_only(method.as_str())?;
-            text_response(text)
-        }
-        // A page of any origin may load these.
-        Destination::Beside(Beside::Files(tree)) => {
-            reading_only(method.as_str())?;
-            Box::pin(tree.answer(&request)).await?
-        }
-        Destination::Beside(Beside::Mount(mount)) => {
-            call(site, client, mount, request.map(|()| body), (stop, access)).await?
-        }
-    };
-    Ok(response.into())
+            Destination::Events(path) if is_reading(method.as_str()) => {
+                let read = ReadRequest::of(site, client, &Head::of(&request), path)?;
+                let read = read.with_access_line(access.clone());
+                return Box::pin(read_events(&request, read, stop)).await;
+            }
+            Destination::Events(path) => {
+                let request = request.map(|()| body);
+                Box::pin(transport::change(site, client, request, path, stop, access)).await?
+            }
+            Destination::Explanation(name) => {
+                let text = kind::explanation(name).ok_or_else(nothing)?;
+                reading_only(method.as_str())?;
+                text_response(text)
+            }
+            // A page of any origin may load these.
+            Destination::Beside(Beside::Files(tree)) => {
+                reading_only(method.as_str())?;
+                Box::pin(tree.answer(&request)).await?
+            }
+            Destination::Beside(Beside::Mount(mount)) => {
+                let context = ServiceContext::new(&site.limits, &site.memory).until(stop.clone());
+                let wants_events = event_stream::wants_events(request.headers().into());
+                let caller = Caller::new(client, "http");
+                match mount.answer(request.map(|()| body), caller, context).await? {
+                    Answer::Reply(reply) => {
+                        let heartbeat = site.limits.heartbeat;
+                        event_stream::over_http(reply, wants_events, heartbeat, &site.memory)
+                    }
+                    Answer::Run(run) => {
+                        Box::pin(follow(site, client, run, wants_events, (stop, access))).await?
+                    }
+                }
+            }
+        };
+        Ok(response.into())
+    }
 }
 
-/// Returns the reply of a service.
-async fn call(
+/// Returns the reply with the events of a run that the request has started.
+async fn follow(
     site: &Arc<Site>,
     client: Client,
-    mount: &Arc<Mount>,
-    request: Request<Body>,
+    StartedRun { events, fields }: StartedRun,
+    wants_events: bool,
     (stop, access): (Stop, &AccessLine),
 ) -> Result<Response<Body>, Problem> {
-    let context = ServiceContext::new(&site.limits, &site.memory).until(stop.clone());
-    let wants_events = event_stream::wants_events(request.headers().into());
-    match mount.answer(request, Caller::new(client, "http"), context).await? {
-        Answer::Reply(reply) => {
-            let heartbeat = site.limits.heartbeat;
-            Ok(event_stream::over_http(reply, wants_events, heartbeat, &site.memory))
-        }
-        Answer::Run(StartedRun { events, fields }) => {
-            let read = ReadRequest::of_started(site, client, events)?;
-            let read = read.with_access_line(access.clone());
-            let transport = transport::stream(wants_events);
-            let mut reply = Box::pin(read_by(transport, &read, &fields, stop)).await?;
-            reply.headers_mut().extend(fields);
-            Ok(reply)
-        }
-    }
+    let read = ReadRequest::of_started(site, client, events)?;
+    let read = read.with_access_line(access.clone());
+    let mut reply = read_by(transport::stream(wants_events), &read, &fields, stop).await?;
+    reply.headers_mut().extend(fields);
+    Ok(reply)
 }
 
 /// The reply with a resource as JSON, and with a link to its next page.
