@@ -5,12 +5,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anemone_wire::DEPTH_MAX;
+
 use crate::{Position, TopicName};
 
 /// A value that cannot be an event's data.
 #[derive(Debug, thiserror::Error)]
-#[error("event data is not one JSON value: {0}")]
-pub struct DataError(#[from] serde_json::Error);
+#[non_exhaustive]
+pub enum DataError {
+    /// It is not JSON, or has no JSON form.
+    #[error("event data is not one JSON value: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It has more than [`DEPTH_MAX`] levels of arrays and objects.
+    #[error("nested deeper than {DEPTH_MAX} arrays and objects")]
+    TooDeep,
+}
 
 /// An error of creating a topic.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]

@@ -1,5 +1,6 @@
 //! Events: an offset, a time and one JSON value.
 
+use anemone_wire::is_too_deep;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -17,7 +18,8 @@ pub struct Event {
     pub data: Data,
 }
 
-/// The data of an event: one JSON value in UTF-8, on one line, shared by its readers.
+/// The data of an event: one JSON value in UTF-8, on one line, shared by its readers. It has at most
+/// [`DEPTH_MAX`](crate::DEPTH_MAX) levels of arrays and objects.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Data(Bytes);
 
@@ -25,18 +27,22 @@ impl Data {
     /// Writes `value` as JSON.
     ///
     /// # Errors
-    /// [`DataError`] when `value` has no JSON form, for example a map whose keys are not strings.
+    /// [`DataError`] when `value` has no JSON form, for example a map whose keys are not strings, or is nested too deeply.
     pub fn json(value: &(impl Serialize + ?Sized)) -> Result<Self, DataError> {
-        Ok(Self::exactly(serde_json::to_vec(value)?))
+        let text = serde_json::to_vec(value)?;
+        if is_too_deep(&text) { Err(DataError::TooDeep) } else { Ok(Self::exactly(text)) }
     }
 
     /// Takes text that is one JSON value, and removes line breaks between its tokens.
     ///
     /// # Errors
-    /// [`DataError`] when it is not JSON.
+    /// [`DataError`] when it is not JSON, or nested too deeply.
     pub fn parse(text: &str) -> Result<Self, DataError> {
         let value: &RawValue = serde_json::from_str(text)?;
         let text = value.get();
+        if is_too_deep(text.as_bytes()) {
+            return Err(DataError::TooDeep);
+        }
         // A line break in JSON can only stand between tokens, since strings escape it. The standard library searches
         // for one byte at a time much faster than for either of two.
         if text.contains('\n') || text.contains('\r') {
@@ -50,12 +56,28 @@ impl Data {
     /// quotes.
     ///
     /// # Errors
-    /// [`DataError`] when it looks like JSON and is not.
+    /// [`DataError`] when it looks like JSON and is not, or is nested too deeply.
     pub fn typed(text: &str) -> Result<Self, DataError> {
         match Self::parse(text) {
-            Err(_) if !looks_like_json(text) => Self::json(&text),
+            Err(DataError::Json(_)) if !looks_like_json(text) => Self::json(&text),
             parsed => parsed,
         }
+    }
+
+    /// Writes an object with these members. It may have one level more than data of a single value.
+    #[must_use]
+    pub fn object(members: &[(&str, &Self)]) -> Self {
+        let bytes = members.iter().map(|(name, value)| name.len() + value.0.len() + 4);
+        let mut text = Vec::with_capacity(bytes.sum::<usize>() + 2);
+        for (name, value) in members {
+            text.push(if text.is_empty() { b'{' } else { b',' });
+            // A string always has a JSON form.
+            let _ = serde_json::to_writer(&mut text, name);
+            text.push(b':');
+            text.extend_from_slice(&value.0);
+        }
+        text.extend_from_slice(if text.is_empty() { b"{}" } else { b"}" });
+        Self::exactly(text)
     }
 
     /// Takes no more memory than the text, unlike a vector, which may have twice the capacity.

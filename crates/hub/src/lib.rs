@@ -58,8 +58,8 @@ mod topic;
 mod topic_name;
 
 pub use anemone_wire::{
-    After, Epoch, Gap, GapReason, IdempotencyKeyError, Position, PositionError, ProgressLine,
-    UnixTime,
+    After, DEPTH_MAX, Epoch, Gap, GapReason, IdempotencyKeyError, Position, PositionError,
+    ProgressLine, UnixTime,
 };
 pub use batch::{Batch, NewEvent};
 pub use error::{

@@ -79,8 +79,9 @@ const fn with<'a>(fields: &'a [(&'a str, &'a str)], case: Case<'a>) -> Case<'a> 
     Case { call: Call { fields, ..case.call }, ..case }
 }
 
-/// The cases; `long` is a body that is too long, `ended` the path of a run that has ended.
-fn cases<'a>(long: &'a str, ended: &'a str) -> Vec<Case<'a>> {
+/// The cases; `long` is a body that is too long, `deep` one that is nested too deeply, and `ended` the path of a run
+/// that has ended.
+fn cases<'a>(long: &'a str, deep: &'a str, ended: &'a str) -> Vec<Case<'a>> {
     vec![
         case(("POST", "/tasks", long), (413, "body-too-big", "65536")),
         with(
@@ -88,6 +89,8 @@ fn cases<'a>(long: &'a str, ended: &'a str) -> Vec<Case<'a>> {
             case(("POST", "/tasks", "sweep"), (415, "unsupported-type", "application/json")),
         ),
         case(("POST", "/tasks", "{\"title\":\n nope}"), (400, "bad-body", "line 2")),
+        case(("POST", "/tasks", deep), (400, "bad-body", "deeper than 100")),
+        case(("POST", "/tasks", &deep[5..deep.len() - 1]), (422, "unprocessable", "")),
         case(("POST", "/tasks", r#"{"title":""}"#), (422, "unprocessable", "/title")),
         case(("POST", "/tasks", r#"{"id":"a","title":"x"}"#), (409, "conflict", "a")),
         case(("GET", "/tasks?$nope=1", ""), (400, "bad-parameter", "$nope")),
@@ -114,6 +117,11 @@ fn long_body() -> String {
     format!(r#"{{"title":"{}"}}"#, "x".repeat(64 << 10))
 }
 
+/// A body with 101 levels. Without its first 5 bytes and its last, it has 100.
+fn deep_body() -> String {
+    "{\"a\":".repeat(101) + "1" + &"}".repeat(101)
+}
+
 fn server() -> Fixture {
     let fixture = Fixture::of(Hub::new(Epoch::from_bits(8)), prepare, Retention::default());
     assert_eq!(RECORD.over_http1(&fixture).status, 201);
@@ -123,10 +131,10 @@ fn server() -> Fixture {
 #[test]
 fn bad_input_gets_the_same_problem_over_http_1_and_multiplexed() {
     let fixture = server();
-    let (long, ended) = (long_body(), ended_run(&fixture.runs));
+    let (long, deep, ended) = (long_body(), deep_body(), ended_run(&fixture.runs));
     let mut socket = Client::open(Carrier::WebSocket, &fixture);
     let mut tcp = Client::open(Carrier::Tcp, &fixture);
-    for Case { call, status, kind, words } in cases(&long, &ended) {
+    for Case { call, status, kind, words } in cases(&long, &deep, &ended) {
         let answers = [
             call.over_http1(&fixture),
             call.multiplexed(&mut socket, false),
@@ -144,13 +152,14 @@ fn bad_input_gets_the_same_problem_over_http_1_and_multiplexed() {
 #[test]
 fn bad_input_gets_the_same_problem_over_http_2() {
     let secure = Secure::with(prepare);
-    let (long, ended) = (long_body(), ended_run(&secure.fixture.runs));
+    let (long, deep) = (long_body(), deep_body());
+    let ended = ended_run(&secure.fixture.runs);
     run(async {
         let stream = secure.connect(&["h2"]).await.unwrap();
         let (client, connection) = h2::client::handshake(stream).await.unwrap();
         let connection = tokio::spawn(connection);
         assert_eq!(RECORD.over_http2(client.clone()).await.status, 201);
-        for Case { call, status, kind, words } in cases(&long, &ended) {
+        for Case { call, status, kind, words } in cases(&long, &deep, &ended) {
             let said = call.over_http2(client.clone()).await.problem(status, kind);
             assert!(said.contains(words), "{} {}: {said}", call.method, call.target);
         }
@@ -163,13 +172,15 @@ fn bad_input_gets_the_same_problem_over_http_2() {
 #[test]
 fn bad_input_closes_a_plain_websocket_with_its_status() {
     let fixture = server();
-    let long = long_body();
+    let (long, deep) = (long_body(), deep_body());
     let can_be_said = |case: &Case<'_>| {
         let Call { method, target, fields, .. } = case.call;
         let is_plain = method == "GET" && fields.is_empty() || method == "POST" && fields == JSON;
         is_plain && !target.starts_with("/runs/")
     };
-    for Case { call, status, kind, words } in cases(&long, "").into_iter().filter(can_be_said) {
+    for Case { call, status, kind, words } in
+        cases(&long, &deep, "").into_iter().filter(can_be_said)
+    {
         let mut socket = fixture.websocket(call.target, &[], &[]);
         socket.send(Message::Text(call.body));
         let problem: serde_json::Value = serde_json::from_str(&socket.next()).unwrap();

@@ -8,6 +8,7 @@
 //! - [`UnixTime`]: the time of an event.
 //! - [`Gap`], [`EndReason`], [`Item`] and [`Page`]: what a server tells a reader, in JSON.
 //! - [`EventStream`] and [`ItemLines`]: items as server-sent events and as NDJSON.
+//! - [`is_too_deep`]: the rule for the nesting of JSON.
 //! - [`validate_idempotency_key`]: the rule for the keys of publishers.
 //! - [`Published`]: what a server tells a publisher.
 //! - [`ProgressLine`]: what a long computation says about its progress.
@@ -29,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 mod after;
+mod depth;
 mod end;
 mod event_stream;
 mod forwarding;
@@ -50,6 +52,7 @@ mod testing;
 mod time;
 
 pub use after::{After, AfterError};
+pub use depth::{DEPTH_MAX, is_too_deep};
 pub use end::EndReason;
 pub use event_stream::EventStream;
 pub use forwarding::is_forwarding;

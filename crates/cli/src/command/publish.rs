@@ -26,6 +26,8 @@ pub(crate) enum InputError {
         "{0}: this looks like broken JSON; put '…' around it if the shell removed its quotes, or publish it as a string with --text"
     )]
     LooksLikeJson(DataError),
+    #[error("{0}: few readers could parse it")]
+    TooDeep(DataError),
     #[error("{0}; --text publishes it as a string")]
     NoJson(serde_json::Error),
     #[error("longer than 1 MiB")]
@@ -73,7 +75,10 @@ pub(crate) fn run(args: &args::Pub) -> anyhow::Result<()> {
         ("-", None | Some(Content::Lines)) => runtime.block_on(lines(desk, content)),
         ("-", Some(content)) => runtime.block_on(one(desk, content, all(io::stdin().lock())?)),
         (data, None) => {
-            let event = Data::typed(data).map_err(InputError::LooksLikeJson)?;
+            let event = Data::typed(data).map_err(|error| match error {
+                DataError::TooDeep => InputError::TooDeep(error),
+                _ => InputError::LooksLikeJson(error),
+            })?;
             runtime.block_on(one(desk, Content::Json, event.bytes().to_vec()))
         }
         (data, Some(content)) => runtime.block_on(one(desk, content, data.into())),

@@ -33,7 +33,7 @@ pub(crate) fn progress(report: Report<'_>) -> Data {
 
 /// Returns the event of a partial result.
 pub(crate) fn partial(value: &Data) -> Data {
-    wrapped(r#"{"partial":"#, value.as_str())
+    Data::object(&[("partial", value)])
 }
 
 /// Returns the last event of a run that is done.

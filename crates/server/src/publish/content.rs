@@ -1,7 +1,5 @@
 //! Converts a client's input to events: by content type, or from a WebSocket's message.
 
-use std::error::Error as _;
-
 use anemone_hub::{Data, DataError};
 use anemone_ws::proto::Message;
 use anemone_ws::proto::handshake::base64;
@@ -32,10 +30,6 @@ pub(crate) struct Bounds {
     pub(crate) event_bytes_max: usize,
     pub(crate) events_max: usize,
 }
-
-/// The deepest nesting of arrays and objects in an event. Many JSON parsers give up at 128, and readers get the event
-/// inside other objects.
-const DEPTH_MAX: usize = 100;
 
 impl Content {
     /// The value of `Accept-Post`.
@@ -84,12 +78,12 @@ impl Content {
         let data = match self {
             Self::Binary => base64_data(body),
             Self::Text => string_data(text()?),
-            Self::JsonOrText => Data::typed(text()?)
-                .map_err(|error| not_json(&error, 0).and(LOOKS_LIKE_JSON).and(AS_TEXT))
-                .and_then(|data| shallow(data, 0)),
-            Self::Json | Self::Lines => Data::parse(text()?)
-                .map_err(|error| not_json(&error, 0).and(AS_TEXT))
-                .and_then(|data| shallow(data, 0)),
+            Self::JsonOrText => {
+                Data::typed(text()?).map_err(|error| unfit(&error, 0, &[LOOKS_LIKE_JSON, AS_TEXT]))
+            }
+            Self::Json | Self::Lines => {
+                Data::parse(text()?).map_err(|error| unfit(&error, 0, &[AS_TEXT]))
+            }
         }?;
         check_size(&data, bounds.event_bytes_max)?;
         Ok(vec![data])
@@ -122,7 +116,7 @@ fn lines(body: &[u8], bounds: Bounds) -> Result<Vec<Data>, Problem> {
             let detail = format!("the body has more than {} events", bounds.events_max);
             return Err(Problem::new(Kind::BodyTooBig, detail));
         }
-        let data = parse(line, index)?;
+        let data = Data::parse(line).map_err(|error| unfit(&error, index, &[]))?;
         check_size(&data, bounds.event_bytes_max)
             .map_err(|problem| problem.in_front(&format!("line {}: ", index + 1)))?;
         events.push(data);
@@ -138,7 +132,8 @@ pub(crate) fn of_message(message: Message<'_>, event_bytes_max: usize) -> Result
     let data = match message {
         Message::Binary(bytes) => base64_data(bytes)?,
         Message::Text(text) => match Data::parse(text) {
-            Ok(data) => shallow(data, 0)?,
+            Ok(data) => data,
+            Err(error @ DataError::TooDeep) => return Err(unfit(&error, 0, &[])),
             Err(_) => string_data(text)?,
         },
     };
@@ -156,50 +151,20 @@ fn utf8(bytes: &[u8]) -> Result<&str, Problem> {
     })
 }
 
-fn parse(text: &str, index: usize) -> Result<Data, Problem> {
-    let data = Data::parse(text).map_err(|error| not_json(&error, index))?;
-    shallow(data, index)
-}
-
-/// Returns the problem of a text that is not one JSON value.
-fn not_json(error: &DataError, index: usize) -> Problem {
-    let cause = error.source().and_then(|source| source.downcast_ref::<serde_json::Error>());
-    let Some(cause) = cause else { return Problem::new(Kind::BadEvent, error.to_string()) };
+/// Returns the problem of a text that cannot be an event. One that is not JSON gets the advice.
+fn unfit(error: &DataError, index: usize, advice: &[&str]) -> Problem {
+    let DataError::Json(cause) = error else {
+        return Problem::new(Kind::BadEvent, format!("line {}: {error}", index + 1));
+    };
     let (line, column, text) = (cause.line(), cause.column(), cause.to_string());
     let what = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
-    bad_event(index + line, column, what)
+    let problem = bad_event(index + line, column, what);
+    advice.iter().fold(problem, |problem, advice| problem.and(advice))
 }
 
 /// Returns a problem with a position; columns count bytes, from 1.
 fn bad_event(line: usize, column: usize, what: &str) -> Problem {
     Problem::new(Kind::BadEvent, format!("line {line}, column {column}: {what}"))
-}
-
-/// Checks that data is not nested too deeply.
-fn shallow(data: Data, index: usize) -> Result<Data, Problem> {
-    let bytes = data.bytes();
-    // Each level has two brackets, so short data is not deep. Nor is data with few brackets, and counting them is fast.
-    let opening = || bytes.iter().filter(|byte| matches!(byte, b'[' | b'{')).count();
-    if bytes.len() <= 2 * DEPTH_MAX || opening() <= DEPTH_MAX {
-        return Ok(data);
-    }
-    let (mut depth, mut is_string, mut is_escaped) = (0_usize, false, false);
-    for &byte in bytes {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = true, // only possible in a string
-            b'"' => is_string = !is_string,
-            b'[' | b'{' if !is_string => depth += 1,
-            b']' | b'}' if !is_string => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth > DEPTH_MAX {
-            let detail =
-                format!("line {}: nested deeper than {DEPTH_MAX} arrays and objects", index + 1);
-            return Err(Problem::new(Kind::BadEvent, detail));
-        }
-    }
-    Ok(data)
 }
 
 fn check_size(data: &Data, event_bytes_max: usize) -> Result<(), Problem> {
@@ -361,12 +326,15 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_refused_and_brackets_in_strings_are_none() {
+    fn deep_nesting_is_refused_whatever_the_type_says() {
         let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
-        assert!(parse(&nested(100), 0).is_ok());
-        assert!(parse(&nested(101), 0).is_err());
-        assert!(parse(&format!("[\"{}\\\"{{\", []]", "[".repeat(200)), 0).is_ok());
-        assert!(parse(&format!("[{}1]", "[],".repeat(200)), 0).is_ok());
+        for content in [Content::Json, Content::JsonOrText, Content::Lines] {
+            assert!(events(content, nested(100).as_bytes()).is_ok());
+            let refused = events(content, nested(101).as_bytes()).unwrap_err();
+            let words = "line 1: nested deeper than 100 arrays and objects\"";
+            assert!(refused.contains("bad-event") && refused.contains(words), "{refused}");
+        }
+        assert!(of_message(Message::Text(&nested(100)), 1000).is_ok());
         assert!(of_message(Message::Text(&nested(101)), 1000).is_err());
     }
 

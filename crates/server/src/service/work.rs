@@ -135,3 +135,43 @@ fn broken(error: ItemsError) -> RunFailure {
 fn unfit(error: DataError) -> RunFailure {
     RunFailure::new(error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use anemone_hub::run::{RunLimits, Runs, StartRun};
+    use anemone_hub::{After, UnixTime};
+    use http::{HeaderValue, header};
+
+    use super::*;
+
+    #[test]
+    fn an_item_or_a_result_that_is_too_deep_for_readers_is_a_string() {
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        let (taken, deeper) = (nested(100), nested(101));
+        let items = [taken.clone(), deeper.clone()];
+        let work = RunWork::new(move |run| {
+            items.iter().try_for_each(|item| tell(run, item.as_bytes()))?;
+            let json = HeaderValue::from_static("application/json");
+            let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, json)]);
+            assert_eq!(
+                result(&headers, items[0].as_bytes())?,
+                Some(Data::parse(&items[0]).unwrap())
+            );
+            result(&headers, items[1].as_bytes())
+        });
+        let runs = Runs::new(RunLimits::default());
+        let run = runs.start(StartRun::new("/a", work)).unwrap().run;
+        while !run.has_ended() {
+            std::thread::yield_now();
+        }
+        let first = run.topic().start(UnixTime::now(), After::Earliest).unwrap();
+        let page = run.topic().read(UnixTime::now(), first, Default::default()).unwrap();
+        let events: Vec<_> = page.events.iter().map(|event| event.data.as_str()).collect();
+        let string = format!("\"{deeper}\"");
+        assert_eq!(events[1], format!("{{\"partial\":{taken}}}"));
+        assert_eq!(events[2], format!("{{\"partial\":{string}}}"));
+        assert_eq!(run.status(Instant::now()).result(), Some(&*string));
+    }
+}

@@ -1,7 +1,7 @@
 //! The events of a collection's topic, and their data: `{"created":RECORD}`. Pure.
 
 use anemone_hub::{Data, DataError};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{Fields, Tag};
 
@@ -42,11 +42,13 @@ impl Change {
 
     /// Writes the data of its event.
     pub(super) fn to_data(&self) -> Result<Data, DataError> {
-        let name = self.kind.name();
-        match &self.kind {
-            ChangeKind::Kept(tag) => Data::json(&json!({name: self.record, "of": tag.as_str()})),
-            _ => Data::json(&json!({name: self.record})),
-        }
+        let (name, record) = (self.kind.name(), Data::json(&self.record)?);
+        Ok(match &self.kind {
+            ChangeKind::Kept(tag) => {
+                Data::object(&[(name, &record), ("of", &Data::json(tag.as_str())?)])
+            }
+            _ => Data::object(&[(name, &record)]),
+        })
     }
 
     /// Reads the data of an event; `None` if it is not a change.
@@ -70,6 +72,8 @@ impl Change {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -87,6 +91,19 @@ mod tests {
             let data = change.to_data().unwrap();
             assert_eq!(data.as_str(), text);
             assert_eq!(Change::parse(&data), Some(change));
+        }
+    }
+
+    #[test]
+    fn a_record_of_a_hundred_levels_is_read_again_and_a_deeper_one_is_never_written() {
+        let nested =
+            |depth| (1..depth).fold(json!({}), |value, _| json!({ "id": "7", "a": value }));
+        for (depth, is_written) in [(100, true), (101, false)] {
+            let record = nested(depth).as_object().unwrap().clone();
+            let change = Change { kind: ChangeKind::Created, record };
+            let data = change.to_data().ok();
+            assert_eq!(data.is_some(), is_written);
+            assert_eq!(data.and_then(|data| Change::parse(&data)), is_written.then_some(change));
         }
         for text in [
             "1",

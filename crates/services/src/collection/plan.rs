@@ -76,10 +76,12 @@ impl Rules {
             let detail = format!("there are {} records, at most {records_max} may be", state.len());
             return Err(ResourceError::Full(detail));
         }
-        let bytes = change.to_data().map_or(0, |data| cost(data.bytes().len()));
+        let misfit = |detail| Misfit { pointer: String::new(), detail };
+        let data = change.to_data().map_err(|error| misfit(format!("the record is {error}")))?;
+        let bytes = cost(data.bytes().len());
         if bytes > cost(RECORD_BYTES_MAX) {
             let detail = format!("the record has more than {RECORD_BYTES_MAX} bytes");
-            return Err(Misfit { pointer: String::new(), detail }.into());
+            return Err(misfit(detail).into());
         }
         let others = state.live() - old.map_or(0, |old| old.cost());
         if others + bytes > bytes_max {

@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use anemone_wire::problem::Kind;
+use anemone_wire::{DEPTH_MAX, is_too_deep};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -57,6 +58,10 @@ where
             );
         }
     };
+    if is_too_deep(&body) {
+        let detail = format!("the body is nested deeper than {DEPTH_MAX} arrays and objects");
+        return Err(refusal(details(Kind::BadBody, detail, None)).into());
+    }
     match serde_json::from_slice(&body) {
         Ok(Value::Object(record)) => Ok(record),
         Ok(_) => {
