@@ -1,7 +1,6 @@
 //! All runs: starts them, finds them and stops them.
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -132,7 +131,7 @@ impl Keeper for Shared {
         drop(registry);
         self.count(run);
         self.alarm.ring();
-        // The work may do anything when it is dropped.
+        // The work may take its time when it is dropped.
         drop(job);
         true
     }
@@ -301,8 +300,7 @@ impl Slot {
     fn work(self, work: RunWork) {
         let Self { shared, run } = &self;
         let context = RunContext::new(Arc::clone(run), Arc::clone(shared) as Arc<dyn Keeper>);
-        let done = catch_unwind(AssertUnwindSafe(|| work.run(&context)));
-        let outcome = done.unwrap_or_else(|panic| Err(RunFailure::panicked(&*panic)));
+        let outcome = work.run(&context);
         run.hold(0);
         shared.end(run, Ending::of(outcome, shared.limits.bytes_max));
     }

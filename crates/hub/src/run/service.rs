@@ -1,11 +1,12 @@
 //! Run services: from an input to the work of a run.
 
-use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{fmt, mem};
 
 use bytes::Bytes;
 
 use super::context::RunContext;
-use super::failure::RunOutcome;
+use super::failure::{RunFailure, RunOutcome};
 use crate::digest;
 
 /// Makes the work of a run from the input of a client.
@@ -59,18 +60,40 @@ impl RunInput {
 ///
 /// It runs on a thread of its own with a low priority, and may block it. Asynchronous work drives itself there, with
 /// [`RunContext::stopped`] beside it. A panic makes the run fail, with its message.
-pub struct RunWork(Box<dyn FnOnce(&RunContext) -> RunOutcome + Send>);
+pub struct RunWork(
+    /// `None` once it begins.
+    Option<Box<Work>>,
+);
+
+type Work = dyn FnOnce(&RunContext) -> RunOutcome + Send;
 
 impl RunWork {
     /// Makes work of a function.
     pub fn new(work: impl FnOnce(&RunContext) -> RunOutcome + Send + 'static) -> Self {
-        Self(Box::new(work))
+        Self(Some(Box::new(work)))
     }
 
-    /// Does the work.
-    pub(crate) fn run(self, context: &RunContext) -> RunOutcome {
-        (self.0)(context)
+    /// Does the work. A panic is a failure.
+    pub(crate) fn run(mut self, context: &RunContext) -> RunOutcome {
+        self.0.take().map_or(Ok(None), |work| catch(|| work(context)).unwrap_or_else(Err))
     }
+}
+
+impl Drop for RunWork {
+    fn drop(&mut self) {
+        // Work that never begins may panic when it is dropped; the panic hook has reported that.
+        let _ = catch(|| drop(self.0.take()));
+    }
+}
+
+/// Calls code that may panic.
+fn catch<T>(call: impl FnOnce() -> T) -> Result<T, RunFailure> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
+        let failure = RunFailure::panicked(&*payload);
+        // The payload is a value of that code, too. What a second panic leaves is never dropped.
+        catch_unwind(AssertUnwindSafe(|| drop(payload))).unwrap_or_else(mem::forget);
+        failure
+    })
 }
 
 impl fmt::Debug for RunWork {

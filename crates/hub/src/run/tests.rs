@@ -101,6 +101,42 @@ fn a_panic_is_a_failed_run_with_its_message() {
     assert!(last.contains("the work panicked: seven of 9"), "{last}");
 }
 
+/// Panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        // A second panic would abort the process.
+        if !std::thread::panicking() {
+            panic!("dropped");
+        }
+    }
+}
+
+#[test]
+fn work_that_panics_when_it_is_dropped_harms_nobody() {
+    let runs = runs(RunLimits { running_max: 1, ..RunLimits::default() });
+    let (_first, go) = start_blocked(&runs);
+    let bomb =
+        |bomb: Bomb| move |_: &RunContext| Ok(Some(Data::json(&size_of_val(&bomb)).unwrap()));
+    let [cancelled, dropped] = [(); 2].map(|()| start(&runs, bomb(Bomb)));
+    let payload = start(&runs, |_| std::panic::panic_any(Bomb));
+    let next = start(&runs, |_| Ok(None));
+    cancelled.cancel().unwrap();
+    drop(go);
+    until(|| next.has_ended());
+    let states = [cancelled, dropped.clone(), payload, next].map(|run| state(&run));
+    let (failed, done) = (RunState::Failed, RunState::Done);
+    assert_eq!(states, [RunState::Cancelled, failed, failed, done]);
+    assert!(
+        dropped.status(Instant::now()).problem().unwrap().contains("the work panicked: dropped")
+    );
+    let refused = RunLimits { running_max: 1, queued_max: 0, ..RunLimits::default() };
+    let runs = Runs::new(refused);
+    let (_first, _go) = start_blocked(&runs);
+    assert!(runs.start(StartRun::new("/test", RunWork::new(bomb(Bomb)))).is_err());
+}
+
 #[test]
 fn a_cancelled_run_has_ended_at_once_and_its_work_is_told() {
     let runs = runs(RunLimits::default());

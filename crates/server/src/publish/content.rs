@@ -329,7 +329,8 @@ mod tests {
     fn deep_nesting_is_refused_whatever_the_type_says() {
         let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
         for content in [Content::Json, Content::JsonOrText, Content::Lines] {
-            assert!(events(content, nested(100).as_bytes()).is_ok());
+            let bounds = Bounds { event_bytes_max: 200, ..BOUNDS };
+            assert!(content.events(nested(100).as_bytes(), bounds).is_ok());
             let refused = events(content, nested(101).as_bytes()).unwrap_err();
             let words = "line 1: nested deeper than 100 arrays and objects\"";
             assert!(refused.contains("bad-event") && refused.contains(words), "{refused}");

@@ -1,8 +1,12 @@
 //! Panics of code that is not the server's own.
 
+use std::error::Error;
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+
+use crate::reply::body::BoxError;
 
 /// A panic, which the panic hook has reported.
 #[derive(Debug, thiserror::Error)]
@@ -11,7 +15,32 @@ pub(super) struct Panicked;
 
 /// Calls code that may panic. The values that it used must not be used after a panic.
 pub(super) fn catch<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
-    catch_unwind(AssertUnwindSafe(call)).map_err(|_| Panicked)
+    catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
+        // The payload is a value of that code, too. What a second panic leaves is never dropped.
+        catch_unwind(AssertUnwindSafe(|| drop(payload))).unwrap_or_else(mem::forget);
+        Panicked
+    })
+}
+
+/// The words of an error and its causes. They are written at once, since the code of an error may panic.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+pub(super) struct ServiceError {
+    text: String,
+    source: Option<Box<Self>>,
+}
+
+impl ServiceError {
+    pub(super) fn of(error: impl Into<BoxError>) -> Self {
+        let written = Caught::new(error.into()).ask(|error| Self::write(&**error));
+        let text = || "it failed, and its error panicked".to_owned();
+        written.unwrap_or_else(|Panicked| Self { text: text(), source: None })
+    }
+
+    fn write(error: &dyn Error) -> Self {
+        let source = error.source().map(|source| Box::new(Self::write(source)));
+        Self { text: error.to_string(), source }
+    }
 }
 
 /// A value, such as a future, that may panic, also when it is dropped.

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 
-use super::caught::Caught;
+use super::caught::{Caught, ServiceError};
 use super::context::ServiceContext;
 use crate::memory::counted;
 use crate::reply::body::{Body, full, pieces};
@@ -22,6 +22,11 @@ pub(super) fn watched(body: Body, mount: &Arc<str>, context: ServiceContext) -> 
         Err(pieces) => Caught::new(pieces),
     };
     pieces(Download { body, mount: Arc::clone(mount), context, gone: None })
+}
+
+/// Returns an error that runs no code of a service.
+fn in_words(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), ServiceError::of(error))
 }
 
 /// Returns true if nothing of a body is left.
@@ -61,7 +66,7 @@ impl http_body::Body for Download {
         cx: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let frame = match self.body.call(|body| Pin::new(body).poll_frame(cx)) {
-            Ok(Poll::Ready(frame)) => frame,
+            Ok(Poll::Ready(frame)) => frame.map(|frame| frame.map_err(in_words)),
             Ok(Poll::Pending) => {
                 ready!(self.poll_gone(cx));
                 return Poll::Ready(Some(Err(io::Error::other("the client is gone"))));

@@ -20,7 +20,7 @@ use tower_service::Service;
 use super::answer::Answer;
 use super::caller::Caller;
 use super::callers::Callers;
-use super::caught::{Caught, Panicked, catch};
+use super::caught::{Caught, Panicked, ServiceError, catch};
 use super::context::ServiceContext;
 use super::mount_path::{MountError, check_path};
 use super::start::{Start, StartReply, input};
@@ -378,14 +378,18 @@ impl Mount {
         context: ServiceContext,
     ) -> Result<Response<Body>, Problem> {
         if let Some(fault) = taken.as_ref().and_then(Taken::fault) {
+            drop(Caught::new(answered));
             return Err(fault.clone());
         }
-        match answered.unwrap_or_else(|panicked| Err(panicked.into())) {
-            Ok(reply) if reply.status().is_informational() => {
-                Err(self.failed(&Informational(reply.status())))
+        match answered {
+            Ok(Ok(reply)) if reply.status().is_informational() => {
+                let status = reply.status();
+                drop(Caught::new(reply));
+                Err(self.failed(&Informational(status)))
             }
-            Ok(reply) => Ok(reply.map(|body| download::watched(body, &self.path, context))),
-            Err(error) => Err(self.failed(&*error)),
+            Ok(Ok(reply)) => Ok(reply.map(|body| download::watched(body, &self.path, context))),
+            Ok(Err(error)) => Err(self.failed(&ServiceError::of(error))),
+            Err(panicked) => Err(self.failed(&panicked)),
         }
     }
 

@@ -5,6 +5,7 @@ mod alike;
 mod example;
 mod mounts;
 mod over_http;
+mod panics;
 mod slow;
 mod websocket;
 
