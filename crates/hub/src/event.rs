@@ -95,6 +95,12 @@ impl Data {
         Self(Bytes::copy_from_slice(text.as_bytes()))
     }
 
+    /// Takes JSON text that its owner holds.
+    #[cfg(test)]
+    pub(crate) fn from_owner(text: impl AsRef<[u8]> + Send + 'static) -> Self {
+        Self(Bytes::from_owner(text))
+    }
+
     /// Returns the JSON text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -33,6 +33,24 @@ struct Contents {
     note: Option<Note>,
     /// True if no event may follow.
     is_ended: bool,
+    /// Removed events, which are dropped after the lock is released.
+    gone: Gone,
+}
+
+/// Removed events. The removal of one, which is the usual case, allocates nothing.
+#[derive(Debug, Default)]
+struct Gone {
+    first: Option<Arc<Event>>,
+    rest: Vec<Arc<Event>>,
+}
+
+impl Gone {
+    fn push(&mut self, event: Arc<Event>) {
+        match &mut self.first {
+            first @ None => *first = Some(event),
+            Some(_) => self.rest.push(event),
+        }
+    }
 }
 
 impl MemoryLog {
@@ -43,8 +61,20 @@ impl MemoryLog {
     ) -> Self {
         let TopicOptions { retention, keys, .. } = options;
         let (ring, keys) = (Ring::default(), Keys::new(keys));
-        let kept = Contents { ring, head: 0, keys, retention, note: None, is_ended: false };
+        let (note, is_ended, gone) = (None, false, Gone::default());
+        let kept = Contents { ring, head: 0, keys, retention, note, is_ended, gone };
         Self { epoch, kept: Mutex::new(kept), progress }
+    }
+
+    /// Changes the contents. One event may take the place of very many, and the threads that wait for the lock do not
+    /// wait until these are dropped.
+    fn change<T>(&self, change: impl FnOnce(&mut Contents) -> T) -> T {
+        let mut kept = self.lock();
+        let changed = change(&mut kept);
+        let gone = std::mem::take(&mut kept.gone);
+        drop(kept);
+        drop(gone);
+        changed
     }
 
     fn lock(&self) -> MutexGuard<'_, Contents> {
@@ -61,31 +91,35 @@ impl Log for MemoryLog {
         _when_full: WhenFull,
     ) -> Result<Receipt, PublishError> {
         let keyed = batch.keyed();
-        let mut kept = self.lock();
-        if let Some(place) = keyed.map_or(Ok(None), |keyed| kept.keys.repeats(now, keyed))? {
-            return Ok(Receipt::new(self.epoch, place, true, Outcome::Kept));
+        let (place, is_repeated) = self.change(|kept| {
+            if let Some(place) = keyed.map_or(Ok(None), |keyed| kept.keys.repeats(now, keyed))? {
+                return Ok((place, true));
+            }
+            if kept.is_ended {
+                return Err(PublishError::Ended);
+            }
+            batch.check_head(Position { epoch: self.epoch, offset: kept.head })?;
+            let place = kept.append(batch, keyed)?;
+            kept.expire(now);
+            Ok((place, false))
+        })?;
+        if !is_repeated {
+            advance(&self.progress, place.last);
         }
-        if kept.is_ended {
-            return Err(PublishError::Ended);
-        }
-        batch.check_head(Position { epoch: self.epoch, offset: kept.head })?;
-        let place = kept.append(batch, keyed)?;
-        kept.expire(now);
-        drop(kept);
-        advance(&self.progress, place.last);
-        Ok(Receipt::new(self.epoch, place, false, Outcome::Kept))
+        Ok(Receipt::new(self.epoch, place, is_repeated, Outcome::Kept))
     }
 
     fn read(&self, now: UnixTime, after: u64, limit: PageLimit) -> Result<Slice, StorageError> {
-        let mut kept = self.lock();
-        kept.expire(now);
-        let (first, head) = (kept.first(), kept.head);
-        let from = after.max(first - 1);
-        let rest = kept.ring.after(from);
-        let mut page = Filling::new(limit, rest.len() as u64);
-        page.extend(rest);
-        let is_last = kept.is_ended && from + page.events.len() as u64 == head;
-        Ok(Slice { first, head, from, is_last, events: page.events })
+        self.change(|kept| {
+            kept.expire(now);
+            let (first, head) = (kept.first(), kept.head);
+            let from = after.max(first - 1);
+            let rest = kept.ring.after(from);
+            let mut page = Filling::new(limit, rest.len() as u64);
+            page.extend(rest);
+            let is_last = kept.is_ended && from + page.events.len() as u64 == head;
+            Ok(Slice { first, head, from, is_last, events: page.events })
+        })
     }
 
     fn data_bytes_after(&self, after: u64) -> u64 {
@@ -97,15 +131,17 @@ impl Log for MemoryLog {
     }
 
     fn since(&self, now: UnixTime, time: UnixTime) -> Result<u64, StorageError> {
-        let mut kept = self.lock();
-        kept.expire(now);
-        Ok(kept.ring.since(1, time).map_or(kept.head, |event| event.offset - 1))
+        self.change(|kept| {
+            kept.expire(now);
+            Ok(kept.ring.since(1, time).map_or(kept.head, |event| event.offset - 1))
+        })
     }
 
     fn extent(&self, now: UnixTime) -> Extent {
-        let mut kept = self.lock();
-        kept.expire(now);
-        Extent { first: kept.first(), head: kept.head, bytes: kept.bytes() }
+        self.change(|kept| {
+            kept.expire(now);
+            Extent { first: kept.first(), head: kept.head, bytes: kept.bytes() }
+        })
     }
 
     fn note(&self) -> Option<Note> {
@@ -129,25 +165,25 @@ impl Log for MemoryLog {
     }
 
     fn end(&self, now: UnixTime, last: Option<NewEvent>) -> bool {
-        let mut kept = self.lock();
-        if std::mem::replace(&mut kept.is_ended, true) {
-            return false;
-        }
-        if let Some(last) = last {
-            kept.push(&last);
-        }
-        kept.expire(now);
-        let head = kept.head;
-        drop(kept);
-        finish(&self.progress, head);
-        true
+        let head = self.change(|kept| {
+            if std::mem::replace(&mut kept.is_ended, true) {
+                return None;
+            }
+            if let Some(last) = &last {
+                kept.push(last);
+            }
+            kept.expire(now);
+            Some(kept.head)
+        });
+        head.map(|head| finish(&self.progress, head)).is_some()
     }
 
     fn shrink_to(&self, bytes: u64) {
-        let mut kept = self.lock();
-        while kept.bytes() > bytes && kept.ring.len() > 1 {
-            kept.ring.pop_oldest();
-        }
+        self.change(|kept| {
+            while kept.bytes() > bytes && kept.ring.len() > 1 {
+                kept.pop_oldest();
+            }
+        });
     }
 
     fn delete(&self) -> Result<(), StorageError> {
@@ -203,7 +239,63 @@ impl Contents {
             if is_last || !self.retention.is_passed(held, now) {
                 return;
             }
-            self.ring.pop_oldest();
+            self.pop_oldest();
         }
+    }
+
+    fn pop_oldest(&mut self) {
+        if let Some(event) = self.ring.pop_oldest() {
+            self.gone.push(event);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Weak;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::Data;
+
+    /// Data that counts when it is dropped while its log is locked, and when it is not.
+    struct Dropped {
+        log: Weak<MemoryLog>,
+        counts: Arc<[AtomicU64; 2]>,
+    }
+
+    impl AsRef<[u8]> for Dropped {
+        fn as_ref(&self) -> &[u8] {
+            b"1"
+        }
+    }
+
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            let is_free = self.log.upgrade().is_some_and(|log| log.kept.try_lock().is_ok());
+            self.counts[usize::from(is_free)].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn no_event_is_dropped_while_others_wait_for_the_log() {
+        let bytes_max = 100_000;
+        let retention = Retention { bytes_max, ..Retention::default() };
+        let (progress, _) = watch::channel(Progress::default());
+        let log = Arc::new(MemoryLog::new(Epoch::from_bits(1), retention.into(), progress));
+        let counts = Arc::<[AtomicU64; 2]>::default();
+        let append = |data| {
+            let batch = Batch::from(NewEvent { time: UnixTime::default(), data });
+            drop(log.append(UnixTime::default(), &batch, WhenFull::Refuse).unwrap());
+        };
+        for _ in 0..100 {
+            let (log, counts) = (Arc::downgrade(&log), Arc::clone(&counts));
+            append(Data::from_owner(Dropped { log, counts }));
+        }
+        append(Data::json(&"x".repeat(99_000)).unwrap());
+        let dropped = |at: usize| counts[at].load(Ordering::Relaxed);
+        assert!(dropped(1) > 50, "{counts:?}");
+        log.shrink_to(0);
+        assert_eq!([dropped(0), dropped(1)], [0, 100]);
     }
 }

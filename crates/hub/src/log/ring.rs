@@ -74,14 +74,14 @@ impl Ring {
         self.entries.push_back(Entry { event, data_end: self.data_bytes });
     }
 
-    pub(super) fn pop_oldest(&mut self) {
-        if let Some(entry) = self.entries.pop_front() {
-            self.bytes -= cost_bytes(&entry.event.data);
-            let is_last_of_block = (entry.event.offset + 1).is_multiple_of(BLOCK);
-            if is_last_of_block || self.entries.is_empty() {
-                self.blocks.pop_front();
-            }
+    pub(super) fn pop_oldest(&mut self) -> Option<Arc<Event>> {
+        let Entry { event, .. } = self.entries.pop_front()?;
+        self.bytes -= cost_bytes(&event.data);
+        let is_last_of_block = (event.offset + 1).is_multiple_of(BLOCK);
+        if is_last_of_block || self.entries.is_empty() {
+            self.blocks.pop_front();
         }
+        Some(event)
     }
 
     /// Returns the oldest event from `offset` on whose time is `time` or later.
