@@ -57,7 +57,7 @@ mod web_socket;
 pub use address::UrlError;
 pub use anemone_wire::{
     After, AfterError, EndReason, Epoch, Gap, GapReason, Malformed, Mode, Position, PositionError,
-    Published, UnixTime,
+    Published, RunState, UnixTime,
 };
 /// The TLS library, for [`Subscribe::tls`].
 pub use anemone_ws::rustls;
@@ -68,7 +68,7 @@ pub use hole::Hole;
 pub use item::Item;
 pub use options::{Limits, Timeouts};
 pub use publisher::{Content, Publisher};
-pub use run::{RunChange, RunEvent, RunHandle, RunProgress, RunState, RunStatus};
+pub use run::{RunChange, RunEvent, RunHandle, RunProgress, RunStatus};
 pub use sent::CallMark;
 pub use subscription::{Subscribe, Subscription};
 pub use text::{json_or_string, one_line};

@@ -12,6 +12,7 @@
 //! - [`validate_idempotency_key`]: the rule for the keys of publishers.
 //! - [`Published`]: what a server tells a publisher.
 //! - [`ProgressLine`]: what a long computation says about its progress.
+//! - [`RunState`] and [`RunMembers`]: the states and the events of runs.
 //! - [`problem`]: the errors of requests.
 //! - [`multiplexed`]: many requests on one connection.
 //! - [`framing`]: messages in a stream of bytes.
@@ -47,6 +48,7 @@ mod position;
 pub mod problem;
 mod progress_line;
 mod published;
+mod run;
 #[cfg(test)]
 mod testing;
 mod time;
@@ -66,4 +68,5 @@ pub use page::{Page, PageEvent};
 pub use position::{Epoch, Position, PositionError};
 pub use progress_line::ProgressLine;
 pub use published::Published;
+pub use run::{RunMembers, RunState};
 pub use time::{UnixTime, UnixTimeError};

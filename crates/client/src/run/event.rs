@@ -1,56 +1,14 @@
 //! The state and the events of a run ("Runs" in `docs/PROTOCOL.md`).
 
-use std::fmt;
+use std::borrow::Cow;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer};
+use anemone_wire::{RunMembers, RunState};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::RunProblem;
 use crate::{Error, Malformed, Position};
-
-/// The state of a run.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum RunState {
-    /// It waits for other runs.
-    Queued,
-    /// It works.
-    Running,
-    /// It has ended, maybe with a result.
-    Done,
-    /// It has ended with a problem.
-    Failed,
-    /// Somebody has cancelled it.
-    Cancelled,
-}
-
-impl RunState {
-    /// Returns the name.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Returns true if the run has ended.
-    #[must_use]
-    pub const fn is_end(self) -> bool {
-        matches!(self, Self::Done | Self::Failed | Self::Cancelled)
-    }
-}
-
-impl fmt::Display for RunState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// The progress of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -88,31 +46,11 @@ pub enum RunEvent {
     Partial(String),
 }
 
-#[derive(Deserialize)]
-struct Object<'a> {
-    state: Option<RunState>,
-    place: Option<u64>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    result: Option<&'a RawValue>,
-    #[serde(borrow)]
-    problem: Option<&'a RawValue>,
-    progress: Option<f64>,
-    text: Option<String>,
-    left: Option<f64>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    partial: Option<&'a RawValue>,
-}
-
-/// A `null` that is there is a value, too.
-fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(from).map(Some)
-}
-
 impl RunEvent {
     /// Parses the data of an event; `None` if it is of a kind that this crate does not know.
     #[must_use]
     pub fn parse(data: &str) -> Option<Self> {
-        let object: Object<'_> = serde_json::from_str(data).ok()?;
+        let object: RunMembers<'_> = serde_json::from_str(data).ok()?;
         let json = |value: &RawValue| value.get().to_owned();
         if let Some(state) = object.state {
             let problem = object.problem.and_then(|problem| RunProblem::parse(problem.get()));
@@ -122,7 +60,7 @@ impl RunEvent {
         if let Some(partial) = object.partial {
             return Some(Self::Partial(json(partial)));
         }
-        let (done, text) = (object.progress?, object.text);
+        let (done, text) = (object.progress?, object.text.map(Cow::into_owned));
         Some(Self::Progress(RunProgress { done: Some(done), text, left: seconds(object.left) }))
     }
 }

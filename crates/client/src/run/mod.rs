@@ -2,8 +2,7 @@
 
 mod event;
 
-pub use event::{RunChange, RunEvent, RunProgress, RunState, RunStatus};
-
+pub use event::{RunChange, RunEvent, RunProgress, RunStatus};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

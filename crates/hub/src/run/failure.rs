@@ -136,6 +136,10 @@ impl Json {
     pub(crate) fn as_str(&self) -> &str {
         self.0.get()
     }
+
+    pub(crate) fn as_raw(&self) -> &RawValue {
+        &self.0
+    }
 }
 
 impl Default for Json {

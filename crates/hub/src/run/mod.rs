@@ -57,6 +57,7 @@ mod status;
 mod tests;
 mod thread;
 
+pub use anemone_wire::RunState;
 pub use context::RunContext;
 pub use failure::{RunFailure, RunOutcome, Stopped};
 pub use key::{RunKey, RunKeyError};
@@ -66,5 +67,4 @@ pub use run::{Run, RunEnded};
 pub use runs::Runs;
 pub use service::{InputDigest, RunInput, RunRefusal, RunService, RunWork};
 pub use start::{StartError, StartRun, Started};
-pub use state::RunState;
 pub use status::RunStatus;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use anemone_wire::RunState;
 use tokio::sync::watch;
 
 use super::events;
@@ -13,7 +14,7 @@ use super::key::RunKey;
 use super::moment::Moment;
 use super::owner::OwnerKey;
 use super::progress::Progress;
-use super::state::{Ending, Known, RunState};
+use super::state::{Ending, Known};
 use super::status::RunStatus;
 use crate::log::cost_bytes;
 use crate::{Batch, Data, NewEvent, PublishError, Topic, UnixTime};

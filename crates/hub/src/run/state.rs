@@ -3,37 +3,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use serde::Serialize;
+use anemone_wire::RunState;
 
 use super::events;
 use super::failure::{Json, RunFailure, RunOutcome, Stopped};
 use super::moment::Moment;
 use super::progress::Progress;
 use crate::{Data, UnixTime};
-
-/// The state of a run.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RunState {
-    /// It waits for other runs to end.
-    Queued,
-    /// Its work is being done.
-    Running,
-    /// Its work is done.
-    Done,
-    /// Its work has failed, or took too long.
-    Failed,
-    /// It was cancelled.
-    Cancelled,
-}
-
-impl RunState {
-    /// Returns true if nothing follows.
-    #[must_use]
-    pub const fn is_end(self) -> bool {
-        matches!(self, Self::Done | Self::Failed | Self::Cancelled)
-    }
-}
 
 /// The end of a run, with its last event.
 #[derive(Debug)]
@@ -62,14 +38,14 @@ impl Ending {
     }
 
     fn done(result: Option<Json>) -> Self {
-        let event = events::done(result.as_ref().map(Json::as_str));
+        let event = events::done(result.as_ref());
         let (state, reason) = (RunState::Done, Stopped::Ended);
         Self { state, result, problem: None, event, reason }
     }
 
     pub(crate) fn failed(failure: &RunFailure) -> Self {
         let problem = failure.problem().clone();
-        let event = events::failed(problem.as_str());
+        let event = events::failed(&problem);
         let (state, reason) = (RunState::Failed, Stopped::Ended);
         Self { state, result: None, problem: Some(problem), event, reason }
     }

@@ -1,11 +1,10 @@
 //! The state of a run as its watchers see it.
 
-use anemone_wire::Position;
+use anemone_wire::{Position, RunState};
 use serde::{Serialize, Serializer};
 
 use super::failure::Json;
 use super::key::RunKey;
-use super::state::RunState;
 use crate::UnixTime;
 
 /// The state of a run at a moment. Its JSON is the state of `docs/PROTOCOL.md`.

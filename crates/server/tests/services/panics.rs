@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use anemone_testing::logged;
 use anemone_testing::multiplexed::{BOTH, Client};
@@ -95,7 +96,9 @@ impl Service<http::Request<anemone_server::Body>> for Bombs {
 fn fixture() -> Fixture {
     // Writes each error that is logged.
     logged::keep();
-    with_mounts(vec![Mount::new("/bomb", Bombs).unwrap()], |_| {})
+    with_mounts(vec![Mount::new("/bomb", Bombs).unwrap()], |options| {
+        options.limits.shutdown_grace = Duration::from_millis(10);
+    })
 }
 
 #[test]
