@@ -67,7 +67,9 @@ struct ServiceReply {
     status: StatusCode,
     /// Its fields, until its first message was sent.
     fields: FieldList,
-    /// `None` if it has no body.
+    /// The whole body, if it existed from the beginning.
+    whole: Bytes,
+    /// `None` if the body is whole, or there is none.
     items: Option<Items>,
 }
 
@@ -234,15 +236,23 @@ impl ServiceReply {
         // The type of most replies says nothing. But parts of JSON would look like the items of a stream.
         let has_usual_type = media_type != MediaType::Other && division != Division::Parts;
         let fields = fields_of(reply.headers(), has_usual_type);
-        let items = (!is_bodiless).then(|| Items::new(reply.into_body(), division, memory));
-        Self { status, fields, items }
+        let items = |body| Some(Items::new(body, division, memory));
+        let (whole, items) = match reply.into_body() {
+            _ if is_bodiless => (Bytes::new(), None),
+            body if division == Division::Whole => match body.into_whole() {
+                Ok(bytes) => (bytes, None),
+                Err(pieces) => (Bytes::new(), items(pieces)),
+            },
+            body => (Bytes::new(), items(body)),
+        };
+        Self { status, fields, whole, items }
     }
 
     /// Polls for the next message.
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<ReplyMessage, Problem>> {
         let item = match &mut self.items {
             Some(items) => ready!(items.poll_next(cx)).transpose(),
-            None => Ok(None),
+            None => Ok(Some(std::mem::take(&mut self.whole))),
         };
         let item = item.map_err(|error| Problem::new(Kind::Internal, error.to_string()))?;
         let status =
@@ -252,7 +262,7 @@ impl ServiceReply {
     }
 
     fn is_whole(&self) -> bool {
-        self.items.as_ref().is_some_and(|items| items.division() == Division::Whole)
+        self.items.as_ref().is_none_or(|items| items.division() == Division::Whole)
     }
 }
 
