@@ -141,6 +141,18 @@ test("an event that is not JSON is told and skipped", async () => {
   }
 });
 
+test("a reply that was cut off is not taken for a whole one", async () => {
+  const { body } = page("e-2", [2]);
+  const whole = JSON.stringify(body);
+  for (const answer of [{ headers: { "content-length": "1000" }, body: whole, isCut: true }, { headers: { "content-length": "0" } }]) {
+    let count = 0;
+    const { origin } = await fake(() => ((count += 1) === 1 ? answer : { headers: { "content-type": "application/json" }, body: whole }));
+    const told = await read(origin, { transports: ["poll"] }, { enough: 1 });
+    assert.deepEqual(told.positions, ["e-2"]);
+    assert.equal(told.errors.length, 1);
+  }
+});
+
 test("a line or a page that is not JSON is given up after a few tries", async () => {
   const body = '{"position":"e-1"}\n{"position":"e-2","time":1,"data":{oops}\n';
   const ndjson = await fake(() => ({ headers: { "content-type": "application/x-ndjson" }, body, isOpen: true }));

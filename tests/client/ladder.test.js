@@ -93,7 +93,7 @@ test("back to the better transport, without a loss", { timeout: 60_000 }, async 
   assert.deepEqual(opened, ["sse", "mux"]);
 });
 
-for (const transport of /** @type {const} */ (["mux", "sse", "ndjson"])) {
+for (const transport of /** @type {const} */ (["mux", "sse"])) {
   test(`${transport}: a connection that has died silently is replaced`, { timeout: 60_000 }, async () => {
     const name = `scratch-silent-${transport}`;
     const { relay, has, url, numbers, errors } = await reading(name, {}, { transports: [transport], quietMs: 500 });

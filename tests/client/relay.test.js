@@ -6,17 +6,13 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { connect } from "../../clients/js/src/client.js";
 import { kill, numbersTo, serve, until } from "../e2e/support.js";
+import { CUTS, SEED, TRANSPORTS, publishThroughCuts, someBytes } from "./history.js";
 import { Relay, seeded } from "./relay.js";
 
 /** @typedef {import("../../clients/js/src/anemone-client/types.js").TransportName} TransportName */
-
-const CUTS = 200;
-const TRANSPORTS = /** @type {const} */ (["mux", "sse", "ndjson", "long-poll", "poll"]);
-const SEED = Number(process.env.SEED ?? 1);
 
 /** @type {import("../e2e/support.js").Server} */ let server;
 
@@ -25,26 +21,6 @@ before(async () => {
 });
 
 after(() => kill(server));
-
-/**
- * Publishes numbers, a few at a time, until `isEnough`; returns the last one.
- * @param {string} topic
- * @param {() => boolean} isEnough
- */
-async function publishUntil(topic, isEnough) {
-  let last = 0;
-  while (!isEnough()) {
-    const body = Array.from({ length: 5 }, () => `{"n":${(last += 1)},"more":"${"more ".repeat(20)}"}`).join("\n");
-    const headers = { "content-type": "application/x-ndjson" };
-    const reply = await fetch(`${server.origin}/topics/${topic}`, { method: "POST", headers, body });
-    assert.equal(reply.status, 201, await reply.text());
-    await sleep(1);
-  }
-  return last;
-}
-
-/** A number of bytes from 100 to 20,000, as often below 1,400 as above. */
-const bytes = (/** @type {() => number} */ random) => Math.floor(100 * 200 ** random());
 
 for (const transport of TRANSPORTS) {
   test(`${transport}: ${CUTS} cuts lose nothing, repeat nothing, and keep the order`, { timeout: 120_000 }, async () => {
@@ -61,10 +37,7 @@ for (const transport of TRANSPORTS) {
       topic.ongap = (gap) => gaps.push(gap);
       topic.onmessage = ({ data }) => numbers.push(data.n);
       await until("the first connection", () => topic.position !== undefined && topic.position !== "earliest");
-      relay.weather = { cutAfter: () => bytes(random), delayMs: () => (random() < 0.1 ? 5 * random() : 0) };
-      relay.cut();
-      const last = await publishUntil(name, () => relay.cuts >= CUTS);
-      relay.weather = {};
+      const last = await publishThroughCuts(relay, `${server.origin}/topics/${name}`, random);
       await until(`event ${last}`, () => numbers.at(-1) === last);
       assert.deepEqual(numbers, numbersTo(last), `seed ${SEED}`);
       assert.deepEqual(gaps, []);
@@ -80,7 +53,7 @@ test("publishing and calling through cuts happens once", { timeout: 60_000 }, as
   for (const transport of /** @type {TransportName[]} */ (["mux", "sse"])) {
     const random = seeded(SEED);
     const relay = await Relay.start(server.origin, random);
-    relay.weather = { cutAfter: () => 400 + bytes(random) / 10 };
+    relay.weather = { cutAfter: () => 400 + someBytes(random) / 10 };
     const client = connect(relay.origin, { transports: [transport], WebSocket, random: () => 0 });
     const name = `scratch-once-${transport}`;
     for (let n = 1; n <= 200; n += 1) await client.publish(name, { n });

@@ -1,5 +1,5 @@
 /** Calls to services. A call is made again only where that is safe. */
-import { decode, encode } from "./body.js";
+import { bytesOf, decode, encode } from "./body.js";
 import { AnemoneError, typed } from "./error.js";
 import { Backoff, sleep } from "./time.js";
 
@@ -103,7 +103,7 @@ function byMux(socket, { method, target, fields, payload }, signal) {
  */
 async function byHttp(link, { method, target, fields, payload }, signal) {
   const reply = await link.ask(method, target, { headers: fields, body: /** @type {BodyInit} */ (payload), signal });
-  const data = decode([new Uint8Array(await reply.arrayBuffer())], reply.headers.get("content-type") ?? "");
+  const data = decode([await bytesOf(reply)], reply.headers.get("content-type") ?? "");
   return { status: reply.status, data, fields: Object.fromEntries(reply.headers) };
 }
 

@@ -44,6 +44,8 @@ export class Topic {
   #wasThere = false;
   #losses = 0;
   #waits = 0;
+  /** The waits in a row after something that is not in the protocol. */
+  #oddities = 0;
   /** @type {AnemoneError | undefined} */
   #error;
   /** Wakes those who wait for a change of the queue. */
@@ -151,8 +153,8 @@ export class Topic {
     let waitMs = 0;
     if (isGood || !this.#link.fall(via, error)) {
       this.#waits += 1;
-      const isGivenUp = !this.#wasThere || error.code === "foreign" || error.code === "protocol";
-      if (isGivenUp && this.#waits > WAITS_MAX) return this.#finish(error);
+      this.#oddities = /^(foreign|protocol)$/.test(error.code) ? this.#oddities + 1 : 0;
+      if ((this.#wasThere ? this.#oddities : this.#waits) > WAITS_MAX) return this.#finish(error);
       waitMs = Math.max(this.#backoff.next(), error.retryMs);
     } else {
       this.#losses = 0;
@@ -214,7 +216,9 @@ export class Topic {
     const { mode, since } = this.#options;
     const after = this.position;
     const parameters = { ...(after ? { after } : since && { since }), ...(mode && { mode }) };
-    const query = [String(new URLSearchParams(parameters)), more].filter(Boolean).join("&");
+    // Where connections break, a page has to be small to come through; streams do not mind.
+    const limit = this.#losses > 0 ? `limit=${Math.max(1, 1000 >> (2 * this.#losses))}` : "";
+    const query = [String(new URLSearchParams(parameters)), more, limit].filter(Boolean).join("&");
     return query && `?${query}`;
   }
 
@@ -257,7 +261,7 @@ export class Topic {
     const after = String(this.position);
     const verdict = this.#sequence.accept(position);
     if (verdict === "repeated") return void (this.repeats += 1);
-    this.#losses = this.#waits = 0;
+    this.#losses = this.#waits = this.#oddities = 0;
     this.#backoff.reset();
     if (verdict !== "next") this.#gap(verdict);
     if (isBroken) {

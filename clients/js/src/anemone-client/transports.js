@@ -2,7 +2,7 @@
  * The ways to read a topic. Each reads from the current position until its signal aborts, passes on what the server says, and fails
  * with an AnemoneError. It returns when the topic has ended. When to try again is for the topic to decide.
  */
-import { text } from "./body.js";
+import { bytesOf, cutOff, text } from "./body.js";
 import { AnemoneError, foreign, parse } from "./error.js";
 import { formatPosition } from "./position.js";
 import { now, sleep } from "./time.js";
@@ -90,10 +90,10 @@ function event(position, time, json) {
  */
 async function page({ link, target, signal, take }, more) {
   const reply = await link.ask("GET", target(more), { headers: { accept: "application/json" }, signal });
-  const body = await reply.text();
+  const body = await bytesOf(reply);
   const received = now();
   /** @type {import("./types.js").Page | undefined} */
-  const found = parse(body);
+  const found = parse(text(body));
   if (typeof found?.next !== "string" || !Array.isArray(found.events)) throw foreign("a reply that is not a page of events");
   const { epoch, next, gap, skipped, end } = found;
   if (gap) take({ gap }, received);
@@ -109,7 +109,9 @@ async function page({ link, target, signal, take }, more) {
  */
 async function* lines({ link, target, signal }, accept) {
   const reply = await link.ask("GET", target(), { headers: { accept }, signal });
-  if (!reply.headers.get("content-type")?.startsWith(accept)) throw foreign("a reply that is not a stream");
+  const type = reply.headers.get("content-type");
+  if (!type) throw cutOff();
+  if (!type.startsWith(accept)) throw foreign("a reply that is not a stream");
   const reader = /** @type {ReadableStream<Uint8Array>} */ (reply.body).getReader();
   // In Node 20, an abort just before the end of a reply leaves the reader waiting for ever.
   signal.addEventListener("abort", () => reader.cancel().catch(() => {}));
