@@ -96,7 +96,7 @@ test("the page works behind nginx as it comes, and says what does not", { timeou
   });
   assert.match(
     server.output.join(""),
-    /refused GET \/topics\/(wind|host) of 127\.0\.0\.1, 403 origin-refused: pages of origin http:\/\/wind\.example:\d+ may not use this server, asked for as 127\.0\.0\.1:\d+: .* a proxy in front has replaced the Host: have it forward the original/,
+    /refused GET \/ws of 127\.0\.0\.1, 403 origin-refused: pages of origin http:\/\/wind\.example:\d+ may not use this server, asked for as 127\.0\.0\.1:\d+: .* a proxy in front has replaced the Host: have it forward the original/,
   );
 });
 

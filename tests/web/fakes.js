@@ -1,4 +1,4 @@
-/** A network, a clock and a socket that do what a test says. Time passes only where code sleeps. */
+/** A network and a clock that do what a test says. Time passes only where code sleeps. */
 import { setImmediate } from "node:timers/promises";
 
 /** @typedef {import("../../web/transport/types.js").TopicEvent} TopicEvent */
@@ -6,31 +6,39 @@ import { setImmediate } from "node:timers/promises";
 /** @typedef {import("../../web/transport/types.js").State} State */
 /** @typedef {{ status?: number, body: unknown, headers?: Record<string, string> } | Error} Reply */
 
-export class FakeSocket {
+/** A WebSocket that opens, if `isOpening`, and then says what a test wants. */
+export class FakeSocket extends EventTarget {
+  static isOpening = true;
   /** @type {FakeSocket[]} */
   static opened = [];
   /** @type {(() => void) | null} */ onopen = null;
   /** @type {((message: { data: unknown }) => void) | null} */ onmessage = null;
   /** @type {((event: { code: number, reason: string }) => void) | null} */ onclose = null;
-  closed = false;
+  /** @type {string[]} */ sent = [];
 
   /**
    * @param {string} url
    * @param {string} protocol
    */
   constructor(url, protocol) {
+    super();
     this.url = url;
     this.protocol = protocol;
     FakeSocket.opened.push(this);
+    queueMicrotask(() => (FakeSocket.isOpening ? this.onopen?.() : this.onclose?.({ code: 1006, reason: "" })));
   }
 
-  close() {
-    this.closed = true;
+  /** @param {string} text */
+  send(text) {
+    this.sent.push(text);
   }
 
-  /** @param {unknown} message */
-  say(message) {
-    this.onmessage?.({ data: JSON.stringify(message) });
+  close() {}
+
+  /** @param {string} data */
+  say(data) {
+    this.dispatchEvent(new MessageEvent("message", { data }));
+    this.onmessage?.({ data });
   }
 }
 
@@ -44,6 +52,7 @@ export function world(replies) {
   /** @type {string[]} */ const requested = [];
   /** @type {number[]} */ const slept = [];
   FakeSocket.opened = [];
+  FakeSocket.isOpening = true;
   /** @type {import("../../web/transport/environment.js").Environment} */
   const environment = {
     fetch: async (input) => {
@@ -55,16 +64,15 @@ export function world(replies) {
       }
       if (reply instanceof Error) throw reply;
       const text = typeof reply.body === "string" ? reply.body : JSON.stringify(reply.body);
-      return new Response(text, { status: reply.status ?? 200, headers: reply.headers ?? {} });
+      return new Response(text, { status: reply.status ?? 200, headers: { "content-type": "application/json", ...reply.headers } });
     },
-    openSocket: (url, protocol) => /** @type {WebSocket} */ (/** @type {unknown} */ (new FakeSocket(url, protocol))),
+    WebSocket: /** @type {typeof WebSocket} */ (/** @type {unknown} */ (FakeSocket)),
     now: () => now,
     sleep: async (ms) => {
       slept.push(ms);
       now += ms;
       await setImmediate();
     },
-    random: () => 1,
   };
   return { environment, controller, requested, slept };
 }
@@ -74,18 +82,20 @@ export function recorder() {
   /** @type {TopicEvent[]} */ const events = [];
   /** @type {Gap[]} */ const gaps = [];
   /** @type {State[]} */ const states = [];
-  let repeats = 0;
+  const counts = { repeats: 0, requests: 0, bytes: 0 };
   return {
     events,
     gaps,
     states,
+    counts,
     positions: () => events.map(({ position }) => position),
-    repeats: () => repeats,
     options: {
       onEvent: (/** @type {TopicEvent} */ event) => void events.push(event),
       onGap: (/** @type {Gap} */ gap) => void gaps.push(gap),
       onState: (/** @type {State} */ state) => void states.push(state),
-      onRepeat: () => void (repeats += 1),
+      onRepeat: () => void (counts.repeats += 1),
+      onRequest: () => void (counts.requests += 1),
+      onPayload: (/** @type {number} */ bytes) => void (counts.bytes += bytes),
     },
   };
 }
@@ -103,5 +113,5 @@ export function page(next, offsets, gap) {
 
 /** Lets everything that is ready run. */
 export async function settle() {
-  for (let turn = 0; turn < 5; turn += 1) await setImmediate();
+  for (let turn = 0; turn < 20; turn += 1) await setImmediate();
 }

@@ -6,6 +6,7 @@ import { Topic } from "./anemone-client/topic.js";
 
 export { AnemoneError } from "./anemone-client/error.js";
 export { formatPosition, parsePosition } from "./anemone-client/position.js";
+export { now, sleep } from "./anemone-client/time.js";
 
 /**
  * Returns a client of the server at `base`. It opens no connection before one is needed.

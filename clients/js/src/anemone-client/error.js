@@ -41,7 +41,7 @@ export function foreign(what) {
 export function refusal(status, text, retryAfter) {
   const problem = parse(text);
   const code = /^\/problems\/([\w-]+)$/.exec(problem?.type)?.[1];
-  const message = code ? (problem.detail ?? problem.title ?? code) : `the answer is ${status}, and not from an Anemone server`;
+  const message = problem?.detail ?? problem?.title ?? `the answer is ${status}, and not from an Anemone server`;
   const retryMs = Number(retryAfter) * 1000 || 0;
   return new AnemoneError(code ?? (status < 500 ? "foreign" : "unavailable"), message, { status, problem, retryMs });
 }

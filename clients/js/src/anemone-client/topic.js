@@ -128,10 +128,10 @@ export class Topic {
       this.#sequence.skipped = 0;
       this.#connection = new AbortController();
       const error = await this.#connect(via, this.#connection, (item, received) => {
-        this.#wasThere = true;
-        this.#take(item, received, !isOpen);
-        if (!isOpen) this.#tell("onopen", { transport: via, topic: this, at: Date.now() });
-        isOpen = true;
+        const isFirst = !isOpen;
+        isOpen = this.#wasThere = true;
+        if (isFirst) this.#tell("onopen", { transport: via, topic: this, at: Date.now() });
+        this.#take(item, received, isFirst);
         if (this.#queue.length >= QUEUE_MAX) this.#connection.abort(PAUSE);
       });
       if (error === PAUSE) while (this.#queue.length > 0 && !this.#isClosed) await this.#change();

@@ -1,0 +1,128 @@
+/** Reads with the client, and counts what it sends and receives. */
+import { connect } from "../client.js";
+import { browser } from "./environment.js";
+import { requestPage, split } from "./page.js";
+
+/** The pause after a refusal, since asking again sooner cannot help. */
+const REFUSED_RETRY_MS = 5000;
+const ANSWER_MS_MAX = 10_000;
+
+/** The reason for a retry if the WebSocket does not open although plain HTTP works. */
+const BLOCKED =
+  "HTTP works but the WebSocket does not open; something on the way may block it, as a proxy that is not told to pass it on";
+
+const encoder = new TextEncoder();
+
+/**
+ * Returns a `Read` over one transport, or without one over the best that works.
+ * @param {import("../anemone-client/types.js").TransportName} [transport]
+ * @returns {import("./types.js").Read}
+ */
+export function reader(transport) {
+  return async (topicUrl, options) => {
+    const { signal, environment = browser } = options;
+    const { base, path } = split(topicUrl);
+    const client = connect(base, {
+      ...counting(options, environment),
+      ...(transport && { transports: [transport] }),
+      waitSeconds: options.waitSeconds ?? 25,
+      pollMs: options.pauseMs ?? 150,
+    });
+    let { after } = options;
+    options.onState({ kind: "connecting" });
+    while (!signal.aborted) {
+      const { position, refusal } = await readOnce(client.read(path, { after }), topicUrl, options, environment);
+      after = position;
+      if (signal.aborted || !refusal) break;
+      // What is refused may be allowed later, and a topic that is not there may come.
+      const { message: reason, status = null } = refusal;
+      options.onState({ kind: "waiting", until: environment.now() + REFUSED_RETRY_MS, reason, status });
+      await environment.sleep(REFUSED_RETRY_MS, signal);
+    }
+    client.close();
+    return after;
+  };
+}
+
+/**
+ * Reads until the signal aborts, or the topic ends.
+ * @param {import("../anemone-client/topic.js").Topic} topic
+ * @param {string} topicUrl
+ * @param {import("./types.js").ReadOptions} options
+ * @param {import("./environment.js").Environment} environment
+ * @returns {Promise<{ position: string | undefined, refusal: import("../client.js").AnemoneError | undefined }>}
+ */
+function readOnce(topic, topicUrl, options, environment) {
+  const { signal, onState, onGap, onEvent, onRepeat } = options;
+  let repeats = 0;
+  let isOpen = false;
+  return new Promise((resolve) => {
+    const end = () => topic.close();
+    signal.addEventListener("abort", end);
+    topic.onopen = () => {
+      isOpen = true;
+      onState({ kind: "connected", since: environment.now() });
+    };
+    topic.ongap = onGap;
+    topic.onmessage = (event) => {
+      for (; repeats < topic.repeats; repeats += 1) onRepeat?.();
+      onEvent({ position: event.position, time: event.time, data: event.data, received: event.received });
+    };
+    topic.onerror = async (error) => {
+      const { code, message, retryAt } = error;
+      if (retryAt === undefined) return; // told at the end
+      isOpen = false;
+      if (retryAt <= Date.now()) return onState({ kind: "connecting" }); // over another transport, or anew
+      const { reason, status } = code === "blocked" ? await explain(topicUrl, signal, environment) : { reason: message, status: error.status ?? null };
+      if (!isOpen && !signal.aborted) onState({ kind: "waiting", until: retryAt, reason, status });
+    };
+    topic.onclose = (refusal) => {
+      signal.removeEventListener("abort", end);
+      resolve({ position: topic.position, refusal });
+    };
+  });
+}
+
+/**
+ * Finds out why a WebSocket did not open, which browsers do not report, from the same URL over plain HTTP.
+ * @param {string} topicUrl
+ * @param {AbortSignal} signal
+ * @param {import("./environment.js").Environment} environment
+ */
+async function explain(topicUrl, signal, environment) {
+  try {
+    await requestPage(`${topicUrl}?after=latest`, { signal, timeoutMs: ANSWER_MS_MAX, environment });
+    return { reason: BLOCKED, status: null };
+  } catch (error) {
+    const { message, status = null } = /** @type {import("../client.js").AnemoneError} */ (error);
+    return { reason: message, status };
+  }
+}
+
+/**
+ * Returns the network, which tells of requests and payloads.
+ * @param {import("./types.js").ReadOptions} options
+ * @param {import("./environment.js").Environment} environment
+ */
+function counting({ onRequest, onPayload }, { fetch, WebSocket }) {
+  return {
+    /** @type {typeof fetch} */
+    fetch: (input, init) => {
+      onRequest?.();
+      return fetch(input, init);
+    },
+    WebSocket: class extends WebSocket {
+      /**
+       * @param {string} url
+       * @param {string} protocol
+       */
+      constructor(url, protocol) {
+        onRequest?.();
+        super(url, protocol);
+        this.addEventListener("message", ({ data }) =>
+          onPayload?.(typeof data === "string" ? encoder.encode(data).length : data.byteLength),
+        );
+      }
+    },
+  };
+}
