@@ -30,6 +30,7 @@ export async function call(link, method, path, body, { key, headers = {}, signal
   const request = { method, target, fields, payload };
   const backoff = new Backoff(link.random);
   for (let tries = 1; ; tries += 1) {
+    await link.ready;
     link.check();
     const begun = Date.now();
     const via = link.transport;

@@ -7,6 +7,8 @@ import { Multiplexed } from "./mux.js";
 import { TRANSPORTS } from "./transports.js";
 
 const TRIES_MAX = 100;
+/** @type {import("./types.js").TransportName[]} the best first */
+const LADDER = ["tabs", "mux", "sse", "long-poll", "poll"];
 
 export class Link {
   /** @type {Set<import("./topic.js").Topic>} */
@@ -14,9 +16,14 @@ export class Link {
   /** @type {import("./types.js").Try[]} */
   tries = [];
   isClosed = false;
+  /** @type {import("./tabs.js").Tabs | undefined} */
+  tabs;
+  /** Resolves when the transport is known. */
+  ready = Promise.resolve();
 
   #client;
   #options;
+  /** @type {import("./types.js").TransportName[]} */
   #transports;
   #index = 0;
   /** @type {Multiplexed | undefined} */
@@ -43,10 +50,27 @@ export class Link {
     this.random = options.random ?? Math.random;
     // Node 20 has no WebSocket, and a browser sends no token with one.
     const isWithoutSocket = !this.#options.WebSocket || options.token;
-    this.#transports = options.transports ?? ["mux", "sse", "long-poll", "poll"].slice(isWithoutSocket ? 1 : 0);
+    const canShare = !isWithoutSocket && globalThis.document && globalThis.navigator?.locks;
+    this.#transports = options.transports ?? LADDER.slice(isWithoutSocket ? 2 : canShare ? 0 : 1);
     const unknown = this.#transports.find((name) => !(name in TRANSPORTS));
     if (unknown || this.#transports.length === 0) throw misuse(`there is no transport "${unknown}"`);
     for (const type of ["online", "pageshow", "visibilitychange"]) globalThis.addEventListener?.(type, this);
+    if (this.#transports.includes("tabs")) this.ready = this.#share().catch(() => this.lead());
+  }
+
+  async #share() {
+    const { Tabs } = await import("./tabs.js");
+    if (this.isClosed) return;
+    this.tabs = new Tabs(this);
+    await this.tabs.begin();
+  }
+
+  /** Takes the transports that need no other tab. */
+  lead() {
+    const { transport } = this;
+    this.#transports = this.#transports.filter((name) => name !== "tabs");
+    this.#index = Math.max(0, this.#transports.indexOf(transport));
+    if (transport === "tabs") for (const topic of this.topics) topic.wake(true);
   }
 
   /** Fails if the client is closed. */
@@ -56,7 +80,7 @@ export class Link {
 
   /** The transport in use, or the next one to try. */
   get transport() {
-    return /** @type {string} */ (this.#transports[this.#index]);
+    return /** @type {import("./types.js").TransportName} */ (this.#transports[this.#index]);
   }
 
   /** @param {Event} event after which a connection may be dead, or a better one possible */
@@ -153,11 +177,11 @@ export class Link {
    * Calls the callbacks of a topic and of the client; returns true if there is one.
    * @param {import("./types.js").CallbackName} name
    * @param {any} value
-   * @param {import("./types.js").Callbacks} [topic]
+   * @param {import("./topic.js").Topic} [topic]
    */
   tell(name, value, topic) {
     let isHeard = false;
-    for (const target of [topic, this.#client]) {
+    for (const target of topic?.isForOthers ? [topic] : [topic, this.#client]) {
       const callback = target?.[name];
       if (!callback) continue;
       isHeard = true;
@@ -173,6 +197,7 @@ export class Link {
 
   close() {
     this.isClosed = true;
+    this.tabs?.close();
     clearTimeout(this.#timer);
     for (const type of ["online", "pageshow", "visibilitychange"]) globalThis.removeEventListener?.(type, this);
     for (const topic of this.topics) topic.close();

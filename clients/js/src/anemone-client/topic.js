@@ -63,6 +63,8 @@ export class Topic {
     this.#link = link;
     this.#path = path;
     this.#options = options;
+    /** True if this reads for another tab, and so has nothing to tell to this client. */
+    this.isForOthers = options.isForOthers;
     this.#sequence = new Sequence(options.after);
     this.#backoff = new Backoff(link.random);
     link.check();
@@ -121,6 +123,7 @@ export class Topic {
   }
 
   async #read() {
+    await this.#link.ready;
     while (!this.#isClosed) {
       const via = this.#link.transport;
       const begun = Date.now();
@@ -196,10 +199,11 @@ export class Topic {
       onItem(item, received);
     };
     const target = (more = "") => this.#path + this.#query(more);
+    const options = () => ({ ...this.#options, after: this.position });
     /** @type {AnemoneError} */
     let error;
     try {
-      await TRANSPORTS[/** @type {import("./types.js").TransportName} */ (via)]({ link, target, signal, take });
+      await TRANSPORTS[/** @type {import("./types.js").TransportName} */ (via)]({ link, path: this.#path, options, target, signal, take });
       error = new AnemoneError("lost", "the reply has ended, but not the topic");
     } catch (cause) {
       error = typed(cause);

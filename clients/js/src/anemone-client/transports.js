@@ -12,6 +12,8 @@ const LINE_MAX = 2 ** 25;
 
 /** @type {Record<import("./types.js").TransportName, import("./types.js").Transport>} */
 export const TRANSPORTS = {
+  tabs: (reading) => /** @type {import("./tabs.js").Tabs} */ (reading.link.tabs).read(reading),
+
   mux: async ({ link, target, signal, take }) => {
     const socket = await link.socket(signal);
     await new Promise((resolve, reject) => {

@@ -1,10 +1,10 @@
 /**
  * Types only; nothing loads this file.
  *
- * @typedef {"mux" | "sse" | "ndjson" | "long-poll" | "poll"} TransportName
+ * @typedef {"tabs" | "mux" | "sse" | "ndjson" | "long-poll" | "poll"} TransportName
  *
  * @typedef {object} Options
- * @property {TransportName[]} [transports] the transports to try, the best first; default `mux`, `sse`, `long-poll`, `poll`
+ * @property {TransportName[]} [transports] the transports to try, the best first; default `tabs`, `mux`, `sse`, `long-poll`, `poll`
  * @property {string | (() => string | Promise<string>)} [token] sent as `Authorization: Bearer`; a function is asked again
  *   after a 401. A WebSocket cannot send it, so `mux` is no longer among the default transports
  * @property {number} [waitSeconds] the wait of a long poll, 25 by default
@@ -19,6 +19,7 @@
  * @property {string} [after] a position, `-N`, `earliest` or `latest`
  * @property {string} [since] a time or an age, such as `10m`
  * @property {"all" | "latest"} [mode] `latest` skips to the newest event if the reader is behind
+ * @property {boolean} [isForOthers] set by the client itself
  *
  * @typedef {object} TopicEvent
  * @property {import("./topic.js").Topic} topic
@@ -85,6 +86,8 @@
  *
  * @typedef {object} Reading
  * @property {import("./link.js").Link} link
+ * @property {string} path
+ * @property {() => ReadOptions} options of a reading that continues after the current position
  * @property {(more?: string) => string} target path and query that continue after the current position
  * @property {AbortSignal} signal
  * @property {(item: Item, received: number) => void} take
