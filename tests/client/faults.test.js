@@ -223,6 +223,34 @@ test("a call is not made again after a refusal that does not pass", async () => 
   client.close();
 });
 
+test("a call that was answered is over, whatever its signal does later", async () => {
+  /** @type {string[]} */ const messages = [];
+  const { origin } = await fake(() => ({}), {
+    onMessage: (say, message) => {
+      messages.push(message);
+      say(`200 ${message.split(" ")[1]}\n{}`);
+    },
+  });
+  const client = connect(origin, { WebSocket, transports: ["mux"] });
+  const controller = new AbortController();
+  await client.call("GET", "/a", undefined, { signal: controller.signal });
+  controller.abort();
+  await client.call("GET", "/b");
+  assert.deepEqual(messages, ["GET 0 /a", "GET 1 /b"]);
+  const late = client.call("GET", "/c", undefined, { signal: controller.signal });
+  await assert.rejects(late, { name: "AbortError" });
+  client.close();
+});
+
+test("a token that cannot be had is told", async () => {
+  const { origin, asked } = await fake(() => ({}));
+  const token = () => Promise.reject(new Error("no session"));
+  const client = connect(origin, { token, random: () => 0 });
+  await assert.rejects(() => client.call("GET", "/x"), { code: "token-failed", message: /no session/ });
+  assert.deepEqual(asked, []);
+  client.close();
+});
+
 test("a token is sent, and renewed once it is refused", async () => {
   let valid = "one";
   const { origin, asked } = await fake(({ headers }) => (headers.authorization === `Bearer ${valid}` ? { body: { is: valid } } : { status: 401 }));

@@ -53,6 +53,8 @@ test("nothing in the way: a multiplexed WebSocket", async () => {
   await has(3);
   assert.deepEqual(opened, ["mux"]);
   assert.equal(client.diagnosis.transport, "mux");
+  const { data } = await client.call("GET", "/topics/scratch-open?after=-2");
+  assert.deepEqual(data.events.map((/** @type {any} */ event) => event.data.n), [2, 3]);
   assert.deepEqual(client.diagnosis.tries.map(({ transport, code }) => [transport, code]), [["mux", undefined]]);
 });
 

@@ -1,6 +1,7 @@
 /** Calls to services. A call is made again only where that is safe. */
 import { bytesOf, decode, encode } from "./body.js";
 import { AnemoneError, typed } from "./error.js";
+import { isFinal } from "./mux.js";
 import { Backoff, sleep } from "./time.js";
 
 const ANSWER_MS_MAX = 45_000;
@@ -27,6 +28,8 @@ export async function call(link, method, path, body, { key, headers = {}, signal
   // A multiplexed request to a topic has no fields, and JSON is what it has without.
   const isOfTopic = /^topics\b/.test(target);
   const isPlain = Object.entries(fields).every(([name, value]) => name === "content-type" && value === JSON_TYPE);
+  // Multiplexed, this would start a reader instead of asking for a page.
+  const isOfPage = method === "GET" && /^(topics|runs)\//.test(target);
   const request = { method, target, fields, payload };
   const backoff = new Backoff(link.random);
   for (let tries = 1; ; tries += 1) {
@@ -34,7 +37,7 @@ export async function call(link, method, path, body, { key, headers = {}, signal
     link.check();
     const begun = Date.now();
     const via = link.transport;
-    const isMux = via === "mux" && (isPlain || !isOfTopic);
+    const isMux = via === "mux" && !isOfPage && (isPlain || !isOfTopic);
     const limit = AbortSignal.timeout(ANSWER_MS_MAX);
     const ends = signal ? AbortSignal.any([signal, limit]) : limit;
     let isSent = false;
@@ -78,20 +81,21 @@ function byMux(socket, { method, target, fields, payload }, signal) {
     /** @type {Record<string, string>} */
     const found = {};
     let isStream = false;
-    const cancel = socket.send(method, `/${target}${words.join("")}`, payload, (reply) => {
-      if (reply instanceof Error) return reject(reply);
-      if (reply.payload?.length) parts.push(reply.payload);
-      Object.assign(found, reply.fields);
-      if (reply.status < 200) return;
-      if (reply.status === 206) return void (isStream ||= !found["content-type"]);
-      const type = found["content-type"] ?? JSON_TYPE;
-      const data = isStream ? parts.map((part) => decode([part], JSON_TYPE)) : decode(parts, type);
-      resolve({ status: reply.status, data, fields: found });
-    });
-    signal.addEventListener("abort", () => {
+    const end = () => {
       cancel();
       socket.probe();
       reject(signal.reason);
+    };
+    signal.addEventListener("abort", end);
+    const cancel = socket.send(method, `/${target}${words.join("")}`, payload, (reply) => {
+      if (reply instanceof Error || isFinal(reply.status)) signal.removeEventListener("abort", end);
+      if (reply instanceof Error) return reject(reply);
+      if (reply.payload?.length) parts.push(reply.payload);
+      Object.assign(found, reply.fields);
+      if (!isFinal(reply.status)) return void (isStream ||= !found["content-type"]);
+      const type = found["content-type"] ?? JSON_TYPE;
+      const data = isStream ? parts.map((part) => decode([part], JSON_TYPE)) : decode(parts, type);
+      resolve({ status: reply.status, data, fields: found });
     });
   });
 }

@@ -164,7 +164,7 @@ export class Link {
     const { fetch, token } = this.#options;
     for (let isRenewed = false; ; isRenewed = true) {
       if (typeof token !== "function") this.#token = token;
-      else if (isRenewed || this.#token === undefined) this.#token = await token();
+      else if (isRenewed || this.#token === undefined) this.#token = await fresh(token);
       const headers = this.#token ? { ...init.headers, authorization: `Bearer ${this.#token}` } : init.headers;
       const reply = await fetch(new URL(path, this.base), { cache: "no-store", ...init, method, headers });
       if (reply.ok || reply.status === 304) return reply;
@@ -202,6 +202,15 @@ export class Link {
     for (const type of ["online", "pageshow", "visibilitychange"]) globalThis.removeEventListener?.(type, this);
     for (const topic of this.topics) topic.close();
     this.#socket?.close(new AnemoneError("closed", "the client is closed"));
+  }
+}
+
+/** @param {() => string | Promise<string>} token */
+async function fresh(token) {
+  try {
+    return await token();
+  } catch (cause) {
+    throw new AnemoneError("token-failed", `there is no token: ${cause}`, { cause });
   }
 }
 

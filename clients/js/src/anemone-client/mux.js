@@ -101,10 +101,13 @@ export class Multiplexed {
     if (id === "-") return this.close(failure(reply));
     if (!(reply.status >= 100)) return this.close(foreign(`the message ${status.slice(0, 40)}`));
     const take = this.#requests.get(id);
-    if (reply.status >= 200 && reply.status !== 206) this.#requests.delete(id);
+    if (isFinal(reply.status)) this.#requests.delete(id);
     take?.(reply.status >= 400 ? failure(reply) : reply);
   }
 }
+
+/** @param {number} status */
+export const isFinal = (status) => status >= 200 && status !== 206;
 
 /** @param {string[]} words */
 function parseWords(words) {

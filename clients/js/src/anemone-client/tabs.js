@@ -45,6 +45,7 @@ export class Tabs {
 
   /** Leads until the client is closed. */
   #lead() {
+    if (this.#waiting.signal.aborted) return; // closed meanwhile
     this.#link.lead();
     this.#channel.postMessage({ leader: true });
     return new Promise((/** @type {(nothing: void) => void} */ resolve) => (this.#release = resolve));

@@ -12,6 +12,8 @@ const QUEUE_MAX = 1000;
 const OPEN_MS_MAX = 3000;
 /** After this many connections in a row that broke without news, another transport is tried. */
 const LOSSES_MAX = 3;
+/** The gaps that an event may bring with it; of more, the oldest are forgotten. */
+const GAPS_MAX = 100;
 /** A connection that lasted this long was good, even without news. */
 const STABLE_MS = 60_000;
 /** Waits in a row before a topic is given up that was never there, or that something else answers for. */
@@ -282,7 +284,7 @@ export class Topic {
 
   /** @param {import("./types.js").Gap} gap */
   #gap(gap) {
-    this.#gaps.push(gap);
+    if (this.#gaps.push(gap) > GAPS_MAX) this.#gaps.shift();
     this.#tell("ongap", gap);
   }
 
