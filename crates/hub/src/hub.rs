@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::awaited::{Awaited, Epochs};
+use crate::index::Index;
 use crate::log::DataDir;
 use crate::{
     CreateError, DeleteError, Epoch, OpenError, Storage, StorageError, Topic, TopicName,
@@ -26,6 +27,7 @@ struct Inner {
     data: Option<(DataDir, Epochs)>,
     topics: RwLock<BTreeMap<TopicName, Arc<Topic>>>,
     awaited: Arc<Awaited>,
+    index: Index,
     /// The last deleted topics and their epochs.
     deleted: Mutex<VecDeque<(TopicName, Epoch)>>,
     /// Held while a topic is created or deleted.
@@ -67,8 +69,9 @@ impl Hub {
         topics: BTreeMap<TopicName, Arc<Topic>>,
     ) -> Self {
         let (epochs, topics) = (Epochs::new(epoch), RwLock::new(topics));
+        let index = Index::new(epoch, Self::INDEX_EVENTS_MAX);
         let (awaited, deleted, changing) = Default::default();
-        Self(Arc::new(Inner { epochs, data, topics, awaited, deleted, changing }))
+        Self(Arc::new(Inner { epochs, data, topics, awaited, index, deleted, changing }))
     }
 
     /// Returns the directory that stores its topics, if there is one.
@@ -124,6 +127,7 @@ impl Hub {
         self.0.epochs.deleted(name);
         self.0.data.iter().for_each(|(_, epochs)| epochs.deleted(name));
         self.0.write().remove(name);
+        self.0.index.deleted(name);
         let mut deleted = self.0.deleted();
         deleted.push_back((name.clone(), topic.epoch()));
         if deleted.len() > Self::DELETED_MAX {
@@ -194,14 +198,40 @@ impl Hub {
         self.0.read().values().cloned().collect()
     }
 
-    /// Returns at most `topics_max` topics in the order of their names: the first ones, or those after a name, which
-    /// need not be a topic's. Does not look at the others.
+    /// Returns at most `topics_max` topics whose names begin with `prefix`, in the order of their names: the first
+    /// ones, or those after a name, which need not be a topic's. Does not look at the others.
     #[must_use]
-    pub fn topics_after(&self, after: Option<&TopicName>, topics_max: usize) -> Vec<Arc<Topic>> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+    pub fn topics_after(
+        &self,
+        prefix: &str,
+        after: Option<&TopicName>,
+        topics_max: usize,
+    ) -> Vec<Arc<Topic>> {
+        let from = match after.map(TopicName::as_str).filter(|after| *after >= prefix) {
+            Some(after) => Bound::Excluded(after),
+            None => Bound::Included(prefix),
+        };
         let topics = self.0.read();
-        let page = topics.range::<TopicName, _>((from, Bound::Unbounded)).take(topics_max);
+        let page = topics.range::<str, _>((from, Bound::Unbounded));
+        let page = page.take_while(|(name, _)| name.as_str().starts_with(prefix)).take(topics_max);
         page.map(|(_, topic)| Arc::clone(topic)).collect()
+    }
+
+    /// The number of events that the [index](Self::index) keeps, unless [`keep_index`](Self::keep_index) says another.
+    pub const INDEX_EVENTS_MAX: u64 = 10_000;
+
+    /// Returns the index: a topic in memory whose events are `{"created":NAME}` and `{"deleted":NAME}`, in the order in
+    /// which that happened. It is not among the [topics](Self::topics), and nothing deletes it. An event is there after
+    /// its change: who takes the position of the index first, and then the topics, misses nothing by reading on from
+    /// that position.
+    #[must_use]
+    pub fn index(&self) -> &Arc<Topic> {
+        self.0.index.topic()
+    }
+
+    /// Sets the number of events that the index keeps.
+    pub fn keep_index(&self, events_max: u64) {
+        self.0.index.keep(events_max);
     }
 
     /// Closes the data directory, if there is one: see [`DataDir::close`].
@@ -237,6 +267,7 @@ impl Inner {
         self.write().insert(name, Arc::clone(&topic));
         drop(awaited);
         drop(topic.take_held());
+        self.index.created(topic.name());
         Ok(topic)
     }
 
@@ -296,7 +327,7 @@ mod tests {
         }
         let page = |after: Option<&str>, topics_max| {
             let after: Option<TopicName> = after.map(|name| name.parse().unwrap());
-            let page = hub.topics_after(after.as_ref(), topics_max);
+            let page = hub.topics_after("", after.as_ref(), topics_max);
             page.iter().map(|topic| topic.name().to_string()).collect::<Vec<_>>()
         };
         assert_eq!(page(None, 9), ["B", "a", "c", "e"]);
@@ -304,6 +335,73 @@ mod tests {
         assert_eq!(page(Some("a"), 2), ["c", "e"]);
         assert_eq!(page(Some("b"), 1), ["c"], "no topic has this name");
         assert_eq!(page(Some("e"), 9), [""; 0]);
+    }
+
+    #[test]
+    fn topics_come_by_the_beginning_of_their_names() {
+        let hub = hub();
+        for name in ["ab", "a", "b", "a.b", "aa"] {
+            hub.create(name.parse().unwrap(), Retention::default()).unwrap();
+        }
+        for (prefix, after, topics_max, expected) in [
+            ("a", None, 9, &["a", "a.b", "aa", "ab"][..]),
+            ("a", Some("a.b"), 1, &["aa"]),
+            ("aa", Some("a"), 9, &["aa"]),
+            ("a", Some("ab"), 9, &[]),
+            ("b", Some("A"), 9, &["b"]),
+            ("c", None, 9, &[]),
+        ] {
+            let after: Option<TopicName> = after.map(|name: &str| name.parse().unwrap());
+            let page = hub.topics_after(prefix, after.as_ref(), topics_max);
+            let names: Vec<_> = page.iter().map(|topic| topic.name().as_str()).collect();
+            assert_eq!(names, expected, "{prefix} after {after:?}");
+        }
+    }
+
+    /// The events of the index.
+    fn told(hub: &Hub) -> Vec<String> {
+        let now = UnixTime::now();
+        let begin = hub.index().start(now, After::Earliest).unwrap();
+        let page = hub.index().read(now, begin, PageLimit::default()).unwrap();
+        page.events.iter().map(|event| event.data.as_str().to_owned()).collect()
+    }
+
+    #[test]
+    fn the_index_tells_what_is_created_and_deleted_in_order_and_is_no_topic_itself() {
+        let hub = hub();
+        hub.await_topic(&wind(), Storage::Data, || Ok::<_, ()>(())).unwrap();
+        assert_eq!(told(&hub), [""; 0], "an awaited topic is not created");
+        hub.ensure(wind(), Retention::default()).unwrap();
+        hub.ensure(wind(), Retention::default()).unwrap();
+        hub.create("a".parse().unwrap(), Retention::default()).unwrap();
+        hub.create(wind(), Retention::default()).unwrap_err();
+        hub.delete(&wind()).unwrap();
+        hub.delete(&wind()).unwrap_err();
+        let expected = [r#"{"created":"wind"}"#, r#"{"created":"a"}"#, r#"{"deleted":"wind"}"#];
+        assert_eq!(told(&hub), expected);
+        hub.keep_index(2);
+        assert_eq!(told(&hub), expected[1..]);
+        assert_eq!(hub.topics().len(), 1);
+        assert!(TopicName::INDEX.parse::<TopicName>().is_err(), "no topic can have its name");
+        assert_eq!(
+            hub.delete(hub.index().name()),
+            Err(DeleteError::Unknown(hub.index().name().clone()))
+        );
+    }
+
+    #[test]
+    fn the_index_keeps_as_many_events_as_it_may_of_the_longest_names() {
+        let hub = hub();
+        hub.keep_index(50);
+        let name: TopicName = "n".repeat(TopicName::BYTES_MAX).parse().unwrap();
+        for _ in 0..40 {
+            hub.create(name.clone(), Retention::default()).unwrap();
+            hub.delete(&name).unwrap();
+        }
+        assert_eq!(told(&hub).len(), 50);
+        let info = hub.index().info(UnixTime::now());
+        assert_eq!((info.events(), info.first), (50, 31));
+        assert!(info.bytes <= 50 * 320, "{}", info.bytes);
     }
 
     #[test]

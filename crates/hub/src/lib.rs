@@ -12,7 +12,7 @@
 //!
 //! A [`run`] is a computation with a topic that ends.
 //!
-//! This crate uses no socket, and no clock except for the disk and for runs: the times of events and reads are
+//! This crate uses no socket, and no clock except for the disk, for runs and for the [index](Hub::index): the times of events and reads are
 //! arguments, usually [`UnixTime::now`]. Two types are asynchronous and work with any runtime: [`Head`], which reports that a topic has
 //! grown, and [`Receipt`], which reports that a batch is kept.
 //!
@@ -43,6 +43,7 @@ mod event;
 mod health;
 mod hub;
 mod idempotency_key;
+mod index;
 mod keys;
 mod log;
 mod note;

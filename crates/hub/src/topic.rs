@@ -50,6 +50,17 @@ pub struct TopicInfo {
     pub first: u64,
     /// The bytes kept: data and overhead, with the keys.
     pub bytes: u64,
+    /// The time of its newest event, if one is kept. For a topic on disk without an event since the start, it is the
+    /// latest time among the last ones.
+    pub newest: Option<UnixTime>,
+}
+
+impl TopicInfo {
+    /// Returns the number of kept events, with those that are damaged.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.head.offset.saturating_add(1).saturating_sub(self.first)
+    }
 }
 
 impl Topic {
@@ -270,6 +281,7 @@ impl Topic {
             head: self.position(extent.head),
             first: extent.first,
             bytes: extent.bytes,
+            newest: extent.newest,
         }
     }
 

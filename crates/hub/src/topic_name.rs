@@ -1,5 +1,6 @@
 //! The names of topics.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -12,6 +13,13 @@ pub struct TopicName(Arc<str>);
 impl TopicName {
     /// The longest name in bytes.
     pub const BYTES_MAX: usize = 128;
+    /// The name of the [index](crate::Hub::index). No other topic can have it, since no text is parsed to it.
+    pub const INDEX: &str = "$topics";
+
+    /// Returns the name of the index.
+    pub(crate) fn of_index() -> Self {
+        Self(Self::INDEX.into())
+    }
 
     /// Returns the name.
     #[must_use]
@@ -35,6 +43,13 @@ impl FromStr for TopicName {
             return Err(TopicNameError);
         }
         Ok(Self(text.into()))
+    }
+}
+
+/// Names have the order of their texts.
+impl Borrow<str> for TopicName {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anemone_hub::PageLimit;
 use anemone_hub::run::RunLimits;
+use anemone_hub::{Hub, PageLimit};
 use anemone_ws::proto;
 
 use crate::memory;
@@ -107,6 +107,10 @@ pub struct Limits {
     /// The most of these for one address, or one /64 of IPv6. Default `None`: a tenth of `awaited_topics_max`, at
     /// least 1. This limit does not apply to clients of this machine.
     pub awaited_topics_per_address_max: Option<usize>,
+    /// The most events that the index of topics, `/topics/$topics`, keeps: the last topics created and deleted. Default
+    /// 10,000: each takes up to 320 bytes, half of that with short names. A reader further behind gets a gap, and lists
+    /// the topics again.
+    pub index_events_max: u64,
     /// Runs: the most that work at once. Default `None`: one for each processor, at least 2. Further ones wait in a
     /// queue, in order.
     pub runs_running_max: Option<usize>,
@@ -201,6 +205,7 @@ impl Default for Limits {
             multiplexed_line_bytes_max: LINE_BYTES_MAX,
             awaited_topics_max: 10_000,
             awaited_topics_per_address_max: None,
+            index_events_max: Hub::INDEX_EVENTS_MAX,
             runs_running_max: None,
             runs_queued_max: 1_000,
             runs_queued_per_address_max: None,

@@ -19,7 +19,7 @@ use crate::publish::Publishing;
 use crate::read::readable::Readable;
 use crate::request::host::Hosts;
 use crate::request::methods::Methods;
-use crate::request::names::{topic_name, unknown_run, unknown_topic};
+use crate::request::names::{is_index, topic_name, unknown_run, unknown_topic};
 use crate::request::origin::AllowedOrigin;
 use crate::request::own_path::{OwnPath, ReadPath};
 use crate::request::path;
@@ -69,8 +69,11 @@ pub(crate) enum Beside<'a> {
 }
 
 impl Site {
-    /// Returns the topic `name`. If its first event may create it, it can be read before that.
+    /// Returns the topic `name`, or the index. If its first event may create it, it can be read before that.
     pub(crate) fn topic(&self, name: &str) -> Result<Arc<Topic>, Problem> {
+        if is_index(name) {
+            return Ok(Arc::clone(self.hub.index()));
+        }
         let parsed = topic_name(name)?;
         let or_none_yet = || {
             let storage = self.publishing.may_create(&parsed)?;

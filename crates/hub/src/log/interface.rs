@@ -123,4 +123,6 @@ pub(crate) struct Extent {
     pub(crate) head: u64,
     /// The bytes of data and overhead, with the keys.
     pub(crate) bytes: u64,
+    /// The time of the newest event, if one is kept; on disk, the latest time of its newest piece.
+    pub(crate) newest: Option<UnixTime>,
 }

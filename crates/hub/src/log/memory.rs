@@ -140,7 +140,8 @@ impl Log for MemoryLog {
     fn extent(&self, now: UnixTime) -> Extent {
         self.change(|kept| {
             kept.expire(now);
-            Extent { first: kept.first(), head: kept.head, bytes: kept.bytes() }
+            let newest = kept.ring.newest().map(|event| event.time);
+            Extent { first: kept.first(), head: kept.head, bytes: kept.bytes(), newest }
         })
     }
 

@@ -36,7 +36,7 @@ impl Log for NoLog {
     }
 
     fn extent(&self, _: UnixTime) -> Extent {
-        Extent { first: 1, head: 0, bytes: 0 }
+        Extent { first: 1, head: 0, bytes: 0, newest: None }
     }
 
     fn note(&self) -> Option<Note> {

@@ -61,6 +61,10 @@ impl Ring {
         self.entries.front().map(|entry| &entry.event)
     }
 
+    pub(super) fn newest(&self) -> Option<&Arc<Event>> {
+        self.entries.back().map(|entry| &entry.event)
+    }
+
     /// Adds the event after the newest.
     pub(super) fn push(&mut self, event: Arc<Event>) {
         match self.blocks.back_mut() {

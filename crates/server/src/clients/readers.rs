@@ -3,7 +3,7 @@
 //! A reader updates its own entry, with one store for each page, and removes it at its end. The list holds no topic
 //! and no connection.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, hash_map};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,8 +18,15 @@ use crate::transport_name::TransportName;
 /// All connected readers.
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
+    entries: Mutex<Entries>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
     /// Sorted by the addresses in memory of their topics and entries, so that readers of one topic are adjacent.
-    entries: Mutex<BTreeMap<(usize, usize), Arc<Entry>>>,
+    all: BTreeMap<(usize, usize), Arc<Entry>>,
+    /// The number of readers of each topic that has some.
+    counts: HashMap<usize, usize>,
 }
 
 /// A reader's entry. There are many, with about 100 bytes each.
@@ -81,7 +88,14 @@ impl Listing {
 impl Drop for Listing {
     fn drop(&mut self) {
         let key = (self.topic, address(&self.entry));
-        self.readers.entries().remove(&key);
+        let mut entries = self.readers.entries();
+        entries.all.remove(&key);
+        if let hash_map::Entry::Occupied(mut count) = entries.counts.entry(self.topic) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
     }
 }
 
@@ -105,8 +119,18 @@ impl Readers {
             mode,
         });
         let topic = address(topic);
-        self.entries().insert((topic, address(&entry)), Arc::clone(&entry));
+        let mut entries = self.entries();
+        entries.all.insert((topic, address(&entry)), Arc::clone(&entry));
+        *entries.counts.entry(topic).or_default() += 1;
+        drop(entries);
         Listing { readers: Arc::clone(self), topic, entry }
+    }
+
+    /// Returns the number of readers of each of these topics.
+    pub(crate) fn counts(&self, topics: &[Arc<Topic>]) -> Vec<usize> {
+        let entries = self.entries();
+        let count = |topic| entries.counts.get(&address(topic)).copied().unwrap_or_default();
+        topics.iter().map(count).collect()
     }
 
     /// Returns the readers of a topic as JSON, those furthest behind first: at most `limit` of them, and their
@@ -144,12 +168,13 @@ impl Readers {
         let topic = address(topic);
         let entries = self.entries();
         entries
+            .all
             .range((topic, 0)..=(topic, usize::MAX))
             .map(|(_, entry)| Arc::clone(entry))
             .collect()
     }
 
-    fn entries(&self) -> MutexGuard<'_, BTreeMap<(usize, usize), Arc<Entry>>> {
+    fn entries(&self) -> MutexGuard<'_, Entries> {
         // No method panics while it holds the lock.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -191,6 +216,7 @@ mod tests {
         };
         let _others = enter(&other, 9, 0);
         let (fast, slow, elsewhere) = (enter(&wind, 9, 5), enter(&wind, 9, 3), enter(&wind, 8, 99));
+        assert_eq!(readers.counts(&[Arc::clone(&wind), Arc::clone(&other)]), [3, 1]);
         let list = readers.list(&wind, 2);
         assert_eq!((&list["next"], &list["count"]), (&json!("9-5"), &json!(3)));
         assert_eq!(list["lag_max"], json!({ "events": 5, "bytes": 30 }));
@@ -207,6 +233,8 @@ mod tests {
         assert_eq!(readers.list(&wind, 9)["lag_max"]["events"], 1);
         drop((fast, slow, elsewhere));
         assert_eq!(readers.list(&wind, 9)["count"], 0);
+        assert_eq!(readers.counts(&[Arc::clone(&wind), Arc::clone(&other)]), [0, 1]);
+        assert_eq!(readers.entries().counts.len(), 1, "nothing is kept of topics without readers");
         assert_eq!(readers.list(&other, 9)["count"], 1);
     }
 }

@@ -9,7 +9,7 @@ use crate::exchange::resource;
 use crate::publish::PublishPermit;
 use crate::request::client::Client;
 use crate::request::methods::{Methods, not_allowed};
-use crate::request::names::{topic_name, unknown_topic};
+use crate::request::names::{is_index, topic_name, unknown_topic};
 use crate::request::own_path::ReadPath;
 use crate::site::Site;
 use crate::{Kind, Problem};
@@ -31,6 +31,7 @@ impl Change {
         path: ReadPath<'_>,
     ) -> Result<Self, Problem> {
         match path {
+            ReadPath::Topic(name) if is_index(name) => Err(not_allowed(method, Methods::Read)),
             ReadPath::Topic(name) => Self::of_topic(site, client, method, &topic_name(name)?),
             ReadPath::Run(key) => {
                 let run = site.run(key)?;

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anemone_hub::run::Run;
-use anemone_hub::{Topic, TopicName, UnixTime};
+use anemone_hub::{Topic, UnixTime};
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::documents;
 use crate::request::client::Client;
 use crate::request::own_path::OwnPath;
-use crate::request::query;
+use crate::request::query::{self, TopicsPage};
 use crate::service::start::to_json;
 use crate::site::Site;
 use crate::{Kind, Problem, health};
@@ -30,8 +30,8 @@ const RUNS_LISTED_MAX: usize = 1_000;
 /// A resource besides the events of topics.
 #[derive(Clone, Debug)]
 pub(crate) enum Resource {
-    /// The list of topics: after this name, at most this many.
-    Topics(Option<TopicName>, usize),
+    /// A page of the list of topics.
+    Topics(TopicsPage),
     /// The time.
     Clock,
     /// The health of the server.
@@ -67,8 +67,7 @@ impl Resource {
     ) -> Result<Option<Self>, Problem> {
         Ok(Some(match OwnPath::at(path) {
             Some((OwnPath::TOPICS, None)) => {
-                let (after, limit) = query::topics(query, TOPICS_LISTED_MAX)?;
-                Self::Topics(after, limit)
+                Self::Topics(TopicsPage::parse(query, TOPICS_LISTED_MAX)?)
             }
             Some((OwnPath::CLOCK, None)) => Self::Clock,
             Some((OwnPath::HEALTH, None)) => Self::Health,
@@ -106,10 +105,9 @@ impl Resource {
     /// Returns its current value.
     pub(crate) fn value(&self, site: &Site, is_stopping: bool) -> ResourceValue {
         let value = match self {
-            Self::Topics(after, limit) => {
-                let list = list_topics(site, after.as_ref(), *limit);
-                let next = list["next"].as_str();
-                let next_page = next.map(|next| format!("?after={next}&limit={limit}"));
+            Self::Topics(page) => {
+                let list = list_topics(site, page);
+                let next_page = list["next"].as_str().map(|next| page.query_after(next));
                 return ResourceValue { next_page, ..list.into() };
             }
             Self::Clock => json!({ "time": UnixTime::now() }),
@@ -161,12 +159,15 @@ fn list_runs(site: &Site, limit: usize) -> String {
 }
 
 /// Lists topics with their positions in the order of names, and the last of these names while there are more.
-fn list_topics(site: &Site, after: Option<&TopicName>, limit: usize) -> Value {
-    let mut topics = site.hub.topics_after(after, limit + 1);
-    let has_more = topics.len() > limit;
-    topics.truncate(limit);
+fn list_topics(site: &Site, TopicsPage { after, prefix, limit }: &TopicsPage) -> Value {
     let now = UnixTime::now();
-    let listed = topics.iter().map(|topic| {
+    // First, so that reading on from here tells every later change.
+    let position = site.hub.index().info(now).head;
+    let mut topics = site.hub.topics_after(prefix, after.as_ref(), limit + 1);
+    let has_more = topics.len() > *limit;
+    topics.truncate(*limit);
+    let readers = site.readers.counts(&topics);
+    let listed = topics.iter().zip(readers).map(|(topic, readers)| {
         let info = topic.info(now);
         json!({
             "name": info.name.as_str(),
@@ -175,9 +176,13 @@ fn list_topics(site: &Site, after: Option<&TopicName>, limit: usize) -> Value {
             "first": info.first,
             "next": info.head.to_string(),
             "bytes": info.bytes,
+            "events": info.events(),
+            "time": info.newest,
+            "readers": readers,
         })
     });
-    let mut list = json!({ "topics": listed.collect::<Vec<_>>() });
+    let position = position.to_string();
+    let mut list = json!({ "position": position, "topics": listed.collect::<Vec<_>>() });
     if let Some(last) = topics.last().filter(|_| has_more) {
         list["next"] = last.name().as_str().into();
     }

@@ -140,6 +140,7 @@ fn parts(options: Options, hub: Hub, local_addr: Option<SocketAddr>) -> Result<S
     let anywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
     let addresses = if is_listening { local_addr } else { Some(anywhere) };
     let hosts = Hosts::new(addresses, options.allowed_hosts);
+    hub.keep_index(limits.index_events_max);
     let publishing = Publishing::new(hub.clone(), topics).map_err(BindError::Topics)?;
     let publishing = Arc::new(publishing);
     let memory = Memory::new(limits.memory_bytes_max());

@@ -120,9 +120,10 @@ impl Publishing {
         name: &TopicName,
         client: Client,
     ) -> Result<PublishPermit, PublishRefusal> {
-        let refusal = || match self.hub.topic(name) {
-            Some(_) => PublishRefusal::Nobody,
-            None => PublishRefusal::Unknown,
+        let exists = || name == self.hub.index().name() || self.hub.topic(name).is_some();
+        let refusal = || match exists() {
+            true => PublishRefusal::Nobody,
+            false => PublishRefusal::Unknown,
         };
         let rule = self.rule(name).ok_or_else(refusal)?;
         match rule.terms.publish {

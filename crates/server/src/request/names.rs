@@ -5,6 +5,12 @@ use anemone_hub::{TopicName, TopicNameError};
 use crate::reply::problem::excerpt;
 use crate::{Kind, Problem};
 
+/// Returns true if a name in a path is that of the index. The normal form of a path keeps its `$` as it was sent.
+pub(crate) fn is_index(name: &str) -> bool {
+    name.strip_prefix("%24")
+        .map_or(name == TopicName::INDEX, |rest| TopicName::INDEX.strip_prefix('$') == Some(rest))
+}
+
 pub(crate) fn topic_name(name: &str) -> Result<TopicName, Problem> {
     name.parse().map_err(|error: TopicNameError| {
         let detail = format!("{:?} is not a valid name: {error}", excerpt(name, 80));

@@ -14,7 +14,7 @@ use anemone_hub::{PageLimit, Start, UnixTime};
 use anemone_wire::{After, AfterError, Mode, PositionError};
 
 pub(crate) use self::frame_name::FrameName;
-pub(crate) use self::list::{asks_for_state, limit_alone, topics};
+pub(crate) use self::list::{TopicsPage, asks_for_state, limit_alone};
 use self::parameter::parse_limit;
 pub(crate) use self::parameter::{bad, take_each};
 pub(crate) use self::representation::{Need, Representation, choose, frame_missing, prefers};

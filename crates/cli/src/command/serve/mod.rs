@@ -112,7 +112,7 @@ fn create_topics(hub: &Hub, config: &Config) -> anyhow::Result<()> {
             hub.ensure(name.clone(), rule.options())?;
         }
     }
-    if makes_no_topics(config) && hub.topics_after(None, 1).is_empty() {
+    if makes_no_topics(config) && hub.topics_after("", None, 1).is_empty() {
         tracing::warn!("{NO_TOPICS}");
     }
     Ok(())

@@ -148,6 +148,12 @@ impl Segments {
         self.first
     }
 
+    /// Returns the latest time in the newest file that has events, if one is kept.
+    pub(super) fn newest(&self) -> Option<UnixTime> {
+        let newest = || self.list.iter().rev().find_map(Segment::newest);
+        if self.first > self.head { None } else { newest() }
+    }
+
     /// Returns the bytes of the records of the kept events.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes

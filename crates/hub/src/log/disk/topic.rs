@@ -119,7 +119,9 @@ impl Log for DiskTopic {
         // Does not read the disk to apply retention exactly; [`Readable::settled`] does.
         let _ = kept.expire(now);
         let segments = &kept.segments;
-        Extent { first: segments.first(), head: segments.head(), bytes: kept.bytes() }
+        let (first, head, bytes) = (segments.first(), segments.head(), kept.bytes());
+        let newest = kept.newest.newest().map(|event| event.time).or_else(|| segments.newest());
+        Extent { first, head, bytes, newest }
     }
 
     fn data_bytes_after(&self, after: u64) -> u64 {

@@ -13,7 +13,7 @@ const TOPICS_MAX: usize = 1_000;
 /// Returns the document: a channel for each topic and each pattern, and those of the other WebSockets.
 pub(in crate::exchange) fn asyncapi(site: &Site) -> Value {
     let mut channels = Channels::default();
-    for topic in site.hub.topics_after(None, TOPICS_MAX) {
+    for topic in site.hub.topics_after("", None, TOPICS_MAX) {
         let name = topic.name().as_str();
         let takes = site.publishing.methods(topic.name()) != Methods::Read;
         channels.add(

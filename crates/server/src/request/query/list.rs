@@ -1,4 +1,4 @@
-//! The query of a list: `limit`, and for topics also `after`.
+//! The query of a list: `limit`, and for topics also `after` and `prefix`.
 
 use anemone_hub::{TopicName, TopicNameError};
 
@@ -35,22 +35,49 @@ pub(crate) fn asks_for_state(query: Option<&str>) -> Result<bool, Problem> {
     Ok(true)
 }
 
-/// Parses the query of the list of topics: the name before its page, and the most topics in it.
-pub(crate) fn topics(
-    query: Option<&str>,
-    max: usize,
-) -> Result<(Option<TopicName>, usize), Problem> {
-    let (mut after, mut limit) = (None, max);
-    let explain = |error: TopicNameError| bad("after", &format!("must be a topic's name: {error}"));
-    take_each(query, "this path takes after and limit", |name, value| {
-        match name {
-            "after" => after = Some(value.parse().map_err(explain)?),
-            "limit" => limit = parse_limit(value, max)?,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    })?;
-    Ok((after, limit))
+/// The query of the list of topics.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct TopicsPage {
+    /// The name before the page.
+    pub(crate) after: Option<TopicName>,
+    /// The beginning of the names in it; empty for all.
+    pub(crate) prefix: String,
+    /// The most topics in it.
+    pub(crate) limit: usize,
+}
+
+impl TopicsPage {
+    /// Parses the query.
+    pub(crate) fn parse(query: Option<&str>, max: usize) -> Result<Self, Problem> {
+        let mut page = Self { after: None, prefix: String::new(), limit: max };
+        let explain =
+            |error: TopicNameError| bad("after", &format!("must be a topic's name: {error}"));
+        let known = "this path takes after, limit and prefix";
+        take_each(query, known, |name, value| {
+            match name {
+                "after" => page.after = Some(value.parse().map_err(explain)?),
+                "limit" => page.limit = parse_limit(value, max)?,
+                "prefix" => page.prefix = parse_prefix(value)?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        Ok(page)
+    }
+
+    /// Returns the query of the page after this name. Names need no escaping.
+    pub(crate) fn query_after(&self, name: &str) -> String {
+        let Self { prefix, limit, .. } = self;
+        let prefix = if prefix.is_empty() { String::new() } else { format!("prefix={prefix}&") };
+        format!("?{prefix}after={name}&limit={limit}")
+    }
+}
+
+/// Parses the beginning of names, which may be empty.
+fn parse_prefix(value: &str) -> Result<String, Problem> {
+    let begins_names = value.is_empty() || value.parse::<TopicName>().is_ok();
+    let detail = "must be the beginning of a topic's name: A-Z a-z 0-9 . _ -, at most 128";
+    begins_names.then(|| value.to_owned()).ok_or_else(|| bad("prefix", detail))
 }
 
 #[cfg(test)]
@@ -101,17 +128,21 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_topics_takes_after_and_limit() {
-        let of = |query| topics(Some(query), 9).map_err(|problem| problem.to_json());
-        let name = |name: &str| Some(name.parse().unwrap());
-        for (query, expected) in [
-            ("", (None, 9)),
-            ("limit=1", (None, 1)),
-            ("after=wind", (name("wind"), 9)),
-            ("limit=9&after=%77ind", (name("wind"), 9)),
+    fn the_list_of_topics_takes_after_limit_and_prefix() {
+        let of = |query| TopicsPage::parse(Some(query), 9).map_err(|problem| problem.to_json());
+        for (query, after, prefix, limit) in [
+            ("", None, "", 9),
+            ("limit=1&prefix=", None, "", 1),
+            ("after=wind", Some("wind"), "", 9),
+            ("limit=9&after=%77ind", Some("wind"), "", 9),
+            ("prefix=w.&after=wind", Some("wind"), "w.", 9),
         ] {
+            let after = after.map(|name| name.parse().unwrap());
+            let expected = TopicsPage { after, prefix: prefix.to_owned(), limit };
             assert_eq!(of(query), Ok(expected), "{query}");
         }
+        assert_eq!(of("prefix=w&limit=2").unwrap().query_after("wx"), "?prefix=w&after=wx&limit=2");
+        assert_eq!(of("after=w").unwrap().query_after("wx"), "?after=wx&limit=9");
         for (query, part) in [
             ("limit=0", "from 1 to 9"),
             ("limit=10", "from 1 to 9"),
@@ -119,6 +150,10 @@ mod tests {
             ("after=a%2Fb", "after must be a topic's name"),
             ("limit=1&limit=1", "limit is given twice"),
             ("after=a&after=a", "after is given twice"),
+            ("prefix=-a", "prefix must be the beginning"),
+            ("prefix=a*", "prefix must be the beginning"),
+            ("prefix=$", "prefix must be the beginning"),
+            ("prefix=a&prefix=a", "prefix is given twice"),
             ("mode=all", "mode is not a parameter"),
         ] {
             let error = of(query).unwrap_err();
