@@ -78,14 +78,14 @@ function reading() {
 const live = () => page.getByRole("button", { name: "Live" }).first();
 
 /**
- * Colours in the middle of the canvas, at parts of its width.
+ * Colours below the middle of the canvas, where no level is, at parts of its width.
  * @param {number[]} parts
  */
 function colours(parts) {
   return page.evaluate((parts) => {
     const canvas = /** @type {HTMLCanvasElement} */ (document.querySelector("#tested"));
     const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-    return parts.map((part) => [...context.getImageData(Math.round(part * canvas.width), 150, 1, 1).data].join(" "));
+    return parts.map((part) => [...context.getImageData(Math.round(part * canvas.width), 170, 1, 1).data].join(" "));
   }, parts);
 }
 

@@ -285,7 +285,7 @@ test("the page is live behind each, and breaks no rule of its own", { timeout: S
       const said = [];
       page.on("console", (message) => said.push(message.text()));
       page.on("pageerror", (error) => said.push(String(error)));
-      await page.goto(proxy.origin);
+      await page.goto(`${proxy.origin}/wind`);
       await page.waitForFunction(
         () => {
           const states = [...document.querySelectorAll(".pane, #host")].map((pane) => pane instanceof HTMLElement && pane.dataset.state);

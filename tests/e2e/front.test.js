@@ -1,5 +1,5 @@
 /**
- * The front page of a server that has no wind: its topics, each with a command that reads it, until there is wind.
+ * Home: the topics of a server, each with its newest value and a command that reads it; and the way to the wind page.
  *
  * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`), vmstat, curl and Chromium (`CHROMIUM`, default
  * `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
@@ -69,27 +69,57 @@ test("a server without wind shows its topics and how each is read", { timeout: S
   await page.close();
 });
 
-test("the list gives way to the wind when there is some", { timeout: STEP_MS_MAX }, async () => {
+test("what is typed chooses topics by name", { timeout: STEP_MS_MAX }, async () => {
   const page = await browser.newPage();
   await page.goto(`${server.origin}/`);
-  await page.locator("#topics li").first().waitFor({ timeout: PATIENCE_MS });
+  const items = page.locator("#topics li");
+  await items.nth(1).waitFor({ timeout: PATIENCE_MS });
+  await page.getByRole("searchbox", { name: "Find a topic" }).fill("STAT");
+  assert.deepEqual(await items.filter({ visible: true }).locator("a").allTextContents(), ["cpu.status"]);
+  assert.equal(await page.locator("#topics [data-field=count]").textContent(), "1 of 2");
+  await page.close();
+});
+
+test("the newest value of each topic is there, and how fast it grows", { timeout: STEP_MS_MAX }, async () => {
+  const page = await browser.newPage();
+  await page.goto(`${server.origin}/`);
+  const cpu = page.locator('#topics li[data-name="cpu"]');
+  await cpu.locator("[data-field=newest]", { hasText: /\d+ +\d+/ }).waitFor({ timeout: PATIENCE_MS });
+  await cpu.locator("[data-field=rate]", { hasText: /\d a second/ }).waitFor({ timeout: PATIENCE_MS });
+  await page.close();
+});
+
+test("the wind page waits for wind, and home leads to it", { timeout: STEP_MS_MAX }, async () => {
+  const page = await browser.newPage();
+  const home = await browser.newPage();
+  await home.goto(`${server.origin}/`);
+  await home.locator("#topics li").first().waitFor({ timeout: PATIENCE_MS });
+  assert.deepEqual(await visible(home, ["#lead-wind", '.places [href="wind"]']), []);
+  await page.goto(`${server.origin}/wind`);
+  await page.locator("#no-wind").waitFor({ timeout: PATIENCE_MS });
+  assert.deepEqual(await visible(page, WIND), []);
   await kill(server);
   await page.locator("#notice-no-server").waitFor({ timeout: PATIENCE_MS });
-  assert.deepEqual(await visible(page, ["#topics", ...WIND]), ["#topics"]);
+  await home.locator("#notice-no-server").waitFor({ timeout: PATIENCE_MS });
+  assert.deepEqual(await visible(home, ["#topics"]), ["#topics"]);
   server = await serve("--demo", "--listen", new URL(server.origin).host);
   await page.locator('.pane[data-transport="websocket"][data-state="connected"]').waitFor({ timeout: PATIENCE_MS });
-  assert.deepEqual(await visible(page, ["#topics", "#notice-no-server", ...WIND]), WIND);
+  assert.deepEqual(await visible(page, ["#no-wind", "#notice-no-server", ...WIND]), WIND);
   // No command is cut off where its box ends.
   const cut = await page.locator("#commands pre").evaluateAll((all) => all.filter((pre) => pre.scrollWidth > pre.clientWidth).length);
   assert.equal(cut, 0);
-  await page.close();
+  await home.locator("#lead-wind a").click({ timeout: PATIENCE_MS });
+  await home.locator("#wind").waitFor({ timeout: PATIENCE_MS });
+  await Promise.all([page.close(), home.close()]);
 });
 
 test("without its script the page is the notice alone", { timeout: STEP_MS_MAX }, async () => {
   const context = await browser.newContext({ javaScriptEnabled: false });
   const page = await context.newPage();
-  await page.goto(`${server.origin}/`);
-  await page.locator("#notice-no-script").waitFor({ timeout: PATIENCE_MS });
-  assert.deepEqual(await visible(page, ["main > section >> nth=0", ...WIND, "#reset", "#host"]), []);
+  for (const path of ["/", "/wind"]) {
+    await page.goto(server.origin + path);
+    await page.locator("#notice-no-script").waitFor({ timeout: PATIENCE_MS });
+    assert.deepEqual(await visible(page, ["main > section >> nth=0", ...WIND, "#reset", "#host"]), [], path);
+  }
   await context.close();
 });

@@ -83,7 +83,7 @@ async function hasState(page, selector, kind) {
 }
 
 test("the page works behind nginx as it comes, and says what does not", { timeout: STEP_MS_MAX }, async () => {
-  await withPage(`${stock.origin}/`, async (page, text) => {
+  await withPage(`${stock.origin}/wind`, async (page, text) => {
     await hasState(page, '.pane[data-transport="polling"]', "connected");
     await hasState(page, '.pane[data-transport="long-polling"]', "connected");
     await hasState(page, "#host", "connected");
@@ -138,11 +138,18 @@ test("below a path of a proxy's own there is all that there is elsewhere", { tim
   assert.equal(url.pathname + url.search, `/wind/topics/test-below?after=${JSON.parse(text).next}`);
   assert.equal((await ask(target, "/topics")).status, 421, "by a name that is not allowed");
 
-  await withPage(`http://${addressed.host}/wind/`, async (page, text) => {
+  await withPage(`http://${addressed.host}/wind/wind`, async (page, text) => {
     for (const name of ["websocket", "polling", "long-polling"]) await hasState(page, `.pane[data-transport="${name}"]`, "connected");
     await hasState(page, "#host", "connected");
     assert.equal(await text("#commands code"), `curl 'http://${addressed.host}/wind/topics/wind'`);
     assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector(".pane") ?? document.body).borderTopStyle), "solid", "has its style");
+  });
+  await withPage(`http://${addressed.host}/wind/`, async (page) => {
+    await page.locator('#topics li[data-name="wind"] a').click({ timeout: PATIENCE_MS });
+    await page.locator("#list code", { hasText: '"speed"' }).first().waitFor({ timeout: PATIENCE_MS });
+    assert.equal(page.url(), `http://${addressed.host}/wind/topics/wind`);
+    await page.getByRole("link", { name: "Wind" }).click({ timeout: PATIENCE_MS });
+    await hasState(page, '.pane[data-transport="polling"]', "connected");
   });
 });
 
@@ -162,7 +169,7 @@ test("a page whose script does not come says so", { timeout: STEP_MS_MAX }, asyn
   for (const missing of ["wind/main.js", "transport/sequence.js"]) {
     const page = await browser.newPage();
     await page.route(`**/${missing}`, (route) => route.fulfill({ status: 403, body: "refused" }));
-    await page.goto(`${server.origin}/`);
+    await page.goto(`${server.origin}/wind`);
     const notice = page.locator("#notice-no-script");
     assert.ok(!(await notice.isVisible()), "it may come yet");
     await notice.waitFor({ state: "visible", timeout: PATIENCE_MS });
@@ -175,7 +182,7 @@ test("a page whose requests are refused says why", { timeout: STEP_MS_MAX }, asy
   const page = await browser.newPage();
   const detail = "pages of origin http://wind.example may not use this server";
   await page.route("**/topics/**", (route) => route.fulfill({ status: 403, body: JSON.stringify({ detail }) }));
-  await page.goto(`${server.origin}/`);
+  await page.goto(`${server.origin}/wind`);
   const notice = page.locator("#notice-refused");
   await notice.waitFor({ state: "visible", timeout: PATIENCE_MS });
   assert.match((await notice.textContent()) ?? "", /The server refuses what this page asks for.*pages of origin http:\/\/wind\.example may not/s);

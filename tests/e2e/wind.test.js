@@ -114,7 +114,7 @@ before(async () => {
   page = await browser.newPage();
   page.on("console", (message) => browserSays.push(`${message.type()}: ${message.text()}`));
   page.on("pageerror", (error) => faults.push(String(error.stack ?? error)));
-  await page.goto(server.origin);
+  await page.goto(`${server.origin}/wind`);
   await page.evaluate(() => Reflect.set(window, "notReloaded", true));
 });
 

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { niceScale } from "../../web/chart/scale.js";
 import { judge, sensorStatusOf } from "../../web/wind/sensor.js";
-import { beaufort, compassPoint, faultInWords, formatBytes, formatDuration, formatMs, normal, shortestTurn, stateInWords, windInWords } from "../../web/wind/words.js";
+import { formatBytes, formatDuration, formatMs, stateInWords } from "../../web/page/words.js";
+import { beaufort, compassPoint, faultInWords, normal, shortestTurn, windInWords } from "../../web/wind/words.js";
 import { windOf } from "../../web/wind/wind.js";
 
 test("the compass has 16 points and closes", () => {

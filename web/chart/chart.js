@@ -31,7 +31,7 @@ import { colour, fitted } from "./canvas.js";
 import { listen } from "./gestures.js";
 import { commonHoles, outline } from "./outline.js";
 import { drawReading, nearest } from "./reading.js";
-import { formatValue, niceRange, niceScale } from "./scale.js";
+import { formatLevel, formatValue, niceRange, niceScale } from "./scale.js";
 import { addTools } from "./tools.js";
 import { View } from "./view.js";
 
@@ -93,6 +93,15 @@ export class Chart {
     this.#tell();
   }
 
+  /**
+   * Shows this much time, up to now.
+   * @param {number} spanMs
+   */
+  fit(spanMs) {
+    this.#view.begin(spanMs);
+    this.#moved();
+  }
+
   /** Draws anew in the next frame. To be called after values were added, and from time to time while it follows. */
   redraw() {
     this.#ask();
@@ -105,6 +114,11 @@ export class Chart {
   interrupt(time) {
     for (const { series } of this.#lines()) series.interrupt(time);
     this.#ask();
+  }
+
+  /** Whether the newest values are in view, and stay there. */
+  get follows() {
+    return this.#view.follows;
   }
 
   /** @returns {{ from: number, to: number }} the times in view */
@@ -345,7 +359,7 @@ function fromZero(top) {
  * @param {(time: number) => number} x
  * @returns {(value: number) => number}
  */
-function drawPanel(context, { caption, lines, label = formatValue }, box, outlines, range, x) {
+function drawPanel(context, { caption, lines, label = formatLevel }, box, outlines, range, x) {
   const perUnit = (box.bottom - box.top) / (range.high - range.low);
   /** @param {number} value */
   const y = (value) => box.bottom - (value - range.low) * perUnit;

@@ -72,6 +72,17 @@ export function timeStep(spanMs, marksMax) {
 }
 
 const round = new Intl.NumberFormat("en", { maximumSignificantDigits: 7 });
+/**
+ * Formats the value of a level in at most six characters: "0.25", "5,000", "300K".
+ * @param {number} value
+ */
+export function formatLevel(value) {
+  const size = Math.abs(value);
+  if (size >= 1e15 || (size > 0 && size < 1e-3)) return value.toExponential(0);
+  return size >= 1e4 ? short.format(value) : round.format(value);
+}
+
+const short = new Intl.NumberFormat("en", { maximumSignificantDigits: 4, notation: "compact" });
 const compact = new Intl.NumberFormat("en", { maximumSignificantDigits: 4, notation: "compact" });
 
 /**

@@ -78,6 +78,15 @@ export class View {
     else if (time > to - margin && !this.follows) this.pan(time + margin - to, extent);
   }
 
+  /**
+   * Begins anew with another span.
+   * @param {number} spanMs
+   */
+  begin(spanMs) {
+    this.#spanFirst = spanMs;
+    this.reset();
+  }
+
   /** Returns to the beginning: the first span, and the newest values. */
   reset() {
     this.#span = this.#spanFirst;

@@ -1,7 +1,7 @@
 /** The machine that serves this page: its processor, memory and network, as published on `/topics/host`. */
-import { fieldsOf, find, setText } from "./element.js";
+import { fieldsOf, find, setText } from "../page/element.js";
 import { Sparkline } from "../chart/sparkline.js";
-import { formatBytes, formatCount, stateInWords } from "./words.js";
+import { formatBytes, formatCount, stateInWords } from "../page/words.js";
 
 /**
  * @typedef {object} Host

@@ -1,18 +1,18 @@
 /**
  * The wind page: shows the worker's measurements, the sensor's state and the machine's load. Without a topic `wind`, it
- * lists the topics.
+ * waits for one.
  *
  * Values arrive at any time, and are drawn together a little later. The worker does the measuring, and nothing here can
  * delay it.
  */
 import * as longPoll from "../transport/long-poll.js";
-import { at } from "../site.js";
+import { at, ownScript } from "../page/site.js";
 import { browser } from "../transport/environment.js";
 import { parsePosition } from "../transport/sequence.js";
-import { showCommands } from "./commands.js";
+import { showCommands } from "../page/commands.js";
 import { Dial } from "./dial.js";
 import * as either from "./either.js";
-import { find, setText } from "./element.js";
+import { find, setText } from "../page/element.js";
 import { HostPanel } from "./host.js";
 import { Pane } from "./pane.js";
 import { PANES } from "./panes.js";
@@ -21,9 +21,10 @@ import { timeInWords } from "../chart/axes.js";
 import { niceMs } from "../chart/scale.js";
 import { StripChart } from "./strip-chart.js";
 import { judge, sensorStatusOf } from "./sensor.js";
-import { untilWind } from "./topics.js";
+import { hasTopic } from "../page/places.js";
 import { windOf } from "./wind.js";
-import { faultInWords, formatCount, formatDuration, formatMs, windInWords } from "./words.js";
+import { formatCount, formatDuration, formatMs } from "../page/words.js";
+import { faultInWords, windInWords } from "./words.js";
 
 /** @typedef {import("./panes.js").PaneName} PaneName */
 /** @typedef {import("./figures.js").Snapshot} Snapshot */
@@ -32,6 +33,7 @@ const REDRAW_EVERY_MS = 250;
 const STALE_MS = 3000;
 const SUMMARY_EVERY_MS = 2000;
 const STATUS_WAIT_SECONDS = 25;
+const LOOK_EVERY_MS = 5000;
 
 /** @param {string} selector */
 const element = (selector) => find(document, selector, HTMLElement);
@@ -93,7 +95,7 @@ let worker = null; // until there is wind to measure
 const tell = (order) => worker?.postMessage(order);
 
 function startWorker() {
-  worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+  worker = new Worker(ownScript(new URL("./worker.js", import.meta.url)), { type: "module" });
   worker.addEventListener("message", (/** @type {MessageEvent<import("./worker.js").FromWorker>} */ { data }) => take(data));
   worker.addEventListener("error", () => {
     setText(element("#announcer"), "The measuring script did not load. Reload the page to try again.");
@@ -214,6 +216,22 @@ function showSensorDetail() {
   setText(element("#sensor-detail"), [age, detail].filter(Boolean).join(" · "));
 }
 
+// --- whether there is wind ---
+
+/** Resolves when the server has wind, or at once if it does not list its topics: the readings then report why. */
+async function untilWind() {
+  for (let wasMissing = false; ; wasMissing = true) {
+    const found = await hasTopic("wind");
+    if (found || (found === null && !wasMissing)) break;
+    element("#no-wind").hidden = false;
+    element("#notice-no-server").hidden = found !== null;
+    do await browser.sleep(LOOK_EVERY_MS, new AbortController().signal);
+    while (document.visibilityState === "hidden");
+  }
+  element("#notice-no-server").hidden = true;
+  element("#no-wind").hidden = true;
+}
+
 // --- this machine's load ---
 
 const hostReading = new Reading(either.read, at("topics/host"), {
@@ -227,8 +245,7 @@ const hostReading = new Reading(either.read, at("topics/host"), {
 
 // A server publishes its machine's load only if configured. One that does not answer now may still have it.
 async function addHost() {
-  const { status } = await fetch(at("topics/host"), { method: "HEAD" }).catch(() => ({ status: 0 }));
-  if (status === 404) return;
+  if ((await hasTopic("host")) === false) return;
   element("#host").hidden = false;
   readings.push(hostReading);
   followVisibility();
@@ -276,8 +293,7 @@ void addHost();
 // Everything is set up, so the script has loaded.
 element("#notice-no-script").remove();
 
-await untilWind(element("#topics"), template("#command"));
-document.title = "Live wind · Anemone";
+await untilWind();
 for (const part of document.querySelectorAll(".of-wind")) part.removeAttribute("hidden");
 startWorker();
 readings.push(statusReading);

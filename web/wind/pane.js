@@ -1,8 +1,9 @@
 /** The pane of one transport: its last value, latency, traffic and connection state. */
-import { fieldsOf, find, setText } from "./element.js";
+import { fieldsOf, find, setText } from "../page/element.js";
 import { RECENT } from "./figures.js";
 import { Sparkline } from "../chart/sparkline.js";
-import { compassPoint, formatBytes, formatCount, formatMs, stateInWords } from "./words.js";
+import { formatBytes, formatCount, formatMs, stateInWords } from "../page/words.js";
+import { compassPoint } from "./words.js";
 
 /** @typedef {import("./figures.js").Snapshot} Snapshot */
 

@@ -14,7 +14,7 @@
  */
 import { observeReplies } from "../measure/bytes.js";
 import { driftPerMinute, probeBlock } from "../measure/clock.js";
-import { at } from "../site.js";
+import { at } from "../page/site.js";
 import { browser } from "../transport/environment.js";
 import * as longPoll from "../transport/long-poll.js";
 import { pageUrl, requestPage } from "../transport/page.js";

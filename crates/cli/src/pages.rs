@@ -21,8 +21,9 @@ struct Web;
 struct Client;
 
 /// Allows scripts, styles and connections only from here, and nothing inline.
-const POLICY: &str =
-    "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+/// Only the policy `anemone`, for the URL of a worker, makes values for what runs scripts.
+const POLICY: &str = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; \
+                      require-trusted-types-for 'script'; trusted-types anemone";
 
 /// The paths of the JavaScript client.
 const CLIENT: [&str; 2] = ["/client.js", "/anemone-client"];
@@ -34,7 +35,11 @@ pub(crate) fn mounts(root: Option<&Path>) -> Result<Vec<Mount>, MountError> {
     let is_client_needed = root.is_some_and(|root| !is_taken(root));
     let client = CLIENT.iter().filter(|_| is_client_needed);
     let mount = |path| Ok(Mount::new(path, Pages)?.public_at(is_one).http_only());
-    client.copied().chain(["/"]).map(mount).collect()
+    let mut mounts = client.copied().map(mount).collect::<Result<Vec<_>, _>>()?;
+    let pages = mount("/")?;
+    // A page about a topic loads its scripts from `/`.
+    mounts.push(if root.is_none() { pages.topic_pages() } else { pages });
+    Ok(mounts)
 }
 
 /// Answers with the page at a path.
@@ -60,7 +65,7 @@ impl Service<Request<Body>> for Pages {
 
 /// Returns true if there is a file at this path.
 fn is_one(path: &str) -> bool {
-    name_of(path).is_some_and(|name| embedded(name).is_some())
+    name_of(path).is_some()
 }
 
 /// Returns true if there are files below this path, which ends with a slash.
@@ -78,14 +83,24 @@ fn embedded(name: &str) -> Option<EmbeddedFile> {
     Web::get(name).or_else(|| Client::get(name))
 }
 
+/// Returns the name of the file at this path: `/` and `/wind` are pages.
 fn name_of(path: &str) -> Option<&str> {
-    let name = path.strip_prefix('/')?;
-    Some(if name.is_empty() { "index.html" } else { name })
+    let name = match path.strip_prefix('/')? {
+        "" => "index.html",
+        "wind" => "wind.html",
+        name => name,
+    };
+    embedded(name).map(|_| name)
 }
 
-/// Returns the file at this path; `/` is the index. `None` if there is none.
+/// Returns the name of the file for this path. The server asks for the page about a topic at the URL of the topic.
+fn shown_at(path: &str) -> Option<&str> {
+    if path.starts_with("/topics/") { Some("topic.html") } else { name_of(path) }
+}
+
+/// Returns the file at this path. `None` if there is none.
 fn file(path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
-    let name = name_of(path)?;
+    let name = shown_at(path)?;
     let file = embedded(name)?;
     let etag = etag(&file);
     let is_known = etag.to_str().is_ok_and(|etag| is_known(headers, etag));

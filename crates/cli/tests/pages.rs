@@ -20,6 +20,7 @@ fn the_pages_have_their_fields_and_are_not_sent_twice() {
     for (target, kind) in [
         ("/", "text/html; charset=utf-8"),
         ("/index.html", "text/html; charset=utf-8"),
+        ("/wind", "text/html; charset=utf-8"),
         ("/wind/main.js", "text/javascript; charset=utf-8"),
         ("/wind/style.css", "text/css; charset=utf-8"),
         ("/favicon.svg", "image/svg+xml"),
@@ -29,7 +30,7 @@ fn the_pages_have_their_fields_and_are_not_sent_twice() {
         for field in [
             &*format!("content-type: {kind}"),
             "cache-control: no-cache",
-            "content-security-policy: default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+            "content-security-policy: default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types anemone",
             "cross-origin-opener-policy: same-origin",
             "cross-origin-embedder-policy: require-corp",
             "cross-origin-resource-policy: same-origin",

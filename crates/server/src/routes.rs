@@ -20,14 +20,16 @@ use crate::read::reader::Reader;
 use crate::reply::body::{Body, empty, full, reply};
 use crate::reply::kind;
 use crate::request::client::Client;
+use crate::request::fields::Fields;
 use crate::request::handshake::Head;
 use crate::request::methods::{Methods, is_reading, reading_only};
 use crate::request::own_path::ReadPath;
-use crate::request::query::{Need, choose};
+use crate::request::query::{Need, choose, prefers_page};
 use crate::service::answer::{Answer, StartedRun};
 use crate::service::caller::Caller;
 use crate::service::context::ServiceContext;
 use crate::service::event_stream;
+use crate::service::mount::Mount;
 use crate::site::{Beside, Site};
 use crate::stop::Stop;
 use crate::{Kind, Problem, stream, transport};
@@ -86,6 +88,9 @@ pub(crate) fn begin_stream(site: &Arc<Site>, peer: Peer, head: &Head<'_>) -> Opt
         return None;
     }
     let path = ReadPath::at(head.path)?;
+    if page_mount(site, path, head.fields).is_some() {
+        return None;
+    }
     let arrival = Arrival::first(site, peer, head)?;
     let read = ReadRequest::of(site, arrival.client, head, path).ok()?;
     if read.query.frame.is_some() || read.has_all() {
@@ -170,7 +175,15 @@ fn route<'a>(
                 }
             }
             Destination::Events(path) if is_reading(method.as_str()) => {
-                let read = ReadRequest::of(site, client, &Head::of(&request), path)?;
+                let head = Head::of(&request);
+                let read = ReadRequest::of(site, client, &head, path)?;
+                if let Some(mount) = page_mount(site, path, head.fields)
+                    && read.query.frame.is_none()
+                {
+                    let request = request.map(|()| body);
+                    let page = topic_page(mount, request, &read, client, stop);
+                    return Box::pin(page).await.map(Reply::from);
+                }
                 let read = read.with_access_line(access.clone());
                 return Box::pin(read_events(&request, read, stop)).await;
             }
@@ -205,6 +218,35 @@ fn route<'a>(
         };
         Ok(response.into())
     }
+}
+
+/// Returns the mount with a page about this topic, if the request is that of a browser that opens it.
+fn page_mount<'a>(
+    site: &'a Site,
+    path: ReadPath<'_>,
+    fields: Fields<'_>,
+) -> Option<&'a Arc<Mount>> {
+    let mount = site.mounts.root().filter(|mount| mount.has_topic_pages())?;
+    let is_topic = matches!(path, ReadPath::Topic(_));
+    (is_topic && prefers_page(transport::READING, fields)).then_some(mount)
+}
+
+/// Returns the page about a topic, with the methods that its client can use on the topic.
+async fn topic_page(
+    mount: &Arc<Mount>,
+    request: Request<Body>,
+    read: &ReadRequest,
+    client: Client,
+    stop: Stop,
+) -> Result<Response<Body>, Problem> {
+    let context = ServiceContext::new(&read.site.limits, &read.site.memory).until(stop);
+    let caller = Caller::new(client, "http");
+    let Answer::Reply(mut page) = mount.answer(request, caller, context).await? else {
+        return Err(Problem::new(Kind::Internal, "a page about a topic starts no run"));
+    };
+    let methods = HeaderValue::from_static(read.methods().as_str());
+    page.headers_mut().insert(header::ALLOW, methods);
+    Ok(vary(page, header::ACCEPT.as_str()))
 }
 
 /// Returns the reply with the events of a run that the request has started.

@@ -14,7 +14,7 @@ use crate::read::reader::Reader;
 use crate::request::client::Client;
 use crate::request::fields::Fields;
 use crate::request::handshake::Head;
-use crate::request::methods::reading_only;
+use crate::request::methods::{Methods, reading_only};
 use crate::request::own_path::ReadPath;
 use crate::request::query::Query;
 use crate::site::Site;
@@ -82,6 +82,14 @@ impl ReadRequest {
         let storage = name.and_then(|name| site.publishing.may_create(name)).unwrap_or_default();
         let (site, access) = (Arc::clone(site), AccessLine::default());
         Self { site, readable, query, slow, storage, client, access }
+    }
+
+    /// Returns the methods that its client can use on what it reads.
+    pub(crate) fn methods(&self) -> Methods {
+        if self.permit().is_err() {
+            return Methods::Read;
+        }
+        self.site.publishing.methods(self.readable.topic().name())
     }
 
     /// Returns the permit of its client to publish to what it reads.

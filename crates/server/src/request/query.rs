@@ -17,7 +17,9 @@ pub(crate) use self::frame_name::FrameName;
 pub(crate) use self::list::{TopicsPage, asks_for_state, limit_alone};
 use self::parameter::parse_limit;
 pub(crate) use self::parameter::{bad, take_each};
-pub(crate) use self::representation::{Need, Representation, choose, frame_missing, prefers};
+pub(crate) use self::representation::{
+    Need, Representation, choose, frame_missing, prefers, prefers_page,
+};
 use crate::reply::problem::excerpt;
 use crate::request::client::Client;
 use crate::request::fields::{self, Fields};

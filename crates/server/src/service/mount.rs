@@ -78,6 +78,7 @@ pub struct Mount {
     starter: Option<Arc<RunStarter>>,
     is_public: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     is_http_only: bool,
+    has_topic_pages: bool,
     finishes_changes: bool,
     timeout: Option<Duration>,
     description: Option<Arc<Value>>,
@@ -140,6 +141,7 @@ impl Mount {
             starter: None,
             is_public: Arc::new(|_| false),
             is_http_only: false,
+            has_topic_pages: false,
             finishes_changes: false,
             timeout: None,
             description: None,
@@ -178,6 +180,14 @@ impl Mount {
     #[must_use]
     pub fn http_only(self) -> Self {
         Self { is_http_only: true, ..self }
+    }
+
+    /// Also answers a browser that opens the URL of a topic, if this mount is at `/`: a `GET` or `HEAD` whose `Accept`
+    /// weighs `text/html` higher than everything that a topic is read as. The topic exists, or its first event may
+    /// create it. The server adds `Allow` to the reply: the methods that this client can use.
+    #[must_use]
+    pub fn topic_pages(self) -> Self {
+        Self { has_topic_pages: true, ..self }
     }
 
     /// Finishes each request that may change something, whose method is not `GET`, `HEAD` or `OPTIONS`, even if its
@@ -238,6 +248,11 @@ impl Mount {
     /// Returns true if it answers only over HTTP.
     pub(crate) fn is_http_only(&self) -> bool {
         self.is_http_only
+    }
+
+    /// Returns true if it answers a browser that opens the URL of a topic.
+    pub(crate) fn has_topic_pages(&self) -> bool {
+        self.has_topic_pages
     }
 
     /// Answers a request, on any transport: calls the service, or starts a run.

@@ -43,6 +43,29 @@ fn the_longest_path_answers_before_files_and_files_before_the_root() {
 }
 
 #[test]
+fn a_browser_that_opens_a_topic_gets_the_page_of_the_root() {
+    const BROWSER: (&str, &str) = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+    let with_root = |root: Mount| with_mounts(vec![], move |options| options.mounts = vec![root]);
+    let fixture = with_root(named("/").topic_pages());
+    let page = fixture.get("/topics/wind", &[BROWSER]);
+    assert_eq!(page.body, "/: /topics/wind");
+    assert_eq!((page.field("vary"), page.field("allow")), (Some("accept"), Some("GET, HEAD")));
+    for accept in ["*/*", "application/json", "text/html, application/json", "text/html;q=0, */*"] {
+        let json = fixture.get("/topics/wind", &[("Accept", accept)]);
+        assert_eq!(json.field("content-type"), Some("application/json"), "{accept}");
+    }
+    fixture.get("/topics/none", &[BROWSER]).problem(404, "unknown-topic");
+    fixture.get("/topics/wind?limit=x", &[BROWSER]).problem(400, "bad-parameter");
+    fixture
+        .get("/topics/wind?frame=f", &[("Accept", "application/json")])
+        .problem(406, "not-acceptable");
+    // Without such pages, a topic has only the representations of its own.
+    let fixture = with_root(named("/"));
+    let json = fixture.get("/topics/wind", &[BROWSER]);
+    assert_eq!(json.field("content-type"), Some("application/json"));
+}
+
+#[test]
 fn a_page_of_another_origin_may_load_files_and_public_paths_but_no_service() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("file.txt"), "a file").unwrap();

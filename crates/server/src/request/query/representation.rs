@@ -6,6 +6,8 @@ use super::parameter::bad;
 use crate::request::fields::{self, Fields};
 use crate::{Kind, Problem};
 
+const HTML: &str = "text/html";
+
 /// A representation of a topic, and the requests that choose it.
 #[derive(Debug)]
 pub(crate) struct Representation {
@@ -68,6 +70,19 @@ pub(crate) fn prefers(fields: Fields<'_>, own: &Representation, other: &Represen
     let accept = accepted(fields);
     let weight = |of: &Representation| weight(&accept, of.media_type, of.ranges);
     weight(own) > weight(other)
+}
+
+/// Returns true if `Accept` weighs an HTML page higher than everything that is offered. Browsers name the type in the
+/// requests for pages; a client that accepts anything never gets one.
+pub(crate) fn prefers_page<T: AsRef<Representation>>(
+    offered: &[&'static T],
+    fields: Fields<'_>,
+) -> bool {
+    let accept = accepted(fields);
+    let page = weight(&accept, HTML, &[]);
+    let others = offered.iter().map(|transport| (**transport).as_ref());
+    let mut others = others.filter(|own| own.media_type != HTML);
+    page > 0.0 && others.all(|own| weight(&accept, own.media_type, own.ranges) < page)
 }
 
 /// Returns the value of `Accept`, from all its fields.
@@ -145,7 +160,6 @@ mod tests {
     const JSON: &str = "application/json";
     const EVENT_STREAM: &str = "text/event-stream";
     const NDJSON: &str = "application/x-ndjson";
-    const HTML: &str = "text/html";
 
     fn chosen(value: &str, has_frame: bool) -> Result<&'static str, Problem> {
         let mut headers = HeaderMap::new();
@@ -210,6 +224,27 @@ mod tests {
             ("application/x-ndjson;q=0", Err(406)),
         ] {
             assert_eq!(accept(value, false), form, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_page_is_for_those_who_prefer_it() {
+        for (value, is_page) in [
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8", true),
+            ("text/html", true),
+            ("text/html;q=0.5, text/event-stream;q=0.4", true),
+            ("text/html, application/json", false),
+            ("text/html;q=0.5, text/event-stream", false),
+            ("text/html;q=0", false),
+            ("text/html, */*", false),
+            ("text/*", false),
+            ("*/*", false),
+            ("", false),
+            ("application/json", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, value.parse().unwrap());
+            assert_eq!(prefers_page(transport::READING, (&headers).into()), is_page, "{value}");
         }
     }
 

@@ -48,13 +48,22 @@ export function command(template, title, line) {
   find(item, "h3", HTMLElement).append(title);
   const code = find(item, "code", HTMLElement);
   code.textContent = line;
-  const button = find(item, "button", HTMLButtonElement);
-  button.setAttribute("aria-label", `Copy: ${typeof title === "string" ? title : title.textContent}`);
+  offerCopy(find(item, "button", HTMLButtonElement), code, typeof title === "string" ? title : String(title.textContent));
+  return item;
+}
+
+/**
+ * Lets a button copy a command.
+ * @param {HTMLButtonElement} button
+ * @param {Element} code
+ * @param {string} title
+ */
+export function offerCopy(button, code, title) {
+  button.setAttribute("aria-label", `Copy: ${title}`);
   button.addEventListener("click", async () => {
     button.textContent = (await copy(code)) ? "Copied" : "Selected";
     setTimeout(() => (button.textContent = "Copy"), 2000);
   });
-  return item;
 }
 
 /**

@@ -1,0 +1,86 @@
+/**
+ * What holds on every page: axe-core finds nothing in light and dark, no error is in the console, no request fails, and no page is
+ * wider than a phone.
+ *
+ * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`), vmstat and Chromium (`CHROMIUM`, default
+ * `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
+ */
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { PATIENCE_MS, kill, launch, serve } from "./support.js";
+
+const STEP_MS_MAX = 120_000;
+const AXE = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** Each page, and what is there once it has data. @type {[string, string][]} */
+const PAGES = [
+  ["/", "#topics li [data-field=rate]:not(:empty)"],
+  ["/wind", '.pane.measured[data-transport="websocket"]'],
+  ["/topics/wind", "#plot #fields label"],
+  ["/topics/cpu", "#table tbody td"],
+  ["/topics/scratch-page", "#publish textarea"],
+];
+
+/** @type {import("./support.js").Server} */ let server;
+/** @type {import("playwright-core").Browser} */ let browser;
+
+before(async () => {
+  server = await serve("--demo", "--host", "--exec", "cpu=vmstat 1", "--listen", "127.0.0.1:0");
+  browser = await launch("--no-proxy-server");
+});
+
+after(async () => {
+  await browser?.close();
+  await kill(server);
+});
+
+for (const [path, filled] of PAGES) {
+  for (const { colorScheme, width } of /** @type {const} */ ([{ colorScheme: "light", width: 1280 }, { colorScheme: "dark", width: 390 }])) {
+    test(`${path} is good for everybody, ${colorScheme}, ${width} pixels wide`, { timeout: STEP_MS_MAX }, async () => {
+      const page = await browser.newPage({ viewport: { width, height: 800 }, colorScheme });
+      /** @type {string[]} */
+      const faults = [];
+      page.on("console", (message) => ["error", "warning"].includes(message.type()) && faults.push(message.text()));
+      page.on("pageerror", (error) => faults.push(String(error)));
+      page.on("response", (reply) => reply.ok() || faults.push(`${reply.status()} ${reply.url()}`));
+      await page.goto(server.origin + path);
+      await page.locator(filled).first().waitFor({ timeout: PATIENCE_MS });
+      // What the first request of a page asks for is not in the page's policy.
+      await page.evaluate(AXE);
+      const violations = await page.evaluate(async () => {
+        const { violations } = await Reflect.get(window, "axe").run(document);
+        return violations.map((/** @type {any} */ { id, nodes }) => `${id}: ${nodes.map((/** @type {any} */ node) => node.html).join(" ")}`);
+      });
+      assert.deepEqual(violations, []);
+      assert.deepEqual(faults, []);
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0, "nothing reaches beyond the edge");
+      await page.close();
+    });
+  }
+}
+
+test("no page makes a script of a string", { timeout: STEP_MS_MAX }, async () => {
+  const page = await browser.newPage();
+  for (const [path] of PAGES) {
+    await page.goto(server.origin + path);
+    const refused = await page.evaluate(() => {
+      const tries = [
+        () => (document.createElement("p").innerHTML = "<b>text</b>"),
+        () => new Worker("/wind/worker.js"),
+        () => Reflect.get(window, "trustedTypes").createPolicy("other", {}),
+      ];
+      return tries.map((attempt) => {
+        try {
+          attempt();
+          return "allowed";
+        } catch (error) {
+          return /** @type {Error} */ (error).name;
+        }
+      });
+    });
+    assert.deepEqual(refused, ["TypeError", "TypeError", "TypeError"], path);
+  }
+  await page.close();
+});

@@ -1,0 +1,220 @@
+/**
+ * The page about a topic, at the topic's own URL: its events as they come, whatever they hold, the chart of its numbers, gaps in words,
+ * how to read it, and the box to publish.
+ *
+ * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`), curl and Chromium (`CHROMIUM`, default
+ * `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
+ */
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { output } from "./programs.js";
+import { BIN, PATIENCE_MS, folder, kill, launch, publish, remove, serve, until } from "./support.js";
+
+const STEP_MS_MAX = 120_000;
+const HTML = { Accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };
+
+/** @type {string} */ let directory;
+/** @type {import("./support.js").Server} */ let server;
+/** @type {import("playwright-core").Browser} */ let browser;
+
+before(async () => {
+  directory = await folder("anemone-topic-");
+  const config = join(directory, "anemone.toml");
+  const topics = [["open", "anyone", ""], ["closed", "nobody", ""], ["small", "anyone", "events_max = 5\n"], ["text", "anyone", ""], ["long", "anyone", ""]];
+  await writeFile(config, topics.map(([name, who, more]) => `[[topic]]\nname = "${name}"\npublish = "${who}"\n${more}`).join(""));
+  server = await serve("--config", config, "--listen", "127.0.0.1:0");
+  browser = await launch("--no-proxy-server");
+});
+
+after(async () => {
+  await browser?.close();
+  await kill(server);
+  await remove(directory);
+});
+
+/** @param {string} name */
+const at = (name) => `${server.origin}/topics/${name}`;
+
+/**
+ * @param {string} name
+ * @param {unknown} data
+ */
+async function post(name, data) {
+  const reply = await fetch(at(name), { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(data) });
+  assert.equal(reply.status, 201);
+}
+
+/**
+ * Opens the page of a topic; it must have no fault.
+ * @param {string} name
+ * @param {(page: import("playwright-core").Page) => Promise<void>} body
+ */
+async function withPage(name, body) {
+  const page = await browser.newPage();
+  /** @type {string[]} */
+  const faults = [];
+  page.on("pageerror", (error) => faults.push(String(error)));
+  page.on("dialog", (dialog) => faults.push(`dialog: ${dialog.message()}`));
+  try {
+    await page.goto(at(name));
+    await body(page);
+    assert.deepEqual(faults, []);
+  } finally {
+    await page.close();
+  }
+}
+
+/**
+ * @param {import("playwright-core").Page} page
+ * @param {string} field
+ * @param {RegExp} expected
+ */
+async function says(page, field, expected) {
+  await page.locator(`[data-field=${field}]`, { hasText: expected }).waitFor({ timeout: PATIENCE_MS });
+}
+
+test("a browser gets the page, and all others the events", { timeout: STEP_MS_MAX }, async () => {
+  const type = async (/** @type {Record<string, string>} */ headers, query = "") => {
+    const reply = await fetch(at("closed") + query, { headers, method: "HEAD" });
+    return `${reply.status} ${reply.headers.get("content-type")}, ${reply.headers.get("vary")}, ${reply.headers.get("allow")}`;
+  };
+  assert.equal(await type(HTML), "200 text/html; charset=utf-8, accept, GET, HEAD");
+  for (const accept of ["*/*", "application/json", "text/html, application/json"]) {
+    assert.equal(await type({ Accept: accept }), "200 application/json, accept, null", accept);
+  }
+  assert.equal((await fetch(at("none"), { headers: HTML })).status, 404);
+  assert.equal((await fetch(at("open"), { headers: HTML })).headers.get("allow"), "GET, HEAD, POST");
+  const stream = new AbortController();
+  const events = await fetch(at("closed"), { headers: { Accept: "text/event-stream, text/html;q=0.5" }, signal: stream.signal });
+  assert.equal(events.headers.get("content-type"), "text/event-stream");
+  stream.abort();
+});
+
+test("events are shown as they come, and their data is only text", { timeout: STEP_MS_MAX }, async () => {
+  const evil = `<img src=x onerror="alert(1)"><script>alert(2)</script>`;
+  await post("open", { [evil]: 1.5, text: evil });
+  await withPage("open", async (page) => {
+    await says(page, "count", /^1$/);
+    await post("open", { [evil]: 2.5, text: "second" });
+    await says(page, "count", /^2$/);
+    const first = page.locator("#list li").last();
+    await first.locator("summary").click();
+    assert.equal(await first.locator("pre").textContent(), JSON.stringify({ [evil]: 1.5, text: evil }, null, 2));
+    assert.equal(await page.locator("#fields label").textContent(), evil);
+    assert.equal(await page.locator("img:not(.brand img), main script").count(), 0);
+    await page.getByRole("searchbox").fill("SECOND");
+    assert.equal(await page.locator("#list li").count(), 1);
+    await page.getByRole("searchbox").fill("");
+    assert.equal(await page.locator("#list li").count(), 2);
+    // The chart reads its values to the keyboard.
+    const chart = page.getByRole("slider", { name: "Chart of open" });
+    await chart.focus();
+    await page.keyboard.press("Home");
+    assert.match((await chart.getAttribute("aria-valuetext")) ?? "", / 1\.5$/);
+  });
+});
+
+test("a page that is paused continues where it stopped", { timeout: STEP_MS_MAX }, async () => {
+  await publish(at("long"), 1, 3);
+  await withPage("long", async (page) => {
+    await says(page, "count", /^3$/);
+    await page.getByRole("button", { name: "Pause" }).click();
+    await says(page, "state", /^paused/);
+    await publish(at("long"), 4, 6);
+    await page.getByRole("button", { name: "Continue" }).click();
+    await says(page, "count", /^6$/);
+    const shown = await page.locator("#list code").allTextContents();
+    assert.deepEqual(shown.map((text) => JSON.parse(text).n), [6, 5, 4, 3, 2, 1]);
+  });
+});
+
+test("one can jump to an event, and back to now", { timeout: STEP_MS_MAX }, async () => {
+  await withPage("long", async (page) => {
+    await says(page, "count", /^\d+$/);
+    const place = page.getByRole("textbox", { name: "Jump to" });
+    await place.fill("4");
+    await place.press("Enter");
+    await says(page, "state", /^not following/);
+    await says(page, "count", /^3$/);
+    assert.match((await page.locator("#list code").last().textContent()) ?? "", /"n":4/);
+    await place.fill("nonsense");
+    await page.getByRole("button", { name: "Go" }).click();
+    await page.locator("#jumped", { hasText: /^Type the number of an event/ }).waitFor({ timeout: PATIENCE_MS });
+    await page.getByRole("button", { name: "Follow" }).click();
+    await says(page, "count", /^6$/);
+    await says(page, "state", /^connected/);
+  });
+});
+
+test("what is missing is said in words", { timeout: STEP_MS_MAX }, async () => {
+  await publish(at("small"), 1, 2);
+  await withPage("small", async (page) => {
+    await says(page, "count", /^2$/);
+    await page.getByRole("button", { name: "Pause" }).click();
+    await publish(at("small"), 3, 12);
+    await page.getByRole("button", { name: "Continue" }).click();
+    await says(page, "count", /^7$/);
+    assert.deepEqual(await page.locator("#list .notice-line").allTextContents(), ["5 events are missing here: the topic no longer keeps them."]);
+  });
+});
+
+test("lines of columns become a table and a chart", { timeout: STEP_MS_MAX }, async () => {
+  for (const line of ["cpu  load", " 1  0.5", " 2  0.75", " 3  1.25", "done"]) await post("text", line);
+  await withPage("text", async (page) => {
+    await page.locator("#table thead th", { hasText: "load" }).waitFor({ timeout: PATIENCE_MS });
+    assert.deepEqual(await page.locator("#table thead th").allTextContents(), ["time", "cpu", "load"]);
+    assert.deepEqual(await page.locator("#table tbody td").allTextContents(), ["done", "3", "1.25", "2", "0.75", "1", "0.5", "cpu  load"]);
+    assert.deepEqual(await page.locator("#fields label").allTextContents(), ["cpu", "load"]);
+    await page.getByLabel("as a table").uncheck();
+    assert.equal(await page.locator("#list code").first().textContent(), "done");
+  });
+});
+
+test("whoever may publish has a box for it, and others have none", { timeout: STEP_MS_MAX }, async () => {
+  await withPage("closed", async (page) => {
+    await says(page, "state", /^connected/);
+    assert.ok(!(await page.locator("#publish").isVisible()));
+    await page.locator("#nothing").waitFor({ timeout: PATIENCE_MS });
+  });
+  await withPage("open", async (page) => {
+    const box = page.getByRole("textbox", { name: /JSON, or any text/ });
+    await box.fill('{"published":1}');
+    await box.press("Control+Enter");
+    await page.locator("#publish [role=status]", { hasText: /^Published at \w+-\d+\.$/ }).waitFor({ timeout: PATIENCE_MS });
+    await page.locator("#list code", { hasText: '{"published":1}' }).first().waitFor({ timeout: PATIENCE_MS });
+    await box.fill("x".repeat(70_000));
+    await page.getByRole("button", { name: "Publish" }).click();
+    await page.locator("#publish [role=status]", { hasText: /at most|limit|64/ }).waitFor({ timeout: PATIENCE_MS });
+  });
+});
+
+test("each way to read is a line that works, with its bytes beside", { timeout: STEP_MS_MAX }, async () => {
+  await withPage("open", async (page) => {
+    const choice = page.getByRole("combobox", { name: "Transport" });
+    const bytes = page.locator("#bytes");
+    await bytes.scrollIntoViewIfNeeded();
+    let n = 0;
+    for (const way of await choice.locator("option").evaluateAll((all) => all.map((option) => /** @type {HTMLOptionElement} */ (option).value))) {
+      await choice.selectOption(way);
+      const [terminal, , , own] = await page.locator("#how .commands code").allTextContents();
+      await until(`the bytes of ${way}`, async () => {
+        n += 1;
+        await post("open", { way, n });
+        return ((await bytes.textContent()) ?? "").includes(`{"way":"${way}","n":`);
+      });
+      const publishing = setInterval(() => void post("open", { way, n }).catch(() => {}), 200);
+      try {
+        if (terminal?.startsWith("curl")) {
+          const said = await output("sh", ["-c", `${terminal} --noproxy '*' --max-time 20 2>/dev/null | head -c 300`]);
+          assert.match(said.text, /"way"/, terminal);
+        }
+        const said = await output("sh", ["-c", String(own).replace("anemone sub", `'${BIN}' sub --count 1`)]);
+        assert.match(said.text, /"way"/, `${own}: ${said.errors}`);
+      } finally {
+        clearInterval(publishing);
+      }
+    }
+  });
+});

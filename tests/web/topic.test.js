@@ -1,0 +1,86 @@
+/** The pure parts of the pages about topics: numbers, columns, places, words and rates. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Rate, rateInWords } from "../../web/home/rates.js";
+import { Columns, cellsOf, numberOf } from "../../web/topic/columns.js";
+import { FIELDS_MAX, Fields, numbersOf } from "../../web/topic/fields.js";
+import { waysTo } from "../../web/topic/ways.js";
+import { gapInWords, inOneLine, placeOf } from "../../web/topic/words.js";
+
+test("numbers are found wherever they are", () => {
+  assert.deepEqual(numbersOf(3), [["value", 3]]);
+  assert.deepEqual(numbersOf("3"), []);
+  assert.deepEqual(numbersOf(null), []);
+  assert.deepEqual(numbersOf({ a: 1, b: { c: [2, { d: 3 }] }, e: null, f: "4", g: true }), [["a", 1], ["b.c[0]", 2], ["b.c[1].d", 3], ["e", null]]);
+  assert.deepEqual(numbersOf({ a: { b: { c: { d: { e: 1 } } } } }), []);
+  assert.ok(numbersOf(Array.from({ length: 10_000 }, (_, index) => index)).length <= 2 * FIELDS_MAX);
+});
+
+test("fields are bounded, and those that move come first", () => {
+  const fields = new Fields();
+  for (let n = 0; n < 10; n += 1) fields.add(n, numbersOf({ same: 1, counter: n, t0: 1_789_000_000_000 + n, wave: n % 3, missing: n === 5 ? null : n }));
+  assert.deepEqual(fields.best, ["wave", "counter", "missing"]);
+  const missing = fields.all.find(({ name }) => name === "missing")?.series;
+  assert.ok(missing && Number.isNaN(missing.value(5)) && missing.length === 10);
+  fields.add(10, numbersOf(Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`f${index}`, index]))));
+  assert.deepEqual([fields.all.length, fields.more], [FIELDS_MAX, 50 - (FIELDS_MAX - 5)]);
+});
+
+test("lines of columns are a table with the names of its head", () => {
+  assert.deepEqual(cellsOf(" 1  2.5 x "), ["1", "2.5", "x"]);
+  assert.deepEqual(cellsOf("a b, c"), ["a b", "c"]);
+  assert.deepEqual(cellsOf("  "), []);
+  assert.deepEqual(["1", "-2.5e3", "98%", "1a", "", "0x1f"].map(numberOf), [1, -2500, 98, null, null, null]);
+  const columns = new Columns();
+  for (const line of ["procs ---memory---", " r  free", "1 20", "2 30"]) columns.row(line);
+  assert.ok(!columns.isTable);
+  const cells = columns.row("3 40");
+  assert.ok(columns.isTable && cells);
+  assert.deepEqual(columns.names, ["r", "free"]);
+  assert.deepEqual(columns.numbers(cells), [["r", 3], ["free", 40]]);
+  for (const line of ["1 2 3", "4 5 6", "7 8 9"]) columns.row(line);
+  assert.deepEqual(columns.names, ["column 1", "column 2", "column 3"]);
+  for (const line of ["", "word", "two words", "x ".repeat(1000)]) assert.equal(columns.row(line), null, line);
+});
+
+test("a place is what a person types", () => {
+  /** @type {[string, string | undefined][]} */
+  const cases = [["earliest", "after=earliest"], [" -10 ", "after=-10"], ["4zq81x-42", "after=4zq81x-42"], ["42", "after=4zq81x-41"], ["#1", "after=4zq81x-0"], ["10m", "since=10m"], ["2026-11-22T10:00:00Z", "since=2026-11-22T10:00:00Z"], ["1789000000123.4", "since=1789000000123.4"], ["soon", undefined], ["", undefined], ["10 m", undefined]];
+  for (const [text, expected] of cases) {
+    const place = placeOf(text, "4zq81x");
+    assert.equal(place ? `${place.name}=${place.value}` : undefined, expected, text);
+  }
+  assert.equal(placeOf("42", null), null);
+  const today = placeOf("14:30", null);
+  assert.equal(new Date(Number(today?.value)).getHours(), 14);
+});
+
+test("gaps are said as a person would", () => {
+  const gap = (/** @type {string} */ reason, /** @type {number | null} */ missed) => gapInWords({ reason, missed, after: "a-1", resume: "a-2" });
+  assert.equal(gap("retention", 1), "1 event is missing here: the topic no longer keeps it.");
+  assert.equal(gap("damaged", 1200), "1,200 events are missing here: the server's disk no longer has what was written.");
+  assert.match(gap("epoch", null), /^The topic began anew here/);
+  assert.match(gap("unannounced", null), /^Events are missing here, nobody knows how many, and/);
+  assert.equal(gap("new-reason", 2), "2 events are missing here (new-reason).");
+  assert.equal(inOneLine({ a: 1 }, 5), '{"a":…');
+});
+
+test("each way to read has the address of the topic, also below a path", () => {
+  for (const { lines } of waysTo("https://example.org/live/topics/t.1")) {
+    assert.deepEqual(lines.map(({ title }) => title), ["Terminal", "JavaScript", "Python", "anemone"]);
+    for (const { code } of lines) assert.match(code, /(https|wss):\/\/example\.org\/live\/(topics\/t\.1|ws)/);
+  }
+  const mux = waysTo("https://example.org/live/topics/t.1").find(({ id }) => id === "mux");
+  assert.match(String(mux?.lines[0]?.code), /GET 1 \/topics\/t\.1\\n.*wss:\/\/example\.org\/live\/ws/);
+});
+
+test("a rate is that of the last seconds", () => {
+  const rate = new Rate();
+  assert.equal(rate.perSecond, null);
+  for (let second = 0; second <= 60; second += 2) rate.look(`a-${second < 30 ? second * 10 : 300}`, second * 1000);
+  assert.equal(rate.perSecond, 0);
+  rate.look("b-5", 70_000);
+  assert.equal(rate.perSecond, null);
+  rate.look("b-15", 72_000);
+  assert.deepEqual([rateInWords(rate.perSecond), rateInWords(20), rateInWords(0.5), rateInWords(1 / 60), rateInWords(null)], ["5.0 a second", "20 a second", "30 a minute", "1.0 a minute", ""]);
+});

@@ -1,0 +1,65 @@
+/** Formats amounts, times and states. Pure. */
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+
+/** @param {number} value */
+export function formatCount(value) {
+  return whole.format(value);
+}
+
+/**
+ * Formats with decimal prefixes and three significant figures: "12.4 kB".
+ * @param {number} bytes
+ */
+export function formatBytes(bytes) {
+  let value = bytes;
+  let prefix = 0;
+  while (value >= 999.5 && prefix < 4) {
+    value /= 1000;
+    prefix += 1;
+  }
+  const digits = prefix === 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  return `${value.toFixed(digits)} ${["B", "kB", "MB", "GB", "TB"][prefix]}`;
+}
+
+/**
+ * Formats milliseconds with three significant figures: "3.12", "41.3", "151".
+ * @param {number} ms
+ */
+export function formatMs(ms) {
+  const size = Math.abs(ms);
+  return ms.toFixed(size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
+}
+
+/**
+ * "8 s", "3 min 12 s", "2 h 5 min"
+ * @param {number} ms
+ */
+export function formatDuration(ms) {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+  return `${Math.floor(seconds / 86_400)} d ${Math.floor((seconds % 86_400) / 3600)} h`;
+}
+
+/**
+ * Describes a connection's state.
+ * @param {import("../transport/types.js").State} state
+ * @param {number} now
+ */
+export function stateInWords(state, now) {
+  switch (state.kind) {
+    case "connecting":
+      return "connecting";
+    case "connected":
+      return `connected for ${formatDuration(now - state.since)}`;
+    case "waiting": {
+      const seconds = Math.ceil((state.until - now) / 1000);
+      const verb = state.status === null ? "reconnecting" : "trying again";
+      return `${verb} ${seconds > 0 ? `in ${seconds} s` : "now"}: ${state.reason}`;
+    }
+    case "paused":
+      return "paused while this page is hidden";
+  }
+}

@@ -1,0 +1,71 @@
+/**
+ * Lines of text that are rows of a table, as many programs print them. Pure.
+ *
+ * Names come from a line without numbers that has as many cells as the rows.
+ */
+
+const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?%?$/i;
+/** Rows of the same width in succession that make a table. */
+const ALIKE_MIN = 3;
+export const COLUMNS_MAX = 64;
+
+/**
+ * Returns the cells of a line: between tabs, semicolons or commas if it has some, else between white space.
+ * @param {string} line
+ */
+export function cellsOf(line) {
+  const separator = ["\t", ";", ","].find((each) => line.includes(each));
+  const cells = separator === undefined ? line.trim().split(/\s+/) : line.split(separator).map((cell) => cell.trim());
+  return cells.length === 1 && cells[0] === "" ? [] : cells;
+}
+
+/** @param {string} cell */
+export function numberOf(cell) {
+  return NUMBER.test(cell) ? Number.parseFloat(cell) : null;
+}
+
+export class Columns {
+  #width = 0;
+  #alike = 0;
+  /** @type {string[]} the last line that may be a head */
+  #head = [];
+
+  /** Whether the last lines were rows of a table. */
+  get isTable() {
+    return this.#alike >= ALIKE_MIN;
+  }
+
+  /** @returns {string[]} the names of the columns */
+  get names() {
+    return this.#head.length === this.#width ? this.#head : Array.from({ length: this.#width }, (_, index) => `column ${index + 1}`);
+  }
+
+  /**
+   * @param {string} line
+   * @returns {string[] | null} the cells of a row; null if the line is none
+   */
+  row(line) {
+    const cells = cellsOf(line);
+    if (cells.length < 2 || cells.length > COLUMNS_MAX) return null;
+    if (cells.every((cell) => numberOf(cell) === null)) {
+      if (new Set(cells).size === cells.length) this.#head = cells;
+      return null;
+    }
+    this.#alike = cells.length === this.#width ? this.#alike + 1 : 1;
+    this.#width = cells.length;
+    return cells;
+  }
+
+  /**
+   * Returns the numbers of a row with the names of their columns.
+   * @param {readonly string[]} cells
+   * @returns {[string, number | null][]}
+   */
+  numbers(cells) {
+    const names = this.names;
+    return cells.flatMap((cell, index) => {
+      const number = numberOf(cell);
+      return number === null ? [] : [/** @type {[string, number]} */ ([String(names[index]), number])];
+    });
+  }
+}

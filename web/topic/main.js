@@ -1,0 +1,249 @@
+/**
+ * The page about a topic: its events as they come, a chart of its numbers, how to read it, and a box to publish.
+ *
+ * Events arrive at any time, and are shown together a little later. All of what they hold is shown as text.
+ */
+import { fieldsOf, find, setText } from "../page/element.js";
+import { showPlaces } from "../page/places.js";
+import { at } from "../page/site.js";
+import { formatCount, stateInWords } from "../page/words.js";
+import { Rate, rateInWords } from "../home/rates.js";
+import { PROBES_IN_BLOCK, probeBlock } from "../measure/clock.js";
+import { browser } from "../transport/environment.js";
+import { Columns } from "./columns.js";
+import { numbersOf } from "./fields.js";
+import { showWays } from "./how.js";
+import { Log, pretty } from "./log.js";
+import { Plot } from "./plot.js";
+import { offerPublishing } from "./publish.js";
+import { follow, now, pageAt } from "./source.js";
+import { gapInWords, placeOf } from "./words.js";
+
+/** @typedef {import("../transport/types.js").TopicEvent} TopicEvent */
+
+const SHOW_EVERY_MS = 100;
+const REDRAW_EVERY_MS = 250;
+const SUMMARY_EVERY_MS = 2000;
+const HISTORY_EVENTS = 1000;
+const PAGE_EVENTS = 500;
+const PROBES = PROBES_IN_BLOCK / 4;
+
+const name = decodeURIComponent(location.pathname.slice(location.pathname.lastIndexOf("/") + 1));
+const url = at(`topics/${name}`);
+
+/** @param {string} selector */
+const element = (selector) => find(document, selector, HTMLElement);
+/** @param {string} selector */
+const button = (selector) => find(document, selector, HTMLButtonElement);
+const field = fieldsOf(document.body);
+
+let clockOffset = 0;
+/** The time of the newest event of a page of old ones; null while the page follows. */
+/** @type {number | null} */
+let stoppedAt = null;
+
+const columns = new Columns();
+const log = new Log(element("#events"), () => columns.names);
+const plot = new Plot(element("#plot"), name, () => stoppedAt ?? now() + clockOffset);
+const rate = new Rate();
+
+/** @type {TopicEvent | null} */
+let newest = null;
+let count = 0;
+let isChanged = false;
+let isPaused = false;
+/** The next event comes after a gap. */
+let isAfterGap = false;
+/** @type {import("../transport/types.js").State} */
+let state = { kind: "connecting" };
+
+// --- events ---
+
+/** @param {TopicEvent} event */
+function take(event) {
+  if (isAfterGap) plot.interrupt(event.time);
+  isAfterGap = false;
+  newest = event;
+  count += 1;
+  isChanged = true;
+  const cells = typeof event.data === "string" ? columns.row(event.data) : null;
+  if (cells === null) plot.add(event.time, numbersOf(event.data));
+  else if (columns.isTable) plot.add(event.time, columns.numbers(cells));
+  log.add(event, cells);
+}
+
+/** @param {import("../transport/types.js").Gap} gap */
+function takeGap(gap) {
+  isAfterGap = true;
+  isChanged = true;
+  log.note(gapInWords(gap));
+}
+
+function show() {
+  if (!isChanged) return;
+  isChanged = false;
+  offerTable();
+  log.update();
+  plot.update();
+  element("#nothing").hidden = count > 0;
+  setText(field("count"), formatCount(count));
+  if (!newest) return;
+  setText(field("position"), newest.position);
+  setText(element("#newest"), pretty(newest.data));
+}
+
+/** A table is shown once there is one; whoever prefers the list says so. */
+function offerTable() {
+  const choice = find(document, "#as-table", HTMLInputElement);
+  const label = element("#as-table-label");
+  if (!label.hidden || !columns.isTable) return;
+  label.hidden = false;
+  choice.checked = true;
+  log.showAsTable(true);
+}
+
+function forget() {
+  newest = null;
+  count = 0;
+  isAfterGap = false;
+  log.clear();
+  plot.clear();
+}
+
+// --- following ---
+
+/** @type {ReturnType<typeof follow>} */
+let reading;
+
+/** @param {string} after */
+function followFrom(after) {
+  reading = follow(url, {
+    after,
+    onEvent: take,
+    onGap: takeGap,
+    onState: (next) => {
+      announce(state, next);
+      state = next;
+      showState();
+    },
+  });
+  stoppedAt = null;
+  isPaused = false;
+  followVisibility();
+  showState();
+}
+
+function showState() {
+  const words = stoppedAt !== null ? "not following; old events are shown" : isPaused ? "paused; nothing is lost as long as the topic keeps it" : stateInWords(state, now());
+  document.body.dataset.state = stoppedAt !== null || isPaused ? "paused" : state.kind;
+  setText(field("state"), words);
+  button("#pause").textContent = stoppedAt !== null ? "Follow" : isPaused ? "Continue" : "Pause";
+  setText(field("rate"), rateInWords(rate.perSecond) || "–");
+}
+
+/**
+ * Announces to screen readers when the connection opens or fails, and nothing in between.
+ * @param {import("../transport/types.js").State} before
+ * @param {import("../transport/types.js").State} after
+ */
+function announce(before, after) {
+  if (after.kind === "connected") setText(element("#announcer"), "connected");
+  if (after.kind === "waiting" && before.kind === "connected") setText(element("#announcer"), after.reason);
+}
+
+// A hidden page shows nothing, and continues from its position when it is seen again.
+function followVisibility() {
+  if (isPaused || stoppedAt !== null || document.visibilityState === "hidden") reading.pause();
+  else reading.resume();
+}
+
+// --- hands ---
+
+button("#pause").addEventListener("click", () => {
+  if (stoppedAt !== null) {
+    goLive();
+    return;
+  }
+  isPaused = !isPaused;
+  followVisibility();
+  showState();
+});
+
+function goLive() {
+  forget();
+  setText(element("#jumped"), "");
+  followFrom(`-${HISTORY_EVENTS}`);
+}
+
+find(document, "#filter", HTMLInputElement).addEventListener("input", ({ target }) => {
+  if (target instanceof HTMLInputElement) log.filter(target.value);
+});
+
+find(document, "#as-table", HTMLInputElement).addEventListener("change", ({ target }) => {
+  if (target instanceof HTMLInputElement) log.showAsTable(target.checked);
+});
+
+// Not a form: the policy of the page allows none.
+const placeField = find(document, "#place", HTMLInputElement);
+placeField.addEventListener("keydown", ({ key }) => key === "Enter" && void jump(placeField.value));
+button("#jump").addEventListener("click", () => void jump(placeField.value));
+
+/** @param {string} text */
+async function jump(text) {
+  const said = element("#jumped");
+  const epoch = newest === null ? null : newest.position.slice(0, newest.position.lastIndexOf("-"));
+  const place = placeOf(text, epoch);
+  if (place === null) {
+    setText(said, "Type the number of an event, a position, an age such as 10m, a time such as 14:30, earliest or latest.");
+    return;
+  }
+  if (place.value === "latest") {
+    goLive();
+    return;
+  }
+  try {
+    const { page, received } = await pageAt(url, place, PAGE_EVENTS);
+    stoppedAt = page.events.at(-1)?.time ?? now() + clockOffset;
+    reading.pause();
+    forget();
+    if (page.gap) takeGap(page.gap);
+    for (const { offset, time, data } of page.events) take({ position: `${page.epoch}-${offset}`, time, data, received });
+    isChanged = true;
+    show();
+    showState();
+    setText(said, page.events.length === 0 ? "There is nothing after this." : `${formatCount(page.events.length)} events from here. Follow shows what comes now.`);
+  } catch (error) {
+    setText(said, error instanceof Error ? error.message : "The server does not answer.");
+  }
+}
+
+// --- beginning ---
+
+let summaryAt = -Infinity;
+
+function redraw() {
+  if (stoppedAt === null) plot.redraw();
+  if (newest) rate.look(newest.position, now());
+  showState();
+  if (performance.now() - summaryAt < SUMMARY_EVERY_MS) return;
+  summaryAt = performance.now();
+  setText(element("#summary"), plot.summary());
+}
+
+document.title = `${name} · Anemone`;
+setText(element("#title"), name);
+showWays(element("#how"), find(document, "#command", HTMLTemplateElement), url);
+void offerPublishing(element("#publish"), url);
+void showPlaces();
+document.addEventListener("visibilitychange", followVisibility);
+setInterval(show, SHOW_EVERY_MS);
+setInterval(redraw, REDRAW_EVERY_MS);
+followFrom(`-${HISTORY_EVENTS}`);
+element("#notice-no-script").remove();
+
+const asked = new URLSearchParams(location.search);
+const place = asked.get("after") ?? asked.get("since");
+if (place !== null) void jump(place);
+
+const clock = await probeBlock(at("clock"), { environment: browser, signal: AbortSignal.timeout(30_000), probes: PROBES });
+clockOffset = clock?.offset ?? 0;

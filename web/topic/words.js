@@ -1,0 +1,57 @@
+/** What happens to a reader, as a person would say it. Pure. */
+import { formatCount } from "../page/words.js";
+
+/** @param {number} count */
+function events(count) {
+  return count === 1 ? "1 event" : `${formatCount(count)} events`;
+}
+
+/**
+ * @param {import("../transport/types.js").Gap} gap
+ */
+export function gapInWords({ reason, missed }) {
+  const many = missed === null ? "Events are missing here, nobody knows how many" : `${events(missed)} ${missed === 1 ? "is" : "are"} missing here`;
+  switch (reason) {
+    case "retention":
+      return `${many}: the topic no longer keeps ${missed === 1 ? "it" : "them"}.`;
+    case "damaged":
+      return `${many}: the server's disk no longer has what was written.`;
+    case "epoch":
+      return "The topic began anew here: it was deleted, or the server lost its events. What came before is not known.";
+    case "unannounced":
+      return `${many}, and the server did not say so. That is a fault.`;
+    default:
+      return `${many} (${reason}).`;
+  }
+}
+
+/**
+ * What somebody types to jump somewhere, as the parameter of a request.
+ * @param {string} text
+ * @param {string | null} epoch of the topic, if it is known
+ * @returns {{ name: "after" | "since", value: string } | null} null if it means nothing
+ */
+export function placeOf(text, epoch) {
+  const place = text.trim();
+  if (/^(earliest|latest|-\d{1,18}|[0-9a-z]{1,10}-\d+~?)$/.test(place)) return { name: "after", value: place };
+  if (/^\d{1,15}(ms|s|m|h|d)$/.test(place) || /^\d{4}-\d\d-\d\dT/.test(place) || /^\d{12,}(\.\d+)?$/.test(place)) return { name: "since", value: place };
+  // The number of an event: reading begins before it.
+  const number = /^#?(\d{1,11})$/.exec(place)?.[1];
+  if (number !== undefined && epoch !== null) return { name: "after", value: `${epoch}-${Math.max(0, Number(number) - 1)}` };
+  // A time of today.
+  const clock = /^(\d\d?):(\d\d)(?::(\d\d))?$/.exec(place);
+  if (!clock) return null;
+  const time = new Date();
+  time.setHours(Number(clock[1]), Number(clock[2]), Number(clock[3] ?? 0), 0);
+  return { name: "since", value: String(time.getTime()) };
+}
+
+/**
+ * An event's data in one line.
+ * @param {unknown} data
+ * @param {number} charsMax
+ */
+export function inOneLine(data, charsMax) {
+  const text = typeof data === "string" ? data : (JSON.stringify(data) ?? "");
+  return text.length > charsMax ? `${text.slice(0, charsMax)}…` : text;
+}
