@@ -1,7 +1,8 @@
 /** Canvases that are sharp on any screen, follow their box, and take their colours from the style sheet. */
 
 /**
- * Calls `draw` with a context scaled to CSS pixels: now, when the box changes, and on request.
+ * Calls `draw` with a context scaled to CSS pixels: when the canvas comes into view, and while it is there when its box changes and on
+ * request.
  * @param {HTMLCanvasElement} canvas
  * @param {(context: CanvasRenderingContext2D, width: number, height: number) => void} draw
  * @returns {() => void} asks for a redraw in the next frame
@@ -10,8 +11,12 @@ export function fitted(canvas, draw) {
   const context = canvas.getContext("2d");
   if (!context) return () => {};
   let asked = false;
+  let isSeen = false;
+  let isStale = false;
   const paint = () => {
     asked = false;
+    isStale = !isSeen;
+    if (isStale) return;
     const ratio = globalThis.devicePixelRatio || 1;
     const { clientWidth: width, clientHeight: height } = canvas;
     if (width === 0 || height === 0) return;
@@ -30,6 +35,11 @@ export function fitted(canvas, draw) {
     requestAnimationFrame(paint);
   };
   new ResizeObserver(ask).observe(canvas);
+  // What nobody sees is drawn once it is seen.
+  new IntersectionObserver(([entry]) => {
+    isSeen = entry?.isIntersecting ?? true;
+    if (isSeen && isStale) ask();
+  }).observe(canvas);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", ask);
   ask();
   return ask;

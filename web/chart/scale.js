@@ -72,25 +72,35 @@ export function timeStep(spanMs, marksMax) {
 }
 
 const round = new Intl.NumberFormat("en", { maximumSignificantDigits: 7 });
-/**
- * Formats the value of a level in at most six characters: "0.25", "5,000", "300K".
- * @param {number} value
- */
-export function formatLevel(value) {
-  const size = Math.abs(value);
-  if (size >= 1e15 || (size > 0 && size < 1e-3)) return value.toExponential(0);
-  return size >= 1e4 ? short.format(value) : round.format(value);
-}
-
-const short = new Intl.NumberFormat("en", { maximumSignificantDigits: 4, notation: "compact" });
-const compact = new Intl.NumberFormat("en", { maximumSignificantDigits: 4, notation: "compact" });
+const brief = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
 
 /**
  * Formats a value with as many digits as help: "0.3", "1,013.25", "12.4M", "2.5e-7".
  * @param {number} value
  */
 export function formatValue(value) {
-  const size = Math.abs(value);
-  if (size >= 1e15 || (size > 0 && size < 1e-4)) return String(Number(value.toPrecision(4)));
-  return size >= 1e6 ? compact.format(value) : round.format(value);
+  return Math.abs(value) >= 1e6 ? withPrefix(value) : withDigits(value, 1e-4);
+}
+
+/**
+ * Formats the value of a level in few characters: "0.25", "5,000", "300k".
+ * @param {number} value
+ */
+export function formatLevel(value) {
+  return Math.abs(value) >= 1e4 ? withPrefix(value) : withDigits(value, 1e-3);
+}
+
+/**
+ * @param {number} value
+ * @param {number} least what is still written without an exponent
+ */
+function withDigits(value, least) {
+  return value !== 0 && Math.abs(value) < least ? String(Number(value.toPrecision(4))) : round.format(value);
+}
+
+/** @param {number} value */
+function withPrefix(value) {
+  const power = Math.floor(Math.log10(Math.abs(value)) / 3 + 1e-9);
+  if (power > 5) return String(Number(value.toPrecision(4)));
+  return `${brief.format(value / 1000 ** power)}${["", "k", "M", "G", "T", "P"][power]}`;
 }

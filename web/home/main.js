@@ -13,9 +13,11 @@ const ANSWER_MS_MAX = 10_000;
 /** Newest values asked for in one round; the others follow in the next ones. */
 const VALUES_MAX = 12;
 const VALUE_CHARS_MAX = 300;
+/** The age from which it is told. */
+const AGE_MS_MIN = 10_000;
 
 /** @typedef {import("../page/places.js").ListedTopic} ListedTopic */
-/** @typedef {{ element: HTMLElement, field: (name: string) => HTMLElement, rate: Rate, asked: string, isSeen: boolean }} Row */
+/** @typedef {{ element: HTMLElement, field: (name: string) => HTMLElement, rate: Rate, asked: string, newestAt: number | null, isSeen: boolean }} Row newestAt by this clock */
 
 const section = find(document, "#topics", HTMLElement);
 const list = find(section, "ul", HTMLElement);
@@ -47,7 +49,7 @@ function addRow(name) {
   field("command").textContent = following(link.href);
   offerCopy(find(element, "button", HTMLButtonElement), field("command"), name);
   seen.observe(element);
-  const row = { element, field, rate: new Rate(), asked: "", isSeen: false };
+  const row = { element, field, rate: new Rate(), asked: "", newestAt: null, isSeen: false };
   rows.set(name, row);
   return row;
 }
@@ -71,28 +73,24 @@ function show({ topics, next: more }) {
     rows.delete(name);
   }
   const now = browser.now();
+  /** @type {HTMLElement | null} */
+  let previous = null;
   for (const { name, next, first, bytes } of topics) {
     const row = rows.get(name) ?? addRow(name);
-    list.append(...(list.lastElementChild === row.element || isInOrder(row, topics, name) ? [] : [row.element]));
+    // In the order of the list; only what is elsewhere moves, or it would lose the focus.
+    /** @type {Element | null} */
+    const place = previous === null ? list.firstElementChild : previous.nextElementSibling;
+    if (place !== row.element) list.insertBefore(row.element, place);
+    previous = row.element;
     row.rate.look(next, now);
     const count = (parsePosition(next)?.offset ?? 0) - first + 1;
     setText(row.field("rate"), rateInWords(row.rate.perSecond));
     setText(row.field("kept"), count > 0 ? `${formatCount(count)} kept, ${formatBytes(bytes)}` : "empty");
+    const age = row.newestAt === null ? 0 : now - row.newestAt;
+    setText(row.field("age"), age > AGE_MS_MIN && row.asked === next ? `newest ${formatDuration(age)} ago` : "");
   }
   find(document, "#lead-wind", HTMLElement).hidden = !names.has("wind");
   filter(topics.length, more !== undefined);
-}
-
-/**
- * Whether a row already comes after the one of the topic before it.
- * @param {Row} row
- * @param {readonly ListedTopic[]} topics
- * @param {string} name
- */
-function isInOrder(row, topics, name) {
-  const before = topics[topics.findIndex((topic) => topic.name === name) - 1];
-  const previous = row.element.previousElementSibling;
-  return (previous instanceof HTMLElement ? previous.dataset.name : undefined) === before?.name;
 }
 
 /**
@@ -142,7 +140,7 @@ async function askValue(name, next) {
     setText(row.field("newest"), text.length > VALUE_CHARS_MAX ? `${text.slice(0, VALUE_CHARS_MAX)}…` : text);
     // By the server's clock, as its reply tells it.
     const age = Date.parse(reply.headers.get("date") ?? "") - newest.time;
-    setText(row.field("age"), age > 10_000 ? `newest ${formatDuration(age)} ago` : "");
+    row.newestAt = Number.isNaN(age) ? null : browser.now() - age;
   } catch {
     row.asked = ""; // the next look says whether the server is there
   }

@@ -8,7 +8,9 @@ import { numberOf } from "./columns.js";
 import { inOneLine } from "./words.js";
 
 export const KEPT_MAX = 1000;
-const ROWS_MAX = 100;
+/** The characters of kept events: those of a topic may have 64 KiB each. */
+const KEPT_CHARS_MAX = 8_000_000;
+const ROWS_MAX = 60;
 const LINE_CHARS_MAX = 400;
 /** Times are shown with milliseconds. */
 const PRECISE_SPAN_MS = 1000;
@@ -29,6 +31,8 @@ export class Log {
   #kept = [];
   /** @type {Entry[]} not shown yet */
   #added = [];
+  #chars = 0;
+  #isSeen = false;
   #wanted = "";
   #isTable = false;
 
@@ -40,6 +44,10 @@ export class Log {
     this.#list = find(section, "#list", HTMLElement);
     this.#table = find(section, "#table", HTMLTableElement);
     this.#names = names;
+    new IntersectionObserver(([entry]) => {
+      this.#isSeen = entry?.isIntersecting ?? true;
+      this.update();
+    }).observe(section);
   }
 
   /**
@@ -59,7 +67,7 @@ export class Log {
 
   clear() {
     this.#kept = [];
-    this.#added = [];
+    this.#chars = 0;
     this.#showAll();
   }
 
@@ -76,8 +84,9 @@ export class Log {
     this.#showAll();
   }
 
-  /** Shows what was added. */
+  /** Shows what was added, if the log is in view. */
   update() {
+    if (!this.#isSeen) return;
     const added = this.#added.filter((entry) => this.#isWanted(entry)).slice(-ROWS_MAX);
     this.#added = [];
     if (added.length === 0) return;
@@ -89,9 +98,10 @@ export class Log {
   /** @param {Entry} entry */
   #keep(entry) {
     this.#kept.push(entry);
-    if (this.#kept.length > 2 * KEPT_MAX) this.#kept.splice(0, KEPT_MAX);
+    this.#chars += entry.text.length;
+    while (this.#kept.length > KEPT_MAX || this.#chars > KEPT_CHARS_MAX) this.#chars -= this.#kept.shift()?.text.length ?? 0;
     this.#added.push(entry);
-    if (this.#added.length > 2 * KEPT_MAX) this.#added.splice(0, KEPT_MAX);
+    if (this.#added.length > 2 * ROWS_MAX) this.#added = this.#added.filter((each) => this.#isWanted(each)).slice(-ROWS_MAX);
   }
 
   /** @param {Entry} entry */
@@ -109,7 +119,7 @@ export class Log {
     this.#list.hidden = this.#isTable;
     this.#table.hidden = !this.#isTable;
     if (this.#isTable) this.#showHead();
-    this.#added = this.#kept.slice(-KEPT_MAX);
+    this.#added = [...this.#kept];
     this.update();
   }
 

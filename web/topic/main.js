@@ -22,6 +22,8 @@ import { gapInWords, placeOf } from "./words.js";
 /** @typedef {import("../transport/types.js").TopicEvent} TopicEvent */
 
 const SHOW_EVERY_MS = 100;
+const FRAME_MS = 17;
+const REST_FACTOR = 4;
 const REDRAW_EVERY_MS = 250;
 const SUMMARY_EVERY_MS = 2000;
 const HISTORY_EVENTS = 1000;
@@ -90,6 +92,19 @@ function show() {
   if (!newest) return;
   setText(field("position"), newest.position);
   setText(element("#newest"), pretty(newest.data));
+}
+
+/** Shows what came, and leaves most of the time to the hands: on a slow machine it shows less often. */
+async function keepShowing() {
+  const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+  for (;;) {
+    await frame();
+    const begin = performance.now();
+    show();
+    await frame(); // layout and painting are over
+    const spent = performance.now() - begin - FRAME_MS;
+    await browser.sleep(Math.max(SHOW_EVERY_MS, spent * REST_FACTOR), new AbortController().signal);
+  }
 }
 
 /** A table is shown once there is one; whoever prefers the list says so. */
@@ -236,7 +251,7 @@ showWays(element("#how"), find(document, "#command", HTMLTemplateElement), url);
 void offerPublishing(element("#publish"), url);
 void showPlaces();
 document.addEventListener("visibilitychange", followVisibility);
-setInterval(show, SHOW_EVERY_MS);
+void keepShowing();
 setInterval(redraw, REDRAW_EVERY_MS);
 followFrom(`-${HISTORY_EVENTS}`);
 element("#notice-no-script").remove();
