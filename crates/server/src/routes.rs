@@ -1,10 +1,14 @@
 //! Routes a request to its reply. The decisions are here, and the work is in the transports.
 
+use std::future::ready;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
+use futures_util::FutureExt;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 
-use crate::clients::access::{AccessLine, AnswerKind};
+use crate::clients::access::AnswerKind;
 use crate::clients::places::Place;
 use crate::exchange::arrival::Arrival;
 use crate::exchange::destination::Destination;
@@ -29,37 +33,128 @@ use crate::service::answer::{Answer, StartedRun};
 use crate::service::caller::Caller;
 use crate::service::context::ServiceContext;
 use crate::service::event_stream;
-use crate::service::mount::Mount;
+use crate::service::mount::{Answering, Mount};
 use crate::site::{Beside, Site};
 use crate::stop::Stop;
 use crate::{Kind, Problem, stream, transport};
 
 /// Answers a request.
-#[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice")]
 pub(crate) fn answer(
     site: &Arc<Site>,
     peer: Peer,
     mut request: Request<Body>,
     stop: Stop,
-) -> impl Future<Output = Reply> + Send {
-    async move {
-        let arrival = match Arrival::of(site, peer, &mut request) {
-            Ok(arrival) => arrival,
-            Err(refused) => return *refused,
-        };
-        if arrival.is_preflight(request.method()) && !site.leaves_methods_open(request.uri().path())
-        {
-            return arrival.finish(preflight(site.methods(request.uri().path())).into());
+) -> PendingReply {
+    let arrival = match Arrival::of(site, peer, &mut request) {
+        Ok(arrival) => arrival,
+        Err(refused) => return PendingReply::of(*refused),
+    };
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    if arrival.is_preflight(&method) && !site.leaves_methods_open(uri.path()) {
+        return PendingReply::of(arrival.finish(preflight(site.methods(uri.path())).into()));
+    }
+    let asked = Asked { arrival, method, uri };
+    let client = asked.arrival.client;
+    match upgrade(site, client, &Head::of(&request)) {
+        Ok(None) => {}
+        Ok(Some(upgrade)) => return PendingReply::of(asked.finish(Ok(upgrade.into()))),
+        Err(problem) => return PendingReply::of(asked.finish(Err(problem))),
+    }
+    if let Some(Beside::Mount(mount)) = site.beside(asked.uri.path()) {
+        let context = ServiceContext::new(&site.limits, &site.memory).until(stop.clone());
+        let wants_events = event_stream::wants_events(request.headers().into());
+        let answering = mount.answer(request, Caller::new(client, "http"), context);
+        return PendingReply::Called(answering, Some(Call { asked, wants_events, stop }));
+    }
+    // The body is kept apart: while an answer waits, the request must be shareable between threads.
+    let (head, body) = request.into_parts();
+    let request = (Request::from_parts(head, ()), body);
+    PendingReply::Waiting(Box::pin(async move {
+        let routed = route(&asked, request, stop).await;
+        asked.finish(routed)
+    }))
+}
+
+/// The future of a reply. A service that answers at once needs no memory for it.
+#[expect(clippy::large_enum_variant, reason = "most calls are over before they would be boxed")]
+#[must_use]
+pub(crate) enum PendingReply {
+    /// A service was called. The call is `None` when it is over.
+    Called(Answering, Option<Call>),
+    Waiting(Pin<Box<dyn Future<Output = Reply> + Send>>),
+}
+
+impl PendingReply {
+    fn of(reply: Reply) -> Self {
+        Self::Waiting(Box::pin(ready(reply)))
+    }
+}
+
+impl Future for PendingReply {
+    type Output = Reply;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Reply> {
+        if let Self::Called(answering, call) = &mut *self {
+            let answered = ready!(answering.poll_unpin(cx));
+            let Some(call) = call.take() else { return Poll::Pending };
+            match answered {
+                Ok(Answer::Run(run)) => *self = Self::Waiting(Box::pin(call.follow(run))),
+                Ok(Answer::Reply(reply)) => return Poll::Ready(call.finish(reply)),
+                Err(problem) => return Poll::Ready(call.asked.finish(Err(problem))),
+            }
         }
-        let (method, uri) = (request.method().clone(), request.uri().clone());
-        // The body is kept apart: while an answer waits, the request must be shareable between threads.
-        let (head, body) = request.into_parts();
-        let request = (Request::from_parts(head, ()), body);
-        let asked = (&method, &uri);
-        let routed = route(site, arrival.client, asked, request, stop, &arrival.access).await;
+        match &mut *self {
+            Self::Called(..) => Poll::Pending,
+            Self::Waiting(reply) => reply.poll_unpin(cx),
+        }
+    }
+}
+
+/// A request that has arrived, and its target.
+pub(crate) struct Asked {
+    arrival: Arrival,
+    method: Method,
+    uri: Uri,
+}
+
+impl Asked {
+    /// Finishes the reply, or refuses the request.
+    fn finish(self, routed: Result<Reply, Problem>) -> Reply {
+        let Self { arrival, method, uri } = self;
         let refuse = |problem| arrival.refuse(problem, method.as_str(), uri.path());
         let reply = routed.unwrap_or_else(refuse);
         arrival.finish(reply)
+    }
+}
+
+/// A request for which a service is called.
+pub(crate) struct Call {
+    asked: Asked,
+    wants_events: bool,
+    stop: Stop,
+}
+
+impl Call {
+    /// Finishes the reply of the service.
+    fn finish(self, reply: Response<Body>) -> Reply {
+        let Site { limits, memory, .. } = &*self.asked.arrival.site;
+        let reply = event_stream::over_http(reply, self.wants_events, limits.heartbeat, memory);
+        self.asked.arrival.finish(reply.into())
+    }
+
+    /// Replies with the events of a run that the request has started.
+    async fn follow(self, StartedRun { events, fields }: StartedRun) -> Reply {
+        let Self { asked, wants_events, stop } = self;
+        let Arrival { site, client, access, .. } = &asked.arrival;
+        let followed = async {
+            let read = ReadRequest::of_started(site, *client, events)?;
+            let read = read.with_access_line(access.clone());
+            let mut reply = read_by(transport::stream(wants_events), &read, &fields, stop).await?;
+            reply.headers_mut().extend(fields);
+            Ok(reply.into())
+        };
+        let followed = followed.await;
+        asked.finish(followed)
     }
 }
 
@@ -143,19 +238,16 @@ fn taking_over(site: &Site, path: &str) -> Option<&'static HandshakeTransport> {
     transport::SHAKING_HANDS.iter().copied().find(|transport| transport.is_at(site, path))
 }
 
+/// Answers a request that is neither a handshake nor for a service.
 #[expect(clippy::manual_async_fn, reason = "an async fn would keep its arguments twice")]
-fn route<'a>(
-    site: &'a Arc<Site>,
-    client: Client,
-    (method, uri): (&'a Method, &'a Uri),
+fn route(
+    asked: &Asked,
     (request, body): (Request<()>, Body),
     stop: Stop,
-    access: &'a AccessLine,
 ) -> impl Future<Output = Result<Reply, Problem>> + Send {
     async move {
-        if let Some(upgrade) = upgrade(site, client, &Head::of(&request))? {
-            return Ok(upgrade.into());
-        }
+        let Asked { arrival: Arrival { site, client, access, .. }, method, uri } = asked;
+        let client = *client;
         let nothing = || Problem::nothing_at(uri.path());
         // The futures of some destinations are boxed, since they would make the future of every request large.
         let response = match Destination::of(site, client, uri.path(), uri.query())? {
@@ -201,20 +293,8 @@ fn route<'a>(
                 reading_only(method.as_str())?;
                 Box::pin(tree.answer(&request)).await?
             }
-            Destination::Beside(Beside::Mount(mount)) => {
-                let context = ServiceContext::new(&site.limits, &site.memory).until(stop.clone());
-                let wants_events = event_stream::wants_events(request.headers().into());
-                let caller = Caller::new(client, "http");
-                match mount.answer(request.map(|()| body), caller, context).await? {
-                    Answer::Reply(reply) => {
-                        let heartbeat = site.limits.heartbeat;
-                        event_stream::over_http(reply, wants_events, heartbeat, &site.memory)
-                    }
-                    Answer::Run(run) => {
-                        Box::pin(follow(site, client, run, wants_events, (stop, access))).await?
-                    }
-                }
-            }
+            // `answer` calls it before it comes here.
+            Destination::Beside(Beside::Mount(_)) => return Err(nothing()),
         };
         Ok(response.into())
     }
@@ -247,21 +327,6 @@ async fn topic_page(
     let methods = HeaderValue::from_static(read.methods().as_str());
     page.headers_mut().insert(header::ALLOW, methods);
     Ok(vary(page, header::ACCEPT.as_str()))
-}
-
-/// Returns the reply with the events of a run that the request has started.
-async fn follow(
-    site: &Arc<Site>,
-    client: Client,
-    StartedRun { events, fields }: StartedRun,
-    wants_events: bool,
-    (stop, access): (Stop, &AccessLine),
-) -> Result<Response<Body>, Problem> {
-    let read = ReadRequest::of_started(site, client, events)?;
-    let read = read.with_access_line(access.clone());
-    let mut reply = read_by(transport::stream(wants_events), &read, &fields, stop).await?;
-    reply.headers_mut().extend(fields);
-    Ok(reply)
 }
 
 /// The reply with a resource as JSON, and with a link to its next page.
@@ -347,4 +412,16 @@ fn vary(mut response: Response<Body>, field: &str) -> Response<Body> {
         response.headers_mut().append(header::VARY, field);
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The allocator is slow with more than 1 KiB.
+    #[test]
+    fn the_future_of_a_reply_is_small() {
+        let bytes = size_of::<PendingReply>();
+        assert!(bytes < 900, "{bytes}");
+    }
 }

@@ -5,6 +5,7 @@
 //! gets its line only then: any other request comes again through the HTTP server, which words the refusals.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 
@@ -26,8 +27,8 @@ use crate::{Kind, Problem};
 
 /// A request that the gate has admitted.
 #[derive(Debug)]
-pub(crate) struct Arrival<'a> {
-    pub(crate) site: &'a Site,
+pub(crate) struct Arrival {
+    pub(crate) site: Arc<Site>,
     pub(crate) client: Client,
     verdict: Verdict,
     /// Its place among the requests of a trusted proxy's client.
@@ -36,10 +37,10 @@ pub(crate) struct Arrival<'a> {
     pub(crate) access: AccessLine,
 }
 
-impl<'a> Arrival<'a> {
+impl Arrival {
     /// Admits a request of the HTTP server, and normalizes its path; returns the reply if it is refused.
     pub(crate) fn of<B>(
-        site: &'a Site,
+        site: &Arc<Site>,
         peer: Peer,
         request: &mut Request<B>,
     ) -> Result<Self, Box<Reply>> {
@@ -48,7 +49,7 @@ impl<'a> Arrival<'a> {
         let Admitted { client, verdict } =
             admitted.map_err(|problem| Box::new(refuse(site, peer, request, problem)))?;
         let access = begin_line(site, client, request.method().as_str(), request.uri().path());
-        let mut arrival = Self { site, client, verdict, place: None, access };
+        let mut arrival = Self { site: Arc::clone(site), client, verdict, place: None, access };
         let room = path::normalize(request.uri_mut())
             .and_then(|()| check_transfer_coding(request.headers()))
             .and_then(|()| gate::room(site, peer, client, request.uri().path()));
@@ -64,21 +65,22 @@ impl<'a> Arrival<'a> {
     }
 
     /// Admits a request that the HTTP server has not seen; `None` if the HTTP server is to refuse it.
-    pub(crate) fn first(site: &'a Site, peer: Peer, head: &Head<'_>) -> Option<Self> {
+    pub(crate) fn first(site: &Arc<Site>, peer: Peer, head: &Head<'_>) -> Option<Self> {
         let Admitted { client, verdict } = gate::admit(site, peer, head).ok()?;
         let place = gate::room(site, peer, client, head.path).ok()?;
-        Some(Self { site, client, verdict, place, access: AccessLine::default() })
+        let (site, access) = (Arc::clone(site), AccessLine::default());
+        Some(Self { site, client, verdict, place, access })
     }
 
     /// Begins its line in the access log, since it will be answered here.
     pub(crate) fn with_access_line(self, head: &Head<'_>) -> Self {
-        let access = begin_line(self.site, self.client, head.method, head.path);
+        let access = begin_line(&self.site, self.client, head.method, head.path);
         Self { access, ..self }
     }
 
     /// Returns the reply to a request that ends with a problem.
     pub(crate) fn refuse(&self, problem: Problem, method: &str, path: &str) -> Reply {
-        note(self.site, self.client, &problem, method, path);
+        note(&self.site, self.client, &problem, method, path);
         problem.into_response().into()
     }
 

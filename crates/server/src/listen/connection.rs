@@ -9,7 +9,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use http::{Method, Request};
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::Either;
+use http::{Method, Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -17,12 +20,13 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, join};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
+use tokio::task::yield_now;
 
 use crate::Limits;
 use crate::clients::permits::ConnectionPermit;
 use crate::cost::HTTP1_BYTES;
-use crate::exchange::handoff::Handoff;
-use crate::listen::idle::Idle;
+use crate::exchange::handoff::{Handoff, Reply};
+use crate::listen::idle::{Idle, Ongoing};
 use crate::local::Local;
 use crate::peer::Peer;
 use crate::reply::body::{Body, held};
@@ -93,18 +97,18 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
         let progress = Rc::clone(&progress);
         service_fn(move |request: Request<Incoming>| {
             let (site, stop, progress) = (Arc::clone(&site), stop.clone(), Rc::clone(&progress));
-            let (peer, is_late) = (progress.peer(request.method()), progress.is_late());
+            let peer = progress.peer(request.method());
             let ongoing = progress.idle.end();
             let request = request.map(|body| Body::new(held(body, Arc::clone(&ongoing))));
-            Box::pin(async move {
-                if is_late {
-                    tokio::task::yield_now().await;
-                }
-                let reply = routes::answer(&site, peer, request, stop).await;
-                let (response, becomes) = reply.into_parts();
-                progress.handoff.set(becomes);
-                Ok::<_, Infallible>(response.map(|body| held(body, ongoing)))
-            })
+            let is_late = progress.is_late();
+            let finish = move |reply| Ok::<_, Infallible>(progress.response(reply, ongoing));
+            if is_late {
+                return Either::Left(Box::pin(async move {
+                    yield_now().await;
+                    finish(routes::answer(&site, peer, request, stop).await)
+                }));
+            }
+            Either::Right(Box::pin(routes::answer(&site, peer, request, stop).map(finish)))
         })
     };
     let io = TokioIo::new(stream);
@@ -186,6 +190,17 @@ impl Progress {
             self.peer.set(self.peer.get().with_owner());
         }
         self.peer.get()
+    }
+
+    /// Returns the response of a reply, and keeps its handoff.
+    fn response(
+        &self,
+        reply: Reply,
+        ongoing: Ongoing,
+    ) -> Response<impl http_body::Body<Data = Bytes, Error = io::Error> + use<>> {
+        let (response, becomes) = reply.into_parts();
+        self.handoff.set(becomes);
+        response.map(|body| held(body, ongoing))
     }
 
     /// Returns true if a turn has begun so many requests that the next one must wait.
