@@ -16,6 +16,8 @@ pub(crate) const HTTP2_BYTES: usize = 20 << 10;
 pub(crate) const HTTP2_REQUEST_BYTES: usize = 10 << 10;
 /// A topic that is awaited: its name, and the notifier of those who wait.
 pub(crate) const AWAITED_TOPIC_BYTES: usize = 5 << 9;
+/// A topic of a reader of several: its reader, its entries in lists and in the token, and the future that waits.
+pub(crate) const TOPIC_OF_MANY_BYTES: usize = 1 << 10;
 /// A request of `anemone.v1`; most are readers.
 pub(crate) const MULTIPLEXED_REQUEST_BYTES: usize = 512;
 /// More for a request to a service, besides its payload and what the service itself holds.

@@ -107,6 +107,12 @@ pub struct Limits {
     /// The most of these for one address, or one /64 of IPv6. Default `None`: a tenth of `awaited_topics_max`, at
     /// least 1. This limit does not apply to clients of this machine.
     pub awaited_topics_per_address_max: Option<usize>,
+    /// Several topics on one stream: the most names and patterns in a request. Default 64. More get 400.
+    pub stream_topics_max: usize,
+    /// The most bytes of the token with the positions of a stream of several topics, which also limits their number.
+    /// Default 4 KiB, which all proxies and browsers take in a header field. A request with more gets 400, and a stream
+    /// that needs more ends with this problem. Each topic takes about 1 KiB, which counts in `memory_max`.
+    pub token_bytes_max: usize,
     /// The most events that the index of topics, `/topics/$topics`, keeps: the last topics created and deleted. Default
     /// 10,000: each takes up to 320 bytes, half of that with short names. A reader further behind gets a gap, and lists
     /// the topics again.
@@ -205,6 +211,8 @@ impl Default for Limits {
             multiplexed_line_bytes_max: LINE_BYTES_MAX,
             awaited_topics_max: 10_000,
             awaited_topics_per_address_max: None,
+            stream_topics_max: 64,
+            token_bytes_max: 4 << 10,
             index_events_max: Hub::INDEX_EVENTS_MAX,
             runs_running_max: None,
             runs_queued_max: 1_000,

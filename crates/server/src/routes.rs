@@ -8,11 +8,12 @@ use std::task::{Context, Poll, ready};
 use futures_util::FutureExt;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 
-use crate::clients::access::AnswerKind;
+use crate::clients::access::{AccessLine, AnswerKind};
 use crate::clients::places::Place;
 use crate::exchange::arrival::Arrival;
 use crate::exchange::destination::Destination;
 use crate::exchange::handoff::{Handoff, Reply};
+use crate::exchange::many_request::ManyRequest;
 use crate::exchange::read_request::ReadRequest;
 use crate::exchange::read_transport::{ReadAnswer, ReadTransport};
 use crate::exchange::resource::{Resource, ResourceValue};
@@ -28,7 +29,7 @@ use crate::request::fields::Fields;
 use crate::request::handshake::Head;
 use crate::request::methods::{Methods, is_reading, reading_only};
 use crate::request::own_path::ReadPath;
-use crate::request::query::{Need, choose, prefers_page};
+use crate::request::query::{Need, Query, choose, prefers_page};
 use crate::service::answer::{Answer, StartedRun};
 use crate::service::caller::Caller;
 use crate::service::context::ServiceContext;
@@ -267,17 +268,11 @@ fn route(
                 }
             }
             Destination::Events(path) if is_reading(method.as_str()) => {
-                let head = Head::of(&request);
-                let read = ReadRequest::of(site, client, &head, path)?;
-                if let Some(mount) = page_mount(site, path, head.fields)
-                    && read.query.frame.is_none()
-                {
-                    let request = request.map(|()| body);
-                    let page = topic_page(mount, request, &read, client, stop);
-                    return Box::pin(page).await.map(Reply::from);
-                }
-                let read = read.with_access_line(access.clone());
-                return Box::pin(read_events(&request, read, stop)).await;
+                let request = (request, body);
+                return Box::pin(read_events(site, client, request, path, (stop, access))).await;
+            }
+            Destination::ManyTopics => {
+                return Box::pin(read_many(site, client, &request, (stop, access))).await;
             }
             Destination::Events(path) => {
                 let request = request.map(|()| body);
@@ -345,20 +340,47 @@ fn resource_reply(site: &Site, resource: &Resource, stop: &Stop) -> Response<Bod
 
 /// Answers a `GET` of a topic or a run.
 async fn read_events(
-    request: &Request<()>,
-    read: ReadRequest,
-    stop: Stop,
+    site: &Arc<Site>,
+    client: Client,
+    (request, body): (Request<()>, Body),
+    path: ReadPath<'_>,
+    (stop, access): (Stop, &AccessLine),
 ) -> Result<Reply, Problem> {
-    let headers = request.headers();
-    let given = |need| match need {
-        Need::Wait => read.query.wait.is_some(),
-        Need::Frame => read.query.frame.is_some(),
-    };
-    let mut transport = choose(transport::READING, headers.into(), given)?;
-    if request.method() == Method::HEAD {
-        transport = transport::HEAD;
+    let head = Head::of(&request);
+    let read = ReadRequest::of(site, client, &head, path)?;
+    if let Some(mount) = page_mount(site, path, head.fields)
+        && read.query.frame.is_none()
+    {
+        let page = topic_page(mount, request.map(|()| body), &read, client, stop);
+        return page.await.map(Reply::from);
     }
-    read_by(transport, &read, headers, stop).await.map(Reply::from)
+    let read = read.with_access_line(access.clone());
+    let transport = read_transport(&request, &read.query)?;
+    read_by(transport, &read, request.headers(), stop).await.map(Reply::from)
+}
+
+/// Answers a `GET` of several topics.
+async fn read_many(
+    site: &Arc<Site>,
+    client: Client,
+    request: &Request<()>,
+    (stop, access): (Stop, &AccessLine),
+) -> Result<Reply, Problem> {
+    let read = ManyRequest::of(site, client, &Head::of(request))?;
+    let read = read.with_access_line(access.clone());
+    let transport = read_transport(request, &read.query)?;
+    let response = (transport.many)(&read, request.headers(), stop).await?;
+    Ok(vary(response, header::ACCEPT.as_str()).into())
+}
+
+/// Returns the transport that a request to read asks for.
+fn read_transport(request: &Request<()>, query: &Query) -> Result<&'static ReadTransport, Problem> {
+    let given = |need| match need {
+        Need::Wait => query.wait.is_some(),
+        Need::Frame => query.frame.is_some(),
+    };
+    let transport = choose(transport::READING, request.headers().into(), given)?;
+    Ok(if request.method() == Method::HEAD { transport::HEAD } else { transport })
 }
 
 /// Answers a request to read; `headers` are its fields.

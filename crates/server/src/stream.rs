@@ -7,6 +7,7 @@
 mod endless;
 pub(crate) mod in_loop;
 pub(crate) mod in_web_socket;
+pub(crate) mod many;
 
 use std::sync::Arc;
 use std::time::Duration;

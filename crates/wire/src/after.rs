@@ -23,10 +23,9 @@ pub enum After {
     Latest,
 }
 
-/// The sign after the position of [`After::Anew`].
-const ANEW: char = '~';
-
 impl After {
+    /// The sign after the position of [`After::Anew`].
+    pub(crate) const ANEW: char = '~';
     /// The most digits in the text of [`After::Last`]. No log has as many events.
     const DIGITS_MAX: usize = 18;
     /// The greatest number of events in the text of [`After::Last`].
@@ -46,7 +45,7 @@ impl fmt::Display for After {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Position(position) => write!(f, "{position}"),
-            Self::Anew(position) => write!(f, "{position}{ANEW}"),
+            Self::Anew(position) => write!(f, "{position}{}", Self::ANEW),
             Self::Last(count) => write!(f, "-{count}"),
             Self::Earliest => f.write_str("earliest"),
             Self::Latest => f.write_str("latest"),
@@ -76,7 +75,7 @@ fn parse(text: &str) -> Option<After> {
     match text {
         "earliest" => Some(After::Earliest),
         "latest" => Some(After::Latest),
-        _ => match (text.strip_prefix('-'), text.strip_suffix(ANEW)) {
+        _ => match (text.strip_prefix('-'), text.strip_suffix(After::ANEW)) {
             (Some(digits), _) => last(digits).map(After::Last),
             (None, Some(position)) => position.parse().ok().map(After::Anew),
             (None, None) => text.parse().ok().map(After::Position),

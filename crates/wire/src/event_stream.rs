@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::{Item, Malformed};
 
 /// The time that an `EventSource` waits before it reconnects, in milliseconds.
-const RETRY_MS: u32 = 1000;
+pub(crate) const RETRY_MS: u32 = 1000;
 
 impl Item<'_> {
     /// Appends the item as a block of an event stream. The data of an event must be one line.

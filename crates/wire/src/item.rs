@@ -89,27 +89,32 @@ impl<'a> Item<'a> {
 
     /// Appends the JSON object, without a line feed.
     pub fn write(&self, out: &mut String) {
+        out.push('{');
+        self.write_members(out);
+        out.push('}');
+    }
+
+    /// Appends the members of the object.
+    pub(crate) fn write_members(&self, out: &mut String) {
         // Writing to a string cannot fail.
         let _ = match self {
             Self::Begin(position) | Self::Quiet(position) => {
-                write!(out, r#"{{"position":"{position}"}}"#)
+                write!(out, r#""position":"{position}""#)
             }
             Self::Event { position, time: Some(time), data } => {
-                write!(out, r#"{{"position":"{position}","time":{time},"data":{data}}}"#)
+                write!(out, r#""position":"{position}","time":{time},"data":{data}"#)
             }
             Self::Event { position, time: None, data } => {
-                write!(out, r#"{{"position":"{position}","data":{data}}}"#)
+                write!(out, r#""position":"{position}","data":{data}"#)
             }
             Self::Gap(gap) => {
-                out.push_str(r#"{"gap":"#);
-                gap.write(After::Position, out);
-                out.write_char('}')
+                out.push_str(r#""gap":"#);
+                return gap.write(After::Position, out);
             }
-            Self::Skipped { count, .. } => write!(out, r#"{{"skipped":{count}}}"#),
+            Self::Skipped { count, .. } => write!(out, r#""skipped":{count}"#),
             Self::End(reason) => {
-                out.push_str(r#"{"end":"#);
-                reason.write(After::Anew, out);
-                out.write_char('}')
+                out.push_str(r#""end":"#);
+                return reason.write(After::Anew, out);
             }
         };
     }

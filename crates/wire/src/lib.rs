@@ -4,9 +4,11 @@
 //! take bytes in pieces of any size, and hold no more of them than their limit allows.
 //!
 //! - [`Position`] and [`After`]: a place in a topic, and the place where reading begins.
+//! - [`Token`]: the places in several topics.
 //! - [`Mode`]: the events that a reader who is behind gets.
 //! - [`UnixTime`]: the time of an event.
 //! - [`Gap`], [`EndReason`], [`Item`] and [`Page`]: what a server tells a reader, in JSON.
+//! - [`TopicItem`]: what a server tells a reader of several topics.
 //! - [`EventStream`] and [`ItemLines`]: items as server-sent events and as NDJSON.
 //! - [`is_too_deep`]: the rule for the nesting of JSON.
 //! - [`validate_idempotency_key`]: the rule for the keys of publishers.
@@ -52,6 +54,8 @@ mod run;
 #[cfg(test)]
 mod testing;
 mod time;
+mod token;
+mod topic_item;
 
 pub use after::{After, AfterError};
 pub use depth::{DEPTH_MAX, is_too_deep};
@@ -70,3 +74,5 @@ pub use progress_line::ProgressLine;
 pub use published::Published;
 pub use run::{RunMembers, RunState};
 pub use time::{UnixTime, UnixTimeError};
+pub use token::{Token, TokenError};
+pub use topic_item::{TopicItem, write_topics_page};

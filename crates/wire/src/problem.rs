@@ -74,6 +74,8 @@ kinds! {
     BadParameter = "bad-parameter", 400, "A parameter is not valid";
     /// The topic never issued this position.
     PositionAhead = "position-ahead", 400, "The position was never issued";
+    /// The places in all topics of a request, or of a stream, take more than a token may.
+    TokenTooLong = "token-too-long", 400, "The token of these topics is too long";
     /// `Accept` allows no available representation.
     NotAcceptable = "not-acceptable", 406, "No representation that Accept allows";
     /// The range is beyond the end of the file.

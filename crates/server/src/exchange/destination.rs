@@ -4,6 +4,7 @@ use crate::Problem;
 use crate::exchange::resource::Resource;
 use crate::request::client::Client;
 use crate::request::own_path::{OwnPath, ReadPath};
+use crate::request::query::asks_for_topics;
 use crate::site::{Beside, Site};
 
 /// The destination of a request.
@@ -14,6 +15,8 @@ pub(crate) enum Destination<'s, 'p> {
     Resource(Resource),
     /// The topic or the run at this path.
     Events(ReadPath<'p>),
+    /// The events of several topics.
+    ManyTopics,
     /// The explanation of the problem of this name.
     Explanation(&'p str),
     /// This path of a transport's own.
@@ -33,6 +36,10 @@ impl<'s, 'p> Destination<'s, 'p> {
     ) -> Result<Self, Problem> {
         if let Some(beside) = site.beside(path) {
             return Ok(Self::Beside(beside));
+        }
+        let is_list = matches!(OwnPath::at(path), Some((OwnPath::TOPICS, None)));
+        if is_list && asks_for_topics(query) {
+            return Ok(Self::ManyTopics);
         }
         if let Some(resource) = Resource::at(site, client, path, query)? {
             return Ok(Self::Resource(resource));

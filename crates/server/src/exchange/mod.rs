@@ -6,6 +6,7 @@ pub(crate) mod destination;
 mod documents;
 pub(crate) mod gate;
 pub(crate) mod handoff;
+pub(crate) mod many_request;
 pub(crate) mod page_reply;
 pub(crate) mod read_request;
 pub(crate) mod read_transport;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use anemone_hub::{PageLimit, ReadError, Start, Storage};
+use anemone_hub::{PageLimit, ReadError, Start, Storage, Topic};
 use anemone_wire::After;
 
 use crate::clients::access::{AccessLine, AnswerKind};
@@ -74,6 +74,16 @@ impl ReadRequest {
             return Err(Problem::new(Kind::BadParameter, detail));
         }
         Ok(Self::new(site, client, readable, query))
+    }
+
+    /// Creates a request for one of several topics.
+    pub(crate) fn of_topic(
+        site: &Arc<Site>,
+        client: Client,
+        topic: Arc<Topic>,
+        query: Query,
+    ) -> Self {
+        Self::new(site, client, topic.into(), query)
     }
 
     fn new(site: &Arc<Site>, client: Client, readable: Readable, query: Query) -> Self {

@@ -4,6 +4,7 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, Response};
 
 use crate::Problem;
+use crate::exchange::many_request::ManyRequest;
 use crate::exchange::read_request::ReadRequest;
 use crate::read::fan::ItemEncoding;
 use crate::reply::body::Body;
@@ -17,7 +18,12 @@ pub(crate) struct ReadTransport {
     pub(crate) name: TransportName,
     pub(crate) representation: Representation,
     pub(crate) answer: ReadAnswer,
+    /// The reply with several topics.
+    pub(crate) many: ManyAnswer,
 }
+
+/// Answers a `GET` of several topics; the header fields are those of the request.
+pub(crate) type ManyAnswer = for<'a> fn(&'a ManyRequest, &'a HeaderMap, Stop) -> LaterAnswer<'a>;
 
 /// The way in which a transport answers.
 #[derive(Debug)]

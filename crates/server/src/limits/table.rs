@@ -63,6 +63,8 @@ impl Limits {
         bytes("multiplexed_line_bytes_max", (64, MIB), |l| &mut l.multiplexed_line_bytes_max),
         count("awaited_topics_max", COUNTS, |l| &mut l.awaited_topics_max),
         count("awaited_topics_per_address_max", COUNTS, |l| &mut l.awaited_topics_per_address_max),
+        count("stream_topics_max", (1, 10_000), |l| &mut l.stream_topics_max),
+        bytes("token_bytes_max", (64, 64 * KIB), |l| &mut l.token_bytes_max),
         count("index_events_max", COUNTS, |l| &mut l.index_events_max),
         count("runs_running_max", (1, 1_000), |l| &mut l.runs_running_max),
         count("runs_queued_max", COUNTS, |l| &mut l.runs_queued_max),

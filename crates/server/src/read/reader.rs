@@ -116,12 +116,22 @@ impl Reader {
 
     /// Reads the next page, maybe an empty one, and moves past it.
     pub(crate) fn read(&mut self) -> Result<Page, ReadEnd> {
-        let page = match self.place.mode {
-            Mode::All => self.next()?,
-            Mode::Latest => self.newest()?,
-        };
+        let page = self.peek()?;
         self.pass(page.next);
         Ok(page)
+    }
+
+    /// Reads the next page, maybe an empty one, without moving.
+    pub(crate) fn peek(&self) -> Result<Page, ReadEnd> {
+        match self.place.mode {
+            Mode::All => self.next(),
+            Mode::Latest => self.newest(),
+        }
+    }
+
+    /// Sets the limit of the next pages.
+    pub(crate) fn limit_to(&mut self, limit: PageLimit) {
+        self.place.limit = limit;
     }
 
     /// Reads the page of a poll: an empty one after the end of a run.
@@ -202,6 +212,16 @@ impl Reader {
     pub(crate) fn is_behind(&mut self) -> bool {
         let position = self.place.position;
         is_past(self.head(), position)
+    }
+
+    /// Takes what watches its topic, to wait elsewhere until there is something after its position.
+    pub(crate) fn take_head(&mut self) -> Head {
+        self.head.take().unwrap_or_else(|| self.topic().head())
+    }
+
+    /// Gives back what watches its topic.
+    pub(crate) fn give_head(&mut self, head: Head) {
+        self.head = Some(head);
     }
 
     fn head(&mut self) -> &mut Head {

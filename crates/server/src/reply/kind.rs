@@ -52,6 +52,11 @@ const TABLE: [(Kind, &str); Kind::ALL.len()] = [
          after=earliest or after=latest.",
     ),
     (
+        Kind::TokenTooLong,
+        "The positions of all topics must fit token_bytes_max. Read fewer topics on one stream, or each with a reader of its \
+         own on /ws.",
+    ),
+    (
         Kind::NotAcceptable,
         "The detail lists the representations of a topic; a file is available uncompressed or with gzip.",
     ),

@@ -50,6 +50,11 @@ impl OwnPath {
     pub(crate) const fn name(self) -> &'static str {
         self.0
     }
+
+    /// Returns the path for logs.
+    pub(crate) fn in_log(self) -> String {
+        format!("/{}", self.0)
+    }
 }
 
 /// The normalized path of something that is read in every way.

@@ -4,6 +4,7 @@
 
 mod frame_name;
 mod list;
+mod many;
 mod parameter;
 mod representation;
 mod since;
@@ -15,6 +16,7 @@ use anemone_wire::{After, AfterError, Mode, PositionError};
 
 pub(crate) use self::frame_name::FrameName;
 pub(crate) use self::list::{TopicsPage, asks_for_state, limit_alone};
+pub(crate) use self::many::{ManyQuery, TopicChoices, asks_for_topics, one_topic_each};
 use self::parameter::parse_limit;
 pub(crate) use self::parameter::{bad, take_each};
 pub(crate) use self::representation::{
@@ -71,14 +73,27 @@ impl Query {
         fields: Fields<'_>,
         limits: &Limits,
     ) -> Result<Self, Problem> {
+        let known = "a topic takes after, since, limit, wait, mode and frame";
+        Self::parse_with(query, fields, limits, known, &mut |name, value| {
+            one_place(name, value).map(Some)
+        })
+    }
+
+    /// Parses a query whose `after` and `Last-Event-ID` `place` parses. `known` lists the parameters.
+    fn parse_with(
+        query: Option<&str>,
+        fields: Fields<'_>,
+        limits: &Limits,
+        known: &str,
+        place: &mut PlaceParser<'_>,
+    ) -> Result<Self, Problem> {
         let (page, mode) = (limits.page, Mode::All);
         let (start, wait, frame) = (None, None, None);
         let mut parsed = Self { start, wait, page, mode, frame, is_resumed: false };
-        let mut since = None;
-        let known = "a topic takes after, since, limit, wait, mode and frame";
+        let (mut since, mut has_after) = (None, false);
         take_each(query, known, |name, value| {
             match name {
-                "after" => parsed.begin("after", value)?,
+                "after" => (parsed.start, has_after) = (place("after", value)?, true),
                 "since" => since = Some(parse_since(value)?),
                 "wait" => {
                     let duration = parse_wait("wait", value, limits.wait_max)?;
@@ -91,32 +106,33 @@ impl Query {
             }
             Ok(true)
         })?;
-        if let Some(since) = since
-            && parsed.start.replace(since).is_some()
-        {
+        if since.is_some() && has_after {
             return Err(bad("since", "and after both say where to begin: give only one of them"));
         }
+        parsed.start = since.or(parsed.start);
         if parsed.wait.is_none() {
             parsed.wait = preferred_wait(fields, limits.wait_max)?;
         }
         if let Some(id) = fields.first("last-event-id") {
             // An EventSource reconnects with its original URL, so the last event that it saw takes precedence.
             let id = str::from_utf8(id).map_err(|_| bad("Last-Event-ID", "is not a position"))?;
-            parsed.begin("Last-Event-ID", id)?;
+            parsed.start = place("Last-Event-ID", id)?;
             parsed.is_resumed = true;
         }
         Ok(parsed)
     }
+}
 
-    /// Sets the place to begin.
-    fn begin(&mut self, name: &str, value: &str) -> Result<(), Problem> {
-        let after: After = value.parse().map_err(|AfterError { text }| {
-            let what = "must be a position, earliest, latest or -N for the last N events";
-            bad(name, &format!("{what}: {}", PositionError { text }))
-        })?;
-        self.start = Some(after.into());
-        Ok(())
-    }
+/// Parses the place to begin, given the name of the parameter and its value.
+type PlaceParser<'a> = dyn FnMut(&str, &str) -> Result<Option<Start>, Problem> + 'a;
+
+/// Parses the place to begin in one topic.
+fn one_place(name: &str, value: &str) -> Result<Start, Problem> {
+    let after: Result<After, _> = value.parse();
+    after.map(Start::from).map_err(|AfterError { text }| {
+        let what = "must be a position, earliest, latest or -N for the last N events";
+        bad(name, &format!("{what}: {}", PositionError { text }))
+    })
 }
 
 /// Parses seconds, with decimals; RFC 7240 section 4.3 has only whole ones.

@@ -1,14 +1,18 @@
 //! Forever-frame: the endless document of a hidden iframe, with a script for each event that calls a function of the
 //! surrounding page. It is the oldest kind of push, and works in every browser.
 
-use anemone_wire::Item;
+use std::future::ready;
+
+use anemone_wire::{Item, Token, TopicItem};
 use http::{HeaderMap, HeaderValue, Response, header};
 
+use crate::exchange::many_request::ManyRequest;
 use crate::exchange::read_request::ReadRequest;
-use crate::exchange::read_transport::{ReadAnswer, ReadTransport};
+use crate::exchange::read_transport::{LaterAnswer, ReadAnswer, ReadTransport};
 use crate::reply::body::Body;
 use crate::request::query::{FrameName, Need, Representation, frame_missing};
 use crate::stop::Stop;
+use crate::stream::many::ManyEncoding;
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem, stream};
 
@@ -21,8 +25,33 @@ pub(super) static TRANSPORT: ReadTransport = ReadTransport {
     },
     // Each reader's calls use its own function name, so readers cannot share pages, and the loop cannot carry it.
     answer: ReadAnswer::Now(answer),
+    many,
 };
 
+/// Sends the events of several topics.
+fn many<'a>(read: &'a ManyRequest, headers: &'a HeaderMap, stop: Stop) -> LaterAnswer<'a> {
+    Box::pin(ready(answer_many(read, headers, stop)))
+}
+
+fn answer_many(
+    read: &ManyRequest,
+    headers: &HeaderMap,
+    stop: Stop,
+) -> Result<Response<Body>, Problem> {
+    check_place(headers)?;
+    let name = read.query.frame.clone().ok_or_else(frame_missing)?;
+    let append = move |item: &TopicItem<'_>, token: &Token, out: &mut String| {
+        let mut json = String::new();
+        item.write(token, &mut json);
+        script(&name, matches!(item, TopicItem::Begin), &json, out);
+    };
+    let encoding = ManyEncoding { append, has_tokens: false };
+    let mut response = stream::many::answer(read, TRANSPORT.name, CONTENT_TYPE, stop, encoding)?;
+    protect(response.headers_mut());
+    Ok(response)
+}
+
+const CONTENT_TYPE: &str = "text/html; charset=utf-8";
 /// Browsers begin to run a document after this much of it.
 const PADDING_BYTES: usize = 1024;
 /// A document in its own window is its own parent, and must not call anything there. The name can be reassigned (HTML
@@ -33,9 +62,12 @@ const GUARD: &str = "<script>parent===window&&(parent=null)</script>";
 fn answer(read: &ReadRequest, headers: &HeaderMap, stop: Stop) -> Result<Response<Body>, Problem> {
     check_place(headers)?;
     let name = read.query.frame.clone().ok_or_else(frame_missing)?;
-    let append = move |item: &Item<'_>, out: &mut String| script(&name, item, out);
-    let mut response =
-        stream::answer(read, TRANSPORT.name, "text/html; charset=utf-8", stop, append)?;
+    let append = move |item: &Item<'_>, out: &mut String| {
+        let mut json = String::new();
+        item.write(&mut json);
+        script(&name, matches!(item, Item::Begin(_)), &json, out);
+    };
+    let mut response = stream::answer(read, TRANSPORT.name, CONTENT_TYPE, stop, append)?;
     protect(response.headers_mut());
     Ok(response)
 }
@@ -69,18 +101,16 @@ fn protect(headers: &mut HeaderMap) {
     headers.insert("cross-origin-embedder-policy", isolated);
 }
 
-fn script(name: &FrameName, item: &Item<'_>, out: &mut String) {
-    // A heartbeat is a call too, since browsers do not report a broken connection to the page.
-    if let Item::Begin(_) = item {
+/// Appends the call with an item. A heartbeat is a call too, since browsers do not report a broken connection to the page.
+fn script(name: &FrameName, is_begin: bool, json: &str, out: &mut String) {
+    if is_begin {
         out.push_str(GUARD);
         padding(out);
     }
     out.push_str("<script>parent.");
     out.push_str(name.as_str());
     out.push('(');
-    let mut json = String::new();
-    item.write(&mut json);
-    escape(&json, out);
+    escape(json, out);
     out.push_str(")</script>\n");
 }
 

@@ -1,12 +1,15 @@
 //! Poll: answers at once with the page after a position, maybe an empty one.
 
+use std::future::ready;
+
 use anemone_hub::Start;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 
 use crate::Problem;
+use crate::exchange::many_request::{ManyReading, ManyRequest};
 use crate::exchange::page_reply::{page_reply, page_representation};
 use crate::exchange::read_request::ReadRequest;
-use crate::exchange::read_transport::{ReadAnswer, ReadTransport};
+use crate::exchange::read_transport::{LaterAnswer, ReadAnswer, ReadTransport};
 use crate::read::reader::Page;
 use crate::reply::body::{Body, empty};
 use crate::reply::entity_tag;
@@ -17,7 +20,14 @@ pub(super) static TRANSPORT: ReadTransport = ReadTransport {
     name: TransportName::new(&"poll"),
     representation: page_representation(None),
     answer: ReadAnswer::Now(answer),
+    many,
 };
+
+/// Without `after`, returns the newest event of each topic. Several topics have no tag.
+fn many<'a>(read: &'a ManyRequest, _: &'a HeaderMap, _: Stop) -> LaterAnswer<'a> {
+    let page = || read.page_reply(&mut read.open(ManyReading::Page(TRANSPORT.name))?);
+    Box::pin(ready(page()))
+}
 
 /// Caches may keep a page, and must revalidate it each time. With its tag, a browser then saves the body without any
 /// script. With `no-store`, no cache would have a tag.

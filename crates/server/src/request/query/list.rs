@@ -52,7 +52,7 @@ impl TopicsPage {
         let mut page = Self { after: None, prefix: String::new(), limit: max };
         let explain =
             |error: TopicNameError| bad("after", &format!("must be a topic's name: {error}"));
-        let known = "this path takes after, limit and prefix";
+        let known = "this path takes after, limit and prefix, or topic to read several topics";
         take_each(query, known, |name, value| {
             match name {
                 "after" => page.after = Some(value.parse().map_err(explain)?),

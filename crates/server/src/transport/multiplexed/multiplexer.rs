@@ -34,6 +34,7 @@ use crate::read::reader::Reader;
 use crate::request::client::Client;
 use crate::request::methods::{Methods, not_allowed};
 use crate::request::own_path::ReadPath;
+use crate::request::query;
 use crate::service::answer::StartedRun;
 use crate::service::caller::Caller;
 use crate::service::mount::{Mount, client_gone};
@@ -175,6 +176,7 @@ impl Multiplexer {
                 }
                 Ok(())
             }
+            Destination::ManyTopics => Err(query::one_topic_each()),
             _ => Err(Problem::nothing_at(path)),
         }
     }

@@ -1,10 +1,12 @@
 //! A transport of the tests alone: an endless reply of values between commas, for spreadsheets.
 
 use std::fmt::Write as _;
+use std::future::ready;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anemone_wire::Item;
 
+use crate::Problem;
 use crate::exchange::read_transport::{ReadAnswer, ReadTransport};
 use crate::read::fan::ItemEncoding;
 use crate::request::query::Representation;
@@ -14,6 +16,7 @@ pub(crate) static TRANSPORT: ReadTransport = ReadTransport {
     name: TransportName::new(&"toy"),
     representation: Representation::named("text/csv"),
     answer: ReadAnswer::Stream(ItemEncoding { append: line }),
+    many: |_, _, _| Box::pin(ready(Err(Problem::nothing_at("/toy")))),
 };
 
 static EVENTS_ENCODED: AtomicUsize = AtomicUsize::new(0);

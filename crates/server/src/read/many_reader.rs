@@ -1,0 +1,411 @@
+//! A reader of several topics: a reader for each, and a turn for those that have something.
+//!
+//! It has no queue: each of its readers is a position, and what does not fit a turn is read again in the next. It follows
+//! the index of topics, so that a topic which is created later joins, from its first event.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::pending;
+
+use anemone_hub::{Event, Head, PageLimit, Position, TopicName};
+use anemone_wire::{After, EndReason, Item, Token, TopicItem};
+use anemone_ws::Reservation;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use serde::Deserialize;
+use tokio::task::coop::unconstrained;
+
+use crate::cost::TOPIC_OF_MANY_BYTES;
+use crate::read::merge::Merge;
+use crate::read::reader::{Page, ReadEnd, Reader};
+use crate::{Kind, Problem};
+
+/// The topics that a reader of many may have, and how it begins to read one that was created.
+pub(crate) trait Joining: Send + Sync {
+    /// Returns true if the reader reads the topic of this name, once there is one.
+    fn is_chosen(&self, name: &str) -> bool;
+
+    /// Returns the names of all topics that it reads now.
+    fn names(&self) -> Result<Vec<TopicName>, Problem>;
+
+    /// Opens a reader of a topic from its first event; `None` if there is no such topic.
+    fn open(&self, name: &TopicName) -> Result<Option<Reader>, Problem>;
+}
+
+/// The limits on a turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TurnLimit {
+    pub(crate) page: PageLimit,
+    /// True if each event is sent with the token.
+    pub(crate) has_tokens: bool,
+}
+
+/// A reader of several topics.
+pub(crate) struct ManyReader {
+    parts: BTreeMap<TopicName, Part>,
+    /// The parts that may have something to read; all others wait.
+    ready: Vec<TopicName>,
+    waiting: FuturesUnordered<BoxFuture<'static, (TopicName, Head)>>,
+    /// The topics that have left, which nobody was told yet.
+    left: Vec<(TopicName, EndReason)>,
+    /// The places up to which was told.
+    token: Token,
+    token_bytes_max: usize,
+    /// The position in the index up to which its events have had their effect.
+    seen: Position,
+    /// True if the index has said that one of the topics was created, and the place was not told since.
+    has_joined: bool,
+    joining: Box<dyn Joining>,
+    /// Counts its memory.
+    held: Reservation,
+}
+
+/// The reader of one topic.
+#[derive(Debug)]
+struct Part {
+    reader: Reader,
+    /// True if its events are told; false for the index, if it is only followed.
+    is_told: bool,
+}
+
+/// The effect of an event of the index.
+#[derive(Debug, Deserialize)]
+struct Change<'a> {
+    #[serde(borrow)]
+    created: Option<&'a str>,
+}
+
+/// The bytes of an event beside its data, and those of an entry in a token beside its name, about.
+const EVENT_BYTES: usize = 96;
+const ENTRY_BYTES_MAX: usize = Position::TEXT_BYTES_MAX + 3;
+
+impl ManyReader {
+    /// Creates a reader of these topics. `index` reads the index, and is told if that is one of the topics; changes after
+    /// `seen` have an effect.
+    pub(crate) fn new(
+        (index, is_told, seen): (Reader, bool, Position),
+        joining: Box<dyn Joining>,
+        token_bytes_max: usize,
+        held: Reservation,
+    ) -> Self {
+        let (parts, ready, left) = Default::default();
+        let (waiting, token) = (FuturesUnordered::new(), Token::default());
+        let mut many = Self {
+            parts,
+            ready,
+            waiting,
+            left,
+            token,
+            token_bytes_max,
+            seen,
+            has_joined: false,
+            joining,
+            held,
+        };
+        many.add(index, is_told);
+        many
+    }
+
+    /// Adds a topic.
+    pub(crate) fn add_topic(&mut self, reader: Reader) {
+        self.add(reader, true);
+    }
+
+    fn add(&mut self, reader: Reader, is_told: bool) {
+        let name = reader.topic().name().clone();
+        self.token.set(name.as_str(), After::Position(reader.position()));
+        self.parts.insert(name.clone(), Part { reader, is_told });
+        self.ready.push(name);
+        self.held.set(self.parts.len() * TOPIC_OF_MANY_BYTES);
+    }
+
+    /// Records that a topic is gone, which the next turn tells.
+    pub(crate) fn add_deleted(&mut self, name: TopicName) {
+        self.left.push((name, EndReason::Deleted));
+    }
+
+    /// Returns the places up to which was told.
+    pub(crate) fn token(&self) -> &Token {
+        &self.token
+    }
+
+    /// Checks that the token is as short as it has to be.
+    pub(crate) fn check_token(&self) -> Result<(), Problem> {
+        let names = self.parts.keys().map(|name| name.as_str().len() + ENTRY_BYTES_MAX);
+        if names.sum::<usize>() <= self.token_bytes_max {
+            return Ok(());
+        }
+        match self.token.to_string().len() {
+            bytes if bytes <= self.token_bytes_max => Ok(()),
+            bytes => Err(token_too_long(bytes, self.parts.len(), self.token_bytes_max)),
+        }
+    }
+
+    /// Waits until the next turn may have something. Cancel safe.
+    pub(crate) async fn ready(&mut self) {
+        if !self.ready.is_empty() || !self.left.is_empty() {
+            return;
+        }
+        match self.waiting.next().await {
+            Some(woken) => self.wake(woken),
+            None => pending().await,
+        }
+    }
+
+    /// Returns true if the next turn has something to tell.
+    ///
+    /// # Errors
+    /// As [`turn`](Self::turn).
+    pub(crate) fn has_news(&mut self) -> Result<bool, Problem> {
+        self.take_woken();
+        let one = PageLimit { events_max: 1, bytes_max: 1 };
+        let mut told = Vec::new();
+        for name in std::mem::take(&mut self.ready) {
+            if self.peek(&name, one)?.is_some() {
+                told.push(name);
+            }
+        }
+        let has_news = !told.is_empty() || !self.left.is_empty();
+        self.ready.extend(told);
+        Ok(has_news)
+    }
+
+    /// Returns true if it knows of nothing to read.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.ready.is_empty() && self.left.is_empty()
+    }
+
+    /// Returns the current ends of its topics.
+    pub(crate) fn ends_by_now(&self) -> Vec<(TopicName, Position)> {
+        self.parts.iter().map(|(name, part)| (name.clone(), part.reader.end_by_now())).collect()
+    }
+
+    /// Returns true if it has read each topic up to its end, or has it no longer.
+    pub(crate) fn has_reached(&self, ends: &[(TopicName, Position)]) -> bool {
+        let is_at =
+            |name, end| self.parts.get(name).is_none_or(|part| part.reader.has_reached(end));
+        self.left.is_empty() && ends.iter().all(|(name, end)| is_at(name, *end))
+    }
+
+    /// Reads what there is, within the limit, and passes each item to `emit` with the token after it. Each topic that has
+    /// something gets a share.
+    ///
+    /// # Errors
+    /// When the token has become too long, or a topic cannot be read.
+    pub(crate) fn turn(
+        &mut self,
+        limit: TurnLimit,
+        emit: &mut dyn FnMut(&TopicItem<'_>, &Token),
+    ) -> Result<(), Problem> {
+        self.take_woken();
+        self.tell_left(emit);
+        let ready = std::mem::take(&mut self.ready);
+        let shares = ready.len().max(1);
+        let share = PageLimit {
+            events_max: (limit.page.events_max / shares).max(1),
+            bytes_max: (limit.page.bytes_max / shares as u64).max(1),
+        };
+        let mut pages = Vec::with_capacity(ready.len());
+        for name in ready {
+            if let Some(page) = self.peek(&name, share)? {
+                pages.push((name, page));
+            }
+        }
+        self.tell_left(emit);
+        if std::mem::take(&mut self.has_joined) {
+            // Events do not say as of when the topics are in the token. A reader that resumes before this place would be
+            // told again which topics were created and are gone.
+            emit(&TopicItem::At, &self.token);
+        }
+        self.emit_pages(&pages, limit, emit);
+        self.check_token()
+    }
+
+    /// Reads the next page of a topic, without moving; `None` if there is nothing to tell.
+    fn peek(&mut self, name: &TopicName, share: PageLimit) -> Result<Option<Page>, Problem> {
+        let Some(part) = self.parts.get_mut(name) else { return Ok(None) };
+        part.reader.limit_to(share);
+        let page = match part.reader.peek() {
+            Ok(page) => page,
+            Err(end) => return self.leave(name, end).map(|()| None),
+        };
+        if page.gap.is_none() && page.skipped == 0 && page.events.is_empty() {
+            self.wait(name);
+            return Ok(None);
+        }
+        let is_told = part.is_told;
+        if name.as_str() == TopicName::INDEX {
+            self.follow(&page)?;
+        }
+        if is_told {
+            return Ok(Some(page));
+        }
+        self.pass(name, page.next);
+        Ok(None)
+    }
+
+    /// Moves a reader, and lets it wait if it has everything.
+    fn pass(&mut self, name: &TopicName, next: Position) {
+        let Some(part) = self.parts.get_mut(name) else { return };
+        part.reader.pass(next);
+        self.token.set(name.as_str(), After::Position(next));
+        match part.reader.is_behind() {
+            true => self.ready.push(name.clone()),
+            false => self.wait(name),
+        }
+    }
+
+    /// Lets a reader wait for its topic.
+    fn wait(&mut self, name: &TopicName) {
+        let Some(part) = self.parts.get_mut(name) else { return };
+        let (mut head, position, name) =
+            (part.reader.take_head(), part.reader.position(), name.clone());
+        self.waiting.push(Box::pin(async move {
+            head.passed(position).await;
+            (name, head)
+        }));
+    }
+
+    fn wake(&mut self, (name, head): (TopicName, Head)) {
+        if let Some(part) = self.parts.get_mut(&name) {
+            part.reader.give_head(head);
+            self.ready.push(name);
+        }
+    }
+
+    fn take_woken(&mut self) {
+        // tokio would otherwise make a task that has used up its turn wait.
+        while let Some(Some(woken)) = unconstrained(self.waiting.next()).now_or_never() {
+            self.wake(woken);
+        }
+    }
+
+    /// Passes on what pages have, in the order of time, until the limit is reached.
+    fn emit_pages(
+        &mut self,
+        pages: &[(TopicName, Page)],
+        limit: TurnLimit,
+        emit: &mut dyn FnMut(&TopicItem<'_>, &Token),
+    ) {
+        let token_bytes = if limit.has_tokens { self.token.to_string().len() } else { 0 };
+        let overhead = EVENT_BYTES + token_bytes;
+        let mut items: Vec<_> = pages.iter().map(|(_, page)| page.items()).collect();
+        let mut told = vec![None; pages.len()];
+        let (mut events, mut bytes) = (0, 0);
+        for index in Merge::of(pages.iter().map(|(_, page)| page)) {
+            if events > 0 && (events >= limit.page.events_max || bytes >= limit.page.bytes_max) {
+                break;
+            }
+            let name = pages[index].0.as_str();
+            for item in items[index].by_ref() {
+                let is_event = matches!(item, Item::Event { .. });
+                if let Item::Event { data, .. } = &item {
+                    (events, bytes) = (events + 1, bytes + (data.len() + overhead) as u64);
+                }
+                if let Some(position) = item.position() {
+                    told[index] = Some(position);
+                    self.token.set(name, After::Position(position));
+                }
+                emit(&TopicItem::Of { topic: name, item }, &self.token);
+                if is_event {
+                    break;
+                }
+            }
+        }
+        drop(items);
+        for ((name, _), told) in pages.iter().zip(told) {
+            match told {
+                Some(position) => self.pass(name, position),
+                None => self.ready.push(name.clone()),
+            }
+        }
+    }
+
+    /// Says which topics have left.
+    fn tell_left(&mut self, emit: &mut dyn FnMut(&TopicItem<'_>, &Token)) {
+        for (name, reason) in std::mem::take(&mut self.left) {
+            let item = Item::End(reason);
+            emit(&TopicItem::Of { topic: name.as_str(), item }, &self.token);
+        }
+    }
+
+    /// Removes a topic that has ended for this reader. One that was created again joins.
+    fn leave(&mut self, name: &TopicName, end: ReadEnd) -> Result<(), Problem> {
+        let problem = match end {
+            ReadEnd::Failed(problem) => problem,
+            ReadEnd::Complete => return Ok(()),
+        };
+        let Some(reason) = problem.end_reason() else { return Err(problem) };
+        self.parts.remove(name);
+        self.held.set(self.parts.len() * TOPIC_OF_MANY_BYTES);
+        let is_deleted = reason == EndReason::Deleted;
+        match &reason {
+            EndReason::TooSlow { gap: Some(gap) } => {
+                self.token.set(name.as_str(), After::Anew(gap.resume));
+            }
+            _ => self.token.remove(name.as_str()),
+        }
+        self.left.push((name.clone(), reason));
+        if is_deleted && let Some(reader) = self.joining.open(name)? {
+            self.add(reader, true);
+        }
+        Ok(())
+    }
+
+    /// Lets the topics join that the index says were created. After a gap in it, all join that are there.
+    fn follow(&mut self, page: &Page) -> Result<(), Problem> {
+        if page.gap.is_some() || page.skipped > 0 {
+            for name in self.joining.names()? {
+                self.join(&name, false)?;
+            }
+        }
+        let seen = self.seen;
+        let is_new = |event: &&std::sync::Arc<Event>| {
+            page.next.epoch != seen.epoch || event.offset > seen.offset
+        };
+        for event in page.events.iter().filter(is_new) {
+            let change: Option<Change<'_>> = serde_json::from_str(event.data.as_str()).ok();
+            let created = change.and_then(|change| change.created);
+            if let Some(name) = created.and_then(|name| name.parse().ok()) {
+                self.join(&name, true)?;
+            }
+        }
+        if page.next.epoch != seen.epoch || page.next.offset > seen.offset {
+            self.seen = page.next;
+        }
+        Ok(())
+    }
+
+    /// Lets a topic join from its first event. If it was created, but is gone already, that is told.
+    fn join(&mut self, name: &TopicName, was_created: bool) -> Result<(), Problem> {
+        if !self.joining.is_chosen(name.as_str()) {
+            return Ok(());
+        }
+        self.has_joined = true;
+        if self.parts.contains_key(name) {
+            return Ok(());
+        }
+        match self.joining.open(name)? {
+            Some(reader) => self.add(reader, true),
+            None if was_created => self.add_deleted(name.clone()),
+            None => {}
+        }
+        self.check_token()
+    }
+}
+
+impl fmt::Debug for ManyReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ManyReader").field("token", &self.token).finish_non_exhaustive()
+    }
+}
+
+/// Returns the problem of topics whose places do not fit a token.
+pub(crate) fn token_too_long(bytes: usize, topics: usize, bytes_max: usize) -> Problem {
+    let detail = format!(
+        "the token with the positions in {topics} topics takes {bytes} bytes or more, but {bytes_max} are allowed: read \
+         them in several streams, or over /ws"
+    );
+    Problem::new(Kind::TokenTooLong, detail)
+}
