@@ -1,6 +1,5 @@
 //! The arguments of the commands that call services and run them.
 
-use std::convert::Infallible;
 use std::num::NonZero;
 
 use clap::ValueEnum;
@@ -151,7 +150,7 @@ pub(crate) struct Runs {
     #[arg(value_parser = url)]
     pub(crate) url: String,
 
-    /// Cancel a run instead of listing the runs: its key, a beginning that only its key has, or its URL
+    /// Cancel a run instead of listing the runs: its key, 4 digits or more with which only its key begins, or its URL
     #[arg(long, value_name = "KEY", value_parser = run)]
     pub(crate) cancel: Option<String>,
 
@@ -201,9 +200,18 @@ fn content_type(text: &str) -> Result<String, String> {
     })
 }
 
+/// The fewest digits of a key: fewer, or none as of a variable that is not set, are hardly meant to name one run.
+const KEY_DIGITS_MIN: usize = 4;
+
 /// Parses the key or the URL of a run.
-fn run(text: &str) -> Result<String, Infallible> {
-    if text.contains('/') { url(text) } else { Ok(text.to_owned()) }
+fn run(text: &str) -> Result<String, String> {
+    if text.contains('/') {
+        return url(text).map_err(|never| match never {});
+    }
+    match text.len() >= KEY_DIGITS_MIN {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err(format!("expected at least {KEY_DIGITS_MIN} digits of a key, or a URL")),
+    }
 }
 
 fn runs(text: &str) -> Result<NonZero<u32>, String> {
@@ -250,8 +258,21 @@ mod tests {
             "run a 1 --watch",
             "runs a --limit 0",
             "runs a --limit 1001",
+            "runs a --cancel ",
+            "runs a --cancel 3f2",
         ] {
             assert!(Args::try_parse_from(format!("anemone {line}").split(' ')).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_digits_of_a_key_are_lower_case_and_a_url_stays_as_it_is() {
+        for (text, expected) in [
+            ("3F2A", "3f2a"),
+            ("0123456789ABCDEF0123456789ABCDEF", "0123456789abcdef0123456789abcdef"),
+            ("http://a/X/runs/3f", "http://a/X/runs/3f"),
+        ] {
+            assert_eq!(run(text).as_deref(), Ok(expected));
         }
     }
 }
