@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anemone_wire::problem::{Details, Kind};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::Data;
@@ -40,6 +40,10 @@ impl RunFailure {
     /// The most characters of a detail; the rest is cut off. A detail is for people, and each watcher gets it.
     pub const DETAIL_CHARS_MAX: usize = 2_000;
 
+    /// The most bytes of the JSON of a problem; instead of a longer one there is `run-failed` with its status. The list of
+    /// runs has the problem of each, and an error needs no more.
+    pub const PROBLEM_BYTES_MAX: usize = 16 << 10;
+
     /// Creates a failure with a sentence for people: the problem `run-failed`.
     #[must_use]
     pub fn new(detail: impl Into<String>) -> Self {
@@ -47,14 +51,17 @@ impl RunFailure {
     }
 
     /// Creates a failure with a problem of its own: the JSON object of RFC 9457 that a service has answered, say. With
-    /// any other JSON value the failure is like [`RunFailure::new`].
+    /// any other JSON value the failure is like [`RunFailure::new`], and with a problem of more than
+    /// [`PROBLEM_BYTES_MAX`](Self::PROBLEM_BYTES_MAX) it is that with the status of the problem.
     #[must_use]
     pub fn with_problem(detail: impl Into<String>, problem: &Data) -> Self {
-        match Json::of(problem) {
-            Some(problem) if problem.0.get().starts_with('{') => {
-                Self { detail: cut(detail.into()), problem }
+        let own = Json::of(problem).filter(|problem| problem.as_str().starts_with('{'));
+        match own {
+            None => Self::new(detail),
+            Some(own) if own.as_str().len() > Self::PROBLEM_BYTES_MAX => {
+                Self::with_status(Kind::RunFailed, own.status(), detail.into())
             }
-            _ => Self::new(detail),
+            Some(problem) => Self { detail: cut(detail.into()), problem },
         }
     }
 
@@ -73,12 +80,16 @@ impl RunFailure {
     }
 
     fn of(kind: Kind, detail: String) -> Self {
+        Self::with_status(kind, kind.status(), detail)
+    }
+
+    fn with_status(kind: Kind, status: u16, detail: String) -> Self {
         let detail = cut(detail);
         let (name, title) = (kind.name().into(), kind.title().into());
         let details = Details {
             name,
             title,
-            status: kind.status(),
+            status,
             detail: detail.as_str().into(),
             gap: None,
             pointer: None,
@@ -140,6 +151,16 @@ impl Json {
     pub(crate) fn as_raw(&self) -> &RawValue {
         &self.0
     }
+
+    /// Returns the status in a problem.
+    fn status(&self) -> u16 {
+        #[derive(Deserialize)]
+        struct Members {
+            status: u16,
+        }
+        let members = serde_json::from_str::<Members>(self.as_str());
+        members.map_or(Kind::RunFailed.status(), |members| members.status)
+    }
 }
 
 impl Default for Json {
@@ -178,6 +199,22 @@ mod tests {
         assert_eq!(RunFailure::with_problem("x", &own).problem.as_str(), own.as_str());
         let failure = RunFailure::with_problem("x", &Data::json("words").unwrap());
         assert!(failure.problem.as_str().contains("run-failed"));
+    }
+
+    #[test]
+    fn a_problem_of_its_own_that_is_too_long_is_told_in_words_with_its_status() {
+        let own = |len| Data::json(&serde_json::json!({ "a": "x".repeat(len), "status": 409 }));
+        let around = own(0).unwrap().as_str().len();
+        let longest = own(RunFailure::PROBLEM_BYTES_MAX - around).unwrap();
+        assert_eq!(RunFailure::with_problem("x", &longest).problem.as_str(), longest.as_str());
+        let longer = own(RunFailure::PROBLEM_BYTES_MAX - around + 1).unwrap();
+        assert_eq!(
+            RunFailure::with_problem("words", &longer).problem.as_str(),
+            r#"{"type":"/problems/run-failed","title":"The run failed","status":409,"detail":"words"}"#
+        );
+        // JSON takes 6 bytes for such a character.
+        let failure = RunFailure::with_problem("\u{1}".repeat(1 << 20), &longer);
+        assert!(failure.problem.as_str().len() <= RunFailure::PROBLEM_BYTES_MAX);
     }
 
     #[test]
