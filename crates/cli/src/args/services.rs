@@ -154,7 +154,7 @@ pub(crate) struct Runs {
     #[arg(long, value_name = "KEY", value_parser = run)]
     pub(crate) cancel: Option<String>,
 
-    /// List at most this many runs, the newest, 1 to 1000
+    /// List at most this many runs, 1 to 1000: those that have not ended first, each newest first
     #[arg(long, value_name = "N", default_value = "1000", value_parser = runs, conflicts_with = "cancel")]
     pub(crate) limit: NonZero<u32>,
 

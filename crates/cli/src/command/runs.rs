@@ -51,18 +51,21 @@ async fn find(args: &args::Runs, client: &Client, run: &str) -> anyhow::Result<R
 }
 
 /// Returns the only key that begins so. Each key is with the answer whether its run has ended: such a run counts only if no
-/// other one fits, since it cannot be cancelled. If there are `most` runs, others may not be listed.
+/// other one fits, since it cannot be cancelled. If there are `most` runs, others may not be listed; those that have not
+/// ended come first.
 fn only<'a>(runs: &[(&'a str, bool)], beginning: &str, most: usize) -> Result<&'a str, Misuse> {
     let (beginning, count) = (beginning.to_owned(), runs.len());
-    if count >= most {
-        return Err(Misuse::ManyRuns { beginning, count });
-    }
     let of = |ended| {
         let fits =
             |(key, has_ended): &&(&str, bool)| *has_ended == ended && key.starts_with(&beginning);
         runs.iter().filter(fits).map(|(key, _)| *key).collect::<Vec<_>>()
     };
-    let found = Some(of(false)).filter(|found| !found.is_empty()).unwrap_or_else(|| of(true));
+    let live = of(false);
+    let lists_all_live = runs.last().is_some_and(|(_, has_ended)| *has_ended);
+    if count >= most && (live.is_empty() || !lists_all_live) {
+        return Err(Misuse::ManyRuns { beginning, count });
+    }
+    let found = if live.is_empty() { of(true) } else { live };
     match found[..] {
         [key] => Ok(key),
         [] => Err(Misuse::NoRun { beginning }),
@@ -109,15 +112,19 @@ mod tests {
 
     #[test]
     fn the_beginning_of_a_key_names_the_only_run_that_can_be_cancelled() {
-        let runs = [("3f2a", false), ("3f00", true), ("4aaa", true), ("4aab", true), ("5", false)];
+        let runs = [("3f2a", false), ("5", false), ("3f00", true), ("4aaa", true), ("4aab", true)];
         let only = |beginning| only(&runs, beginning, 6).map_err(|error| error.to_string());
         for (beginning, key) in [("3f2a", "3f2a"), ("3", "3f2a"), ("3f0", "3f00")] {
             assert_eq!(only(beginning), Ok(key));
         }
         assert!(only("4").unwrap_err().starts_with("2 runs have keys that begin with 4"));
         assert_eq!(only("6").unwrap_err(), "no run has a key that begins with 6");
-        let many = super::only(&runs, "5", 5).unwrap_err();
-        assert!(matches!(many, Misuse::ManyRuns { count: 5, .. }), "{many}");
+        // Those that have not ended are listed first, so all of them are, if the last one has.
+        assert!(matches!(super::only(&runs, "5", 5), Ok("5")));
+        for (runs, beginning) in [(&runs[..], "4aaa"), (&runs[..2], "5")] {
+            let many = super::only(runs, beginning, runs.len()).unwrap_err();
+            assert!(matches!(many, Misuse::ManyRuns { .. }), "{many}");
+        }
     }
 
     #[test]

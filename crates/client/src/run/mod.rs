@@ -163,8 +163,8 @@ impl RunHandle {
 }
 
 impl Client {
-    /// Lists the runs of the server, the newest first: at most `limit` of them, 1 to 1,000. Only clients on the server's
-    /// machine may.
+    /// Lists the runs of the server: at most `limit` of them, 1 to 1,000, those that have not ended before the others, each
+    /// newest first. Only clients on the server's machine may.
     ///
     /// # Errors
     /// As [`Call::send`].

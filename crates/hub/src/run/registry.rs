@@ -1,6 +1,6 @@
 //! The list of runs: those that wait, work and have ended. It has no clock and no thread.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -256,9 +256,16 @@ impl Registry {
         self.runs.get(number).map(|kept| Arc::clone(&kept.run))
     }
 
-    /// Returns the newest runs, newest first.
+    /// Returns at most this many runs: those that have not ended, newest first, and then those that have.
     pub(crate) fn list(&self, limit: usize) -> Vec<Arc<Run>> {
-        self.runs.values().rev().take(limit).map(|kept| Arc::clone(&kept.run)).collect()
+        let working = self.queue.running().map(|working| &working.run);
+        let waiting = self.queue.waiting(&self.limits).into_iter().map(|job| &job.run);
+        let live = working.filter(|run| !run.has_ended()).chain(waiting);
+        let live: BTreeSet<u64> =
+            live.filter_map(|run| self.numbers.get(&run.key())).copied().collect();
+        let ended = self.runs.keys().rev().filter(|number| !live.contains(number));
+        let numbers = live.iter().rev().chain(ended).take(limit);
+        numbers.filter_map(|number| Some(Arc::clone(&self.runs.get(number)?.run))).collect()
     }
 
     /// Returns the number of works that have not returned.
@@ -390,6 +397,24 @@ mod tests {
         assert_eq!(registry.make_room(total, &runs[3]), runs[3].counted_bytes());
         assert_eq!(registry.take_forgotten().len(), 3);
         assert!(registry.list(9).iter().map(|run| run.key()).eq([runs[3].key()]));
+    }
+
+    #[test]
+    fn runs_that_have_not_ended_are_listed_before_newer_ones_that_have() {
+        let mut world = World::new(RunLimits { running_max: 1, ..RunLimits::default() });
+        let runs = ["a", "b", "c", "d", "e"].map(|name| world.add(name));
+        world.next(1);
+        let list = |world: &World, limit| -> String {
+            let place = |run: Arc<Run>| runs.iter().position(|other| other.key() == run.key());
+            let places = world.registry.list(limit).into_iter().filter_map(place);
+            places.map(|place| char::from(b"abcde"[place])).collect()
+        };
+        assert_eq!(list(&world, 9), "edcba");
+        world.end(2, &runs[1]);
+        world.end(3, &runs[4]);
+        assert_eq!([9, 4, 3, 2].map(|limit| list(&world, limit)), ["dcaeb", "dcae", "dca", "dc"]);
+        world.end(4, &runs[0]);
+        assert_eq!(list(&world, 9), "dceba", "its work has not returned");
     }
 
     #[test]

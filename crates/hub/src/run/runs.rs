@@ -84,7 +84,7 @@ impl Runs {
         self.0.0.lock().get(key)
     }
 
-    /// Returns at most `limit` runs, newest first.
+    /// Returns at most `limit` runs: those that have not ended, newest first, and then those that have.
     #[must_use]
     pub fn list(&self, limit: usize) -> Vec<Arc<Run>> {
         self.0.0.lock().list(limit)
