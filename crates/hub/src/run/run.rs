@@ -1,7 +1,7 @@
 //! A run: a topic that ends, with a state.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,6 @@ pub struct Run {
     counted_bytes: AtomicU64,
     /// False once it is forgotten.
     is_counted: Mutex<bool>,
-    is_abandoned: AtomicBool,
     keeper: Weak<dyn Keeper>,
 }
 
@@ -94,7 +93,6 @@ impl Run {
             uncounted_bytes: AtomicU64::new(0),
             counted_bytes: AtomicU64::new(0),
             is_counted: Mutex::new(true),
-            is_abandoned: AtomicBool::new(false),
             keeper,
         }
     }
@@ -157,12 +155,7 @@ impl Run {
     /// # Errors
     /// When it has ended already.
     pub fn cancel(&self) -> Result<(), RunEnded> {
-        let ending = Ending::cancelled();
-        let is_cancelled = match self.keeper.upgrade() {
-            Some(keeper) => keeper.end(self, ending),
-            None => self.end(Moment::now(), ending),
-        };
-        if is_cancelled { Ok(()) } else { Err(RunEnded) }
+        self.stop(Ending::cancelled())
     }
 
     /// Cancels it because the client to whom it belongs has gone: a repeat of its start is to start another run.
@@ -170,14 +163,20 @@ impl Run {
     /// # Errors
     /// When it has ended already.
     pub fn abandon(&self) -> Result<(), RunEnded> {
-        self.cancel()?;
-        self.is_abandoned.store(true, Ordering::Relaxed);
-        Ok(())
+        self.stop(Ending::abandoned())
+    }
+
+    fn stop(&self, ending: Ending) -> Result<(), RunEnded> {
+        let is_ended = match self.keeper.upgrade() {
+            Some(keeper) => keeper.end(self, ending),
+            None => self.end(Moment::now(), ending),
+        };
+        if is_ended { Ok(()) } else { Err(RunEnded) }
     }
 
     /// Returns true if it was cancelled because its client had gone.
     pub(crate) fn is_abandoned(&self) -> bool {
-        self.is_abandoned.load(Ordering::Relaxed)
+        self.lock().is_abandoned
     }
 
     /// Moves it in the queue. Tells its watchers the first place, and others if `is_told`.

@@ -20,6 +20,8 @@ pub(crate) struct Ending {
     pub(crate) event: Data,
     /// The reason that the work gets if it has not returned.
     pub(crate) reason: Stopped,
+    /// True if it is cancelled because its client has gone.
+    is_abandoned: bool,
 }
 
 impl Ending {
@@ -40,14 +42,14 @@ impl Ending {
     fn done(result: Option<Json>) -> Self {
         let event = events::done(result.as_ref());
         let (state, reason) = (RunState::Done, Stopped::Ended);
-        Self { state, result, problem: None, event, reason }
+        Self { state, result, problem: None, event, reason, is_abandoned: false }
     }
 
     pub(crate) fn failed(failure: &RunFailure) -> Self {
         let problem = failure.problem().clone();
         let event = events::failed(&problem);
         let (state, reason) = (RunState::Failed, Stopped::Ended);
-        Self { state, result: None, problem: Some(problem), event, reason }
+        Self { state, result: None, problem: Some(problem), event, reason, is_abandoned: false }
     }
 
     pub(crate) fn timed_out(limit: Duration) -> Self {
@@ -57,7 +59,12 @@ impl Ending {
 
     pub(crate) fn cancelled() -> Self {
         let (state, reason) = (RunState::Cancelled, Stopped::Cancelled);
-        Self { state, result: None, problem: None, event: events::cancelled(), reason }
+        let event = events::cancelled();
+        Self { state, result: None, problem: None, event, reason, is_abandoned: false }
+    }
+
+    pub(crate) fn abandoned() -> Self {
+        Self { is_abandoned: true, ..Self::cancelled() }
     }
 }
 
@@ -75,6 +82,8 @@ pub(crate) struct Known {
     pub(crate) result: Option<Json>,
     pub(crate) problem: Option<Json>,
     pub(crate) stopped: Option<Stopped>,
+    /// True if it was cancelled because its client had gone.
+    pub(crate) is_abandoned: bool,
     stderr: VecDeque<u8>,
 }
 
@@ -93,6 +102,7 @@ impl Known {
             result: None,
             problem: None,
             stopped: None,
+            is_abandoned: false,
             stderr: VecDeque::new(),
         }
     }
@@ -118,7 +128,7 @@ impl Known {
         if ends {
             (self.state, self.place, self.ended) = (ending.state, None, Some(now.time));
             (self.result, self.problem) = (ending.result.clone(), ending.problem.clone());
-            self.stopped = Some(ending.reason);
+            (self.stopped, self.is_abandoned) = (Some(ending.reason), ending.is_abandoned);
         }
         ends
     }

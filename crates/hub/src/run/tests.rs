@@ -248,3 +248,37 @@ fn runs_that_nobody_has_any_more_are_cancelled() {
     assert_eq!(state(&run), RunState::Cancelled);
     assert_eq!(run.cancel(), Err(RunEnded));
 }
+
+/// Starts its run again when it is dropped.
+struct Repeated(Runs, mpsc::Sender<bool>);
+
+impl Drop for Repeated {
+    fn drop(&mut self) {
+        let again = self.0.start(with_key(|_| Ok(None))).unwrap();
+        let _ = self.1.send(again.is_replayed);
+    }
+}
+
+fn with_key(work: impl FnOnce(&RunContext) -> RunOutcome + Send + 'static) -> StartRun {
+    let key = Some(("k".parse().unwrap(), RunInput::default().digest()));
+    StartRun { key, ..StartRun::new("/test", RunWork::new(work)) }
+}
+
+#[test]
+fn a_start_that_is_repeated_while_its_run_is_abandoned_starts_another() {
+    for is_abandoned in [true, false] {
+        let runs = runs(RunLimits { running_max: 1, ..RunLimits::default() });
+        let (_first, go) = start_blocked(&runs);
+        let (told, is_replayed) = mpsc::channel();
+        let repeated = Repeated(runs.clone(), told);
+        let work = move |_: &RunContext| {
+            drop(repeated);
+            Ok(None)
+        };
+        let queued = runs.start(with_key(work)).unwrap().run;
+        // Its work is dropped before this returns.
+        if is_abandoned { queued.abandon() } else { queued.cancel() }.unwrap();
+        assert_eq!(is_replayed.recv().unwrap(), !is_abandoned);
+        drop(go);
+    }
+}
