@@ -61,6 +61,48 @@ fn start(
 }
 
 #[tokio::test]
+async fn the_events_of_a_run_that_a_call_starts_are_items_as_over_http() {
+    let lines = [
+        r#"{"position":"e-0"}"#,
+        r#"{"position":"e-1","time":1789000000123.456,"data":{"partial":[1, 2]}}"#,
+        r#"{"position":"e-1"}"#,
+        r#"{"gap":{"reason":"retention","after":"e-1","missed":7,"resume":"e-8"}}"#,
+        r#"{"position":"e-9","time":1789000000124.001,"data":{"state":"done"}}"#,
+        r#"{"end":{"reason":"ended"}}"#,
+    ];
+    let http = Fake::start(move |_, mut conn| {
+        conn.request()?;
+        conn.answer("200 OK", "content-type: application/x-ndjson\r\n", &lines.join("\n"))
+    });
+    let client = Client::new(&format!("http://{}", http.address())).unwrap();
+    assert_eq!(items(&client).await, lines);
+    for via in VIAS {
+        let (_fake, client) = start(via, move |_, peer| {
+            let (id, _) = peer.request()?;
+            peer.send(&format!("100 {id} e-0 location=runs/7"))?;
+            peer.send(&format!("206 {id} e-1 1789000000123.456\n{{\"partial\":[1, 2]}}"))?;
+            peer.send(&format!("100 {id} e-1"))?;
+            peer.send(&format!("110 {id} e-8\n{}", lines[3]))?;
+            peer.send(&format!("206 {id} e-9 1789000000124.001\n{{\"state\":\"done\"}}"))?;
+            peer.send(&format!("200 {id}"))?;
+            peer.conn.wait()
+        });
+        assert_eq!(items(&client).await, lines, "{via:?}");
+    }
+}
+
+/// The items of the reply to a call.
+async fn items(client: &Client) -> Vec<String> {
+    let mut reply = client.call("POST", "/primes").json("100").stream().await.unwrap();
+    assert!(reply.is_stream());
+    let mut items = Vec::new();
+    while let Some(item) = reply.next().await.unwrap() {
+        items.push(String::from_utf8(item.to_vec()).unwrap());
+    }
+    items
+}
+
+#[tokio::test]
 async fn a_call_is_a_line_with_its_fields_and_so_is_its_reply() {
     for via in VIAS {
         let (_fake, client) = start(via, |_, peer| {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anemone_wire::multiplexed::{Id, Message, Reply};
+use anemone_wire::{Position, UnixTime};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -61,6 +62,8 @@ pub(super) struct OpenCall {
 pub(super) struct Arrived {
     pub(super) status: u16,
     pub(super) is_final: bool,
+    pub(super) position: Option<Position>,
+    pub(super) time: Option<UnixTime>,
     pub(super) fields: HeaderMap,
     pub(super) payload: Bytes,
     _room: OwnedSemaphorePermit,
@@ -169,6 +172,8 @@ impl Shared {
         let arrived = Arrived {
             status: reply.status,
             is_final: reply.is_final(),
+            position: reply.position,
+            time: reply.time,
             fields: fields(&reply),
             payload: message.slice_ref(reply.payload),
             _room: room(&slot, message.len()).await?,

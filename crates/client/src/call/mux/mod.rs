@@ -11,6 +11,7 @@ use std::time::SystemTime;
 use anemone_wire::multiplexed::{
     FieldList, Message, Request, SUBPROTOCOL, is_request_field, status,
 };
+use anemone_wire::{EndReason, Item};
 use bytes::Bytes;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
@@ -24,7 +25,7 @@ use crate::error::Refused;
 use crate::http::Ask;
 use crate::options::Options;
 use crate::sent::Sent;
-use crate::{Error, web_socket};
+use crate::{Error, Malformed, web_socket};
 
 /// The longest line of a message.
 const LINE_BYTES_MAX: usize = 4 << 10;
@@ -42,6 +43,8 @@ pub(super) struct MuxBody {
     call: OpenCall,
     /// The payload that came with the beginning of the reply.
     first: Option<Bytes>,
+    /// True if the items are those of a topic or a run, which have positions.
+    is_reading: bool,
     is_over: bool,
 }
 
@@ -73,7 +76,8 @@ impl MuxCalls {
         let arrived = loop {
             let arrived = call.next().await?;
             // Any other status below 200 says nothing yet.
-            if arrived.status >= 200 || is_item(&arrived) || arrived.status == status::STANDING {
+            if arrived.status >= 200 || matches!(arrived.status, status::STANDING | status::NOTICE)
+            {
                 break arrived;
             }
         };
@@ -129,9 +133,28 @@ impl MuxCalls {
     }
 }
 
-/// Returns true for a message with an item of a stream, or a part of another body.
-fn is_item(arrived: &Arrived) -> bool {
-    matches!(arrived.status, status::EVENT | status::NOTICE)
+/// Returns the item of a stream in a message, as a line over HTTP has it, or the part of another body; `None` if there
+/// is none. What has a position is an item of a topic or a run.
+fn item(arrived: &Arrived, is_reading: bool) -> Result<Option<Bytes>, Malformed> {
+    let payload = &arrived.payload;
+    let item = match (arrived.status, arrived.position) {
+        (status::STANDING, Some(position)) => Item::Begin(position),
+        (status::EVENT, Some(position)) => {
+            let data = str::from_utf8(payload)?.into();
+            Item::Event { position, time: arrived.time, data }
+        }
+        (200, None) if is_reading && payload.is_empty() => Item::End(EndReason::Ended),
+        (status::EVENT | status::NOTICE, _) => return Ok(part(payload)),
+        _ if arrived.is_final => return Ok(part(payload)),
+        _ => return Ok(None),
+    };
+    let mut line = String::new();
+    item.write(&mut line);
+    Ok(Some(line.into()))
+}
+
+fn part(payload: &Bytes) -> Option<Bytes> {
+    Some(payload).filter(|payload| !payload.is_empty()).cloned()
 }
 
 /// Begins a reply with its first message.
@@ -148,9 +171,9 @@ fn begin(mut arrived: Arrived, call: OpenCall) -> Result<(Head, MuxBody), Error>
         let default = HeaderValue::from_static(default);
         arrived.fields.entry(CONTENT_TYPE).or_insert(default);
     }
-    let first = (is_over || is_item(&arrived)).then_some(arrived.payload);
-    let first = first.filter(|payload| !payload.is_empty());
-    Ok((Head { status, fields: arrived.fields }, MuxBody { call, first, is_over }))
+    let is_reading = !is_over && arrived.position.is_some();
+    let first = item(&arrived, is_reading)?;
+    Ok((Head { status, fields: arrived.fields }, MuxBody { call, first, is_reading, is_over }))
 }
 
 /// Returns the refusal in a final status.
@@ -178,9 +201,7 @@ impl MuxBody {
                 self.is_over = true;
                 check(&arrived)?;
             }
-            if arrived.is_final || is_item(&arrived) {
-                self.first = Some(arrived.payload).filter(|payload| !payload.is_empty());
-            }
+            self.first = item(&arrived, self.is_reading)?;
         }
     }
 }
