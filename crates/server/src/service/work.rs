@@ -3,6 +3,7 @@
 use anemone_hub::run::{RunContext, RunFailure, RunOutcome, RunWork};
 use anemone_hub::{Data, DataError};
 use anemone_wire::ProgressLine;
+use anemone_wire::problem::Details;
 use anemone_ws::Memory;
 use anemone_ws::proto::handshake::base64;
 use http::response::Parts;
@@ -99,17 +100,21 @@ fn string(text: &str) -> Result<Data, RunFailure> {
     Data::json(text).map_err(unfit)
 }
 
-/// Returns the failure for a reply with an error: its problem, if it has one. It has the status of the reply.
+/// Returns the failure for a reply with an error: its problem, if it has one that clients can read. It has the status of
+/// the reply.
 fn refused(head: &Parts, body: &[u8]) -> RunFailure {
     let text = String::from_utf8_lossy(body);
     let is_json = MediaType::of(&head.headers) == MediaType::Json;
     let object = is_json.then(|| serde_json::from_str::<Map<String, Value>>(&text).ok()).flatten();
-    match object {
-        Some(problem) if problem.contains_key("status") => failure(&text),
-        Some(mut problem) => {
-            problem.insert("status".to_owned(), head.status.as_u16().into());
-            failure(&Value::Object(problem).to_string())
+    let own = object.map(|mut problem| {
+        let status = Value::from(head.status.as_u16());
+        match problem.insert("status".to_owned(), status.clone()) {
+            Some(same) if same == status => text.to_string(),
+            _ => Value::Object(problem).to_string(),
         }
+    });
+    match own.filter(|own| Details::parse(own.as_bytes()).is_some()) {
+        Some(own) => failure(&own),
         None => {
             let quoted = text.trim().chars().take(QUOTED_CHARS_MAX).collect::<String>();
             let detail = format!("the service answered {}: {quoted}", head.status);
@@ -138,9 +143,10 @@ fn unfit(error: DataError) -> RunFailure {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Instant;
 
-    use anemone_hub::run::{RunLimits, Runs, StartRun};
+    use anemone_hub::run::{Run, RunLimits, Runs, StartRun};
     use anemone_hub::{After, UnixTime};
     use http::{HeaderValue, header};
 
@@ -161,11 +167,7 @@ mod tests {
             );
             result(&headers, items[1].as_bytes())
         });
-        let runs = Runs::new(RunLimits::default());
-        let run = runs.start(StartRun::new("/a", work)).unwrap().run;
-        while !run.has_ended() {
-            std::thread::yield_now();
-        }
+        let run = ended(work);
         let first = run.topic().start(UnixTime::now(), After::Earliest).unwrap();
         let page = run.topic().read(UnixTime::now(), first, Default::default()).unwrap();
         let events: Vec<_> = page.events.iter().map(|event| event.data.as_str()).collect();
@@ -173,5 +175,42 @@ mod tests {
         assert_eq!(events[1], format!("{{\"partial\":{taken}}}"));
         assert_eq!(events[2], format!("{{\"partial\":{string}}}"));
         assert_eq!(run.status(Instant::now()).result(), Some(&*string));
+    }
+
+    /// Returns the run of this work after its end.
+    fn ended(work: RunWork) -> Arc<Run> {
+        let runs = Runs::new(RunLimits::default());
+        let run = runs.start(StartRun::new("/a", work)).unwrap().run;
+        while !run.has_ended() {
+            std::thread::yield_now();
+        }
+        run
+    }
+
+    #[test]
+    fn an_error_of_a_service_is_a_problem_with_its_status_that_clients_can_read() {
+        for (body, expected) in [
+            (r#"{"status":422, "title":"No"}"#, r#"{"status":422, "title":"No"}"#),
+            (r#"{"message":"no"}"#, r#"{"message":"no","status":422}"#),
+            (r#"{"message":"no","status":"error"}"#, r#"{"message":"no","status":422}"#),
+            (r#"{"message":"no","status":200}"#, r#"{"message":"no","status":422}"#),
+        ] {
+            assert_eq!(problem_of(body), expected);
+        }
+        // Here no member would be understood, so the service's words are the detail.
+        let problem = problem_of(r#"{"detail":[{"msg":"no"}]}"#);
+        let details = Details::parse(problem.as_bytes()).unwrap();
+        assert_eq!((&*details.name, details.status), ("run-failed", 422));
+        assert!(details.detail.ends_with(r#": {"detail":[{"msg":"no"}]}"#), "{problem}");
+    }
+
+    /// Returns the problem of a run whose service has answered 422 with this body.
+    fn problem_of(body: &'static str) -> String {
+        let run = ended(RunWork::new(move |_| {
+            let reply =
+                Response::builder().status(422).header(header::CONTENT_TYPE, "application/json");
+            Err(refused(&reply.body(()).unwrap().into_parts().0, body.as_bytes()))
+        }));
+        run.status(Instant::now()).problem().unwrap().to_owned()
     }
 }
