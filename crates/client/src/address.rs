@@ -183,6 +183,41 @@ impl Address {
         format!("{}{target}", self.path)
     }
 
+    /// Returns the path of the server which has this run. `location` is where a call to `target` says that the run is,
+    /// relative to the URL of the call (RFC 3986 section 5.2). `None` if that is not this run, or is at another host, which must
+    /// not get what is meant for this one.
+    pub(crate) fn path_of_run(&self, target: &str, location: &str, key: &str) -> Option<String> {
+        let location = match location.split_once("://") {
+            Some((_, rest)) => {
+                rest.strip_prefix(&*self.authority).filter(|path| path.starts_with('/'))?
+            }
+            None => location,
+        };
+        let called = self.join(target.split('?').next().unwrap_or_default());
+        let path = match (location.strip_prefix('/'), called.rsplit_once('/')) {
+            (Some(path), _) => path.to_owned(),
+            (None, Some((directory, _))) => format!("{directory}/{location}"),
+            (None, None) => location.to_owned(),
+        };
+        let mut segments = Vec::new();
+        for segment in path.trim_start_matches('/').split('/') {
+            match segment {
+                "." => {}
+                ".." => drop(segments.pop()),
+                segment => segments.push(segment),
+            }
+        }
+        let (last, segments) = segments.split_last()?;
+        let (runs, server) = segments.split_last()?;
+        let is_run = *last == key && *runs == "runs";
+        is_run.then(|| server.iter().map(|segment| format!("/{segment}")).collect())
+    }
+
+    /// Returns the address with another path.
+    pub(crate) fn with_path(&self, path: String) -> Self {
+        Self { path, ..self.clone() }
+    }
+
     /// Takes this crate's parameters and keeps others, for example a token for a proxy.
     fn take_query(&mut self, query: &str) -> Result<(), UrlError> {
         let mut since = None;
@@ -312,6 +347,28 @@ mod tests {
 
     fn parse(text: &str) -> Result<Address, UrlError> {
         text.parse()
+    }
+
+    #[test]
+    fn a_run_is_on_the_server_that_its_location_names() {
+        for (server, target, location, path) in [
+            ("http://a", "/primes", "runs/KEY", Some("")),
+            ("http://a", "/x/primes?y=/z/", "../runs/KEY", Some("")),
+            ("http://a", "/sub/primes", "runs/KEY", Some("/sub")),
+            ("http://a/x", "/sub/primes", "runs/KEY", Some("/x/sub")),
+            ("http://a/x", "/sub/primes", "../runs/KEY", Some("/x")),
+            ("http://a/x", "/primes", "/sub/runs/KEY", Some("/sub")),
+            ("http://a/x", "/primes", "http://a/sub/runs/KEY", Some("/sub")),
+            ("http://a/x", "/primes", "../../../runs/KEY", Some("")),
+            ("http://a", "/primes", "http://b/runs/KEY", None),
+            ("http://a", "/primes", "http://ab/runs/KEY", None),
+            ("http://a", "/primes", "runs/other", None),
+            ("http://a", "/primes", "", None),
+        ] {
+            let address = Address::of_server(server).unwrap();
+            let found = address.path_of_run(target, location, "KEY");
+            assert_eq!(found.as_deref(), path, "{server} {target} {location}");
+        }
     }
 
     #[test]

@@ -130,6 +130,15 @@ impl Client {
         self.with(|options| options.retry = retry)
     }
 
+    /// Changes the path of the server, which precedes that of each call.
+    fn below(self, path: String) -> Self {
+        if path == self.address.path {
+            return self;
+        }
+        let address = Arc::new(self.address.with_path(path));
+        Self { address, ..self }.with(|_| {})
+    }
+
     fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
         change(Arc::make_mut(&mut self.options));
         self.carrier = Carrier::new(self.via, &self.address, &self.options);
@@ -262,8 +271,13 @@ impl Call {
         &self.method
     }
 
-    pub(crate) fn client(&self) -> &Client {
-        &self.client
+    /// Returns the client of the server that has the run, which this call has started.
+    pub(crate) fn client_of_run(&self, location: Option<&str>, key: &str) -> Client {
+        let client = self.client.clone();
+        match location.and_then(|at| client.address.path_of_run(&self.target, at, key)) {
+            Some(path) => client.below(path),
+            None => client,
+        }
     }
 
     fn prepare(self) -> Result<(Client, Ask), Error> {

@@ -51,14 +51,17 @@ impl Call {
         if self.method() != "POST" {
             return Err(Error::NotPost);
         }
-        let client = self.client().clone();
+        let call = self.clone();
         let reply = self.header("Prefer", "respond-async").retrying().send().await?;
         if reply.status() != 202 {
             return Err(Foreign::NoRun { status: reply.status() }.into());
         }
         let status = status(&reply)?;
         match is_run_key(&status.key) {
-            true => Ok(RunHandle { client, key: status.key }),
+            true => {
+                let client = call.client_of_run(reply.field("location"), &status.key);
+                Ok(RunHandle { client, key: status.key })
+            }
             false => Err(Foreign::Content(Malformed::Page).into()),
         }
     }

@@ -47,6 +47,32 @@ async fn a_run_is_started_once_however_often_it_is_asked_for() {
 }
 
 #[tokio::test]
+async fn a_run_of_a_server_below_a_path_is_where_its_location_says() {
+    let fake = Fake::start(move |_, mut conn| {
+        let request = conn.request()?;
+        match (&*request.method, &*request.target) {
+            ("POST", "/sub/primes") => {
+                let fields = format!("content-type: application/json\r\nlocation: runs/{KEY}\r\n");
+                conn.answer("202 Accepted", &fields, &status("queued"))
+            }
+            (_, target) if target == format!("/sub/runs/{KEY}?state") => {
+                answer(&mut conn, "200 OK", &status("done"))
+            }
+            _ => answer(&mut conn, "404 Not Found", ""),
+        }
+    });
+    let server = format!("http://{}", fake.address());
+    for (server_url, target) in
+        [(server.clone(), "/sub/primes"), (server.clone() + "/sub", "/primes")]
+    {
+        let client = Client::new(&server_url).unwrap().retry(SOON);
+        let run = client.call("POST", target).json("100").start_run().await.unwrap();
+        assert_eq!(run.url(), format!("{server}/sub/runs/{KEY}"));
+        assert_eq!(run.state().await.unwrap().state(), RunState::Done);
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_run_is_told_from_one() {
     for (status, body) in [
         ("200 OK", status("done")),
