@@ -60,6 +60,9 @@ for (const transport of TRANSPORTS) {
       const path = `/messages/${data.id}`;
       const { etag = "" } = (await client.call("GET", path)).fields;
       assert.equal(fields.etag, etag);
+      // @ts-expect-error: plain JavaScript has no types that forbid it
+      const unset = client.call("PATCH", path, { text: "x" }, { headers: { "if-match": undefined } });
+      await assert.rejects(unset, { code: "bad-argument", message: /if-match/ });
       const changed = await client.call("PATCH", path, { text: "ü" }, { headers: { "if-match": etag } });
       assert.equal(changed.data.text, "ü");
       await assert.rejects(() => client.call("PATCH", path, { text: "c" }, { headers: { "if-match": etag } }), { code: "precondition-failed", status: 412 });

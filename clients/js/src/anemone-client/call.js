@@ -23,6 +23,9 @@ export async function call(link, method, path, body, { key, headers = {}, signal
   const { payload, type } = encode(body, headers["content-type"]);
   /** @type {Record<string, string>} */
   const fields = { ...headers, ...(type && { "content-type": type }) };
+  // It would be sent as the word "undefined".
+  const bad = Object.keys(fields).find((name) => typeof fields[name] !== "string");
+  if (bad) throw new AnemoneError("bad-argument", `the header ${bad} is ${fields[bad]}, not a string`);
   if (key) fields["idempotency-key"] = key === true ? newKey() : key;
   const isSafe = Boolean(key) || /[?&]key=/.test(path) || !/^(POST|PATCH)$/.test(method);
   // A multiplexed request to a topic has no fields, and JSON is what it has without.
