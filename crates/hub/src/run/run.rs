@@ -126,11 +126,14 @@ impl Run {
         let known = self.lock();
         let progress = known.progress.as_ref();
         let left = progress.filter(|_| known.state == RunState::Running);
+        // Many programs tell less at their end than they have done.
+        let value = progress.and_then(Progress::value);
+        let value = value.map(|value| if known.state == RunState::Done { 1.0 } else { value });
         RunStatus {
             key: self.key,
             service: self.service.clone(),
             state: known.state,
-            progress: progress.and_then(Progress::value),
+            progress: value,
             text: progress.and_then(Progress::text).map(str::to_owned),
             left: left.and_then(|progress| progress.left(now)).map(events::tenths),
             place: known.place,

@@ -80,7 +80,7 @@ fn a_run_tells_what_it_does_and_ends_with_its_result() {
     let status = serde_json::to_value(run.status(Instant::now())).unwrap();
     assert_eq!(status["state"], "done");
     assert_eq!(status["key"], run.key().to_string());
-    assert_eq!((&status["progress"], &status["text"]), (&0.75.into(), &"a quarter".into()));
+    assert_eq!((&status["progress"], &status["text"]), (&1.0.into(), &"a quarter".into()));
     assert_eq!((&status["left"], &status["place"]), (&().into(), &().into()));
     assert_eq!((&status["result"], &status["stderr"]), (&"all".into(), &"careful".into()));
     assert_eq!(status["next"], run.topic().info(UnixTime::now()).head.to_string());
