@@ -35,6 +35,24 @@ impl ProgressLine {
         // Adding 0 turns -0 into 0.
         number.is_finite().then(|| Self { fraction: number.clamp(0.0, 1.0) + 0.0, text })
     }
+
+    /// Returns true for a line that is no progress, but was probably meant to be: `progress 50`, `progress: 0.8`, or
+    /// `{"progress":90}`.
+    #[must_use]
+    pub fn is_almost(line: &str) -> bool {
+        let line = line.trim();
+        let name = "progress";
+        let rest = match line.strip_prefix('{') {
+            Some(members) => members.trim_start().strip_prefix("\"progress\""),
+            None => line
+                .get(..name.len())
+                .filter(|start| start.eq_ignore_ascii_case(name))
+                .map(|_| &line[name.len()..]),
+        };
+        let number = rest.map(|rest| rest.trim_start_matches([' ', '\t', ':', '=', '"']));
+        number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+            && Self::parse(line).is_none()
+    }
 }
 
 /// Parses a number: a percentage, a count of a whole, or a fraction.
@@ -158,6 +176,34 @@ mod tests {
             "{\"text\":\"progress\"}",
         ] {
             assert_eq!(ProgressLine::parse(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_was_probably_meant_to_be_progress_is_told_from_others() {
+        for line in [
+            "progress 50",
+            "progress: 0.8",
+            "Progress: 80%",
+            "progress=0.8",
+            "progress 42 %",
+            "{\"progress\":90}",
+            "{ \"progress\" : \"50%\"}",
+            "{\"progress\":0.5,\"n\":1}",
+        ] {
+            assert!(ProgressLine::is_almost(line), "{line}");
+        }
+        for line in [
+            "",
+            "progress 0.5",
+            "{\"progress\":0.5}",
+            "progress",
+            "progress is 5",
+            "progré",
+            "{\"a\":1}",
+            "7",
+        ] {
+            assert!(!ProgressLine::is_almost(line), "{line}");
         }
     }
 

@@ -84,11 +84,17 @@ impl LogLimit {
 pub(super) struct ErrorLog {
     lines: Lines,
     limit: Arc<LogLimit>,
+    /// The beginning of the last line that is not empty.
+    last: Vec<u8>,
 }
+
+/// The most characters of the last line that tells a failure, and the bytes that they need.
+const LAST_CHARS_MAX: usize = 200;
+const LAST_BYTES_MAX: usize = 4 * (LAST_CHARS_MAX + 1);
 
 impl ErrorLog {
     pub(super) fn new(limit: Arc<LogLimit>) -> Self {
-        Self { lines: Lines::new(LOG_LINE_BYTES_MAX), limit }
+        Self { lines: Lines::new(LOG_LINE_BYTES_MAX), limit, last: Vec::new() }
     }
 
     /// Returns the time at which to call [`ErrorLog::report_refused`].
@@ -98,18 +104,35 @@ impl ErrorLog {
 
     pub(super) fn receive(&mut self, mut bytes: &[u8]) {
         while let Some(line) = self.lines.next(&mut bytes) {
+            keep(&mut self.last, &line);
             self.limit.log(line);
         }
     }
 
     pub(super) fn finish(&mut self) {
         if let Some(line) = self.lines.finish() {
+            keep(&mut self.last, &line);
             self.limit.log(line);
         }
     }
 
+    /// Returns the last line that is not empty, at most 200 characters of it, safe for a terminal.
+    pub(super) fn last(&self) -> Option<String> {
+        let text = lines::text(&self.last);
+        (!text.is_empty()).then(|| printable_start(&text, LAST_CHARS_MAX))
+    }
+
     pub(super) fn report_refused(&self) {
         self.limit.report_refused();
+    }
+}
+
+fn keep(last: &mut Vec<u8>, line: &Line<'_>) {
+    let (Line::Whole(line) | Line::TooLong(line)) = line;
+    let line = line.trim_ascii();
+    if !line.is_empty() {
+        last.clear();
+        last.extend_from_slice(&line[..line.len().min(LAST_BYTES_MAX)]);
     }
 }
 

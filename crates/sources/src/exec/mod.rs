@@ -68,6 +68,24 @@ impl Command {
         let arguments = arguments.into_iter().map(Into::into).collect();
         Self::Program { program: program.into(), arguments }
     }
+
+    /// Returns the first word of a shell's line that sets no variable: a program, a builtin or a keyword. Returns `None` for a
+    /// program without a shell, and if the line leaves unclear which word that is, or where it is looked up.
+    #[must_use]
+    pub fn shell_word(&self) -> Option<&str> {
+        let Self::Shell(line) = self else { return None };
+        let line = line.to_str()?;
+        let is_clear = |word: &&str| !word.starts_with('-') && !line.contains("PATH=");
+        first_word(line).filter(is_clear)
+    }
+
+    /// Returns true unless it is a shell's line whose first program is unclear.
+    fn has_name(&self) -> bool {
+        match self {
+            Self::Program { .. } => true,
+            Self::Shell(line) => name(&line.to_string_lossy()).is_some(),
+        }
+    }
 }
 
 impl fmt::Display for Command {
@@ -90,14 +108,22 @@ impl fmt::Display for Command {
     }
 }
 
-/// Returns the first program of a line for the shell. Returns `None` if quotes or similar characters make it unclear
-/// which word that is, since quoted text may be secret.
+/// The reserved words of the shell that begin a line; they name no program.
+const RESERVED: [&str; 5] = ["case", "for", "if", "until", "while"];
+
+/// Returns the name of the first program of a line for the shell. Returns `None` if it is unclear.
 fn name(line: &str) -> Option<&str> {
+    let word = first_word(line).filter(|word| !RESERVED.contains(word))?;
+    Path::new(word).file_name()?.to_str()
+}
+
+/// Returns the first word of a line for the shell that sets no variable. Returns `None` if quotes or similar characters make
+/// it unclear which word that is, since quoted text may be secret.
+fn first_word(line: &str) -> Option<&str> {
     let is_plain =
         |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "=._-+/:,@%".contains(c));
     let mut words = line.split_ascii_whitespace().take_while(is_plain);
-    let word = words.find(|word| !word.contains('='))?;
-    Path::new(word).file_name()?.to_str()
+    words.find(|word| !word.contains('='))
 }
 
 /// The rule for starting a program again that has ended.
@@ -210,6 +236,7 @@ mod tests {
             ("TOKEN=$(cat secret) curl", "the shell command"),
             ("(ls; secret)", "the shell command"),
             ("TOKEN=secret", "the shell command"),
+            ("for i in 1 2; do echo $i; done", "the shell command"),
             ("", "the shell command"),
         ] {
             assert_eq!(Command::Shell(line.into()).to_string(), shown, "{line}");

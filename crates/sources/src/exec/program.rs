@@ -3,11 +3,13 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::Command;
 use super::error_log::{LogLimit, LoggedAs};
 use crate::lines;
+use crate::printable::printable_start;
 
 /// A program that does the work of runs, and its limits. [`ProgramOptions::new`] sets the defaults given here.
 #[derive(Clone, Debug)]
@@ -58,12 +60,37 @@ impl ProgramOptions {
 pub(super) struct Program {
     pub(super) options: ProgramOptions,
     pub(super) log: Arc<LogLimit>,
+    path: String,
+    /// True once the log has said which lines are progress.
+    is_told: AtomicBool,
 }
+
+/// The most characters of a line in the log.
+const SHOWN_CHARS: usize = 100;
 
 impl Program {
     pub(super) fn new(path: String, options: ProgramOptions) -> Self {
-        let name = LoggedAs::Service(path);
+        let name = LoggedAs::Service(path.clone());
         let log = LogLimit::new(name, options.log_lines_max, options.report_interval);
-        Self { options, log }
+        Self { options, log, path, is_told: AtomicBool::new(false) }
+    }
+
+    /// Returns the name of the command, or else that of the service.
+    pub(super) fn name(&self) -> String {
+        match self.options.command.has_name() {
+            true => self.options.command.to_string(),
+            false => format!("{} of {}", self.options.command, self.path),
+        }
+    }
+
+    /// Says once, in the log, which lines are progress: this one was probably meant to be.
+    pub(super) fn tell_forms(&self, line: &str) {
+        if !self.is_told.swap(true, Ordering::Relaxed) {
+            let line = printable_start(line, SHOWN_CHARS);
+            self.log.warn(&format!(
+                "this line is no progress, but a partial result: {line}; progress is \"progress 0.5\", \"progress 50%\" or \
+                 \"progress 3/10\", maybe with words after it, or {{\"progress\":0.5,\"text\":\"some words\"}}"
+            ));
+        }
     }
 }

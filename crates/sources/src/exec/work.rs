@@ -50,7 +50,11 @@ async fn start(program: &Program, input: &RunInput, context: &RunContext) -> Run
 }
 
 fn not_started(program: &Program, error: &io::Error) -> RunFailure {
-    let detail = format!("{} cannot be started: {}", program.options.command, chain(error));
+    let directory = program.options.directory.as_deref().filter(|directory| !directory.is_dir());
+    let detail = match directory {
+        Some(directory) => format!("there is no directory {}", directory.display()),
+        None => format!("{} cannot be started: {}", program.name(), chain(error)),
+    };
     program.log.warn(&detail);
     RunFailure::new(detail)
 }
@@ -202,7 +206,7 @@ impl<'a> Work<'a> {
             Read::Bytes(len) => self.receive(&buffer[..len]),
             Read::End => {
                 if let (None, Some(line)) = (&self.cut, self.lines.finish()) {
-                    let passed = pass_on(line, &mut self.partials, self.context);
+                    let passed = pass_on(line, &mut self.partials, self.program, self.context);
                     self.publish_after(passed);
                 }
             }
@@ -213,7 +217,7 @@ impl<'a> Work<'a> {
         self.count(bytes.len());
         let mut passed = Ok(());
         while let (None, Ok(()), Some(line)) = (&self.cut, &passed, self.lines.next(&mut bytes)) {
-            passed = pass_on(line, &mut self.partials, self.context);
+            passed = pass_on(line, &mut self.partials, self.program, self.context);
         }
         self.publish_after(passed);
     }
@@ -262,16 +266,24 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// Adds the last line of standard error, in which most programs say why they fail.
+    fn said(&self, end: String) -> String {
+        match self.error_log.last() {
+            Some(last) => format!("{end}: {last}"),
+            None => end,
+        }
+    }
+
     fn outcome(self, exit: Option<ExitStatus>) -> RunOutcome {
         let options = &self.program.options;
-        let why = match self.cut {
+        let why = match &self.cut {
             None => match exit {
                 Some(status) if status.success() => return Ok(None),
                 // "exit status: 3", "signal: 9 (SIGKILL)"
-                Some(status) => format!("has ended, {status}"),
-                None => "has ended, with an unknown status".to_owned(),
+                Some(status) => self.said(format!("has ended, {status}")),
+                None => self.said("has ended, with an unknown status".to_owned()),
             },
-            Some(Cut::Stopped(stopped)) => return Err(stopped.into()),
+            Some(Cut::Stopped(stopped)) => return Err((*stopped).into()),
             Some(Cut::Overdue) => {
                 return Err(RunFailure::timed_out(options.time_max.unwrap_or_default()));
             }
@@ -287,12 +299,17 @@ impl<'a> Work<'a> {
                 format!("had {count} processes, more than {processes_max}, and was killed")
             }
         };
-        Err(RunFailure::new(format!("{} {why}", options.command)))
+        Err(RunFailure::new(format!("{} {why}", self.program.name())))
     }
 }
 
 /// Publishes a line of output as progress, or adds it to the partial results.
-fn pass_on(line: Line<'_>, partials: &mut Vec<Data>, context: &RunContext) -> Result<(), Cut> {
+fn pass_on(
+    line: Line<'_>,
+    partials: &mut Vec<Data>,
+    program: &Program,
+    context: &RunContext,
+) -> Result<(), Cut> {
     let Line::Whole(line) = line else { return Err(Cut::LineTooLong) };
     let text = lines::text(line);
     match ProgressLine::parse(&text) {
@@ -301,6 +318,9 @@ fn pass_on(line: Line<'_>, partials: &mut Vec<Data>, context: &RunContext) -> Re
             context.progress(progress.fraction, progress.text.as_deref())?;
         }
         None => {
+            if ProgressLine::is_almost(&text) {
+                program.tell_forms(&text);
+            }
             partials.push(lines::data(&text));
             if partials.len() >= TOGETHER_MAX {
                 publish(partials, context)?;

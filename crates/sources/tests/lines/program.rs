@@ -193,9 +193,16 @@ fn a_python_program_writes_each_line_at_once() {
 fn its_exit_status_decides_and_standard_error_is_kept() {
     let state = assert_failed(
         shell("echo 1; echo oops >&2; exit 3"),
-        "the shell command echo has ended, exit status: 3",
+        "the shell command echo has ended, exit status: 3: oops",
     );
     assert_eq!(state["stderr"], "oops\n");
+    let line = r"printf 'first\n\033[1mlast\r\n\n  \n' >&2; exit 1";
+    assert_failed(
+        shell(line),
+        r"the shell command printf has ended, exit status: 1: \u001b[1mlast",
+    );
+    let long = format!("the shell command printf has ended, exit status: 1: {}1…", "0".repeat(199));
+    assert_failed(shell("printf %0200d99 1 >&2; exit 1"), &long);
     let killed = "the shell command kill has ended, signal: 9 (SIGKILL)";
     assert_failed(shell("kill -9 $$"), killed);
     let (_, state) = result(shell("seq 1 100000 >&2"), input(""));
