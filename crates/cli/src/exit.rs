@@ -4,7 +4,9 @@ use std::process::ExitCode;
 
 use anemone_client::{EndReason, Error};
 
-use crate::command::{CallRefused, Ended, InputError, Misuse, TrustError, is_about_events};
+use crate::command::{
+    CallRefused, Ended, Forgotten, InputError, Misuse, TrustError, is_about_events,
+};
 use crate::config::ConfigError;
 
 /// The end of a command. Scripts rely on the numbers, so none is ever reused.
@@ -47,7 +49,9 @@ impl Exit {
             Self::NoConnection => {
                 "no connection: it cannot be opened, is lost for good, or leads to a server that is not Anemone"
             }
-            Self::Deleted => "sub: the topic was deleted",
+            Self::Deleted => {
+                "sub: the topic was deleted; run: the server has forgotten the run that was watched"
+            }
             Self::TooSlow => "sub: this reader was too slow, and the topic closes slow readers",
             Self::BadInput => {
                 "pub: the input, or a line of it, is not a valid event; call, run: the body cannot be read"
@@ -68,6 +72,9 @@ impl Exit {
                 EndReason::TooSlow { .. } => Self::TooSlow,
                 _ => Self::Failed,
             };
+        }
+        if error.is::<Forgotten>() {
+            return Self::Deleted;
         }
         if error.is::<TrustError>() || error.is::<Misuse>() {
             return Self::Usage;

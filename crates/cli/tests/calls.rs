@@ -326,11 +326,48 @@ fn a_run_prints_its_partial_results_and_its_result_and_ends_as_it_did() {
 }
 
 #[test]
+fn a_run_of_a_server_below_a_path_is_found_and_a_forgotten_one_is_told() {
+    let (_server, upstream) = serve(&["--threads=1", "--run=say=echo hi"]);
+    let proxy = server(move |line, head, body, stream| {
+        let Some((method, target)) = line.split_once(" /sub/") else {
+            return answer(stream, "404 Not Found", "", "");
+        };
+        if head.contains("upgrade") {
+            return answer(stream, "404 Not Found", "", "");
+        }
+        let kept = ["prefer", "accept", "idempotency-key", "content-type", "content-length"];
+        let is_kept = |line: &&str| kept.iter().any(|name| line.starts_with(&format!("{name}:")));
+        let fields: String =
+            head.lines().filter(is_kept).map(|line| format!("{line}\r\n")).collect();
+        let mut server = TcpStream::connect(upstream)?;
+        write!(
+            server,
+            "{method} /{target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{fields}\r\n{body}"
+        )?;
+        io::copy(&mut server, stream).map(drop)
+    });
+    let (out, err) = ended(&["run", &format!("http://{proxy}/sub/say")], "", 0);
+    assert_eq!(out, "\"hi\"\n");
+    assert!(err.contains(&format!("started http://{proxy}/sub/runs/")), "{err}");
+
+    let unknown = r#"{"type":"/problems/unknown-run","title":"No run has this key","status":404}"#;
+    let problem = "content-type: application/problem+json\r\n";
+    let restarted = server(move |line, _, _, stream| match line.starts_with("POST") {
+        true => answer(stream, "202 Accepted", JSON, &state("queued")),
+        false => answer(stream, "404 Not Found", problem, unknown),
+    });
+    let (_, err) = ended(&["run", &format!("http://{restarted}/say")], "", 5);
+    assert!(err.contains("the server has forgotten the run (has it restarted?)"), "{err}");
+    let run = format!("http://{restarted}/runs/{KEY}");
+    ended(&["run", "--watch", &run], "", 3);
+}
+
+#[test]
 fn a_program_of_a_server_is_run_to_its_end() {
     let (_server, address) = serve(&[
         "--threads=1",
         "--run=count=for n in 1 2; do echo $n; echo progress 0.$n some words; done; cat",
-        "--run=fail=echo oh no >&2; exit 3",
+        "--run=fail=(echo all of it; echo oh no) >&2; exit 3",
         "--run=sleep=echo ready; sleep 1000; echo never",
     ]);
     let url = |name: &str| format!("http://{address}/{name}");
@@ -338,8 +375,13 @@ fn a_program_of_a_server_is_run_to_its_end() {
     assert_eq!(out, "1\n2\n{\"a\":1}\n\"hi\"\n");
     let (out, _) = ended(&["run", &url("count"), "hi", "--output", "json", "--via", "mux"], "", 0);
     assert!(out.contains(r#""data":{"progress":0.2,"text":"some words""#), "{out}");
-    let (_, err) = ended(&["run", &url("fail")], "", 8);
-    assert!(err.contains("the run has failed") && err.contains("oh no"), "{err}");
+    let (_, err) = ended(&["run", "-q", &url("fail")], "", 8);
+    let reason = "the run has failed: the shell command echo has ended, exit status: 3: oh no\n";
+    assert!(err.contains(reason) && err.contains("\nall of it\n"), "{err}");
+    let (run, _) = ended(&["run", "--detach", &url("fail")], "", 0);
+    ended(&["run", "--watch", run.trim_end()], "", 8);
+    let (out, err) = ended(&["runs", run.trim_end()], "", 0);
+    assert!(out.ends_with("exit status: 3: oh no\n") && err.contains("all of it\n"), "{out}{err}");
     // Without `Prefer: respond-async`, the reply has the events.
     let (out, _) = ended(&["call", "POST", &url("count"), "hi"], "", 0);
     assert!(out.contains("\"data\":{\"partial\":\"hi\"}"), "{out}");
@@ -424,5 +466,8 @@ fn runs_are_listed_and_cancelled() {
     let (out, _) = ended(&["runs", &format!("{address}"), "--cancel", KEY], "", 0);
     assert!(out.contains("/primes"), "{out}");
     assert_eq!(seen.try_iter().collect::<Vec<_>>(), [format!("DELETE /runs/{KEY}")]);
-    ended(&["runs", &format!("{address}"), "--cancel", "nonsense"], "", 2);
+    let (_, err) = ended(&["runs", &format!("{address}"), "--cancel", "nonsense"], "", 2);
+    assert!(err.contains("nonsense is not the beginning of a run's key"), "{err}");
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    ended(&["runs", &format!("{nobody}"), "--retries", "0"], "", 4);
 }

@@ -184,15 +184,17 @@ fn a_bad_program_is_a_failed_run_with_words_and_the_server_goes_on() {
         run("endless", "\"yes\""),
         run("line", "\"cat /dev/zero\"") + "line_bytes_max = 1000\n",
         run("bomb", "\"for i in $(seq 50); do sleep 1000 & done; wait\""),
+        run("nowhere", "\"cat\"") + "directory = \"/no/such/directory\"\n",
         run("fine", "\"cat\""),
     ];
     fs::write(&config, text.concat()).unwrap();
     let (_server, address) = serve(&["--threads", "1", "--config", config.to_str().unwrap()]);
     for (path, words) in [
+        ("/nowhere", "there is no directory /no/such/directory"),
         ("/missing", "program cannot be started: No such file"),
         ("/endless", "the shell command yes wrote more than 65536 bytes, and was killed"),
         ("/line", "the shell command cat wrote a line of more than 1000 bytes, and was killed"),
-        ("/bomb", "the shell command for had "),
+        ("/bomb", "the shell command of /bomb had "),
     ] {
         let state = ended(address, &start(address, path, "x"));
         let detail = state["problem"]["detail"].as_str().unwrap_or_default();
@@ -228,6 +230,18 @@ fn check_says_who_may_start_what_and_serve_announces_it() {
     let line =
         "\nrun      /primes: the shell command python3; programs on this machine may start runs\n";
     assert!(said.contains(line) && !said.contains("no topics"), "{said}");
+    for (line, missing) in [
+        ("a=nosuchprogram 1", Some("run /a: the program nosuchprogram does not exist now")),
+        ("a=for i in 1 2; do true; done", None),
+        ("a=cd / && true", None),
+        ("a=X=1 sh -c true", None),
+        ("a=PATH=/x nosuchprogram", None),
+    ] {
+        let said = output(command(&["check", "--run", line]), "");
+        let said = String::from_utf8(said.stdout).unwrap();
+        assert_eq!(said.contains("warning: --run: run /a: "), missing.is_some(), "{line}: {said}");
+        assert!(said.contains(missing.unwrap_or_default()), "{line}: {said}");
+    }
     let said = output(command(&["check", "--run", "topics=true"]), "");
     assert_eq!(said.status.code(), Some(2));
     let (_server, address) = listening(command(&[SERVE, &arguments].concat()));

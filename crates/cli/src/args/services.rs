@@ -164,6 +164,9 @@ pub(crate) struct Runs {
 
     #[command(flatten)]
     pub(crate) reach: Reach,
+
+    #[command(flatten)]
+    pub(crate) patience: Patience,
 }
 
 /// The format of a list of runs.

@@ -3,7 +3,6 @@
 //! It reads the configuration and the certificate. It only checks that other things exist. A device, a file or a
 //! program may come later, and an address may become free, so missing ones only cause warnings.
 
-use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::fs::FileType;
 use std::net::TcpListener;
@@ -13,16 +12,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anemone_server::{Limits, PublishRight, TlsError, TopicRule};
-use anemone_sources::exec::{Command, ExecOptions, ProgramOptions};
+use anemone_sources::exec::ExecOptions;
 
+use super::missing::{program_missing, run_missing};
 use super::offered::offered;
 use super::serve::{
     NO_TOPICS, cannot_write, descriptors, makes_no_topics, refuse_other_contents, tls,
 };
 use crate::args;
 use crate::config::{
-    Config, ConfigError, Kind, Listening, Located, Place, RunProgram, Size, Source, Time, TlsFiles,
-    files,
+    Config, ConfigError, Kind, Listening, Located, Place, Size, Source, Time, TlsFiles, files,
 };
 use crate::exit::Exit;
 use crate::output::{print, report};
@@ -85,7 +84,7 @@ fn summary(config: &Config) -> Result<Vec<String>, ConfigError> {
     lines.extend(limits(&config.limits));
     lines.push(data);
     config.sources.iter().for_each(|source| check_source(source, &mut warnings));
-    config.runs.iter().for_each(|run| check_run(run, &mut warnings));
+    warnings.extend(config.runs.iter().filter_map(run_missing));
     lines.extend(offered(config, ""));
     warnings.extend(config.topics.iter().flat_map(|rule| too_large(rule, &config.limits)));
     lines.extend(warnings.into_iter().map(|warning| format!("warning: {warning}")));
@@ -229,38 +228,6 @@ fn check_source(source: &Source, warnings: &mut Vec<String>) {
         }
         Kind::Stdin(_) | Kind::Host(_) | Kind::Demo(_) => {}
     }
-}
-
-/// Warns if the directory or the program of runs is missing now.
-fn check_run(run: &RunProgram, warnings: &mut Vec<String>) {
-    let ProgramOptions { command, environment, directory, .. } = &run.options;
-    let directory = directory.as_deref();
-    let no_directory = directory.filter(|directory| !directory.is_dir());
-    let no_directory =
-        no_directory.map(|path| format!("the directory {} does not exist now", path.display()));
-    let missing = no_directory.or_else(|| program_missing(command, directory, environment));
-    warnings.extend(missing.map(|missing| format!("{}: run: {missing}", run.path.place)));
-}
-
-/// Returns a warning if a program is not found, as when it would be started.
-fn program_missing(
-    command: &Command,
-    directory: Option<&Path>,
-    environment: &[(OsString, OsString)],
-) -> Option<String> {
-    let Command::Program { program, .. } = command else { return None };
-    let path = Path::new(program);
-    let is_there = if path.components().count() > 1 {
-        directory.unwrap_or(Path::new("")).join(path).exists()
-    } else {
-        let own = environment.iter().rev().find(|(name, _)| name == "PATH");
-        let search = own.map(|(_, value)| value.clone()).or_else(|| std::env::var_os("PATH"));
-        let in_path = |search: &OsStr| {
-            std::env::split_paths(search).any(|directory| directory.join(path).exists())
-        };
-        search.as_deref().is_none_or(in_path)
-    };
-    (!is_there).then(|| format!("the program {} does not exist now", path.display()))
 }
 
 /// Returns warnings about limits of transports that are below a rule's limit.

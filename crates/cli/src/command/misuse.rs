@@ -14,6 +14,8 @@ pub(crate) enum Misuse {
     Topic,
     #[error("there is no host \"{name}\": expected a URL, such as http://127.0.0.1:8080/{name}")]
     Word { name: String },
+    #[error("{text} is not the beginning of a run's key, which has 32 hexadecimal digits")]
+    NoKey { text: String },
     #[error("no run has a key that begins with {beginning}")]
     NoRun { beginning: String },
     #[error("{count} runs have keys that begin with {beginning}: give more of the key")]

@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 mod form;
 pub(crate) mod man;
+mod missing;
 mod misuse;
 mod offered;
 pub(crate) mod publish;
@@ -28,6 +29,7 @@ pub(crate) use self::call::CallRefused;
 pub(crate) use self::misuse::Misuse;
 pub(crate) use self::publish::{InputError, is_about_events};
 pub(crate) use self::reach::{TrustError, advice};
+pub(crate) use self::run::Forgotten;
 pub(crate) use self::sub::Ended;
 
 /// Signals to end. They are received from the creation of this value on, which must precede any announcement of this

@@ -3,13 +3,14 @@
 use anemone_client::{Client, RunHandle, RunState, RunStatus};
 use anemone_sources::printable;
 
+use super::call::connected;
 use super::{Misuse, runtime};
-use crate::args::{self, RunListing};
-use crate::output::print;
+use crate::args::{self, CallVia, RunListing};
+use crate::output::{print, report};
 
 pub(crate) fn run(args: &args::Runs) -> anyhow::Result<()> {
     let client = Client::new(server(&args.url))?;
-    let client = args.reach.apply(&args.url, client)?;
+    let client = reached(args, &args.url, client)?;
     let url = client.url();
     runtime()?.block_on(async {
         let runs = match &args.cancel {
@@ -22,12 +23,25 @@ pub(crate) fn run(args: &args::Runs) -> anyhow::Result<()> {
         if runs.is_empty() && !args.reach.quiet {
             tracing::info!("there are no runs");
         }
+        if let (Some(stderr), RunListing::Line) = (failure(&runs), args.output) {
+            report(stderr);
+        }
         print(runs.iter().map(|run| match args.output {
             RunListing::Line => line(&url, run),
             RunListing::Json => anemone_client::one_line(&run.json).into_owned(),
         }))?;
         Ok(())
     })
+}
+
+/// Returns the client with the options of the command.
+fn reached(args: &args::Runs, url: &str, client: Client) -> anyhow::Result<Client> {
+    connected(client, url, CallVia::Auto, &args.reach, args.patience.retries)
+}
+
+/// Returns the standard error of a run that has failed, which may say more about it. No list has it.
+fn failure(runs: &[RunStatus]) -> Option<&str> {
+    runs.iter().filter(|run| run.state() == RunState::Failed).find_map(|run| run.stderr.as_deref())
 }
 
 /// The most runs that a server lists.
@@ -41,8 +55,10 @@ async fn find(args: &args::Runs, client: &Client, run: &str) -> anyhow::Result<R
         return handle(args, run);
     }
     let url = |key: &str| format!("{}/runs/{key}", client.url());
-    let is_beginning = run.len() < KEY_DIGITS && run.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if !is_beginning {
+    if run.len() > KEY_DIGITS || !run.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(Misuse::NoKey { text: run.to_owned() }.into());
+    }
+    if run.len() == KEY_DIGITS {
         return handle(args, &url(run));
     }
     let runs = client.runs(LISTED_MAX).await?;
@@ -77,7 +93,7 @@ fn only<'a>(runs: &[(&'a str, bool)], beginning: &str, most: usize) -> Result<&'
 fn handle(args: &args::Runs, url: &str) -> anyhow::Result<RunHandle> {
     let run = RunHandle::at(url)?;
     // The client of a handle has the server of the URL.
-    let client = args.reach.apply(url, Client::split(url)?.0)?;
+    let client = reached(args, url, Client::split(url)?.0)?;
     Ok(run.with(|_| client))
 }
 

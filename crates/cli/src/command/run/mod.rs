@@ -49,15 +49,22 @@ pub(crate) fn run(args: &args::Run) -> anyhow::Result<()> {
             return Ok(());
         }
         let mut watcher = Watcher::start(args, run)?;
-        match watcher.watch(signals).await? {
-            End::Ended => watcher.tell().await,
-            End::Unread => {
+        let end = match watcher.watch(signals).await {
+            Ok(End::Ended) => watcher.tell().await,
+            Ok(End::Unread) => {
                 watcher.leave();
                 Ok(())
             }
-        }
+            Err(error) => Err(error),
+        };
+        end.map_err(|error| if watcher.is_forgotten(&error) { Forgotten.into() } else { error })
     })
 }
+
+/// A run that was there is unknown to its server now.
+#[derive(Debug, thiserror::Error)]
+#[error("the server has forgotten the run (has it restarted?)")]
+pub(crate) struct Forgotten;
 
 /// Ends the process as this signal would.
 fn end(signal: SignalKind) -> ! {
@@ -108,6 +115,8 @@ struct Watcher<'a> {
     change: Option<RunChange>,
     /// True while the run is known to exist: it was started, or is being read.
     is_known: bool,
+    /// True once the run was known to exist.
+    was_known: bool,
 }
 
 impl<'a> Watcher<'a> {
@@ -115,7 +124,8 @@ impl<'a> Watcher<'a> {
         let retry = Retry { failures_max: args.retries.filter(|_| args.watch), ..Retry::default() };
         let events = run.watch().retry(retry).start()?;
         let bar = Bar::new(args.reach.quiet);
-        Ok(Self { bar, args, run, events, change: None, is_known: !args.watch })
+        let is_known = !args.watch;
+        Ok(Self { bar, args, run, events, change: None, is_known, was_known: is_known })
     }
 
     /// Prints events up to the end of the run.
@@ -180,6 +190,7 @@ impl<'a> Watcher<'a> {
         let is_quiet = self.args.reach.quiet;
         self.bar.suspend(|| sub::report_connection(item, is_quiet));
         self.is_known = !matches!(item, Item::Disconnected { .. });
+        self.was_known |= self.is_known;
         let event = match item {
             Item::Event { data, .. } => RunEvent::parse(data),
             _ => None,
@@ -239,11 +250,17 @@ impl<'a> Watcher<'a> {
         }
     }
 
+    /// Returns true if the error means that the server no longer knows the run, which was there before.
+    fn is_forgotten(&self, error: &anyhow::Error) -> bool {
+        let is_unknown = match error.downcast_ref() {
+            Some(Error::Refused(refused)) => refused.problem() == Some("unknown-run"),
+            _ => false,
+        };
+        self.was_known && is_unknown
+    }
+
     /// Prints what a program has written to its standard error, which may say more about its failure.
     async fn print_stderr(&self) {
-        if self.args.reach.quiet {
-            return;
-        }
         if let Ok(status) = self.run.state().await
             && let Some(stderr) = status.stderr
         {

@@ -16,12 +16,16 @@ use tokio::task::spawn_blocking;
 pub(crate) use self::listen::{cannot_write, refuse_other_contents, tls};
 use self::messages::DemoMessages;
 use self::sources::Sources;
+use super::missing::run_missing;
 use super::{EndSignals, runtime};
 use crate::config::{Config, Kind, files};
 use crate::log;
 
 pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
     for warning in files::check(config)? {
+        tracing::warn!("{warning}");
+    }
+    for warning in config.runs.iter().filter_map(run_missing) {
         tracing::warn!("{warning}");
     }
     let config = &descriptors::within(config)?;
