@@ -189,19 +189,24 @@ mod tests {
 
     #[test]
     fn an_error_of_a_service_is_a_problem_with_its_status_that_clients_can_read() {
+        let own = r#"{"type":"/problems/no","status":422, "title":"No"}"#;
+        assert_eq!(problem_of(own), own);
         for (body, expected) in [
-            (r#"{"status":422, "title":"No"}"#, r#"{"status":422, "title":"No"}"#),
-            (r#"{"message":"no"}"#, r#"{"message":"no","status":422}"#),
-            (r#"{"message":"no","status":"error"}"#, r#"{"message":"no","status":422}"#),
-            (r#"{"message":"no","status":200}"#, r#"{"message":"no","status":422}"#),
+            (r#"{"type":"/no"}"#, r#"{"status":422,"type":"/no"}"#),
+            (r#"{"status":"error","type":"/no"}"#, r#"{"status":422,"type":"/no"}"#),
+            (r#"{"status":200,"type":"/no"}"#, r#"{"status":422,"type":"/no"}"#),
         ] {
             assert_eq!(problem_of(body), expected);
         }
-        // Here no member would be understood, so the service's words are the detail.
-        let problem = problem_of(r#"{"detail":[{"msg":"no"}]}"#);
-        let details = Details::parse(problem.as_bytes()).unwrap();
-        assert_eq!((&*details.name, details.status), ("run-failed", 422));
-        assert!(details.detail.ends_with(r#": {"detail":[{"msg":"no"}]}"#), "{problem}");
+        // What clients would not understand as a problem is quoted.
+        for body in
+            [r#"{"status":"error","message":"no"}"#, r#"{"type":"/no","detail":[{"msg":"no"}]}"#]
+        {
+            let problem = problem_of(body);
+            let details = Details::parse(problem.as_bytes()).unwrap();
+            assert_eq!((&*details.name, details.status), ("run-failed", 422));
+            assert!(details.detail.ends_with(&format!(": {body}")), "{problem}");
+        }
     }
 
     /// Returns the problem of a run whose service has answered 422 with this body.
