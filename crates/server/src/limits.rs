@@ -135,8 +135,8 @@ pub struct Limits {
     /// a run with a larger result fails.
     pub run_bytes_max: u64,
     /// The most bytes that all runs take together: events, results, inputs, and about 2 KiB each. Default 256 MiB. The
-    /// runs that have ended disappear before that, those of the client whose runs take the most, oldest first; then a
-    /// run that grows loses its oldest events, and no run starts (503).
+    /// client whose runs take the most makes room, first with those that have ended, then with the oldest events of
+    /// those that work. A run that gets no room does not start (503).
     pub runs_bytes_max: u64,
     /// The time for open requests and connections to end when the server stops. Default 5 s; may be 0.
     pub shutdown_grace: Duration,

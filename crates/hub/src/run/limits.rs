@@ -24,10 +24,11 @@ pub struct RunLimits {
     /// The most bytes of these, counted as in [`Retention::bytes_max`](crate::Retention::bytes_max), and the most
     /// bytes of a result. Default 16 MiB.
     pub bytes_max: u64,
-    /// The most bytes of all runs: events, results, standard error and inputs. Default 256 MiB. Ended runs go first:
-    /// those of the owner whose runs take the most, oldest first. Then a run that grows loses its oldest events, and no
-    /// run starts; so do the runs of an owner without ended ones before another, who has less, loses one. Up to 16 KiB
-    /// of each that is running are counted a moment later.
+    /// The most bytes of all runs: events, results, standard error and inputs. Default 256 MiB. The owner
+    /// whose runs take the most makes room: with those that have ended, oldest first, then with the oldest events of
+    /// those that work. Then comes the next smaller one. When it is the turn of the owner of a run that grows and that has
+    /// no ended ones, this run loses its oldest events; a run that is to start does not.
+    /// Up to 16 KiB of each that is running are counted a moment later.
     pub total_bytes_max: u64,
 }
 

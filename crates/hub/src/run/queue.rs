@@ -118,11 +118,16 @@ impl<O: Copy + Eq + Hash, T, R> Queue<O, T, R> {
         Some(item)
     }
 
+    /// Returns those that wait, in no order.
+    pub(crate) fn all_waiting(&self) -> impl Iterator<Item = &T> {
+        self.owners.values().flat_map(|owned| &owned.waiting)
+    }
+
     /// Returns those that wait, in the order in which they get slots if nobody comes or leaves, and the slots are
     /// returned in the order in which they were taken.
     pub(crate) fn waiting(&self, limits: &RunLimits) -> Vec<&T> {
         if self.turns.len() == 1 {
-            return self.owners.values().flat_map(|owned| &owned.waiting).collect();
+            return self.all_waiting().collect();
         }
         let mut ahead = Queue {
             owners: self.owners.iter().map(|(owner, owned)| (*owner, owned.ahead())).collect(),

@@ -1,5 +1,6 @@
 //! The list of runs: those that wait, work and have ended. It has no clock and no thread.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +19,9 @@ use crate::IdempotencyKey;
 
 /// The number of places in the queue whose runs are told when they move. All learn their place from the state.
 const TOLD_PLACES: usize = 10;
+
+/// The part of the memory that others leave which one owner's runs may hold.
+const HELD_PER_OWNER_ONE_IN: u64 = 4;
 
 /// A run and its work, before it begins.
 #[derive(Debug)]
@@ -64,6 +68,13 @@ struct Kept {
     bytes: u64,
 }
 
+/// Where room comes from.
+enum Room {
+    Ended(Ended),
+    /// It has lost events, and is to be counted.
+    Shrunk(Arc<Run>),
+}
+
 impl Registry {
     pub(crate) fn new(limits: RunLimits) -> Self {
         Self {
@@ -96,12 +107,28 @@ impl Registry {
         }
     }
 
-    /// Checks that one more run may start.
-    pub(crate) fn admits(&self, owner: Option<OwnerKey>) -> Result<(), StartError> {
+    /// Checks that one more run may start, which holds this many bytes.
+    pub(crate) fn admits(&self, owner: Option<OwnerKey>, held: u64) -> Result<(), StartError> {
         if self.is_stopping {
             return Err(StartError::Stopping);
         }
-        Ok(self.queue.admits(&self.limits, owner)?)
+        self.queue.admits(&self.limits, owner)?;
+        if owner.is_some() && held > 0 && !self.may_hold(owner, held) {
+            return Err(StartError::OwnerMemoryFull);
+        }
+        Ok(())
+    }
+
+    /// Returns true if the runs of `owner` may hold so many bytes more. What a run holds cannot make room, so each owner
+    /// leaves most of what the others leave.
+    fn may_hold(&self, owner: Option<OwnerKey>, more: u64) -> bool {
+        let waiting = self.queue.all_waiting().map(|job| &job.run);
+        let (mut own, mut others) = (0_u64, 0_u64);
+        for run in waiting.chain(self.queue.running().map(|working| &working.run)) {
+            *if run.owner() == owner { &mut own } else { &mut others } += run.held_bytes();
+        }
+        let left = self.limits.total_bytes_max.saturating_sub(others);
+        own == 0 || own + more <= left / HELD_PER_OWNER_ONE_IN
     }
 
     /// Adds a run to the queue.
@@ -188,23 +215,51 @@ impl Registry {
         }
     }
 
-    /// Forgets runs that have ended until the rest is within the limit: those of the owner whose runs take the most,
-    /// oldest first. Returns the bytes that are still too many, and that `run` may not take. Spares that run, and those
-    /// of owners who have less than its owner.
+    /// Lets runs make room until they are within the limit, those of the owner whose runs take the most first. Returns
+    /// the bytes that are still too many, and that `run` may not take. Spares that run, and those of owners who have
+    /// less than its owner.
     pub(crate) fn make_room(&mut self, total: &AtomicU64, run: &Run) -> u64 {
         let bytes_max = self.limits.total_bytes_max;
         let excess = || total.load(Ordering::Relaxed).saturating_sub(bytes_max);
         if excess() > 0 {
             self.working().iter().for_each(|working| self.count(working));
         }
-        let spared = self.numbers.get(&run.key()).copied();
         loop {
             let excess = excess();
-            match self.shares.oldest_of_largest(run.owner(), spared) {
-                Some(oldest) if excess > 0 => self.forget(oldest, total),
-                _ => return excess,
+            if excess == 0 {
+                return 0;
+            }
+            match self.room(run, excess) {
+                Some(Room::Ended(ended)) => self.forget(ended, total),
+                Some(Room::Shrunk(growing)) => {
+                    growing.count_in(total);
+                    self.count(&growing);
+                }
+                None => return excess,
             }
         }
+    }
+
+    /// Finds the owner with the largest share who can make room for `run`: with the run that ended first, or else with
+    /// events of those that work, which are dropped.
+    fn room(&self, run: &Run, bytes: u64) -> Option<Room> {
+        let spared = self.numbers.get(&run.key()).copied();
+        for owner in self.shares.largest_first() {
+            if let Some(ended) = self.shares.oldest_of(owner, spared) {
+                return Some(Room::Ended(ended));
+            }
+            if owner == run.owner() {
+                return None;
+            }
+            let mut working = self.working();
+            working.retain(|working| working.owner() == owner);
+            working.sort_unstable_by_key(|working| Reverse(working.counted_bytes()));
+            let shrunk = working.into_iter().find(|working| working.shrink_by(bytes) > 0);
+            if let Some(shrunk) = shrunk {
+                return Some(Room::Shrunk(shrunk));
+            }
+        }
+        None
     }
 
     fn forget(&mut self, ended: Ended, total: &AtomicU64) {

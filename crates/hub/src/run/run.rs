@@ -302,10 +302,17 @@ impl Run {
         self.held_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Drops its oldest events, as many as take this many bytes.
-    pub(crate) fn shrink_by(&self, bytes: u64) {
-        let held = self.topic.bytes(UnixTime::default());
-        self.topic.shrink_to(held.saturating_sub(bytes));
+    /// Returns the bytes that its work holds.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.held_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Drops its oldest events, as many as take this many bytes. Returns the number of those that it has dropped.
+    pub(crate) fn shrink_by(&self, bytes: u64) -> u64 {
+        let first = || self.topic.info(UnixTime::default()).first;
+        let (before, kept) = (first(), self.topic.bytes(UnixTime::default()));
+        self.topic.shrink_to(kept.saturating_sub(bytes));
+        first() - before
     }
 
     /// Counts its bytes anew in the total. Returns the bytes by which it has grown.
@@ -324,7 +331,7 @@ impl Run {
     /// Returns the bytes that it takes now.
     fn bytes(&self) -> u64 {
         let events = self.topic.bytes(UnixTime::default());
-        let held = self.held_bytes.load(Ordering::Relaxed) + self.service.len() as u64;
+        let held = self.held_bytes() + self.service.len() as u64;
         events + held + self.lock().bytes() + OVERHEAD_BYTES
     }
 

@@ -177,7 +177,7 @@ impl Shared {
         {
             return Ok(Started { run, is_replayed: true });
         }
-        registry.admits(owner)?;
+        registry.admits(owner, held_bytes)?;
         run.hold(held_bytes);
         run.count_in(&self.total_bytes);
         let excess = registry.make_room(&self.total_bytes, &run);

@@ -1,7 +1,7 @@
 //! The share of each owner in the memory of runs, and the order in which runs that have ended are forgotten. Pure.
 //!
-//! When memory is short, the owner whose runs take the most makes room. So nobody loses a result because others keep
-//! many.
+//! When memory is short, the owner whose runs take the most makes room, whether they have ended or not. So nobody
+//! loses a result because others keep many, or have runs that grow.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
@@ -16,7 +16,7 @@ pub(crate) struct Shares<O> {
     owners: HashMap<Option<O>, Share>,
     /// All runs that have ended, in the order of their ends.
     ended: BTreeMap<Ended, Option<O>>,
-    /// The owners who have such runs, by the bytes of their shares.
+    /// All owners, by the bytes of their shares.
     largest: BTreeSet<(u64, Option<O>)>,
 }
 
@@ -59,15 +59,14 @@ impl<O: Copy + Hash + Ord> Shares<O> {
         self.ended.first_key_value().map(|(run, _)| *run)
     }
 
-    /// Returns the run to forget when a run of `owner` needs room: the one that ended first, of the owner with the
-    /// largest share who has any. `None` if the share of `owner` is larger, and it has none. Spares the run `spared`.
-    pub(crate) fn oldest_of_largest(&self, owner: Option<O>, spared: Option<u64>) -> Option<Ended> {
-        let (bytes, largest) = self.largest.last()?;
-        let own = self.owners.get(&owner).filter(|own| own.ended.is_empty());
-        if own.is_some_and(|own| own.bytes > *bytes) {
-            return None;
-        }
-        let mut ended = self.owners.get(largest)?.ended.iter().copied();
+    /// Returns all owners, the one with the largest share first.
+    pub(crate) fn largest_first(&self) -> impl Iterator<Item = Option<O>> {
+        self.largest.iter().rev().map(|(_, owner)| *owner)
+    }
+
+    /// Returns the run of `owner` that ended first. Spares the run `spared`.
+    pub(crate) fn oldest_of(&self, owner: Option<O>, spared: Option<u64>) -> Option<Ended> {
+        let mut ended = self.owners.get(&owner)?.ended.iter().copied();
         ended.find(|(_, number)| Some(*number) != spared)
     }
 
@@ -75,10 +74,10 @@ impl<O: Copy + Hash + Ord> Shares<O> {
         let share = self.owners.entry(owner).or_default();
         self.largest.remove(&(share.bytes, owner));
         change(share);
-        if !share.ended.is_empty() {
-            self.largest.insert((share.bytes, owner));
-        } else if share.bytes == 0 {
+        if share.ended.is_empty() && share.bytes == 0 {
             self.owners.remove(&owner);
+        } else {
+            self.largest.insert((share.bytes, owner));
         }
     }
 }
@@ -98,20 +97,17 @@ mod tests {
         model.values().filter(|run| run.0 == owner).map(|run| run.1).sum()
     }
 
-    /// Looks through all runs for the one to forget.
-    fn expected(model: &Model, owner: Option<u8>) -> Option<Ended> {
-        let ended = || model.values().filter_map(|run| Some((run.0, run.2?)));
-        let largest = ended().map(|(of, _)| (bytes_of(model, of), of)).max()?;
-        let has_none = !ended().any(|(of, _)| of == owner);
-        if has_none && bytes_of(model, owner) > largest.0 {
-            return None;
-        }
-        ended().filter(|(of, _)| *of == largest.1).map(|(_, run)| run).min()
+    /// Looks through all runs for the owners and the order of their shares.
+    fn expected(model: &Model) -> Vec<Option<u8>> {
+        let owners = model.values().map(|run| run.0).collect::<BTreeSet<_>>();
+        let mut shares: Vec<_> = owners.iter().map(|of| (bytes_of(model, *of), *of)).collect();
+        shares.sort_unstable();
+        shares.into_iter().rev().map(|(_, owner)| owner).collect()
     }
 
     proptest! {
         #[test]
-        fn the_largest_share_gives_first_whatever_happened_before(
+        fn the_order_of_the_shares_is_right_whatever_happened_before(
             steps in prop::collection::vec((0..4_u8, prop::option::of(0..3_u8), 1..100_u64), 0..100),
         ) {
             let (begun, mut shares, mut model) = (Instant::now(), Shares::new(), Model::new());
@@ -132,7 +128,7 @@ mod tests {
                         run.2 = Some(ended);
                     }
                     _ => {
-                        let Some(ended) = shares.oldest_of_largest(owner, None) else { continue };
+                        let Some(ended) = shares.oldest_of(owner, None) else { continue };
                         let is_it = |run: &(_, _, Option<Ended>)| run.2 == Some(ended);
                         let found = model.iter().find(|(_, run)| is_it(run)).map(|(at, run)| (*at, run.1));
                         let (at, bytes) = found.unwrap();
@@ -140,7 +136,10 @@ mod tests {
                         model.remove(&at);
                     }
                 }
-                prop_assert_eq!(shares.oldest_of_largest(owner, None), expected(&model, owner));
+                prop_assert!(shares.largest_first().eq(expected(&model)));
+                let of_owner = model.values().filter(|run| run.0 == owner);
+                let oldest = of_owner.filter_map(|run| run.2).min();
+                prop_assert_eq!(shares.oldest_of(owner, None), oldest);
                 let oldest = model.values().filter_map(|run| run.2).min();
                 prop_assert_eq!(shares.oldest(), oldest);
                 let owners = model.values().map(|run| run.0).collect::<BTreeSet<_>>();

@@ -22,7 +22,8 @@ pub struct StartRun {
     /// gets the same run, as long as that is kept. Another owner's key is another key.
     pub key: Option<(IdempotencyKey, InputDigest)>,
     /// The bytes that the work holds before it begins and while it runs, such as its input. They count in
-    /// [`RunLimits::total_bytes_max`](crate::run::RunLimits::total_bytes_max).
+    /// [`RunLimits::total_bytes_max`](crate::run::RunLimits::total_bytes_max). All runs of an owner together hold at most a
+    /// quarter of what the others leave of it; one run alone may hold more.
     pub held_bytes: u64,
     /// The work.
     pub work: RunWork,
@@ -58,6 +59,9 @@ pub enum StartError {
     /// The runs that have not ended take all the memory for runs (HTTP 503).
     #[error("the runs take all the memory that they may")]
     MemoryFull,
+    /// The inputs of this client's runs take all the memory that they may (HTTP 503).
+    #[error("the inputs of this client's runs take all the memory that they may")]
+    OwnerMemoryFull,
     /// The key was used with another input (HTTP 422).
     #[error("this idempotency key was used for another run a short while ago")]
     KeyReused,

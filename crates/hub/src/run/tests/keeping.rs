@@ -211,3 +211,58 @@ fn of_two_owners_the_one_with_a_byte_more_makes_room() {
         assert!(is_kept(&runs, &newest));
     }
 }
+
+/// Starts a run of this owner that publishes this many bytes and goes on.
+fn grown_of(runs: &Runs, owner: u128, bytes: usize) -> Arc<Run> {
+    let (told, grown) = mpsc::channel();
+    let work = RunWork::new(move |run| {
+        (0..bytes / 5_000).try_for_each(|_| run.partial(&big(5_000)))?;
+        told.send(()).unwrap();
+        Err(run.sleep(Duration::from_secs(3600)).unwrap_err().into())
+    });
+    let run = runs.start(StartRun { owner: Some(OwnerKey(owner)), ..StartRun::new("/test", work) });
+    grown.recv().unwrap();
+    run.unwrap().run
+}
+
+#[test]
+fn an_owner_whose_runs_all_grow_makes_room_before_those_who_have_less() {
+    let limits = RunLimits { running_max: 4, total_bytes_max: 300_000, ..RunLimits::default() };
+    let runs = runs(limits);
+    let modest = done_of(&runs, 1, 10_000);
+    let greedy = [100_000, 400_000].map(|bytes| grown_of(&runs, 2, bytes));
+    let first = |run: &Run| run.topic().info(UnixTime::now()).first;
+    let before = greedy.iter().map(|run| first(run)).sum::<u64>();
+    for owner in 3..9 {
+        let work = RunWork::new(|_| Ok(Some(big(8_000))));
+        let start = StartRun { owner: Some(OwnerKey(owner)), ..StartRun::new("/test", work) };
+        let run = runs.start(start).unwrap().run;
+        until(|| run.has_ended() && runs.running() == 2);
+        assert!(is_kept(&runs, &modest) && is_kept(&runs, &run), "{owner}");
+    }
+    assert!(runs.bytes() <= 300_000, "{}", runs.bytes());
+    assert!(greedy.iter().map(|run| first(run)).sum::<u64>() >= before + 15);
+    greedy.iter().for_each(|run| run.cancel().unwrap());
+}
+
+#[test]
+fn the_inputs_of_one_owner_leave_most_of_the_memory_to_the_others() {
+    let runs = runs(RunLimits { running_max: 1, total_bytes_max: 400_000, ..RunLimits::default() });
+    let modest = done_of(&runs, 1, 10_000);
+    let (_first, go) = start_blocked(&runs);
+    let held = |owner, held_bytes| {
+        let start = StartRun::new("/test", RunWork::new(|_| Ok(None)));
+        runs.start(StartRun { owner: Some(OwnerKey(owner)), held_bytes, ..start })
+    };
+    let admitted = |owner| (0..40).filter(|_| held(owner, 10_000).is_ok()).count();
+    assert_eq!([2, 3, 4].map(admitted), [10, 7, 5], "a quarter of what the others leave");
+    assert!(matches!(held(2, 10_000), Err(StartError::OwnerMemoryFull)));
+    assert!(held(2, 0).is_ok() && held(5, 50_000).is_ok(), "one input of any size");
+    assert!(is_kept(&runs, &modest), "nobody else has lost a result");
+    let exempt =
+        StartRun { held_bytes: 60_000, ..StartRun::new("/test", RunWork::new(|_| Ok(None))) };
+    assert!(runs.start(exempt).is_ok());
+    drop(go);
+    until(|| runs.list(99).iter().all(|run| run.has_ended()) && runs.running() == 0);
+    assert!(held(2, 10_000).is_ok());
+}
