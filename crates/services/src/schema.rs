@@ -50,6 +50,9 @@ impl Misfit {
     }
 }
 
+/// The most characters of the name of an unknown field that a misfit tells.
+const NAME_CHARS_MAX: usize = 200;
+
 /// The longest id, in bytes.
 const ID_BYTES_MAX: usize = 64;
 
@@ -139,7 +142,11 @@ impl Schema {
             match self.kind(name) {
                 Some(_) if name == "id" => validate_id(value)?,
                 Some(kind) => kind.validate(value).map_err(|detail| Misfit::of(name, detail))?,
-                None => return Err(Misfit::of(name, format!("{} has no such field", self.title))),
+                None => {
+                    // The name is the client's, and may be long.
+                    let name: String = name.chars().take(NAME_CHARS_MAX).collect();
+                    return Err(Misfit::of(&name, format!("{} has no such field", self.title)));
+                }
             }
         }
         let missing = |field: &&Field| field.is_required && !record.contains_key(field.name);
@@ -298,6 +305,15 @@ mod tests {
             let misfit = schema().validate(record.as_object().unwrap()).unwrap_err();
             assert_eq!(misfit.pointer, pointer, "{record}");
             assert!(misfit.detail.contains(words), "{record}: {misfit}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_an_unknown_field_is_told_in_part_if_it_is_long() {
+        for (count, told) in [(200, 200), (201, 200), (50_000, 200)] {
+            let record = json!({"place": "a", "/".repeat(count): 1});
+            let misfit = schema().validate(record.as_object().unwrap()).unwrap_err();
+            assert_eq!(misfit.pointer, format!("/{}", "~1".repeat(told)), "{count}");
         }
     }
 
