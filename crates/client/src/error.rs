@@ -317,8 +317,16 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Returns a problem in words.
-fn words(Details { name, title, detail, .. }: &Details<'_>) -> String {
+/// Returns a problem in words, with the place in the input that it is about.
+fn words(details: &Details<'_>) -> String {
+    let words = title_and_detail(details);
+    match details.pointer.as_deref().filter(|pointer| !pointer.is_empty()) {
+        Some(pointer) => format!("{words} (at {})", shown(pointer)),
+        None => words,
+    }
+}
+
+fn title_and_detail(Details { name, title, detail, .. }: &Details<'_>) -> String {
     let begin = shown(if title.is_empty() { name } else { title });
     // A detail that begins with the title replaces it.
     let start = detail.get(..title.len()).filter(|start| !start.is_empty());
@@ -533,6 +541,13 @@ mod tests {
     fn what_a_peer_said_is_shown_with_its_quotes_and_without_its_escapes() {
         assert_eq!(shown("this server's \"names\""), "this server's \"names\"");
         assert_eq!(shown("a\u{1b}[31mb\nc"), "a\\u{1b}[31mb\\nc");
+    }
+
+    #[test]
+    fn a_refused_input_is_told_with_its_place() {
+        let json = br#"{"type":"/problems/unprocessable","title":"The input does not fit","detail":"there is no such field","pointer":"/txt"}"#;
+        let words = refused(422, &[], json).to_string();
+        assert_eq!(words, "422 The input does not fit: there is no such field (at /txt)");
     }
 
     #[test]

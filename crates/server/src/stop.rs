@@ -48,6 +48,16 @@ impl Stop {
         }
     }
 
+    /// Waits until the server stops, or the client is lost. Cancel safe.
+    pub(crate) async fn lost(&mut self) {
+        let Self { server, client } = self;
+        let Some(client) = client else { return self.stopped().await };
+        tokio::select! {
+            _ = server.wait_for(|stopped| *stopped) => {}
+            _ = client.wait_for(|side| *side == PeerSide::Lost) => {}
+        }
+    }
+
     /// Waits until the client is lost, or has sent nothing more for `grace`. Cancel safe, but the grace begins anew.
     pub(crate) async fn gone(&mut self, grace: Duration) {
         let Some(client) = &mut self.client else { return pending().await };

@@ -9,13 +9,14 @@ pub(crate) mod in_loop;
 pub(crate) mod in_web_socket;
 pub(crate) mod many;
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anemone_wire::Item;
 use futures_util::stream;
 use http::{HeaderValue, Response};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 pub(crate) use self::endless::{EndlessPart, EndlessReply};
 use crate::Problem;
@@ -37,14 +38,15 @@ pub(crate) fn answer(
     append: impl Fn(&Item<'_>, &mut String) + Send + 'static,
 ) -> Result<Response<Body>, Problem> {
     let reply = EndlessReply::new(read.open_stream(transport)?, Instant::now());
-    let (heartbeat, refusals) = (read.site.limits.heartbeat, Arc::clone(&read.site.refusals));
-    let state = InTask { reply, heartbeat, stop, append, refusals };
+    let (limits, refusals) = (&read.site.limits, Arc::clone(&read.site.refusals));
+    let (heartbeat, grace) = (limits.heartbeat, limits.write_timeout);
+    let state = InTask { reply, heartbeat, grace, stop, append, refusals };
     let memory = read.site.memory.clone();
     let pieces = stream::unfold((state, memory), |(mut state, memory)| async move {
-        let piece = state.next().await?;
-        Some((counted(&memory, piece), (state, memory)))
+        let piece = state.next().await?.map(|piece| counted(&memory, piece));
+        Some((piece, (state, memory)))
     });
-    Ok(response(content_type, body::stream(pieces)))
+    Ok(response(content_type, body::breakable(pieces)))
 }
 
 fn response(content_type: &'static str, body: Body) -> Response<Body> {
@@ -59,30 +61,40 @@ fn response(content_type: &'static str, body: Body) -> Response<Body> {
 struct InTask<F> {
     reply: EndlessReply,
     heartbeat: Duration,
+    /// The longest time without an event for a client that has ended its side.
+    grace: Duration,
     stop: Stop,
     append: F,
     refusals: Arc<Refusals>,
 }
 
 impl<F: Fn(&Item<'_>, &mut String)> InTask<F> {
-    /// Returns the next piece; `None` at the end.
-    async fn next(&mut self) -> Option<String> {
+    /// Returns the next piece; `None` at the end. An error breaks the reply off.
+    async fn next(&mut self) -> Option<io::Result<String>> {
         loop {
             let has_page = self.wait().await;
             let read = |reader: &mut Reader| has_page.then(|| reader.read()).transpose();
             return match self.reply.poll(Instant::now(), self.heartbeat, read) {
-                EndlessPart::Page(page) => Some(text(&page, &self.append)),
+                EndlessPart::Page(page) => Some(Ok(text(&page, &self.append))),
                 EndlessPart::Item(item) | EndlessPart::Ended(item) => {
-                    Some(one(&item, &self.append))
+                    Some(Ok(one(&item, &self.append)))
                 }
                 EndlessPart::Nothing => continue,
+                EndlessPart::Failed { notice: None, problem } if self.is_of_start() => {
+                    self.reply.note(&problem, &self.refusals);
+                    Some(Err(io::Error::other("the client is gone")))
+                }
                 EndlessPart::Failed { notice, problem } => {
                     cut(&self.reply, notice.as_ref(), &problem, &self.refusals);
-                    notice.map(|item| one(&item, &self.append))
+                    notice.map(|item| Ok(one(&item, &self.append)))
                 }
                 EndlessPart::Over => None,
             };
         }
+    }
+
+    fn is_of_start(&self) -> bool {
+        self.reply.reader().readable().is_started()
     }
 
     /// Waits until there is something to send, or the end. Returns true if that may be a page.
@@ -90,18 +102,26 @@ impl<F: Fn(&Item<'_>, &mut String)> InTask<F> {
         if !self.reply.is_open() {
             return true;
         }
+        let (due, is_half_closed) = (self.reply.due(self.heartbeat), self.reply.is_half_closed());
+        let stop = &mut self.stop;
+        let interrupted =
+            async { if is_half_closed { stop.lost().await } else { stop.interrupted().await } };
         tokio::select! {
-            ready = timeout(self.heartbeat, self.reply.ready()) => return ready.is_ok(),
-            () = self.stop.interrupted() => {}
+            ready = timeout_at(due, self.reply.ready()) => return ready.is_ok(),
+            () = interrupted => {}
         }
         if self.stop.is_stopping() && self.reply.reader().readable().is_run() {
             // It was cancelled before, and its watchers see that.
-            self.reply.half_close();
+            self.reply.finish();
         } else if self.stop.is_stopping() {
             self.reply.end(SERVER_STOPPED);
+        } else if is_half_closed {
+            self.reply.end(CLIENT_GONE);
         } else {
-            self.reply.reader().access().set_end(CLIENT_GONE);
-            self.reply.half_close();
+            if !self.is_of_start() {
+                self.reply.reader().access().set_end(CLIENT_GONE);
+            }
+            self.reply.half_close(Instant::now(), self.grace);
         }
         true
     }

@@ -50,8 +50,8 @@ kinds! {
     UnknownPath = "unknown-path", 404, "Nothing at this path";
     /// There is no topic of this name.
     UnknownTopic = "unknown-topic", 404, "No topic has this name";
-    /// The topic was deleted.
-    TopicDeleted = "topic-deleted", 410, "The topic was deleted";
+    /// The topic was deleted, or the run is no longer kept.
+    TopicDeleted = "topic-deleted", 410, "The topic or run is gone";
     /// The topic closes slow readers, and events were evicted before this reader got them.
     TooSlow = "too-slow", 410, "The reader was too slow";
     /// The path does not take this method.
@@ -96,8 +96,8 @@ kinds! {
     BadEvent = "bad-event", 400, "There is no event, or one does not match its type";
     /// An event is larger than allowed.
     EventTooBig = "event-too-big", 413, "An event is too big";
-    /// The idempotency key was used for other events.
-    KeyReused = "key-reused", 422, "The idempotency key was used for other events";
+    /// The idempotency key was used for another request.
+    KeyReused = "key-reused", 422, "The idempotency key was used for another request";
     /// The condition of `If-Match` does not hold.
     PreconditionFailed = "precondition-failed", 412, "The If-Match condition does not hold";
     /// A resource has no record with this id.

@@ -39,7 +39,8 @@ impl RunContext {
     }
 
     /// Tells the progress, from 0 to 1, and a few words: at most 200 characters. At most 10 reports a second become
-    /// events, and the last one always does. The state has each of them.
+    /// events: one that comes too early is held back, and becomes none if another report or a partial result comes before
+    /// its time. The last one always does, unless a partial result comes after it. The state has each of them.
     ///
     /// # Errors
     /// [`Stopped`] when the run has ended.

@@ -34,6 +34,7 @@
 //! ```
 
 mod alarm;
+mod attachment;
 mod context;
 mod estimate;
 mod events;
@@ -58,6 +59,7 @@ mod tests;
 mod thread;
 
 pub use anemone_wire::RunState;
+pub use attachment::Attachment;
 pub use context::RunContext;
 pub use failure::{RunFailure, RunOutcome, Stopped};
 pub use key::{RunKey, RunKeyError};

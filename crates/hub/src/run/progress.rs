@@ -18,7 +18,7 @@ pub(crate) struct Progress {
     value: Option<f64>,
     /// The latest words.
     text: Option<String>,
-    /// True if the newest report has words.
+    /// True if the latest words were not told.
     has_text: bool,
     told_at: Option<Instant>,
     is_untold: bool,
@@ -46,10 +46,9 @@ impl Progress {
         let value = if value.is_nan() { before } else { value.clamp(0.0, 1.0) };
         self.estimate.report(now, value);
         self.value = Some(value);
-        // A withheld report keeps its words until they are told.
-        self.has_text = text.is_some() || (self.is_untold && self.has_text);
         if let Some(text) = text {
             self.text = Some(text.chars().take(TEXT_CHARS_MAX).collect());
+            self.has_text = true;
         }
         self.is_untold = true;
     }
@@ -66,8 +65,14 @@ impl Progress {
             return None;
         }
         self.told_at = Some(now);
-        let text = self.text.as_deref().filter(|_| self.has_text);
+        let has_text = std::mem::take(&mut self.has_text);
+        let text = self.text.as_deref().filter(|_| has_text);
         Some(Report { value: self.value?, text, left: self.estimate.left(now) })
+    }
+
+    /// Drops a report that is no event yet. Its words are told with the next one, unless that has its own.
+    pub(crate) fn drop_untold(&mut self) {
+        self.is_untold = false;
     }
 
     /// Returns true if a report waits to become an event.
@@ -130,6 +135,22 @@ mod tests {
         progress.report(begun + millis(500), 0.4, None);
         assert_eq!(progress.due(begun + millis(500)).unwrap().text, None);
         assert_eq!(progress.text(), Some("second"));
+    }
+
+    #[test]
+    fn a_dropped_report_is_no_event_but_its_words_come_with_the_next() {
+        let begun = Instant::now();
+        let mut progress = Progress::new(begun);
+        progress.report(begun, 0.1, None);
+        assert_eq!(progress.due(begun).unwrap().text, None);
+        progress.report(begun + millis(10), 0.2, Some("second"));
+        progress.drop_untold();
+        assert_eq!(progress.due(begun + millis(500)), None);
+        assert_eq!(progress.rest(begun + millis(500)), None);
+        assert_eq!((progress.value(), progress.text()), (Some(0.2), Some("second")));
+        progress.report(begun + millis(600), 0.3, None);
+        let report = progress.due(begun + millis(600)).unwrap();
+        assert_eq!((report.value, report.text), (0.3, Some("second")));
     }
 
     #[test]

@@ -158,23 +158,29 @@ impl Run {
     /// # Errors
     /// When it has ended already.
     pub fn cancel(&self) -> Result<(), RunEnded> {
-        self.stop(Ending::cancelled())
-    }
-
-    /// Cancels it because the client to whom it belongs has gone: a repeat of its start is to start another run.
-    ///
-    /// # Errors
-    /// When it has ended already.
-    pub fn abandon(&self) -> Result<(), RunEnded> {
-        self.stop(Ending::abandoned())
-    }
-
-    fn stop(&self, ending: Ending) -> Result<(), RunEnded> {
-        let is_ended = match self.keeper.upgrade() {
+        let ending = Ending::cancelled();
+        let is_cancelled = match self.keeper.upgrade() {
             Some(keeper) => keeper.end(self, ending),
             None => self.end(Moment::now(), ending),
         };
-        if is_ended { Ok(()) } else { Err(RunEnded) }
+        if is_cancelled { Ok(()) } else { Err(RunEnded) }
+    }
+
+    /// Returns true if it belongs to a client, or did.
+    pub(crate) fn is_attached(&self) -> bool {
+        self.lock().is_attached()
+    }
+
+    /// Attaches it to a client. Returns the number of the attachment, the newest one.
+    pub(crate) fn attach(&self) -> u64 {
+        self.lock().attach()
+    }
+
+    /// Cancels it because the client to whom it belongs has gone, if this attachment is the newest.
+    pub(crate) fn abandon(&self, attachment: u64) {
+        if let Some(keeper) = self.keeper.upgrade() {
+            keeper.end(self, Ending::abandoned(attachment));
+        }
     }
 
     /// Returns true if it was cancelled because its client had gone.
@@ -232,8 +238,21 @@ impl Run {
         progress.is_untold()
     }
 
+    /// Tells a report that was withheld before later output, or drops it if it is too early: its event never comes after
+    /// that output.
+    fn tell_before_output(&self) {
+        let mut known = self.lock();
+        if let Some(progress) = known.progress.as_mut().filter(|progress| progress.is_untold()) {
+            self.tell(progress, Moment::now());
+            progress.drop_untold();
+        }
+    }
+
     /// Publishes partial results together. Returns true if it is time to count their bytes.
     pub(crate) fn partials(&self, values: &[Data]) -> Result<bool, PublishError> {
+        if !values.is_empty() {
+            self.tell_before_output();
+        }
         let time = UnixTime::now();
         let event = |value| NewEvent { time, data: events::partial(value) };
         // The topic is in memory, which keeps them at once.

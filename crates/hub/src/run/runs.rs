@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::alarm::Alarm;
+use super::attachment::Attachment;
 use super::context::RunContext;
 use super::failure::RunFailure;
 use super::key::RunKey;
@@ -165,7 +166,8 @@ impl Shared {
     }
 
     fn start(&self, start: StartRun) -> Result<Started, StartError> {
-        let StartRun { service, owner, is_exempt, key, held_bytes, work } = start;
+        let StartRun { service, owner, is_exempt, key, is_attached, held_bytes, work } = start;
+        let attach = |run: &Arc<Run>| is_attached.then(|| Attachment::new(run));
         let owner = owner.filter(|_| !is_exempt);
         let key = key.map(|(key, digest)| ((owner, service.clone(), key), digest));
         let run = Arc::new(self.new_run(service, owner)?);
@@ -175,7 +177,9 @@ impl Shared {
         if let Some((key, digest)) = &key
             && let Some(run) = registry.replayed(key, *digest)?
         {
-            return Ok(Started { run, is_replayed: true });
+            // Under the lock, so that it has not ended with its earlier attachment.
+            let attachment = if run.is_attached() { attach(&run) } else { None };
+            return Ok(Started { run, is_replayed: true, attachment });
         }
         registry.admits(owner, held_bytes)?;
         run.hold(held_bytes);
@@ -187,11 +191,12 @@ impl Shared {
             return Err(StartError::MemoryFull);
         }
         registry.add(Job { run: Arc::clone(&run), work }, key);
+        let attachment = attach(&run);
         let job = registry.next_job(now);
         registry.tell_places(now);
         drop(registry);
         job.into_iter().for_each(|job| self.begin(now, job));
-        Ok(Started { run, is_replayed: false })
+        Ok(Started { run, is_replayed: false, attachment })
     }
 
     fn new_run(&self, service: String, owner: Option<OwnerKey>) -> Result<Run, StartError> {

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use super::attachment::Attachment;
 use super::owner::OwnerKey;
 use super::queue::QueueFull;
 use super::run::Run;
@@ -21,6 +22,9 @@ pub struct StartRun {
     /// Makes the start safe to repeat: the same key from the same owner for the same service, with the same input,
     /// gets the same run, as long as that is kept. Another owner's key is another key.
     pub key: Option<(IdempotencyKey, InputDigest)>,
+    /// True if the run is to belong to the client: [`Started::attachment`]. A repeat takes over a run that belongs to a
+    /// client, and only follows another one.
+    pub is_attached: bool,
     /// The bytes that the work holds before it begins and while it runs, such as its input. They count in
     /// [`RunLimits::total_bytes_max`](crate::run::RunLimits::total_bytes_max). All runs of an owner together hold at most a
     /// quarter of what the others leave of it; one run alone may hold more.
@@ -33,17 +37,20 @@ impl StartRun {
     /// Returns the start of a run by the program itself: of no client, and without a key.
     pub fn new(service: impl Into<String>, work: RunWork) -> Self {
         let service = service.into();
-        Self { service, owner: None, is_exempt: false, key: None, held_bytes: 0, work }
+        let (is_exempt, is_attached) = (false, false);
+        Self { service, owner: None, is_exempt, key: None, is_attached, held_bytes: 0, work }
     }
 }
 
 /// A run that was started, now or earlier.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Started {
     /// The run.
     pub run: Arc<Run>,
     /// True if its key was known: this is the run of the first time.
     pub is_replayed: bool,
+    /// The belonging of the run to the client, if the start has asked for it. It replaces an earlier one.
+    pub attachment: Option<Attachment>,
 }
 
 /// An error of starting a run. There is no run.

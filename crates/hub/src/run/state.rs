@@ -20,8 +20,8 @@ pub(crate) struct Ending {
     pub(crate) event: Data,
     /// The reason that the work gets if it has not returned.
     pub(crate) reason: Stopped,
-    /// True if it is cancelled because its client has gone.
-    is_abandoned: bool,
+    /// The attachment whose end this is: it ends the run only if it is the newest.
+    attachment: Option<u64>,
 }
 
 impl Ending {
@@ -42,14 +42,14 @@ impl Ending {
     fn done(result: Option<Json>) -> Self {
         let event = events::done(result.as_ref());
         let (state, reason) = (RunState::Done, Stopped::Ended);
-        Self { state, result, problem: None, event, reason, is_abandoned: false }
+        Self { state, result, problem: None, event, reason, attachment: None }
     }
 
     pub(crate) fn failed(failure: &RunFailure) -> Self {
         let problem = failure.problem().clone();
         let event = events::failed(&problem);
         let (state, reason) = (RunState::Failed, Stopped::Ended);
-        Self { state, result: None, problem: Some(problem), event, reason, is_abandoned: false }
+        Self { state, result: None, problem: Some(problem), event, reason, attachment: None }
     }
 
     pub(crate) fn timed_out(limit: Duration) -> Self {
@@ -59,12 +59,13 @@ impl Ending {
 
     pub(crate) fn cancelled() -> Self {
         let (state, reason) = (RunState::Cancelled, Stopped::Cancelled);
-        let event = events::cancelled();
-        Self { state, result: None, problem: None, event, reason, is_abandoned: false }
+        let (result, problem, attachment) = (None, None, None);
+        Self { state, result, problem, event: events::cancelled(), reason, attachment }
     }
 
-    pub(crate) fn abandoned() -> Self {
-        Self { is_abandoned: true, ..Self::cancelled() }
+    /// Returns the end of a run whose client has gone: a repeat of its start is to start another run.
+    pub(crate) fn abandoned(attachment: u64) -> Self {
+        Self { attachment: Some(attachment), ..Self::cancelled() }
     }
 }
 
@@ -84,6 +85,8 @@ pub(crate) struct Known {
     pub(crate) stopped: Option<Stopped>,
     /// True if it was cancelled because its client had gone.
     pub(crate) is_abandoned: bool,
+    /// The number of its attachments; the newest one has this number.
+    attachments: u64,
     stderr: VecDeque<u8>,
 }
 
@@ -103,6 +106,7 @@ impl Known {
             problem: None,
             stopped: None,
             is_abandoned: false,
+            attachments: 0,
             stderr: VecDeque::new(),
         }
     }
@@ -122,13 +126,25 @@ impl Known {
         begins
     }
 
+    pub(crate) fn is_attached(&self) -> bool {
+        self.attachments > 0
+    }
+
+    /// Attaches it to a client, instead of an earlier one. Returns the number of the attachment.
+    pub(crate) fn attach(&mut self) -> u64 {
+        self.attachments += 1;
+        self.attachments
+    }
+
     /// Ends the run, once. Returns true if it has ended by this.
     pub(crate) fn end(&mut self, now: Moment, ending: &Ending) -> bool {
-        let ends = !self.state.is_end();
+        let is_outdated = |attachment: u64| attachment != self.attachments;
+        let ends = !self.state.is_end() && !ending.attachment.is_some_and(is_outdated);
         if ends {
             (self.state, self.place, self.ended) = (ending.state, None, Some(now.time));
             (self.result, self.problem) = (ending.result.clone(), ending.problem.clone());
-            (self.stopped, self.is_abandoned) = (Some(ending.reason), ending.is_abandoned);
+            self.is_abandoned = ending.attachment.is_some();
+            self.stopped = Some(ending.reason);
         }
         ends
     }

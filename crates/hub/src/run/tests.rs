@@ -209,6 +209,28 @@ fn a_withheld_progress_is_told_while_the_work_goes_on() {
 }
 
 #[test]
+fn a_withheld_progress_never_comes_after_later_output() {
+    let runs = runs(RunLimits::default());
+    let run = start(&runs, |run| {
+        let data = |number: u64| Data::json(&number).unwrap();
+        run.progress(0.1, None)?;
+        run.progress(0.2, Some("two"))?;
+        run.partial(&data(1))?;
+        run.partials(&[])?;
+        // The time in which it would be told.
+        run.sleep(Duration::from_millis(150))?;
+        run.partial(&data(2))?;
+        Ok(None)
+    });
+    until(|| run.has_ended());
+    let told = events(&run);
+    let first = told.iter().position(|text| text == r#"{"partial":1}"#).unwrap();
+    assert!(told[first + 1..].iter().all(|text| !text.contains("progress")), "{told:?}");
+    let status = run.status(Instant::now());
+    assert_eq!((status.progress, status.text.as_deref()), (Some(1.0), Some("two")));
+}
+
+#[test]
 fn an_asynchronous_work_waits_for_the_end_of_its_run() {
     let runs = runs(RunLimits::default());
     let (told, reason) = mpsc::channel();
@@ -275,9 +297,14 @@ fn a_start_that_is_repeated_while_its_run_is_abandoned_starts_another() {
             drop(repeated);
             Ok(None)
         };
-        let queued = runs.start(with_key(work)).unwrap().run;
+        let start = StartRun { is_attached: true, ..with_key(work) };
+        let Started { run: queued, attachment, .. } = runs.start(start).unwrap();
         // Its work is dropped before this returns.
-        if is_abandoned { queued.abandon() } else { queued.cancel() }.unwrap();
+        if is_abandoned {
+            drop(attachment)
+        } else {
+            queued.cancel().unwrap()
+        }
         assert_eq!(is_replayed.recv().unwrap(), !is_abandoned);
         drop(go);
     }

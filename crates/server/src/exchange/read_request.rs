@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anemone_hub::{PageLimit, ReadError, Start, Storage, Topic};
 use anemone_wire::After;
+use httparse::Header;
 
 use crate::clients::access::{AccessLine, AnswerKind};
 use crate::publish::{PublishPermit, PublishRefusal};
@@ -59,15 +60,17 @@ impl ReadRequest {
         Ok(Self::new(site, client, events, query))
     }
 
-    /// Creates a multiplexed request for what is at `path`.
+    /// Creates a multiplexed request for what is at `path`. Of the fields that a request for a run may have, `Last-Event-ID`
+    /// says where reading begins.
     pub(crate) fn multiplexed(
         site: &Arc<Site>,
         client: Client,
         path: ReadPath<'_>,
-        query: Option<&str>,
+        (query, last_event_id): (Option<&str>, Option<&[u8]>),
     ) -> Result<Self, Problem> {
         let readable = site.readable(path)?;
-        let query = Query::parse(query, Fields::Parsed(&[]), &site.limits)?;
+        let resumed = last_event_id.map(|value| Header { name: "last-event-id", value });
+        let query = Query::parse(query, Fields::Parsed(resumed.as_slice()), &site.limits)?;
         let unfit = [("wait", query.wait.is_some()), ("frame", query.frame.is_some())];
         if let Some((name, _)) = unfit.iter().find(|(_, is_given)| *is_given) {
             let detail = format!("{name} is not a parameter of a multiplexed reader");

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use anemone_hub::run::Run;
+use anemone_hub::run::{Attachment, Run};
 use anemone_hub::{After, PageLimit, Position, ReadError, Topic, UnixTime};
 
 use crate::request::own_path::ReadPath;
+use crate::{Kind, Problem};
 
 const ONE_EVENT: PageLimit = PageLimit { events_max: 1, bytes_max: 1 };
 
@@ -15,43 +16,34 @@ pub(crate) struct Readable {
     topic: Arc<Topic>,
     kind: ReadableKind,
     /// Set if it is a run that belongs to its reader.
-    _attachment: Option<Arc<Attachment>>,
-}
-
-/// Cancels a run when it is dropped, unless the run has ended.
-#[derive(Debug)]
-struct Attachment(Arc<Run>);
-
-impl Drop for Attachment {
-    fn drop(&mut self) {
-        // An error means that the run has ended.
-        let _ = self.0.abandon();
-    }
+    attachment: Option<Arc<Attachment>>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum ReadableKind {
     Topic,
     Run,
+    /// The run that the request has started: its events are the reply.
+    StartedRun,
 }
 
 impl From<Arc<Topic>> for Readable {
     fn from(topic: Arc<Topic>) -> Self {
-        Self { topic, kind: ReadableKind::Topic, _attachment: None }
+        Self { topic, kind: ReadableKind::Topic, attachment: None }
     }
 }
 
 impl From<&Run> for Readable {
     fn from(run: &Run) -> Self {
-        Self { topic: Arc::clone(run.topic()), kind: ReadableKind::Run, _attachment: None }
+        Self { topic: Arc::clone(run.topic()), kind: ReadableKind::Run, attachment: None }
     }
 }
 
 impl Readable {
-    /// Creates a run that is cancelled when nobody has this any more.
-    pub(crate) fn attached(run: &Arc<Run>) -> Self {
-        let attachment = Arc::new(Attachment(Arc::clone(run)));
-        Self { _attachment: Some(attachment), ..Self::from(&**run) }
+    /// Creates the reply of a start. A run with an attachment belongs to it while somebody has this.
+    pub(crate) fn started(run: &Run, attachment: Option<Attachment>) -> Self {
+        let kind = ReadableKind::StartedRun;
+        Self { kind, attachment: attachment.map(Arc::new), ..Self::from(run) }
     }
 
     /// Returns the topic, or the events of the run.
@@ -60,7 +52,12 @@ impl Readable {
     }
 
     pub(crate) fn is_run(&self) -> bool {
-        self.kind == ReadableKind::Run
+        self.kind != ReadableKind::Topic
+    }
+
+    /// Returns true if it is a run that the request for it has started.
+    pub(crate) fn is_started(&self) -> bool {
+        self.kind == ReadableKind::StartedRun
     }
 
     /// Returns true if it is a run that has ended, and nothing comes after `position`.
@@ -69,12 +66,27 @@ impl Readable {
         self.is_run() && read() == Err(ReadError::Ended)
     }
 
+    /// Gives up its part of an attachment.
+    pub(crate) fn detach(&mut self) {
+        self.attachment = None;
+    }
+
+    /// Returns the problem of reading it.
+    pub(crate) fn problem(&self, error: ReadError) -> Problem {
+        match error {
+            ReadError::Deleted if self.is_run() => {
+                Problem::new(Kind::TopicDeleted, "the run is no longer kept")
+            }
+            error => error.into(),
+        }
+    }
+
     /// Returns its path for logs.
     pub(crate) fn path_in_log(&self) -> String {
         let name = self.topic.name().as_str();
         match self.kind {
             ReadableKind::Topic => ReadPath::Topic(name).in_log(),
-            ReadableKind::Run => ReadPath::Run(name).in_log(),
+            ReadableKind::Run | ReadableKind::StartedRun => ReadPath::Run(name).in_log(),
         }
     }
 

@@ -49,7 +49,8 @@ impl Reader {
         limit: PageLimit,
     ) -> Result<Self, Problem> {
         let readable = readable.into();
-        let position = readable.topic().start(UnixTime::now(), start)?;
+        let started = readable.topic().start(UnixTime::now(), start);
+        let position = started.map_err(|error| readable.problem(error))?;
         let slow = SlowReader::Gap;
         let place = ReadPlace { position, mode: Mode::All, limit, slow };
         let access = AccessLine::default();
@@ -166,7 +167,8 @@ impl Reader {
     /// Returns the events after its position, or the problem if they are gone and that ends the reader.
     fn next(&self) -> Result<Page, ReadEnd> {
         let ReadPlace { position, limit, slow, .. } = self.place;
-        let page = self.topic().read(UnixTime::now(), position, limit)?;
+        let page = self.topic().read(UnixTime::now(), position, limit);
+        let page = page.map_err(|error| self.end_by(error))?;
         match &page.gap {
             Some(gap)
                 if slow == SlowReader::Close && is_before(position, page.next, page.first) =>
@@ -181,14 +183,31 @@ impl Reader {
     /// before count as a gap.
     fn newest(&self) -> Result<Page, ReadEnd> {
         let (now, one) = (UnixTime::now(), PageLimit { events_max: 1, ..self.place.limit });
-        let nearest = Page::from(self.topic().read(now, self.place.position, one)?);
-        let before_newest = self.topic().start(now, Start::Newest)?;
+        let read = |position| {
+            let page = self.topic().read(now, position, one);
+            page.map(Page::from).map_err(|error| self.end_by(error))
+        };
+        let nearest = read(self.place.position)?;
+        let before_newest = self.topic().start(now, Start::Newest);
+        let before_newest = before_newest.map_err(|error| self.end_by(error))?;
         if before_newest.offset <= nearest.begin.offset {
             return Ok(nearest);
         }
-        let page = Page::from(self.topic().read(now, before_newest, one)?);
+        let page = read(before_newest)?;
         let skipped = page.next.offset - page.events.len() as u64 - nearest.begin.offset;
         Ok(Page { gap: nearest.gap, begin: nearest.begin, skipped, ..page })
+    }
+
+    /// Ends its run, if that belongs to its client.
+    pub(crate) fn detach(&mut self) {
+        self.readable.detach();
+    }
+
+    fn end_by(&self, error: ReadError) -> ReadEnd {
+        match error {
+            ReadError::Ended => ReadEnd::Complete,
+            error => ReadEnd::Failed(self.readable.problem(error)),
+        }
     }
 
     /// Returns the current end of the topic.
@@ -324,15 +343,6 @@ pub(crate) const fn in_log(reason: &EndReason) -> &'static str {
         EndReason::TooSlow { .. } => "too slow",
         EndReason::Ended => "the run has ended",
         _ => "topic deleted",
-    }
-}
-
-impl From<ReadError> for ReadEnd {
-    fn from(error: ReadError) -> Self {
-        match error {
-            ReadError::Ended => Self::Complete,
-            error => Self::Failed(error.into()),
-        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Problem details (RFC 9457), the same on every transport.
 
+use std::time::Duration;
+
 use anemone_wire::problem::{Details, Kind};
 use anemone_wire::{EndReason, Gap};
 use http::{HeaderValue, Response, StatusCode};
@@ -90,6 +92,12 @@ impl Problem {
         let missed = missed.unwrap_or_default();
         let detail = format!("too slow: {missed} events after {after} are no longer retained");
         Self { gap: Some(Box::new(gap)), ..Self::new(Kind::TooSlow, detail) }
+    }
+
+    /// Creates the problem for a client that has ended its side, if it still reads.
+    pub(crate) fn client_gone(grace: Duration) -> Self {
+        let detail = format!("nothing came within {grace:?} after the client ended its side");
+        Self::new(Kind::Internal, detail).status(StatusCode::GATEWAY_TIMEOUT)
     }
 
     /// Returns the reason for the end of reading, if this problem is one.

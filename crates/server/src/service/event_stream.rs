@@ -19,10 +19,9 @@ use crate::{Kind, Problem};
 
 const LINES: Representation =
     Representation { media_type: NDJSON, ranges: &["application/*", "*/*"], needs: None };
-const EVENTS: Representation =
-    Representation { media_type: "text/event-stream", ranges: &["text/*", "*/*"], needs: None };
+const EVENTS: Representation = Representation::named("text/event-stream");
 
-/// Returns true if a client takes a stream rather as server-sent events.
+/// Returns true if a client takes a stream rather as server-sent events, which it must name.
 pub(crate) fn wants_events(fields: Fields<'_>) -> bool {
     // Most clients of services accept anything.
     let accepts_anything = fields.all("accept").all(|accepted| accepted == b"*/*");

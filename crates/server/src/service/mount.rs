@@ -426,7 +426,7 @@ impl Mount {
         tokio::select! {
             biased;
             answered = answering => Ok(answered),
-            () = context.gone() => Err(client_gone(write_timeout)),
+            () = context.gone() => Err(Problem::client_gone(write_timeout)),
             () = passes, if !is_run => Err(overdue(timeout)),
         }
     }
@@ -491,12 +491,6 @@ impl fmt::Debug for Mount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Mount").field("path", &self.path).finish_non_exhaustive()
     }
-}
-
-/// The problem for a client that has ended its side, if it still reads.
-pub(crate) fn client_gone(grace: Duration) -> Problem {
-    let detail = format!("there was no answer within {grace:?} after the client ended its side");
-    Problem::new(Kind::Internal, detail).status(StatusCode::GATEWAY_TIMEOUT)
 }
 
 /// The problem of a service that has not begun its reply in time.

@@ -34,7 +34,7 @@ pub(super) enum StartReply {
     State,
     /// The events of the run.
     Events {
-        /// True if a run that this request starts belongs to the reply.
+        /// True if the run belongs to the reply.
         is_attached: bool,
     },
 }
@@ -98,11 +98,12 @@ impl Start<'_> {
         let start = StartRun {
             owner: Some(owner(caller)),
             is_exempt: caller.is_local(),
+            is_attached: self.reply == StartReply::Events { is_attached: true },
             key: key.map(|key| (key, input(&request).digest())),
             held_bytes: request.body().len() as u64,
             ..StartRun::new(self.path, make_work(request)?)
         };
-        let Started { run, is_replayed } = self.starter.runs.start(start)?;
+        let Started { run, is_replayed, attachment } = self.starter.runs.start(start)?;
         let mut fields = HeaderMap::new();
         if is_replayed {
             fields.insert("idempotent-replayed", HeaderValue::from_static("true"));
@@ -111,17 +112,12 @@ impl Start<'_> {
         if let Ok(location) = HeaderValue::try_from(location(&path, &run)) {
             fields.insert(header::LOCATION, location);
         }
-        let events = match self.reply {
-            StartReply::State => {
-                let mut response = accepted(&run);
-                response.headers_mut().extend(fields);
-                return Ok(Answer::Reply(response));
-            }
-            // A run that another request has started does not belong to this one.
-            StartReply::Events { is_attached: true } if !is_replayed => Readable::attached(&run),
-            StartReply::Events { .. } => Readable::from(&*run),
-        };
-        Ok(Answer::Run(StartedRun { events, fields }))
+        if self.reply == StartReply::State {
+            let mut response = accepted(&run);
+            response.headers_mut().extend(fields);
+            return Ok(Answer::Reply(response));
+        }
+        Ok(Answer::Run(StartedRun { events: Readable::started(&run, attachment), fields }))
     }
 
     /// Checks that the client may start runs here.

@@ -155,7 +155,7 @@ impl StreamHandler for InLoop {
     }
 
     fn on_end(&mut self, output: &mut Output) -> bool {
-        self.reply.half_close();
+        self.reply.finish();
         if let Some((_, waker)) = &self.woken
             && self.reply.is_ending()
         {

@@ -169,7 +169,7 @@ impl InWebSocket {
             }
             Some(_) => {
                 let code = if self.is_data_only() { DELETED } else { CloseCode::NORMAL };
-                (code, "the topic was deleted".to_owned())
+                (code, problem.detail().to_owned())
             }
             None => (CloseCode::INTERNAL_ERROR, problem.to_json()),
         };

@@ -175,7 +175,8 @@ fn a_reply_with_the_events_of_a_run_fails_if_the_run_is_forgotten_before_its_las
             }
             notice = reply;
         };
-        end.problem(410, "a", "topic-deleted");
+        let detail = end.problem(410, "a", "topic-deleted");
+        assert_eq!(detail, "the run is no longer kept");
         assert_eq!((notice.status, notice.json()), (110, deleted.clone()));
     }
     for (subprotocols, code) in [(&[][..], 4001), (&["anemone.events"], 1000)] {
@@ -190,7 +191,7 @@ fn a_reply_with_the_events_of_a_run_fails_if_the_run_is_forgotten_before_its_las
             }
             last = next;
         };
-        assert_eq!(end, format!("close {code} the topic was deleted"));
+        assert_eq!(end, format!("close {code} the run is no longer kept"));
         let is_notice = serde_json::from_str::<Value>(&last).unwrap() == deleted;
         assert_eq!(is_notice, code == 1000, "{last}");
     }

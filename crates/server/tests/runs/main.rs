@@ -4,6 +4,7 @@
 mod driven;
 mod ended;
 mod faults;
+mod leaving;
 mod requests;
 mod stopping;
 mod watching;

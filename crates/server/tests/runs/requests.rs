@@ -560,7 +560,7 @@ fn the_items_of_any_service_are_partial_results_and_progress() {
     );
     assert!(events.contains(&json!({ "progress": 0.25, "text": "a quarter" })), "{events:?}");
     assert_eq!(events.last(), Some(&json!({ "state": "done" })));
-    assert_eq!(served.state(&run)["progress"], 0.5);
+    assert_eq!(served.state(&run)["progress"], 1.0);
 }
 
 #[test]

@@ -137,7 +137,7 @@ fn a_client_that_ends_its_side_is_told_what_there_is_and_no_more() {
     let mut example = Example::new(100, 0, SlowReader::Gap);
     example.after(0);
     (0..3).for_each(|_| publish(&example.topic));
-    example.reply.half_close();
+    example.reply.finish();
     publish(&example.topic);
     assert!(example.reply.is_ending());
     let told = [(); 3].map(|()| example.after(60));
@@ -151,6 +151,6 @@ fn a_server_that_stops_tells_nothing_more() {
     example.after(0);
     publish(&example.topic);
     example.reply.end("server stopped");
-    example.reply.half_close();
+    example.reply.finish();
     assert_eq!((example.after(60), example.reply.is_over()), ("over".to_owned(), true));
 }

@@ -37,7 +37,7 @@ use crate::request::own_path::ReadPath;
 use crate::request::query;
 use crate::service::answer::StartedRun;
 use crate::service::caller::Caller;
-use crate::service::mount::{Mount, client_gone};
+use crate::service::mount::Mount;
 use crate::site::{Beside, Site};
 use crate::stream::{EndlessPart, EndlessReply};
 use crate::transport_name::TransportName;
@@ -159,7 +159,9 @@ impl Multiplexer {
                 if request.method != "GET" {
                     return self.change(id, events, request, access, outlet);
                 }
-                let read = ReadRequest::multiplexed(&self.site, self.client, events, query)?;
+                let id_given = request.fields.get("last-event-id");
+                let asked = (query, id_given.as_deref());
+                let read = ReadRequest::multiplexed(&self.site, self.client, events, asked)?;
                 let read = read.with_access_line(access.clone());
                 self.read(id, &read, &HeaderMap::new(), outlet)
             }
@@ -342,7 +344,7 @@ impl Multiplexer {
         let mut reply = EndlessReply::new(read.open_stream(self.carrier.name)?, now);
         send_begin(id, &mut reply, &fields_of(fields, true), outlet);
         if self.has_ended {
-            reply.half_close();
+            reply.half_close(now, self.site.limits.write_timeout);
         }
         self.topics.follow(reply.reader().topic(), id, &waker);
         self.session.open(id, Work::Read(reply));
@@ -386,12 +388,13 @@ impl Multiplexer {
     /// Returns true if a request has no final status yet.
     pub(super) fn on_end(&mut self, outlet: &mut impl Outlet) -> bool {
         let mut readers = Vec::new();
-        let due = Instant::now() + self.site.limits.write_timeout;
+        let (now, grace) = (Instant::now(), self.site.limits.write_timeout);
+        let due = now + grace;
         let is_first = !std::mem::replace(&mut self.has_ended, true);
         for (id, work) in self.session.works() {
             match work {
-                Work::Read(reply) if reply.is_open() => {
-                    reply.half_close();
+                Work::Read(reply) if reply.is_open() && !reply.is_half_closed() => {
+                    reply.half_close(now, grace);
                     readers.push(id);
                 }
                 Work::Call(call) if is_first => call.set_due(due),
@@ -504,7 +507,7 @@ impl Multiplexer {
         let late: Vec<Id> =
             self.session.works().filter_map(|(id, work)| is_late(work).then_some(id)).collect();
         for id in late {
-            let problem = client_gone(self.site.limits.write_timeout);
+            let problem = Problem::client_gone(self.site.limits.write_timeout);
             self.fail_call(id, &problem, outlet);
         }
     }
@@ -526,7 +529,7 @@ impl Multiplexer {
             let due = match work {
                 Work::Read(reply) if reply.due(early(heartbeat)) <= now => {
                     quiet.push(id);
-                    now + heartbeat
+                    reply.due_after(now, heartbeat)
                 }
                 Work::Read(reply) => reply.due(heartbeat),
                 Work::Call(call) => call.due().unwrap_or(now + heartbeat),
