@@ -70,3 +70,4 @@ pub use runs::Runs;
 pub use service::{InputDigest, RunInput, RunRefusal, RunService, RunWork};
 pub use start::{StartError, StartRun, Started};
 pub use status::RunStatus;
+pub use thread::lower_priority;

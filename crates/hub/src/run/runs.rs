@@ -238,7 +238,7 @@ impl Shared {
         }
         self.alarm.ring();
         let name = format!("run {}", run.key().short());
-        if let Err(error) = thread::spawn(name, move || slot.work(work)) {
+        if let Err(error) = thread::spawn(name, work.priority(), move || slot.work(work)) {
             let detail = format!("the system has no thread for the run: {error}");
             self.end(&run, Ending::failed(&RunFailure::new(detail)));
         }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::context::RunContext;
 use super::failure::{RunFailure, RunOutcome};
+use super::thread::Priority;
 use crate::digest;
 
 /// Makes the work of a run from the input of a client.
@@ -60,29 +61,47 @@ impl RunInput {
 ///
 /// It runs on a thread of its own with a low priority, and may block it. Asynchronous work drives itself there, with
 /// [`RunContext::stopped`] beside it. A panic makes the run fail, with its message.
-pub struct RunWork(
+///
+/// Who publishes results holds the lock of the run's events for a moment, and a thread of low priority may be interrupted
+/// in that moment. Work that publishes thousands of results a second, and so delays the run's readers, should publish
+/// many at once with [`RunContext::partials`].
+pub struct RunWork {
     /// `None` once it begins.
-    Option<Box<Work>>,
-);
+    work: Option<Box<Work>>,
+    priority: Priority,
+}
 
 type Work = dyn FnOnce(&RunContext) -> RunOutcome + Send;
 
 impl RunWork {
     /// Makes work of a function.
     pub fn new(work: impl FnOnce(&RunContext) -> RunOutcome + Send + 'static) -> Self {
-        Self(Some(Box::new(work)))
+        Self { work: Some(Box::new(work)), priority: Priority::Low }
+    }
+
+    /// Gives its thread the normal priority. Use it for work that computes nothing itself, but publishes what others do:
+    /// a lock that it holds is then soon free. It should give those others a low priority, with
+    /// [`lower_priority`](super::lower_priority).
+    #[must_use]
+    pub fn at_normal_priority(mut self) -> Self {
+        self.priority = Priority::Normal;
+        self
+    }
+
+    pub(crate) fn priority(&self) -> Priority {
+        self.priority
     }
 
     /// Does the work. A panic is a failure.
     pub(crate) fn run(mut self, context: &RunContext) -> RunOutcome {
-        self.0.take().map_or(Ok(None), |work| catch(|| work(context)).unwrap_or_else(Err))
+        self.work.take().map_or(Ok(None), |work| catch(|| work(context)).unwrap_or_else(Err))
     }
 }
 
 impl Drop for RunWork {
     fn drop(&mut self) {
         // Work that never begins may panic when it is dropped; the panic hook has reported that.
-        let _ = catch(|| drop(self.0.take()));
+        let _ = catch(|| drop(self.work.take()));
     }
 }
 

@@ -19,7 +19,7 @@ use super::work;
 /// - It runs in its own **process group**, which is ended as a whole, as that of a source: when the program ends, when
 ///   the run is cancelled or takes too long, and when this process is killed.
 /// - A program that passes a limit is killed at once (SIGKILL), and its run fails.
-/// - It inherits the priority of the run's thread.
+/// - It has a **low priority** (on Linux nice 10, as other work of runs); the thread that passes its output on has not.
 #[derive(Clone, Debug)]
 pub struct ProgramService(Arc<Program>);
 
@@ -34,6 +34,6 @@ impl ProgramService {
 impl RunService for ProgramService {
     fn prepare(&self, input: RunInput) -> Result<RunWork, RunRefusal> {
         let program = Arc::clone(&self.0);
-        Ok(RunWork::new(move |context| work::run(&program, &input, context)))
+        Ok(RunWork::new(move |context| work::run(&program, &input, context)).at_normal_priority())
     }
 }

@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::io;
 use std::process::ExitStatus;
+use std::thread::Builder;
 
-use anemone_hub::run::{RunContext, RunFailure, RunInput, RunOutcome, Stopped};
+use anemone_hub::run::{RunContext, RunFailure, RunInput, RunOutcome, Stopped, lower_priority};
 use anemone_hub::{Data, ProgressLine};
 use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::time::Instant;
 
@@ -40,13 +42,28 @@ async fn start(program: &Program, input: &RunInput, context: &RunContext) -> Run
         input: if input.body.is_empty() { Input::Empty } else { Input::Pipe },
     };
     let children = signal(SignalKind::child());
-    match children.and_then(|children| Ok((children, Group::start(&launch)?))) {
+    match children.and_then(|children| Ok((children, start_at_low_priority(&launch)?))) {
         Ok((children, (group, pipes))) => {
             let work = Work::new(program, input, context);
             work.run(group, pipes, children).await
         }
         Err(error) => Err(not_started(program, &error)),
     }
+}
+
+/// Starts the program at a low priority. It has that of the thread that starts it, so that is another one: this thread
+/// must not be interrupted for long while it holds what readers of the run wait for.
+fn start_at_low_priority(launch: &Launch<'_>) -> io::Result<(Group, Pipes)> {
+    let runtime = Handle::current();
+    let start = || {
+        let _runtime = runtime.enter();
+        lower_priority();
+        Group::start(launch)
+    };
+    std::thread::scope(|scope| {
+        let started = Builder::new().name("start".to_owned()).spawn_scoped(scope, start)?.join();
+        started.unwrap_or_else(|_| Err(io::Error::other("the start of the program panicked")))
+    })
 }
 
 fn not_started(program: &Program, error: &io::Error) -> RunFailure {

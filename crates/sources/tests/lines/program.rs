@@ -119,6 +119,27 @@ fn a_program_has_the_low_priority_of_runs() {
     assert_done("nice", "", &[json!((own + 10).min(19))]);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn the_thread_that_passes_output_on_has_the_priority_of_the_others() {
+    let own = rustix::process::nice(0).unwrap();
+    let run = start(runs(), shell("echo 1; sleep 600"), input(""));
+    let name = format!("run {}", run.key().short());
+    let niceness = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        tasks
+            .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok())
+            .find_map(|stat| {
+                let (begin, rest) = stat.rsplit_once(") ")?;
+                // The niceness is the 19th field of proc_pid_stat(5), and the first after the name is the third.
+                begin.ends_with(&name).then(|| rest.split(' ').nth(16)?.parse::<i32>().ok())?
+            })
+    };
+    wait_until("the thread has its name", || niceness().is_some());
+    assert_eq!(niceness(), Some(own));
+    run.cancel().unwrap();
+}
+
 #[test]
 fn input_and_output_flow_at_once() {
     // Neither fits into a pipe, and the second program reads nothing before it has written it all.
