@@ -374,7 +374,7 @@ fn a_program_of_a_server_is_run_to_its_end() {
     let (out, _) = ended(&["run", &url("count"), "-"], "{\"a\":1}\nhi\n", 0);
     assert_eq!(out, "1\n2\n{\"a\":1}\n\"hi\"\n");
     let (out, _) = ended(&["run", &url("count"), "hi", "--output", "json", "--via", "mux"], "", 0);
-    assert!(out.contains(r#""data":{"progress":0.2,"text":"some words""#), "{out}");
+    assert!(out.contains(r#""data":{"progress":0.1,"text":"some words""#), "{out}");
     let (_, err) = ended(&["run", "-q", &url("fail")], "", 8);
     let reason =
         "the run has failed: the shell command of /fail has ended, exit status: 3: oh no\n";

@@ -101,7 +101,10 @@ mod tests {
         for name in ["anemone", "anemone-serve", "anemone-check", "anemone-sub", "anemone-pub"] {
             let page = page(&format!("{name}.1"));
             let (_, statuses) = page.split_once(".SH \"EXIT STATUS\"").expect(&page);
-            assert!(statuses.contains("\\fB5\\fR\nsub: the topic was deleted\n"), "{statuses}");
+            assert!(
+                statuses.contains("\\fB5\\fR\nsub: the topic was deleted; run: "),
+                "{statuses}"
+            );
         }
         for (name, part) in [
             ("anemone-sub", r" [\fB\-\-via\fR \fIVIA\fR] [\fB\-\-after\fR \fIPOSITION\fR]"),
