@@ -19,6 +19,6 @@ pub(crate) const AWAITED_TOPIC_BYTES: usize = 5 << 9;
 /// A topic of a reader of several: its reader, its entries in lists and in the token, and the future that waits.
 pub(crate) const TOPIC_OF_MANY_BYTES: usize = 1 << 10;
 /// A request of `anemone.v1`; most are readers.
-pub(crate) const MULTIPLEXED_REQUEST_BYTES: usize = 512;
+pub(crate) const MULTIPLEXED_REQUEST_BYTES: usize = 640;
 /// More for a request to a service, besides its payload and what the service itself holds.
 pub(crate) const CALL_BYTES: usize = 5 << 10;
