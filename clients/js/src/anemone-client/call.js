@@ -24,8 +24,7 @@ export async function call(link, method, path, body, { key, headers = {}, signal
   /** @type {Record<string, string>} */
   const fields = { ...headers, ...(type && { "content-type": type }) };
   // It would be sent as the word "undefined".
-  const bad = Object.keys(fields).find((name) => typeof fields[name] !== "string");
-  if (bad) throw new AnemoneError("bad-argument", `the header ${bad} is ${fields[bad]}, not a string`);
+  for (const name in fields) if (fields[name] == null) throw new AnemoneError("bad-argument", `header ${name} has no value`);
   if (key) fields["idempotency-key"] = key === true ? newKey() : key;
   const isSafe = Boolean(key) || /[?&]key=/.test(path) || !/^(POST|PATCH)$/.test(method);
   // A multiplexed request to a topic has no fields, and JSON is what it has without.
@@ -54,12 +53,12 @@ export async function call(link, method, path, body, { key, headers = {}, signal
       return await byHttp(link, request, ends);
     } catch (cause) {
       signal?.throwIfAborted();
-      const error = limit.aborted ? new AnemoneError("timeout", "the server takes too long to answer", { cause }) : typed(cause);
+      const error = limit.aborted ? new AnemoneError("timeout", "the answer takes too long", { cause }) : typed(cause);
       if (!isSent) link.tried(via, begun, error);
       if (!isSent && link.fall(via, error)) continue;
       const isRefused = error.status !== undefined;
       if (isSent && !isSafe && !isRefused) {
-        throw new AnemoneError("uncertain", "no answer came: the call was carried out, or it was not", { cause });
+        throw new AnemoneError("uncertain", "no answer: the call may have been carried out", { cause });
       }
       const isBrief = isRefused ? BRIEF.includes(Number(error.status)) : error.code !== "closed" && error.code !== "protocol";
       if (!isBrief || tries >= TRIES_MAX || (isSent && !isSafe)) throw error;

@@ -24,7 +24,7 @@ export class Run {
     /** The key; whoever has it may read the run, and cancel it. */
     this.key = started.then(({ status, data }) => {
       if (status === 202) return String(/** @type {any} */ (data).key);
-      throw new AnemoneError("protocol", `the server has started no run, but answered ${status}`);
+      throw new AnemoneError("protocol", `no run, but status ${status}`);
     });
     this.key.catch(() => {});
   }
