@@ -5,70 +5,28 @@
  * `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
  */
 import assert from "node:assert/strict";
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { folder, kill, launch, numbersTo, publish, remove, serve, until } from "../e2e/support.js";
+import { test } from "node:test";
+import { numbersTo, publish, until } from "../e2e/support.js";
 import { CUTS, SEED, TRANSPORTS, publishThroughCuts } from "./history.js";
+import { browser, read, server } from "./page.js";
 import { Relay, seeded } from "./relay.js";
-
-/** @typedef {{ numbers: number[], gaps: unknown[], opened: string[], errors: string[], position?: string, diagnosis: any }} Told */
 
 const STEP_MS_MAX = 120_000;
 
-/** @type {string} */ let directory;
-/** @type {import("../e2e/support.js").Server} */ let server;
-/** @type {import("playwright-core").Browser} */ let browser;
-
-before(async () => {
-  directory = await folder("anemone-client-");
-  await writeFile(join(directory, "index.html"), "<!doctype html><link rel=icon href=data:,><title>Client</title>");
-  server = await serve("--demo", "--listen", "127.0.0.1:0", "--static", directory);
-  browser = await launch();
-});
-
-after(async () => {
-  await browser?.close();
-  await kill(server);
-  await remove(directory);
-});
-
 /**
- * Opens a page that reads a topic.
+ * Opens a page that reads topics; what it is told of the first one and of all others can be asked for.
  * @param {string} origin
  * @param {string} name
  * @param {object} options of the client
+ * @param {string[]} others
  */
-async function reading(origin, name, options) {
+async function reading(origin, name, options, others = []) {
   const context = await browser.newContext();
   const page = await context.newPage();
   /** @type {string[]} */
   const faults = [];
   page.on("pageerror", (error) => faults.push(String(error)));
-  await page.goto(origin);
-  await page.evaluate(
-    async ([name, options]) => {
-      /** @type {typeof import("../../clients/js/src/client.js")} */
-      const { connect } = await import(String("/client.js"));
-      const client = connect("/", { ...options, random: () => 0 });
-      const topic = client.topic(name, { after: "earliest" });
-      /** @type {Told} */
-      const told = { numbers: [], gaps: [], opened: [], errors: [], diagnosis: null };
-      topic.onmessage = ({ data }) => told.numbers.push(data.n);
-      topic.ongap = (gap) => told.gaps.push(gap);
-      topic.onopen = ({ transport }) => told.opened.push(transport);
-      topic.onerror = ({ code }) => told.errors.push(code);
-      Object.assign(globalThis, { told: () => ({ ...told, position: topic.position, diagnosis: client.diagnosis }) });
-    },
-    /** @type {const} */ ([name, options]),
-  );
-  /** @type {() => Promise<Told>} */
-  const told = () => page.evaluate("told()");
-  const has = async (/** @type {number} */ last) => {
-    await until(`event ${last}`, async () => (await told()).numbers.at(-1) === last);
-    return await told();
-  };
-  return { context, page, told, has, faults };
+  return { context, faults, page, ...(await read(page, origin, name, options, others)) };
 }
 
 for (const transport of TRANSPORTS) {
@@ -78,10 +36,30 @@ for (const transport of TRANSPORTS) {
     const name = `scratch-page-${transport}`;
     const { context, told, has, faults } = await reading(relay.origin, name, { transports: [transport], waitSeconds: 0.2, pollMs: 1 });
     await until("the first connection", async () => (await told()).opened.length > 0);
-    const last = await publishThroughCuts(relay, `${server.origin}/topics/${name}`, random);
+    const last = await publishThroughCuts(relay, [`${server.origin}/topics/${name}`], random);
     const { numbers, gaps } = await has(last);
     assert.deepEqual(numbers, numbersTo(last), `seed ${SEED}`);
     assert.deepEqual([gaps, faults], [[], []]);
+    await context.close();
+    await relay.stop();
+  });
+}
+
+for (const transport of /** @type {const} */ (["sse", "long-poll"])) {
+  test(`${transport}: ${CUTS} cuts lose nothing of several topics on one stream`, { timeout: STEP_MS_MAX }, async () => {
+    const random = seeded(SEED);
+    const relay = await Relay.start(server.origin, random);
+    const names = ["a", "b", "c"].map((letter) => `scratch-page-many-${transport}-${letter}`);
+    const [name = "", ...others] = names;
+    const { context, page, told, has, ofOthers, faults } = await reading(relay.origin, name, { transports: [transport], waitSeconds: 0.2 }, others);
+    let most = 0;
+    page.on("request", (request) => (most = Math.max(most, new URL(request.url()).searchParams.getAll("topic").length)));
+    await until("the first connection", async () => (await told()).opened.length > 0);
+    const last = await publishThroughCuts(relay, names.map((name) => `${server.origin}/topics/${name}`), random);
+    const { numbers, gaps } = await has(last);
+    await until("the others", async () => (await ofOthers()).every((numbers) => numbers.at(-1) === last));
+    assert.deepEqual([numbers, ...(await ofOthers())], Array(3).fill(numbersTo(last)), `seed ${SEED}`);
+    assert.deepEqual([gaps, faults, most], [[], [], 3]);
     await context.close();
     await relay.stop();
   });
@@ -103,6 +81,36 @@ test("a WebSocket that gets no answer is left after 3 s, and taken again when it
   await publish(`${server.origin}/topics/scratch-page-blocked`, 4, 6);
   const { numbers, gaps, opened } = await has(6);
   assert.deepEqual([numbers, gaps, opened], [numbersTo(6), [], ["mux", "sse", "mux"]]);
+  await context.close();
+  await relay.stop();
+});
+
+test("a part that does not load is a failed transport: told, waited for, and tried again", { timeout: STEP_MS_MAX }, async () => {
+  const relay = await Relay.start(server.origin);
+  relay.weather = { upgrades: "refuse" };
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  let refused = 0;
+  await context.route(/anemone-client\/(http|call)\.js/, (route) => ((refused += 1) <= 4 ? route.abort() : route.continue()));
+  await page.goto(relay.origin);
+  await publish(`${server.origin}/topics/scratch-parts`, 1, 2);
+  await page.evaluate(async () => {
+    /** @type {typeof import("../../clients/js/src/client.js")} */
+    const { connect } = await import(String("/client.js"));
+    const client = connect("/", { transports: ["mux", "sse"], random: () => 0.1 });
+    const topic = client.topic("scratch-parts", { after: "earliest" });
+    /** @type {{ numbers: number[], errors: any[] }} */
+    const told = { numbers: [], errors: [] };
+    topic.onmessage = ({ data }) => told.numbers.push(data.n);
+    topic.onerror = ({ code, message, retryAt }) => told.errors.push({ code, message, isWaiting: retryAt !== undefined });
+    Object.assign(globalThis, { told: () => told, publish: () => client.publish("scratch-parts", { n: 3 }).then(() => "published") });
+  });
+  await until("the events", async () => (await page.evaluate("told()")).numbers.length === 2);
+  const { errors } = await page.evaluate("told()");
+  assert.deepEqual(new Set(errors.map((/** @type {any} */ { code }) => code)), new Set(["blocked", "unreachable"]));
+  assert.ok(errors.every((/** @type {any} */ { message, isWaiting }) => message && isWaiting), JSON.stringify(errors));
+  assert.equal(refused, 5, "no more loads than tries");
+  assert.equal(await page.evaluate("publish()"), "published");
   await context.close();
   await relay.stop();
 });

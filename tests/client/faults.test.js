@@ -127,6 +127,56 @@ test("unknown fields, words, notices and messages are ignored", async () => {
   assert.deepEqual((await read(ndjson.origin, { transports: ["ndjson"] }, { enough: 1 })).positions, ["e-2"]);
 });
 
+test("what cannot be decoded on a WebSocket is told, and ends nothing else", async () => {
+  const { origin } = await fake(() => ({}), {
+    onMessage: (say, message) => {
+      const id = message.split(" ")[1];
+      if (message.includes("/bad-json")) return say(`200 ${id} content-type=application/json\n{oops`);
+      if (message.includes("/bad-item")) return ["206", "206", "200"].forEach((status) => say(`${status} ${id}\n${status === "200" ? "" : "{oops"}`));
+      say(`200 ${id} etag=%zz%22 x=%22a%22\n{}`);
+    },
+  });
+  const client = connect(origin, { WebSocket, transports: ["mux"] });
+  for (const path of ["/bad-json", "/bad-item"]) await assert.rejects(() => client.call("GET", path), { name: "AnemoneError", code: "protocol" }, path);
+  assert.deepEqual((await client.call("GET", "/odd-field")).fields, { etag: "%zz%22", x: '"a"' });
+  client.close();
+});
+
+test("the items of a reply: one value, lines in whatever pieces, a slow loop, a cut, and what is not JSON", async () => {
+  const ndjson = { headers: { "content-type": "application/x-ndjson" } };
+  const answers = /** @type {Record<string, import("./fakes.js").Answer>} */ ({
+    "/one": { body: { a: 1 } },
+    "/lines": { ...ndjson, body: '1\n\n{"a":"ü"}\n3\n' },
+    "/cut": { ...ndjson, body: "1\n2\n", isCut: true },
+    "/bad": { ...ndjson, body: "1\n{oops\n" },
+    "/endless": { ...ndjson, body: "1\n", isOpen: true },
+  });
+  const { origin, asked } = await fake(({ url }) => answers[String(url)] ?? problem("unknown-path", 404, "nothing here"));
+  const client = connect(origin, { transports: ["poll"], random: () => 0 });
+  const all = async (/** @type {string} */ path, /** @type {any} */ options = undefined) => {
+    const found = [];
+    try {
+      for await (const item of client.items("GET", path, undefined, options)) found.push(item);
+    } catch (error) {
+      found.push(/** @type {AnemoneError} */ (error).code ?? String(error));
+    }
+    return found;
+  };
+  assert.deepEqual(await all("/one"), [{ a: 1 }]);
+  assert.deepEqual(await all("/lines"), [1, { a: "ü" }, 3]);
+  assert.deepEqual((await all("/cut")).at(-1), "lost");
+  assert.deepEqual(await all("/bad"), [1, "protocol"]);
+  assert.deepEqual(await all("/none"), ["unknown-path"]);
+  const end = new AbortController();
+  const items = client.items("GET", "/endless", undefined, { signal: end.signal });
+  assert.deepEqual(await items.next(), { value: 1, done: false });
+  end.abort(new Error("enough"));
+  await assert.rejects(() => items.next(), /enough/);
+  assert.deepEqual(asked, ["/one", "/lines", "/cut", "/bad", "/none", "/endless"].map((path) => `GET ${path}`));
+  client.close();
+  assert.deepEqual(await all("/one"), ["closed"]);
+});
+
 test("an event that is not JSON is told and skipped", async () => {
   const mux = await fake(() => ({}), {
     onMessage: (say) => ["100 0 e-1", "206 0 e-2 1\n{oops", '206 0 e-3 1\n{"n":3}'].forEach(say),

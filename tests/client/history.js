@@ -8,20 +8,22 @@ export const TRANSPORTS = /** @type {const} */ (["mux", "sse", "ndjson", "long-p
 export const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 /**
- * Cuts all connections, and each later one after a random number of bytes, while numbers are published; then lets
- * connections live. Returns the last number.
+ * Cuts all connections, and each later one after a random number of bytes, while numbers are published to each topic;
+ * then lets connections live. Returns the last number.
  * @param {import("./relay.js").Relay} relay
- * @param {string} topic its URL, past the relay
+ * @param {string[]} topics their URLs, past the relay
  * @param {() => number} random
  */
-export async function publishThroughCuts(relay, topic, random) {
+export async function publishThroughCuts(relay, topics, random) {
   relay.weather = { cutAfter: () => someBytes(random), delayMs: () => (random() < 0.1 ? 5 * random() : 0) };
   relay.cut();
   let last = 0;
   while (relay.cuts < CUTS) {
     const body = Array.from({ length: 5 }, () => `{"n":${(last += 1)},"more":"${"more ".repeat(20)}"}`).join("\n");
-    const reply = await fetch(topic, { method: "POST", headers: { "content-type": "application/x-ndjson" }, body });
-    assert.equal(reply.status, 201, await reply.text());
+    for (const topic of topics) {
+      const reply = await fetch(topic, { method: "POST", headers: { "content-type": "application/x-ndjson" }, body });
+      assert.equal(reply.status, 201, await reply.text());
+    }
     await sleep(1);
   }
   relay.weather = {};

@@ -19,6 +19,8 @@ export class Relay {
   weather = {};
   /** @type {Set<import("node:net").Socket>} */
   #sockets = new Set();
+  /** @type {WeakSet<import("node:net").Socket>} */
+  #dead = new WeakSet();
   #server;
   #target;
   #random;
@@ -53,6 +55,11 @@ export class Relay {
   /** The number of connections that are open. */
   get open() {
     return this.#sockets.size;
+  }
+
+  /** Nothing passes any more on the connections that are open, and none of them is closed, as if a machine had slept. */
+  die() {
+    for (const socket of this.#sockets) this.#dead.add(socket);
   }
 
   /** Cuts all connections. */
@@ -93,7 +100,7 @@ export class Relay {
    */
   #toServer(bytes, client, server) {
     const { upgrades, isDead } = this.weather;
-    if (isDead) return;
+    if (isDead || this.#dead.has(client)) return;
     if (upgrades && /\r\nupgrade: websocket\r\n/i.test(bytes.toString("latin1"))) {
       if (upgrades === "refuse") client.end("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
       return;
@@ -111,7 +118,7 @@ export class Relay {
     /** @type {Buffer[]} */
     const held = [];
     for await (const bytes of server) {
-      if (this.weather.isDead) continue;
+      if (this.weather.isDead || this.#dead.has(client)) continue;
       if (delayMs) await sleep(delayMs());
       if (holds && isStream(Buffer.concat([...held, bytes]))) {
         held.push(bytes);

@@ -37,7 +37,7 @@ for (const transport of TRANSPORTS) {
       topic.ongap = (gap) => gaps.push(gap);
       topic.onmessage = ({ data }) => numbers.push(data.n);
       await until("the first connection", () => topic.position !== undefined && topic.position !== "earliest");
-      const last = await publishThroughCuts(relay, `${server.origin}/topics/${name}`, random);
+      const last = await publishThroughCuts(relay, [`${server.origin}/topics/${name}`], random);
       await until(`event ${last}`, () => numbers.at(-1) === last);
       assert.deepEqual(numbers, numbersTo(last), `seed ${SEED}`);
       assert.deepEqual(gaps, []);

@@ -97,6 +97,52 @@ for (const transport of TRANSPORTS) {
   });
 }
 
+for (const transport of TRANSPORTS) {
+  test(`${transport}: a run is watched by its key, from another client`, { timeout: 180_000 }, async () => {
+    const options = { WebSocket, transports: [transport], pollMs: 5, waitSeconds: 1 };
+    const [client, other] = [connect(server.origin, options), connect(server.origin, options)];
+    try {
+      const key = await client.run("/primes", 100).key;
+      const run = other.watch(key);
+      /** @type {any[]} */ const events = [];
+      for await (const { data, position } of run.events()) events.push({ ...data, position });
+      assert.deepEqual(events.map(({ partial }) => partial).filter(Boolean).slice(0, 3), [2, 3, 5]);
+      assert.equal(events.at(-1).state, "done");
+      assert.deepEqual(events.map(({ position }) => Number(position.split("-")[1])), events.map((_, index) => index + 1));
+      const rest = [];
+      for await (const { data } of run.events({ after: events.at(-2).position })) rest.push(data.state);
+      assert.deepEqual(rest, ["done"]);
+      assert.equal(await run.result, undefined);
+
+      const waiting = other.watch(await client.run("/waits").key);
+      assert.equal((await waiting.cancel()).state, "cancelled");
+      await assert.rejects(() => waiting.result, { code: "run-cancelled" });
+      await assert.rejects(() => other.watch("0".repeat(32)).result, { name: "AnemoneError", code: "unknown-run", status: 404 });
+    } finally {
+      client.close();
+      other.close();
+    }
+  });
+}
+
+test("the items of a reply come one by one, on every transport", { timeout: 180_000 }, async () => {
+  for (const transport of TRANSPORTS) {
+    const client = connect(server.origin, { WebSocket, transports: [transport] });
+    const items = [];
+    for await (const item of client.items("POST", "/primes", 100)) items.push(item);
+    assert.deepEqual(items.map(({ data }) => data?.partial).filter(Boolean).slice(-2), [89, 97], transport);
+    assert.deepEqual(items.at(-1), { end: { reason: "ended" } });
+    const first = client.items("POST", "/waits?attach");
+    for await (const item of first) if (item.data?.partial) break;
+    await until("the run to end with its reader", async () => {
+      const { runs } = await (await fetch(`${server.origin}/runs`)).json();
+      return runs.every((/** @type {any} */ { service, state }) => service !== "/waits" || state === "cancelled");
+    });
+    await assert.rejects(() => client.items("POST", "/nothing").next(), { name: "AnemoneError", code: "unknown-path", status: 404 });
+    client.close();
+  }
+});
+
 test("a run is read to its end through cuts, and started once", { timeout: 180_000 }, async () => {
   for (const transport of /** @type {const} */ (["mux", "sse"])) {
     const random = seeded(7);

@@ -37,12 +37,12 @@ test("what the server has skipped is no gap", () => {
   assert.deepEqual(sequence.accept("e-14"), { reason: "unannounced", after: "e-9", missed: 1, resume: "e-14" });
 });
 
-test("a position ahead is a gap, and one behind is nothing", () => {
+test("a place ahead is a gap, and one behind is nothing", () => {
   const sequence = new Sequence("e-4");
-  assert.equal(sequence.settle("e-4"), null);
-  assert.equal(sequence.settle("e-3"), null);
+  assert.equal(sequence.accept("e-4", 0), "repeated");
+  assert.equal(sequence.accept("e-3", 0), "repeated");
   assert.equal(sequence.position, "e-4");
-  assert.deepEqual(sequence.settle("e-6"), { reason: "unannounced", after: "e-4", missed: 2, resume: "e-6" });
+  assert.deepEqual(sequence.accept("e-6", 0), { reason: "unannounced", after: "e-4", missed: 2, resume: "e-6" });
 });
 
 test("waits double up to 10 s, with full jitter, and begin anew after success", () => {

@@ -1,6 +1,5 @@
 /** A client of an Anemone server, which never loses its place. README.md has examples, and all options. */
-import { call, newKey } from "./anemone-client/call.js";
-import { Link } from "./anemone-client/link.js";
+import { Link, newKey } from "./anemone-client/link.js";
 import { Run } from "./anemone-client/run.js";
 import { Topic } from "./anemone-client/topic.js";
 
@@ -65,7 +64,7 @@ export class Client {
    */
   async publish(name, data, { key = newKey(), signal } = {}) {
     const path = `topics/${encodeURIComponent(name)}?key=${encodeURIComponent(key)}`;
-    return /** @type {any} */ ((await call(this.#link, "POST", path, data, { signal })).data);
+    return /** @type {any} */ ((await this.call("POST", path, data, { signal })).data);
   }
 
   /**
@@ -75,8 +74,19 @@ export class Client {
    * @param {unknown} [body]
    * @param {import("./anemone-client/types.js").CallOptions} [options]
    */
-  call(method, path, body, options) {
-    return call(this.#link, method, path, body, options);
+  async call(method, path, body, options) {
+    return (await this.#link.calls()).call(this.#link, method, path, body, options);
+  }
+
+  /**
+   * Calls a service whose reply is a stream, once, and returns the items as they come: `for await (const item of client.items(…))`.
+   * @param {string} method
+   * @param {string} path
+   * @param {unknown} [body]
+   * @param {import("./anemone-client/types.js").CallOptions} [options]
+   */
+  async *items(method, path, body, options) {
+    yield* (await this.#link.calls()).items(this.#link, method, path, body, options);
   }
 
   /**
@@ -85,8 +95,17 @@ export class Client {
    * @param {unknown} [body]
    * @param {import("./anemone-client/types.js").CallOptions} [options]
    */
-  run(path, body, options) {
-    return new Run(this.#link, path, body, options);
+  run(path, body, options = {}) {
+    const key = this.#link.calls().then(({ start }) => start(this.#link, path, body, options));
+    return new Run(this.#link, key);
+  }
+
+  /**
+   * Watches a run that was started before, perhaps by another client.
+   * @param {string} key
+   */
+  watch(key) {
+    return new Run(this.#link, key);
   }
 
   /** Ends everything: topics end, and open calls fail. */

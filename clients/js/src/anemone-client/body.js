@@ -1,5 +1,5 @@
 /** Bodies of calls and their replies: JavaScript values, text and bytes. */
-import { AnemoneError, foreign, parse } from "./error.js";
+import { foreign, parse } from "./error.js";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -8,20 +8,6 @@ const decoder = new TextDecoder();
 export function text(part = "") {
   return typeof part === "string" ? part : decoder.decode(part);
 }
-
-/**
- * Returns the body of a reply over HTTP, if all of it has come: Chromium also passes on what was cut off, even amid the headers.
- * @param {Response} reply
- */
-export async function bytesOf(reply) {
-  const { status, headers } = reply;
-  const bytes = new Uint8Array(await reply.arrayBuffer());
-  const isWhole = bytes.length >= Number(headers.get("content-length") ?? 1);
-  if (isWhole || status === 204 || status === 304 || headers.has("content-encoding")) return bytes;
-  throw cutOff();
-}
-
-export const cutOff = () => new AnemoneError("lost", "the reply was cut off");
 
 /** @param {(string | Uint8Array)[]} parts */
 export function concat(parts) {
@@ -64,7 +50,7 @@ export function decode(parts, type) {
 }
 
 /** @param {string} line */
-function json(line) {
+export function json(line) {
   const value = parse(line);
   if (value === undefined) throw foreign("the reply, which is not JSON,");
   return value;

@@ -1,7 +1,9 @@
 /** Calls to services. A call is made again only where that is safe. */
-import { bytesOf, decode, encode } from "./body.js";
-import { AnemoneError, typed } from "./error.js";
-import { isFinal } from "./mux.js";
+import { concat, decode, encode } from "./body.js";
+import { AnemoneError, foreign, typed } from "./error.js";
+import { isFinal, Multiplexed } from "./mux.js";
+import { newKey } from "./link.js";
+import { load } from "./parts.js";
 import { Backoff, sleep } from "./time.js";
 
 const ANSWER_MS_MAX = 45_000;
@@ -18,22 +20,17 @@ const JSON_TYPE = "application/json";
  * @param {import("./types.js").CallOptions} [options]
  * @returns {Promise<import("./types.js").Reply>}
  */
-export async function call(link, method, path, body, { key, headers = {}, signal } = {}) {
-  const target = path.replace(/^\//, "");
-  const { payload, type } = encode(body, headers["content-type"]);
-  /** @type {Record<string, string>} */
-  const fields = { ...headers, ...(type && { "content-type": type }) };
-  // It would be sent as the word "undefined".
-  for (const name in fields) if (fields[name] == null) throw new AnemoneError("bad-argument", `header ${name} has no value`);
-  if (key) fields["idempotency-key"] = key === true ? newKey() : key;
-  const isSafe = Boolean(key) || /[?&]key=/.test(path) || !/^(POST|PATCH)$/.test(method);
+export async function call(link, method, path, body, options = {}) {
+  const { signal } = options;
+  const request = requestOf(method, path, body, options);
+  const { target, fields } = request;
+  const isSafe = "idempotency-key" in fields || /[?&]key=/.test(path) || !/^(POST|PATCH)$/.test(method);
   // A multiplexed request to a topic has no fields, and JSON is what it has without.
   const isOfTopic = /^topics\b/.test(target);
   const isPlain = Object.entries(fields).every(([name, value]) => name === "content-type" && value === JSON_TYPE);
   // Multiplexed, this would start a reader instead of asking for a page.
   const isOfPage = method === "GET" && /^(topics|runs)\//.test(target);
-  const request = { method, target, fields, payload };
-  const backoff = new Backoff(link.random);
+  const backoff = new Backoff(link.options.random);
   for (let tries = 1; ; tries += 1) {
     await link.ready;
     link.check();
@@ -44,18 +41,16 @@ export async function call(link, method, path, body, { key, headers = {}, signal
     const ends = signal ? AbortSignal.any([signal, limit]) : limit;
     let isSent = false;
     try {
-      if (isMux) {
-        const socket = await link.socket(ends);
-        isSent = true;
-        return await byMux(socket, isOfTopic ? { ...request, fields: {} } : request, ends);
-      }
+      const caller = isMux ? await link.socket() : await load("http");
+      ends.throwIfAborted();
       isSent = true;
-      return await byHttp(link, request, ends);
+      if (caller instanceof Multiplexed) return await byMux(caller, isOfTopic ? { ...request, fields: {} } : request, ends);
+      return await caller.call(link, request, ends);
     } catch (cause) {
       signal?.throwIfAborted();
       const error = limit.aborted ? new AnemoneError("timeout", "the answer takes too long", { cause }) : typed(cause);
       if (!isSent) link.tried(via, begun, error);
-      if (!isSent && link.fall(via, error)) continue;
+      if (!isSent && isMux && link.fall(via, error)) continue;
       const isRefused = error.status !== undefined;
       if (isSent && !isSafe && !isRefused) {
         throw new AnemoneError("uncertain", "no answer: the call may have been carried out", { cause });
@@ -67,11 +62,50 @@ export async function call(link, method, path, body, { key, headers = {}, signal
   }
 }
 
-/** @typedef {{ method: string, target: string, fields: Record<string, string>, payload?: string | Uint8Array }} Request */
+/**
+ * Makes a call once, and returns the items of its reply as they come.
+ * @param {import("./link.js").Link} link
+ * @param {string} method
+ * @param {string} path
+ * @param {unknown} body
+ * @param {import("./types.js").CallOptions} [options]
+ */
+export async function* items(link, method, path, body, options = {}) {
+  const request = requestOf(method, path, body, options);
+  const { signal } = options;
+  const end = new AbortController();
+  await link.ready;
+  link.check();
+  try {
+    yield* (await load("http")).items(link, request, signal ? AbortSignal.any([signal, end.signal]) : end.signal);
+  } catch (cause) {
+    signal?.throwIfAborted();
+    throw typed(cause);
+  } finally {
+    end.abort();
+  }
+}
+
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {unknown} body
+ * @param {import("./types.js").CallOptions} options
+ * @returns {import("./types.js").Request}
+ */
+function requestOf(method, path, body, { key, headers = {} }) {
+  const { payload, type } = encode(body, headers["content-type"]);
+  /** @type {Record<string, string>} */
+  const fields = { ...headers, ...(type && { "content-type": type }) };
+  // It would be sent as the word "undefined".
+  for (const name in fields) if (fields[name] == null) throw new AnemoneError("bad-argument", `header ${name} has no value`);
+  if (key) fields["idempotency-key"] = key === true ? newKey() : key;
+  return { method, target: path.replace(/^\//, ""), fields, payload };
+}
 
 /**
  * @param {import("./mux.js").Multiplexed} socket
- * @param {Request} request
+ * @param {import("./types.js").Request} request
  * @param {AbortSignal} signal
  * @returns {Promise<import("./types.js").Reply>}
  */
@@ -89,30 +123,37 @@ function byMux(socket, { method, target, fields, payload }, signal) {
       reject(signal.reason);
     };
     signal.addEventListener("abort", end);
-    const cancel = socket.send(method, `/${target}${words.join("")}`, payload, (reply) => {
+    /** @type {import("./types.js").TakeReply} */
+    const take = (reply) => {
       if (reply instanceof Error || isFinal(reply.status)) signal.removeEventListener("abort", end);
       if (reply instanceof Error) return reject(reply);
       if (reply.payload?.length) parts.push(reply.payload);
       Object.assign(found, reply.fields);
       if (!isFinal(reply.status)) return void (isStream ||= !found["content-type"]);
       const type = found["content-type"] ?? JSON_TYPE;
-      const data = isStream ? parts.map((part) => decode([part], JSON_TYPE)) : decode(parts, type);
-      resolve({ status: reply.status, data, fields: found });
+      try {
+        const data = isStream ? parts.map((part) => decode([part], JSON_TYPE)) : decode(parts, type);
+        resolve({ status: reply.status, data, fields: found });
+      } catch (error) {
+        reject(error);
+      }
+    };
+    const cancel = socket.send(method, target + words.join(""), take, (head) => {
+      if (payload === undefined) return head;
+      return typeof payload === "string" ? `${head}\n${payload}` : concat([`${head}\n`, payload]);
     });
   });
 }
 
 /**
+ * Starts a run, and returns its key.
  * @param {import("./link.js").Link} link
- * @param {Request} request
- * @param {AbortSignal} signal
- * @returns {Promise<import("./types.js").Reply>}
+ * @param {string} path
+ * @param {unknown} body
+ * @param {import("./types.js").CallOptions} options
  */
-async function byHttp(link, { method, target, fields, payload }, signal) {
-  const reply = await link.ask(method, target, { headers: fields, body: /** @type {BodyInit} */ (payload), signal });
-  const data = decode([await bytesOf(reply)], reply.headers.get("content-type") ?? "");
-  return { status: reply.status, data, fields: Object.fromEntries(reply.headers) };
+export async function start(link, path, body, { key = true, headers, signal }) {
+  const { status, data } = await call(link, "POST", path, body, { key, signal, headers: { ...headers, prefer: "respond-async" } });
+  if (status !== 202) throw foreign(`the status ${status}, and no run,`);
+  return String(/** @type {any} */ (data).key);
 }
-
-/** A key under which a call may be made again. */
-export const newKey = () => Array.from({ length: 4 }, () => Math.random().toString(36).slice(2, 8)).join("");

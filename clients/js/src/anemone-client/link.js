@@ -1,14 +1,18 @@
 /**
- * What all readings and calls of a client share: the server's address, the token, the choice of a transport, and the
- * multiplexed connection.
+ * What all readings and calls of a client share: the server's address, the choice of a transport, the multiplexed
+ * connection, and what becomes of them when the network changes or the page sleeps.
  */
-import { AnemoneError, refusal } from "./error.js";
+import { AnemoneError, typed } from "./error.js";
 import { Multiplexed } from "./mux.js";
-import { TRANSPORTS } from "./transports.js";
+import { load } from "./parts.js";
+import { Backoff, sleep } from "./time.js";
 
+/** The tries that are told. */
 const TRIES_MAX = 100;
+const LOADS_MAX = 5;
 /** @type {import("./types.js").TransportName[]} the best first */
 const LADDER = ["tabs", "mux", "sse", "long-poll", "poll"];
+const SIGNS = ["online", "offline", "visibilitychange", "pageshow", "pagehide", "freeze", "resume"];
 
 export class Link {
   /** @type {Set<import("./topic.js").Topic>} */
@@ -16,24 +20,34 @@ export class Link {
   /** @type {import("./types.js").Try[]} */
   tries = [];
   isClosed = false;
-  /** @type {import("./tabs.js").Tabs | undefined} */
-  tabs;
-  /** Resolves when the transport is known. */
+  /** Resolves when the transport is known, and the page is awake. */
   ready = Promise.resolve();
+  /** @type {Set<import("./streams.js").Stream>} */
+  streams = new Set();
+  /** @type {BroadcastChannel | undefined} between the clients of all tabs */
+  share;
+  /** The most topics on one stream: as many as a server allows by default, until it says that they are too many. */
+  topicsMax = 64;
+  /** @type {string | undefined} the token in use */
+  token;
 
   #client;
-  #options;
+  #end = new AbortController();
   /** @type {import("./types.js").TransportName[]} */
+  #ladder;
+  /** @type {import("./types.js").TransportName[]} those of the ladder that this client may try now */
   #transports;
   #index = 0;
   /** @type {Multiplexed | undefined} */
   #socket;
-  /** @type {string | undefined} */
-  #token;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
   /** The number of times that no better transport worked. */
   #disappointments = 0;
+  /** @type {(() => void) | undefined} ends what this client shares with other tabs */
+  #leave;
+  /** @type {((next: Promise<void> | void) => void) | undefined} set while the page sleeps */
+  #wake;
 
   /**
    * @param {string | URL} base
@@ -43,32 +57,59 @@ export class Link {
   constructor(base, options, client) {
     this.base = address(base);
     this.#client = client;
-    this.#options = { fetch: globalThis.fetch, WebSocket: globalThis.WebSocket, ...options };
-    this.waitSeconds = options.waitSeconds ?? 25;
-    this.pollMs = options.pollMs ?? 1000;
-    this.quietMs = options.quietMs ?? 20_000;
-    this.random = options.random ?? Math.random;
+    const { waitSeconds = 25, pollMs = 1000, quietMs = 20_000, betterMs = 30_000, random = Math.random, token } = options;
+    const { fetch = globalThis.fetch, WebSocket = globalThis.WebSocket } = options;
+    this.options = { waitSeconds, pollMs, quietMs, betterMs, random, token, fetch, WebSocket };
     // Node 20 has no WebSocket, and a browser sends no token with one.
-    const isWithoutSocket = !this.#options.WebSocket || options.token;
+    const isWithoutSocket = !WebSocket || token;
     const canShare = !isWithoutSocket && globalThis.document && globalThis.navigator?.locks;
-    this.#transports = options.transports ?? LADDER.slice(isWithoutSocket ? 2 : canShare ? 0 : 1);
-    const unknown = this.#transports.find((name) => !(name in TRANSPORTS));
-    if (unknown || this.#transports.length === 0) throw misuse(`there is no transport "${unknown}"`);
-    for (const type of ["online", "pageshow", "visibilitychange"]) globalThis.addEventListener?.(type, this);
-    if (this.#transports.includes("tabs")) this.ready = this.#share().catch(() => this.lead());
+    this.#ladder = this.#transports = options.transports ?? LADDER.slice(isWithoutSocket ? 2 : canShare ? 0 : 1);
+    const unknown = this.#ladder.find((name) => name !== "ndjson" && !LADDER.includes(name));
+    if (unknown || this.#ladder.length === 0) throw misuse(`there is no transport "${unknown}"`);
+    const { signal } = this.#end;
+    for (const type of SIGNS) globalThis.addEventListener?.(type, this, { capture: true, signal });
+    this.ready = this.#begin();
   }
 
-  async #share() {
-    const { Tabs } = await import("./tabs.js");
-    if (this.isClosed) return;
-    this.tabs = new Tabs(this);
-    await this.tabs.begin();
+  /** Shares a connection with other tabs, if this client may: the one with the lock leads, and reads for all others. */
+  async #begin() {
+    this.#transports = this.#ladder;
+    if (!this.#ladder.includes("tabs")) return;
+    const name = `anemone ${this.base}`;
+    const channel = (this.share = new BroadcastChannel(name));
+    const end = new AbortController();
+    const { signal } = end;
+    this.#leave = () => {
+      end.abort();
+      channel.close();
+    };
+    let isLeader = false;
+    channel.onmessage = ({ data }) => {
+      if (data.isLed) for (const topic of this.topics) topic.wake(this.transport === "tabs");
+      else if (isLeader) load("tabs").then(({ serve }) => serve(this, data)).catch(() => {}); // the other tab takes another way
+    };
+    const lead = () => {
+      if (signal.aborted) return;
+      isLeader = true;
+      this.#lead();
+      channel.postMessage({ isLed: true });
+      return new Promise((resolve) => signal.addEventListener("abort", resolve));
+    };
+    const { locks } = navigator;
+    const isFollower = await new Promise((resolve) => {
+      const leading = locks.request(name, { ifAvailable: true }, (lock) => {
+        resolve(!lock);
+        return lock && lead();
+      });
+      leading.catch(() => resolve(this.#lead())); // a page that gets no locks is on its own
+    });
+    if (isFollower) locks.request(name, { signal }, lead).catch(() => {});
   }
 
   /** Takes the transports that need no other tab. */
-  lead() {
+  #lead() {
     const { transport } = this;
-    this.#transports = this.#transports.filter((name) => name !== "tabs");
+    this.#transports = this.#ladder.filter((name) => name !== "tabs");
     this.#index = Math.max(0, this.#transports.indexOf(transport));
     if (transport === "tabs") for (const topic of this.topics) topic.wake(true);
   }
@@ -85,9 +126,23 @@ export class Link {
 
   /** @param {Event} event after which a connection may be dead, or a better one possible */
   handleEvent({ type }) {
-    if (type === "online") this.#index = 0;
+    if (/freeze|pagehide/.test(type)) return this.#sleep();
+    if (this.#wake && !/pageshow|resume/.test(type)) return;
+    this.#wake?.(this.#begin());
+    this.#wake = undefined;
+    const isMoving = type === "online" && this.transport !== "mux";
+    if (isMoving) this.#index = 0;
     this.#socket?.probe();
-    for (const topic of this.topics) topic.wake(type === "online");
+    for (const topic of this.topics) topic.wake(isMoving);
+  }
+
+  /** Leaves the server and the other tabs alone until the page is back. Nothing runs in a frozen page, so nobody could answer. */
+  #sleep() {
+    if (this.#wake) return;
+    this.ready = new Promise((resolve) => (this.#wake = resolve));
+    this.#leave?.();
+    for (const topic of this.topics) topic.isForOthers ? topic.close() : topic.wake(true);
+    this.#socket?.close(new AnemoneError("lost", "the page sleeps"));
   }
 
   /**
@@ -117,8 +172,7 @@ export class Link {
 
   #improveLater() {
     if (this.#index === 0 || this.isClosed) return;
-    const ms = (this.#options.betterMs ?? 30_000) * 2 ** Math.min(3, this.#disappointments);
-    this.#timer ??= setTimeout(() => this.#improve(), ms);
+    this.#timer ??= setTimeout(() => this.#improve(), this.options.betterMs * 2 ** Math.min(3, this.#disappointments));
   }
 
   /** Tries the transports that are better than the current one, and moves all topics to the first that works. */
@@ -127,7 +181,7 @@ export class Link {
     this.#disappointments += 1;
     for (const via of this.#transports.slice(0, this.#index)) {
       const [topic] = this.topics;
-      const isBetter = topic ? await topic.works(via) : via === "mux" && (await this.socket().then(() => true, () => false));
+      const isBetter = topic ? await topic.works(via) : via === "mux" && (await this.socket().catch(() => false));
       if (!isBetter) continue;
       this.#disappointments = 0;
       this.#index = this.#transports.indexOf(via);
@@ -137,40 +191,40 @@ export class Link {
     this.#improveLater();
   }
 
-  /**
-   * Returns the multiplexed connection, once it is open.
-   * @param {AbortSignal} [signal]
-   */
-  async socket(signal) {
+  /** Returns the multiplexed connection, once it is open. */
+  socket() {
     if (!this.#socket || this.#socket.isClosed) {
       const url = new URL("ws", this.base);
       url.protocol = url.protocol.replace("http", "ws");
-      this.#socket = new Multiplexed(url.href, this.#options.WebSocket);
+      this.#socket = new Multiplexed(url.href, this.options.WebSocket);
     }
-    const socket = this.#socket;
-    const error = await socket.opened;
-    if (error) throw error;
-    signal?.throwIfAborted();
-    return socket;
+    return this.#socket.opened;
+  }
+
+  /** Returns what makes calls. */
+  async calls() {
+    const backoff = new Backoff(this.options.random);
+    for (let tries = 1; ; tries += 1) {
+      await this.ready;
+      this.check();
+      try {
+        return await load("call");
+      } catch (cause) {
+        if (tries === LOADS_MAX) throw typed(cause);
+        await sleep(backoff.next());
+      }
+    }
   }
 
   /**
-   * Sends a request over HTTP; a refusal is an error.
-   * @param {string} method
-   * @param {string} path below the server's address
-   * @param {RequestInit} init
+   * Reads over a transport until its signal aborts or the topic ends. When to try again is for the topic to decide.
+   * @param {import("./types.js").TransportName} via
+   * @param {import("./types.js").Reading} reading
    */
-  async ask(method, path, init) {
-    const { fetch, token } = this.#options;
-    for (let isRenewed = false; ; isRenewed = true) {
-      if (typeof token !== "function") this.#token = token;
-      else if (isRenewed || this.#token === undefined) this.#token = await fresh(token);
-      const headers = this.#token ? { ...init.headers, authorization: `Bearer ${this.#token}` } : init.headers;
-      const reply = await fetch(new URL(path, this.base), { cache: "no-store", ...init, method, headers });
-      if (reply.ok || reply.status === 304) return reply;
-      if (reply.status === 401 && typeof token === "function" && !isRenewed) continue;
-      throw refusal(reply.status, await reply.text(), reply.headers.get("retry-after"));
-    }
+  async read(via, reading) {
+    const reader = via === "mux" ? await this.socket() : via === "tabs" ? await load("tabs") : await load("http");
+    reading.signal.throwIfAborted();
+    await reader.read(reading, via);
   }
 
   /**
@@ -182,11 +236,10 @@ export class Link {
   tell(name, value, topic) {
     let isHeard = false;
     for (const target of topic?.isForOthers ? [topic] : [topic, this.#client]) {
-      const callback = target?.[name];
-      if (!callback) continue;
-      isHeard = true;
       try {
-        callback.call(target, value);
+        if (!target?.[name]) continue;
+        isHeard = true;
+        target[name](value);
       } catch (cause) {
         const error = new AnemoneError("callback-failed", `${name} has thrown an error: ${cause}`, { cause });
         if (name === "onerror" || !this.tell("onerror", error, topic)) console.error(error);
@@ -197,20 +250,12 @@ export class Link {
 
   close() {
     this.isClosed = true;
-    this.tabs?.close();
+    this.#wake?.();
     clearTimeout(this.#timer);
-    for (const type of ["online", "pageshow", "visibilitychange"]) globalThis.removeEventListener?.(type, this);
+    this.#end.abort();
     for (const topic of this.topics) topic.close();
+    this.#leave?.();
     this.#socket?.close(new AnemoneError("closed", "the client is closed"));
-  }
-}
-
-/** @param {() => string | Promise<string>} token */
-async function fresh(token) {
-  try {
-    return await token();
-  } catch (cause) {
-    throw new AnemoneError("token-failed", `there is no token: ${cause}`, { cause });
   }
 }
 
@@ -230,3 +275,6 @@ function address(base) {
 function misuse(message) {
   return new AnemoneError("bad-argument", message);
 }
+
+/** A key under which a call may be made again. */
+export const newKey = () => Array.from({ length: 4 }, () => Math.random().toString(36).slice(2, 8)).join("");

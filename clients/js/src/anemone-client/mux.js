@@ -1,6 +1,6 @@
 /** One WebSocket for many requests: `anemone.v1`. */
-import { concat, text } from "./body.js";
-import { AnemoneError, foreign, refusal } from "./error.js";
+import { text } from "./body.js";
+import { AnemoneError, foreign, parse, refusal } from "./error.js";
 import { now } from "./time.js";
 
 const SUBPROTOCOL = "anemone.v1";
@@ -15,10 +15,15 @@ export class Multiplexed {
   #heard = 0;
   #socket;
   #timer;
-  /** @type {(error?: AnemoneError) => void} */
-  #settle = () => {};
-  /** @type {Promise<AnemoneError | undefined>} without an error when the connection is open */
-  opened = new Promise((resolve) => (this.#settle = resolve));
+  /** @type {(socket: this) => void} */
+  #resolve = () => {};
+  /** @type {(error: AnemoneError) => void} */
+  #reject = () => {};
+  /** @type {Promise<this>} */
+  opened = new Promise((resolve, reject) => {
+    this.#resolve = resolve;
+    this.#reject = reject;
+  });
 
   /**
    * @param {string} url
@@ -32,8 +37,9 @@ export class Multiplexed {
       if (socket.protocol !== SUBPROTOCOL) return this.close(foreign("the WebSocket's subprotocol"));
       clearTimeout(this.#timer);
       this.isOpen = true;
-      this.#settle();
+      this.#resolve(this);
     };
+    this.opened.catch(() => {});
     socket.onmessage = ({ data }) => this.#receive(data);
     const end = ({ code = 0, reason = "" }) =>
       this.close(
@@ -56,7 +62,7 @@ export class Multiplexed {
     this.isClosed = true;
     this.#socket.onopen = this.#socket.onmessage = this.#socket.onclose = null;
     this.#socket.close();
-    this.#settle(error);
+    this.#reject(error);
     for (const take of this.#requests.values()) take(error);
     this.#requests.clear();
   }
@@ -65,26 +71,41 @@ export class Multiplexed {
    * Sends a request on the open connection, and returns what cancels it. `take` gets each reply, or an error as the last.
    * @param {string} method
    * @param {string} target and fields
-   * @param {string | Uint8Array | undefined} payload
    * @param {import("./types.js").TakeReply} take
+   * @param {(head: string) => string | Uint8Array} [message] adds the payload
    */
-  send(method, target, payload, take) {
+  send(method, target, take, message = (head) => head) {
     const id = (this.#ids++).toString(36);
-    const head = `${method} ${id} ${target}`;
     this.#requests.set(id, take);
-    this.#socket.send(
-      payload === undefined ? head : typeof payload === "string" ? `${head}\n${payload}` : concat([`${head}\n`, payload]),
-    );
+    this.#socket.send(message(`${method} ${id} /${target}`));
     return () => {
       if (this.#requests.delete(id)) this.#socket.send(`CANCEL ${id}`);
     };
+  }
+
+  /** @type {import("./types.js").Transport} */
+  read({ path, options, signal, take }) {
+    return new Promise((resolve, reject) => {
+      const cancel = this.send("GET", `${path}?${new URLSearchParams(options())}`, (reply) => {
+        if (reply instanceof Error) return reject(reply);
+        const { status, position, received, payload } = reply;
+        if (status === 206) take(event(position, Number(reply.time), text(payload)), received);
+        else if (status < 200) take({ position: status === 100 ? position : undefined, ...parse(text(payload)) }, received);
+        else resolve();
+      });
+      signal.addEventListener("abort", () => {
+        cancel();
+        // A reader hears something at least every 15 s, so it is the connection that is dead.
+        if (signal.reason.code === "silent") this.close(signal.reason);
+      });
+    });
   }
 
   /** Finds out whether the other end is still there, and closes a dead connection. */
   probe() {
     if (!this.isOpen) return;
     const since = now();
-    this.send("GET", "/clock", undefined, () => {});
+    this.send("GET", "clock", () => {});
     setTimeout(() => {
       if (this.#heard < since) this.close(new AnemoneError("silent", "the connection is dead"));
     }, OPEN_MS_MAX);
@@ -109,16 +130,36 @@ export class Multiplexed {
 /** @param {number} status */
 export const isFinal = (status) => status >= 200 && status !== 206;
 
+/**
+ * @param {string | undefined} position
+ * @param {number} time
+ * @param {string} json
+ * @returns {import("./types.js").Item}
+ */
+export function event(position, time, json) {
+  const data = parse(json);
+  return data === undefined ? { position, isBroken: true } : { position, time, data };
+}
+
 /** @param {string[]} words */
 function parseWords(words) {
   /** @type {Record<string, string>} */
   const fields = {};
   const plain = words.filter((word) => {
     const [, name, value = ""] = /^([^=]+)=(.*)/.exec(word) ?? [];
-    if (name) fields[name] = decodeURIComponent(value);
+    if (name) fields[name] = decoded(value);
     return !name;
   });
   return { position: plain[0], time: plain[1], fields };
+}
+
+/** @param {string} value */
+function decoded(value) {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return value;
+  }
 }
 
 /** @param {import("./types.js").MuxReply} reply */

@@ -23,47 +23,20 @@ export class Sequence {
   }
 
   /**
-   * Handles an event.
+   * Moves to a position, that of an event or with a `count` of 0 only a place.
    * @param {string} position
    * @returns {"next" | "repeated" | import("./types.js").Gap} a gap that nobody announced comes with the event still valid
    */
-  accept(position) {
-    const distance = this.#distanceTo(position);
-    if (distance !== null && distance <= 0) return "repeated";
-    return this.#move(position, distance, this.skipped + 1) ?? "next";
-  }
-
-  /**
-   * Handles a position from the server: the beginning, or how far reading has come.
-   * @param {string} position
-   */
-  settle(position) {
-    const distance = this.#distanceTo(position);
-    return distance !== null && distance <= 0 ? null : this.#move(position, distance, this.skipped);
-  }
-
-  /**
-   * Returns the number of events up to `position`: 1 is the next one; null without a position, or in another epoch.
-   * @param {string} position
-   */
-  #distanceTo(position) {
-    const here = parsePosition(this.position ?? "");
-    const there = parsePosition(position);
-    return here && there && here.epoch === there.epoch ? there.offset - here.offset : null;
-  }
-
-  /**
-   * @param {string} position
-   * @param {number | null} distance
-   * @param {number} expected
-   * @returns {import("./types.js").Gap | null}
-   */
-  #move(position, distance, expected) {
+  accept(position, count = 1) {
     const after = this.position;
+    const here = parsePosition(after ?? "");
+    const there = parsePosition(position);
+    const distance = here && there?.epoch === here.epoch ? there.offset - here.offset : null;
+    if (distance !== null && distance <= 0) return "repeated";
+    const missed = distance && distance - this.skipped - count;
     this.position = position;
     this.skipped = 0;
     // `latest` and `earliest` are no positions, so any first event is correct.
-    if (after === undefined || !parsePosition(after) || distance === expected) return null;
-    return { reason: "unannounced", after, missed: distance && distance - expected, resume: position };
+    return here && missed !== 0 ? { reason: "unannounced", after: String(after), missed, resume: position } : "next";
   }
 }

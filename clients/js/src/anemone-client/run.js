@@ -1,6 +1,5 @@
 /** A long computation on the server, which goes on when its client has gone. */
 import { AnemoneError } from "./error.js";
-import { call } from "./call.js";
 import { Topic } from "./topic.js";
 
 export class Run {
@@ -14,18 +13,12 @@ export class Run {
 
   /**
    * @param {import("./link.js").Link} link
-   * @param {string} path
-   * @param {unknown} body
-   * @param {import("./types.js").CallOptions} options
+   * @param {string | Promise<string>} key
    */
-  constructor(link, path, body, { key = true, headers, signal } = {}) {
+  constructor(link, key) {
     this.#link = link;
-    const started = call(link, "POST", path, body, { key, signal, headers: { ...headers, prefer: "respond-async" } });
-    /** The key; whoever has it may read the run, and cancel it. */
-    this.key = started.then(({ status, data }) => {
-      if (status === 202) return String(/** @type {any} */ (data).key);
-      throw new AnemoneError("protocol", `no run, but status ${status}`);
-    });
+    /** Whoever has the key may read the run, and cancel it. */
+    this.key = Promise.resolve(key);
     this.key.catch(() => {});
   }
 
@@ -36,29 +29,46 @@ export class Run {
 
   /** The partial results. Ends with the run, and fails as it does. */
   async *[Symbol.asyncIterator]() {
-    for await (const { data } of await this.#read({})) {
+    for await (const { data } of this.events()) {
       if ("partial" in data) yield data.partial;
       else if (!this.#result) this.#take(data);
       else outcome(data);
     }
   }
 
+  /**
+   * All events: states, progress and partial results.
+   * @param {import("./types.js").ReadOptions} [options]
+   * @returns {AsyncGenerator<import("./types.js").TopicEvent, void, void>}
+   */
+  async *events(options = {}) {
+    yield* new Topic(this.#link, `runs/${await this.key}`, options);
+  }
+
   /** Cancels the run, and returns its state then. Does nothing to a run that has ended. */
   async cancel() {
-    const path = `runs/${await this.key}`;
     try {
-      return (await call(this.#link, "DELETE", path)).data;
+      return (await this.#call("DELETE", "")).data;
     } catch (error) {
       if (!(error instanceof AnemoneError && error.code === "run-ended")) throw error;
-      return (await call(this.#link, "GET", `${path}?state`)).data;
+      return (await this.#call("GET", "?state")).data;
     }
+  }
+
+  /**
+   * @param {string} method
+   * @param {string} query
+   */
+  async #call(method, query) {
+    const { call } = await this.#link.calls();
+    return call(this.#link, method, `runs/${await this.key}${query}`);
   }
 
   async #watch() {
     let last;
-    for await (const { data } of await this.#read({ mode: "latest" })) last = this.#take(data) ?? last;
+    for await (const { data } of this.events({ mode: "latest" })) last = this.#take(data) ?? last;
     // The last event may be no longer retained, but its state is.
-    last ??= outcome((await call(this.#link, "GET", `runs/${await this.key}?state`)).data);
+    last ??= outcome((await this.#call("GET", "?state")).data);
     return last?.result;
   }
 
@@ -69,11 +79,6 @@ export class Run {
   #take(data) {
     if ("progress" in data) this.onprogress?.((this.progress = data));
     return outcome(data);
-  }
-
-  /** @param {import("./types.js").ReadOptions} options */
-  async #read(options) {
-    return /** @type {AsyncIterable<any>} */ (new Topic(this.#link, `runs/${await this.key}`, options));
   }
 }
 

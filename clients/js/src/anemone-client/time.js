@@ -4,19 +4,19 @@ export const now = () => performance.timeOrigin + performance.now();
 /**
  * Sleeps; ends early, without an error, on abort.
  * @param {number} ms
- * @param {AbortSignal} signal
+ * @param {AbortSignal} [signal]
  * @returns {Promise<void>}
  */
 export function sleep(ms, signal) {
   return new Promise((resolve) => {
     const end = () => {
       clearTimeout(timer);
-      signal.removeEventListener("abort", end);
+      signal?.removeEventListener("abort", end);
       resolve();
     };
     const timer = setTimeout(end, ms);
-    signal.addEventListener("abort", end);
-    if (signal.aborted) end();
+    signal?.addEventListener("abort", end);
+    if (signal?.aborted) end();
   });
 }
 

@@ -5,7 +5,6 @@
 import { AnemoneError, foreign, typed } from "./error.js";
 import { parsePosition, Sequence } from "./position.js";
 import { Backoff, sleep } from "./time.js";
-import { TRANSPORTS } from "./transports.js";
 
 /** A topic whose reader is this far behind is not read until the reader has caught up. */
 const QUEUE_MAX = 1000;
@@ -19,9 +18,9 @@ const STABLE_MS = 60_000;
 /** Waits in a row before a topic is given up that was never there, or that something else answers for. */
 const WAITS_MAX = 5;
 
-/** The reasons to open another connection although this one did not fail. */
-const MOVE = new AnemoneError("moved", "reading continues over another connection");
-const PAUSE = new AnemoneError("paused", "the reader has to catch up first");
+/** The reasons to end a connection that did not fail: there is a better one, or the reader has to catch up first. Nobody hears of them. */
+export const MOVE = new AnemoneError("moved", "");
+const PAUSE = new AnemoneError("paused", "");
 
 export class Topic {
   /** @type {import("./types.js").Callbacks["onopen"]} */ onopen;
@@ -31,9 +30,10 @@ export class Topic {
   /** @type {import("./types.js").Callbacks["ongap"]} */ ongap;
   /** The number of events that came twice, and were dropped. */
   repeats = 0;
+  /** True once the server has said that there is no more. */
+  isEnded = false;
 
   #link;
-  #path;
   #options;
   #sequence;
   #backoff;
@@ -44,10 +44,10 @@ export class Topic {
   #isIterated = false;
   #isClosed = false;
   #wasThere = false;
+  /** The connections in a row that broke without news. */
   #losses = 0;
+  /** The waits in a row that count before the topic is given up. */
   #waits = 0;
-  /** The waits in a row after something that is not in the protocol. */
-  #oddities = 0;
   /** @type {AnemoneError | undefined} */
   #error;
   /** Wakes those who wait for a change of the queue. */
@@ -55,6 +55,8 @@ export class Topic {
   /** The current connection, and the current wait. */
   #connection = new AbortController();
   #nap = new AbortController();
+  /** Ends the current connection if it has been silent for too long. */
+  #watch = () => {};
 
   /**
    * @param {import("./link.js").Link} link
@@ -63,12 +65,12 @@ export class Topic {
    */
   constructor(link, path, options) {
     this.#link = link;
-    this.#path = path;
+    this.path = path;
     this.#options = options;
     /** True if this reads for another tab, and so has nothing to tell to this client. */
     this.isForOthers = options.isForOthers;
     this.#sequence = new Sequence(options.after);
-    this.#backoff = new Backoff(link.random);
+    this.#backoff = new Backoff(link.options.random);
     link.check();
     link.topics.add(this);
     queueMicrotask(() => this.#read()); // until then, callbacks can be set
@@ -112,12 +114,13 @@ export class Topic {
    */
   wake(isMoving) {
     this.#nap.abort();
+    this.#watch(); // timers may have slept with the machine
     if (isMoving) this.#connection.abort(MOVE);
   }
 
   /**
    * Finds out whether a transport works.
-   * @param {string} via
+   * @param {import("./types.js").TransportName} via
    */
   async works(via) {
     const connection = new AbortController();
@@ -125,22 +128,25 @@ export class Topic {
   }
 
   async #read() {
-    await this.#link.ready;
-    while (!this.#isClosed) {
-      const via = this.#link.transport;
+    const link = this.#link;
+    for (;;) {
+      await link.ready;
+      if (this.#isClosed) return;
+      const via = link.transport;
       const begun = Date.now();
       let isOpen = false;
+      let isPlaced = false;
       this.#sequence.skipped = 0;
       this.#connection = new AbortController();
       const error = await this.#connect(via, this.#connection, (item, received) => {
-        const isFirst = !isOpen;
+        if (!isOpen) this.#tell("onopen", { transport: via, topic: this, at: Date.now() });
         isOpen = this.#wasThere = true;
-        if (isFirst) this.#tell("onopen", { transport: via, topic: this, at: Date.now() });
-        this.#take(item, received, isFirst);
+        this.#take(item, received, !isPlaced);
+        isPlaced ||= item.position !== undefined;
         if (this.#queue.length >= QUEUE_MAX) this.#connection.abort(PAUSE);
       });
       if (error === PAUSE) while (this.#queue.length > 0 && !this.#isClosed) await this.#change();
-      if (this.#isClosed || error === PAUSE || error === MOVE) continue;
+      if (error === PAUSE || error === MOVE) continue;
       if (isOpen && Date.now() - begun >= STABLE_MS) this.#losses = this.#waits = 0;
       this.#losses += 1;
       await this.#recover(via, error, isOpen && this.#losses < LOSSES_MAX);
@@ -149,7 +155,7 @@ export class Topic {
 
   /**
    * Decides what to do after a failure: give up, take another transport, or wait.
-   * @param {string} via
+   * @param {import("./types.js").TransportName} via
    * @param {AnemoneError} error
    * @param {boolean} isGood true if the transport may be tried again
    */
@@ -157,22 +163,24 @@ export class Topic {
     if (isRefusal(error)) return this.#finish(error);
     let waitMs = 0;
     if (isGood || !this.#link.fall(via, error)) {
-      this.#waits += 1;
-      this.#oddities = /^(foreign|protocol)$/.test(error.code) ? this.#oddities + 1 : 0;
-      if ((this.#wasThere ? this.#oddities : this.#waits) > WAITS_MAX) return this.#finish(error);
+      // What was there once is waited for, but not if something else answers in its place.
+      const counts = !this.#wasThere || error.code === "foreign" || error.code === "protocol";
+      this.#waits = counts ? this.#waits + 1 : 0;
+      if (this.#waits > WAITS_MAX) return this.#finish(error);
       waitMs = Math.max(this.#backoff.next(), error.retryMs);
     } else {
       this.#losses = 0;
     }
-    error.retryAt = Date.now() + waitMs;
+    // Topics that fail together return together, so that they share a request again.
+    error.retryAt ??= Date.now() + waitMs;
     this.#tell("onerror", error);
     this.#nap = new AbortController();
-    if (waitMs > 0 && !this.#isClosed) await sleep(waitMs, this.#nap.signal);
+    if (!this.#isClosed) await sleep(error.retryAt - Date.now(), this.#nap.signal);
   }
 
   /**
    * Reads over one connection until it ends, and returns why.
-   * @param {string} via
+   * @param {import("./types.js").TransportName} via
    * @param {AbortController} connection
    * @param {import("./types.js").Reading["take"]} onItem
    * @returns {Promise<AnemoneError>}
@@ -181,51 +189,49 @@ export class Topic {
     const { signal } = connection;
     const link = this.#link;
     const begun = Date.now();
+    let isOpen = false;
     let heard = begun;
     let limit = OPEN_MS_MAX;
     const watch = () => {
+      clearTimeout(timer);
+      if (signal.aborted) return;
       const left = heard + limit - Date.now();
       if (left > 0) return void (timer = setTimeout(watch, left));
-      const code = limit === OPEN_MS_MAX ? "timeout" : "silent";
-      connection.abort(new AnemoneError(code, `nothing came by ${via} for ${limit / 1000} s`));
+      connection.abort(new AnemoneError(isOpen ? "silent" : "timeout", `nothing came by ${via} for ${limit / 1000} s`));
     };
     let timer = setTimeout(watch, limit);
-    /** @type {import("./types.js").Reading["take"]} */
-    const take = (item, received) => {
-      if (signal.aborted) return;
-      heard = Date.now();
-      if (limit === OPEN_MS_MAX) {
-        limit = via === "long-poll" ? link.waitSeconds * 1000 + 10_000 : link.quietMs;
-        link.tried(via, begun);
-      }
-      onItem(item, received);
-    };
-    const target = (more = "") => this.#path + this.#query(more);
-    const options = () => ({ ...this.#options, after: this.position });
-    /** @type {AnemoneError} */
-    let error;
-    try {
-      await TRANSPORTS[/** @type {import("./types.js").TransportName} */ (via)]({ link, path: this.#path, options, target, signal, take });
-      error = new AnemoneError("lost", "the reply has ended, but not the topic");
-    } catch (cause) {
-      error = typed(cause);
-    }
-    if (signal.aborted) error = signal.reason;
+    if (connection === this.#connection) this.#watch = watch;
+    link
+      .read(via, {
+        link,
+        path: this.path,
+        signal,
+        options: () => this.#place(),
+        losses: () => this.#losses,
+        take: (item, received) => {
+          if (signal.aborted) return;
+          heard = Date.now();
+          if (!isOpen) {
+            isOpen = true;
+            limit = via === "long-poll" ? link.options.waitSeconds * 1000 + 10_000 : link.options.quietMs;
+            link.tried(via, begun);
+          }
+          onItem(item, received);
+        },
+      })
+      .then(() => new AnemoneError("lost", "the reply has ended, but not the topic"), typed)
+      .then((error) => connection.abort(error));
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
     clearTimeout(timer);
-    connection.abort(error);
-    if (limit === OPEN_MS_MAX) link.tried(via, begun, error);
-    return error;
+    if (!isOpen && signal.reason !== MOVE) link.tried(via, begun, signal.reason);
+    return signal.reason;
   }
 
-  /** @param {string} more */
-  #query(more) {
+  /** Returns what a reading that continues after the current position asks for. */
+  #place() {
     const { mode, since } = this.#options;
     const after = this.position;
-    const parameters = { ...(after ? { after } : since && { since }), ...(mode && { mode }) };
-    // Where connections break, a page has to be small to come through; streams do not mind.
-    const limit = this.#losses > 0 ? `limit=${Math.max(1, 1000 >> (2 * this.#losses))}` : "";
-    const query = [String(new URLSearchParams(parameters)), more, limit].filter(Boolean).join("&");
-    return query && `?${query}`;
+    return { ...(after ? { after } : since && { since }), ...(mode && { mode }) };
   }
 
   /**
@@ -246,13 +252,14 @@ export class Topic {
       this.#event(position, time, data, isBroken, received);
     } else if (position !== undefined && !(isFirst && parsePosition(this.position ?? ""))) {
       // The beginning is no news for a reader that has a position: if something is missing, a gap comes next.
-      const unannounced = sequence.settle(position);
-      if (unannounced) this.#gap(unannounced);
+      const verdict = sequence.accept(position, 0);
+      if (typeof verdict === "object") this.#gap(verdict);
     }
     if (!end) return;
     if (end.gap) this.#gap(end.gap);
     const code = end.reason === "deleted" ? "topic-deleted" : end.reason;
-    this.#finish(end.reason === "ended" ? undefined : new AnemoneError(code, `the server has ended the topic: ${end.reason}`));
+    this.isEnded = end.reason === "ended";
+    this.#finish(this.isEnded ? undefined : new AnemoneError(code, `the server has ended the topic: ${end.reason}`));
   }
 
   /**
@@ -267,7 +274,7 @@ export class Topic {
     const after = String(this.position);
     const verdict = this.#sequence.accept(position);
     if (verdict === "repeated") return void (this.repeats += 1);
-    this.#losses = this.#waits = this.#oddities = 0;
+    this.#losses = this.#waits = 0;
     this.#backoff.reset();
     if (verdict !== "next") this.#gap(verdict);
     if (isBroken) {
@@ -291,10 +298,11 @@ export class Topic {
   /** @param {AnemoneError | undefined} error */
   #finish(error) {
     if (this.#isClosed) return;
+    error &&= new AnemoneError(error.code, error.message, error); // other topics may try again after the same one
     this.#isClosed = true;
     this.#error = error;
     this.#link.topics.delete(this);
-    this.#connection.abort(error);
+    this.#connection.abort(error ?? MOVE);
     this.#nap.abort();
     if (error) this.#tell("onerror", error);
     this.#tell("onclose", error);
@@ -326,6 +334,6 @@ export class Topic {
  * Returns true for a refusal that trying again does not change.
  * @param {AnemoneError} error
  */
-function isRefusal({ code, status = 0 }) {
+export function isRefusal({ code, status = 0 }) {
   return code !== "foreign" && status >= 400 && status < 500 && ![408, 425, 429].includes(status);
 }

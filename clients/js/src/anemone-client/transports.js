@@ -1,132 +1,102 @@
 /**
- * The ways to read a topic. Each reads from the current position until its signal aborts, passes on what the server says, and fails
- * with an AnemoneError. It returns when the topic has ended. When to try again is for the topic to decide.
+ * The ways to read over HTTP. Each reads until the signal aborts, passes on what the server says, and fails with an AnemoneError. It
+ * returns when the topic has ended.
  */
-import { bytesOf, cutOff, text } from "./body.js";
+import { text } from "./body.js";
 import { AnemoneError, foreign, parse } from "./error.js";
+import { event } from "./mux.js";
 import { formatPosition } from "./position.js";
+import { ask, bytesOf, pieces } from "./request.js";
 import { now, sleep } from "./time.js";
 
-/** No line of the protocol is longer: the result of a run may be as large as the run itself, 16 MiB by default. */
-const LINE_MAX = 2 ** 25;
+/** @typedef {import("./types.js").StreamRequest} StreamRequest */
 
-/** @type {Record<import("./types.js").TransportName, import("./types.js").Transport>} */
+/** @type {Record<string, (request: StreamRequest) => Promise<void>>} */
 export const TRANSPORTS = {
-  tabs: (reading) => /** @type {import("./tabs.js").Tabs} */ (reading.link.tabs).read(reading),
-
-  mux: async ({ link, target, signal, take }) => {
-    const socket = await link.socket(signal);
-    await new Promise((resolve, reject) => {
-      const cancel = socket.send("GET", `/${target()}`, undefined, (reply) => {
-        if (reply instanceof Error) return reject(reply);
-        const { status, position, received, payload } = reply;
-        if (status === 206) take(event(position, Number(reply.time), text(payload)), received);
-        else if (status < 200) take({ position: status === 100 ? position : undefined, ...parse(text(payload)) }, received);
-        else resolve(undefined);
-      });
-      const end = () => {
-        cancel();
-        // A reader hears something at least every 15 s, so it is the connection that is dead.
-        if (signal.reason.code === "silent") socket.close(signal.reason);
-        reject(signal.reason);
-      };
-      signal.addEventListener("abort", end);
-      if (signal.aborted) end();
-    });
-  },
-
-  sse: async (reading) => {
+  sse: async (request) => {
     let [id, time, name, data] = ["", "", "", ""];
-    for await (const { line, received } of lines(reading, "text/event-stream")) {
+    for await (const { line, received } of lines(request, "text/event-stream")) {
       const [, field, value = ""] = /^([^:]*):? ?(.*)/.exec(line) ?? [];
       if (line !== "") {
         if (field === "id") id = value;
         else if (field === "time") time = value;
         else if (field === "event") name = value;
         else if (field === "data") data += value;
-        else if (field === "retry") reading.take({ retry: Number(value) }, received);
-        else reading.take({}, received); // a heartbeat
+        else if (field === "retry") request.take({ retry: Number(value) }, received);
         continue;
       }
-      if (name) reading.take(parse(data) ?? {}, received);
-      else if (data) reading.take(event(id, Number(time), data), received);
-      else if (id) reading.take({ position: id }, received);
+      if (name || (data && request.isOfMany)) request.take(object(data), received);
+      else if (data) request.take(event(id, Number(time), data), received);
+      else if (id) request.take({ position: id }, received);
       [id, time, name, data] = ["", "", "", ""];
     }
   },
 
-  ndjson: async (reading) => {
-    for await (const { line, received } of lines(reading, "application/x-ndjson")) {
-      const item = parse(line);
-      if (typeof item !== "object" || !item) throw foreign("a line that is not a JSON object");
-      reading.take(item, received);
-    }
+  ndjson: async (request) => {
+    for await (const { line, received } of lines(request, "application/x-ndjson")) request.take(object(line), received);
   },
 
-  "long-poll": async (reading) => {
+  "long-poll": async (request) => {
     // The first request does not wait, so that a success is known at once.
     let wait = 0;
-    while (await page(reading, `wait=${wait}`)) wait = reading.link.waitSeconds;
+    while (await page(request, { wait })) wait = request.link.options.waitSeconds;
   },
 
-  poll: async (reading) => {
-    while (await page(reading, "")) await sleep(reading.link.pollMs, reading.signal);
+  poll: async (request) => {
+    while (await page(request, {})) await sleep(request.link.options.pollMs, request.signal);
   },
 };
 
 /**
- * @param {string | undefined} position
- * @param {number} time
- * @param {string} json
+ * @param {string} line
  * @returns {import("./types.js").Item}
  */
-function event(position, time, json) {
-  const data = parse(json);
-  return data === undefined ? { position, isBroken: true } : { position, time, data };
+function object(line) {
+  const item = parse(line);
+  if (typeof item !== "object" || !item) throw foreign("a line that is not a JSON object");
+  return item;
+}
+
+/**
+ * @param {StreamRequest} request
+ * @param {string} accept
+ */
+async function* lines({ link, target, signal, take }, accept) {
+  const reply = await ask(link, "GET", target({}), { headers: { accept }, signal });
+  for await (const { lines, received } of pieces(reply, accept, signal)) {
+    for (const line of lines) yield { line, received };
+    take({}, received); // also a heartbeat is a sign of life, to every topic of the stream
+  }
+  throw new AnemoneError("lost", "the stream has ended");
 }
 
 /**
  * Requests one page; returns false at the end of the topic.
- * @param {import("./types.js").Reading} reading
- * @param {string} more
+ * @param {StreamRequest} request
+ * @param {object} parameters
  */
-async function page({ link, target, signal, take }, more) {
-  const reply = await link.ask("GET", target(more), { headers: { accept: "application/json" }, signal });
+async function page({ link, target, signal, take, isOfMany, losses }, parameters) {
+  // Where connections break, a page has to be small to come through; streams do not mind.
+  const limit = losses() > 0 && { limit: Math.max(1, 1000 >> (2 * losses())) };
+  const reply = await ask(link, "GET", target({ ...parameters, ...limit }), { headers: { accept: "application/json" }, signal });
   const body = await bytesOf(reply);
   const received = now();
-  /** @type {import("./types.js").Page | undefined} */
   const found = parse(text(body));
   if (typeof found?.next !== "string" || !Array.isArray(found.events)) throw foreign("a reply that is not a page of events");
-  const { epoch, next, gap, skipped, end } = found;
-  if (gap) take({ gap }, received);
-  if (skipped) take({ skipped }, received);
-  for (const { offset, time, data } of found.events) take({ position: formatPosition({ epoch, offset }), time, data }, received);
+  for (const item of isOfMany ? itemsOfMany(found) : itemsOf(found)) take(item, received);
+  const { next, end } = found;
   take({ position: next, end }, received);
   return !signal.aborted && !end;
 }
 
+/** @param {import("./types.js").PageOfMany} page */
+const itemsOfMany = ({ notices = [], events }) => [...notices, ...events];
+
 /**
- * @param {import("./types.js").Reading} reading
- * @param {string} accept
+ * @param {import("./types.js").Page} page
+ * @returns {import("./types.js").Item[]}
  */
-async function* lines({ link, target, signal }, accept) {
-  const reply = await link.ask("GET", target(), { headers: { accept }, signal });
-  const type = reply.headers.get("content-type");
-  if (!type) throw cutOff();
-  if (!type.startsWith(accept)) throw foreign("a reply that is not a stream");
-  const reader = /** @type {ReadableStream<Uint8Array>} */ (reply.body).getReader();
-  // In Node 20, an abort just before the end of a reply leaves the reader waiting for ever.
-  signal.addEventListener("abort", () => reader.cancel().catch(() => {}));
-  const decoder = new TextDecoder();
-  let rest = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) throw new AnemoneError("lost", "the stream has ended");
-    const received = now();
-    const parts = decoder.decode(value, { stream: true }).split("\n");
-    parts[0] = rest + parts[0];
-    rest = parts.pop() ?? "";
-    if (rest.length > LINE_MAX) throw foreign("a line without an end");
-    for (const line of parts) yield { line, received };
-  }
+function itemsOf({ epoch, gap, skipped, events }) {
+  const items = events.map(({ offset, time, data }) => ({ position: formatPosition({ epoch, offset }), time, data }));
+  return [{ gap, skipped }, ...items];
 }

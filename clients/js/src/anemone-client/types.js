@@ -65,12 +65,13 @@
  *
  * The rest is between the files of the client.
  *
- * @typedef {{ reason: string, gap?: Gap }} End
+ * @typedef {{ reason: string, gap?: Gap, problem?: any }} End
  * @typedef {object} Item what a server says on a stream
  * @property {string} [position]
  * @property {number} [time]
  * @property {unknown} [data]
  * @property {boolean} [isBroken] the data is not JSON
+ * @property {string} [topic] the name, on a stream of several
  * @property {Gap} [gap]
  * @property {number} [skipped]
  * @property {End} [end]
@@ -84,15 +85,28 @@
  * @property {number} [skipped]
  * @property {End} [end]
  *
+ * @typedef {{ next: string, events: Item[], notices?: Item[] }} PageOfMany
+ *
  * @typedef {object} Reading
  * @property {import("./link.js").Link} link
  * @property {string} path
- * @property {() => ReadOptions} options of a reading that continues after the current position
- * @property {(more?: string) => string} target path and query that continue after the current position
+ * @property {() => Place} options of a reading that continues after the current position
+ * @property {() => number} losses the connections in a row that broke without news
  * @property {AbortSignal} signal
  * @property {(item: Item, received: number) => void} take
  *
+ * @typedef {{ after?: string, since?: string, mode?: string }} Place
  * @typedef {(reading: Reading) => Promise<void>} Transport
+ *
+ * @typedef {object} StreamRequest
+ * @property {import("./link.js").Link} link
+ * @property {(more: object) => string} target path and query that continue after the current positions
+ * @property {() => number} losses
+ * @property {boolean} [isOfMany] true for several topics
+ * @property {AbortSignal} signal
+ * @property {(item: Item, received: number) => void} take
+ *
+ * @typedef {{ method: string, target: string, fields: Record<string, string>, payload?: string | Uint8Array }} Request
  *
  * @typedef {object} MuxReply
  * @property {number} status

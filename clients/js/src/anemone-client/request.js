@@ -1,0 +1,77 @@
+/** Requests over HTTP. */
+import { AnemoneError, foreign, refusal } from "./error.js";
+import { now } from "./time.js";
+
+/** No line of the protocol is longer: the result of a run may be as large as the run itself, 16 MiB by default. */
+const LINE_MAX = 2 ** 25;
+
+/**
+ * Sends a request; a refusal is an error.
+ * @param {import("./link.js").Link} link
+ * @param {string} method
+ * @param {string} path below the server's address
+ * @param {RequestInit} init
+ */
+export async function ask(link, method, path, init) {
+  const { fetch, token } = link.options;
+  for (let isRenewed = false; ; isRenewed = true) {
+    if (typeof token !== "function") link.token = token;
+    else if (isRenewed || link.token === undefined) link.token = await fresh(token);
+    const headers = link.token ? { ...init.headers, authorization: `Bearer ${link.token}` } : init.headers;
+    const reply = await fetch(new URL(path, link.base), { cache: "no-store", ...init, method, headers });
+    if (reply.ok || reply.status === 304) return reply;
+    if (reply.status === 401 && typeof token === "function" && !isRenewed) continue;
+    throw refusal(reply.status, await reply.text(), reply.headers.get("retry-after"));
+  }
+}
+
+/** @param {() => string | Promise<string>} token */
+async function fresh(token) {
+  try {
+    return await token();
+  } catch (cause) {
+    throw new AnemoneError("token-failed", `there is no token: ${cause}`, { cause });
+  }
+}
+
+/**
+ * Returns the body of a reply, if all of it has come: Chromium also passes on what was cut off, even amid the headers.
+ * @param {Response} reply
+ */
+export async function bytesOf(reply) {
+  const { status, headers } = reply;
+  const bytes = new Uint8Array(await reply.arrayBuffer());
+  const isWhole = bytes.length >= Number(headers.get("content-length") ?? 1);
+  if (isWhole || status === 204 || status === 304 || headers.has("content-encoding")) return bytes;
+  throw cutOff();
+}
+
+/** @param {unknown} [cause] */
+const cutOff = (cause) => new AnemoneError("lost", "the reply was cut off", { cause });
+
+/**
+ * Returns the pieces of a reply that goes on: the lines that have become whole, and when they were here. Fails if the reply is of another type.
+ * @param {Response} reply
+ * @param {string} type
+ * @param {AbortSignal} signal
+ */
+export async function* pieces(reply, type, signal) {
+  const found = reply.headers.get("content-type");
+  if (!found) throw cutOff();
+  if (!found.startsWith(type)) throw foreign("a reply that is not a stream");
+  const reader = /** @type {ReadableStream<Uint8Array>} */ (reply.body).getReader();
+  // In Node 20, an abort just before the end of a reply leaves the reader waiting for ever.
+  signal.addEventListener("abort", () => reader.cancel().catch(() => {}));
+  const decoder = new TextDecoder();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read().catch((cause) => Promise.reject(cutOff(cause)));
+    const received = now();
+    if (done) return;
+    const lines = decoder.decode(value, { stream: true }).split("\n");
+    lines[0] = rest + lines[0];
+    rest = lines.pop() ?? "";
+    if (rest.length > LINE_MAX) throw foreign("a line without an end");
+    yield { lines, received };
+  }
+}

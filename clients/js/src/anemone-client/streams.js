@@ -1,0 +1,203 @@
+/**
+ * Topics on one stream, because a browser has six connections for each server. A topic that joins or leaves makes the
+ * stream begin again, each topic after its own position, so that nothing is lost. A run has a stream of its own.
+ */
+import { AnemoneError, refusal, typed } from "./error.js";
+import { parsePosition } from "./position.js";
+import { ask } from "./request.js";
+import { isRefusal, MOVE } from "./topic.js";
+import { TRANSPORTS } from "./transports.js";
+
+/** @typedef {import("./types.js").Reading} Reading */
+/** @typedef {import("./types.js").Item} Item */
+/** @typedef {Map<string, { reading: Reading, fail: (cause: unknown) => void }>} Members by name */
+
+const JSON_TYPE = { accept: "application/json" };
+
+/**
+ * Reads over HTTP, together with others if it can.
+ * @param {Reading} reading
+ * @param {string} via
+ */
+export function read(reading, via) {
+  const [, escaped] = /^topics\/([^/?]+)$/.exec(reading.path) ?? [];
+  const { after, since, ...others } = reading.options();
+  if (!escaped || since) return alone(reading, via, reading.signal);
+  const name = decodeURIComponent(escaped);
+  const key = `${via}?${new URLSearchParams(others)}`;
+  const { link } = reading;
+  const found = [...link.streams].find((stream) => stream.key === key && stream.hasRoomFor(name));
+  return (found ?? new Stream(link, via, key, others)).read(name, reading);
+}
+
+/**
+ * @param {Reading} reading
+ * @param {string} via
+ * @param {AbortSignal} signal
+ */
+function alone(reading, via, signal) {
+  return TRANSPORTS[via]?.({
+    ...reading,
+    signal,
+    target: (more) => target(reading, more),
+    take: (item, received) => signal.aborted || reading.take(item, received),
+  });
+}
+
+/**
+ * @param {Reading} reading
+ * @param {object} more
+ */
+const target = ({ path, options }, more) => `${path}?${new URLSearchParams({ ...options(), ...more })}`.replace(/\?$/, "");
+
+export class Stream {
+  /** @type {Members} */
+  #members = new Map();
+  #round = new AbortController();
+  #link;
+  #via;
+  #others;
+
+  /**
+   * @param {import("./link.js").Link} link
+   * @param {string} via
+   * @param {string} key what only the topics of this stream have in common
+   * @param {object} others the parameters that are the same for all
+   */
+  constructor(link, via, key, others) {
+    this.#link = link;
+    this.#via = via;
+    this.key = key;
+    this.#others = others;
+    link.streams.add(this);
+    void this.#run();
+  }
+
+  /** @param {string} name */
+  hasRoomFor(name) {
+    return this.#members.size < this.#link.topicsMax && !this.#members.has(name);
+  }
+
+  /**
+   * @param {string} name
+   * @param {Reading} reading
+   * @returns {Promise<void>} which fails with the stream, if it is not left before
+   */
+  read(name, reading) {
+    return new Promise((_, reject) => {
+      const leave = () => {
+        if (this.#members.get(name)?.reading !== reading) return;
+        this.#members.delete(name);
+        this.#round.abort();
+      };
+      const fail = (/** @type {unknown} */ cause) => {
+        leave();
+        reject(cause);
+      };
+      this.#members.set(name, { reading, fail });
+      this.#round.abort();
+      reading.signal.addEventListener("abort", leave);
+    });
+  }
+
+  /** Requests again and again what the topics need that are here at the time, as long as there are any. */
+  async #run() {
+    for (;;) {
+      await new Promise((resolve) => setTimeout(resolve)); // those that come or go at the same time do so together
+      if (this.#members.size === 0) break;
+      const { signal } = (this.#round = new AbortController());
+      const members = new Map(this.#members);
+      const error = await this.#request(members, signal).then(() => new AnemoneError("lost", "the reply has ended"), typed);
+      if (signal.aborted) continue;
+      if (members.size > 1 && isRefusal(error)) await this.#findRefused(members);
+      else for (const { fail } of members.values()) fail(error);
+    }
+    this.#link.streams.delete(this);
+  }
+
+  /**
+   * Makes one request for all, and returns or throws why it has ended.
+   * @param {Members} members
+   * @param {AbortSignal} signal
+   */
+  async #request(members, signal) {
+    const [first] = members.values();
+    if (members.size === 1 && first) return void (await alone(first.reading, this.#via, signal));
+    /** @type {import("./error.js").AnemoneError | undefined} */
+    let failure;
+    const ended = TRANSPORTS[this.#via]?.({
+      link: this.#link,
+      isOfMany: true,
+      signal,
+      losses: () => Math.max(...[...members.values()].map(({ reading }) => reading.losses())),
+      target: (more) => targetOfMany(members, this.#via, { ...this.#others, ...more }),
+      take: (item, received) => {
+        if (signal.aborted) return;
+        const problem = item.end?.problem;
+        if (problem && item.topic === undefined) failure = refusal(problem.status, JSON.stringify(problem));
+        else share(members, item, received);
+      },
+    });
+    await ended?.catch((cause) => Promise.reject(failure ?? cause));
+  }
+
+  /**
+   * Finds out which topic of a refused request is meant. If it is none, there are too many.
+   * @param {Members} members
+   */
+  async #findRefused(members) {
+    let isFound = false;
+    const ask1 = async (/** @type {Reading} */ reading) => {
+      const reply = await ask(this.#link, "GET", target(reading, { limit: 1 }), { headers: JSON_TYPE, signal: reading.signal });
+      await reply.arrayBuffer();
+    };
+    const asked = [...members.values()].map(({ reading, fail }) =>
+      ask1(reading).catch((cause) => {
+        isFound = true;
+        fail(cause);
+      }),
+    );
+    await Promise.all(asked);
+    if (isFound) return;
+    this.#link.topicsMax = Math.ceil(members.size / 2);
+    for (const { fail } of [...members.values()].slice(this.#link.topicsMax)) fail(MOVE);
+  }
+}
+
+/**
+ * Returns the path and query of a request for several topics, with the token of their places.
+ * @param {Members} members
+ * @param {string} via
+ * @param {object} more
+ */
+function targetOfMany(members, via, more) {
+  let epoch = "";
+  const places = [...members].map(([name, { reading }]) => {
+    const { after = via.includes("poll") ? "-1" : "latest" } = reading.options();
+    const position = parsePosition(after);
+    const isSame = position && position.epoch === epoch;
+    epoch = position?.epoch ?? epoch;
+    return `${name}:${isSame ? position.offset : after}`;
+  });
+  const query = new URLSearchParams({ after: places.join(), ...more });
+  for (const name of members.keys()) query.append("topic", name);
+  return `topics?${query}`;
+}
+
+/**
+ * Passes on an item to the topics that it is for. A position without a topic is a token.
+ * @param {Members} members
+ * @param {Item} item
+ * @param {number} received
+ */
+function share(members, { topic, ...item }, received) {
+  if (topic !== undefined) return members.get(topic)?.reading.take(item, received);
+  if (item.position === undefined) for (const { reading } of members.values()) reading.take(item, received);
+  let epoch = "";
+  for (const place of item.position?.split(",") ?? []) {
+    const [name = "", where = ""] = place.split(":");
+    const position = /^\d+$/.test(where) ? `${epoch}-${where}` : where;
+    epoch = parsePosition(position)?.epoch ?? epoch;
+    members.get(name)?.reading.take({ position }, received);
+  }
+}

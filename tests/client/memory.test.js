@@ -1,0 +1,94 @@
+/**
+ * A page that reads on and on holds no more than at the beginning: an hour of 50 events a second, as fast as they go, through
+ * the client and through the page about a topic. On the real server, in Chromium.
+ *
+ * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`) and Chromium (`CHROMIUM`, default
+ * `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
+ */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { kill, launch, serve, until } from "../e2e/support.js";
+
+const EVENTS = 180_000;
+const STEP = 20_000;
+const BATCH = 1000;
+/** What may be held more at the end than after the first 40,000 events, when everything that is bounded is full. */
+const GROWTH_BYTES_MAX = 4 * 2 ** 20;
+
+/** @type {import("../e2e/support.js").Server} */ let server;
+/** @type {import("playwright-core").Browser} */ let browser;
+
+before(async () => {
+  server = await serve("--demo", "--listen", "127.0.0.1:0");
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  await kill(server);
+});
+
+/**
+ * Publishes all events, and returns the heap in use after each step.
+ * @param {import("playwright-core").Page} page
+ * @param {string} name
+ * @param {(last: number) => Promise<void>} arrived
+ */
+async function heaps(page, name, arrived) {
+  const session = await page.context().newCDPSession(page);
+  const found = [];
+  for (let last = 0; last < EVENTS; ) {
+    for (const end = last + STEP; last < end; last += BATCH) {
+      const body = Array.from({ length: BATCH }, (_, index) => `{"n":${last + index + 1},"speed":${(index % 70) / 10}}`).join("\n");
+      const reply = await fetch(`${server.origin}/topics/${name}`, { method: "POST", headers: { "content-type": "application/x-ndjson" }, body });
+      assert.equal(reply.status, 201);
+    }
+    await arrived(last);
+    await session.send("HeapProfiler.collectGarbage");
+    found.push((await session.send("Runtime.getHeapUsage")).usedSize);
+  }
+  console.log(`${name}: ${found.map((bytes) => (bytes / 2 ** 20).toFixed(1)).join(", ")} MiB`);
+  return found;
+}
+
+/** @param {number[]} found */
+function assertBounded(found) {
+  const growth = Math.max(...found.slice(2)) - Number(found[1]);
+  assert.ok(growth < GROWTH_BYTES_MAX, `${growth} bytes more: ${found}`);
+}
+
+for (const transport of ["mux", "sse"]) {
+  test(`${transport}: ${EVENTS} events through the client`, { timeout: 300_000 }, async () => {
+    const name = `scratch-memory-${transport}`;
+    const page = await browser.newPage();
+    await page.goto(`${server.origin}/clock`); // a document without scripts of its own
+    await page.evaluate(
+      async ([name, transport]) => {
+        /** @type {typeof import("../../clients/js/src/client.js")} */
+        const { connect } = await import(String("/client.js"));
+        const topic = connect("/", { transports: [/** @type {any} */ (transport)] }).topic(String(name), { after: "earliest" });
+        const told = { last: 0, faults: 0 };
+        topic.onmessage = ({ data }) => {
+          if (data.n !== told.last + 1) told.faults += 1;
+          told.last = data.n;
+        };
+        Object.assign(globalThis, { told });
+      },
+      [name, transport],
+    );
+    const found = await heaps(page, name, (last) => until(`event ${last}`, async () => (await page.evaluate("told.last")) === last));
+    assert.equal(await page.evaluate("told.faults"), 0);
+    assertBounded(found);
+    await page.close();
+  });
+}
+
+test(`${EVENTS} events through the page about a topic`, { timeout: 300_000 }, async () => {
+  const name = "scratch-memory-page";
+  await fetch(`${server.origin}/topics/${name}`, { method: "POST", headers: { "content-type": "application/json" }, body: '{"n":0,"speed":0}' });
+  const page = await browser.newPage();
+  await page.goto(`${server.origin}/topics/${name}`);
+  const shows = (/** @type {number} */ last) => page.evaluate((last) => new RegExp(`"?n"?:\\s*${last}\\b`).test(String(document.body.textContent)), last);
+  await until("the first event", () => shows(0));
+  assertBounded(await heaps(page, name, (last) => until(`event ${last}`, () => shows(last))));
+  await page.close();
+});

@@ -1,0 +1,72 @@
+/**
+ * A server with a page that is empty but for the client, and Chromium. Both are there for the tests of the file that
+ * imports them.
+ */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before } from "node:test";
+import { folder, kill, launch, remove, serve, until } from "../e2e/support.js";
+
+/** @type {string} */ let directory;
+/** @type {import("../e2e/support.js").Server} */ export let server;
+/** @type {import("playwright-core").Browser} */ export let browser;
+
+before(async () => {
+  directory = await folder("anemone-client-");
+  await writeFile(join(directory, "index.html"), "<!doctype html><link rel=icon href=data:,><title>Client</title>");
+  server = await serve("--demo", "--listen", "127.0.0.1:0", "--static", directory);
+  browser = await launch();
+});
+
+after(async () => {
+  await browser?.close();
+  await kill(server);
+  await remove(directory);
+});
+
+/** @typedef {{ numbers: number[], gaps: unknown[], opened: string[], errors: string[], closed: string[], position?: string, diagnosis?: any }} Told */
+
+/**
+ * Reads a topic from its start in a page, and returns the ways to ask what its reader was told.
+ * @param {import("playwright-core").Page} page
+ * @param {string} origin
+ * @param {string} name
+ * @param {object} [options] of the client, which then waits no random time
+ * @param {string[]} [others] more topics, of which the numbers are kept
+ */
+export async function read(page, origin, name, options, others = []) {
+  await page.goto(origin);
+  await page.evaluate(
+    async ([name, options, others]) => {
+      /** @type {typeof import("../../clients/js/src/client.js")} */
+      const { connect } = await import(String("/client.js"));
+      const client = connect("/", options && { ...options, random: () => 0 });
+      const topic = client.topic(name, { after: "earliest" });
+      /** @type {Told} */
+      const told = { numbers: [], gaps: [], opened: [], errors: [], closed: [] };
+      topic.onmessage = ({ data }) => told.numbers.push(data.n);
+      topic.ongap = (gap) => told.gaps.push(gap);
+      topic.onopen = ({ transport }) => told.opened.push(transport);
+      topic.onerror = ({ code, message }) => told.errors.push(`${code}: ${message}`);
+      topic.onclose = (error) => told.closed.push(String(error?.code));
+      const numbersOfOthers = others.map((name) => {
+        /** @type {number[]} */ const numbers = [];
+        client.topic(name, { after: "earliest" }).onmessage = ({ data }) => numbers.push(data.n);
+        return numbers;
+      });
+      Object.assign(globalThis, { others: () => numbersOfOthers, told: () => ({ ...told, position: topic.position, diagnosis: client.diagnosis }), end: () => client.close() });
+    },
+    /** @type {const} */ ([name, options, others]),
+  );
+  /** @type {() => Promise<Told>} */
+  const told = () => page.evaluate("told()");
+  const has = async (/** @type {number} */ last) => {
+    await until(`event ${last}`, async () => (await told()).numbers.at(-1) === last).catch(async (error) => {
+      throw new Error(`${error.message}: ${JSON.stringify(await told())}`);
+    });
+    return await told();
+  };
+  /** @type {() => Promise<number[][]>} */
+  const ofOthers = () => page.evaluate("others()");
+  return { told, has, ofOthers };
+}
