@@ -123,6 +123,52 @@ test("the wheel scrolls the page, and zooms the chart that has the focus", { tim
   assert.equal(await span(), 100_000);
 });
 
+/**
+ * Moves fingers over the chart; each has its own way, with the same number of steps.
+ * @param {import("playwright-core").CDPSession} session
+ * @param {[x: number, y: number][][]} ways
+ */
+async function touch(session, ways) {
+  const at = (/** @type {number} */ step) => ways.map((way, id) => ({ id, x: Number(way[step]?.[0]), y: Number(way[step]?.[1]) }));
+  await session.send("Input.dispatchTouchEvent", { type: "touchStart", touchPoints: at(0) });
+  for (let step = 1; step < (ways[0]?.length ?? 0); step += 1) await session.send("Input.dispatchTouchEvent", { type: "touchMove", touchPoints: at(step) });
+  await session.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] });
+}
+
+test("fingers pinch the time apart and together, and move it", { timeout: STEP_MS_MAX }, async () => {
+  const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, hasTouch: true });
+  const before = page;
+  page = await context.newPage();
+  const session = await context.newCDPSession(page);
+  try {
+    await open({ count: 100, everyMs: 1000 });
+    /** @type {(from: [number, number], to: [number, number]) => [number, number][]} */
+    const way = (from, to) => Array.from({ length: 9 }, (_, n) => [from[0] + ((to[0] - from[0]) * n) / 8, from[1] + ((to[1] - from[1]) * n) / 8]);
+    const times = () => page.evaluate(() => Reflect.get(window, "state").chart.times);
+    // Apart along the chart: a quarter of the time, and what was in the middle stays there.
+    const middle = 546;
+    await touch(session, [way([middle - 50, 150], [middle - 200, 150]), way([middle + 50, 150], [middle + 200, 150])]);
+    const apart = await times();
+    assert.ok(Math.abs(apart.to - apart.from - 25_000) < 500, JSON.stringify(apart));
+    const centre = (apart.from + apart.to) / 2;
+    assert.ok(centre > 35_000 && centre < 65_000, JSON.stringify(apart));
+    // Together across it.
+    await touch(session, [way([middle, 50], [middle, 125]), way([middle, 250], [middle, 175])]);
+    const together = await times();
+    assert.ok(Math.abs(together.to - together.from - 100_000) < 6000, JSON.stringify(together));
+    await touch(session, [way([middle - 50, 150], [middle - 200, 150]), way([middle + 50, 150], [middle + 200, 150])]);
+    const zoomed = await times();
+    await touch(session, [way([400, 150], [600, 150])]);
+    const moved = await times();
+    assert.ok(moved.from < zoomed.from - 1000, "a finger moves to earlier times");
+    assert.ok(Math.abs(moved.to - moved.from - (zoomed.to - zoomed.from)) < 1);
+    assert.equal(await page.evaluate(() => visualViewport?.scale), 1, "the page itself was not zoomed");
+  } finally {
+    await context.close();
+    page = before;
+  }
+});
+
 test("a time without values is shown as one", { timeout: STEP_MS_MAX }, async () => {
   await open({ count: 4000, everyMs: 10, hole: [1500, 2500] });
   const hole = await page.evaluate(() => {

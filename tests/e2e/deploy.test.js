@@ -286,10 +286,11 @@ test("the page is live behind each, and breaks no rule of its own", { timeout: S
       page.on("console", (message) => said.push(message.text()));
       page.on("pageerror", (error) => said.push(String(error)));
       await page.goto(`${proxy.origin}/wind`);
+      await page.locator('.pane[data-transport="forever-frame"] button').click({ timeout: PATIENCE_MS });
       await page.waitForFunction(
         () => {
           const states = [...document.querySelectorAll(".pane, #host")].map((pane) => pane instanceof HTMLElement && pane.dataset.state);
-          return states.length === 4 && states.every((state) => state === "connected");
+          return states.length === 8 && states.every((state) => state === "connected");
         },
         null,
         { timeout: PATIENCE_MS },

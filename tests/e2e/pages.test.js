@@ -21,13 +21,21 @@ const PAGES = [
   ["/topics/wind", "#plot #fields label"],
   ["/topics/cpu", "#table tbody td"],
   ["/topics/scratch-page", "#publish textarea"],
+  ["/topics/missing", "#watching:not(:empty)"],
+  ["/runs", "#runs li progress"],
+  ["/runs/KEY", "#plot #fields label"],
+  ["/messages", "#messages li"],
 ];
 
 /** @type {import("./support.js").Server} */ let server;
+/** The run in place of KEY. @type {string} */ let key;
 /** @type {import("playwright-core").Browser} */ let browser;
 
 before(async () => {
-  server = await serve("--demo", "--host", "--exec", "cpu=vmstat 1", "--listen", "127.0.0.1:0");
+  const run = "counts=printf '1\\n2\\nprogress 0.5 half\\n'; sleep 600";
+  server = await serve("--demo", "--host", "--exec", "cpu=vmstat 1", "--run", run, "--listen", "127.0.0.1:0");
+  key = (await post("/counts", 1)).key;
+  await post("/messages", { text: "<b>hello</b>", from: "Ada" });
   browser = await launch("--no-proxy-server");
 });
 
@@ -36,17 +44,52 @@ after(async () => {
   await kill(server);
 });
 
+/** How far what is seen may move in all while a page begins ("cumulative layout shift"): new events push older ones down. */
+const MOVED_MAX = 0.1;
+
+/** Runs in the page, before its scripts. */
+function noteMoves() {
+  Object.assign(window, { moved: 0, moves: [] });
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) {
+      const moved = Number(Reflect.get(entry, "value"));
+      Object.assign(window, { moved: Reflect.get(window, "moved") + moved });
+      Reflect.get(window, "moves").push([moved, ...Reflect.get(entry, "sources").map((/** @type {any} */ { node }) => `${node?.nodeName} ${node?.id ?? ""}`)]);
+    }
+  }).observe({ type: "layout-shift", buffered: true });
+}
+
+/**
+ * @param {string} path
+ * @param {unknown} data
+ */
+async function post(path, data) {
+  const headers = { "Content-Type": "application/json", Prefer: "respond-async" };
+  const reply = await fetch(server.origin + path, { method: "POST", headers, body: JSON.stringify(data) });
+  assert.ok(reply.ok, `${reply.status} ${path}`);
+  return await reply.json();
+}
+
+/** @param {string} path */
+function urlOf(path) {
+  return server.origin + path.replace("KEY", key);
+}
+
 for (const [path, filled] of PAGES) {
   for (const { colorScheme, width } of /** @type {const} */ ([{ colorScheme: "light", width: 1280 }, { colorScheme: "dark", width: 390 }])) {
     test(`${path} is good for everybody, ${colorScheme}, ${width} pixels wide`, { timeout: STEP_MS_MAX }, async () => {
       const page = await browser.newPage({ viewport: { width, height: 800 }, colorScheme });
       /** @type {string[]} */
       const faults = [];
-      page.on("console", (message) => ["error", "warning"].includes(message.type()) && faults.push(message.text()));
+      // A page that says that a topic does not exist is a failed request to the browser.
+      const isMissing = (/** @type {string} */ url) => url.endsWith("/topics/missing");
+      page.on("console", (message) => ["error", "warning"].includes(message.type()) && !isMissing(message.location().url) && faults.push(message.text()));
       page.on("pageerror", (error) => faults.push(String(error)));
-      page.on("response", (reply) => reply.ok() || faults.push(`${reply.status()} ${reply.url()}`));
-      await page.goto(server.origin + path);
+      page.on("response", (reply) => reply.ok() || isMissing(reply.url()) || faults.push(`${reply.status()} ${reply.url()}`));
+      await page.addInitScript(noteMoves);
+      await page.goto(urlOf(path));
       await page.locator(filled).first().waitFor({ timeout: PATIENCE_MS });
+      for (const place of ["wind", "messages"]) await page.locator(`.places [href$=${place}]`).waitFor({ timeout: PATIENCE_MS });
       // What the first request of a page asks for is not in the page's policy.
       await page.evaluate(AXE);
       const violations = await page.evaluate(async () => {
@@ -55,6 +98,7 @@ for (const [path, filled] of PAGES) {
       });
       assert.deepEqual(violations, []);
       assert.deepEqual(faults, []);
+      assert.ok((await page.evaluate(() => Reflect.get(window, "moved"))) < MOVED_MAX, `what is seen moves: ${JSON.stringify(await page.evaluate(() => Reflect.get(window, "moves")))}`);
       assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0, "nothing reaches beyond the edge");
       await page.close();
     });
@@ -64,7 +108,7 @@ for (const [path, filled] of PAGES) {
 test("no page makes a script of a string", { timeout: STEP_MS_MAX }, async () => {
   const page = await browser.newPage();
   for (const [path] of PAGES) {
-    await page.goto(server.origin + path);
+    await page.goto(urlOf(path));
     const refused = await page.evaluate(() => {
       const tries = [
         () => (document.createElement("p").innerHTML = "<b>text</b>"),

@@ -166,7 +166,7 @@ test("anemone sub finds what passes", { timeout: STEP_MS_MAX }, async () => {
 });
 
 test("a page whose script does not come says so", { timeout: STEP_MS_MAX }, async () => {
-  for (const missing of ["wind/main.js", "transport/sequence.js"]) {
+  for (const missing of ["wind/main.js", "transport/reader.js"]) {
     const page = await browser.newPage();
     await page.route(`**/${missing}`, (route) => route.fulfill({ status: 403, body: "refused" }));
     await page.goto(`${server.origin}/wind`);
@@ -182,6 +182,7 @@ test("a page whose requests are refused says why", { timeout: STEP_MS_MAX }, asy
   const page = await browser.newPage();
   const detail = "pages of origin http://wind.example may not use this server";
   await page.route("**/topics/**", (route) => route.fulfill({ status: 403, body: JSON.stringify({ detail }) }));
+  await page.routeWebSocket("**/ws", (socket) => socket.close());
   await page.goto(`${server.origin}/wind`);
   const notice = page.locator("#notice-refused");
   await notice.waitFor({ state: "visible", timeout: PATIENCE_MS });

@@ -30,6 +30,12 @@ export async function launch(...args) {
   return await chromium.launch({ executablePath: CHROMIUM, args: [...CHROMIUM_ARGS, ...args] });
 }
 
+/** Chromium that keeps pages which were left, as it does for people; Playwright turns that off. */
+export async function launchKeepingPages() {
+  const ignoreDefaultArgs = ["--disable-back-forward-cache"];
+  return await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_ARGS, ignoreDefaultArgs });
+}
+
 /** @param {string} prefix */
 export async function folder(prefix) {
   return await mkdtemp(join(tmpdir(), prefix));

@@ -22,7 +22,7 @@ const HTML = { Accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/
 before(async () => {
   directory = await folder("anemone-topic-");
   const config = join(directory, "anemone.toml");
-  const topics = [["open", "anyone", ""], ["closed", "nobody", ""], ["small", "anyone", "events_max = 5\n"], ["text", "anyone", ""], ["long", "anyone", ""]];
+  const topics = [["open", "anyone", ""], ["closed", "nobody", ""], ["small", "anyone", "events_max = 5\n"], ["text", "anyone", ""], ["long", "anyone", ""], ["busy", "anyone", ""]];
   await writeFile(config, topics.map(([name, who, more]) => `[[topic]]\nname = "${name}"\npublish = "${who}"\n${more}`).join(""));
   server = await serve("--config", config, "--listen", "127.0.0.1:0");
   browser = await launch("--no-proxy-server");
@@ -84,12 +84,38 @@ test("a browser gets the page, and all others the events", { timeout: STEP_MS_MA
   for (const accept of ["*/*", "application/json", "text/html, application/json"]) {
     assert.equal(await type({ Accept: accept }), "200 application/json, accept, null", accept);
   }
-  assert.equal((await fetch(at("none"), { headers: HTML })).status, 404);
+  assert.equal(await type(HTML, "-none").catch(String), "404 text/html; charset=utf-8, accept, null");
   assert.equal((await fetch(at("open"), { headers: HTML })).headers.get("allow"), "GET, HEAD, POST");
   const stream = new AbortController();
   const events = await fetch(at("closed"), { headers: { Accept: "text/event-stream, text/html;q=0.5" }, signal: stream.signal });
   assert.equal(events.headers.get("content-type"), "text/event-stream");
   stream.abort();
+});
+
+test("a topic that does not exist is said in words, and shown once it is there", { timeout: STEP_MS_MAX }, async () => {
+  const name = "wanted";
+  const problem = await fetch(at(name));
+  assert.deepEqual([problem.status, problem.headers.get("content-type")], [404, "application/problem+json"]);
+  const page = await browser.newPage();
+  const reply = await page.goto(at(name));
+  assert.equal(reply?.status(), 404);
+  await page.getByRole("heading", { level: 1, name: `There is no topic ${name} here` }).waitFor({ timeout: PATIENCE_MS });
+  assert.equal(await page.title(), `No topic ${name} · Anemone`);
+  const lines = await page.locator("main pre").allTextContents();
+  assert.ok(lines.includes(`anemone serve --exec ${name}='vmstat 1'`), lines.join("\n"));
+  assert.ok(lines.includes(`curl --json '{"value":1}' '${at(name)}'`), lines.join("\n"));
+  await page.locator("#watching", { hasText: /as soon as it is there/ }).waitFor({ timeout: PATIENCE_MS });
+  const { origin } = server;
+  await kill(server);
+  server = await serve("--exec", `${name}=echo 1`, "--config", join(directory, "anemone.toml"), "--listen", new URL(origin).host);
+  await page.locator("#list code", { hasText: /^1$/ }).first().waitFor({ timeout: PATIENCE_MS });
+  await page.close();
+  // The words are there without the script, too.
+  const context = await browser.newContext({ javaScriptEnabled: false });
+  const plain = await context.newPage();
+  await plain.goto(at("other"));
+  assert.match(await plain.innerText("main"), /There is no such topic here[^]*anemone serve --exec NAME=/);
+  await context.close();
 });
 
 test("events are shown as they come, and their data is only text", { timeout: STEP_MS_MAX }, async () => {
@@ -157,6 +183,52 @@ test("what is missing is said in words", { timeout: STEP_MS_MAX }, async () => {
     await page.getByRole("button", { name: "Continue" }).click();
     await says(page, "count", /^7$/);
     assert.deepEqual(await page.locator("#list .notice-line").allTextContents(), ["5 events are missing here: the topic no longer keeps them."]);
+  });
+});
+
+test("a busy topic changes few rows in a frame, and keeps few", { timeout: STEP_MS_MAX }, async () => {
+  await withPage("busy", async (page) => {
+    await says(page, "state", /^connected/);
+    await page.evaluate(() => {
+      const seen = { added: 0, most: 0, rows: 0, made: 0 };
+      Object.assign(window, { seen });
+      const list = /** @type {Element} */ (document.querySelector("#list"));
+      const known = new WeakSet();
+      new MutationObserver((records) => {
+        for (const { addedNodes } of records) {
+          seen.added += addedNodes.length;
+          for (const node of addedNodes) if (!known.has(node)) known.add(node), (seen.made += 1);
+        }
+        seen.rows = Math.max(seen.rows, list.children.length);
+      }).observe(list, { childList: true });
+      const frame = () => {
+        seen.most = Math.max(seen.most, seen.added);
+        seen.added = 0;
+        requestAnimationFrame(frame);
+      };
+      frame();
+    });
+    const EVENTS = 5000;
+    for (let n = 0; n < EVENTS; n += 500) {
+      const body = Array.from({ length: 500 }, (_, index) => JSON.stringify({ n: n + index })).join("\n");
+      const reply = await fetch(at("busy"), { method: "POST", headers: { "Content-Type": "application/x-ndjson" }, body });
+      assert.equal(reply.status, 201);
+    }
+    await says(page, "count", /^5,000$/);
+    await page.locator("#list code", { hasText: /^\{"n":4999\}$/ }).waitFor({ timeout: PATIENCE_MS });
+    const { most, rows, made } = await page.evaluate(() => Reflect.get(window, "seen"));
+    assert.ok(most > 0 && most <= 60, `${most} rows were put in within a frame`);
+    assert.ok(rows <= 60, `${rows} rows`);
+    assert.equal(made, 60, "later events take the rows of older ones");
+    const shown = await page.locator("#list code").allTextContents();
+    assert.deepEqual(shown.map((text) => JSON.parse(text).n), Array.from({ length: 60 }, (_, index) => 4999 - index));
+    // A row that was opened is not taken for another event.
+    await page.locator("#list li").last().locator("summary").click();
+    await page.locator("#list li pre").waitFor({ timeout: PATIENCE_MS });
+    await post("busy", { n: "next" });
+    await page.locator("#list li:first-child code", { hasText: /^\{"n":"next"\}$/ }).waitFor({ timeout: PATIENCE_MS });
+    assert.equal(await page.locator("#list li pre").count(), 0);
+    await says(page, "count", /^5,001$/);
   });
 });
 

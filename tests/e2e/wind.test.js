@@ -11,7 +11,7 @@ import { after, before, test } from "node:test";
 import * as support from "./support.js";
 import { kill, launch, serve, start, until } from "./support.js";
 
-const PANES = ["websocket", "long-polling", "polling"];
+const PANES = ["websocket", "plain-websocket", "sse", "ndjson", "long-polling", "polling"];
 const STEP_MS_MAX = 180_000;
 const NEW_MESSAGES = 8;
 
@@ -111,7 +111,7 @@ before(async () => {
   await startEmulator();
   await startServer("127.0.0.1:0");
   browser = await launch();
-  page = await browser.newPage();
+  page = await (await browser.newContext()).newPage();
   page.on("console", (message) => browserSays.push(`${message.type()}: ${message.text()}`));
   page.on("pageerror", (error) => faults.push(String(error.stack ?? error)));
   await page.goto(`${server.origin}/wind`);
@@ -125,7 +125,7 @@ after(async () => {
   await support.remove(folder);
 });
 
-step("the sensor is live and all three panes advance", async () => {
+step("the sensor is live and all panes advance", async () => {
   await sensorSays("sensor live");
   await panesAdvance();
 });
@@ -135,6 +135,45 @@ step("the dial moves", async () => {
   const [directionBefore, pixelsBefore] = [await direction(), await pixels()];
   await until("another direction", async () => (await direction()) !== directionBefore);
   await until("another picture", async () => (await pixels()) !== pixelsBefore);
+});
+
+step("a forever-frame begins when it is asked for", async () => {
+  const frames = () => page.locator("iframe").count();
+  assert.equal(await frames(), 0);
+  await page.getByRole("button", { name: "Begin: Forever-frame" }).click();
+  await until("events of the frame", async () => {
+    const [state, messages] = await Promise.all(["state", "messages"].map((field) => page.textContent(`#pane-forever-frame [data-field="${field}"]`)));
+    return String(state).startsWith("connected") && Number(messages) >= NEW_MESSAGES;
+  });
+  assert.equal(await frames(), 1);
+  assert.match((await page.textContent('#pane-forever-frame [data-field="gaps"]')) ?? "", /^none/);
+});
+
+step("older measurements are read back, and the rose shows those in view", async () => {
+  const { events, next } = await (await fetch(`${server.origin}/topics/wind?after=earliest&limit=1000`)).json();
+  const said = page.locator("#ranges [role=status]");
+  const total = async () => Number(await page.locator("#rose").getAttribute("data-total"));
+  for (const [title, words] of /** @type {const} */ ([["1 hour", /^the server keeps .+, \d+ measurements$/], ["All", /^the server keeps/]])) {
+    await page.getByRole("button", { name: title }).click();
+    await until(`"${title}" to be shown`, async () => words.test((await said.textContent()) ?? ""));
+    assert.ok((await total()) >= events.length, `${await total()} of ${events.length}, up to ${next}`);
+  }
+  assert.match((await page.textContent("#rose-words")) ?? "", /^[\d,]+ measurements in view, most often from [NESW]{1,3} \d+ %/);
+  await page.getByRole("button", { name: "2 min" }).click();
+  assert.equal(await said.textContent(), "");
+});
+
+step("a second window waits with its streams, and takes its turn", async () => {
+  const other = await page.context().newPage();
+  await other.goto(`${server.origin}/wind`);
+  const state = (/** @type {string} */ name) => other.textContent(`#pane-${name} [data-field="state"]`);
+  await until("what needs no stream to be connected", async () => String(await state("polling")).startsWith("connected"));
+  for (const name of ["sse", "ndjson"]) assert.match(String(await state(name)), /^waits until another window/);
+  await page.close();
+  await until("the streams of the other window", async () => String(await state("sse")).startsWith("connected"));
+  page = other;
+  page.on("pageerror", (error) => faults.push(String(error.stack ?? error)));
+  await page.evaluate(() => Reflect.set(window, "notReloaded", true));
 });
 
 step("no event is lost or doubled, and bytes are told", async () => {

@@ -111,7 +111,11 @@ export function page(next, offsets, gap) {
   return { body: { epoch, first: 1, next, events, ...(gap ? { gap } : {}) } };
 }
 
-/** Lets everything that is ready run. */
-export async function settle() {
-  for (let turn = 0; turn < 20; turn += 1) await setImmediate();
+/**
+ * Lets everything that is ready run, or all that must until something is so: what the client loads comes from the disk.
+ * @param {() => boolean} [isSo]
+ */
+export async function settle(isSo) {
+  if (isSo) while (!isSo()) await setImmediate();
+  else for (let turn = 0; turn < 20; turn += 1) await setImmediate();
 }

@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Rate, rateInWords } from "../../web/home/rates.js";
-import { Columns, cellsOf, numberOf } from "../../web/topic/columns.js";
-import { FIELDS_MAX, Fields, numbersOf } from "../../web/topic/fields.js";
-import { waysTo } from "../../web/topic/ways.js";
-import { gapInWords, inOneLine, placeOf } from "../../web/topic/words.js";
+import { Columns, cellsOf, numberOf } from "../../web/page/events/columns.js";
+import { FIELDS_MAX, Fields, numbersOf } from "../../web/page/events/fields.js";
+import { waysTo } from "../../web/page/events/ways.js";
+import { gapInWords, inOneLine } from "../../web/page/events/words.js";
+import { placeOf } from "../../web/topic/places.js";
 
 test("numbers are found wherever they are", () => {
   assert.deepEqual(numbersOf(3), [["value", 3]]);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { classesInWords, roseOf } from "../../web/wind/rose.js";
 import { niceScale } from "../../web/chart/scale.js";
 import { judge, sensorStatusOf } from "../../web/wind/sensor.js";
 import { formatBytes, formatDuration, formatMs, stateInWords } from "../../web/page/words.js";
@@ -95,4 +96,16 @@ test("the chart's scale is round, and comes down only with room to spare", () =>
   assert.equal(niceScale(3.9, 0), 8);
   assert.equal(niceScale(3.5, 8), 8);
   assert.equal(niceScale(2.5, 8), 4);
+});
+
+test("a rose counts by direction and class of speed", () => {
+  /** @type {[number, number][]} */
+  const winds = [[1, 0], [3, 359], [9.5, 12], [2, 90], [0, NaN], [NaN, NaN]];
+  const { counts, calm, total, step } = roseOf(winds, 9.5);
+  assert.deepEqual([calm, total, step], [1, 5, 2]);
+  assert.deepEqual([counts[0], counts[1], counts[4]?.[1]], [[1, 1, 0, 0, 0], [0, 0, 0, 0, 1], 1]);
+  assert.equal(counts.flat().reduce((sum, count) => sum + count, 0), 4);
+  assert.deepEqual(classesInWords(step), ["0 to 2", "2 to 4", "4 to 6", "6 to 8", "8 and more"]);
+  assert.deepEqual(classesInWords(roseOf([[0.3, 10]], 0.3).step)[1], "0.1 to 0.2");
+  assert.deepEqual(roseOf([], -Infinity).total, 0);
 });

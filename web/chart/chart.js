@@ -57,6 +57,9 @@ export class Chart {
   /** @type {number | null} the time that is read */
   #cursor = null;
 
+  /** The shortest time without values that is shown as a hole. */
+  holeMs;
+
   /**
    * @param {HTMLCanvasElement} canvas in a figure of the class `chart`
    * @param {Options} options
@@ -64,6 +67,7 @@ export class Chart {
   constructor(canvas, options) {
     this.#canvas = canvas;
     this.#options = options;
+    this.holeMs = options.holeMs ?? Infinity;
     this.#view = new View(options.spanMs);
     canvas.tabIndex = 0;
     for (const [name, value] of [["role", "slider"], ["aria-roledescription", "chart"], ["aria-label", options.name]]) {
@@ -171,7 +175,7 @@ export class Chart {
     const perMs = (right - left) / (times.to - times.from);
     /** @param {number} time */
     const x = (time) => right - (times.to - time) * perMs;
-    const options = { step: 1 / perMs, holeMs: this.#options.holeMs ?? Infinity };
+    const options = { step: 1 / perMs, holeMs: this.holeMs };
     const drawn = this.#panels.map((panel) => {
       return panel.lines.map(({ series }) => outline(series, times.from, times.to, options));
     });

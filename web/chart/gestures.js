@@ -14,6 +14,8 @@
  */
 
 const DRAG_PX_MIN = 4;
+/** Fingers that are closer count as this far apart, or a small move would zoom far. */
+const PINCH_PX_MIN = 20;
 const WHEEL_LINE_PX = 16;
 const KEY_ZOOM = 1.5;
 const PAN_KEY_PX = 120;
@@ -92,20 +94,20 @@ function turnWheel(event, canvas, actions) {
  * @param {Actions} actions
  */
 function listenToPointers(canvas, actions) {
-  /** @type {Map<number, number>} where each pointer that is down is */
+  /** @type {Map<number, { x: number, y: number }>} where each pointer that is down is */
   const down = new Map();
   let startedAt = 0;
   let isDragging = false;
 
-  /** The middle of the pointers, and how far they are apart. */
+  /** The middle of the first two pointers, and how far they are apart, in whatever direction they are pinched. */
   const spread = () => {
-    const [first = 0, second = first] = [...down.values()];
-    return { middle: (first + second) / 2, distance: Math.max(20, Math.abs(first - second)) };
+    const [first = { x: 0, y: 0 }, second = first] = [...down.values()];
+    return { middle: (first.x + second.x) / 2, distance: Math.max(PINCH_PX_MIN, Math.hypot(first.x - second.x, first.y - second.y)) };
   };
 
   canvas.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
-    down.set(event.pointerId, event.offsetX);
+    down.set(event.pointerId, { x: event.offsetX, y: event.offsetY });
     startedAt = event.offsetX;
     isDragging = down.size > 1;
     canvas.setPointerCapture(event.pointerId);
@@ -118,7 +120,7 @@ function listenToPointers(canvas, actions) {
     isDragging ||= Math.abs(event.offsetX - startedAt) >= DRAG_PX_MIN;
     if (!isDragging) return;
     const before = spread();
-    down.set(event.pointerId, event.offsetX);
+    down.set(event.pointerId, { x: event.offsetX, y: event.offsetY });
     const after = spread();
     canvas.classList.add("dragged");
     actions.point(null);

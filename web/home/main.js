@@ -1,156 +1,201 @@
-/** Home: the topics of this server, how fast they grow, their newest values, and a command that reads each. */
-import { following, offerCopy } from "../page/commands.js";
-import { fieldsOf, find, setText } from "../page/element.js";
-import { listTopics, showPlaces } from "../page/places.js";
-import { at } from "../page/site.js";
-import { formatBytes, formatCount, formatDuration } from "../page/words.js";
-import { browser } from "../transport/environment.js";
-import { parsePosition } from "../transport/sequence.js";
-import { Rate, rateInWords } from "./rates.js";
+/**
+ * Home: the topics of this server, live, and its services.
+ *
+ * What is in view is read over one connection, however many topics there are. Everything that comes is shown together, a few times a
+ * second.
+ */
+import { connect, now } from "../client.js";
+import { find, setText } from "../page/element.js";
+import { showPlaces } from "../page/places.js";
+import { SITE } from "../page/site.js";
+import { formatCount } from "../page/words.js";
+import { followTopics, NAMES_MAX } from "./index.js";
+import { Row } from "./row.js";
+import { Services } from "./services.js";
+import { Values } from "./values.js";
 
-const LOOK_EVERY_MS = 2000;
-const ANSWER_MS_MAX = 10_000;
-/** Newest values asked for in one round; the others follow in the next ones. */
-const VALUES_MAX = 12;
-const VALUE_CHARS_MAX = 300;
-/** The age from which it is told. */
-const AGE_MS_MIN = 10_000;
+/** @typedef {import("./index.js").ListedTopic} ListedTopic */
 
-/** @typedef {import("../page/places.js").ListedTopic} ListedTopic */
-/** @typedef {{ element: HTMLElement, field: (name: string) => HTMLElement, rate: Rate, asked: string, newestAt: number | null, isSeen: boolean }} Row newestAt by this clock */
+/** Topics in the page; those beyond them are found by typing. */
+const ROWS_MAX = 500;
+const SHOW_EVERY_MS = 250;
+const FACTS_EVERY_MS = 1000;
+/** What no event tells: how much a topic keeps, and who reads it. */
+const LIST_EVERY_MS = 5000;
+const LIST_MAX = 1000;
+const GONE_AFTER_MS = 1500;
+const SEEN_AFTER_MS = 150;
+const SERVICES_MS_MAX = 1000;
 
 const section = find(document, "#topics", HTMLElement);
 const list = find(section, "ul", HTMLElement);
 const template = find(document, "#topic", HTMLTemplateElement);
 const search = find(document, "#find", HTMLInputElement);
 
-/** @type {Map<string, Row>} */
+// One WebSocket, and no shared one: where none passes, a tab that reads for all others would take all connections of the browser.
+const client = connect(SITE, { transports: ["mux", "sse", "long-poll", "poll"] });
+const services = new Services(client, find(document, "#services", HTMLElement), find(document, "#service", HTMLTemplateElement));
+const values = new Values(client, (name, newest) => rows.get(name)?.take(newest));
+
+/** @type {Set<string>} all topics */
+const names = new Set();
+/** @type {string[]} */
+let sorted = [];
+/** @type {Map<string, Row>} those in the page */
 const rows = new Map();
-/** @type {{ topics: ListedTopic[], next?: string } | null} */
-let listed = null;
+let isListStale = false;
+let isThere = false;
+let clockOffset = 0;
+
+// --- which topics there are ---
+
+void followTopics(client, {
+  onList(topics) {
+    names.clear();
+    for (const { name } of topics) names.add(name);
+    showList();
+    for (const topic of topics) rows.get(topic.name)?.list(topic);
+    void setClock().then(showFacts);
+    // What is above the topics comes first, so that they do not move.
+    const late = new Promise((resolve) => setTimeout(resolve, SERVICES_MS_MAX));
+    void Promise.race([services.look(), late]).then(() => (section.hidden = false));
+  },
+  onCreated(name) {
+    if (names.size < NAMES_MAX) names.add(name);
+    isListStale = true;
+  },
+  onDeleted(name) {
+    names.delete(name);
+    isListStale = true;
+  },
+  onServer(is, transport) {
+    isThere = is;
+    values.over(transport);
+    // A connection that is soon there again is no news.
+    const tell = () => (find(document, "#notice-no-server", HTMLElement).hidden = isThere);
+    if (is) tell();
+    else setTimeout(tell, GONE_AFTER_MS);
+  },
+});
+
+/** Puts the rows of the topics that are to be shown into the page, in order; those that are there stay. */
+function showList() {
+  isListStale = false;
+  const wanted = search.value.trim().toLowerCase();
+  sorted = [...names].sort(byName);
+  const found = sorted.filter((name) => name.toLowerCase().includes(wanted));
+  const shown = found.slice(0, ROWS_MAX);
+  const isShown = new Set(shown);
+  for (const [name, { element }] of rows) {
+    if (isShown.has(name)) continue;
+    seen.unobserve(element);
+    element.remove();
+    rows.delete(name);
+  }
+  /** @type {Element | null} */
+  let place = list.firstElementChild;
+  for (const name of shown) {
+    const row = rows.get(name) ?? addRow(name);
+    if (row.element === place) place = place.nextElementSibling;
+    else list.insertBefore(row.element, place);
+  }
+  find(document, "#lead-wind", HTMLElement).hidden = !names.has("wind");
+  find(document, "#begin", HTMLElement).hidden = names.size > 0;
+  find(document, "#finding", HTMLElement).hidden = names.size === 0;
+  setText(find(section, "[data-field=count]", HTMLElement), countInWords(wanted !== "", found.length));
+  showSeen();
+}
+
+/** @param {string} name */
+function addRow(name) {
+  const row = new Row(template, name);
+  rows.set(name, row);
+  seen.observe(row.element);
+  return row;
+}
+
+/**
+ * The server's order, which is that of bytes.
+ * @param {string} a
+ * @param {string} b
+ */
+function byName(a, b) {
+  return a < b ? -1 : 1;
+}
+
+/**
+ * @param {boolean} isSearch
+ * @param {number} found
+ */
+function countInWords(isSearch, found) {
+  if (names.size === 0) return "It has no topic yet.";
+  const all = names.size >= NAMES_MAX ? `the first ${formatCount(NAMES_MAX)}` : formatCount(names.size);
+  if (found > ROWS_MAX) return `The first ${ROWS_MAX} of ${formatCount(found)} by name; type to find others.`;
+  return isSearch ? `${formatCount(found)} of ${all}` : "";
+}
+
+// --- what is in view ---
 
 const seen = new IntersectionObserver((entries) => {
   for (const { target, isIntersecting } of entries) {
     const row = rows.get(String(target instanceof HTMLElement && target.dataset.name));
     if (row) row.isSeen = isIntersecting;
   }
+  showSeen();
 });
 
-/** @param {string} name */
-function addRow(name) {
-  list.append(template.content.cloneNode(true));
-  const element = /** @type {HTMLElement} */ (list.lastElementChild);
-  element.dataset.name = name;
-  const link = document.createElement("a");
-  link.href = at(`topics/${name}`);
-  link.textContent = name;
-  find(element, "h2", HTMLElement).append(link);
-  const field = fieldsOf(element);
-  field("command").textContent = following(link.href);
-  offerCopy(find(element, "button", HTMLButtonElement), field("command"), name);
-  seen.observe(element);
-  const row = { element, field, rate: new Rate(), asked: "", newestAt: null, isSeen: false };
-  rows.set(name, row);
-  return row;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let seenTimer;
+
+/** Reads what is in view, once scrolling has come to rest; a hidden page reads nothing. */
+function showSeen() {
+  clearTimeout(seenTimer);
+  seenTimer = setTimeout(() => values.show(document.visibilityState === "visible" ? seenRows().map(({ name }) => name) : []), SEEN_AFTER_MS);
 }
 
-async function look() {
-  const found = await listTopics();
-  find(document, "#notice-no-server", HTMLElement).hidden = found !== null;
-  if (found) listed = found;
-  if (!listed) return;
-  section.hidden = false;
-  show(listed);
-  if (found) await askValues(found.topics);
+function seenRows() {
+  return [...rows.values()].filter(({ isSeen }) => isSeen);
 }
 
-/** @param {{ topics: ListedTopic[], next?: string }} list */
-function show({ topics, next: more }) {
-  const names = new Set(topics.map(({ name }) => name));
-  for (const [name, { element }] of rows) {
-    if (names.has(name)) continue;
-    element.remove();
-    rows.delete(name);
-  }
-  const now = browser.now();
-  /** @type {HTMLElement | null} */
-  let previous = null;
-  for (const { name, next, first, bytes } of topics) {
-    const row = rows.get(name) ?? addRow(name);
-    // In the order of the list; only what is elsewhere moves, or it would lose the focus.
-    /** @type {Element | null} */
-    const place = previous === null ? list.firstElementChild : previous.nextElementSibling;
-    if (place !== row.element) list.insertBefore(row.element, place);
-    previous = row.element;
-    row.rate.look(next, now);
-    const count = (parsePosition(next)?.offset ?? 0) - first + 1;
-    setText(row.field("rate"), rateInWords(row.rate.perSecond));
-    setText(row.field("kept"), count > 0 ? `${formatCount(count)} kept, ${formatBytes(bytes)}` : "empty");
-    const age = row.newestAt === null ? 0 : now - row.newestAt;
-    setText(row.field("age"), age > AGE_MS_MIN && row.asked === next ? `newest ${formatDuration(age)} ago` : "");
-  }
-  find(document, "#lead-wind", HTMLElement).hidden = !names.has("wind");
-  filter(topics.length, more !== undefined);
+function show() {
+  if (isListStale) showList();
+  for (const row of rows.values()) if (row.isSeen) row.showValue();
 }
 
-/**
- * Shows the topics whose names have what is typed.
- * @param {number} count
- * @param {boolean} isMore
- */
-function filter(count, isMore) {
-  const wanted = search.value.trim().toLowerCase();
-  let shown = 0;
-  for (const [name, { element }] of rows) {
-    element.hidden = !name.toLowerCase().includes(wanted);
-    if (!element.hidden) shown += 1;
-  }
-  const all = isMore ? `the first ${formatCount(count)}` : formatCount(count);
-  const words = wanted !== "" ? `${formatCount(shown)} of ${all}` : count === 0 ? "It has no topic yet." : isMore ? `The first ${formatCount(count)} of them by name:` : "";
-  setText(find(section, "[data-field=count]", HTMLElement), words);
+function showFacts() {
+  if (document.visibilityState === "hidden") return;
+  const serverNow = now() + clockOffset;
+  for (const row of seenRows()) row.showFacts(serverNow, values.reads(row.name));
 }
 
-/**
- * Asks for the newest values of topics that are in view and have grown.
- * @param {readonly ListedTopic[]} topics
- */
-async function askValues(topics) {
-  const grown = topics.filter(({ name, next }) => {
-    const row = rows.get(name);
-    return row?.isSeen && row.asked !== next && !next.endsWith("-0");
-  });
-  await Promise.all(grown.slice(0, VALUES_MAX).map(({ name, next }) => askValue(name, next)));
-}
-
-/**
- * @param {string} name
- * @param {string} next
- */
-async function askValue(name, next) {
-  const row = rows.get(name);
-  if (!row) return;
-  row.asked = next;
+/** Asks what the topics in view keep, and who reads them: one request for all from the first to the last. */
+async function lookAgain() {
+  const inView = seenRows().map(({ name }) => sorted.indexOf(name));
+  const [first, last] = [Math.min(...inView), Math.max(...inView)];
+  if (document.visibilityState === "hidden" || !isThere || !(first >= 0)) return;
+  const after = first > 0 ? `&after=${sorted[first - 1]}` : "";
   try {
-    const headers = { accept: "application/json" };
-    const reply = await browser.fetch(at(`topics/${name}`), { cache: "no-store", headers, signal: AbortSignal.timeout(ANSWER_MS_MAX) });
-    const { events } = await reply.json();
-    const newest = events?.at?.(-1);
-    if (!newest) return;
-    const text = typeof newest.data === "string" ? newest.data : JSON.stringify(newest.data);
-    setText(row.field("newest"), text.length > VALUE_CHARS_MAX ? `${text.slice(0, VALUE_CHARS_MAX)}…` : text);
-    // By the server's clock, as its reply tells it.
-    const age = Date.parse(reply.headers.get("date") ?? "") - newest.time;
-    row.newestAt = Number.isNaN(age) ? null : browser.now() - age;
+    const { data } = await client.call("GET", `topics?limit=${Math.min(LIST_MAX, last - first + 1)}${after}`);
+    for (const topic of /** @type {ListedTopic[]} */ (data.topics)) rows.get(topic.name)?.list(topic);
   } catch {
-    row.asked = ""; // the next look says whether the server is there
+    // The index says whether the server is there.
   }
 }
 
-search.addEventListener("input", () => listed && filter(listed.topics.length, listed.next !== undefined));
+async function setClock() {
+  try {
+    const sent = now();
+    const { data } = await client.call("GET", "clock");
+    clockOffset = data.time - (sent + now()) / 2;
+  } catch {
+    // Ages are then by this clock.
+  }
+}
+
+search.addEventListener("input", showList);
+document.addEventListener("visibilitychange", showSeen);
+setInterval(show, SHOW_EVERY_MS);
+setInterval(showFacts, FACTS_EVERY_MS);
+setInterval(lookAgain, LIST_EVERY_MS);
 find(document, "#notice-no-script", HTMLElement).remove();
 void showPlaces();
-for (;;) {
-  await look();
-  do await browser.sleep(LOOK_EVERY_MS, new AbortController().signal);
-  while (document.visibilityState === "hidden");
-}

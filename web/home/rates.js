@@ -1,5 +1,5 @@
 /** How fast topics grow, from the positions of their newest events in two looks. Pure. */
-import { parsePosition } from "../transport/sequence.js";
+import { parsePosition } from "../client.js";
 
 /** A rate is the mean over this time at most. */
 const MEMORY_MS = 10_000;

@@ -35,3 +35,29 @@ export function fieldsOf(root) {
     return element;
   };
 }
+
+/**
+ * Creates an element with a text.
+ * @template {keyof HTMLElementTagNameMap} Name
+ * @param {Name} name
+ * @param {string} kind its class
+ * @param {string} text
+ * @returns {HTMLElementTagNameMap[Name]}
+ */
+export function part(name, kind, text) {
+  const element = document.createElement(name);
+  if (kind !== "") element.className = kind;
+  element.textContent = text;
+  return element;
+}
+
+/**
+ * Puts an element after another one, or first. Only one that is elsewhere moves, or it would lose the focus.
+ * @param {Element} list
+ * @param {Element} element
+ * @param {Element | null} previous
+ */
+export function putAfter(list, element, previous) {
+  const place = previous === null ? list.firstElementChild : previous.nextElementSibling;
+  if (place !== element) list.insertBefore(element, place);
+}

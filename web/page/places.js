@@ -5,11 +5,21 @@ import { at } from "./site.js";
 const ANSWER_MS_MAX = 10_000;
 const NAMES_BETWEEN = 100;
 
-/** Shows the links in the header whose topics exist. */
+/** Shows the links in the header whose topics and resources exist. */
 export async function showPlaces() {
-  for (const link of document.querySelectorAll(".places [data-topic]")) {
-    if (link instanceof HTMLElement && (await hasTopic(String(link.dataset.topic)))) link.hidden = false;
+  for (const link of document.querySelectorAll(".places [hidden]")) {
+    if (!(link instanceof HTMLElement)) continue;
+    const { topic, resource } = link.dataset;
+    // A resource has a topic of its name, but not every topic a resource.
+    const isThere = (await hasTopic(String(topic ?? resource))) && (topic !== undefined || (await hasResource(String(resource))));
+    link.hidden = !isThere;
   }
+}
+
+/** @param {string} name */
+async function hasResource(name) {
+  const described = await askJson("openapi.json");
+  return described?.paths?.[`/${name}`]?.post !== undefined;
 }
 
 /**
@@ -30,10 +40,18 @@ export async function hasTopic(name) {
  * @returns {Promise<{ topics: ListedTopic[], next?: string } | null>} null when the server does not say
  */
 export async function listTopics(query = "") {
+  const list = await askJson(`topics${query}`);
+  return Array.isArray(list?.topics) ? list : null;
+}
+
+/**
+ * @param {string} path
+ * @returns {Promise<any>} null when the server does not say
+ */
+async function askJson(path) {
   try {
-    const reply = await browser.fetch(at(`topics${query}`), { cache: "no-store", signal: AbortSignal.timeout(ANSWER_MS_MAX) });
-    const list = reply.ok ? await reply.json() : null;
-    return Array.isArray(list?.topics) ? list : null;
+    const reply = await browser.fetch(at(path), { cache: "no-store", signal: AbortSignal.timeout(ANSWER_MS_MAX) });
+    return reply.ok ? await reply.json() : null;
   } catch {
     return null;
   }

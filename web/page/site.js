@@ -1,6 +1,6 @@
 /** The URLs of the server. All are relative to the directory of this file, since a proxy may add a prefix to the path. */
 
-const SITE = new URL("../", import.meta.url);
+export const SITE = new URL("../", import.meta.url);
 
 /**
  * Returns the URL of a path of the server.

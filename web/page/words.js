@@ -32,6 +32,15 @@ export function formatMs(ms) {
 }
 
 /**
+ * "1 run", "2 runs"
+ * @param {number} count
+ * @param {string} noun
+ */
+export function countOf(count, noun) {
+  return `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/**
  * "8 s", "3 min 12 s", "2 h 5 min"
  * @param {number} ms
  */
@@ -60,6 +69,6 @@ export function stateInWords(state, now) {
       return `${verb} ${seconds > 0 ? `in ${seconds} s` : "now"}: ${state.reason}`;
     }
     case "paused":
-      return "paused while this page is hidden";
+      return state.reason ?? "paused while this page is hidden";
   }
 }

@@ -4,30 +4,31 @@
  * Events arrive at any time, and are shown together a little later. All of what they hold is shown as text.
  */
 import { fieldsOf, find, setText } from "../page/element.js";
+import { Columns } from "../page/events/columns.js";
+import { numbersOf } from "../page/events/fields.js";
+import { showWays } from "../page/events/how.js";
+import { Log, pretty } from "../page/events/log.js";
+import { Plot } from "../page/events/plot.js";
+import { gapInWords } from "../page/events/words.js";
 import { showPlaces } from "../page/places.js";
+import { keepShowing } from "../page/showing.js";
 import { at } from "../page/site.js";
 import { formatCount, stateInWords } from "../page/words.js";
 import { Rate, rateInWords } from "../home/rates.js";
 import { PROBES_IN_BLOCK, probeBlock } from "../measure/clock.js";
 import { browser } from "../transport/environment.js";
-import { Columns } from "./columns.js";
-import { numbersOf } from "./fields.js";
-import { showWays } from "./how.js";
-import { Log, pretty } from "./log.js";
-import { Plot } from "./plot.js";
+import { placeOf } from "./places.js";
 import { offerPublishing } from "./publish.js";
 import { follow, now, pageAt } from "./source.js";
-import { gapInWords, placeOf } from "./words.js";
 
 /** @typedef {import("../transport/types.js").TopicEvent} TopicEvent */
 
-const SHOW_EVERY_MS = 100;
-const FRAME_MS = 17;
-const REST_FACTOR = 4;
 const REDRAW_EVERY_MS = 250;
 const SUMMARY_EVERY_MS = 2000;
 const HISTORY_EVENTS = 1000;
 const PAGE_EVENTS = 500;
+/** A topic that has events sends the first within this time. */
+const BEGIN_MS_MAX = 500;
 const PROBES = PROBES_IN_BLOCK / 4;
 
 const name = decodeURIComponent(location.pathname.slice(location.pathname.lastIndexOf("/") + 1));
@@ -81,30 +82,37 @@ function takeGap(gap) {
   log.note(gapInWords(gap));
 }
 
+/** What to show, in parts: each takes a frame of its own, so that hands wait for one of them at most. */
+const PARTS = [
+  () => {
+    offerTable();
+    log.update();
+  },
+  () => plot.update(),
+  () => {
+    element("#nothing").hidden = count > 0;
+    begin();
+    setText(field("count"), formatCount(count));
+    if (!newest) return;
+    setText(field("position"), newest.position);
+    setText(element("#newest"), pretty(newest.data));
+  },
+];
+
 function show() {
-  if (!isChanged) return;
-  isChanged = false;
-  offerTable();
-  log.update();
-  plot.update();
-  element("#nothing").hidden = count > 0;
-  setText(field("count"), formatCount(count));
-  if (!newest) return;
-  setText(field("position"), newest.position);
-  setText(element("#newest"), pretty(newest.data));
+  for (const part of PARTS) part();
 }
 
-/** Shows what came, and leaves most of the time to the hands: on a slow machine it shows less often. */
-async function keepShowing() {
-  const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
-  for (;;) {
-    await frame();
-    const begin = performance.now();
-    show();
-    await frame(); // layout and painting are over
-    const spent = performance.now() - begin - FRAME_MS;
-    await browser.sleep(Math.max(SHOW_EVERY_MS, spent * REST_FACTOR), new AbortController().signal);
-  }
+/** Shows the page, once it is known what there is to show, so that nothing moves then. */
+function begin() {
+  find(document, "main", HTMLElement).classList.add("begun");
+}
+
+/** Returns true if something has come since the last time. */
+function takeNews() {
+  const isNews = isChanged;
+  isChanged = false;
+  return isNews;
 }
 
 /** A table is shown once there is one; whoever prefers the list says so. */
@@ -139,6 +147,7 @@ function followFrom(after) {
     onState: (next) => {
       announce(state, next);
       state = next;
+      if (next.kind !== "connecting") setTimeout(begin, BEGIN_MS_MAX);
       showState();
     },
   });
@@ -223,7 +232,6 @@ async function jump(text) {
     forget();
     if (page.gap) takeGap(page.gap);
     for (const { offset, time, data } of page.events) take({ position: `${page.epoch}-${offset}`, time, data, received });
-    isChanged = true;
     show();
     showState();
     setText(said, page.events.length === 0 ? "There is nothing after this." : `${formatCount(page.events.length)} events from here. Follow shows what comes now.`);
@@ -251,7 +259,7 @@ showWays(element("#how"), find(document, "#command", HTMLTemplateElement), url);
 void offerPublishing(element("#publish"), url);
 void showPlaces();
 document.addEventListener("visibilitychange", followVisibility);
-void keepShowing();
+void keepShowing(PARTS, takeNews);
 setInterval(redraw, REDRAW_EVERY_MS);
 followFrom(`-${HISTORY_EVENTS}`);
 element("#notice-no-script").remove();

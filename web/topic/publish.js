@@ -1,6 +1,8 @@
 /** The box to publish an event, where this client may. */
+import { AnemoneError, connect } from "../client.js";
 import { find, setText } from "../page/element.js";
-import { problemInWords } from "../transport/page.js";
+import { isJson, newKey, sendOnEnter } from "../page/sending.js";
+import { split } from "../transport/page.js";
 
 const ANSWER_MS_MAX = 35_000;
 
@@ -23,9 +25,7 @@ export async function offerPublishing(section, url) {
     if (isDone) key = newKey();
   };
   find(section, "button", HTMLButtonElement).addEventListener("click", publish);
-  text.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void publish();
-  });
+  sendOnEnter(text, publish);
 }
 
 /** @param {string} url */
@@ -44,32 +44,17 @@ async function mayPublish(url) {
  * @param {string} key
  */
 async function post(url, text, key) {
+  const { base, path } = split(url);
+  // Without quotes it is a text, unless it is JSON.
+  const headers = { "content-type": isJson(text) ? "application/json" : "text/plain" };
+  const client = connect(base, { transports: ["poll"] });
   try {
-    const reply = await fetch(url, {
-      method: "POST",
-      // Without quotes it is a text, unless it is JSON.
-      headers: { "content-type": isJson(text) ? "application/json" : "text/plain", "idempotency-key": key },
-      body: text,
-      signal: AbortSignal.timeout(ANSWER_MS_MAX),
-    });
-    const answer = await reply.text();
-    if (!reply.ok) return { words: problemInWords(answer) ?? `The server answered ${reply.status}.`, isDone: reply.status < 500 };
-    return { words: `Published at ${JSON.parse(answer).position}${isJson(text) ? "" : ", as text"}.`, isDone: true };
-  } catch {
+    const { data } = await client.call("POST", path, text, { key, headers, signal: AbortSignal.timeout(ANSWER_MS_MAX) });
+    return { words: `Published at ${data.position}${isJson(text) ? "" : ", as text"}.`, isDone: true };
+  } catch (error) {
+    if (error instanceof AnemoneError && error.status !== undefined) return { words: error.message, isDone: error.status < 500 };
     return { words: "The server did not answer. Publish again: if it has the event, it will not be there twice.", isDone: false };
+  } finally {
+    client.close();
   }
-}
-
-/** @param {string} text */
-function isJson(text) {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function newKey() {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

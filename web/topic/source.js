@@ -1,8 +1,8 @@
 /** How this page reads: the only file here that knows the transports. */
 import { browser } from "../transport/environment.js";
 import { requestPage } from "../transport/page.js";
-import * as either from "../wind/either.js";
-import { Reading } from "../wind/reading.js";
+import { reader } from "../transport/reader.js";
+import { Reading } from "../transport/reading.js";
 
 const ANSWER_MS_MAX = 10_000;
 
@@ -12,7 +12,7 @@ const ANSWER_MS_MAX = 10_000;
  * @param {Omit<import("../transport/types.js").ReadOptions, "signal">} options
  */
 export function follow(url, options) {
-  return new Reading(either.read, url, options);
+  return new Reading(reader(), url, options);
 }
 
 /**

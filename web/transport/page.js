@@ -40,22 +40,6 @@ export async function requestPage(url, { signal, timeoutMs, environment }) {
 }
 
 /**
- * Returns the detail, or else the title, of a problem document (RFC 9457).
- * @param {string} text
- */
-export function problemInWords(text) {
-  try {
-    const problem = JSON.parse(text);
-    for (const words of [problem?.detail, problem?.title]) {
-      if (typeof words === "string" && words !== "") return words;
-    }
-  } catch {
-    // Not a problem document, perhaps a proxy's page: only the status is used.
-  }
-  return null;
-}
-
-/**
  * @param {unknown} value
  * @returns {value is Page}
  */

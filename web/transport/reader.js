@@ -14,17 +14,26 @@ const BLOCKED =
 const encoder = new TextEncoder();
 
 /**
- * Returns a `Read` over one transport, or without one over the best that works.
- * @param {import("../anemone-client/types.js").TransportName} [transport]
+ * @typedef {object} Carrier
+ * @property {(network: { fetch: typeof fetch, WebSocket: any }) => typeof fetch} fetch
+ * @property {number} [quietMs] how long it may be silent
+ */
+
+/**
+ * Returns a `Read` over one transport, or over the best of several, or without one over the best of all that works.
+ * @param {import("../anemone-client/types.js").TransportName | import("../anemone-client/types.js").TransportName[]} [transport]
+ * @param {Carrier} [carrier] what carries the stream in place of HTTP
  * @returns {import("./types.js").Read}
  */
-export function reader(transport) {
+export function reader(transport, carrier) {
   return async (topicUrl, options) => {
     const { signal, environment = browser } = options;
     const { base, path } = split(topicUrl);
+    const network = counting(options, environment);
     const client = connect(base, {
-      ...counting(options, environment),
-      ...(transport && { transports: [transport] }),
+      ...network,
+      ...(carrier && { fetch: carrier.fetch(network), quietMs: carrier.quietMs }),
+      ...(transport && { transports: [transport].flat() }),
       waitSeconds: options.waitSeconds ?? 25,
       pollMs: options.pauseMs ?? 150,
     });
@@ -100,16 +109,19 @@ async function explain(topicUrl, signal, environment) {
 }
 
 /**
- * Returns the network, which tells of requests and payloads.
+ * Returns the network, which tells of requests, and of the bytes of bodies and messages as they come: the browser itself tells those of
+ * a stream only at its end.
  * @param {import("./types.js").ReadOptions} options
  * @param {import("./environment.js").Environment} environment
  */
 function counting({ onRequest, onPayload }, { fetch, WebSocket }) {
+  // To count the bytes of text costs as much as to read it.
+  if (!onPayload) return { fetch, WebSocket };
   return {
     /** @type {typeof fetch} */
-    fetch: (input, init) => {
+    fetch: async (input, init) => {
       onRequest?.();
-      return fetch(input, init);
+      return counted(await fetch(input, init), onPayload);
     },
     WebSocket: class extends WebSocket {
       /**
@@ -119,10 +131,36 @@ function counting({ onRequest, onPayload }, { fetch, WebSocket }) {
       constructor(url, protocol) {
         onRequest?.();
         super(url, protocol);
-        this.addEventListener("message", ({ data }) =>
-          onPayload?.(typeof data === "string" ? encoder.encode(data).length : data.byteLength),
-        );
+        this.addEventListener("message", ({ data }) => onPayload?.(typeof data === "string" ? encoder.encode(data).length : data.byteLength));
       }
     },
   };
+}
+
+/**
+ * Returns a reply whose body counts its bytes as they are taken.
+ * @param {Response} reply
+ * @param {(bytes: number) => void} count
+ */
+function counted(reply, count) {
+  const { arrayBuffer, body } = reply;
+  reply.arrayBuffer = async () => {
+    const bytes = await arrayBuffer.call(reply);
+    count(bytes.byteLength);
+    return bytes;
+  };
+  const getReader = body?.getReader.bind(body);
+  if (body && getReader) {
+    body.getReader = /** @type {any} */ (() => {
+      const reader = getReader();
+      const read = reader.read.bind(reader);
+      reader.read = async () => {
+        const part = await read();
+        if (part.value) count(part.value.byteLength);
+        return part;
+      };
+      return reader;
+    });
+  }
+  return reply;
 }

@@ -10,7 +10,7 @@
  * @typedef {{ kind: "connecting" }
  *   | { kind: "connected", since: number }
  *   | { kind: "waiting", until: number, reason: string, status: number | null }
- *   | { kind: "paused" }} State `status` is the HTTP status of a refusal, null when there was no answer
+ *   | { kind: "paused", reason?: string }} State `status` is the HTTP status of a refusal, null when there was no answer
  *
  * @typedef {object} ReadOptions
  * @property {string} [after] position to read on from; without it, where the server begins
@@ -19,7 +19,7 @@
  * @property {(gap: Gap) => void} onGap
  * @property {(state: State) => void} onState
  * @property {() => void} [onRepeat] an event came twice and was dropped
- * @property {(bytes: number) => void} [onPayload] payload bytes of a WebSocket message
+ * @property {(bytes: number) => void} [onPayload] bytes of a body or a message have come
  * @property {() => void} [onRequest] a request is about to leave
  * @property {number} [waitSeconds] long polling: how long the server may hold a request
  * @property {number} [pauseMs] polling: how long to wait after each reply

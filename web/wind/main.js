@@ -5,23 +5,26 @@
  * Values arrive at any time, and are drawn together a little later. The worker does the measuring, and nothing here can
  * delay it.
  */
-import * as longPoll from "../transport/long-poll.js";
+import { parsePosition } from "../client.js";
 import { at, ownScript } from "../page/site.js";
 import { browser } from "../transport/environment.js";
-import { parsePosition } from "../transport/sequence.js";
+import { reader } from "../transport/reader.js";
+import { Reading } from "../transport/reading.js";
 import { showCommands } from "../page/commands.js";
 import { Dial } from "./dial.js";
-import * as either from "./either.js";
+import { Frames } from "./frames.js";
 import { find, setText } from "../page/element.js";
 import { HostPanel } from "./host.js";
 import { Pane } from "./pane.js";
 import { PANES } from "./panes.js";
-import { Reading } from "./reading.js";
+import { Ranges } from "./ranges.js";
+import { RoseChart } from "./rose-chart.js";
 import { timeInWords } from "../chart/axes.js";
 import { niceMs } from "../chart/scale.js";
 import { StripChart } from "./strip-chart.js";
 import { judge, sensorStatusOf } from "./sensor.js";
-import { hasTopic } from "../page/places.js";
+import { hasTopic, showPlaces } from "../page/places.js";
+import { isShared } from "./turn.js";
 import { windOf } from "./wind.js";
 import { formatCount, formatDuration, formatMs } from "../page/words.js";
 import { faultInWords, windInWords } from "./words.js";
@@ -32,7 +35,6 @@ import { faultInWords, windInWords } from "./words.js";
 const REDRAW_EVERY_MS = 250;
 const STALE_MS = 3000;
 const SUMMARY_EVERY_MS = 2000;
-const STATUS_WAIT_SECONDS = 25;
 const LOOK_EVERY_MS = 5000;
 
 /** @param {string} selector */
@@ -46,9 +48,17 @@ const serverNow = () => browser.now() + (clock?.offset ?? 0);
 
 const dial = new Dial(find(document, "#dial", HTMLCanvasElement));
 const chart = new StripChart(find(document, "#chart", HTMLCanvasElement), serverNow);
+const rose = new RoseChart(find(document, "#rose", HTMLCanvasElement), element("#rose-legend"), element("#rose-words"));
 const host = new HostPanel(element("#host"));
+const frames = new Frames((id, line) => tell({ type: "frame line", id, line }));
 /** @type {Map<PaneName, Pane>} */
-const panes = new Map(PANES.map((about) => [about.name, new Pane(element("#panes"), template("#pane"), about)]));
+const panes = new Map(
+  PANES.map((about) => {
+    const begin = () => tell({ type: "begin", pane: about.name });
+    return [about.name, new Pane(element("#panes"), template("#pane"), about, begin)];
+  }),
+);
+new Ranges(element("#ranges"), chart, at("topics/wind"), () => showSummary());
 showCommands(element("#commands"), template("#command"), at("topics/wind"));
 
 // --- wind: the first transport to deliver moves the dial ---
@@ -121,6 +131,9 @@ function take(message) {
     case "figures":
       showFigures(message.panes);
       return;
+    case "frame":
+      frames.show(message.id, message.url);
+      return;
     case "clock":
       clock = message;
       showClock(message);
@@ -174,7 +187,7 @@ function showClock({ offset, bound, driftPerMinute }) {
   setText(element("#clock"), `Server's clock: ${ahead}, ±${formatMs(bound)} ms${drift}.`);
 }
 
-// --- the sensor's state, over long polling, since plain HTTP works everywhere ---
+// --- the sensor's state, over whatever works: HTTP's few connections are for the transports ---
 
 /** @type {import("./sensor.js").SensorStatus | null} */
 let sensorStatus = null;
@@ -183,8 +196,9 @@ let statusConnection = { kind: "connecting" };
 /** @type {import("./sensor.js").Verdict | null} */
 let verdict = null;
 
-const statusReading = new Reading(longPoll.read, at("topics/wind.status"), {
-  waitSeconds: STATUS_WAIT_SECONDS,
+// Not over another tab, which would not tell that it no longer reaches the server.
+const statusReading = new Reading(reader(["mux", "sse", "long-poll", "poll"]), at("topics/wind.status"), {
+  after: "-1",
   onEvent: (event) => {
     sensorStatus = sensorStatusOf(event.data) ?? sensorStatus;
     showSensor();
@@ -218,12 +232,17 @@ function showSensorDetail() {
 
 // --- whether there is wind ---
 
+let tellWindKnown = () => {};
+/** Resolves when it is known whether the server has wind. */
+const windKnown = new Promise((/** @type {(nothing: void) => void} */ resolve) => (tellWindKnown = resolve));
+
 /** Resolves when the server has wind, or at once if it does not list its topics: the readings then report why. */
 async function untilWind() {
   for (let wasMissing = false; ; wasMissing = true) {
     const found = await hasTopic("wind");
     if (found || (found === null && !wasMissing)) break;
     element("#no-wind").hidden = false;
+    tellWindKnown();
     element("#notice-no-server").hidden = found !== null;
     do await browser.sleep(LOOK_EVERY_MS, new AbortController().signal);
     while (document.visibilityState === "hidden");
@@ -234,7 +253,7 @@ async function untilWind() {
 
 // --- this machine's load ---
 
-const hostReading = new Reading(either.read, at("topics/host"), {
+const hostReading = new Reading(reader(), at("topics/host"), {
   onEvent: ({ data }) => host.show(data),
   onGap: () => {},
   onState: (state) => {
@@ -245,7 +264,10 @@ const hostReading = new Reading(either.read, at("topics/host"), {
 
 // A server publishes its machine's load only if configured. One that does not answer now may still have it.
 async function addHost() {
-  if ((await hasTopic("host")) === false) return;
+  const hasHost = await hasTopic("host");
+  // What is above it comes first, so that it does not move.
+  await windKnown;
+  if (hasHost === false) return;
   element("#host").hidden = false;
   readings.push(hostReading);
   followVisibility();
@@ -264,9 +286,14 @@ function redraw() {
   for (const pane of panes.values()) pane.showState(now);
   host.showState(now);
   showSensorDetail();
-  if (performance.now() - summaryAt < SUMMARY_EVERY_MS) return;
+  if (performance.now() - summaryAt >= SUMMARY_EVERY_MS) showSummary();
+}
+
+function showSummary() {
   summaryAt = performance.now();
   setText(element("#summary"), summaryInWords());
+  const found = chart.rose();
+  rose.show(found?.rose ?? null, found?.units ?? "");
 }
 
 function summaryInWords() {
@@ -276,7 +303,17 @@ function summaryInWords() {
   return `${timeInWords(from, to - from)} to ${timeInWords(to, to - from)}: mean ${mean.toFixed(2)} ${units}, gust ${gust.toFixed(2)} ${units}, ${formatCount(count)} measurements.`;
 }
 
+/** How this page came says how many connections the browser allows. */
+function showConnections() {
+  const streams = PANES.filter(({ isSocket }) => !isSocket).map(({ title }) => title.replace(/^[A-Z](?=[a-z])/, (first) => first.toLowerCase()));
+  const words = isShared()
+    ? "This page came over HTTP/2, so all requests share one connection, and each WebSocket has one of its own."
+    : `This page came over HTTP/1.1, with which a browser opens at most six connections to a server. ${streams.length} are for the transports here: ${streams.join(", ")}. WebSockets do not count. A second window of this page waits with its streams until this one is closed or hidden; over HTTPS, HTTP/2 has no such limit.`;
+  setText(element("#connections"), words);
+}
+
 setInterval(redraw, REDRAW_EVERY_MS);
+showConnections();
 element("#reset").addEventListener("click", () => tell({ type: "reset" }));
 
 /** @type {Reading[]} */
@@ -289,12 +326,14 @@ function followVisibility() {
   for (const reading of readings) hidden ? reading.pause() : reading.resume();
 }
 document.addEventListener("visibilitychange", followVisibility);
+void showPlaces();
 void addHost();
 // Everything is set up, so the script has loaded.
 element("#notice-no-script").remove();
 
 await untilWind();
 for (const part of document.querySelectorAll(".of-wind")) part.removeAttribute("hidden");
+tellWindKnown();
 startWorker();
 readings.push(statusReading);
 followVisibility();

@@ -12,27 +12,38 @@ export class Pane {
   #field;
   #sparkline;
   #isSocket;
+  #isBase;
   /** @type {import("../transport/types.js").State} */
   state = { kind: "connecting" };
 
   /**
    * @param {HTMLElement} parent
    * @param {HTMLTemplateElement} template
-   * @param {typeof import("./panes.js").PANES[number]} about
+   * @param {import("./panes.js").About} about
+   * @param {() => void} begin
    */
-  constructor(parent, template, { name, title, how }) {
+  constructor(parent, template, { name, title, how, isSocket = false, onRequest }, begin) {
     parent.append(template.content.cloneNode(true));
     this.#root = /** @type {HTMLElement} */ (parent.lastElementChild);
     this.#root.id = `pane-${name}`;
     this.#root.dataset.transport = name;
     this.#root.setAttribute("aria-labelledby", `title-${name}`);
-    this.#isSocket = name === "websocket";
+    this.#isSocket = isSocket;
+    this.#isBase = name === "websocket";
     this.#field = fieldsOf(this.#root);
     this.#field("title").id = `title-${name}`;
     setText(this.#field("title"), title);
     setText(this.#field("how"), how);
     setText(this.#field("requests-label"), this.#isSocket ? "connections tried" : "requests");
     setText(this.#field("bytes-label"), this.#isSocket ? "payload received" : "bodies received");
+    const button = find(this.#root, "button", HTMLButtonElement);
+    button.hidden = !onRequest;
+    if (onRequest) this.state = { kind: "paused", reason: onRequest };
+    button.setAttribute("aria-label", `Begin: ${title}`);
+    button.addEventListener("click", () => {
+      button.remove();
+      begin();
+    });
     const canvas = find(this.#root, "canvas", HTMLCanvasElement);
     this.#sparkline = new Sparkline(canvas, { paint: name, capacity: RECENT });
   }
@@ -78,7 +89,7 @@ export class Pane {
     const more = socketMean === null ? 0 : mean - socketMean;
     setText(
       this.#field("against"),
-      this.#isSocket || socketMean === null ? "" : `${more < 0 ? "−" : "+"}${formatMs(Math.abs(more))} ms to WebSocket`,
+      this.#isBase || socketMean === null ? "" : `${more < 0 ? "−" : "+"}${formatMs(Math.abs(more))} ms to WebSocket`,
     );
     this.#setBar(mean / scaleMs, (mean - deviation) / scaleMs, (mean + deviation) / scaleMs);
   }

@@ -4,11 +4,14 @@
  */
 import { Chart } from "../chart/chart.js";
 import { Series } from "../chart/series.js";
+import { roseOf } from "./rose.js";
 import { compassPoint } from "./words.js";
 
 const SPAN_MS = 120_000;
 /** The shortest interruption that is drawn as one: the slowest instrument sends every second. */
 const HOLE_MS = 2500;
+
+/** @typedef {{ speed: Series, direction: Series, units: string, apartMs: number }} Past older values, and the time between their parts */
 
 export class StripChart {
   #chart;
@@ -38,6 +41,37 @@ export class StripChart {
     this.#chart.redraw();
   }
 
+  /**
+   * Shows older values before those that are here.
+   * @param {Past} past
+   * @param {number} spanMs the time in view
+   */
+  prepend({ speed, direction, units, apartMs }, spanMs) {
+    const newest = speed.length > 0 ? speed.time(speed.end - 1) : -Infinity;
+    for (let index = this.#speed.indexAfter(newest); index < this.#speed.end && units === this.#units; index += 1) {
+      speed.add(this.#speed.time(index), this.#speed.value(index));
+      direction.add(this.#direction.time(index), this.#direction.value(index));
+    }
+    [this.#speed, this.#direction] = [speed, direction];
+    this.#chart.holeMs = Math.max(HOLE_MS, apartMs * 1.5);
+    this.#measureIn(units || this.#units);
+    this.#chart.fit(spanMs);
+  }
+
+  /** @param {number} spanMs the time in view, up to now */
+  fit(spanMs) {
+    this.#chart.fit(spanMs);
+  }
+
+  /** The measurements in view, and the unit of their speed. */
+  rose() {
+    const { from, to } = this.#chart.times;
+    const [speed, direction] = [this.#speed, this.#direction];
+    const [begin, end] = [speed.indexAt(from), speed.indexAfter(to)];
+    if (begin >= end) return null;
+    return { rose: roseOf(pairs(speed, direction, begin, end), speed.extent(begin, end).high), units: this.#units };
+  }
+
   /** @returns {{ mean: number, gust: number, units: string, count: number, from: number, to: number } | null} of what is in view */
   summary() {
     const speed = this.#chart.summary(this.#speed);
@@ -63,4 +97,15 @@ export class StripChart {
       },
     ]);
   }
+}
+
+/**
+ * @param {Series} speed
+ * @param {Series} direction which has a value at each time that the speed has
+ * @param {number} from
+ * @param {number} to
+ * @returns {Generator<[number, number]>}
+ */
+function* pairs(speed, direction, from, to) {
+  for (let index = from; index < to; index += 1) yield [speed.value(index), direction.value(index)];
 }

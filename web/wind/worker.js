@@ -1,29 +1,31 @@
 /**
- * Reads the wind over three transports at once and measures them.
+ * Reads the wind over all transports at once and measures them.
  *
  * Runs in a worker, so that the page's drawing cannot delay the receipt of a message. Sends its results to the
- * page, and draws nothing.
+ * page, and draws nothing. Only the document can have a frame: the page passes on what its scripts say.
  *
- * @typedef {{ type: "pause" } | { type: "resume" } | { type: "reset" }} ToWorker
+ * @typedef {{ type: "pause" } | { type: "resume" } | { type: "reset" }
+ *   | { type: "begin", pane: import("./panes.js").PaneName }
+ *   | { type: "frame line", id: number, line: string }} ToWorker
  *
  * @typedef {{ type: "history", events: import("../transport/types.js").TopicEvent[] }
  *   | { type: "event", pane: import("./panes.js").PaneName, event: import("../transport/types.js").TopicEvent }
  *   | { type: "state", pane: import("./panes.js").PaneName, state: import("../transport/types.js").State }
  *   | { type: "figures", panes: Record<import("./panes.js").PaneName, import("./figures.js").Snapshot> }
- *   | { type: "clock", offset: number, bound: number, driftPerMinute: number | null }} FromWorker
+ *   | { type: "frame", id: number, url: string | null }
+ *   | { type: "clock", offset: number, bound: number, driftPerMinute: number | null }} FromWorker a frame without a URL is to be removed
  */
-import { observeReplies } from "../measure/bytes.js";
+import { formatPosition, parsePosition } from "../client.js";
 import { driftPerMinute, probeBlock } from "../measure/clock.js";
 import { at } from "../page/site.js";
 import { browser } from "../transport/environment.js";
-import * as longPoll from "../transport/long-poll.js";
+import { overFrame, overWebSocket } from "../transport/lines.js";
 import { pageUrl, requestPage } from "../transport/page.js";
-import * as poll from "../transport/poll.js";
-import { formatPosition, parsePosition } from "../transport/sequence.js";
-import * as websocket from "../transport/websocket.js";
+import { reader } from "../transport/reader.js";
+import { Reading } from "../transport/reading.js";
 import { Figures } from "./figures.js";
 import { LONG_POLL_SECONDS, PANES, POLL_PAUSE_MS } from "./panes.js";
-import { Reading } from "./reading.js";
+import { Turn } from "./turn.js";
 import { windOf } from "./wind.js";
 
 /** @typedef {import("./panes.js").PaneName} PaneName */
@@ -38,53 +40,62 @@ const FIGURES_EVERY_MS = 250;
 
 const page = /** @type {{ postMessage(message: FromWorker): void }} */ (/** @type {unknown} */ (globalThis));
 
+/** A plain WebSocket of the browser does not tell of the server's pings, so its silence says nothing. */
+const NEVER_MS = 2 ** 30;
+
+/** @type {Map<number, import("../transport/lines.js").Lines>} */
+const frames = new Map();
+let frameIds = 0;
+
+const openFrame = (/** @type {string} */ url, /** @type {import("../transport/lines.js").Lines} */ lines) => {
+  const id = (frameIds += 1);
+  frames.set(id, lines);
+  page.postMessage({ type: "frame", id, url });
+  return () => {
+    if (frames.delete(id)) page.postMessage({ type: "frame", id, url: null });
+  };
+};
+
 /** @type {Record<PaneName, import("../transport/types.js").Read>} */
 const READ = {
-  websocket: websocket.read,
-  "long-polling": (url, options) => longPoll.read(url, { ...options, waitSeconds: LONG_POLL_SECONDS }),
-  polling: (url, options) => poll.read(url, { ...options, pauseMs: POLL_PAUSE_MS }),
+  websocket: reader("mux"),
+  "plain-websocket": reader("ndjson", { fetch: ({ WebSocket }) => overWebSocket(WebSocket), quietMs: NEVER_MS }),
+  sse: reader("sse"),
+  ndjson: reader("ndjson"),
+  "forever-frame": reader("ndjson", { fetch: () => overFrame(openFrame) }),
+  "long-polling": (url, options) => reader("long-poll")(url, { ...options, waitSeconds: LONG_POLL_SECONDS }),
+  polling: (url, options) => reader("poll")(url, { ...options, pauseMs: POLL_PAUSE_MS }),
 };
 
 /** @type {import("../measure/clock.js").Estimate | null} */
 let clock = null;
-let countFrom = Infinity; // reading the history counts for nobody
 let changed = true;
 
-const repliesTold = observeReplies(({ url, bodyBytes, startedAt }) => {
-  const pane = paneOfReply(url);
-  if (pane && startedAt >= countFrom) figures[pane].received(bodyBytes);
-});
 /** @type {Record<PaneName, Figures>} */
 let figures = freshFigures();
 
-/** @returns {Record<PaneName, Figures>} */
 function freshFigures() {
-  return {
-    websocket: new Figures({ bytesTold: true }),
-    "long-polling": new Figures({ bytesTold: repliesTold }),
-    polling: new Figures({ bytesTold: repliesTold }),
-  };
+  // No browser tells the bytes of a frame before it ends.
+  return forEachPane(({ name }) => new Figures({ bytesTold: name !== "forever-frame" }));
 }
 
 /**
- * Returns the polling transport of a request. Both use the same path, but only a long poll has a wait. `latest` belongs
- * to neither: the WebSocket uses it to find out why it did not open.
- * @param {URL} url
- * @returns {PaneName | null}
+ * @template T
+ * @param {(about: import("./panes.js").About) => T} make
  */
-function paneOfReply({ origin, pathname, searchParams }) {
-  if (origin + pathname !== TOPIC || searchParams.get("after") === "latest") return null;
-  return searchParams.has("wait") ? "long-polling" : "polling";
+function forEachPane(make) {
+  return /** @type {Record<PaneName, T>} */ (Object.fromEntries(PANES.map((about) => [about.name, make(about)])));
 }
 
 /**
+ * Begins a reading; it begins paused.
  * @param {PaneName} name
  * @param {string | undefined} after
  */
 function startReading(name, after) {
   let since = Infinity;
   let connections = 0;
-  const reading = new Reading(READ[name], TOPIC, {
+  return new Reading(READ[name], TOPIC, {
     after,
     onEvent: (event) => {
       figures[name].message(windOf(event)?.t0 ?? event.time, event.received, since, clock?.offset ?? null);
@@ -108,13 +119,11 @@ function startReading(name, after) {
     onPayload: (bytes) => figures[name].received(bytes),
     onRequest: () => figures[name].request(),
   });
-  if (!paused) reading.resume();
-  return reading;
 }
 
 /**
- * Reads the last two minutes for the chart, and returns the position after them. All three readings begin there, so
- * they get the same events.
+ * Reads the last two minutes for the chart, and returns the position after them. All readings begin there, so they get
+ * the same events.
  * @returns {Promise<string | undefined>} undefined when there is nothing to begin from yet
  */
 async function readHistory() {
@@ -164,14 +173,32 @@ function sleepUntilWoken(ms) {
 
 let measureClockNow = () => {};
 let paused = false;
-/** @type {Reading[]} */
-let readings = [];
+/** @type {Map<PaneName, Reading>} */
+const readings = new Map();
+/** Those that begin when somebody asks for them. */
+const unasked = new Set(PANES.filter(({ onRequest }) => onRequest).map(({ name }) => name));
+
+/** Over HTTP/1.1, the streams of one window take their turn. */
+const turn = new Turn(() => follow());
+
+/** Reads over each transport that is to be read over now. */
+function follow() {
+  for (const { name, isStream } of PANES) {
+    const reading = readings.get(name);
+    if (!reading || unasked.has(name)) continue;
+    if (paused) reading.pause();
+    else if (isStream && !turn.isOurs) {
+      page.postMessage({ type: "state", pane: name, state: { kind: "paused", reason: "waits until another window of this page is closed or hidden" } });
+    } else reading.resume();
+  }
+}
 
 globalThis.addEventListener("message", (/** @type {MessageEvent<ToWorker>} */ { data: order }) => {
   switch (order.type) {
     case "pause":
       paused = true;
-      for (const reading of readings) reading.pause();
+      turn.end();
+      follow();
       return;
     case "resume":
       if (!paused) return;
@@ -179,10 +206,17 @@ globalThis.addEventListener("message", (/** @type {MessageEvent<ToWorker>} */ { 
       // The machine may have been suspended, and the browser's clock stopped meanwhile: measure again first.
       clock = null;
       measureClockNow();
-      for (const reading of readings) reading.resume();
+      turn.ask();
+      follow();
+      return;
+    case "begin":
+      unasked.delete(order.pane);
+      follow();
+      return;
+    case "frame line":
+      frames.get(order.id)?.push(order.line);
       return;
     case "reset":
-      if (readings.length > 0) countFrom = browser.now();
       figures = freshFigures();
       changed = true;
   }
@@ -191,17 +225,11 @@ globalThis.addEventListener("message", (/** @type {MessageEvent<ToWorker>} */ { 
 setInterval(() => {
   if (!changed) return;
   changed = false;
-  page.postMessage({
-    type: "figures",
-    panes: {
-      websocket: figures.websocket.snapshot(),
-      "long-polling": figures["long-polling"].snapshot(),
-      polling: figures.polling.snapshot(),
-    },
-  });
+  page.postMessage({ type: "figures", panes: forEachPane(({ name }) => figures[name].snapshot()) });
 }, FIGURES_EVERY_MS);
 
 void keepClock();
 const after = await readHistory();
-countFrom = browser.now();
-readings = PANES.map(({ name }) => startReading(name, after));
+for (const { name } of PANES) readings.set(name, startReading(name, after));
+if (!paused) turn.ask();
+follow();

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anemone_client::{EndReason, Error};
 
 use crate::command::{
-    CallRefused, Ended, Forgotten, InputError, Misuse, TrustError, is_about_events,
+    CallRefused, Ended, Forgotten, InputError, Misuse, ResultsLost, TrustError, is_about_events,
 };
 use crate::config::ConfigError;
 
@@ -23,10 +23,11 @@ pub(crate) enum Exit {
     RunFailed = 8,
     RunCancelled = 9,
     Uncertain = 10,
+    ResultsLost = 11,
 }
 
 impl Exit {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Done,
         Self::Failed,
         Self::Usage,
@@ -38,6 +39,7 @@ impl Exit {
         Self::RunFailed,
         Self::RunCancelled,
         Self::Uncertain,
+        Self::ResultsLost,
     ];
 
     pub(crate) const fn meaning(self) -> &'static str {
@@ -61,6 +63,9 @@ impl Exit {
             Self::Uncertain => {
                 "call, run, runs: no answer came, so the request may or may not have been carried out"
             }
+            Self::ResultsLost => {
+                "run: the run is done, but some of its results were lost, since the server keeps only the newest"
+            }
         }
     }
 
@@ -75,6 +80,9 @@ impl Exit {
         }
         if error.is::<Forgotten>() {
             return Self::Deleted;
+        }
+        if error.is::<ResultsLost>() {
+            return Self::ResultsLost;
         }
         if error.is::<TrustError>() || error.is::<Misuse>() {
             return Self::Usage;

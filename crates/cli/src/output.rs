@@ -48,9 +48,12 @@ pub(crate) fn print(lines: impl IntoIterator<Item = impl AsRef<str>>) -> io::Res
 pub(crate) fn write(bytes: &[u8]) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     let written = match out.is_terminal() {
-        true => String::from_utf8_lossy(bytes)
-            .lines()
-            .try_for_each(|line| writeln!(out, "{}", printable(line))),
+        true => {
+            let text = String::from_utf8_lossy(bytes);
+            let shown: String =
+                text.lines().flat_map(|line| [printable(line), "\n".into()]).collect();
+            out.write_all(shown.as_bytes())
+        }
         false => out.write_all(bytes),
     };
     match written.and_then(|()| out.flush()) {

@@ -29,22 +29,27 @@ const POLICY: &str = "default-src 'self'; frame-ancestors 'none'; base-uri 'none
 const CLIENT: [&str; 2] = ["/client.js", "/anemone-client"];
 
 /// Mounts the pages at `/`. If a directory at `/` replaces them, mounts the JavaScript client for the pages in that
-/// directory, unless it has files at the same paths.
-pub(crate) fn mounts(root: Option<&Path>) -> Result<Vec<Mount>, MountError> {
+/// directory, unless it has files at the same paths. `messages` is the name of the messages, where there are some.
+pub(crate) fn mounts(
+    root: Option<&Path>,
+    messages: Option<&'static str>,
+) -> Result<Vec<Mount>, MountError> {
     let is_taken = |root: &Path| CLIENT.iter().any(|path| root.join(&path[1..]).exists());
     let is_client_needed = root.is_some_and(|root| !is_taken(root));
     let client = CLIENT.iter().filter(|_| is_client_needed);
-    let mount = |path| Ok(Mount::new(path, Pages)?.public_at(is_one).http_only());
+    let mount = |path| Ok(Mount::new(path, Pages { messages })?.public_at(is_one).http_only());
     let mut mounts = client.copied().map(mount).collect::<Result<Vec<_>, _>>()?;
     let pages = mount("/")?;
-    // A page about a topic loads its scripts from `/`.
-    mounts.push(if root.is_none() { pages.topic_pages() } else { pages });
+    // A page about a topic or a run loads its scripts from `/`.
+    mounts.push(if root.is_none() { pages.browser_pages() } else { pages });
     Ok(mounts)
 }
 
 /// Answers with the page at a path.
 #[derive(Clone, Copy, Debug)]
-struct Pages;
+struct Pages {
+    messages: Option<&'static str>,
+}
 
 impl Service<Request<Body>> for Pages {
     type Response = Response<Body>;
@@ -57,9 +62,26 @@ impl Service<Request<Body>> for Pages {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let path = request.uri().path();
-        let page = file(path, request.headers()).ok_or_else(|| Problem::nothing_at(path));
+        let name = self.shown_at(path, request.extensions().get::<Problem>().is_some());
+        let page = name.and_then(|name| file(name, request.headers()));
+        let page = page.ok_or_else(|| Problem::nothing_at(path));
         let page = page.and_then(|page| reading_only(request.method().as_str()).map(|()| page));
         ready(Ok(page.unwrap_or_else(Problem::into_response)))
+    }
+}
+
+impl Pages {
+    /// Returns the name of the file for this path. The server asks for the page about a topic, a run, the runs or the
+    /// messages at their own URLs, also for a topic or a run that does not exist.
+    fn shown_at(self, path: &str, is_missing: bool) -> Option<&str> {
+        match path.strip_prefix('/')? {
+            "runs" => Some("runs.html"),
+            own if Some(own) == self.messages => Some("messages.html"),
+            own if own.starts_with("topics/") && is_missing => Some("missing.html"),
+            own if own.starts_with("topics/") => Some("topic.html"),
+            own if own.starts_with("runs/") => Some("run.html"),
+            _ => name_of(path),
+        }
     }
 }
 
@@ -93,14 +115,8 @@ fn name_of(path: &str) -> Option<&str> {
     embedded(name).map(|_| name)
 }
 
-/// Returns the name of the file for this path. The server asks for the page about a topic at the URL of the topic.
-fn shown_at(path: &str) -> Option<&str> {
-    if path.starts_with("/topics/") { Some("topic.html") } else { name_of(path) }
-}
-
-/// Returns the file at this path. `None` if there is none.
-fn file(path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
-    let name = shown_at(path)?;
+/// Returns the file of this name. `None` if there is none.
+fn file(name: &str, headers: &HeaderMap) -> Option<Response<Body>> {
     let file = embedded(name)?;
     let etag = etag(&file);
     let is_known = etag.to_str().is_ok_and(|etag| is_known(headers, etag));
@@ -149,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_known_page_is_not_sent_again() {
-        let page = file("/", &HeaderMap::new()).unwrap();
+        let page = file("index.html", &HeaderMap::new()).unwrap();
         assert_eq!(page.status(), StatusCode::OK);
         let etag = page.headers()[header::ETAG].to_str().unwrap().to_owned();
         for known in
@@ -157,11 +173,15 @@ mod tests {
         {
             let mut headers = HeaderMap::new();
             headers.insert(header::IF_NONE_MATCH, known.parse().unwrap());
-            assert_eq!(file("/", &headers).unwrap().status(), StatusCode::NOT_MODIFIED, "{known}");
+            assert_eq!(
+                file("index.html", &headers).unwrap().status(),
+                StatusCode::NOT_MODIFIED,
+                "{known}"
+            );
         }
         let mut headers = HeaderMap::new();
         headers.insert(header::IF_NONE_MATCH, "\"other\"".parse().unwrap());
-        assert_eq!(file("/", &headers).unwrap().status(), StatusCode::OK);
+        assert_eq!(file("index.html", &headers).unwrap().status(), StatusCode::OK);
     }
 
     #[test]
@@ -175,13 +195,26 @@ mod tests {
     #[test]
     fn the_client_is_there_beside_a_directory_that_replaces_the_pages() {
         let paths = |root: Option<&Path>| {
-            mounts(root).unwrap().iter().map(|mount| mount.path().to_owned()).collect::<Vec<_>>()
+            mounts(root, None)
+                .unwrap()
+                .iter()
+                .map(|mount| mount.path().to_owned())
+                .collect::<Vec<_>>()
         };
         let root = tempfile::tempdir().unwrap();
         assert_eq!(paths(None), ["/"]);
         assert_eq!(paths(Some(root.path())), ["/client.js", "/anemone-client", "/"]);
         std::fs::write(root.path().join("client.js"), "export const mine = 1;").unwrap();
         assert_eq!(paths(Some(root.path())), ["/"]);
+    }
+
+    #[test]
+    fn the_messages_have_a_page_where_there_are_some() {
+        let shown = |messages| Pages { messages }.shown_at("/messages", false);
+        assert_eq!((shown(None), shown(Some("messages"))), (None, Some("messages.html")));
+        for page in ["messages.html", "runs.html", "run.html", "topic.html", "missing.html"] {
+            assert!(embedded(page).is_some(), "{page}");
+        }
     }
 
     #[test]
@@ -194,7 +227,7 @@ mod tests {
     #[test]
     fn what_is_not_a_page_is_not_served() {
         for path in ["/nothing", "/../Cargo.toml", "//index.html", "/index.html/", ""] {
-            assert!(file(path, &HeaderMap::new()).is_none(), "{path}");
+            assert_eq!(Pages { messages: None }.shown_at(path, false), None, "{path}");
         }
     }
 }

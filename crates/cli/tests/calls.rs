@@ -362,6 +362,52 @@ fn a_run_of_a_server_below_a_path_is_found_and_a_forgotten_one_is_told() {
     ended(&["run", "--watch", &run], "", 3);
 }
 
+/// A proxy that serves a server below a path, and forwards whatever comes on a connection.
+fn below(prefix: &'static str, upstream: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let stream = stream.unwrap();
+            // A client may be gone at any time.
+            thread::spawn(move || forward(stream, prefix, upstream));
+        }
+    });
+    address
+}
+
+fn forward(mut client: TcpStream, prefix: &str, upstream: SocketAddr) -> io::Result<()> {
+    let (mut reader, mut head) = (BufReader::new(client.try_clone()?), String::new());
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head)? == 0 {
+            return Ok(());
+        }
+    }
+    let Some((method, rest)) = head.split_once(&format!(" {prefix}/")) else {
+        return answer(&mut client, "404 Not Found", "", "");
+    };
+    let mut server = TcpStream::connect(upstream)?;
+    write!(server, "{method} /{rest}")?;
+    let mut replies = server.try_clone()?;
+    thread::spawn(move || io::copy(&mut replies, &mut client));
+    io::copy(&mut reader, &mut server)?;
+    server.shutdown(std::net::Shutdown::Write)
+}
+
+#[test]
+fn a_multiplexed_server_below_a_path_is_called_run_and_watched() {
+    let (_server, upstream) = serve(&["--threads=1", "--run=say=echo hi"]);
+    let server = format!("http://{}/app", below("/app", upstream));
+    let (out, _) = ended(&["call", "GET", &format!("{server}/clock"), "--via", "mux"], "", 0);
+    assert!(out.starts_with("{\"time\":"), "{out}");
+    let (out, err) = ended(&["run", &format!("{server}/say"), "--via", "mux"], "", 0);
+    assert_eq!(out, "\"hi\"\n");
+    let run = err.lines().find_map(|line| Some(line.split_once("started ")?.1)).unwrap();
+    assert!(run.starts_with(&format!("{server}/runs/")), "{err}");
+    let (out, _) = ended(&["run", "--watch", run, "--via", "mux"], "", 0);
+    assert_eq!(out, "\"hi\"\n");
+}
+
 #[test]
 fn a_program_of_a_server_is_run_to_its_end() {
     let (_server, address) = serve(&[

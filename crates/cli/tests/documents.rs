@@ -40,7 +40,11 @@ fn every_flag_in_the_documents_is_one() {
     }
     for (name, text, of_others) in [
         // grep, cargo install, websocketd, curl
-        ("README.md", README, "--json --line-buffered --locked --path --staticdir --unix-socket"),
+        (
+            "README.md",
+            README,
+            "--data-binary --json --line-buffered --locked --path --staticdir --unix-socket",
+        ),
         // jq
         ("docs/FEATURES.md", FEATURES, "--unbuffered"),
         ("docs/DEPLOY.md", DEPLOY, "--unix-socket --json --system --now"), // curl, useradd, systemctl

@@ -180,7 +180,7 @@ fn a_bad_program_is_a_failed_run_with_words_and_the_server_goes_on() {
         )
     };
     let text = [
-        run("missing", "[\"/no/such/program\"]"),
+        run("absent", "[\"/no/such/program\"]"),
         run("endless", "\"yes\""),
         run("line", "\"cat /dev/zero\"") + "line_bytes_max = 1000\n",
         run("bomb", "\"for i in $(seq 50); do sleep 1000 & done; wait\""),
@@ -191,7 +191,7 @@ fn a_bad_program_is_a_failed_run_with_words_and_the_server_goes_on() {
     let (_server, address) = serve(&["--threads", "1", "--config", config.to_str().unwrap()]);
     for (path, words) in [
         ("/nowhere", "there is no directory /no/such/directory"),
-        ("/missing", "program cannot be started: No such file"),
+        ("/absent", "program cannot be started: No such file"),
         ("/endless", "the shell command yes wrote more than 65536 bytes, and was killed"),
         ("/line", "the shell command cat wrote a line of more than 1000 bytes, and was killed"),
         ("/bomb", "the shell command of /bomb had "),

@@ -183,8 +183,8 @@ fn the_file_says_so_too() {
 #[test]
 fn whatever_others_say_stays_on_its_line_and_obeys_nobody() {
     let evil = "\u{202e}\u{9b}31m";
-    // Its standard error is logged.
-    let program = "said=printf 'a\\033[31m\\r\\342\\200\\256b\\n' >&2; exec sleep 60";
+    // Its standard error is logged, the last text of each line.
+    let program = "said=printf 'gone\\ra\\033[31m\\342\\200\\256b\\n' >&2; exec sleep 60";
     let args = ["--log-requests=all", "--exec", program, "--trusted-proxy", "127.0.0.1"];
     let server = Logging::start(&args, None);
     server.ask(&format!("GET /{evil}"), HOST);
@@ -209,7 +209,7 @@ fn whatever_others_say_stays_on_its_line_and_obeys_nobody() {
         r#"INFO request method="GET" path="/clock" status=403 transport=http client="#,
         r"WARN refused GET /clock of 127.0.0.1, 403 origin-refused: pages of origin http://\u202e\u009b31m.example may not use ",
         r#"WARN refused GET /clock of 127.0.0.1, 400 bad-forwarding: what the proxy says about this request is not valid: "\u{202e}\u{9b}31m" is not an address; "#,
-        r"INFO standard error: a\u001b[31m\r\u202eb topic=said",
+        r"INFO standard error: a\u001b[31m\u202eb topic=said",
     ] {
         let is_it = |line: &&String| line.split_once("  ").unwrap().1.starts_with(expected);
         assert_eq!(lines.iter().filter(is_it).count(), 1, "{expected}: {lines:#?}");

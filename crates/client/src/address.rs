@@ -15,6 +15,8 @@ pub(crate) struct Address {
     /// The host, with the port if there is one.
     pub(crate) authority: String,
     pub(crate) path: String,
+    /// True if the path of the server may go on with the first segments of the path of a call.
+    is_guessed: bool,
     /// The parameters that belong to others, unchanged.
     parameters: Vec<String>,
     pub(crate) start: Option<Start>,
@@ -123,6 +125,9 @@ fn encode(text: &str) -> String {
 /// The paths of the server itself that have paths below them. A path before them belongs to a proxy.
 const OWN_PATHS: [&str; 2] = ["/topics/", "/runs/"];
 
+/// The most places at which a multiplexed connection to a server is tried.
+const PREFIXES_MAX: usize = 8;
+
 /// Returns the place of the last of the server's own paths that has something below it.
 fn own_path(path: &str) -> Option<usize> {
     OWN_PATHS.iter().filter_map(|own| path.rfind(own)).max()
@@ -152,6 +157,7 @@ impl Address {
             scheme,
             authority: authority.as_str().to_owned(),
             path: uri.path().to_owned(),
+            is_guessed: false,
             parameters: Vec::new(),
             start: None,
             mode: None,
@@ -170,10 +176,12 @@ impl Address {
     }
 
     /// Splits a URL into that of its server, and the path and query on it. Without one of the server's own paths,
-    /// the server is at the root.
+    /// nobody knows yet where the path of the server ends: see [`Address::prefixes`].
     pub(crate) fn split(text: &str) -> Result<(Self, String), UrlError> {
         let (mut address, query) = Self::without_query(text)?;
-        let target = address.path.split_off(own_path(&address.path).unwrap_or(0));
+        let own_path = own_path(&address.path);
+        address.is_guessed = own_path.is_none();
+        let target = address.path.split_off(own_path.unwrap_or(0));
         let query = (!query.is_empty()).then_some(query);
         Ok((address, with_query(&target, query.into_iter())))
     }
@@ -181,6 +189,15 @@ impl Address {
     /// Returns the path and query of a call on this server over HTTP.
     pub(crate) fn join(&self, target: &str) -> String {
         format!("{}{target}", self.path)
+    }
+
+    /// Returns the beginnings of the path of a call that may belong to a proxy and not to the server, the shortest first;
+    /// the first one is empty. Each is followed by a slash in the target.
+    pub(crate) fn prefixes<'a>(&self, target: &'a str) -> impl Iterator<Item = &'a str> + use<'a> {
+        let path = target.split('?').next().unwrap_or_default();
+        let slashes = path.match_indices('/').map(|(at, _)| at);
+        let most = if self.is_guessed { PREFIXES_MAX } else { 1 };
+        slashes.take(most).map(|at| &path[..at])
     }
 
     /// Returns the path of the server which has this run. `location` is where a call to `target` says that the run is,
@@ -213,9 +230,9 @@ impl Address {
         is_run.then(|| server.iter().map(|segment| format!("/{segment}")).collect())
     }
 
-    /// Returns the address with another path.
+    /// Returns the address with another path, which is that of the server.
     pub(crate) fn with_path(&self, path: String) -> Self {
-        Self { path, ..self.clone() }
+        Self { path, is_guessed: false, ..self.clone() }
     }
 
     /// Takes this crate's parameters and keeps others, for example a token for a proxy.

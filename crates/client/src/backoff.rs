@@ -68,6 +68,16 @@ impl Backoff {
         Some(self.retry.delay_min.saturating_mul(doubled).min(self.retry.delay_max))
     }
 
+    /// Returns the sum of the longest delays of all attempts; `None` if their number is unlimited.
+    pub(crate) fn longest_total(&self) -> Option<Duration> {
+        let failures_max = self.retry.failures_max?;
+        let mut all = Self::new(self.retry);
+        // Later delays are all the longest one.
+        let doubling = failures_max.min(64);
+        let sum: Duration = (0..doubling).filter_map(|_| all.longest()).sum();
+        Some(sum.saturating_add(self.retry.delay_max.saturating_mul(failures_max - doubling)))
+    }
+
     /// Resets the delays after a success.
     pub(crate) fn reset(&mut self) {
         self.failures = 0;
@@ -120,6 +130,17 @@ mod tests {
     fn it_gives_up_after_as_many_failures_as_it_may() {
         let retry = Retry { failures_max: Some(2), ..Retry::default() };
         assert_eq!(delays(&mut Backoff::new(retry), 5, 1.0).len(), 2);
+    }
+
+    #[test]
+    fn the_time_until_it_gives_up_is_known() {
+        let total = |failures_max| {
+            let backoff = Backoff::new(Retry { failures_max, ..Retry::default() });
+            backoff.longest_total().map(|total| total.as_millis())
+        };
+        assert_eq!((total(None), total(Some(0))), (None, Some(0)));
+        assert_eq!(total(Some(8)), Some(61_750));
+        assert_eq!(total(Some(u32::MAX)).map(|total| total > 1 << 40), Some(true));
     }
 
     proptest! {

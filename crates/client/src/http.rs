@@ -16,8 +16,9 @@ use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
 use crate::address::Address;
-use crate::error::{Foreign, Refused};
+use crate::error::Foreign;
 use crate::options::Options;
+use crate::refused::Refused;
 use crate::sent::Sent;
 use crate::{Error, Malformed};
 

@@ -85,6 +85,8 @@ pub(crate) struct Options {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) retry: Retry,
+    /// The words in the log on how to try less often.
+    pub(crate) retry_advice: &'static str,
 }
 
 /// The setters of options that subscriptions, publishers and lists of topics share; each type provides `with`.

@@ -23,9 +23,17 @@ pub(crate) fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// Escapes the control characters of a peer's text, but not its quotes.
+/// Escapes the control characters of a peer's text, but not its quotes, and no backslash: the peer may have escaped
+/// something already.
 pub(crate) fn shown(text: &str) -> String {
-    text.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'")
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' | '"' | '\'' => shown.push(c),
+            c => shown.extend(c.escape_debug()),
+        }
+    }
+    shown
 }
 
 /// Returns the JSON of a typed event: the text itself if it is one JSON value, else a JSON string.
@@ -40,6 +48,13 @@ pub fn json_or_string(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_peer_said_is_shown_with_its_quotes_and_without_its_escapes() {
+        assert_eq!(shown("this server's \"names\""), "this server's \"names\"");
+        assert_eq!(shown("a\u{1b}[31mb\nc"), "a\\u{1b}[31mb\\nc");
+        assert_eq!(shown("a\\u001b and C:\\x"), "a\\u001b and C:\\x");
+    }
 
     #[test]
     fn a_key_goes_into_a_query() {

@@ -16,7 +16,7 @@ use crate::exchange::handoff::{Handoff, Reply};
 use crate::exchange::many_request::ManyRequest;
 use crate::exchange::read_request::ReadRequest;
 use crate::exchange::read_transport::{ReadAnswer, ReadTransport};
-use crate::exchange::resource::{Resource, ResourceValue};
+use crate::exchange::resource::{OwnResource, ResourceValue};
 use crate::exchange::upgrade::{HandshakeTransport, Upgrade};
 use crate::memory::counted;
 use crate::peer::Peer;
@@ -28,13 +28,13 @@ use crate::request::client::Client;
 use crate::request::fields::Fields;
 use crate::request::handshake::Head;
 use crate::request::methods::{Methods, is_reading, reading_only};
-use crate::request::own_path::ReadPath;
-use crate::request::query::{Need, Query, choose, prefers_page};
+use crate::request::own_path::{OwnPath, ReadPath};
+use crate::request::query::{Need, Query, Representation, choose, prefers_page};
 use crate::service::answer::{Answer, StartedRun};
 use crate::service::caller::Caller;
 use crate::service::context::ServiceContext;
 use crate::service::event_stream;
-use crate::service::mount::{Answering, Mount};
+use crate::service::mounted::{Answering, Mounted};
 use crate::site::{Beside, Site};
 use crate::stop::Stop;
 use crate::{Kind, Problem, stream, transport};
@@ -61,11 +61,16 @@ pub(crate) fn answer(
         Ok(Some(upgrade)) => return PendingReply::of(asked.finish(Ok(upgrade.into()))),
         Err(problem) => return PendingReply::of(asked.finish(Err(problem))),
     }
-    if let Some(Beside::Mount(mount)) = site.beside(asked.uri.path()) {
+    let page = list_page(site, &asked, request.headers().into());
+    if let Some(mount) = page.or_else(|| mount_at(site, asked.uri.path())) {
         let context = ServiceContext::new(&site.limits, &site.memory).until(stop.clone());
         let wants_events = event_stream::wants_events(request.headers().into());
-        let answering = mount.answer(request, Caller::new(client, "http"), context);
-        return PendingReply::Called(answering, Some(Call { asked, wants_events, stop }));
+        let (is_page, caller) = (page.is_some(), Caller::new(client, "http"));
+        let answering = mount.answer(request, caller, context);
+        return PendingReply::Called(
+            answering,
+            Some(CalledRequest { asked, wants_events, is_page, stop }),
+        );
     }
     // The body is kept apart: while an answer waits, the request must be shareable between threads.
     let (head, body) = request.into_parts();
@@ -80,8 +85,8 @@ pub(crate) fn answer(
 #[expect(clippy::large_enum_variant, reason = "most calls are over before they would be boxed")]
 #[must_use]
 pub(crate) enum PendingReply {
-    /// A service was called. The call is `None` when it is over.
-    Called(Answering, Option<Call>),
+    /// A service was called. The request is `None` when it is over.
+    Called(Answering, Option<CalledRequest>),
     Waiting(Pin<Box<dyn Future<Output = Reply> + Send>>),
 }
 
@@ -129,28 +134,33 @@ impl Asked {
 }
 
 /// A request for which a service is called.
-pub(crate) struct Call {
+pub(crate) struct CalledRequest {
     asked: Asked,
     wants_events: bool,
+    /// True if something else answers at the same path when no browser asks.
+    is_page: bool,
     stop: Stop,
 }
 
-impl Call {
+impl CalledRequest {
     /// Finishes the reply of the service.
     fn finish(self, reply: Response<Body>) -> Reply {
         let Site { limits, memory, .. } = &*self.asked.arrival.site;
         let reply = event_stream::over_http(reply, self.wants_events, limits.heartbeat, memory);
+        let reply = if self.is_page { vary(reply, header::ACCEPT.as_str()) } else { reply };
         self.asked.arrival.finish(reply.into())
     }
 
     /// Replies with the events of a run that the request has started.
     async fn follow(self, StartedRun { events, fields }: StartedRun) -> Reply {
-        let Self { asked, wants_events, stop } = self;
+        let Self { asked, wants_events, stop, .. } = self;
         let Arrival { site, client, access, .. } = &asked.arrival;
         let followed = async {
             let read = ReadRequest::of_started(site, *client, events)?;
             let read = read.with_access_line(access.clone());
-            let mut reply = read_by(transport::stream(wants_events), &read, &fields, stop).await?;
+            // The fields of the request were for the service.
+            let (transport, asked) = (transport::stream(wants_events), HeaderMap::new());
+            let mut reply = read_by(transport, &read, &asked, stop).await?;
             reply.headers_mut().extend(fields);
             Ok(reply.into())
         };
@@ -184,7 +194,7 @@ pub(crate) fn begin_stream(site: &Arc<Site>, peer: Peer, head: &Head<'_>) -> Opt
         return None;
     }
     let path = ReadPath::at(head.path)?;
-    if page_mount(site, path, head.fields).is_some() {
+    if browser_pages(site, transport::READING, head.fields).is_some() {
         return None;
     }
     let arrival = Arrival::first(site, peer, head)?;
@@ -295,37 +305,69 @@ fn route(
     }
 }
 
-/// Returns the mount with a page about this topic, if the request is that of a browser that opens it.
-fn page_mount<'a>(
-    site: &'a Site,
-    path: ReadPath<'_>,
-    fields: Fields<'_>,
-) -> Option<&'a Arc<Mount>> {
-    let mount = site.mounts.root().filter(|mount| mount.has_topic_pages())?;
-    let is_topic = matches!(path, ReadPath::Topic(_));
-    (is_topic && prefers_page(transport::READING, fields)).then_some(mount)
+/// Returns the mount at this path, or at `/`.
+fn mount_at<'a>(site: &'a Site, path: &str) -> Option<&'a Arc<Mounted>> {
+    match site.beside(path)? {
+        Beside::Mount(mount) => Some(mount),
+        Beside::Files(_) => None,
+    }
 }
 
-/// Returns the page about a topic, with the methods that its client can use on the topic.
-async fn topic_page(
-    mount: &Arc<Mount>,
-    request: Request<Body>,
-    read: &ReadRequest,
-    client: Client,
-    stop: Stop,
+/// Returns the mount with pages for browsers, if the request is that of a browser that opens a URL. Programs get what is
+/// `offered` there.
+fn browser_pages<'a, T: AsRef<Representation>>(
+    site: &'a Site,
+    offered: &[&'static T],
+    fields: Fields<'_>,
+) -> Option<&'a Arc<Mounted>> {
+    let mount = site.mounts.root().filter(|mount| mount.has_browser_pages())?;
+    prefers_page(offered, fields).then_some(mount)
+}
+
+/// Returns the mount with the page about the list of runs, or about what another mount has.
+fn list_page<'a>(site: &'a Site, asked: &Asked, fields: Fields<'_>) -> Option<&'a Arc<Mounted>> {
+    let path = asked.uri.path();
+    let is_list = || matches!(OwnPath::at(path), Some((OwnPath::RUNS, None)));
+    let has_page = || mount_at(site, path).is_some_and(|mount| mount.has_page_at_root(path));
+    let is_asked = is_reading(asked.method.as_str()) && (is_list() || has_page());
+    is_asked.then(|| browser_pages(site, &[&JSON], fields)).flatten()
+}
+
+/// The representation of what is not read as a stream.
+static JSON: Representation = Representation {
+    media_type: "application/json",
+    ranges: &["application/*", "*/*"],
+    needs: None,
+};
+
+/// Returns the page about a topic or a run, with the methods that its client can use on it; or, if it does not exist, the
+/// page that says so.
+async fn events_page(
+    mount: &Arc<Mounted>,
+    mut request: Request<Body>,
+    read: Result<Methods, Problem>,
+    (caller, context): (Caller, ServiceContext),
 ) -> Result<Response<Body>, Problem> {
-    let context = ServiceContext::new(&read.site.limits, &read.site.memory).until(stop);
-    let caller = Caller::new(client, "http");
+    if let Err(missing) = &read {
+        request.extensions_mut().insert(missing.clone());
+        // A 304 would have the wrong status, and no body.
+        request.headers_mut().remove(header::IF_NONE_MATCH);
+    }
     let Answer::Reply(mut page) = mount.answer(request, caller, context).await? else {
         return Err(Problem::new(Kind::Internal, "a page about a topic starts no run"));
     };
-    let methods = HeaderValue::from_static(read.methods().as_str());
-    page.headers_mut().insert(header::ALLOW, methods);
+    match read {
+        Ok(methods) => {
+            let methods = HeaderValue::from_static(methods.as_str());
+            page.headers_mut().insert(header::ALLOW, methods);
+        }
+        Err(missing) => *page.status_mut() = missing.code(),
+    }
     Ok(vary(page, header::ACCEPT.as_str()))
 }
 
 /// The reply with a resource as JSON, and with a link to its next page.
-fn resource_reply(site: &Site, resource: &Resource, stop: &Stop) -> Response<Body> {
+fn resource_reply(site: &Site, resource: &OwnResource, stop: &Stop) -> Response<Body> {
     let ResourceValue { status, json, next_page } = resource.value(site, stop.is_stopping());
     let body = full(counted(&site.memory, json + "\n"));
     let mut response = reply("application/json", "no-store", body);
@@ -347,14 +389,20 @@ async fn read_events(
     (stop, access): (Stop, &AccessLine),
 ) -> Result<Reply, Problem> {
     let head = Head::of(&request);
-    let read = ReadRequest::of(site, client, &head, path)?;
-    if let Some(mount) = page_mount(site, path, head.fields)
-        && read.query.frame.is_none()
-    {
-        let page = topic_page(mount, request.map(|()| body), &read, client, stop);
+    let read = ReadRequest::of(site, client, &head, path);
+    let has_page = match &read {
+        Ok(read) => read.query.frame.is_none(),
+        Err(problem) => matches!(problem.kind(), Kind::UnknownTopic | Kind::UnknownRun),
+    };
+    let pages = browser_pages(site, transport::READING, head.fields);
+    if let Some(mount) = pages.filter(|_| has_page) {
+        let context = ServiceContext::new(&site.limits, &site.memory).until(stop);
+        let called = (Caller::new(client, "http"), context);
+        let methods = read.map(|read| read.methods());
+        let page = events_page(mount, request.map(|()| body), methods, called);
         return page.await.map(Reply::from);
     }
-    let read = read.with_access_line(access.clone());
+    let read = read?.with_access_line(access.clone());
     let transport = read_transport(&request, &read.query)?;
     read_by(transport, &read, request.headers(), stop).await.map(Reply::from)
 }

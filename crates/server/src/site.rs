@@ -24,7 +24,7 @@ use crate::request::origin::AllowedOrigin;
 use crate::request::own_path::{OwnPath, ReadPath};
 use crate::request::path;
 use crate::request::proxies::Proxies;
-use crate::service::mount::Mount;
+use crate::service::mounted::Mounted;
 use crate::service::mounts::Mounts;
 use crate::{Limits, Problem, Tls};
 
@@ -64,7 +64,7 @@ pub(crate) struct Site {
 /// The files or the service at a path that is not the server's own.
 #[derive(Debug)]
 pub(crate) enum Beside<'a> {
-    Mount(&'a Arc<Mount>),
+    Mount(&'a Arc<Mounted>),
     Files(&'a Tree),
 }
 
@@ -92,7 +92,7 @@ impl Site {
 
     /// Returns the run with this key.
     pub(crate) fn run(&self, key: &str) -> Result<Arc<Run>, Problem> {
-        self.runs.get(key).ok_or_else(unknown_run)
+        self.runs.get(key).ok_or_else(|| unknown_run(key))
     }
 
     /// Returns the state of a transport, by its type. The first call creates it.
@@ -113,7 +113,7 @@ impl Site {
     }
 
     /// Returns the mount that answers at a normalized path over every transport.
-    pub(crate) fn service(&self, path: &str) -> Option<&Arc<Mount>> {
+    pub(crate) fn service(&self, path: &str) -> Option<&Arc<Mounted>> {
         match self.beside(path)? {
             Beside::Mount(mount) => Some(mount).filter(|mount| !mount.is_http_only()),
             Beside::Files(_) => None,
@@ -132,7 +132,7 @@ impl Site {
 
     /// Returns true if only a mount knows the methods of this normalized path.
     pub(crate) fn leaves_methods_open(&self, path: &str) -> bool {
-        let is_open = |mount: &Mount| !mount.is_public(path) && !mount.is_run_service();
+        let is_open = |mount: &Mounted| !mount.is_public(path) && !mount.is_run_service();
         matches!(self.beside(path), Some(Beside::Mount(mount)) if is_open(mount))
     }
 

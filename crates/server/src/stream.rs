@@ -9,7 +9,6 @@ pub(crate) mod in_loop;
 pub(crate) mod in_web_socket;
 pub(crate) mod many;
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,14 +38,14 @@ pub(crate) fn answer(
 ) -> Result<Response<Body>, Problem> {
     let reply = EndlessReply::new(read.open_stream(transport)?, Instant::now());
     let (limits, refusals) = (&read.site.limits, Arc::clone(&read.site.refusals));
-    let (heartbeat, grace) = (limits.heartbeat, limits.write_timeout);
-    let state = InTask { reply, heartbeat, grace, stop, append, refusals };
+    let (heartbeat, probe) = (limits.heartbeat, limits.write_timeout);
+    let state = InTask { reply, heartbeat, probe, stop, append, refusals };
     let memory = read.site.memory.clone();
     let pieces = stream::unfold((state, memory), |(mut state, memory)| async move {
-        let piece = state.next().await?.map(|piece| counted(&memory, piece));
+        let piece = counted(&memory, state.next().await?);
         Some((piece, (state, memory)))
     });
-    Ok(response(content_type, body::breakable(pieces)))
+    Ok(response(content_type, body::stream(pieces)))
 }
 
 fn response(content_type: &'static str, body: Body) -> Response<Body> {
@@ -61,40 +60,32 @@ fn response(content_type: &'static str, body: Body) -> Response<Body> {
 struct InTask<F> {
     reply: EndlessReply,
     heartbeat: Duration,
-    /// The longest time without an event for a client that has ended its side.
-    grace: Duration,
+    /// The longest time between heartbeats to a client that has ended its side.
+    probe: Duration,
     stop: Stop,
     append: F,
     refusals: Arc<Refusals>,
 }
 
 impl<F: Fn(&Item<'_>, &mut String)> InTask<F> {
-    /// Returns the next piece; `None` at the end. An error breaks the reply off.
-    async fn next(&mut self) -> Option<io::Result<String>> {
+    /// Returns the next piece; `None` at the end.
+    async fn next(&mut self) -> Option<String> {
         loop {
             let has_page = self.wait().await;
             let read = |reader: &mut Reader| has_page.then(|| reader.read()).transpose();
             return match self.reply.poll(Instant::now(), self.heartbeat, read) {
-                EndlessPart::Page(page) => Some(Ok(text(&page, &self.append))),
+                EndlessPart::Page(page) => Some(text(&page, &self.append)),
                 EndlessPart::Item(item) | EndlessPart::Ended(item) => {
-                    Some(Ok(one(&item, &self.append)))
+                    Some(one(&item, &self.append))
                 }
                 EndlessPart::Nothing => continue,
-                EndlessPart::Failed { notice: None, problem } if self.is_of_start() => {
-                    self.reply.note(&problem, &self.refusals);
-                    Some(Err(io::Error::other("the client is gone")))
-                }
                 EndlessPart::Failed { notice, problem } => {
                     cut(&self.reply, notice.as_ref(), &problem, &self.refusals);
-                    notice.map(|item| Ok(one(&item, &self.append)))
+                    notice.map(|item| one(&item, &self.append))
                 }
                 EndlessPart::Over => None,
             };
         }
-    }
-
-    fn is_of_start(&self) -> bool {
-        self.reply.reader().readable().is_started()
     }
 
     /// Waits until there is something to send, or the end. Returns true if that may be a page.
@@ -118,10 +109,10 @@ impl<F: Fn(&Item<'_>, &mut String)> InTask<F> {
         } else if is_half_closed {
             self.reply.end(CLIENT_GONE);
         } else {
-            if !self.is_of_start() {
+            if !self.reply.reader().readable().is_started() {
                 self.reply.reader().access().set_end(CLIENT_GONE);
             }
-            self.reply.half_close(Instant::now(), self.grace);
+            self.reply.half_close(self.probe);
         }
         true
     }

@@ -5,6 +5,8 @@
 //!
 //! - A line ends at LF; a CR right before it belongs to the line end. A CR anywhere else is part of
 //!   the line. The last line of a stream needs no LF: the end of the stream ends it.
+//! - Standard output of a run is different ([`Lines::with_cr`]): there a CR alone ends a line, too. Programs write it
+//!   before or after a line that the next one replaces on a terminal.
 //! - An empty line is no event. A line of blanks is one.
 //! - A line longer than the limit ([`BYTES_MAX_DEFAULT`]) is **skipped** whole, counted as a bad line, and reported
 //!   with its beginning. It is not cut: half a JSON object would become a string, and half of `12345` another number.
@@ -38,6 +40,8 @@ pub struct Lines {
     /// The beginning of a line whose end has not come yet.
     partial: Vec<u8>,
     bytes_max: usize,
+    /// True if a CR alone ends a line.
+    ends_at_cr: bool,
     /// True if `partial` was returned as a line.
     given: bool,
     /// True if `partial` is the beginning of a line that is too long.
@@ -53,10 +57,17 @@ impl Lines {
         Self {
             partial: Vec::new(),
             bytes_max: bytes_max.max(1),
+            ends_at_cr: false,
             given: false,
             too_long: false,
             skipping: false,
         }
+    }
+
+    /// Begins a stream in which CR, LF and CRLF each end a line.
+    #[must_use]
+    pub fn with_cr(bytes_max: usize) -> Self {
+        Self { ends_at_cr: true, ..Self::new(bytes_max) }
     }
 
     /// Takes bytes from the front of `bytes` up to the end of the next line, and returns that line; `None` once all
@@ -64,7 +75,7 @@ impl Lines {
     pub fn next<'a, 'b: 'a>(&'a mut self, bytes: &mut &'b [u8]) -> Option<Line<'a>> {
         self.forget_given();
         while !bytes.is_empty() {
-            let (piece, ended) = split_line(bytes);
+            let (piece, ended) = split_line(bytes, self.ends_at_cr);
             if self.skipping {
                 self.skipping = !ended;
             } else if ended && self.partial.is_empty() {
@@ -87,6 +98,12 @@ impl Lines {
         self.skipping = false;
         let line = without_cr(&self.partial);
         (!line.is_empty()).then(|| limited(line, self.bytes_max))
+    }
+
+    /// Drops what has come of the current line, which begins anew.
+    pub(crate) fn restart(&mut self) {
+        self.partial.clear();
+        (self.given, self.too_long, self.skipping) = (false, false, false);
     }
 
     /// Adds to the current line. Returns true if it is to be returned now.
@@ -122,13 +139,20 @@ impl Lines {
     }
 }
 
-/// Takes the bytes before the next LF, and that LF; all bytes if there is none.
-fn split_line<'a>(bytes: &mut &'a [u8]) -> (&'a [u8], bool) {
+/// Takes the bytes before the next LF, or CR if that ends a line, and this end; all bytes if there is none.
+fn split_line<'a>(bytes: &mut &'a [u8], ends_at_cr: bool) -> (&'a [u8], bool) {
     let all = *bytes;
-    // The fast search of the standard library. Reading a slice cannot fail.
-    let len = bytes.skip_until(b'\n').unwrap_or(all.len());
+    let len = if ends_at_cr {
+        let end = all.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+        *bytes = end.map_or(&[], |end| &all[end + 1..]);
+        end.map_or(all.len(), |end| end + 1)
+    } else {
+        // The fast search of the standard library. Reading a slice cannot fail.
+        bytes.skip_until(b'\n').unwrap_or(all.len())
+    };
     match &all[..len] {
         [piece @ .., b'\n'] => (piece, true),
+        [piece @ .., b'\r'] if ends_at_cr => (piece, true),
         piece => (piece, false),
     }
 }

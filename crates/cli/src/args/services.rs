@@ -147,12 +147,14 @@ pub(crate) enum RunOutput {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Runs {
     /// The server, such as http://127.0.0.1:8080/, or one run, such as http://127.0.0.1:8080/runs/KEY
-    #[arg(value_parser = url)]
-    pub(crate) url: String,
+    #[arg(value_parser = url, required_unless_present = "cancel")]
+    pub(crate) url: Option<String>,
 
-    /// Cancel a run instead of listing the runs: its key, 4 digits or more with which only its key begins, or its URL
-    #[arg(long, value_name = "KEY", value_parser = run)]
-    pub(crate) cancel: Option<String>,
+    /// Cancel a run instead of listing the runs: its key, 4 digits or more with which only its key begins, or its URL; without
+    /// it, the run at URL
+    #[arg(long, value_name = "KEY", value_parser = run, num_args = 0..=1)]
+    #[expect(clippy::option_option, reason = "the flag may come without a key")]
+    pub(crate) cancel: Option<Option<String>>,
 
     /// List at most this many runs, 1 to 1000: those that have not ended first, each newest first
     #[arg(long, value_name = "N", default_value = "1000", value_parser = runs, conflicts_with = "cancel")]

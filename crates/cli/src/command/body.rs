@@ -1,11 +1,12 @@
 //! The body of a call, from the command line, a file or standard input.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, IsTerminal as _, Read};
 
 use anemone_client::Call;
 use anemone_hub::Data;
 use anyhow::Context;
+use rustix::io::ioctl_fionread;
 use serde_json::value::RawValue;
 
 use super::InputError;
@@ -31,6 +32,17 @@ impl args::Body {
             None => (data.clone().into_bytes(), self.typed(data)?),
         };
         Ok(call.body(self.content_type.as_deref().unwrap_or(found), bytes))
+    }
+
+    /// Warns if standard input has data that is not sent.
+    pub(super) fn warn_of_unsent(&self) {
+        // A shell gives a loop's input to each command in it, which is fine if the command has its own.
+        let has_input = || {
+            !io::stdin().is_terminal() && ioctl_fionread(io::stdin()).is_ok_and(|bytes| bytes > 0)
+        };
+        if self.data.is_none() && has_input() {
+            tracing::warn!("standard input is not sent: use - as DATA to send it");
+        }
     }
 
     /// Returns the type of a body on the command line.

@@ -40,6 +40,10 @@ pub(crate) fn run(args: &args::Call) -> anyhow::Result<()> {
             }
             reply => reply.map_err(told)?,
         };
+        let takes_body = ["POST", "PUT", "PATCH"].contains(&args.method.as_str());
+        if takes_body && !args.reach.quiet {
+            args.body.warn_of_unsent();
+        }
         let unread = output::unread();
         tokio::select! {
             printed = print(reply, args.output) => printed,
@@ -63,7 +67,7 @@ pub(super) fn connected(
     if let Some(retries) = retries {
         client = client.retry(Retry { failures_max: Some(retries), ..Retry::default() });
     }
-    Ok(client)
+    Ok(client.retry_advice("--retries 0 ends at once"))
 }
 
 pub(super) fn with_key(call: Call, key: Option<&str>) -> Call {

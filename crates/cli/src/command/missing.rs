@@ -2,9 +2,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use anemone_sources::exec::{Command, ProgramOptions};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::config::RunProgram;
 
@@ -63,5 +66,49 @@ fn is_known_to_shell(
         shell.current_dir(directory);
     }
     shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    shell.status().map_or(true, |status| status.success())
+    status_within(shell, LOOKUP_MAX).is_none_or(|status| status.success())
+}
+
+/// The longest time that the shell may take: a directory of its `PATH` may be on a file system that does not answer.
+const LOOKUP_MAX: Duration = Duration::from_secs(2);
+
+/// Returns the status of the command. `None` if it cannot be started, or has not ended in time, and is killed.
+fn status_within(mut command: std::process::Command, limit: Duration) -> Option<ExitStatus> {
+    let mut child = command.spawn().ok()?;
+    // The process is there until the thread has waited for it, so its number is not another's.
+    let pid = Pid::from_child(&child);
+    let (ended, status) = channel();
+    std::thread::spawn(move || ended.send(child.wait()));
+    match status.recv_timeout(limit) {
+        Ok(status) => status.ok(),
+        Err(_) => {
+            let _ = kill_process(pid, Signal::KILL);
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_does_not_end_is_given_up_and_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pid");
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "echo $$ >\"$0.new\" && mv \"$0.new\" \"$0\" && exec sleep 1000"]);
+        command.arg(&path);
+        let waiting = std::thread::spawn(|| status_within(command, Duration::from_millis(200)));
+        assert_eq!(waiting.join().unwrap(), None);
+        // If it has not come so far as to write its number, it never will.
+        if let Ok(pid) = std::fs::read_to_string(path) {
+            let process = format!("/proc/{}", pid.trim());
+            anemone_testing::wait_until("it is killed", || !Path::new(&process).exists());
+        }
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "exit 3"]);
+        let status = status_within(command, Duration::from_secs(600));
+        assert_eq!(status.and_then(|status| status.code()), Some(3));
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::net::ToSocketAddrs as _;
 
+use anemone_client::RunHandle;
+
 use super::topics;
 
 /// A URL for which this command is not meant, which may hold a secret and so is not part of it; or the beginning of a key.
@@ -12,6 +14,14 @@ pub(crate) enum Misuse {
          http://127.0.0.1:8080/primes"
     )]
     Topic,
+    #[error(
+        "this is the URL of a run, which was started before: \"anemone run --watch\" with this URL watches it"
+    )]
+    Run,
+    #[error(
+        "--cancel needs a run: its key, as in \"anemone runs URL --cancel KEY\", or the URL of a run"
+    )]
+    NoCancelled,
     #[error("there is no host \"{name}\": expected a URL, such as http://127.0.0.1:8080/{name}")]
     Word { name: String },
     #[error("{text} is not the beginning of a run's key, which has 32 hexadecimal digits")]
@@ -26,10 +36,11 @@ pub(crate) enum Misuse {
     ManyRuns { beginning: String, count: usize },
 }
 
-/// Checks that the URL of a service is not that of a topic.
+/// Checks that the URL of a service is not that of a topic or a run.
 pub(super) fn check_service(url: &str) -> Result<(), Misuse> {
     match topics::name(url) {
         Some(_) => Err(Misuse::Topic),
+        None if RunHandle::at(url).is_ok() => Err(Misuse::Run),
         None => check_word(url),
     }
 }

@@ -29,7 +29,7 @@ pub(crate) use self::call::CallRefused;
 pub(crate) use self::misuse::Misuse;
 pub(crate) use self::publish::{InputError, is_about_events};
 pub(crate) use self::reach::{TrustError, advice};
-pub(crate) use self::run::Forgotten;
+pub(crate) use self::run::{Forgotten, ResultsLost};
 pub(crate) use self::sub::Ended;
 
 /// Signals to end. They are received from the creation of this value on, which must precede any announcement of this

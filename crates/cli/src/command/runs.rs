@@ -9,15 +9,13 @@ use crate::args::{self, CallVia, RunListing};
 use crate::output::{print, report};
 
 pub(crate) fn run(args: &args::Runs) -> anyhow::Result<()> {
-    let client = Client::new(server(&args.url))?;
-    let client = reached(args, &args.url, client)?;
+    let (target, cancelled) = targets(args)?;
+    let client = reached(args, target, Client::new(server(target))?)?;
     let url = client.url();
     runtime()?.block_on(async {
-        let runs = match &args.cancel {
+        let runs = match cancelled {
             Some(run) => vec![find(args, &client, run).await?.cancel().await?],
-            None if RunHandle::at(&args.url).is_ok() => {
-                vec![handle(args, &args.url)?.state().await?]
-            }
+            None if RunHandle::at(target).is_ok() => vec![handle(args, target)?.state().await?],
             None => client.runs(args.limit.get()).await?,
         };
         if runs.is_empty() && !args.reach.quiet {
@@ -32,6 +30,17 @@ pub(crate) fn run(args: &args::Runs) -> anyhow::Result<()> {
         }))?;
         Ok(())
     })
+}
+
+/// Returns the URL of the server or of a run, and the run to cancel. The URL of a run names both.
+fn targets(args: &args::Runs) -> Result<(&str, Option<&str>), Misuse> {
+    match (args.url.as_deref(), args.cancel.as_ref().map(Option::as_deref)) {
+        (Some(url), None) => Ok((url, None)),
+        (Some(url), Some(Some(run))) => Ok((url, Some(run))),
+        (Some(url), Some(None)) if RunHandle::at(url).is_ok() => Ok((url, Some(url))),
+        (None, Some(Some(run))) if run.contains('/') => Ok((run, Some(run))),
+        _ => Err(Misuse::NoCancelled),
+    }
 }
 
 /// Returns the client with the options of the command.
@@ -111,6 +120,7 @@ fn line(url: &str, run: &RunStatus) -> String {
     let mut line = format!("{url}/runs/{}  {}", run.key, run.state());
     match (run.state(), run.progress.done, run.change.place) {
         (RunState::Running, Some(done), _) => line += &format!(" {:.0}%", done * 100.0),
+        (RunState::Queued, _, Some(0)) => line += " next",
         (RunState::Queued, _, Some(place)) => line += &format!(" after {place}"),
         _ => {}
     }

@@ -62,7 +62,7 @@ impl ReplyStream {
         let mut whole = Vec::new();
         let stalled = |_| Error::Stalled { limit: stall };
         while let Some(part) = timeout(stall, self.next()).await.map_err(stalled)?? {
-            if whole.len() + part.len() >= limit {
+            if whole.len() + part.len() + usize::from(is_stream) > limit {
                 return Err(Malformed::TooLong { limit }.into());
             }
             whole.extend_from_slice(&part);

@@ -10,6 +10,7 @@ use super::lines::Lines;
 use super::reply::Head;
 use crate::Error;
 use crate::address::Address;
+use crate::error::Foreign;
 use crate::http::{Ask, Http};
 use crate::options::Options;
 use crate::sent::Sent;
@@ -46,7 +47,7 @@ impl HttpCalls {
     ) -> Result<(Head, HttpBody), Error> {
         let ask = Ask { target: self.address.join(&ask.target), ..ask.clone() };
         let mut http = self.take();
-        let response = http.send_once(&ask, sent).await?;
+        let response = http.send_once(&ask, sent).await.map_err(told)?;
         let status = response.status();
         if !(status.is_success() || status == http::StatusCode::NOT_MODIFIED) {
             let error = http.read_refusal(response).await;
@@ -69,6 +70,16 @@ impl HttpCalls {
         if http.is_open() && idle.len() < IDLE_MAX {
             idle.push(http);
         }
+    }
+}
+
+/// Tells an answer that is not HTTP from a connection that has failed.
+fn told(error: Error) -> Error {
+    match error {
+        Error::Http(error) if error.is_parse() && !error.is_parse_too_large() => {
+            Foreign::NotHttp(error).into()
+        }
+        error => error,
     }
 }
 

@@ -8,6 +8,7 @@ mod lines;
 mod mux;
 mod reply;
 mod retry;
+mod retry_log;
 
 pub use body::{ReplyItems, ReplyStream};
 pub use reply::Reply;
@@ -27,6 +28,7 @@ use self::body::Body;
 use self::http::HttpCalls;
 use self::mux::MuxCalls;
 use self::retry::{Attempts, IDEMPOTENCY_KEY, Repeat};
+use self::retry_log::RetryLog;
 use crate::address::{Address, Scheme};
 use crate::http::Ask;
 use crate::options::{Options, option_setters};
@@ -86,7 +88,9 @@ impl Client {
     }
 
     /// Splits the URL of a call, such as `http://127.0.0.1:8080/messages?$limit=2`: returns the client of its server,
-    /// and the path and query. The server is at the root, or before `/topics/` or `/runs/`.
+    /// and the path and query. The server is before `/topics/` or `/runs/`. For any other path, the server may be at the
+    /// root, or a proxy may serve it below the first segments of the path (at most 7): [`CallVia::Mux`] tries these
+    /// places one after the other until a server answers.
     ///
     /// # Errors
     /// [`Error::Url`] when the URL is not valid.
@@ -128,6 +132,13 @@ impl Client {
     #[must_use]
     pub fn retry(self, retry: Retry) -> Self {
         self.with(|options| options.retry = retry)
+    }
+
+    /// Sets the words that the log adds when it says that a call is made again, such as the name of a setting that limits
+    /// the attempts. Default: none.
+    #[must_use]
+    pub fn retry_advice(self, words: &'static str) -> Self {
+        self.with(|options| options.retry_advice = words)
     }
 
     /// Changes the path of the server, which precedes that of each call.
@@ -247,10 +258,9 @@ impl Call {
         let mark = self.mark();
         let (client, ask) = self.prepare()?;
         let (client, ask) = (&client, &ask);
-        retry::repeat(client.attempts(ask), &mark, |sent| async move {
-            client.open(ask, sent).await?.collect(&client.options).await
-        })
-        .await
+        let attempt =
+            |sent| async move { client.open(ask, sent).await?.collect(&client.options).await };
+        retry::repeat(client.attempts(ask), &mark, attempt).await
     }
 
     /// Makes the call and returns the beginning of its reply. The call is not made again after that.
@@ -338,7 +348,8 @@ impl Client {
     }
 
     fn attempts(&self, ask: &Ask) -> Attempts {
-        Attempts::new(Repeat::of(ask), self.options.retry)
+        let Options { retry, retry_advice, .. } = *self.options;
+        Attempts::new(Repeat::of(ask), retry, RetryLog::new(self.url(), retry_advice))
     }
 
     /// Makes a call once.

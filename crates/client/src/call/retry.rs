@@ -7,8 +7,8 @@ use http::Method;
 use http::header::HeaderName;
 use tokio::time::sleep;
 
+use super::retry_log::RetryLog;
 use crate::backoff::Backoff;
-use crate::error::chain;
 use crate::http::Ask;
 use crate::sent::{CallMark, Sent};
 use crate::{Error, Retry};
@@ -48,11 +48,12 @@ pub(super) struct Attempts {
     backoff: Backoff,
     /// True if an attempt without an answer may have been carried out.
     is_doubtful: bool,
+    log: RetryLog,
 }
 
 impl Attempts {
-    pub(super) fn new(repeat: Repeat, retry: Retry) -> Self {
-        Self { repeat, backoff: Backoff::new(retry), is_doubtful: false }
+    pub(super) fn new(repeat: Repeat, retry: Retry, log: RetryLog) -> Self {
+        Self { repeat, backoff: Backoff::new(retry), is_doubtful: false, log }
     }
 
     /// Takes the error of an attempt. Returns the delay before the next one, or the error to return. `chance` is from
@@ -64,7 +65,8 @@ impl Attempts {
         chance: f64,
     ) -> Result<(Duration, Error), Error> {
         let is_answer = matches!(error, Error::Refused(_));
-        self.is_doubtful |= is_sent && !is_answer;
+        // Who does not speak the protocol has carried nothing out.
+        self.is_doubtful |= is_sent && !is_answer && !error.is_foreign();
         // With a key, an answer holds for all attempts.
         self.is_doubtful &= !(is_answer && self.repeat == Repeat::Keyed);
         let is_undone = !self.is_doubtful && (!is_answer || is_declined(&error));
@@ -111,7 +113,7 @@ pub(super) async fn repeat<T, F: Future<Output = Result<T, Error>>>(
         };
         let (delay, error) = attempts.on_error(error, sent.is_set(), rand::random())?;
         sent = mark.next(attempts.is_doubtful);
-        tracing::warn!("no reply, trying again in {delay:.1?}: {}", chain(&error));
+        attempts.log.tell(&error, delay, attempts.backoff.longest_total());
         sleep(delay).await;
     }
 }
@@ -122,7 +124,8 @@ mod tests {
     use http::HeaderMap;
 
     use super::*;
-    use crate::error::Refused;
+    use crate::error::Foreign;
+    use crate::refused::Refused;
 
     fn ask(method: Method, has_key: bool) -> Ask {
         let fields = has_key.then(|| (IDEMPOTENCY_KEY, "k".to_owned())).into_iter().collect();
@@ -136,7 +139,8 @@ mod tests {
 
     fn attempts(method: Method, has_key: bool) -> Attempts {
         let retry = Retry { failures_max: Some(2), ..Retry::default() };
-        Attempts::new(Repeat::of(&ask(method, has_key)), retry)
+        let log = RetryLog::new(String::new(), "");
+        Attempts::new(Repeat::of(&ask(method, has_key)), retry, log)
     }
 
     #[test]
@@ -184,6 +188,9 @@ mod tests {
         assert!(!is_uncertain(Method::POST, true, vec![ended(true), (refused(422), true)]));
         assert!(!is_uncertain(Method::POST, false, vec![ended(false), ended(false), ended(false)]));
         assert!(!is_uncertain(Method::POST, false, vec![(refused(500), true)]));
+        let foreign = || (Error::from(Foreign::Http), true);
+        assert!(!is_uncertain(Method::POST, true, vec![foreign()]));
+        assert!(is_uncertain(Method::POST, true, vec![ended(true), foreign()]));
         assert!(!is_uncertain(Method::GET, false, vec![ended(true), ended(true), ended(true)]));
     }
 }

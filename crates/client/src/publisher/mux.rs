@@ -9,7 +9,6 @@ use anemone_ws::{ClientStream, Incoming, WebSocket};
 use super::Content;
 use crate::Error;
 use crate::address::Address;
-use crate::error::Refused;
 use crate::options::Options;
 use crate::text::{encoded, quoted};
 use crate::web_socket;
@@ -67,7 +66,7 @@ impl MuxCarrier {
             }
             return match reply.status {
                 200..300 if of.is_some() => Ok(Published::parse(reply.payload)?),
-                _ => Err(Refused::multiplexed(&reply)),
+                _ => Err(Error::of_reply(&reply)),
             };
         }
     }

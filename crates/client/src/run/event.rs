@@ -7,7 +7,7 @@ use anemone_wire::{RunMembers, RunState};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::error::RunProblem;
+use crate::problem::RunProblem;
 use crate::{Error, Malformed, Position};
 
 /// The progress of a run.

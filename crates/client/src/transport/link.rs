@@ -8,7 +8,6 @@ use anemone_wire::multiplexed::{Fields, Id, Message, Reply, Request};
 use futures_util::future::BoxFuture;
 
 use crate::address::Address;
-use crate::error::Refused;
 use crate::item::ServerItem;
 use crate::options::Options;
 use crate::start::Start;
@@ -67,7 +66,7 @@ pub(super) fn multiplexed_item(message: &[u8]) -> Result<Option<ServerItem>, Err
         return Ok(Some(ServerItem::End(EndReason::Ended)));
     }
     if reply.is_final() {
-        return Err(Refused::multiplexed(&reply));
+        return Err(Error::of_reply(&reply));
     }
     Ok(reply.item()?.map(Item::into_owned))
 }

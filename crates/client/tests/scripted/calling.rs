@@ -272,3 +272,28 @@ async fn what_is_no_call_is_refused_here() {
         assert!(is_field, "{name}: {error:?}");
     }
 }
+
+#[tokio::test]
+async fn a_reply_is_returned_whole_up_to_the_limit_and_not_beyond() {
+    let limits = Limits { reply_bytes_max: 8, ..Limits::default() };
+    for (content_type, body, is_refused) in [
+        ("text/plain", "12345678", false),
+        ("text/plain", "123456789", true),
+        // Each item of a stream has a line feed.
+        ("application/x-ndjson", "123\n456\n", false),
+        ("application/x-ndjson", "123\n4567\n", true),
+    ] {
+        let fake = Fake::start(move |_, mut conn| {
+            conn.request()?;
+            conn.answer("200 OK", &format!("content-type: {content_type}\r\n"), body)
+        });
+        let got = client(&fake).limits(limits).call("GET", "/a").send().await;
+        match got {
+            Ok(reply) => assert_eq!((reply.body().as_ref(), is_refused), (body.as_bytes(), false)),
+            Err(error) => {
+                let is_so = matches!(error, Error::Malformed(Malformed::TooLong { limit: 8 }));
+                assert!(is_so && is_refused, "{body}: {error:?}");
+            }
+        }
+    }
+}

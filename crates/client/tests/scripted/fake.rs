@@ -183,6 +183,15 @@ impl Conn {
         ))
     }
 
+    /// Answers a WebSocket's handshake as a server that knows none of its subprotocols.
+    pub(crate) fn upgrade_without_subprotocol(&mut self, request: &Request) -> io::Result<()> {
+        let key = accept_key(request.field("sec-websocket-key").unwrap());
+        self.write(format!(
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Accept: {key}\r\n\r\n"
+        ))
+    }
+
     /// A text message.
     pub(crate) fn message(&mut self, text: &str) -> io::Result<()> {
         let mut frame = vec![0x81];

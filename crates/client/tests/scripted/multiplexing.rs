@@ -339,3 +339,63 @@ async fn a_transport_must_match_the_scheme() {
     let error = client.call("GET", "/").send().await.unwrap_err();
     assert!(matches!(error, Error::Url(_)), "{error:?}");
 }
+
+#[tokio::test]
+async fn a_server_below_a_path_is_found_and_calls_have_their_paths_on_it() {
+    // At the root there is something else: a page, another WebSocket, nothing.
+    for root in 0..3 {
+        let fake = Fake::start(move |_, mut conn| {
+            let request = conn.request()?;
+            match &*request.target {
+                "/a/b/ws" => conn.upgrade(&request)?,
+                "/ws" if root == 0 => return conn.answer("200 OK", "", "<html>"),
+                "/ws" if root == 1 => return conn.upgrade_without_subprotocol(&request),
+                _ => return conn.answer("404 Not Found", "", ""),
+            }
+            let mut peer = Peer { conn, via: CallVia::Mux };
+            for expected in ["GET /work?n=1", "GET /work"] {
+                let (id, rest) = peer.request()?;
+                assert_eq!(rest, expected);
+                peer.send(&format!("200 {id}\n1"))?;
+            }
+            Ok(())
+        });
+        let url = format!("http://{}/a/b/work?n=1", fake.address());
+        let (client, target) = Client::split(&url).unwrap();
+        let client = client.via(CallVia::Mux).retry(Retry { failures_max: Some(5), ..SOON });
+        for round in 0..2 {
+            // The second round is on another connection, to the place that is known.
+            let reply = client.call("GET", &*target).send().await.unwrap();
+            assert_eq!(reply.body().as_ref(), b"1");
+            client.call("GET", "/a/b/work").send().await.unwrap();
+            assert_eq!(fake.connections(), 3 + round, "/ws, /a/ws, /a/b/ws");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_answer_of_a_server_at_the_root_is_final_and_a_given_server_is_not_guessed() {
+    let fake = Fake::start(|_, mut conn| {
+        assert_eq!(conn.request()?.target, "/ws");
+        conn.problem("403 Forbidden", "", "foreign-origin")
+    });
+    let url = format!("http://{}/a/work", fake.address());
+    let (client, target) = Client::split(&url).unwrap();
+    let error = client.via(CallVia::Mux).call("GET", target).send().await.unwrap_err();
+    assert!(matches!(&error, Error::Refused(refused) if refused.status() == 403), "{error:?}");
+    assert_eq!(fake.connections(), 1);
+
+    let fake = Fake::start(|_, mut conn| {
+        conn.request()?;
+        conn.answer("404 Not Found", "", "")
+    });
+    let address = fake.address();
+    let given = Client::new(&format!("http://{address}/")).unwrap().via(CallVia::Mux);
+    assert!(given.call("GET", "/a/work").send().await.is_err());
+    assert_eq!(fake.connections(), 1);
+    // The places that are tried have a limit.
+    let (guessed, target) = Client::split(&format!("http://{address}{}", "/a".repeat(20))).unwrap();
+    let error = guessed.via(CallVia::Mux).call("GET", target).send().await.unwrap_err();
+    assert!(matches!(&error, Error::Refused(refused) if refused.status() == 404), "{error:?}");
+    assert_eq!(fake.connections(), 1 + 8);
+}

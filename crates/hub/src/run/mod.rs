@@ -39,6 +39,7 @@ mod context;
 mod estimate;
 mod events;
 mod failure;
+mod forecast;
 mod key;
 mod limits;
 mod moment;

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
 
+use super::forecast::{Forecast, Waiting};
 use super::limits::RunLimits;
 
 /// Those who wait for a slot and those who have one. Whoever has no owner of its own belongs to the owner `None`.
@@ -28,13 +29,6 @@ struct Owned<T> {
     running: usize,
     /// 0 before its first turn.
     turn: u64,
-}
-
-impl<T> Owned<T> {
-    fn ahead(&self) -> Owned<&T> {
-        let Self { running, turn, .. } = *self;
-        Owned { waiting: self.waiting.iter().collect(), running, turn }
-    }
 }
 
 /// The reason why nobody more may wait.
@@ -105,12 +99,10 @@ impl<O: Copy + Eq + Hash, T, R> Queue<O, T, R> {
         }
     }
 
-    /// Removes one that waits.
-    pub(crate) fn remove(&mut self, is_it: impl Fn(&T) -> bool) -> Option<T> {
-        let place = |owned: &Owned<T>| owned.waiting.iter().position(&is_it);
-        let mut found = self.owners.iter().filter_map(|(owner, it)| Some((*owner, place(it)?)));
-        let (owner, place) = found.next()?;
+    /// Removes one of this owner that waits.
+    pub(crate) fn remove(&mut self, owner: Option<O>, is_it: impl Fn(&T) -> bool) -> Option<T> {
         let owned = self.owners.get_mut(&owner)?;
+        let place = owned.waiting.iter().position(is_it)?;
         let item = owned.waiting.remove(place)?;
         if owned.waiting.is_empty() {
             self.settle(owner);
@@ -125,25 +117,16 @@ impl<O: Copy + Eq + Hash, T, R> Queue<O, T, R> {
 
     /// Returns those that wait, in the order in which they get slots if nobody comes or leaves, and the slots are
     /// returned in the order in which they were taken.
-    pub(crate) fn waiting(&self, limits: &RunLimits) -> Vec<&T> {
-        if self.turns.len() == 1 {
-            return self.all_waiting().collect();
-        }
-        let mut ahead = Queue {
-            owners: self.owners.iter().map(|(owner, owned)| (*owner, owned.ahead())).collect(),
-            turns: self.turns.clone(),
-            next_turn: self.next_turn,
-            running: self.running.iter().map(|(owner, _)| (*owner, ())).collect(),
-        };
-        let mut order = Vec::new();
-        while !ahead.turns.is_empty() {
-            match ahead.next(limits, |_| ()) {
-                Some(item) => order.push(item),
-                None if ahead.running.is_empty() => break,
-                None => ahead.release(|()| true),
-            }
-        }
-        order
+    pub(crate) fn waiting(&self, limits: &RunLimits) -> impl Iterator<Item = &T> {
+        let owners = self.turns.values().filter_map(|owner| self.owners.get(owner));
+        let owners = owners.map(|Owned { waiting, running, turn }| Waiting {
+            items: waiting.iter(),
+            running: *running,
+            turn: *turn,
+        });
+        let turn = |(owner, _): &(Option<O>, R)| self.owners.get(owner).map_or(0, |own| own.turn);
+        let running = self.running.iter().map(turn);
+        Forecast::new(limits.running_max, owners.collect(), running)
     }
 
     /// Returns those who have slots, in the order in which they got them.
@@ -181,6 +164,10 @@ mod tests {
         queue.next(limits, |number| *number)
     }
 
+    fn waiting(queue: &Numbers, limits: &RunLimits) -> Vec<usize> {
+        queue.waiting(limits).copied().collect()
+    }
+
     #[test]
     fn the_first_come_is_the_first_served_and_slots_are_limited() {
         let limits = limits(2, 9, 9);
@@ -190,7 +177,7 @@ mod tests {
         assert_eq!(began, [Some(1), Some(2), None]);
         queue.release(|number| *number == 1);
         assert_eq!(next(&mut queue, &limits), Some(3));
-        assert_eq!(queue.waiting(&limits), [&4]);
+        assert_eq!(waiting(&queue, &limits), [4]);
         assert!(queue.running().eq(&[2, 3]));
     }
 
@@ -209,7 +196,7 @@ mod tests {
         assert_eq!(queue.admits(&limits, None), Ok(()), "an exempt client has no limit of its own");
         queue.push(Some('b'), 3);
         assert_eq!(queue.admits(&limits, None), Err(QueueFull::ForAll));
-        assert_eq!(queue.remove(|item| *item == 1), Some(1));
+        assert_eq!(queue.remove(Some('a'), |item| *item == 1), Some(1));
         assert_eq!(queue.admits(&limits, Some('a')), Ok(()));
     }
 
@@ -231,7 +218,7 @@ mod tests {
         assert_eq!(next(&mut queue, &limits), Some(0));
         (10..12).for_each(|number| queue.push(Some('b'), number));
         queue.push(None, 20);
-        assert_eq!(queue.waiting(&limits), [&10, &20, &1, &11, &2, &3]);
+        assert_eq!(waiting(&queue, &limits), [10, 20, 1, 11, 2, 3]);
     }
 
     #[test]
@@ -277,7 +264,7 @@ mod tests {
                         }
                     }
                     2 => {
-                        let first = queue.waiting(&limits).first().map(|first| **first);
+                        let first = queue.waiting(&limits).next().copied();
                         let is_free = running.len() < limits.running_max;
                         let next = queue.next(&limits, |item| *item);
                         prop_assert_eq!(next, first.filter(|_| is_free));
@@ -293,7 +280,8 @@ mod tests {
                     }
                     3 => {
                         let gone = (place < line.len()).then(|| line.remove(place));
-                        prop_assert_eq!(queue.remove(|item| Some(*item) == gone), gone);
+                        let owner = gone.and_then(|(owner, _)| owner);
+                        prop_assert_eq!(queue.remove(owner, |item| Some(*item) == gone), gone);
                     }
                     _ if place < running.len() => {
                         let ended = running.remove(place);
@@ -301,7 +289,7 @@ mod tests {
                     }
                     _ => {}
                 }
-                let mut waiting: Vec<_> = queue.waiting(&limits).into_iter().copied().collect();
+                let mut waiting: Vec<_> = queue.waiting(&limits).copied().collect();
                 waiting.sort_by_key(|(_, number)| *number);
                 prop_assert_eq!(&waiting, &line);
                 prop_assert!(queue.running().eq(&running));
@@ -309,7 +297,7 @@ mod tests {
                 let owners = owners.collect::<std::collections::BTreeSet<_>>().len();
                 prop_assert_eq!(queue.owners.len(), owners);
             }
-            let told: Vec<_> = queue.waiting(&limits).into_iter().copied().collect();
+            let told: Vec<_> = queue.waiting(&limits).copied().collect();
             let mut served = Vec::new();
             while served.len() < told.len() {
                 match queue.next(&limits, |item| *item) {

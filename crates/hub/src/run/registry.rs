@@ -49,6 +49,8 @@ pub(crate) struct Registry {
     /// Runs that are no longer in the list, and whose events are to be dropped, which may take long.
     forgotten: Vec<Arc<Run>>,
     is_stopping: bool,
+    /// True if those that wait may be at other places than they know.
+    has_moved: bool,
     /// True while a caller of [`Registry::begins`] begins works.
     is_beginning: bool,
 }
@@ -87,6 +89,7 @@ impl Registry {
             shares: Shares::new(),
             forgotten: Vec::new(),
             is_stopping: false,
+            has_moved: false,
             is_beginning: false,
         }
     }
@@ -146,11 +149,13 @@ impl Registry {
         self.runs.insert(number, Kept { run: Arc::clone(&run), key, bytes: 0 });
         self.count(&run);
         self.queue.push(run.owner(), job);
+        self.has_moved = true;
     }
 
     /// Returns the next job whose work may begin now; it has a slot.
     pub(crate) fn next_job(&mut self, now: Moment) -> Option<Job> {
         let until = now.after(self.limits.time_max);
+        self.has_moved = true;
         self.queue.next(&self.limits, |job| Working { until, run: Arc::clone(&job.run) })
     }
 
@@ -167,12 +172,31 @@ impl Registry {
         job
     }
 
-    /// Tells each waiting run its place.
-    pub(crate) fn tell_places(&self, now: Moment) {
+    /// Tells the runs that are next their places, and so `new`, a run that waits. The others learn theirs when somebody
+    /// asks, so that a long queue costs little each time it moves.
+    pub(crate) fn tell_places(&self, now: Moment, mut new: Option<&Arc<Run>>) {
         if self.is_stopping {
             return;
         }
-        for (place, job) in self.queue.waiting(&self.limits).into_iter().enumerate() {
+        for (place, job) in self.queue.waiting(&self.limits).enumerate() {
+            let is_new = new.is_some_and(|new| Arc::ptr_eq(&job.run, new));
+            let is_next = place < TOLD_PLACES;
+            if is_next || is_new {
+                job.run.wait(now.time, place, is_next);
+            }
+            new = new.filter(|_| !is_new);
+            if new.is_none() && place + 1 >= TOLD_PLACES {
+                break;
+            }
+        }
+    }
+
+    /// Updates the places of all that wait, if the queue has moved since the last time.
+    pub(crate) fn update_places(&mut self, now: Moment) {
+        if self.is_stopping || !std::mem::take(&mut self.has_moved) {
+            return;
+        }
+        for (place, job) in self.queue.waiting(&self.limits).enumerate() {
             job.run.wait(now.time, place, place < TOLD_PLACES);
         }
     }
@@ -180,6 +204,7 @@ impl Registry {
     /// Returns the slot of a run whose work has returned.
     pub(crate) fn release(&mut self, run: &Run) {
         self.queue.release(|working| working.run.key() == run.key());
+        self.has_moved = true;
         self.count(run);
     }
 
@@ -188,13 +213,17 @@ impl Registry {
         if let Some(number) = self.numbers.get(&run.key()) {
             self.shares.end(run.owner(), (now.after(self.limits.retention), *number));
         }
-        let job = self.queue.remove(|job| job.run.key() == run.key());
+        if self.queue.running().any(|working| working.run.key() == run.key()) {
+            return None;
+        }
+        let job = self.queue.remove(run.owner(), |job| job.run.key() == run.key());
         if job.is_some() {
+            self.has_moved = true;
             // The caller drops its work.
             run.hold(0);
             run.count_in(total);
             self.count(run);
-            self.tell_places(now);
+            self.tell_places(now, None);
         }
         job
     }
@@ -314,7 +343,7 @@ impl Registry {
     /// Returns at most this many runs: those that have not ended, newest first, and then those that have.
     pub(crate) fn list(&self, limit: usize) -> Vec<Arc<Run>> {
         let working = self.queue.running().map(|working| &working.run);
-        let waiting = self.queue.waiting(&self.limits).into_iter().map(|job| &job.run);
+        let waiting = self.queue.all_waiting().map(|job| &job.run);
         let live = working.filter(|run| !run.has_ended()).chain(waiting);
         let live: BTreeSet<u64> =
             live.filter_map(|run| self.numbers.get(&run.key())).copied().collect();
@@ -346,6 +375,7 @@ mod tests {
         }
         fn count(&self, _: &Run) {}
         fn tell_later(&self) {}
+        fn update_places(&self) {}
     }
 
     /// A registry at a virtual time.

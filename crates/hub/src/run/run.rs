@@ -57,6 +57,9 @@ pub(crate) trait Keeper: Send + Sync {
 
     /// Remembers to tell the progress of a run that was withheld.
     fn tell_later(&self);
+
+    /// Updates the places of the runs that wait.
+    fn update_places(&self);
 }
 
 /// An error: the run has ended already.
@@ -123,6 +126,9 @@ impl Run {
     /// Returns its state at `now`, which counts for the time left.
     #[must_use]
     pub fn status(&self, now: Instant) -> RunStatus {
+        if let Some(keeper) = self.keeper.upgrade().filter(|_| self.is_queued()) {
+            keeper.update_places();
+        }
         let known = self.lock();
         let progress = known.progress.as_ref();
         let left = progress.filter(|_| known.state == RunState::Running);
@@ -151,6 +157,16 @@ impl Run {
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.lock().state.is_end()
+    }
+
+    /// Returns the place that it was told last.
+    #[cfg(test)]
+    pub(crate) fn known_place(&self) -> Option<usize> {
+        self.lock().place
+    }
+
+    fn is_queued(&self) -> bool {
+        self.lock().state == RunState::Queued
     }
 
     /// Cancels it. It is cancelled on return, and no event follows; its work is told to stop.

@@ -158,6 +158,10 @@ impl Keeper for Shared {
             self.alarm.ring();
         }
     }
+
+    fn update_places(&self) {
+        self.lock().update_places(Moment::now());
+    }
 }
 
 impl Shared {
@@ -193,7 +197,8 @@ impl Shared {
         registry.add(Job { run: Arc::clone(&run), work }, key);
         let attachment = attach(&run);
         let job = registry.next_job(now);
-        registry.tell_places(now);
+        let waits = job.as_ref().is_none_or(|job| !Arc::ptr_eq(&job.run, &run));
+        registry.tell_places(now, waits.then_some(&run));
         drop(registry);
         job.into_iter().for_each(|job| self.begin(now, job));
         Ok(Started { run, is_replayed: false, attachment })
@@ -222,7 +227,7 @@ impl Shared {
             let now = Moment::now();
             let mut registry = self.lock();
             let Some(job) = registry.next_job_or_rest(now) else { return };
-            registry.tell_places(now);
+            registry.tell_places(now, None);
             drop(registry);
             self.begin(now, job);
         }

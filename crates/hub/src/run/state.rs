@@ -88,6 +88,8 @@ pub(crate) struct Known {
     /// The number of its attachments; the newest one has this number.
     attachments: u64,
     stderr: VecDeque<u8>,
+    /// True after a CR: what comes next replaces its line, unless it is LF.
+    is_returned: bool,
 }
 
 /// The most bytes of standard error that are kept: the last ones.
@@ -108,6 +110,7 @@ impl Known {
             is_abandoned: false,
             attachments: 0,
             stderr: VecDeque::new(),
+            is_returned: false,
         }
     }
 
@@ -149,8 +152,29 @@ impl Known {
         ends
     }
 
-    /// Keeps the last bytes of standard error, which may also come after the end.
+    /// Keeps the last bytes of standard error, which may also come after the end. A line that begins anew after a CR, as
+    /// a progress bar does, replaces its earlier text.
     pub(crate) fn keep_stderr(&mut self, bytes: &[u8]) {
+        if !self.is_returned && !bytes.contains(&b'\r') {
+            return self.keep_last(bytes);
+        }
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (text, end) = line.split_at(line.len() - usize::from(line.ends_with(b"\n")));
+            // An empty text replaces nothing: `\r\r` is like `\r`.
+            let len = text.iter().rposition(|byte| *byte != b'\r').map_or(0, |last| last + 1);
+            let shown = text[..len].rsplit(|byte| *byte == b'\r').next().unwrap_or_default();
+            if len > 0 && (self.is_returned || shown.len() < len) {
+                let line = self.stderr.iter().rposition(|byte| *byte == b'\n');
+                self.stderr.truncate(line.map_or(0, |end| end + 1));
+            }
+            self.keep_last(shown);
+            self.keep_last(end);
+            let was_returned = self.is_returned && len == 0;
+            self.is_returned = end.is_empty() && (was_returned || len < text.len());
+        }
+    }
+
+    fn keep_last(&mut self, bytes: &[u8]) {
         let bytes = &bytes[bytes.len().saturating_sub(STDERR_BYTES_MAX)..];
         let excess = (self.stderr.len() + bytes.len()).saturating_sub(STDERR_BYTES_MAX);
         self.stderr.drain(..excess);
@@ -210,6 +234,33 @@ mod tests {
         let ending = Ending::of(result(), 8);
         assert_eq!(ending.state, RunState::Failed);
         assert!(ending.event.as_str().contains("the result has 9 bytes, at most 8 are kept"));
+    }
+
+    #[test]
+    fn the_last_state_of_each_line_of_standard_error_is_kept_however_it_comes() {
+        for (written, kept) in [
+            ("a\r\nb\r\n", "a\nb\n"),
+            ("start\n 10%|#\r 20%|##\r100%|###\nend\n", "start\n100%|###\nend\n"),
+            ("10%\r20%\r", "20%"),
+            ("10%\r\r20%\r\r\n", "20%\n"),
+            ("\r\n\r", "\n"),
+            ("\ra", "a"),
+            ("a\rb\n\rc\r\r\nd\r\r\re\rf", "b\nc\nf"),
+        ] {
+            for len in 1..=written.len() {
+                let mut known = Known::new(at(1).time);
+                written.as_bytes().chunks(len).for_each(|bytes| known.keep_stderr(bytes));
+                assert_eq!(known.stderr().as_deref(), Some(kept), "{written:?} by {len}");
+            }
+        }
+        let mut known = Known::new(at(1).time);
+        known.keep_stderr(b"first\n");
+        (0..100_000).for_each(|n| known.keep_stderr(format!("{n} of 100000\r").as_bytes()));
+        assert_eq!(known.stderr().unwrap(), "first\n99999 of 100000", "a bar drops nothing else");
+        // The beginning of a line that is too long was dropped.
+        known.keep_stderr(&[b'x'; 2 * STDERR_BYTES_MAX]);
+        known.keep_stderr(b"\rlast");
+        assert_eq!(known.stderr().unwrap(), "last");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The destination of a request, by its path. It is the same on every transport.
 
 use crate::Problem;
-use crate::exchange::resource::Resource;
+use crate::exchange::resource::OwnResource;
 use crate::request::client::Client;
 use crate::request::own_path::{OwnPath, ReadPath};
 use crate::request::query::asks_for_topics;
@@ -12,7 +12,7 @@ use crate::site::{Beside, Site};
 pub(crate) enum Destination<'s, 'p> {
     /// A service or a file.
     Beside(Beside<'s>),
-    Resource(Resource),
+    Resource(OwnResource),
     /// The topic or the run at this path.
     Events(ReadPath<'p>),
     /// The events of several topics.
@@ -41,7 +41,7 @@ impl<'s, 'p> Destination<'s, 'p> {
         if is_list && asks_for_topics(query) {
             return Ok(Self::ManyTopics);
         }
-        if let Some(resource) = Resource::at(site, client, path, query)? {
+        if let Some(resource) = OwnResource::at(site, client, path, query)? {
             return Ok(Self::Resource(resource));
         }
         if let Some(own) = site.offered.iter().find(|own| **own == path) {

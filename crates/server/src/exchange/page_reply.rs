@@ -1,12 +1,16 @@
 //! Replies with a page, at once or after a wait.
 
-use http::{HeaderValue, Response, header};
+use anemone_hub::Start;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 
+use crate::Problem;
 use crate::exchange::read_request::ReadRequest;
 use crate::memory::counted;
 use crate::read::reader::Page;
-use crate::reply::body::{Body, full, reply};
+use crate::reply::body::{Body, empty, full, reply};
+use crate::reply::entity_tag;
 use crate::request::query::{Need, Representation};
+use crate::transport_name::TransportName;
 
 /// Returns the representation of a page.
 pub(crate) const fn page_representation(needs: Option<Need>) -> Representation {
@@ -22,5 +26,45 @@ pub(crate) fn page_reply(read: &ReadRequest, page: &Page, caching: &'static str)
     if let Ok(link) = HeaderValue::try_from(format!("<?after={}>; rel=\"next\"", page.next)) {
         response.headers_mut().insert(header::LINK, link);
     }
+    response
+}
+
+/// Caches may keep a page, and must revalidate it each time. With its tag, a browser then saves the body without any
+/// script. With `no-store`, no cache would have a tag.
+const REVALIDATED: &str = "no-cache";
+
+/// Answers at once with the page after a position; without one, with the newest event.
+pub(crate) fn poll(
+    read: &ReadRequest,
+    headers: &HeaderMap,
+    transport: TransportName,
+) -> Result<Response<Body>, Problem> {
+    let page = read.open(transport, Start::Newest)?.read_page()?;
+    if read.depends_on_time() {
+        return Ok(page_reply(read, &page, "no-store"));
+    }
+    let tag = tag_of(&page);
+    let mut response = if entity_tag::is_known(headers, &tag) {
+        not_modified()
+    } else {
+        page_reply(read, &page, REVALIDATED)
+    };
+    // Digits, letters and punctuation are always valid in a field.
+    if let Ok(tag) = HeaderValue::try_from(tag) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    Ok(response)
+}
+
+/// Returns the entity tag of a page. It contains what its URL does not: the first kept event and the end of the page.
+/// Within an epoch, events never change. The end of a run can come later than its last event.
+fn tag_of(page: &Page) -> String {
+    let end = if page.is_last { ".end" } else { "" };
+    format!("\"{}.{}{end}\"", page.first, page.next)
+}
+
+fn not_modified() -> Response<Body> {
+    let mut response = empty(StatusCode::NOT_MODIFIED);
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static(REVALIDATED));
     response
 }

@@ -27,9 +27,9 @@ const TOPICS_LISTED_MAX: usize = 1_000;
 /// The default and the greatest number of runs in a list.
 const RUNS_LISTED_MAX: usize = 1_000;
 
-/// A resource besides the events of topics.
+/// A resource of the server itself, besides the events of topics and runs.
 #[derive(Clone, Debug)]
-pub(crate) enum Resource {
+pub(crate) enum OwnResource {
     /// A page of the list of topics.
     Topics(TopicsPage),
     /// The time.
@@ -57,7 +57,7 @@ pub(crate) struct ResourceValue {
     pub(crate) next_page: Option<String>,
 }
 
-impl Resource {
+impl OwnResource {
     /// Returns the resource at this path, if this client may see it.
     pub(crate) fn at(
         site: &Site,

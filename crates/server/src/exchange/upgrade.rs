@@ -15,7 +15,7 @@ use crate::request::client::Client;
 use crate::request::handshake::Head;
 use crate::request::own_path::ReadPath;
 use crate::request::path;
-use crate::service::mount::Mount;
+use crate::service::mounted::Mounted;
 use crate::site::Site;
 use crate::stop::Stop;
 use crate::transport_name::TransportName;
@@ -51,7 +51,7 @@ pub(crate) enum HandshakeRoute {
 
 /// Takes over a handshake for a service.
 pub(crate) type ServiceTakeOver =
-    fn(&Site, Client, &Head<'_>, &Arc<Mount>, &HandshakeResponse) -> Result<Successor, Problem>;
+    fn(&Site, Client, &Head<'_>, &Arc<Mounted>, &HandshakeResponse) -> Result<Successor, Problem>;
 
 /// A handler of `POST`.
 pub(crate) type Post =

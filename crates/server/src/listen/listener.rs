@@ -145,9 +145,8 @@ fn parts(options: Options, hub: Hub, local_addr: Option<SocketAddr>) -> Result<S
     let publishing = Arc::new(publishing);
     let memory = Memory::new(limits.memory_bytes_max());
     let files = Files::new(&options.static_dirs, &memory)?;
-    let mounts = Mounts::new(options.mounts)?;
     let runs = Runs::new(limits.of_runs());
-    let mounts = mounts.starting(&Arc::new(RunStarter::new(&runs, &limits)));
+    let mounts = Mounts::new(options.mounts, RunStarter::new(&runs, &limits))?;
     let readers = Arc::default();
     let permits = Arc::new(ConnectionPermits::new(&limits, &memory));
     let awaited = Arc::new(AwaitedTopics::new(&limits, &memory));

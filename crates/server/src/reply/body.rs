@@ -136,12 +136,7 @@ pub(crate) fn empty(status: StatusCode) -> Response<Body> {
 
 /// Returns a body whose pieces are made one after the other, each after the one before was written.
 pub(crate) fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Body {
-    breakable(pieces.map(Ok))
-}
-
-/// Returns such a body, which an error breaks off.
-pub(crate) fn breakable(pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Body {
-    Body::new(StreamBody::new(pieces.map(|piece| piece.map(Frame::data))))
+    Body::new(StreamBody::new(pieces.map(|piece| Ok::<_, io::Error>(Frame::data(piece)))))
 }
 
 /// Returns a body that polls another one, even an empty one, which may hold something.

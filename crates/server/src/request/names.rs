@@ -18,8 +18,13 @@ pub(crate) fn topic_name(name: &str) -> Result<TopicName, Problem> {
     })
 }
 
-pub(crate) fn unknown_run() -> Problem {
-    Problem::new(Kind::UnknownRun, "there is no run with this key")
+pub(crate) fn unknown_run(key: &str) -> Problem {
+    let is_key = |key: &str| key.len() == 32 && key.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let detail = match key.split_once('/').is_some_and(|(key, _)| is_key(key)) {
+        true => "a run has no paths below its own: GET /runs/KEY?state returns its state",
+        false => "there is no run with this key",
+    };
+    Problem::new(Kind::UnknownRun, detail)
 }
 
 pub(crate) fn unknown_topic(name: &str) -> Problem {

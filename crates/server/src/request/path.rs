@@ -9,7 +9,8 @@ use crate::{Kind, Problem};
 
 /// Returns the path without unnecessary escapes (RFC 3986 section 6.2.2.2), decoded once.
 ///
-/// No name here has a slash or a control character, and an escaped one could mean something else to a proxy.
+/// No name here has a slash or a control character, and an escaped one could mean something else to a proxy; so could
+/// an escaped `.` or `..`.
 pub(crate) fn normal(path: &str) -> Result<Cow<'_, str>, Problem> {
     // Searches bytes, since that is faster than to search text this short.
     if path.bytes().all(|byte| byte != b'%') {
@@ -39,7 +40,16 @@ pub(crate) fn normal(path: &str) -> Result<Cow<'_, str>, Problem> {
         }
         normal.push_str(part.get(2..).unwrap_or_default());
     }
+    if dot_segments(&normal) > dot_segments(path) {
+        // Some clients resolve relative URLs as if these were plain, and others do not.
+        let detail = "the segments . and .. must not be escaped in a path";
+        return Err(Problem::new(Kind::BadName, detail));
+    }
     Ok(normal.into())
+}
+
+fn dot_segments(path: &str) -> usize {
+    path.split('/').filter(|segment| matches!(*segment, "." | "..")).count()
 }
 
 /// Returns true if a path is in its normal form.
@@ -76,13 +86,27 @@ mod tests {
             ("/%74opics/%54%2d%5F%2E%7e1", "/topics/T-_.~1"),
             ("/topics/%2574", "/topics/%2574"), // once
             ("/topics/a%20b%3f%c3%a9", "/topics/a%20b%3F%C3%A9"),
+            ("/a/../%2ea/%2e%2e%2e", "/a/../.a/..."),
             ("/", "/"),
         ] {
             assert_eq!(normal(path).unwrap(), expected);
         }
-        for path in
-            ["/%", "/%7", "/%zz", "/%+1", "/a%2Fb", "/a%2fb", "/%00", "/%7F", "/%0a", "/%7é"]
-        {
+        for path in [
+            "/%",
+            "/%7",
+            "/%zz",
+            "/%+1",
+            "/a%2Fb",
+            "/a%2fb",
+            "/%00",
+            "/%7F",
+            "/%0a",
+            "/%7é",
+            "/%2e",
+            "/a/%2E%2e/b",
+            "/../.%2e",
+            "/a/%2e/",
+        ] {
             assert!(normal(path).unwrap_err().to_json().contains("bad-name"), "{path}");
         }
     }

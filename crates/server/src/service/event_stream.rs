@@ -9,7 +9,7 @@ use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Response, header};
 use tokio::time::timeout;
 
-use super::items::{Items, ItemsError, check_lines, is_stream};
+use super::items::{Division, Items, ItemsError, check_lines};
 use super::media_type::NDJSON;
 use crate::memory::counted;
 use crate::reply::body::{self, Body};
@@ -36,7 +36,7 @@ pub(crate) fn over_http(
     heartbeat: Duration,
     memory: &Memory,
 ) -> Response<Body> {
-    if !is_stream(reply.headers()) {
+    if Division::of(&reply) != Division::Lines {
         return reply;
     }
     let mut reply =

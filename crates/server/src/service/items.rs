@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use anemone_ws::{Memory, Reservation};
 use bytes::Bytes;
-use http::{HeaderMap, Response, header};
+use http::{Response, header};
 use http_body::{Body as _, Frame, SizeHint};
 
 use super::media_type::MediaType;
@@ -41,7 +41,8 @@ impl Division {
     /// Returns the division of a reply with this media type.
     pub(crate) fn with(media_type: MediaType, reply: &Response<Body>) -> Self {
         let len = reply.body().size_hint().exact();
-        if media_type == MediaType::Ndjson && !is_encoded(reply.headers()) {
+        let is_encoded = reply.headers().contains_key(header::CONTENT_ENCODING);
+        if media_type == MediaType::Ndjson && !is_encoded {
             Self::Lines
         } else if len.is_some_and(|len| len <= ITEM_BYTES_MAX as u64) {
             Self::Whole
@@ -49,15 +50,6 @@ impl Division {
             Self::Parts
         }
     }
-}
-
-/// Returns true for the header of a reply whose lines are items.
-pub(crate) fn is_stream(headers: &HeaderMap) -> bool {
-    MediaType::of(headers) == MediaType::Ndjson && !is_encoded(headers)
-}
-
-fn is_encoded(headers: &HeaderMap) -> bool {
-    headers.contains_key(header::CONTENT_ENCODING)
 }
 
 /// An error of a reply after its beginning.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::mount::Mount;
+use super::mounted::Mounted;
 use super::starter::RunStarter;
 use crate::request::own_path::OwnPath;
 
@@ -18,47 +19,41 @@ pub(crate) enum MountsError {
 }
 
 /// All mounts.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Mounts {
     /// Those at paths of their own, the longest path first.
-    below: Vec<Arc<Mount>>,
+    below: Vec<Arc<Mounted>>,
     /// The one at `/`.
-    root: Option<Arc<Mount>>,
+    root: Option<Arc<Mounted>>,
 }
 
 impl Mounts {
-    /// Creates the table, unless two mounts have the same path, or one describes the paths of others.
-    pub(crate) fn new(mut mounts: Vec<Mount>) -> Result<Self, MountsError> {
+    /// Creates the table of mounts whose runs `starter` starts, unless two have the same path, or one describes the paths
+    /// of others.
+    pub(crate) fn new(mut mounts: Vec<Mount>, starter: RunStarter) -> Result<Self, MountsError> {
         mounts.iter().try_for_each(check_description)?;
         mounts.sort_by(|a, b| b.path.len().cmp(&a.path.len()).then_with(|| a.path.cmp(&b.path)));
         if let Some(twice) = mounts.windows(2).find(|pair| pair[0].path == pair[1].path) {
             return Err(MountsError::Twice { path: twice[0].path.to_string() });
         }
         let root = mounts.pop_if(|last| &*last.path == "/");
-        Ok(Self { below: mounts.into_iter().map(Arc::new).collect(), root: root.map(Arc::new) })
-    }
-
-    /// Lets the mounts start runs.
-    pub(crate) fn starting(self, starter: &Arc<RunStarter>) -> Self {
-        let starting = |mount: Arc<Mount>| Arc::new(Arc::unwrap_or_clone(mount).starting(starter));
-        Self {
-            below: self.below.into_iter().map(starting).collect(),
-            root: self.root.map(starting),
-        }
+        let starter = Arc::new(starter);
+        let mounted = |mount| Arc::new(Mounted { mount, starter: Arc::clone(&starter) });
+        Ok(Self { below: mounts.into_iter().map(mounted).collect(), root: root.map(mounted) })
     }
 
     /// Returns the mount with the longest path that a normalized path is or begins with, except the one at `/`.
-    pub(crate) fn at(&self, path: &str) -> Option<&Arc<Mount>> {
+    pub(crate) fn at(&self, path: &str) -> Option<&Arc<Mounted>> {
         self.below.iter().find(|mount| is_within(&mount.path, path))
     }
 
     /// Returns all mounts.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Mount>> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Mounted>> {
         self.below.iter().chain(&self.root)
     }
 
     /// Returns the mount at `/`.
-    pub(crate) fn root(&self) -> Option<&Arc<Mount>> {
+    pub(crate) fn root(&self) -> Option<&Arc<Mounted>> {
         self.root.as_ref()
     }
 }
@@ -85,39 +80,24 @@ fn check_description(mount: &Mount) -> Result<(), MountsError> {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-    use std::future::{Ready, ready};
-    use std::task::{Context, Poll};
-
-    use http::{Request, Response};
+    use anemone_hub::run::Runs;
+    use axum::Router;
 
     use super::*;
-    use crate::reply::body::{Body, full};
-
-    #[derive(Clone)]
-    struct Nothing;
-
-    impl tower_service::Service<Request<Body>> for Nothing {
-        type Response = Response<Body>;
-        type Error = Infallible;
-        type Future = Ready<Result<Response<Body>, Infallible>>;
-
-        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-            Poll::Ready(Ok(()))
-        }
-
-        fn call(&mut self, _: Request<Body>) -> Self::Future {
-            ready(Ok(Response::new(full(""))))
-        }
-    }
+    use crate::Limits;
 
     fn mount(path: &str) -> Mount {
-        Mount::new(path, Nothing).unwrap()
+        Mount::new(path, Router::new()).unwrap()
+    }
+
+    fn mounts(mounts: Vec<Mount>) -> Result<Mounts, MountsError> {
+        let limits = Limits::default();
+        Mounts::new(mounts, RunStarter::new(&Runs::new(limits.of_runs()), &limits))
     }
 
     #[test]
     fn the_longest_path_that_fits_answers() {
-        let mounts = Mounts::new(["/", "/a", "/a/b", "/ab"].map(mount).to_vec()).unwrap();
+        let all = mounts(["/", "/a", "/a/b", "/ab"].map(mount).to_vec()).unwrap();
         for (path, expected) in [
             ("/a", Some("/a")),
             ("/a/", Some("/a")),
@@ -129,15 +109,15 @@ mod tests {
             ("/abc", None),
             ("/", None),
         ] {
-            assert_eq!(mounts.at(path).map(|mount| mount.path()), expected, "{path}");
+            assert_eq!(all.at(path).map(|mount| mount.path()), expected, "{path}");
         }
-        assert_eq!(mounts.root().map(|mount| mount.path()), Some("/"));
+        assert_eq!(all.root().map(|mount| mount.path()), Some("/"));
     }
 
     #[test]
     fn no_two_mounts_have_the_same_path() {
         for path in ["/", "/a"] {
-            let twice = Mounts::new([path, "/b", path].map(mount).to_vec());
+            let twice = mounts([path, "/b", path].map(mount).to_vec());
             assert_eq!(twice.unwrap_err(), MountsError::Twice { path: path.to_owned() });
         }
     }
@@ -159,10 +139,10 @@ mod tests {
             ("/", "/runs", false),
         ] {
             let paths = serde_json::json!({ described: {} });
-            let mounts = Mounts::new(vec![mount(path).describe(paths)]).map(|_| ());
+            let told = mounts(vec![mount(path).describe(paths)]).map(|_| ());
             let (mount, foreign) = (path.to_owned(), described.to_owned());
             let refused = Err(MountsError::Described { mount, path: foreign });
-            assert_eq!(mounts, if is_own { Ok(()) } else { refused }, "{path} {described}");
+            assert_eq!(told, if is_own { Ok(()) } else { refused }, "{path} {described}");
         }
     }
 }

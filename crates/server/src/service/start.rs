@@ -3,10 +3,12 @@
 //! A start is the same on every transport: from a request to an answer. For a client that waits for the events, the
 //! answer is the run.
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use anemone_hub::run::{
-    OwnerKey, Run, RunInput, RunRefusal, RunStatus, RunWork, StartError, StartRun, Started,
+    InputDigest, OwnerKey, Run, RunInput, RunRefusal, RunStatus, RunWork, StartError, StartRun,
+    Started,
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -24,7 +26,7 @@ use crate::request::body::receive;
 use crate::request::methods::only_starts;
 use crate::request::origin;
 use crate::request::own_path::OwnPath;
-use crate::request::query::prefers_async;
+use crate::request::query::{bad, prefers_async};
 use crate::{Kind, Problem};
 
 /// The reply that a start asks for.
@@ -40,7 +42,7 @@ pub(super) enum StartReply {
 }
 
 /// A request to start a run, and the place where it starts.
-pub(super) struct Start<'a> {
+pub(super) struct StartRequest<'a> {
     pub(super) reply: StartReply,
     /// The path of the mount.
     pub(super) path: &'a str,
@@ -52,26 +54,31 @@ impl StartReply {
     /// Returns the reply that a request to a mount asks for; `None` if it only calls the service.
     ///
     /// # Errors
-    /// When a run service does not take its method.
+    /// When a run service does not take its method, or cannot attach the run as it asks.
     pub(super) fn of<B>(
         is_run_service: bool,
         request: &Request<B>,
     ) -> Result<Option<Self>, Problem> {
         let is_post = request.method() == Method::POST;
-        let is_async = || prefers_async(request.headers().into());
-        match is_run_service {
-            false => Ok((is_post && is_async()).then_some(Self::State)),
-            true if !is_post => Err(only_starts(request.method())),
-            true if is_async() => Ok(Some(Self::State)),
-            true => {
-                let is_attached = parameters(request.uri().query()).any(is_attach);
-                Ok(Some(Self::Events { is_attached }))
-            }
+        let is_async = prefers_async(request.headers().into());
+        if !is_run_service {
+            return Ok((is_post && is_async).then_some(Self::State));
+        }
+        if !is_post {
+            return Err(only_starts(request.method()));
+        }
+        match (is_async, asks_to_attach(request.uri().query())?) {
+            (true, true) => Err(bad(
+                "attach",
+                "takes no Prefer: respond-async, whose reply ends before the run",
+            )),
+            (true, false) => Ok(Some(Self::State)),
+            (false, is_attached) => Ok(Some(Self::Events { is_attached })),
         }
     }
 }
 
-impl Start<'_> {
+impl StartRequest<'_> {
     /// Starts the run with the work that `make_work` returns for the request, and answers.
     ///
     /// # Errors
@@ -86,6 +93,7 @@ impl Start<'_> {
         self.check(caller)?;
         origin::refuse_unnamed(request.headers().into())?;
         let key = key(None, request.headers())?;
+        let way_up = way_up(request.uri().path())?;
         let (head, body) = request.into_parts();
         let mut request = Request::new(body);
         *request.headers_mut() = head.headers.clone();
@@ -94,12 +102,11 @@ impl Start<'_> {
         // A copy, since the hub counts what waits with a run.
         let request = Request::from_parts(head, Bytes::copy_from_slice(body.as_ref()));
         drop(body);
-        let path = request.uri().path().to_owned();
         let start = StartRun {
             owner: Some(owner(caller)),
             is_exempt: caller.is_local(),
             is_attached: self.reply == StartReply::Events { is_attached: true },
-            key: key.map(|key| (key, input(&request).digest())),
+            key: key.map(|key| (key, digest(&request))),
             held_bytes: request.body().len() as u64,
             ..StartRun::new(self.path, make_work(request)?)
         };
@@ -108,8 +115,9 @@ impl Start<'_> {
         if is_replayed {
             fields.insert("idempotent-replayed", HeaderValue::from_static("true"));
         }
+        let location = format!("{way_up}{}/{}", OwnPath::RUNS.name(), run.key());
         // Plain characters are always a field's value.
-        if let Ok(location) = HeaderValue::try_from(location(&path, &run)) {
+        if let Ok(location) = HeaderValue::try_from(location) {
             fields.insert(header::LOCATION, location);
         }
         if self.reply == StartReply::State {
@@ -141,7 +149,8 @@ fn owner(caller: Caller) -> OwnerKey {
 
 /// Returns the input for a run service: the request without what is for the server alone.
 pub(super) fn input(request: &Request<Bytes>) -> RunInput {
-    let others = parameters(request.uri().query()).filter(|parameter| !is_attach(parameter));
+    let others =
+        parameters(request.uri().query()).filter(|parameter| attach_value(parameter).is_none());
     let query = others.collect::<Vec<_>>().join("&");
     let content_type = request.headers().get(header::CONTENT_TYPE);
     let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()));
@@ -153,18 +162,56 @@ pub(super) fn input(request: &Request<Bytes>) -> RunInput {
     }
 }
 
+/// Returns the digest of a request, which tells a repeat from another start. All of the query counts: a run that belongs to
+/// its reply is not what another client waits for.
+fn digest(request: &Request<Bytes>) -> InputDigest {
+    let query = request.uri().query().map(str::to_owned);
+    RunInput { query, ..input(request) }.digest()
+}
+
 fn parameters(query: Option<&str>) -> impl Iterator<Item = &str> {
     query.into_iter().flat_map(|query| query.split('&'))
 }
 
-fn is_attach(parameter: &str) -> bool {
-    matches!(parameter, "attach" | "attach=")
+/// Returns the value of the parameter `attach`; `None` for another parameter.
+fn attach_value(parameter: &str) -> Option<Cow<'_, str>> {
+    let (name, value) = form_urlencoded::parse(parameter.as_bytes()).next()?;
+    (name == "attach").then_some(value)
 }
 
-/// Returns the path of a run, relative to that of the request that has started it.
-fn location(path: &str, run: &Run) -> String {
-    let depth = path.matches('/').count().saturating_sub(1);
-    format!("{}{}/{}", "../".repeat(depth), OwnPath::RUNS.name(), run.key())
+/// Returns true if a request asks that the run belong to the reply.
+fn asks_to_attach(query: Option<&str>) -> Result<bool, Problem> {
+    let mut values = parameters(query).filter_map(attach_value);
+    match (values.next(), values.next()) {
+        (_, Some(_)) => Err(bad("attach", "is given twice")),
+        (Some(value), None) if !value.is_empty() => Err(bad("attach", "takes no value")),
+        (value, None) => Ok(value.is_some()),
+    }
+}
+
+/// The most segments of a path that starts a run, which bounds the path of the run relative to it.
+const SEGMENTS_MAX: usize = 100;
+
+/// Returns the way from the path of a request to the root, to which its clients resolve it (RFC 3986 section 5.2.4).
+///
+/// # Errors
+/// When the path has too many segments.
+fn way_up(path: &str) -> Result<String, Problem> {
+    let mut segments: Vec<&str> = path.split('/').skip(1).collect();
+    if segments.len() > SEGMENTS_MAX {
+        let count = segments.len();
+        let detail =
+            format!("the path of a start has {count} segments, at most {SEGMENTS_MAX} allowed");
+        return Err(Problem::new(Kind::BadName, detail));
+    }
+    // The last one is no folder.
+    segments.pop();
+    let levels = segments.into_iter().fold(0_usize, |levels, segment| match segment {
+        "." => levels,
+        ".." => levels.saturating_sub(1),
+        _ => levels + 1,
+    });
+    Ok("../".repeat(levels))
 }
 
 /// Returns the answer to a client that does not wait for the run.
@@ -237,7 +284,9 @@ mod tests {
             (true, "POST", "/a?b=1", "", events(false)),
             (true, "POST", "/a?b=1&attach", "", events(true)),
             (true, "POST", "/a?attach=", "", events(true)),
+            (true, "POST", "/a?b=1&%61ttach", "", events(true)),
             (true, "POST", "/a?attached", "", events(false)),
+            (false, "POST", "/a?attach=1", "respond-async", Some(StartReply::State)),
         ] {
             let reply = StartReply::of(is_run_service, &request(method, target, prefer));
             assert_eq!(reply, Ok(expected), "{method} {target} {prefer}");
@@ -247,12 +296,64 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_cannot_be_attached_as_asked_is_refused() {
+        for (target, prefer, part) in [
+            ("/a?attach", "respond-async", "attach takes no Prefer: respond-async"),
+            ("/a?attach=1", "", "attach takes no value"),
+            ("/a?attach=false", "respond-async", "attach takes no value"),
+            ("/a?attach&b&attach", "", "attach is given twice"),
+        ] {
+            let problem = StartReply::of(true, &request("POST", target, prefer)).unwrap_err();
+            assert_eq!(problem.kind(), Kind::BadParameter, "{target}");
+            assert!(problem.detail().starts_with(part), "{}", problem.detail());
+        }
+    }
+
+    #[test]
+    fn a_repeat_has_the_same_path_query_and_body() {
+        let of = |target, body| digest(&request("POST", target, "").map(|()| Bytes::from(body)));
+        let first = of("/a?b&attach", "x");
+        assert_eq!(of("/a?b&attach", "x"), first);
+        for (target, body) in [("/a?b", "x"), ("/a?b&attach", "y"), ("/c?b&attach", "x")] {
+            assert_ne!(of(target, body), first, "{target}");
+        }
+    }
+
+    #[test]
+    fn a_run_is_found_from_any_path_and_the_way_there_is_bounded() {
+        for (path, levels) in [
+            ("/a", 0),
+            ("/a/", 1),
+            ("/math/a", 1),
+            ("/a/////", 5),
+            ("/a/./b/../c", 1),
+            ("/../../a/b", 1),
+            ("/a/..", 1),
+            ("/a/...", 1),
+        ] {
+            assert_eq!(way_up(path).unwrap(), "../".repeat(levels), "{path}");
+        }
+        let path = |segments| "/a".repeat(segments);
+        let longest = way_up(&path(SEGMENTS_MAX)).unwrap();
+        assert_eq!(longest, "../".repeat(SEGMENTS_MAX - 1));
+        // Each segment counts, also a dot segment and an empty one.
+        for path in
+            [path(SEGMENTS_MAX + 1), path(SEGMENTS_MAX) + "/", "/.".repeat(SEGMENTS_MAX + 1)]
+        {
+            let problem = way_up(&path).unwrap_err();
+            assert_eq!(problem.kind(), Kind::BadName);
+            assert!(problem.detail().contains("101 segments, at most 100"), "{}", problem.detail());
+        }
+    }
+
+    #[test]
     fn what_is_for_the_server_alone_is_no_input() {
         let of = |target| input(&request("POST", target, "").map(|()| Bytes::from("x"))).query;
         for (target, query) in [
             ("/a", None),
             ("/a?attach", None),
             ("/a?b=%20&attach&c", Some("b=%20&c")),
+            ("/a?%61ttach=", None),
             ("/a?attachment=1", Some("attachment=1")),
         ] {
             assert_eq!(of(target).as_deref(), query, "{target}");

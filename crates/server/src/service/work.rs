@@ -1,8 +1,7 @@
 //! The call of a service as the work of a run.
 
+use anemone_hub::Data;
 use anemone_hub::run::{RunContext, RunFailure, RunOutcome, RunWork};
-use anemone_hub::{Data, DataError};
-use anemone_wire::ProgressLine;
 use anemone_wire::problem::Details;
 use anemone_ws::Memory;
 use anemone_ws::proto::handshake::base64;
@@ -10,8 +9,9 @@ use http::response::Parts;
 use http::{HeaderMap, Response};
 use serde_json::{Map, Value};
 
-use super::items::{Division, Items, ItemsError};
+use super::items::{Division, Items};
 use super::media_type::MediaType;
+use super::partial_batch::{broken, pass_on, string, unfit};
 use crate::reply::body::Body;
 use crate::{Kind, Problem};
 
@@ -51,10 +51,7 @@ pub(super) fn of_call(
 async fn finish(head: &Parts, mut items: Items, run: &RunContext) -> RunOutcome {
     let is_error = head.status.is_client_error() || head.status.is_server_error();
     if items.division() == Division::Lines && !is_error {
-        while let Some(item) = items.next().await {
-            tell(run, &item.map_err(broken)?)?;
-        }
-        return Ok(None);
+        return pass_on(&mut items, run).await.map(|()| None);
     }
     let mut body = Vec::new();
     while let Some(item) = items.next().await {
@@ -71,17 +68,6 @@ async fn finish(head: &Parts, mut items: Items, run: &RunContext) -> RunOutcome 
     }
 }
 
-/// Tells an item: progress, or a partial result.
-fn tell(run: &RunContext, item: &[u8]) -> Result<(), RunFailure> {
-    let line = String::from_utf8_lossy(item);
-    if let Some(ProgressLine { fraction, text }) = ProgressLine::parse(&line) {
-        run.progress(fraction, text.as_deref())?;
-    } else {
-        run.partial(&Data::parse(&line).or_else(|_| string(&line))?)?;
-    }
-    Ok(())
-}
-
 /// Returns the result in a reply: JSON as it was written, any other text as a string, and bytes as Base64.
 fn result(headers: &HeaderMap, body: &[u8]) -> RunOutcome {
     if body.is_empty() {
@@ -94,10 +80,6 @@ fn result(headers: &HeaderMap, body: &[u8]) -> RunOutcome {
     let json =
         (MediaType::of(headers) == MediaType::Json).then(|| Data::parse(text).ok()).flatten();
     json.map_or_else(|| string(text), Ok).map(Some)
-}
-
-fn string(text: &str) -> Result<Data, RunFailure> {
-    Data::json(text).map_err(unfit)
 }
 
 /// Returns the failure for a reply with an error: its problem, if it has one that clients can read. It has the status of
@@ -117,7 +99,10 @@ fn refused(head: &Parts, body: &[u8]) -> RunFailure {
         Some(own) => failure(&own),
         None => {
             let quoted = text.trim().chars().take(QUOTED_CHARS_MAX).collect::<String>();
-            let detail = format!("the service answered {}: {quoted}", head.status);
+            let mut detail = format!("the service answered {}", head.status);
+            if !quoted.is_empty() {
+                detail.extend([": ", &quoted]);
+            }
             failure(&Problem::new(Kind::RunFailed, detail).status(head.status).to_json())
         }
     }
@@ -133,48 +118,79 @@ fn failure(problem: &str) -> RunFailure {
     }
 }
 
-fn broken(error: ItemsError) -> RunFailure {
-    RunFailure::new(error.to_string())
-}
-
-fn unfit(error: DataError) -> RunFailure {
-    RunFailure::new(error.to_string())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io;
     use std::sync::Arc;
     use std::time::Instant;
 
     use anemone_hub::run::{Run, RunLimits, Runs, StartRun};
-    use anemone_hub::{After, UnixTime};
+    use anemone_hub::{After, PageLimit, UnixTime};
+    use anemone_wire::RunState;
+    use bytes::Bytes;
+    use futures_util::{StreamExt, TryStreamExt, stream};
     use http::{HeaderValue, header};
+    use http_body::Frame;
+    use http_body_util::StreamBody;
 
     use super::*;
+    use crate::reply::body::full;
 
     #[test]
     fn an_item_or_a_result_that_is_too_deep_for_readers_is_a_string() {
         let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
         let (taken, deeper) = (nested(100), nested(101));
-        let items = [taken.clone(), deeper.clone()];
-        let work = RunWork::new(move |run| {
-            items.iter().try_for_each(|item| tell(run, item.as_bytes()))?;
+        let run = ended(of_stream(full(format!("{taken}\n{deeper}\n"))));
+        let string = format!("\"{deeper}\"");
+        let events = [&taken, &string].map(|value| format!("{{\"partial\":{value}}}"));
+        assert_eq!(told(&run)[1..3], events);
+        let run = ended(RunWork::new(move |_| {
             let json = HeaderValue::from_static("application/json");
             let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, json)]);
-            assert_eq!(
-                result(&headers, items[0].as_bytes())?,
-                Some(Data::parse(&items[0]).unwrap())
-            );
-            result(&headers, items[1].as_bytes())
-        });
-        let run = ended(work);
-        let first = run.topic().start(UnixTime::now(), After::Earliest).unwrap();
-        let page = run.topic().read(UnixTime::now(), first, Default::default()).unwrap();
-        let events: Vec<_> = page.events.iter().map(|event| event.data.as_str()).collect();
-        let string = format!("\"{deeper}\"");
-        assert_eq!(events[1], format!("{{\"partial\":{taken}}}"));
-        assert_eq!(events[2], format!("{{\"partial\":{string}}}"));
+            assert_eq!(result(&headers, taken.as_bytes())?, Some(Data::parse(&taken).unwrap()));
+            result(&headers, deeper.as_bytes())
+        }));
         assert_eq!(run.status(Instant::now()).result(), Some(&*string));
+    }
+
+    /// The work of a service that answers with this stream.
+    fn of_stream(body: Body) -> RunWork {
+        let ndjson = HeaderValue::from_static("application/x-ndjson");
+        let reply = Response::builder().header(header::CONTENT_TYPE, ndjson).body(body).unwrap();
+        of_call(async { Ok(reply) }, Memory::default())
+    }
+
+    /// The data of the events of a run.
+    fn told(run: &Run) -> Vec<String> {
+        let first = run.topic().start(UnixTime::now(), After::Earliest).unwrap();
+        let limit = PageLimit { events_max: 10_000, ..PageLimit::default() };
+        let page = run.topic().read(UnixTime::now(), first, limit).unwrap();
+        page.events.iter().map(|event| event.data.as_str().to_owned()).collect()
+    }
+
+    #[test]
+    fn the_items_of_a_stream_keep_their_order_among_progress_pauses_and_the_end() {
+        let lines = |numbers: std::ops::Range<u32>| -> String {
+            numbers.map(|number| format!("{number}\n")).collect()
+        };
+        let pieces = [lines(0..1_000), "progress 1/2 half\n".to_owned(), lines(1_000..2_000)];
+        let pieces = pieces.map(|piece| Ok(Bytes::from(piece)));
+        let pause = stream::once(async {
+            tokio::task::yield_now().await;
+            Ok(Bytes::from("2000"))
+        });
+        let broken = stream::once(async { Err(io::Error::other("lost")) });
+        let body = Body::new(StreamBody::new(
+            stream::iter(pieces).chain(pause).chain(broken).map_ok(Frame::data),
+        ));
+        let run = ended(of_stream(body));
+        let told = told(&run);
+        let half = told.iter().position(|event| event.starts_with("{\"progress\"")).unwrap();
+        assert_eq!(half, 1_001, "behind the state and the first thousand");
+        let partials = told.iter().filter_map(|event| event.strip_prefix("{\"partial\":"));
+        let numbers = partials.map(|rest| rest.trim_end_matches('}').parse::<u32>().unwrap());
+        assert!(numbers.eq(0..2_000), "the last line has no end");
+        assert_eq!(run.status(Instant::now()).state, RunState::Failed);
     }
 
     /// Returns the run of this work after its end.

@@ -10,7 +10,6 @@ use anemone_wire::{EndReason, Item};
 use tokio::time::Instant;
 
 use crate::Problem;
-use crate::clients::access::CLIENT_GONE;
 use crate::clients::refusals::{Refusals, RefusedRequest};
 use crate::read::reader::{ReadEnd, Reader, in_log};
 
@@ -20,16 +19,9 @@ pub(crate) struct EndlessReply {
     reader: Reader,
     told_at: Instant,
     phase: Phase,
-    /// Set once the client of a run that it has started has ended its side.
-    patience: Option<Patience>,
-}
-
-/// The patience with a client that has ended its side and may be gone.
-#[derive(Clone, Copy, Debug)]
-struct Patience {
-    /// The longest time without an event.
-    grace: Duration,
-    due: Instant,
+    /// The longest time between heartbeats to a client that has started a run and ended its side. If that client is
+    /// gone, its system answers a heartbeat with a reset.
+    probe: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +56,7 @@ pub(crate) enum EndlessPart<P> {
 
 impl EndlessReply {
     pub(crate) fn new(reader: Reader, now: Instant) -> Self {
-        Self { reader, told_at: now, phase: Phase::New, patience: None }
+        Self { reader, told_at: now, phase: Phase::New, probe: None }
     }
 
     /// Returns the next part. `read` reads the next page, if there is one.
@@ -75,21 +67,11 @@ impl EndlessReply {
         read: impl FnOnce(&mut Reader) -> Result<Option<P>, ReadEnd>,
     ) -> EndlessPart<P> {
         let part = match self.next(read) {
-            EndlessPart::Nothing => match self.patience {
-                Some(Patience { grace, due }) if due <= now => {
-                    self.end(CLIENT_GONE);
-                    EndlessPart::Failed { notice: None, problem: Problem::client_gone(grace) }
-                }
-                _ if self.told_at + heartbeat <= now => {
-                    EndlessPart::Item(Item::Quiet(self.reader.position()))
-                }
-                _ => EndlessPart::Nothing,
-            },
+            EndlessPart::Nothing if self.due(heartbeat) <= now => {
+                EndlessPart::Item(Item::Quiet(self.reader.position()))
+            }
             part => part,
         };
-        if let (EndlessPart::Page(_), Some(patience)) = (&part, &mut self.patience) {
-            patience.due = now + patience.grace;
-        }
         if let EndlessPart::Item(_) | EndlessPart::Page(_) = part {
             self.told_at = now;
         }
@@ -129,25 +111,24 @@ impl EndlessReply {
         Item::Begin(self.reader.position())
     }
 
-    /// Returns the time of the next heartbeat, or of the end of patience, if nothing comes before.
+    /// Returns the time of the next heartbeat, if nothing comes before.
     pub(crate) fn due(&self, heartbeat: Duration) -> Instant {
-        let heartbeat = self.told_at + heartbeat;
-        self.patience.map_or(heartbeat, |patience| heartbeat.min(patience.due))
+        self.told_at + self.silence_max(heartbeat)
     }
 
-    /// Returns the time of the next turn if it is quiet, and has a turn now.
-    pub(crate) fn due_after(&self, now: Instant, heartbeat: Duration) -> Instant {
-        let patience = self.patience.map(|patience| patience.due).filter(|due| *due > now);
-        patience.map_or(now + heartbeat, |due| due.min(now + heartbeat))
+    /// Returns the longest time without an item.
+    pub(crate) fn silence_max(&self, heartbeat: Duration) -> Duration {
+        self.probe.map_or(heartbeat, |probe| probe.min(heartbeat))
     }
 
     /// Records that the client has ended its side. It gets the current events and no more, but the reply of a start goes
-    /// on, unless nothing comes for `grace`. A run that belongs to the client ends, since the client may be gone.
-    pub(crate) fn half_close(&mut self, now: Instant, grace: Duration) {
+    /// on, with a heartbeat at least after each `probe`. A run that belongs to the client ends, since the client may be
+    /// gone.
+    pub(crate) fn half_close(&mut self, probe: Duration) {
         if !self.reader.readable().is_started() {
             self.finish();
-        } else if self.patience.is_none() {
-            self.patience = Some(Patience { grace, due: now + grace });
+        } else if self.probe.is_none() {
+            self.probe = Some(probe);
             self.reader.detach();
         }
     }
@@ -175,7 +156,7 @@ impl EndlessReply {
 
     /// Returns true if the client has ended its side.
     pub(crate) fn is_half_closed(&self) -> bool {
-        self.patience.is_some() || matches!(self.phase, Phase::Ending(_))
+        self.probe.is_some() || matches!(self.phase, Phase::Ending(_))
     }
 
     /// Returns true if it waits for events.

@@ -40,9 +40,9 @@ use crate::service::answer::Answer;
 use crate::service::caller::Caller;
 use crate::service::context::ServiceContext;
 use crate::service::items::Items;
-use crate::service::mount::Mount;
+use crate::service::mounted::Mounted;
 use crate::site::Site;
-use crate::stream::in_web_socket::{InWebSocket, encoding};
+use crate::stream::in_web_socket::{InWebSocket, close_with, encoding};
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
 
@@ -58,14 +58,14 @@ fn take_over(
     _: &Site,
     client: Client,
     head: &Head<'_>,
-    mount: &Arc<Mount>,
+    mount: &Arc<Mounted>,
     response: &HandshakeResponse,
 ) -> Result<Successor, Problem> {
     let target = head.query.map(|query| format!("{}?{query}", head.path));
     let path = head.path.to_owned();
     let target = Uri::try_from(target.unwrap_or_else(|| path.clone()))
         .map_err(|error| Problem::new(Kind::BadName, error.to_string()))?;
-    let call = Call {
+    let call = WaitingCall {
         mount: mount.clone(),
         target,
         fields: head.fields.to_map(is_of_the_request),
@@ -96,8 +96,8 @@ fn is_of_the_request(name: &HeaderName) -> bool {
 }
 
 /// A call that waits for its body.
-struct Call {
-    mount: Arc<Mount>,
+struct WaitingCall {
+    mount: Arc<Mounted>,
     target: Uri,
     fields: HeaderMap,
     client: Client,
@@ -111,7 +111,7 @@ struct FirstMessage {
     is_text: bool,
 }
 
-impl Call {
+impl WaitingCall {
     /// Asks the service with the first message, and puts its reply into the outbox.
     async fn run(self, site: &Arc<Site>, first: oneshot::Receiver<FirstMessage>, outbox: &Outbox) {
         let first_timeout = site.limits.body_timeout;
@@ -162,7 +162,7 @@ impl Call {
 
 impl FirstMessage {
     /// Returns the method of the request: an empty message asks without a body, but a run service is only posted to.
-    fn method(&self, mount: &Mount) -> Method {
+    fn method(&self, mount: &Mounted) -> Method {
         let is_get = self.body.is_empty() && !mount.is_run_service();
         if is_get { Method::GET } else { Method::POST }
     }
@@ -196,23 +196,39 @@ fn detail_of(body: &[u8]) -> String {
 #[derive(Debug)]
 struct CallEnd {
     frame: CloseFrame,
-    /// The server's own problem, for the log.
-    problem: Option<Problem>,
+    /// The cause, for the log.
+    cause: Option<EndCause>,
+}
+
+/// The server's own reason to end a call.
+#[derive(Debug)]
+enum EndCause {
+    Refused(Problem),
+    /// The setting whose limit the client has reached.
+    Limit(&'static str),
 }
 
 impl CallEnd {
     fn complete() -> Self {
-        Self { frame: CloseFrame::new(CloseCode::NORMAL, ""), problem: None }
+        Self { frame: CloseFrame::new(CloseCode::NORMAL, ""), cause: None }
     }
 
     fn of_status(status: StatusCode, detail: &str) -> Self {
         // All codes from 4000 to 4999 are for private use (RFC 6455 section 7.4.2).
         let code = CloseCode::new(4000 + status.as_u16()).unwrap_or(CloseCode::INTERNAL_ERROR);
-        Self { frame: CloseFrame::new(code, detail), problem: None }
+        Self { frame: CloseFrame::new(code, detail), cause: None }
     }
 
     fn refused(problem: Problem) -> Self {
-        Self { problem: Some(problem.clone()), ..Self::of_status(problem.code(), problem.detail()) }
+        let Self { frame, .. } = Self::of_status(problem.code(), problem.detail());
+        Self { frame, cause: Some(EndCause::Refused(problem)) }
+    }
+
+    fn second_message() -> Self {
+        let detail = "a call takes one message: open another WebSocket for the next call";
+        let frame = CloseFrame::new(CloseCode::POLICY_VIOLATION, detail);
+        let problem = Problem::new(Kind::BadMessage, detail);
+        Self { frame, cause: Some(EndCause::Refused(problem)) }
     }
 
     /// The service failed after the beginning of its reply.
@@ -222,7 +238,8 @@ impl CallEnd {
 
     fn late(after: Duration) -> Self {
         let reason = format!("no message came within {after:?}");
-        Self { frame: CloseFrame::new(CloseCode::POLICY_VIOLATION, &reason), problem: None }
+        let frame = CloseFrame::new(CloseCode::POLICY_VIOLATION, &reason);
+        Self { frame, cause: Some(EndCause::Limit("limits.body_timeout")) }
     }
 }
 
@@ -302,7 +319,7 @@ struct CallSocket {
     fan: Fan,
     encoding: &'static ItemEncoding,
     /// The call, until the connection is open.
-    call: Option<Call>,
+    call: Option<WaitingCall>,
     /// The way of the first message to the task, until it has come.
     first: Option<oneshot::Sender<FirstMessage>>,
     outbox: Rc<Outbox>,
@@ -315,7 +332,7 @@ struct CallSocket {
 
 impl CallSocket {
     fn new(
-        call: Call,
+        call: WaitingCall,
         path: String,
         local: &Local,
         permit: ConnectionPermit,
@@ -375,11 +392,16 @@ impl CallSocket {
 
     fn end(&mut self, end: &CallEnd, sender: &mut Sender) -> Result<(), MisuseError> {
         (self.task, self.events) = (None, None);
-        if let Some(problem) = &end.problem {
-            self.visit.record_refusal(problem, &self.path);
+        let CallEnd { frame, cause } = end;
+        match cause {
+            Some(EndCause::Refused(problem)) => self.visit.record_refusal(problem, &self.path),
+            Some(EndCause::Limit(limit)) => {
+                let reason = frame.reason.as_str();
+                self.visit.record_limit(frame.code, reason, Some(limit), &self.path);
+            }
+            None => {}
         }
-        self.visit.record_close(&end.frame);
-        sender.close(Some(&end.frame))
+        close_with(frame, &self.visit, sender)
     }
 }
 
@@ -408,10 +430,8 @@ impl Handler for CallSocket {
             let _ = first.send(FirstMessage { body, is_text });
             return;
         }
-        let reason = "a call takes one message: open another WebSocket for the next call";
-        let frame = CloseFrame::new(CloseCode::POLICY_VIOLATION, reason);
         // Fails only if the connection is closing, which was asked above.
-        let _ = self.end(&CallEnd { frame, problem: None }, sender);
+        let _ = self.end(&CallEnd::second_message(), sender);
     }
 
     fn on_ready(&mut self, sender: &mut Sender) {

@@ -1,7 +1,10 @@
 //! The log of refusals: each names the refused request, the client, and the setting that would allow it.
 
+use anemone_hub::run::RunInput;
+use anemone_server::Mount;
 use anemone_testing::logged;
 use anemone_testing::multiplexed::Carrier;
+use axum::Router;
 
 use super::*;
 
@@ -148,5 +151,48 @@ fn a_503_that_is_given_before_a_request_is_looked_at_is_in_both_logs() {
     assert_eq!(
         logged::refusal("GET /topics/before-routing", "503"),
         "503 overloaded: the server has reached its limit on memory held for clients; memory_max sets the limit"
+    );
+}
+
+#[test]
+fn a_second_message_of_a_call_is_the_end_in_the_line() {
+    let fixture = start(AccessLog::All, |options| {
+        let silent = Router::new().fallback(async || std::future::pending::<String>().await);
+        let endless = |_: RunInput| {
+            Ok(RunWork::new(|run| {
+                loop {
+                    run.sleep(Duration::MAX)?
+                }
+            }))
+        };
+        options.mounts.push(Mount::new("/silent", silent).unwrap());
+        options.mounts.push(Mount::run("/endless", endless).unwrap());
+    });
+    for path in ["/silent", "/endless"] {
+        let mut socket = fixture.websocket(path, &[], &[]);
+        socket.send(Message::Text("1"));
+        socket.send(Message::Text("2"));
+        while !socket.next().starts_with("close 1008 ") {}
+        let line = logged::requests(socket.stream.local_addr().unwrap(), 1).remove(0);
+        assert!(line.starts_with(&format!("GET {path} 101 websocket bytes=")), "{line}");
+        let end = " end=server closed 1008: a call takes one message: open another WebSocket for the next call";
+        assert!(line.ends_with(end), "{line}");
+    }
+}
+
+#[test]
+fn a_call_whose_message_comes_too_late_is_told_with_the_limit() {
+    let fixture = start(AccessLog::All, |options| {
+        options.limits.body_timeout = Duration::from_millis(100);
+        options.mounts.push(Mount::new("/prompt", Router::new()).unwrap());
+    });
+    let mut socket = fixture.websocket("/prompt", &[], &[]);
+    assert_eq!(socket.next(), "close 1008 no message came within 100ms");
+    let line =
+        "GET /prompt 101 websocket bytes=0 end=server closed 1008: no message came within 100ms";
+    assert_eq!(logged::requests(socket.stream.local_addr().unwrap(), 1), [line]);
+    assert_eq!(
+        logged::refusal("a message to /prompt", "closed with 1008"),
+        "closed with 1008: no message came within 100ms; limits.body_timeout sets the limit"
     );
 }

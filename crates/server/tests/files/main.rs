@@ -266,7 +266,6 @@ fn what_is_hidden_is_not_there() {
         "/a/..b",
         "/a/.well-known/x",
         "/../secret",
-        "/%2e%2e/secret",
         "/a/../../secret",
         "/./.env",
         "/a//../.env",
@@ -278,7 +277,7 @@ fn what_is_hidden_is_not_there() {
     ] {
         site.assert_absent(target);
     }
-    for target in ["/..%2fsecret", "/a%00.txt", "/%2e%2e%2fsecret", "/%"] {
+    for target in ["/..%2fsecret", "/a%00.txt", "/%2e%2e%2fsecret", "/%2e%2e/secret", "/%"] {
         site.get(target, &[]).problem(400, "bad-name");
     }
     assert_eq!(site.get("/.well-known/security.txt", &[]).body, "secret");

@@ -58,6 +58,56 @@ fn what_http_answers_is_answered_here_too() {
 }
 
 #[test]
+fn a_head_gets_what_a_get_would_without_the_payload() {
+    let fixture = started();
+    fixture.publish(1..=2);
+    for carrier in BOTH {
+        let mut client = Client::open(carrier, &fixture);
+        for target in [
+            "/clock",
+            "/health",
+            "/topics?limit=1",
+            "/topics/wind",
+            "/topics/wind?after=earliest",
+            "/topics/wind?after=x",
+            "/topics/wind?limit=0",
+            "/topics/wind/readers",
+            "/topics/nothing",
+            "/runs",
+            "/runs/0123456789abcdef0123456789abcdef",
+            "/openapi.json",
+            "/nothing",
+        ] {
+            let by_http = fixture.request("HEAD", target, &[]);
+            let reply = client.ask(&format!("HEAD 7 {target}"));
+            assert_eq!((reply.status, &*reply.payload), (by_http.status, ""), "{target}");
+            let is_page = target.starts_with("/topics/wind") && reply.status == 200;
+            for name in ["etag", "link"] {
+                let field =
+                    by_http.field(name).filter(|_| is_page && !target.ends_with("/readers"));
+                let of_name = |field: &String| Some(decoded(field.strip_prefix(name)?));
+                let found = reply.fields.iter().find_map(of_name);
+                assert_eq!(found, field.map(|value| format!("={value}")), "{target} {name}");
+            }
+        }
+        // It is no reader, so its id is free.
+        assert_eq!(client.ask("GET 7 /clock").status, 200);
+    }
+}
+
+/// A text whose percent-escapes are those of ASCII characters.
+fn decoded(text: &str) -> String {
+    let mut pieces = text.split('%');
+    let mut decoded = pieces.next().unwrap().to_owned();
+    for piece in pieces {
+        let (digits, rest) = piece.split_at(2);
+        decoded.push(u8::from_str_radix(digits, 16).unwrap().into());
+        decoded += rest;
+    }
+    decoded
+}
+
+#[test]
 fn a_websocket_may_send_requests_as_text_or_binary() {
     let fixture = started();
     let mut socket = fixture.websocket("/ws", &["anemone.v1"], &[]);

@@ -117,6 +117,11 @@ fn a_key_that_belongs_to_no_run_is_not_found_in_any_way() {
                 assert_eq!(detail, "there is no run with this key");
             }
         }
+        for below in ["/", "/state"] {
+            let path = format!("/runs/{key}{below}");
+            let detail = way.problem(fixture, &path, 404, "unknown-run");
+            assert!(detail.starts_with("a run has no paths below its own"), "{detail}");
+        }
     });
     for target in [format!("/runs/{other}"), format!("/runs/{other}?state")] {
         fixture.get(&target, &[]).problem(404, "unknown-run");

@@ -215,8 +215,8 @@ fn a_reply_with_the_events_of_a_run_fails_if_the_run_is_forgotten_before_its_las
     }
 }
 
-#[test]
-fn a_repeated_start_with_attach_does_not_cancel_the_run_of_the_first() {
+/// Starts a service whose runs work until they are cancelled.
+fn start_waiting() -> Fixture {
     let waiting = |_: RunInput| -> Result<RunWork, RunRefusal> {
         Ok(RunWork::new(|run| {
             loop {
@@ -224,48 +224,71 @@ fn a_repeated_start_with_attach_does_not_cancel_the_run_of_the_first() {
             }
         }))
     };
-    let fixture = start(vec![Mount::run("/wait", waiting).unwrap()]);
-    let key = ("Idempotency-Key", "k");
-    let reply = post(&fixture, "/wait", &[key, ("Prefer", "respond-async")]);
-    let run = format!("/{}?state", reply.field("location").unwrap());
-    for carrier in BOTH {
+    start(vec![Mount::run("/wait", waiting).unwrap()])
+}
+
+#[test]
+fn no_client_repeats_the_start_of_an_attached_run_without_attach_or_of_another_with_it() {
+    let fixture = start_waiting();
+    let detached = |key| [("Idempotency-Key", key), ("Prefer", "respond-async")];
+    for (carrier, [first, second]) in BOTH.into_iter().zip([["a", "b"], ["c", "d"]]) {
+        let reply = post(&fixture, "/wait", &detached(first));
+        let run = format!("/{}?state", reply.field("location").unwrap());
         let mut client = Client::open(carrier, &fixture);
-        client.send("POST a /wait?attach idempotency-key=k\n1");
-        assert_eq!([(); 2].map(|()| client.next().status), [100, 206]);
-        client.send("CANCEL a");
-        while client.next().status != 204 {}
+        let attached = |key| format!("POST a /wait?attach idempotency-key={key}\n1");
+        client.ask(&attached(first)).problem(422, "a", "key-reused");
         assert_eq!(client.ask(&format!("GET b {run}")).json()["state"], "running");
+
+        assert_eq!(client.ask(&attached(second)).status, 100);
+        post(&fixture, "/wait", &detached(second)).problem(422, "key-reused");
+        post(&fixture, "/wait", &detached(second)[..1]).problem(422, "key-reused");
     }
 }
 
 #[test]
-fn a_start_is_repeated_after_its_client_has_gone_but_not_after_a_cancel() {
-    let waiting = |_: RunInput| -> Result<RunWork, RunRefusal> {
-        Ok(RunWork::new(|run| {
-            loop {
-                run.sleep(Duration::from_millis(5))?;
-            }
-        }))
-    };
-    let fixture = start(vec![Mount::run("/wait", waiting).unwrap()]);
-    for (carrier, key) in BOTH.into_iter().zip(["a", "b"]) {
-        let fields = [("Idempotency-Key", key), ("Prefer", "respond-async")];
-        let repeat = || post(&fixture, "/wait", &fields);
+fn a_start_without_a_reply_to_attach_to_is_refused_on_every_transport() {
+    let fixture = start_waiting();
+    let asynchronous = ("Prefer", "respond-async");
+    let detail = post(&fixture, "/wait?attach", &[asynchronous]).problem(400, "bad-parameter");
+    assert!(detail.contains("Prefer: respond-async"), "{detail}");
+    for target in ["/wait?attach=1", "/wait?attach&attach"] {
+        post(&fixture, target, &[]).problem(400, "bad-parameter");
+    }
+    for carrier in BOTH {
         let mut client = Client::open(carrier, &fixture);
-        let begin = client.ask(&format!("POST a /wait?attach idempotency-key={key}\n1"));
-        let run = format!("/{}", begin.fields[0].strip_prefix("location=").unwrap());
+        let reply = client.ask("POST a /wait?attach prefer=respond-async\n1");
+        reply.problem(400, "a", "bad-parameter");
+    }
+    let mut socket = fixture.websocket("/wait?attach", &[], &[asynchronous]);
+    socket.send(Message::Text("1"));
+    assert!(socket.next().contains("/problems/bad-parameter"));
+    assert_eq!(socket.next(), format!("close 4400 {detail}"));
+    assert_eq!(fixture.get("/runs", &[]).json()["runs"], json!([]));
+}
+
+#[test]
+fn a_start_is_repeated_after_its_client_has_gone_but_not_after_a_cancel() {
+    let fixture = start_waiting();
+    for (carrier, key) in BOTH.into_iter().zip(["a", "b"]) {
+        let start = format!("POST a /wait?attach idempotency-key={key}\n1");
+        let begin = |client: &mut Client| {
+            let begin = client.ask(&start);
+            let is_replayed = begin.fields.contains(&"idempotent-replayed=true".to_owned());
+            let location = begin.fields.iter().find_map(|field| field.strip_prefix("location="));
+            (format!("/{}", location.unwrap()), is_replayed)
+        };
+        let mut client = Client::open(carrier, &fixture);
+        let (run, _) = begin(&mut client);
         let state = || fixture.get(&format!("{run}?state"), &[]).json()["state"].clone();
-        assert_eq!(repeat().field("idempotent-replayed"), Some("true"));
         drop(client);
         wait_until("its client has gone", || state() == "cancelled");
-        let another = repeat();
-        assert_eq!((another.status, another.field("idempotent-replayed")), (202, None));
-        let location = format!("/{}", another.field("location").unwrap());
-        assert_ne!(location, run);
-        assert_eq!(fixture.request("DELETE", &location, &[]).status, 200);
-        let again = repeat();
-        assert_eq!(again.field("idempotent-replayed"), Some("true"));
-        assert_eq!(again.json()["state"], "cancelled");
+        let mut client = Client::open(carrier, &fixture);
+        let (another, is_replayed) = begin(&mut client);
+        assert!(another != run && !is_replayed);
+        assert_eq!(fixture.request("DELETE", &another, &[]).status, 200);
+        while client.next().status != 200 {}
+        assert_eq!(begin(&mut client), (another, true));
+        while client.next().payload != r#"{"state":"cancelled"}"# {}
     }
 }
 

@@ -46,7 +46,7 @@ fn the_longest_path_answers_before_files_and_files_before_the_root() {
 fn a_browser_that_opens_a_topic_gets_the_page_of_the_root() {
     const BROWSER: (&str, &str) = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
     let with_root = |root: Mount| with_mounts(vec![], move |options| options.mounts = vec![root]);
-    let fixture = with_root(named("/").topic_pages());
+    let fixture = with_root(named("/").browser_pages());
     let page = fixture.get("/topics/wind", &[BROWSER]);
     assert_eq!(page.body, "/: /topics/wind");
     assert_eq!((page.field("vary"), page.field("allow")), (Some("accept"), Some("GET, HEAD")));
@@ -54,7 +54,13 @@ fn a_browser_that_opens_a_topic_gets_the_page_of_the_root() {
         let json = fixture.get("/topics/wind", &[("Accept", accept)]);
         assert_eq!(json.field("content-type"), Some("application/json"), "{accept}");
     }
-    fixture.get("/topics/none", &[BROWSER]).problem(404, "unknown-topic");
+    let page = fixture.get("/topics/none", &[BROWSER, ("If-None-Match", "*")]);
+    assert_eq!((page.status, &*page.body), (404, "/: /topics/none"));
+    assert_eq!((page.field("vary"), page.field("allow")), (Some("accept"), None));
+    for accept in ["*/*", "application/json", "text/event-stream, text/html;q=0.5"] {
+        fixture.get("/topics/none", &[("Accept", accept)]).problem(404, "unknown-topic");
+    }
+    fixture.get("/topics/-", &[BROWSER]).problem(400, "bad-name");
     fixture.get("/topics/wind?limit=x", &[BROWSER]).problem(400, "bad-parameter");
     fixture
         .get("/topics/wind?frame=f", &[("Accept", "application/json")])
@@ -63,6 +69,43 @@ fn a_browser_that_opens_a_topic_gets_the_page_of_the_root() {
     let fixture = with_root(named("/"));
     let json = fixture.get("/topics/wind", &[BROWSER]);
     assert_eq!(json.field("content-type"), Some("application/json"));
+}
+
+#[test]
+fn a_browser_that_opens_runs_or_a_mount_with_a_page_gets_the_page_of_the_root() {
+    const BROWSER: (&str, &str) = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+    let fixture = |root: Mount| {
+        let mounts = vec![root, named("/notes").page_at_root(), named("/plain")];
+        with_mounts(vec![], move |options| options.mounts = mounts)
+    };
+    let key = "0".repeat(32);
+    let pages = fixture(named("/").browser_pages());
+    for (target, body) in [
+        ("/runs", "/: /runs"),
+        ("/runs?limit=1", "/: /runs"),
+        ("/notes", "/: /notes"),
+        ("/notes/1", "/notes: /notes/1"),
+        ("/plain", "/plain: /plain"),
+    ] {
+        assert_eq!(pages.get(target, &[BROWSER]).body, body, "{target}");
+    }
+    assert_eq!(pages.get("/runs", &[BROWSER]).field("vary"), Some("accept"));
+    assert_eq!(pages.request("POST", "/notes", &[BROWSER]).body, "/notes: /notes");
+    for accept in ["*/*", "application/json", "text/html, application/json", "text/html;q=0, */*"] {
+        let accept = [("Accept", accept)];
+        assert_eq!(pages.get("/runs", &accept).body.trim(), r#"{"runs":[]}"#);
+        assert_eq!(pages.get("/notes", &accept).body, "/notes: /notes");
+    }
+    // A run that is no longer there has a page that says so; its state is for programs.
+    let gone = pages.get(&format!("/runs/{key}"), &[BROWSER]);
+    assert_eq!((gone.status, &*gone.body), (404, &*format!("/: /runs/{key}")));
+    pages.get(&format!("/runs/{key}?state"), &[BROWSER]).problem(404, "unknown-run");
+    pages.get(&format!("/runs/{key}"), &[]).problem(404, "unknown-run");
+    // Without such pages, all get what programs get.
+    let none = fixture(named("/"));
+    assert_eq!(none.get("/runs", &[BROWSER]).body.trim(), r#"{"runs":[]}"#);
+    assert_eq!(none.get("/notes", &[BROWSER]).body, "/notes: /notes");
+    none.get(&format!("/runs/{key}"), &[BROWSER]).problem(404, "unknown-run");
 }
 
 #[test]

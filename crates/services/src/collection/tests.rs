@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use anemone_hub::{DataDir, DataOptions, Epoch, Storage};
+use anemone_hub::{DataDir, DataOptions, DiskFault, Epoch, FailingDisk, Fsync, Storage};
 use http::{HeaderMap, header};
 use serde_json::{Value, json};
 
@@ -497,4 +497,49 @@ async fn a_change_that_was_published_but_not_applied_is_seen_by_the_next_reader(
     assert_eq!(collection.len(), 3);
     drop(changing);
     assert_eq!(collection.len(), 4);
+}
+
+#[tokio::test]
+async fn on_a_full_disk_each_change_is_refused_for_that_reason_and_changes_nothing() {
+    for fsync in [Fsync::Always, Fsync::Never] {
+        let (folder, disk) = (tempfile::tempdir().unwrap(), FailingDisk::default());
+        let data = DataOptions { fsync, ..DataOptions::default() };
+        let data = disk.open(folder.path(), data).unwrap();
+        let hub = Hub::with_data(Epoch::random().unwrap(), data).unwrap();
+        let collection = open(&hub, OPTIONS);
+        let call = Call::default();
+        // So many changes that records are published again before others.
+        let mut ids = Vec::new();
+        for _ in 0..100 {
+            let created = collection.create(note("a"), &call).await.unwrap();
+            ids.push(created.record.fields["id"].as_str().unwrap().to_owned());
+            if ids.len() > 6 {
+                collection.remove(&ids.remove(0), &call).await.unwrap();
+            }
+        }
+        let mut before = as_stored(&collection);
+        let id = before[0].0.clone();
+        for _ in 0..20 {
+            disk.set(Some(DiskFault::Full));
+            let refused = [
+                collection.create(note("b"), &call).await.map(drop),
+                collection.create(note("b"), &with_key("k")).await.map(drop),
+                collection.update(&id, note("b"), &call).await.map(drop),
+                collection.patch(&id, fields(json!({"n": 1})), &call).await.map(drop),
+                collection.remove(&id, &call).await.map(drop),
+            ];
+            assert_eq!(refused, [(); 5].map(|()| Err(ResourceError::StorageFull)), "{fsync:?}");
+            assert_eq!(as_stored(&collection), before);
+            disk.set(None);
+            let kept = collection.patch(&id, fields(json!({"n": 1})), &call).await.unwrap();
+            assert_eq!(collection.get(&id, &call).await.unwrap(), kept);
+            collection.update(&id, note("a"), &call).await.unwrap();
+            before = as_stored(&collection);
+        }
+        let after = as_stored(&collection);
+        assert_eq!(as_read(&collection), after);
+        drop(collection);
+        hub.close().unwrap();
+        assert_eq!(as_stored(&open(&stored(folder.path()), OPTIONS)), after, "after a restart");
+    }
 }

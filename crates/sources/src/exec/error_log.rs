@@ -86,6 +86,8 @@ pub(super) struct ErrorLog {
     limit: Arc<LogLimit>,
     /// The beginning of the last line that is not empty.
     last: Vec<u8>,
+    /// True after a CR: what comes next replaces its line, unless it is LF.
+    is_returned: bool,
 }
 
 /// The most characters of the last line that tells a failure, and the bytes that they need.
@@ -94,7 +96,7 @@ const LAST_BYTES_MAX: usize = 4 * (LAST_CHARS_MAX + 1);
 
 impl ErrorLog {
     pub(super) fn new(limit: Arc<LogLimit>) -> Self {
-        Self { lines: Lines::new(LOG_LINE_BYTES_MAX), limit, last: Vec::new() }
+        Self { lines: Lines::new(LOG_LINE_BYTES_MAX), limit, last: Vec::new(), is_returned: false }
     }
 
     /// Returns the time at which to call [`ErrorLog::report_refused`].
@@ -102,7 +104,24 @@ impl ErrorLog {
         Some(self.limit.started + self.limit.allowance().due()?)
     }
 
-    pub(super) fn receive(&mut self, mut bytes: &[u8]) {
+    /// Takes more of it. Of a line that begins anew after a CR, as a progress bar does, the last text counts.
+    pub(super) fn receive(&mut self, bytes: &[u8]) {
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let text = line.strip_suffix(b"\n").unwrap_or(line);
+            // An empty text replaces nothing: `\r\r` is like `\r`.
+            let len = text.iter().rposition(|byte| *byte != b'\r').map_or(0, |last| last + 1);
+            let shown = text[..len].rsplit(|byte| *byte == b'\r').next().unwrap_or_default();
+            if len > 0 && (self.is_returned || shown.len() < len) {
+                self.lines.restart();
+            }
+            self.take(shown);
+            self.take(&line[text.len()..]);
+            let was_returned = self.is_returned && len == 0;
+            self.is_returned = text.len() == line.len() && (was_returned || len < text.len());
+        }
+    }
+
+    fn take(&mut self, mut bytes: &[u8]) {
         while let Some(line) = self.lines.next(&mut bytes) {
             keep(&mut self.last, &line);
             self.limit.log(line);
@@ -141,6 +160,20 @@ mod tests {
     use anemone_testing::Log;
 
     use super::*;
+
+    #[test]
+    fn a_line_that_begins_anew_is_told_once_as_it_was_last() {
+        let log = Log::keep();
+        let limit = LogLimit::new(LoggedAs::Topic("a".to_owned()), 9, Duration::from_secs(3600));
+        let mut errors = ErrorLog::new(limit);
+        let bar: String = (0..1_000).map(|n| format!("{n} of 1000 |#####|\r")).collect();
+        let written = format!("one\r\n{bar}1000 of 1000\r\n{bar}it is broken");
+        written.as_bytes().chunks(7).for_each(|bytes| errors.receive(bytes));
+        errors.finish();
+        let texts = ["one", "1000 of 1000", "it is broken"];
+        assert_eq!(log.lines(), texts.map(|text| format!("INFO standard error: {text} topic=a")));
+        assert_eq!(errors.last().as_deref(), Some("it is broken"));
+    }
 
     #[test]
     fn programs_under_one_name_share_its_limit() {

@@ -27,8 +27,8 @@ mod group;
 mod guard;
 mod pipes;
 mod program;
-mod run;
 mod service;
+mod source;
 mod work;
 
 use std::ffi::OsString;
@@ -40,8 +40,8 @@ use std::time::Duration;
 use anemone_hub::Topic;
 
 pub use program::ProgramOptions;
-pub use run::run;
 pub use service::ProgramService;
+pub use source::run;
 
 use crate::{first_line, lines};
 

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::Command;
@@ -61,8 +60,6 @@ pub(super) struct Program {
     pub(super) options: ProgramOptions,
     pub(super) log: Arc<LogLimit>,
     path: String,
-    /// True once the log has said which lines are progress.
-    is_told: AtomicBool,
 }
 
 /// The most characters of a line in the log.
@@ -72,7 +69,7 @@ impl Program {
     pub(super) fn new(path: String, options: ProgramOptions) -> Self {
         let name = LoggedAs::Service(path.clone());
         let log = LogLimit::new(name, options.log_lines_max, options.report_interval);
-        Self { options, log, path, is_told: AtomicBool::new(false) }
+        Self { options, log, path }
     }
 
     /// Returns the name of the command, or else that of the service.
@@ -83,14 +80,12 @@ impl Program {
         }
     }
 
-    /// Says once, in the log, which lines are progress: this one was probably meant to be.
+    /// Says in the log that this line is no progress, and which lines are.
     pub(super) fn tell_forms(&self, line: &str) {
-        if !self.is_told.swap(true, Ordering::Relaxed) {
-            let line = printable_start(line, SHOWN_CHARS);
-            self.log.warn(&format!(
-                "this line is no progress, but a partial result: {line}; progress is \"progress 0.5\", \"progress 50%\" or \
-                 \"progress 3/10\", maybe with words after it, or {{\"progress\":0.5,\"text\":\"some words\"}}"
-            ));
-        }
+        let line = printable_start(line, SHOWN_CHARS);
+        self.log.warn(&format!(
+            "this looks like progress, but is a partial result: {line}; progress is \"progress 0.5\", \"progress 50%\" or \
+             \"progress 3/10\", maybe with words after it, or {{\"progress\":0.5,\"text\":\"some words\"}}"
+        ));
     }
 }

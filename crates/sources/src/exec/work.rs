@@ -110,8 +110,7 @@ struct Work<'a> {
     /// The rest of the input, which is still to be written.
     input: &'a [u8],
     lines: Lines,
-    /// Partial results that are not published yet.
-    partials: Vec<Data>,
+    results: Results<'a>,
     error_log: ErrorLog,
     output_bytes: u64,
     census: Census,
@@ -126,8 +125,8 @@ impl<'a> Work<'a> {
             program,
             context,
             input: &input.body,
-            lines: Lines::new(options.line_bytes_max),
-            partials: Vec::new(),
+            lines: Lines::with_cr(options.line_bytes_max),
+            results: Results { program, context, partials: Vec::new(), is_told: false },
             error_log: ErrorLog::new(program.log.clone()),
             output_bytes: 0,
             census: Census::new(),
@@ -223,7 +222,7 @@ impl<'a> Work<'a> {
             Read::Bytes(len) => self.receive(&buffer[..len]),
             Read::End => {
                 if let (None, Some(line)) = (&self.cut, self.lines.finish()) {
-                    let passed = pass_on(line, &mut self.partials, self.program, self.context);
+                    let passed = self.results.pass_on(line);
                     self.publish_after(passed);
                 }
             }
@@ -234,14 +233,14 @@ impl<'a> Work<'a> {
         self.count(bytes.len());
         let mut passed = Ok(());
         while let (None, Ok(()), Some(line)) = (&self.cut, &passed, self.lines.next(&mut bytes)) {
-            passed = pass_on(line, &mut self.partials, self.program, self.context);
+            passed = self.results.pass_on(line);
         }
         self.publish_after(passed);
     }
 
     /// Publishes the partial results that came before the line which ends the program, or before the end of the read.
     fn publish_after(&mut self, passed: Result<(), Cut>) {
-        if let Err(cut) = publish(&mut self.partials, self.context).map_err(Cut::from).and(passed) {
+        if let Err(cut) = self.results.publish().map_err(Cut::from).and(passed) {
             self.cut(cut);
         }
     }
@@ -320,37 +319,54 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Publishes a line of output as progress, or adds it to the partial results.
-fn pass_on(
-    line: Line<'_>,
-    partials: &mut Vec<Data>,
-    program: &Program,
-    context: &RunContext,
-) -> Result<(), Cut> {
-    let Line::Whole(line) = line else { return Err(Cut::LineTooLong) };
-    let text = lines::text(line);
-    match ProgressLine::parse(&text) {
-        Some(progress) => {
-            publish(partials, context)?;
-            context.progress(progress.fraction, progress.text.as_deref())?;
-        }
-        None => {
-            if ProgressLine::is_almost(&text) {
-                program.tell_forms(&text);
-            }
-            partials.push(lines::data(&text));
-            if partials.len() >= TOGETHER_MAX {
-                publish(partials, context)?;
-            }
-        }
-    }
-    Ok(())
+/// What the lines of a program's standard output become.
+struct Results<'a> {
+    program: &'a Program,
+    context: &'a RunContext,
+    /// Partial results that are not published yet.
+    partials: Vec<Data>,
+    /// True once the log has said which lines are progress.
+    is_told: bool,
 }
 
-fn publish(partials: &mut Vec<Data>, context: &RunContext) -> Result<(), Stopped> {
-    let published = context.partials(partials);
-    partials.clear();
-    published
+impl Results<'_> {
+    /// Publishes a line as progress, or adds it to the partial results.
+    fn pass_on(&mut self, line: Line<'_>) -> Result<(), Cut> {
+        let Line::Whole(line) = line else { return Err(Cut::LineTooLong) };
+        let text = lines::text(line);
+        // A program that shows its progress erases a line by writing blanks over it.
+        if text.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        match ProgressLine::parse(&text) {
+            Some(progress) => {
+                self.publish()?;
+                self.context.progress(progress.fraction, progress.text.as_deref())?;
+            }
+            None => {
+                self.tell_forms(&text);
+                self.partials.push(lines::data(&text));
+                if self.partials.len() >= TOGETHER_MAX {
+                    self.publish()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says in the log, once for each run, that a line is no progress, if it was probably meant to be.
+    fn tell_forms(&mut self, line: &str) {
+        if !self.is_told && ProgressLine::is_almost(line) {
+            self.program.tell_forms(line);
+            self.is_told = true;
+        }
+    }
+
+    fn publish(&mut self) -> Result<(), Stopped> {
+        let published = self.context.partials(&self.partials);
+        self.partials.clear();
+        published
+    }
 }
 
 /// Waits until the pipe is writable; forever if there is nothing to write.

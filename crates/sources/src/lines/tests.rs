@@ -13,7 +13,10 @@ fn seen(line: Line<'_>) -> (Vec<u8>, bool) {
 }
 
 fn lines<'a>(bytes_max: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> Seen {
-    let mut lines = Lines::new(bytes_max);
+    all(Lines::new(bytes_max), pieces)
+}
+
+fn all<'a>(mut lines: Lines, pieces: impl IntoIterator<Item = &'a [u8]>) -> Seen {
     let mut found = Vec::new();
     for mut piece in pieces {
         while let Some(line) = lines.next(&mut piece) {
@@ -115,6 +118,20 @@ fn what_is_not_utf_8_is_replaced() {
     assert!(matches!(text(b"gr\xfcn\x00"), Cow::Owned(text) if text == "gr\u{fffd}n\0"));
 }
 
+#[test]
+fn a_cr_alone_ends_a_line_of_a_run() {
+    let texts = |bytes: &[u8]| {
+        let found = all(Lines::with_cr(32), [bytes]);
+        found.into_iter().map(|(line, _)| String::from_utf8(line).unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(b"\ra\rb\r\nc\n\rd\n\n \re"), ["a", "b", "c", "d", " ", "e"]);
+    assert_eq!(texts(b"a\r"), ["a"]);
+    // Short lines are never too long together.
+    assert_eq!(all(Lines::with_cr(4), [&b"abcd\r".repeat(100)[..]]).len(), 100);
+    let found = all(Lines::with_cr(4), [&b"abcde\rok\r"[..]]);
+    assert_eq!(found, [(b"abcd".to_vec(), true), (b"ok".to_vec(), false)]);
+}
+
 /// The same rules with all bytes at hand.
 fn expected(bytes_max: usize, bytes: &[u8]) -> Seen {
     let lines = bytes.split(|byte| *byte == b'\n').map(without_cr);
@@ -133,6 +150,18 @@ proptest! {
         let expected = expected(bytes_max, &bytes);
         prop_assert_eq!(&lines(bytes_max, [&bytes[..]]), &expected);
         prop_assert_eq!(&lines(bytes_max, bytes.chunks(piece_bytes)), &expected);
+    }
+
+    #[test]
+    fn a_cr_that_ends_lines_is_as_good_as_an_lf(
+        bytes in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), Just(b'a')], 0..200),
+        piece_bytes in 1_usize..20,
+        bytes_max in 1_usize..12,
+    ) {
+        let with_lf: Vec<u8> =
+            bytes.iter().map(|byte| if *byte == b'\r' { b'\n' } else { *byte }).collect();
+        let found = all(Lines::with_cr(bytes_max), bytes.chunks(piece_bytes));
+        prop_assert_eq!(&found, &expected(bytes_max, &with_lf));
     }
 
     #[test]

@@ -173,6 +173,22 @@ fn both_forms_of_progress_are_progress() {
 }
 
 #[test]
+fn progress_that_is_drawn_over_itself_is_progress() {
+    // tqdm begins each line with a CR, ends the bar with an LF, and erases a line with blanks.
+    let line = r"printf '\rprogress 0/4 work\rprogress 1/4 \r              \r7\n\rprogress 2/4\n'";
+    let run = start(runs(), shell(line), input(""));
+    assert_eq!(ended(&run)["state"], "done");
+    assert_eq!(partials(&run, 0), [json!(7)]);
+    let events = values(run.topic());
+    let progress: Vec<_> = events.iter().filter_map(|event| event.get("progress")).collect();
+    assert_eq!(progress.last(), Some(&&json!(0.5)), "{events:?}");
+    // Lines that together are longer than one may be.
+    let line = r"for n in 1 2 3 4; do printf '\rprogress 0.%02000d' $n; done";
+    let run = start(runs(), ProgramOptions { line_bytes_max: 2100, ..shell(line) }, input(""));
+    assert_eq!(ended(&run)["state"], "done");
+}
+
+#[test]
 fn its_environment_says_what_was_requested_and_no_shell_reads_it() {
     let directory = tempdir().unwrap();
     let path = directory.path().canonicalize().unwrap();

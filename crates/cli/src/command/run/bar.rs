@@ -9,15 +9,26 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// The steps of a whole bar.
 const STEPS: u64 = 1000;
 
+/// The most times that it is drawn in a second.
+const HZ: u8 = 15;
+
 /// A bar on standard error.
 pub(super) struct Bar(ProgressBar);
 
 impl Bar {
     pub(super) fn new(is_quiet: bool) -> Self {
-        let target =
-            if is_quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let target = if is_quiet {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr_with_hz(HZ)
+        };
         let bar = ProgressBar::with_draw_target(Some(STEPS), target);
         Self(bar.with_style(style("{wide_msg}")))
+    }
+
+    /// Returns true if nothing is drawn.
+    pub(super) fn is_hidden(&self) -> bool {
+        self.0.is_hidden()
     }
 
     pub(super) fn progress(&self, progress: &RunProgress) {
@@ -30,8 +41,9 @@ impl Bar {
 
     pub(super) fn state(&self, change: &RunChange) {
         self.0.set_message(match (change.state, change.place) {
+            (RunState::Queued, Some(0)) => "queued, next".to_owned(),
             (RunState::Queued, Some(1)) => "queued, after 1 run".to_owned(),
-            (RunState::Queued, Some(place)) if place > 1 => format!("queued, after {place} runs"),
+            (RunState::Queued, Some(place)) => format!("queued, after {place} runs"),
             (state, _) => state.to_string(),
         });
     }

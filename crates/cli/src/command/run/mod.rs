@@ -3,6 +3,8 @@
 //! A run goes on when this command ends, unless `--cancel-on-exit` says otherwise.
 
 mod bar;
+mod lost;
+mod screen;
 
 use std::io;
 
@@ -11,7 +13,8 @@ use anemone_client::{
 };
 use tokio::signal::unix::SignalKind;
 
-use self::bar::Bar;
+pub(crate) use self::lost::ResultsLost;
+use self::screen::Screen;
 use super::call::{connected, told, with_key};
 use super::misuse::check_service;
 use super::{EndSignals, form, runtime, sub};
@@ -44,6 +47,9 @@ pub(crate) fn run(args: &args::Run) -> anyhow::Result<()> {
         if !args.watch && !args.detach && !args.reach.quiet {
             tracing::info!("started {}", run.url());
         }
+        if !args.watch && !args.reach.quiet {
+            args.body.warn_of_unsent();
+        }
         if args.detach {
             output::print([run.url()])?;
             return Ok(());
@@ -55,7 +61,10 @@ pub(crate) fn run(args: &args::Run) -> anyhow::Result<()> {
                 watcher.leave();
                 Ok(())
             }
-            Err(error) => Err(error),
+            Err(error) => {
+                watcher.screen.clear()?;
+                Err(error)
+            }
         };
         end.map_err(|error| if watcher.is_forgotten(&error) { Forgotten.into() } else { error })
     })
@@ -110,7 +119,8 @@ struct Watcher<'a> {
     args: &'a args::Run,
     run: RunHandle,
     events: Subscription,
-    bar: Bar,
+    screen: Screen,
+    lost: ResultsLost,
     /// The last change of the state.
     change: Option<RunChange>,
     /// True while the run is known to exist: it was started, or is being read.
@@ -123,9 +133,9 @@ impl<'a> Watcher<'a> {
     fn start(args: &'a args::Run, run: RunHandle) -> anyhow::Result<Self> {
         let retry = Retry { failures_max: args.retries.filter(|_| args.watch), ..Retry::default() };
         let events = run.watch().retry(retry).start()?;
-        let bar = Bar::new(args.reach.quiet);
+        let (screen, lost) = (Screen::new(args.reach.quiet), ResultsLost::default());
         let is_known = !args.watch;
-        Ok(Self { bar, args, run, events, change: None, is_known, was_known: is_known })
+        Ok(Self { screen, lost, args, run, events, change: None, is_known, was_known: is_known })
     }
 
     /// Prints events up to the end of the run.
@@ -140,6 +150,10 @@ impl<'a> Watcher<'a> {
                     self.on_signal(signal, &mut is_cancelled).await?;
                     continue;
                 }
+                () = self.screen.due() => match self.screen.flush()? {
+                    true => continue,
+                    false => return Ok(End::Unread),
+                },
                 () = &mut unread => return Ok(End::Unread),
             };
             let Some(item) = item else { return Ok(End::Ended) };
@@ -159,7 +173,7 @@ impl<'a> Watcher<'a> {
             self.leave();
             end(signal);
         }
-        self.bar.clear();
+        self.screen.clear()?;
         *is_cancelled = true;
         report("cancelling the run; interrupt again to leave it");
         match self.run.cancel().await {
@@ -169,8 +183,9 @@ impl<'a> Watcher<'a> {
     }
 
     /// Says what is known of the run, and how to find it again.
-    fn leave(&self) {
-        self.bar.clear();
+    fn leave(&mut self) {
+        // Nobody may read the output.
+        let _ = self.screen.clear();
         if self.change.as_ref().is_some_and(|change| change.state.is_end()) {
             return report("the run has ended");
         }
@@ -187,42 +202,44 @@ impl<'a> Watcher<'a> {
 
     /// Shows an item. Returns false once nobody reads the output.
     fn show(&mut self, item: &Item) -> anyhow::Result<bool> {
-        let is_quiet = self.args.reach.quiet;
-        self.bar.suspend(|| sub::report_connection(item, is_quiet));
+        let is_json = self.args.output == RunOutput::Json;
         self.is_known = !matches!(item, Item::Disconnected { .. });
         self.was_known |= self.is_known;
-        let event = match item {
-            Item::Event { data, .. } => RunEvent::parse(data),
-            _ => None,
-        };
-        if self.args.output == RunOutput::Json {
-            let line = item.to_json().filter(|_| !matches!(item, Item::Position(_)));
-            if !self.bar.suspend(|| output::print(line))? {
-                return Ok(false);
-            }
+        if let Item::Gap(gap) = item {
+            self.lost.add(gap);
         }
-        match (event, item) {
-            (Some(RunEvent::Partial(json)), _) => {
-                return Ok(self.bar.suspend(|| self.print(&json))?);
+        let told = match item {
+            Item::Connected { .. } | Item::Disconnected { .. } => {
+                let is_quiet = self.args.reach.quiet;
+                self.screen.after_all(|| sub::report_connection(item, is_quiet))?
             }
-            (Some(RunEvent::Progress(progress)), _) => self.bar.progress(&progress),
-            (Some(RunEvent::State(change)), _) => {
-                self.bar.state(&change);
+            Item::Gap(gap) if !is_json => self.screen.after_all(|| tracing::warn!("{gap}"))?,
+            _ => true,
+        };
+        let printed = match item.to_json() {
+            Some(line) if is_json && !matches!(item, Item::Position(_)) => {
+                self.screen.print(format!("{line}\n").as_bytes())?
+            }
+            _ => true,
+        };
+        let Item::Event { data, .. } = item else { return Ok(told && printed) };
+        match RunEvent::parse(data) {
+            Some(RunEvent::Partial(json)) => return Ok(self.print(&json)? && printed),
+            Some(RunEvent::Progress(progress)) => self.screen.bar.progress(&progress),
+            Some(RunEvent::State(change)) => {
+                self.screen.bar.state(&change);
                 self.change = Some(change);
-            }
-            (_, Item::Gap(gap)) if self.args.output != RunOutput::Json => {
-                self.bar.suspend(|| tracing::warn!("{gap}"));
             }
             _ => {}
         }
-        Ok(true)
+        Ok(printed)
     }
 
-    /// Prints a result. Returns false once nobody reads the output.
-    fn print(&self, json: &str) -> io::Result<bool> {
+    /// Prints a result, maybe later. Returns false once nobody reads the output.
+    fn print(&mut self, json: &str) -> io::Result<bool> {
         match self.args.output {
-            RunOutput::Data => output::write(&form::data(json)),
-            RunOutput::Line => output::write(&form::line(json)),
+            RunOutput::Data => self.screen.print(&form::data(json)),
+            RunOutput::Line => self.screen.print(&form::line(json)),
             // Its event is printed.
             RunOutput::Json => Ok(true),
         }
@@ -230,18 +247,20 @@ impl<'a> Watcher<'a> {
 
     /// Prints the result, or returns the failure.
     async fn tell(&mut self) -> anyhow::Result<()> {
-        self.bar.clear();
+        self.screen.clear()?;
         let outcome = match self.change.take().and_then(RunChange::outcome) {
             Some(outcome) => outcome,
             // The last event was not retained.
             None => self.run.result().await,
         };
         match outcome {
-            Ok(Some(json)) => {
-                self.print(&json)?;
-                Ok(())
+            Ok(result) => {
+                if let Some(json) = result {
+                    self.print(&json)?;
+                    self.screen.flush()?;
+                }
+                if self.lost.is_none() { Ok(()) } else { Err(self.lost.into()) }
             }
-            Ok(_) => Ok(()),
             Err(error @ Error::RunFailed { .. }) => {
                 self.print_stderr().await;
                 Err(error.into())

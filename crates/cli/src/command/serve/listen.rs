@@ -13,7 +13,7 @@ use anyhow::Context;
 
 use super::messages::DemoMessages;
 use crate::command::offered::offered;
-use crate::config::{Config, RunProgram};
+use crate::config::{Config, MESSAGES, RunProgram};
 use crate::log;
 use crate::output::announce;
 use crate::pages;
@@ -92,7 +92,8 @@ fn programs_and_pages(config: &Config) -> Result<Vec<Mount>, MountError> {
     let programs = config.runs.iter().map(RunProgram::mount);
     let root = config.files.iter().find(|dir| dir.value.path == StaticPath::root());
     let mut mounts = programs.collect::<Result<Vec<_>, _>>()?;
-    mounts.extend(pages::mounts(root.map(|root| root.value.dir.as_path()))?);
+    let messages = config.messages.map(|_| MESSAGES);
+    mounts.extend(pages::mounts(root.map(|root| root.value.dir.as_path()), messages)?);
     Ok(mounts)
 }
 

@@ -46,7 +46,7 @@ impl DemoMessages {
         let service = ResourceService::new(path.as_str(), self.messages);
         let (paths, events) = (service.openapi_paths(), service.event_schema());
         let guarded = Guard::new(service, move |head| may(right, head));
-        let mount = Mount::new(&path, guarded)?.finishes_changes();
+        let mount = Mount::new(&path, guarded)?.finishes_changes().page_at_root();
         Ok(mount.describe(paths).topics(json!({ MESSAGES: events })))
     }
 }

@@ -18,7 +18,6 @@ use tokio::time::sleep;
 use super::open_calls::{OpenCalls, Ticket};
 use super::socket::Socket;
 use crate::Error;
-use crate::error::Refused;
 use crate::sent::Sent;
 
 /// The time that a connection is kept without a call. A server ends a quiet TCP connection after 60 s.
@@ -166,7 +165,7 @@ impl Shared {
         let (id, reply) = Reply::parse(&message)?;
         let Some(id) = id else {
             // It is about the connection.
-            return if reply.is_final() { Err(Refused::multiplexed(&reply)) } else { Ok(()) };
+            return if reply.is_final() { Err(Error::of_reply(&reply)) } else { Ok(()) };
         };
         let Some(slot) = self.lock().calls.get(id).map(Arc::clone) else { return Ok(()) };
         let arrived = Arrived {

@@ -21,11 +21,11 @@ use self::connection::{Arrived, Connection, OpenCall};
 use self::socket::{Fragmented, Framed, Socket};
 use super::reply::Head;
 use crate::address::{Address, Scheme};
-use crate::error::Refused;
 use crate::http::Ask;
 use crate::options::Options;
+use crate::refused::Refused;
 use crate::sent::Sent;
-use crate::{Error, Malformed, web_socket};
+use crate::{Error, Malformed, UrlError, web_socket};
 
 /// The longest line of a message.
 const LINE_BYTES_MAX: usize = 4 << 10;
@@ -35,7 +35,20 @@ pub(super) struct MuxCalls {
     address: Arc<Address>,
     options: Arc<Options>,
     /// Only one call opens a connection; others wait for it.
-    connection: Mutex<Option<Connection>>,
+    kept: Mutex<Option<Kept>>,
+}
+
+/// A connection, and the beginning of the path of each call on it, which belongs to a proxy.
+struct Kept {
+    connection: Connection,
+    prefix: String,
+}
+
+impl Kept {
+    /// Returns the path of a call without the proxy's part; `None` if the call is not to this server.
+    fn target<'a>(&self, target: &'a str) -> Option<&'a str> {
+        target.strip_prefix(&*self.prefix).filter(|target| target.starts_with('/'))
+    }
 }
 
 /// The body of a reply.
@@ -50,21 +63,21 @@ pub(super) struct MuxBody {
 
 impl MuxCalls {
     pub(super) fn new(address: Arc<Address>, options: Arc<Options>) -> Self {
-        Self { address, options, connection: Mutex::default() }
+        Self { address, options, kept: Mutex::default() }
     }
 
     /// Makes a call, and returns the beginning of a reply that is not a refusal.
     pub(super) async fn open(&self, ask: &Ask, sent: Arc<Sent>) -> Result<(Head, MuxBody), Error> {
         let fields = self.fields(ask)?;
-        let request = Request {
-            method: ask.method.as_str(),
-            target: &ask.target,
-            fields: fields.as_fields(),
-            payload: &ask.body,
-        };
         let waiting_bytes_max = self.options.limits.waiting_bytes_max;
         let mut call = loop {
-            let connection = self.connection().await?;
+            let (connection, target) = self.connection(&ask.target).await?;
+            let request = Request {
+                method: ask.method.as_str(),
+                target,
+                fields: fields.as_fields(),
+                payload: &ask.body,
+            };
             let begun = connection.begin(waiting_bytes_max, Arc::clone(&sent), |id| {
                 Message::Request { id, request }.to_bytes().into()
             });
@@ -84,25 +97,50 @@ impl MuxCalls {
         begin(arrived, call)
     }
 
-    async fn connection(&self) -> Result<Connection, Error> {
-        let mut kept = self.connection.lock().await;
-        if let Some(connection) = kept.as_ref().filter(|connection| !connection.has_ended()) {
-            return Ok(connection.clone());
-        }
-        let bytes_max = self.options.limits.event_bytes_max.saturating_add(LINE_BYTES_MAX);
-        let socket = match self.address.scheme {
-            Scheme::Tcp => {
-                let url = self.address.web_socket("/");
-                let stream = self.options.connect(url).open_stream().await?;
-                Socket::Tcp(Box::new(Framed::new(stream, bytes_max)))
+    /// Returns the connection for a call, and its target there.
+    async fn connection<'a>(&self, target: &'a str) -> Result<(Connection, &'a str), Error> {
+        let mut kept = self.kept.lock().await;
+        let of_target = kept.as_ref().and_then(|kept| Some((kept, kept.target(target)?)));
+        let prefix = match of_target {
+            Some((kept, target)) if !kept.connection.has_ended() => {
+                return Ok((kept.connection.clone(), target));
             }
-            Scheme::Web(_) => {
-                let url = self.address.web_socket(&self.address.join("/ws"));
-                let socket = web_socket::open(url, SUBPROTOCOL, bytes_max, &self.options).await?;
-                Socket::WebSocket(Box::new(Fragmented::new(socket)))
-            }
+            of_target => of_target.map(|(kept, _)| &*kept.prefix),
         };
-        Ok(kept.insert(Connection::start(socket)).clone())
+        let (socket, prefix) = self.connect(target, prefix).await?;
+        let (connection, prefix) = (Connection::start(socket), prefix.to_owned());
+        let target = &target[prefix.len()..];
+        *kept = Some(Kept { connection: connection.clone(), prefix });
+        Ok((connection, target))
+    }
+
+    /// Opens a connection: below this prefix, or below the first one of the target that has the server. Returns the
+    /// prefix, too.
+    async fn connect<'a>(
+        &self,
+        target: &'a str,
+        known: Option<&str>,
+    ) -> Result<(Socket, &'a str), Error> {
+        let bytes_max = self.options.limits.event_bytes_max.saturating_add(LINE_BYTES_MAX);
+        if self.address.scheme == Scheme::Tcp {
+            let url = self.address.web_socket("/");
+            let stream = self.options.connect(url).open_stream().await?;
+            return Ok((Socket::Tcp(Box::new(Framed::new(stream, bytes_max))), ""));
+        }
+        let is_it = |prefix: &&str| known.is_none_or(|known| known == *prefix);
+        let mut first = None;
+        for prefix in self.address.prefixes(target).filter(is_it) {
+            let path = self.address.join(&format!("{prefix}/ws"));
+            let url = self.address.web_socket(&path);
+            match web_socket::open(url, SUBPROTOCOL, bytes_max, &self.options).await {
+                Ok(socket) => {
+                    return Ok((Socket::WebSocket(Box::new(Fragmented::new(socket))), prefix));
+                }
+                Err(error) if error.is_of_another_server() => drop(first.get_or_insert(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(first.unwrap_or_else(|| UrlError::Target.into()))
     }
 
     /// Returns the fields of a request: its own, and those of the client that requests may have. The others of the

@@ -13,6 +13,7 @@ use anemone_ws::{ClientStream, Turn, WebSocket};
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::error::Foreign;
 use crate::web_socket::closed;
 use crate::{Error, Malformed};
 
@@ -101,6 +102,14 @@ impl Fragmented {
     }
 }
 
+/// Tells the length that an answer over HTTP begins with from another one that is too long.
+fn too_long(error: framing::TooLong) -> Error {
+    match error.len == u32::from_be_bytes(*b"HTTP") as usize {
+        true => Foreign::Http.into(),
+        false => Malformed::from(error).into(),
+    }
+}
+
 /// A TCP connection.
 pub(super) struct Framed {
     stream: ClientStream,
@@ -133,9 +142,10 @@ impl Framed {
         }
     }
 
-    fn decode(&mut self) -> Result<Option<Bytes>, Malformed> {
+    fn decode(&mut self) -> Result<Option<Bytes>, Error> {
         let mut input = &self.incoming[..];
-        let message = self.decoder.decode(&mut input)?.map(Bytes::copy_from_slice);
+        let message = self.decoder.decode(&mut input).map_err(too_long)?;
+        let message = message.map(Bytes::copy_from_slice);
         let taken = self.incoming.len() - input.len();
         self.incoming.advance(taken);
         Ok(message)

@@ -52,6 +52,35 @@ fn runs_wait_in_order_and_know_their_places() {
     assert_eq!(state(&first), RunState::Done);
 }
 
+#[test]
+fn a_long_queue_moves_without_a_look_at_those_who_are_not_next() {
+    let limits = RunLimits {
+        running_max: 1,
+        queued_max: 2_000,
+        queued_per_owner_max: 2_000,
+        ..RunLimits::default()
+    };
+    for owners in [1, 7] {
+        let runs = runs(limits);
+        let (_first, go) = start_blocked(&runs);
+        let queued: Vec<_> =
+            (0..1_000).map(|number| runs.start(owned(number % owners)).unwrap().run).collect();
+        let known = || queued.iter().map(|run| run.known_place()).collect::<Vec<_>>();
+        let before = places(&queued);
+        queued[0].cancel().unwrap();
+        let changed = known().iter().zip(&before).filter(|(now, before)| now != before).count();
+        assert!((1..=11).contains(&changed), "{changed} of 1,000 have learnt their places");
+        // Whoever asks learns the right one.
+        let after = places(&queued);
+        assert_eq!(known(), after);
+        let mut told: Vec<_> = after.into_iter().flatten().collect();
+        told.sort_unstable();
+        assert!(told.into_iter().eq(0..999));
+        assert_eq!(runs.stop(Duration::ZERO), 1);
+        drop(go);
+    }
+}
+
 /// Returns the events of a run that has not ended.
 fn events_so_far(run: &Run) -> Vec<String> {
     let (topic, now) = (run.topic(), UnixTime::now());

@@ -26,7 +26,7 @@ use crate::service::caller::Caller;
 use crate::service::context::ServiceContext;
 use crate::service::items::{Division, Items};
 use crate::service::media_type::MediaType;
-use crate::service::mount::{Answering, Mount};
+use crate::service::mounted::{Answering, Mounted};
 use crate::site::Site;
 use crate::{Kind, Problem};
 
@@ -108,7 +108,7 @@ impl Call {
     /// Creates the call of a request with this normalized path. The service begins in the first turn.
     pub(super) fn begin(
         site: &Site,
-        mount: &Arc<Mount>,
+        mount: &Arc<Mounted>,
         caller: Caller,
         (path, request): (&str, &Request<'_>),
         access: AccessLine,

@@ -3,8 +3,9 @@
 //! A reader is only a position: when its topic has grown it has a turn, reads a page, and queues again if there is
 //! more. Nothing is read while queued output is not written, and no reader waits for all events of another.
 
+mod turns;
+
 use std::sync::Arc;
-use std::time::Duration;
 
 use anemone_wire::multiplexed::{Id, Reply, Request};
 use anemone_ws::reactor::SendWaker;
@@ -16,38 +17,34 @@ use super::call::{Call, Served, fields_of};
 use super::call_waker::CallWakers;
 use super::followed::FollowedTopics;
 use super::payloads::Payloads;
-use super::sending::{send_begin, send_failure, send_item, send_page, send_reply};
+use super::sending::{send_begin, send_failure, send_head, send_problem, send_reply};
 use super::session::{Session, Step};
 use super::submissions::Submissions;
-use super::work::{Done, Submitted, Work};
+use super::work::{Asked, Done, Submitted, Work};
 use crate::alarms::{Alarm, Alarms};
-use crate::clients::access::{AccessLine, AnswerKind, CLIENT_GONE};
+use crate::clients::access::{AccessLine, AnswerKind};
 use crate::clients::refusals::RefusedRequest;
 use crate::exchange::arrival;
 use crate::exchange::change::{self, Change};
 use crate::exchange::destination::Destination;
+use crate::exchange::page_reply;
 use crate::exchange::read_request::ReadRequest;
-use crate::exchange::resource::Resource;
 use crate::local::Local;
 use crate::publish::{self, Expected, SentBody};
-use crate::read::reader::Reader;
 use crate::request::client::Client;
-use crate::request::methods::{Methods, not_allowed};
+use crate::request::methods::{is_reading, reading_only};
 use crate::request::own_path::ReadPath;
 use crate::request::query;
 use crate::service::answer::StartedRun;
 use crate::service::caller::Caller;
-use crate::service::mount::Mount;
+use crate::service::mounted::Mounted;
 use crate::site::{Beside, Site};
-use crate::stream::{EndlessPart, EndlessReply};
+use crate::stream::EndlessReply;
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
 
 /// The reason for the end of requests that were still open.
 const CONNECTION_CLOSED: &str = "connection closed";
-
-/// The most requests served at once. Then other connections have their turn.
-const TURNS_MAX: usize = 64;
 
 /// The carrier of a connection.
 #[derive(Debug)]
@@ -113,7 +110,8 @@ impl Multiplexer {
                     entered.and_then(|path| self.begin(id, &path, &request, &access, outlet));
                 if let Err(problem) = begun {
                     arrival::note(&self.site, self.client, &problem, method, path);
-                    send_failure(id, &problem, &access, outlet);
+                    let json = if method == "HEAD" { String::new() } else { problem.to_json() };
+                    send_problem(id, &problem, &json, &access, outlet);
                 }
             }
             // A change cannot be withdrawn: its own reply is the last.
@@ -156,24 +154,28 @@ impl Multiplexer {
             }
             Destination::Events(events) => {
                 check_fields(request, path)?;
-                if request.method != "GET" {
+                if !is_reading(request.method) {
                     return self.change(id, events, request, access, outlet);
                 }
                 let id_given = request.fields.get("last-event-id");
                 let asked = (query, id_given.as_deref());
                 let read = ReadRequest::multiplexed(&self.site, self.client, events, asked)?;
                 let read = read.with_access_line(access.clone());
+                if request.method == "HEAD" {
+                    let page = page_reply::poll(&read, &HeaderMap::new(), self.carrier.name)?;
+                    send_head(id, page.status(), &fields_of(page.headers(), true), access, outlet);
+                    return Ok(());
+                }
                 self.read(id, &read, &HeaderMap::new(), outlet)
             }
             Destination::Resource(resource) => {
                 check_fields(request, path)?;
-                if request.method != "GET" {
-                    return Err(not_allowed(request.method, Methods::Read));
-                }
+                reading_only(request.method)?;
+                let asked = Asked { resource, is_head: request.method == "HEAD" };
                 if self.may_answer(outlet) {
-                    self.answer(id, &resource, access, outlet);
+                    self.answer(id, &asked, access, outlet);
                 } else {
-                    self.session.open(id, Work::Answer(resource, access.clone()));
+                    self.session.open(id, Work::Answer(asked, access.clone()));
                     self.wake();
                 }
                 Ok(())
@@ -187,7 +189,7 @@ impl Multiplexer {
     fn call(
         &mut self,
         id: Id,
-        mount: &Arc<Mount>,
+        mount: &Arc<Mounted>,
         (path, request): (&str, &Request<'_>),
         access: &AccessLine,
         outlet: &mut impl Outlet,
@@ -312,10 +314,11 @@ impl Multiplexer {
         }
     }
 
-    fn answer(&self, id: Id, resource: &Resource, access: &AccessLine, outlet: &mut impl Outlet) {
+    fn answer(&self, id: Id, asked: &Asked, access: &AccessLine, outlet: &mut impl Outlet) {
         // A stopping server tells its connections, and answers nothing more on them.
-        let value = resource.value(&self.site, false);
-        let reply = Reply { status: value.status.as_u16(), ..Reply::answer(&value.json) };
+        let value = asked.resource.value(&self.site, false);
+        let json = if asked.is_head { "" } else { &*value.json };
+        let reply = Reply { status: value.status.as_u16(), ..Reply::answer(json) };
         send_reply(id, reply, access, outlet);
     }
 
@@ -344,44 +347,13 @@ impl Multiplexer {
         let mut reply = EndlessReply::new(read.open_stream(self.carrier.name)?, now);
         send_begin(id, &mut reply, &fields_of(fields, true), outlet);
         if self.has_ended {
-            reply.half_close(now, self.site.limits.write_timeout);
+            reply.half_close(self.site.limits.write_timeout);
         }
         self.topics.follow(reply.reader().topic(), id, &waker);
         self.session.open(id, Work::Read(reply));
         self.set_alarm(now + self.site.limits.heartbeat);
         self.wake();
         Ok(())
-    }
-
-    /// Serves requests, after a wake-up or when queued output was written.
-    pub(super) fn ready(&mut self, outlet: &mut impl Outlet) {
-        for (id, result) in self.submissions.take() {
-            if let Some(Work::Submit(submitted)) = self.session.end(id) {
-                self.payloads.remove(submitted.bytes);
-                self.send_result(id, &submitted, result, outlet);
-            }
-        }
-        self.topics.with_news().for_each(|id| self.session.give_turn(id));
-        let woken = self.call_wakers.as_ref().map(CallWakers::take);
-        woken.into_iter().flatten().for_each(|id| self.session.give_turn(id));
-        let now = Instant::now();
-        if self.alarm.as_ref().is_some_and(|alarm| alarm.due() <= now) {
-            self.end_late_calls(now, outlet);
-            self.alarm = self.give_turns_to_quiet(now);
-        }
-        for turns in 0.. {
-            if !self.session.has_turns() {
-                break;
-            }
-            if turns == TURNS_MAX || outlet.queued_bytes() >= self.output_bytes_max() {
-                // Continues later, after pending output was written.
-                self.wake();
-                break;
-            }
-            if let Some(id) = self.session.take_turn() {
-                self.serve(id, now, outlet);
-            }
-        }
     }
 
     /// Handles the client's end: its readers get the current events, and then end. Services have some time to go on.
@@ -394,7 +366,7 @@ impl Multiplexer {
         for (id, work) in self.session.works() {
             match work {
                 Work::Read(reply) if reply.is_open() && !reply.is_half_closed() => {
-                    reply.half_close(now, grace);
+                    reply.half_close(grace);
                     readers.push(id);
                 }
                 Work::Call(call) if is_first => call.set_due(due),
@@ -417,128 +389,6 @@ impl Multiplexer {
         self.session.clear();
         self.topics.clear();
         self.alarm = None;
-    }
-
-    /// Serves a request in its turn.
-    fn serve(&mut self, id: Id, now: Instant, outlet: &mut impl Outlet) {
-        match self.session.work(id) {
-            None | Some(Work::Submit(_)) => {}
-            Some(Work::Call(_)) => self.serve_call(id, now, outlet),
-            Some(Work::Answer(resource, access)) => {
-                let (resource, access) = (resource.clone(), access.clone());
-                self.answer(id, &resource, &access, outlet);
-                self.end(id);
-            }
-            Some(Work::Read(reply)) => {
-                let heartbeat = early(self.site.limits.heartbeat);
-                let read =
-                    |reader: &mut Reader| reader.is_behind().then(|| reader.read()).transpose();
-                match reply.poll(now, heartbeat, read) {
-                    EndlessPart::Page(page) => {
-                        let bytes = send_page(id, &page, outlet);
-                        reply.reader().access().sent(bytes);
-                        if reply.is_behind() || !reply.is_open() {
-                            self.session.give_turn(id);
-                        }
-                    }
-                    EndlessPart::Failed { notice, problem } => {
-                        notice.iter().for_each(|item| send_item(id, item, reply, outlet));
-                        reply.note(&problem, &self.site.refusals);
-                        let access = self.end(id);
-                        send_failure(id, &problem, &access, outlet);
-                    }
-                    EndlessPart::Ended(notice) => {
-                        send_item(id, &notice, reply, outlet);
-                        let access = self.end(id);
-                        send_reply(id, Reply::answer(""), &access, outlet);
-                    }
-                    EndlessPart::Item(item) => send_item(id, &item, reply, outlet),
-                    EndlessPart::Nothing => {}
-                    EndlessPart::Over => {
-                        let access = self.end(id);
-                        access.set_end(CLIENT_GONE);
-                        send_reply(id, Reply::done(), &access, outlet);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Gives a service its turn.
-    fn serve_call(&mut self, id: Id, now: Instant, outlet: &mut impl Outlet) {
-        let output_bytes_max = self.output_bytes_max();
-        let (Some(Work::Call(call)), Some(wakers)) = (self.session.work(id), &mut self.call_wakers)
-        else {
-            return;
-        };
-        let before = outlet.queued_bytes();
-        let served = call.serve(id, wakers, outlet, output_bytes_max);
-        if self.has_ended && outlet.queued_bytes() > before {
-            call.set_due(now + self.site.limits.write_timeout);
-        }
-        match served {
-            Served::Waiting => {}
-            Served::Again => self.session.give_turn(id),
-            Served::Over => drop(self.end(id)),
-            Served::Started(run) => {
-                let (access, bytes) = (call.access().clone(), call.payload_bytes());
-                match self.follow(id, run, &access, outlet) {
-                    Ok(()) => self.payloads.remove(bytes),
-                    Err(problem) => self.fail_call(id, &problem, outlet),
-                }
-            }
-            Served::Failed(problem) => self.fail_call(id, &problem, outlet),
-        }
-    }
-
-    /// Ends a call with a problem.
-    fn fail_call(&mut self, id: Id, problem: &Problem, outlet: &mut impl Outlet) {
-        if let Some(Work::Call(call)) = self.session.work(id) {
-            let (method, path) = call.line();
-            arrival::note(&self.site, self.client, problem, method, path);
-            call.send_problem(id, problem, outlet);
-        }
-        self.end(id);
-    }
-
-    /// Ends the calls of a client that has ended its side, if nothing more of them came in time.
-    fn end_late_calls(&mut self, now: Instant, outlet: &mut impl Outlet) {
-        let is_late = |work: &Work| matches!(work, Work::Call(call) if call.due().is_some_and(|due| due <= now));
-        let late: Vec<Id> =
-            self.session.works().filter_map(|(id, work)| is_late(work).then_some(id)).collect();
-        for id in late {
-            let problem = Problem::client_gone(self.site.limits.write_timeout);
-            self.fail_call(id, &problem, outlet);
-        }
-    }
-
-    /// Sets the alarm, unless it is set for an earlier time.
-    fn set_alarm(&mut self, due: Instant) {
-        let is_set = self.alarm.as_ref().is_some_and(|alarm| alarm.due() <= due);
-        if !is_set && let Some(waker) = &self.waker {
-            self.alarm = Some(self.alarms.set(due, waker.clone()));
-        }
-    }
-
-    /// Gives a turn to each reader whose heartbeat is due. Returns the next alarm, if there are readers or calls: a
-    /// connection that waits for a service is not idle.
-    fn give_turns_to_quiet(&mut self, now: Instant) -> Option<Alarm> {
-        let heartbeat = self.site.limits.heartbeat;
-        let (mut next, mut quiet) = (None, Vec::new());
-        for (id, work) in self.session.works() {
-            let due = match work {
-                Work::Read(reply) if reply.due(early(heartbeat)) <= now => {
-                    quiet.push(id);
-                    reply.due_after(now, heartbeat)
-                }
-                Work::Read(reply) => reply.due(heartbeat),
-                Work::Call(call) => call.due().unwrap_or(now + heartbeat),
-                Work::Answer(..) | Work::Submit(_) => continue,
-            };
-            next = Some(next.map_or(due, |next: Instant| next.min(due)));
-        }
-        quiet.into_iter().for_each(|id| self.session.give_turn(id));
-        Some(self.alarms.set(next?, self.waker.clone()?))
     }
 
     /// Ends a request, except a submitted one. Returns its line in the access log.
@@ -583,11 +433,6 @@ fn check_fields(request: &Request<'_>, path: &str) -> Result<(), Problem> {
     }
     let detail = "only a request to a service or a run may have fields: use parameters";
     Err(Problem::new(Kind::BadMessage, detail))
-}
-
-/// Returns the time after which a reader gets a heartbeat: a little before it has to, so that many share a wake-up.
-fn early(heartbeat: Duration) -> Duration {
-    heartbeat - heartbeat / 8
 }
 
 impl Drop for Multiplexer {

@@ -2,6 +2,7 @@
 
 use anemone_wire::Item;
 use anemone_wire::multiplexed::{FieldList, Id, REPLY_FIELDS, Reply, status, write_item};
+use http::StatusCode;
 
 use super::Outlet;
 use crate::Problem;
@@ -57,6 +58,17 @@ pub(super) fn send_reply(
     let message = reply.to_bytes(id.into());
     access.sent(message.len());
     outlet.put_bytes(&message);
+}
+
+/// Writes the status and the fields that the answer to a `GET` would have.
+pub(super) fn send_head(
+    id: Id,
+    status: StatusCode,
+    fields: &FieldList,
+    access: &AccessLine,
+    outlet: &mut impl Outlet,
+) {
+    send_reply(id, Reply::of_service(status.as_u16(), fields.as_fields(), b""), access, outlet);
 }
 
 /// Writes the problem that ends a request; without an id it is about the connection.

@@ -4,7 +4,7 @@ use anemone_hub::Published;
 
 use super::call::Call;
 use crate::clients::access::AccessLine;
-use crate::exchange::resource::Resource;
+use crate::exchange::resource::OwnResource;
 use crate::stream::EndlessReply;
 
 /// The work of an open request.
@@ -12,11 +12,19 @@ use crate::stream::EndlessReply;
 pub(super) enum Work {
     Read(EndlessReply),
     /// To be answered after earlier output was written.
-    Answer(Resource, AccessLine),
+    Answer(Asked, AccessLine),
     /// To be answered when its outcome is known.
     Submit(Submitted),
     /// A service answers.
     Call(Box<Call>),
+}
+
+/// A resource that a client asks for.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) resource: OwnResource,
+    /// True if it wants the status alone.
+    pub(super) is_head: bool,
 }
 
 /// A submitted change.

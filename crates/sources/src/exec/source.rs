@@ -1,0 +1,299 @@
+//! The source of events from a program: starts the program, reads its output, ends it, and starts it again.
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::process::ExitStatus;
+use std::sync::Arc;
+
+use anemone_hub::Topic;
+use tokio::net::unix::pipe::Receiver;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::error_log::{ErrorLog, LogLimit, LoggedAs};
+use super::group::{Group, Input, Launch, Pipes};
+use super::pipes::{READ_BYTES, REST_BYTES_MAX, Read, Rest, readable, take};
+use super::{ExecOptions, Stderr};
+use crate::backoff::Backoff;
+use crate::feed::{Feed, Patience, patiently};
+use crate::first_line::FirstLine;
+use crate::status::{State, Status, chain, earliest, seconds, sleep_until, wall_clock};
+
+/// Runs the program, publishes the lines of its output to `topic`, and reports its state to `status` (by convention
+/// the topic `NAME.status`).
+///
+/// Returns when the program has ended and is not to be started again ([`Restart`](super::Restart)). Also returns when
+/// `stop` has completed and the whole process group is gone: at most [`ExecOptions::grace`] and a second later. The
+/// program's output until then is still published. Before that, lines that wait for their topic's disk get as long as
+/// the grace period. With [`std::future::pending`] the source is never stopped.
+///
+/// Runs on the calling task, in a tokio runtime with IO and time drivers. Lines of standard error that go to the log
+/// carry the name of `topic`.
+///
+/// # Cancel safety
+/// Dropping the future sends SIGTERM to the group at once. A thread does the rest: SIGKILL after the grace period,
+/// and reaping. This process has to outlive that thread; before exiting, use `stop` and wait. No batch is published
+/// in part.
+pub async fn run(
+    options: ExecOptions,
+    topic: Arc<Topic>,
+    status: Arc<Topic>,
+    stop: impl Future<Output = ()>,
+) {
+    let mut stop = pin!(stop);
+    let mut source = ExecSource::new(options, topic, status);
+    loop {
+        let started = Instant::now();
+        let end = source.run_once(stop.as_mut()).await;
+        if started.elapsed() >= source.options.good_run_min {
+            source.backoff.reset();
+        }
+        let detail = format!("{} {}", source.options.command, end.sentence());
+        if end.stopped {
+            return source.status.end(format!("{detail}, as requested"));
+        }
+        if !source.options.restart.is_due(end.is_failure()) {
+            return source.status.end(format!("{detail}; it will not be restarted"));
+        }
+        let wait = source.backoff.next(fastrand::f64());
+        let detail = format!("{detail}; restarting in {}", seconds(wait));
+        source.status.set(State::Lost, detail);
+        tokio::select! {
+            () = source.status.pause(wait) => {}
+            () = stop.as_mut() => {
+                return source.status.end(format!("{} was stopped", source.options.command));
+            }
+        }
+    }
+}
+
+/// The end of the program.
+struct End {
+    exit: io::Result<Option<ExitStatus>>,
+    /// True if `stop` ended it.
+    stopped: bool,
+}
+
+impl End {
+    fn sentence(&self) -> String {
+        match &self.exit {
+            Err(error) => format!("cannot be started: {}", chain(error)),
+            // "exit status: 3", "signal: 9 (SIGKILL)"
+            Ok(Some(status)) => format!("has ended, {status}"),
+            Ok(None) => "has ended, with an unknown status".to_owned(),
+        }
+    }
+
+    fn is_failure(&self) -> bool {
+        !matches!(&self.exit, Ok(Some(status)) if status.success())
+    }
+}
+
+struct ExecSource {
+    options: ExecOptions,
+    status: Status,
+    output: Feed,
+    error_output: ErrorOutput,
+    backoff: Backoff,
+    first_line: FirstLine,
+    /// The time at which closed output is reported, unless the program has ended by then.
+    closed_due: Option<Instant>,
+    /// Sends true when lines have waited long enough for their topic.
+    patience_over: watch::Sender<bool>,
+}
+
+impl ExecSource {
+    fn new(options: ExecOptions, topic: Arc<Topic>, status: Arc<Topic>) -> Self {
+        let detail = format!("starting {}", options.command);
+        let name = topic.name().to_string();
+        let (patience_over, patience) = watch::channel(false);
+        let feed = |topic| {
+            let patience = Patience::until(patience.clone());
+            Feed::new(topic, options.line_bytes_max).with_patience(patience)
+        };
+        let error_output = match &options.stderr {
+            Stderr::Log => {
+                let name = LoggedAs::Topic(name.clone());
+                let limit = LogLimit::new(name, options.log_lines_max, options.report_interval);
+                ErrorOutput::Log(ErrorLog::new(limit))
+            }
+            Stderr::Topic(topic) => ErrorOutput::Topic(feed(Arc::clone(topic))),
+        };
+        Self {
+            status: Status::open(status, name, options.report_interval, detail),
+            output: feed(topic),
+            error_output,
+            backoff: Backoff::new(options.retry_min, options.retry_max),
+            first_line: FirstLine::new(options.first_line_wait),
+            closed_due: None,
+            patience_over,
+            options,
+        }
+    }
+
+    fn launch(&self) -> Launch<'_> {
+        Launch {
+            command: &self.options.command,
+            environment: &self.options.environment,
+            directory: self.options.directory.as_deref(),
+            grace: self.options.grace,
+            input: Input::Empty,
+        }
+    }
+
+    /// Runs the program once, until its whole group has ended.
+    async fn run_once(&mut self, mut stop: Pin<&mut impl Future<Output = ()>>) -> End {
+        let mut stopped = false;
+        let patience = (self.patience_over.clone(), self.options.grace);
+        let children = signal(SignalKind::child());
+        let started = children.and_then(|children| Ok((children, Group::start(&self.launch())?)));
+        let (mut children, (mut group, Pipes { stdout, stderr, .. })) = match started {
+            Ok(started) => started,
+            Err(error) => return End { exit: Err(error), stopped },
+        };
+        let command = &self.options.command;
+        self.status
+            .set(State::Opening, format!("{command} is running, waiting for its first line"));
+        self.first_line.expect();
+        self.closed_due = None;
+        let (mut stdout, mut stderr) = (Some(stdout), Some(stderr));
+        let mut buffer = vec![0; READ_BYTES];
+        let exit = loop {
+            if group.is_ending()
+                && let Some(exit) = group.has_ended()
+            {
+                break exit;
+            }
+            let look_at = group.look_at();
+            let due = earliest(self.status.due(), self.error_output.due());
+            let due = earliest(due, earliest(self.first_line.due(), self.closed_due));
+            tokio::select! {
+                () = readable(stdout.as_ref()) => {
+                    let read = take(&mut stdout, &mut buffer);
+                    let work = self.take_output(read, group.is_ending(), &buffer);
+                    patiently(work, stop.as_mut(), &mut stopped, &patience).await;
+                }
+                () = readable(stderr.as_ref()) => {
+                    let read = take(&mut stderr, &mut buffer);
+                    let work = self.take_error_output(read, &buffer);
+                    patiently(work, stop.as_mut(), &mut stopped, &patience).await;
+                }
+                () = group.program_ended(&mut children), if !group.is_ending() => group.end(),
+                () = stop.as_mut(), if !stopped => stopped = true,
+                () = sleep_until(earliest(look_at, due)) => {}
+            }
+            if stopped && !group.is_ending() {
+                group.end();
+            }
+            self.report_due(group.is_ending());
+        };
+        self.first_line.give_up();
+        let rest = self.read_rest(stdout, stderr, &mut buffer);
+        patiently(rest, stop, &mut stopped, &patience).await;
+        End { exit: Ok(exit), stopped }
+    }
+
+    async fn take_output(&mut self, read: Read, ending: bool, buffer: &[u8]) {
+        match read {
+            Read::Nothing => {}
+            Read::Bytes(len) => {
+                let events =
+                    self.output.receive(&mut self.status, wall_clock(), &buffer[..len]).await;
+                self.on_events(events);
+            }
+            Read::End => {
+                let events = self.output.finish(&mut self.status, wall_clock()).await;
+                self.on_events(events);
+                if !ending {
+                    self.first_line.give_up();
+                    self.closed_due = Some(Instant::now() + self.options.closed_wait);
+                }
+            }
+        }
+    }
+
+    fn report_due(&mut self, ending: bool) {
+        if ending {
+            // No line can come any more, except the last ones.
+            self.first_line.give_up();
+            self.closed_due = None;
+        }
+        let command = &self.options.command;
+        if self.closed_due.take_if(|at| *at <= Instant::now()).is_some() {
+            self.status
+                .set(State::Silent, format!("{command} closed its output and is still running"));
+        }
+        if self.first_line.due().is_some() {
+            self.first_line.report_due(&mut self.status, &command.to_string());
+        }
+        self.status.report_due();
+        self.error_output.report_due();
+    }
+
+    async fn take_error_output(&mut self, read: Read, buffer: &[u8]) {
+        match (read, &mut self.error_output) {
+            (Read::Nothing, _) => {}
+            (Read::Bytes(len), ErrorOutput::Topic(feed)) => {
+                feed.receive(&mut self.status, wall_clock(), &buffer[..len]).await;
+            }
+            (Read::Bytes(len), ErrorOutput::Log(log)) => {
+                log.receive(&buffer[..len]);
+                tokio::task::yield_now().await;
+            }
+            (Read::End, ErrorOutput::Topic(feed)) => {
+                feed.finish(&mut self.status, wall_clock()).await;
+            }
+            (Read::End, ErrorOutput::Log(log)) => log.finish(),
+        }
+    }
+
+    /// Reads the rest that the group has left in the pipes.
+    async fn read_rest(
+        &mut self,
+        stdout: Option<Receiver>,
+        stderr: Option<Receiver>,
+        buffer: &mut [u8],
+    ) {
+        if let Some(pipe) = stdout {
+            let mut rest = Rest(REST_BYTES_MAX);
+            while let Some(len) = rest.read(&pipe, buffer) {
+                self.take_output(Read::Bytes(len), true, buffer).await;
+            }
+            self.take_output(Read::End, true, buffer).await;
+        }
+        if let Some(pipe) = stderr {
+            let mut rest = Rest(REST_BYTES_MAX);
+            while let Some(len) = rest.read(&pipe, buffer) {
+                self.take_error_output(Read::Bytes(len), buffer).await;
+            }
+            self.take_error_output(Read::End, buffer).await;
+        }
+    }
+
+    fn on_events(&mut self, events: usize) {
+        if events > 0 && self.status.state() != State::Live {
+            self.status.set(State::Live, format!("receiving from {}", self.options.command));
+        }
+    }
+}
+
+enum ErrorOutput {
+    Log(ErrorLog),
+    Topic(Feed),
+}
+
+impl ErrorOutput {
+    fn due(&self) -> Option<Instant> {
+        match self {
+            Self::Log(log) => log.due(),
+            Self::Topic(_) => None,
+        }
+    }
+
+    fn report_due(&mut self) {
+        if let Self::Log(log) = self {
+            log.report_refused();
+        }
+    }
+}

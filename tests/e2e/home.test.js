@@ -1,0 +1,149 @@
+/**
+ * Home with many topics and with services: live, over one connection, and with as few requests as with one topic.
+ *
+ * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`) and Chromium (`CHROMIUM`, default
+ * `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
+ */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { PATIENCE_MS, kill, launch, serve, until } from "./support.js";
+
+const STEP_MS_MAX = 120_000;
+const TOPICS = 500;
+
+/** @type {import("./support.js").Server} */ let server;
+/** @type {import("playwright-core").Browser} */ let browser;
+
+before(async () => {
+  server = await serve("--demo", "--run", "slow=sleep 600", "--listen", "127.0.0.1:0");
+  browser = await launch("--no-proxy-server");
+  for (let n = 0; n < TOPICS; n += 25) await Promise.all(Array.from({ length: 25 }, (_, index) => post(topic(n + index), { n: n + index })));
+});
+
+after(async () => {
+  await browser?.close();
+  await kill(server);
+});
+
+/** @param {number} n */
+const topic = (n) => `scratch-${String(n).padStart(3, "0")}`;
+
+/**
+ * @param {string} name
+ * @param {unknown} data
+ */
+async function post(name, data) {
+  const reply = await fetch(`${server.origin}/topics/${name}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(data) });
+  assert.equal(reply.status, 201);
+}
+
+/**
+ * Opens Home, counts what it asks for, and expects no fault.
+ * @param {(page: import("playwright-core").Page, counts: { requests: string[], sockets: number }) => Promise<void>} body
+ * @param {string} [refused] what the network does not let through
+ */
+async function withHome(body, refused) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const page = await context.newPage();
+  /** @type {string[]} */
+  const faults = [];
+  const counts = { requests: /** @type {string[]} */ ([]), sockets: 0 };
+  page.on("pageerror", (error) => faults.push(String(error)));
+  page.on("request", (request) => counts.requests.push(new URL(request.url()).pathname));
+  page.on("websocket", () => (counts.sockets += 1));
+  if (refused) await page.routeWebSocket(refused, (socket) => socket.close());
+  try {
+    await page.goto(`${server.origin}/`);
+    await body(page, counts);
+    assert.deepEqual(faults, []);
+  } finally {
+    await context.close();
+  }
+}
+
+/** @param {string} name */
+const row = (name) => `#topics li[data-name="${name}"]`;
+
+/**
+ * @param {import("playwright-core").Page} page
+ * @param {string} name
+ * @param {string} field
+ * @param {RegExp} expected
+ */
+async function says(page, name, field, expected) {
+  await page.locator(`${row(name)} [data-field=${field}]`, { hasText: expected }).waitFor({ state: "attached", timeout: PATIENCE_MS });
+}
+
+test("500 topics are read over one connection, as far as they are in view", { timeout: STEP_MS_MAX }, async () => {
+  await withHome(async (page, counts) => {
+    await says(page, topic(0), "newest", /^\{"n":0\}$/);
+    assert.equal(await page.locator("#topics li").count(), TOPICS, "500 of the 502 topics");
+    await says(page, topic(0), "kept", /^1 kept, \d+ B$/);
+    await post(topic(0), { n: "next" });
+    await says(page, topic(0), "newest", /^\{"n":"next"\}$/);
+    await says(page, topic(0), "age", /^just now|^\d+ s ago$/);
+    await until("a row far below", async () => {
+      // Rows get their own heights as they come into view.
+      await page.locator(row(topic(400))).scrollIntoViewIfNeeded();
+      return (await page.locator(`${row(topic(400))} [data-field=newest]`).textContent()) === '{"n":400}';
+    });
+    const readers = async (/** @type {number} */ n) => {
+      const { topics } = await (await fetch(`${server.origin}/topics?prefix=${topic(n)}`)).json();
+      return topics[0].readers;
+    };
+    await until("what went out of view to be read no longer", async () => (await readers(0)) === 0);
+    assert.equal(await readers(400), 1);
+    // Its files, the look for wind, and nothing for each topic.
+    assert.deepEqual(counts.requests.filter((path) => path.startsWith("/topics/")), []);
+    assert.equal(counts.sockets, 1);
+  });
+});
+
+test("topics come and go as they are made and deleted", { timeout: STEP_MS_MAX }, async () => {
+  await withHome(async (page) => {
+    await says(page, topic(0), "rate", /./);
+    await post("scratch--new", { first: true });
+    await says(page, "scratch--new", "newest", /^\{"first":true\}$/);
+    assert.equal((await fetch(`${server.origin}/topics/scratch--new`, { method: "DELETE" })).status, 204);
+    await page.locator(row("scratch--new")).waitFor({ state: "detached", timeout: PATIENCE_MS });
+  });
+});
+
+test("somebody else who reads a topic is counted, this page is not", { timeout: STEP_MS_MAX }, async () => {
+  const stream = new AbortController();
+  await withHome(async (page) => {
+    await says(page, topic(1), "newest", /./);
+    await fetch(`${server.origin}/topics/${topic(1)}`, { headers: { Accept: "text/event-stream" }, signal: stream.signal });
+    await says(page, topic(1), "readers", /^1 reader$/);
+    assert.equal(await page.locator(`${row(topic(2))} [data-field=readers]`).textContent(), "");
+    stream.abort();
+    await says(page, topic(1), "readers", /^$/);
+  });
+});
+
+test("where no WebSocket passes, one request asks for all values in view", { timeout: STEP_MS_MAX }, async () => {
+  await withHome(async (page, counts) => {
+    await says(page, topic(0), "newest", /^\{"n":/);
+    await post(topic(0), { n: "later" });
+    await says(page, topic(0), "newest", /^\{"n":"later"\}$/);
+    assert.deepEqual([...new Set(counts.requests.filter((path) => path.startsWith("/topics/")))], ["/topics/%24topics"]);
+  }, "**/ws");
+});
+
+test("services are there with a line that calls each, and the runs that are going on", { timeout: STEP_MS_MAX }, async () => {
+  await withHome(async (page) => {
+    const services = page.locator("#services li");
+    await services.nth(1).waitFor({ timeout: PATIENCE_MS });
+    assert.deepEqual(await services.locator("h3").allTextContents(), ["/messages", "/slow"]);
+    const commands = await services.locator("code").allTextContents();
+    assert.deepEqual(commands, [`curl '${server.origin}/messages'`, `curl -N -X POST '${server.origin}/slow'`]);
+    assert.match((await services.first().locator(".small").textContent()) ?? "", /^GET, POST, PUT, PATCH, DELETE · A resource/);
+    assert.ok(!(await page.locator("#runs").isVisible()));
+    const started = await fetch(`${server.origin}/slow`, { method: "POST", headers: { Prefer: "respond-async" } });
+    const { key } = await started.json();
+    await page.locator("#runs", { hasText: /^1 run is going on\.$/ }).waitFor({ timeout: PATIENCE_MS });
+    assert.equal(await page.locator("#runs a").getAttribute("href"), "runs");
+    await fetch(`${server.origin}/runs/${key}`, { method: "DELETE" });
+    await page.locator("#runs").waitFor({ state: "hidden", timeout: PATIENCE_MS });
+  });
+});

@@ -1,0 +1,313 @@
+/**
+ * The page with the runs, and the page of one run, on the real binary: starting, watching, cancelling, the end in words, and what
+ * programs print is only text.
+ *
+ * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`), python3, curl and Chromium (`CHROMIUM`, default
+ * `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
+ */
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { output } from "./programs.js";
+import { BIN, PATIENCE_MS, folder, kill, launch, remove, serve, until } from "./support.js";
+
+const STEP_MS_MAX = 180_000;
+const HTML = { Accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };
+const EVIL = `<img src=x onerror="alert(1)"><script>alert(2)</script>`;
+
+/** Prints a result and a progress for each line that is appended to the file that its input names; ends at the line "end". */
+const STEPS = `
+import json, sys, time
+n, path = 0, json.load(sys.stdin)
+while True:
+    lines = open(path).read().split("\\n")
+    for line in lines[n:-1]:
+        n += 1
+        if line == "end": sys.exit(0)
+        print(json.dumps({"step": n, "words": line}), flush=True)
+        print(f"progress {n}/10 step {n}", flush=True)
+    time.sleep(0.02)
+`;
+
+/** @type {string} */ let directory;
+/** @type {import("./support.js").Server} */ let server;
+/** @type {import("playwright-core").Browser} */ let browser;
+
+before(async () => {
+  directory = await folder("anemone-runs-");
+  const steps = join(directory, "steps.py");
+  await writeFile(steps, STEPS);
+  await writeFile(join(directory, "fails.sh"), `echo 'a result'; echo 'first line' >&2; echo '${EVIL}' >&2; exit 3\n`);
+  const programs = [`steps=python3 -u '${steps}'`, `fails=sh '${join(directory, "fails.sh")}'`, "waits=sleep 600"];
+  const config = join(directory, "anemone.toml");
+  await writeFile(config, "[limits]\nruns_running_max = 2\n");
+  server = await serve("--config", config, "--listen", "127.0.0.1:0", ...programs.flatMap((program) => ["--run", program]));
+  browser = await launch("--no-proxy-server");
+});
+
+after(async () => {
+  await browser?.close();
+  await kill(server);
+  await remove(directory);
+});
+
+/**
+ * Opens a page; it must have no fault.
+ * @param {string} path
+ * @param {(page: import("playwright-core").Page) => Promise<void>} body
+ */
+async function withPage(path, body) {
+  const page = await browser.newPage();
+  /** @type {string[]} */
+  const faults = [];
+  page.on("pageerror", (error) => faults.push(String(error)));
+  page.on("dialog", (dialog) => faults.push(`dialog: ${dialog.message()}`));
+  page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+  try {
+    await page.goto(server.origin + path);
+    await body(page);
+    assert.deepEqual(faults, []);
+  } finally {
+    await page.close();
+  }
+}
+
+/**
+ * Starts a run; returns its key.
+ * @param {string} path
+ * @param {unknown} [input]
+ */
+async function start(path, input) {
+  const headers = { Prefer: "respond-async", "Content-Type": "application/json" };
+  const reply = await fetch(server.origin + path, { method: "POST", headers, body: JSON.stringify(input) ?? "" });
+  assert.equal(reply.status, 202);
+  return String((await reply.json()).key);
+}
+
+/** @param {string} key */
+async function stateOf(key) {
+  return await (await fetch(`${server.origin}/runs/${key}?state`)).json();
+}
+
+/** @param {string} key */
+async function stop(key) {
+  await fetch(`${server.origin}/runs/${key}`, { method: "DELETE" });
+}
+
+/** Starts a run that goes as far as it is told. */
+async function steps() {
+  const path = join(directory, `steps-${crypto.randomUUID()}`);
+  let text = "";
+  const say = async (/** @type {string[]} */ ...lines) => writeFile(path, (text += lines.map((line) => `${line}\n`).join("")));
+  await say();
+  return { key: await start("/steps", path), say };
+}
+
+/**
+ * @param {import("playwright-core").Page | import("playwright-core").Locator} place
+ * @param {string} field
+ * @param {RegExp} expected
+ */
+async function says(place, field, expected) {
+  await place.locator(`[data-field=${field}]`, { hasText: expected }).waitFor({ timeout: PATIENCE_MS });
+}
+
+/**
+ * @param {import("playwright-core").Page} page
+ * @param {string} key
+ */
+function row(page, key) {
+  return page.locator("#runs li", { hasText: key.slice(0, 6) });
+}
+
+test("a browser gets the pages, and programs get JSON", { timeout: STEP_MS_MAX }, async () => {
+  const key = await start("/fails");
+  const type = async (/** @type {string} */ path, /** @type {Record<string, string>} */ headers) => {
+    const reply = await fetch(server.origin + path, { headers });
+    return `${reply.status} ${reply.headers.get("content-type")}`;
+  };
+  for (const path of ["/runs", `/runs/${key}`]) {
+    assert.equal(await type(path, HTML), "200 text/html; charset=utf-8", path);
+    assert.equal(await type(path, { Accept: "*/*" }), "200 application/json", path);
+  }
+  assert.equal(await type(`/runs/${key}?state`, HTML), "200 application/json");
+  assert.equal(await type(`/runs/${"0".repeat(32)}`, HTML), "404 text/html; charset=utf-8");
+  assert.equal(await type(`/runs/${"0".repeat(32)}`, {}), "404 application/problem+json");
+});
+
+test("a run is started in the page, shown as it goes, and cancelled with the keyboard", { timeout: STEP_MS_MAX }, async () => {
+  await withPage("/runs", async (page) => {
+    await page.getByLabel("Service").selectOption("/waits");
+    const input = page.getByLabel(/^Its input/);
+    await input.fill("it's text");
+    assert.equal(await page.locator("#start code").textContent(), `anemone run '${server.origin}/waits' 'it'\\''s text' --type text`);
+    await input.press("Control+Enter");
+    const location = page.locator("#start [role=status] a");
+    await location.waitFor({ timeout: PATIENCE_MS });
+    const key = String(await location.textContent()).replace("/runs/", "");
+    assert.match(key, /^[0-9a-f]{32}$/);
+    const shown = row(page, key);
+    await says(shown, "state", /^running$/);
+    assert.equal(await shown.getByRole("link").getAttribute("href"), `${server.origin}/runs/${key}`);
+    await page.getByLabel("Find a run").fill(`WAITS`);
+    await shown.waitFor({ timeout: PATIENCE_MS });
+    await page.getByLabel("Find a run").fill("nothing like this");
+    await shown.waitFor({ state: "hidden", timeout: PATIENCE_MS });
+    await page.getByLabel("Find a run").fill("");
+
+    // Escape means no, and so does Enter at first: the focus is on the harmless answer, and then where it was.
+    const cancel = shown.getByRole("button", { name: /^Cancel/ });
+    for (const answer of ["Escape", "Enter"]) {
+      await cancel.focus();
+      await page.keyboard.press("Enter");
+      await page.getByRole("dialog", { name: "Cancel this run?" }).waitFor({ timeout: PATIENCE_MS });
+      assert.equal(await page.evaluate(() => document.activeElement?.textContent), "Let it go on");
+      await page.keyboard.press(answer);
+      await page.getByRole("dialog").waitFor({ state: "detached", timeout: PATIENCE_MS });
+      assert.equal(await cancel.evaluate((button) => button === document.activeElement), true);
+    }
+    assert.equal((await stateOf(key)).state, "running");
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Shift+Tab");
+    await page.keyboard.press("Enter");
+    await says(shown, "state", /^cancelled$/);
+    assert.equal((await stateOf(key)).state, "cancelled");
+    assert.equal(await cancel.isVisible(), false);
+  });
+});
+
+test("the list shows the place in the queue, and how a run has ended", { timeout: STEP_MS_MAX }, async () => {
+  const failed = await start("/fails");
+  await until("it to fail", async () => (await stateOf(failed)).state === "failed");
+  /** @type {string[]} */
+  const waiting = [];
+  for (let n = 0; n < 4; n += 1) waiting.push(await start("/waits"));
+  await withPage("/runs", async (page) => {
+    await says(row(page, waiting[2] ?? ""), "progress", /^starts next$/);
+    await says(row(page, waiting[3] ?? ""), "progress", /^1 run starts before it$/);
+    await page.locator("#count", { hasText: /^2 running, 2 waiting, \d+ ended$/ }).waitFor({ timeout: PATIENCE_MS });
+    for (const key of waiting) await stop(key);
+    await page.locator("#count", { hasText: /^\d+ ended$/ }).waitFor({ timeout: PATIENCE_MS });
+    const shown = row(page, failed);
+    assert.match(String(await shown.locator("[data-field=text]").textContent()), /exit status: 3/);
+    await shown.locator("summary").click();
+    assert.equal(await shown.getByRole("region", { name: "Standard error" }).textContent(), `first line\n${EVIL}\n`);
+    assert.equal(await page.locator("main img, main script").count(), 0);
+  });
+});
+
+test("the page of a run shows results, progress and numbers as they come, and goes on after a reload", { timeout: STEP_MS_MAX }, async () => {
+  const { key, say } = await steps();
+  await withPage(`/runs/${key}`, async (page) => {
+    const shown = () => page.locator("#list code").allTextContents();
+    const steps = async () => (await shown()).map((text) => JSON.parse(text).step);
+    await says(page, "run-state", /^running$/);
+    await say("one", EVIL, "three");
+    await until("three results", async () => (await shown()).length === 3);
+    assert.deepEqual(JSON.parse(String((await shown())[1])), { step: 2, words: EVIL });
+    assert.equal(await page.locator("img:not(.brand img), main script").count(), 0);
+    await says(page, "progress", /^30 %/);
+    await says(page, "text", /^step 3$/);
+    assert.equal(await page.getByRole("progressbar", { name: "Progress" }).evaluate((bar) => /** @type {HTMLProgressElement} */ (bar).value), 0.3);
+    assert.equal(await page.title(), `30 % /steps ${key.slice(0, 6)} · Anemone`);
+    assert.deepEqual(await page.locator("#fields label").allTextContents(), ["step"]);
+    await page.getByRole("searchbox").fill("THREE");
+    await until("one result", async () => (await shown()).length === 1);
+
+    await page.reload();
+    await until("the same results", async () => (await shown()).length === 3);
+    await say("four");
+    await until("the next result", async () => (await shown()).length === 4);
+    assert.deepEqual(await steps(), [4, 3, 2, 1]);
+
+    // Paused, the results wait, and the progress goes on.
+    await page.getByRole("button", { name: "Pause" }).click();
+    await says(page, "state", /^paused/);
+    await say("five", "six");
+    await says(page, "progress", /^60 %/);
+    assert.equal((await shown()).length, 4);
+    await page.getByRole("button", { name: "Continue" }).click();
+    await until("what came meanwhile", async () => (await shown()).length === 6);
+    assert.deepEqual(await steps(), [6, 5, 4, 3, 2, 1]);
+
+    await say("end");
+    await says(page, "run-state", /^done$/);
+    await says(page, "state", /^all of the run is here$/);
+    await page.locator("#end", { hasText: "It is done" }).waitFor({ timeout: PATIENCE_MS });
+    assert.equal(await page.getByRole("button", { name: "Cancel" }).isVisible(), false);
+    await page.reload();
+    await says(page, "state", /^all of the run is here$/);
+    assert.deepEqual(await steps(), [6, 5, 4, 3, 2, 1]);
+  });
+});
+
+test("two windows see the same run, and one of them cancels it", { timeout: STEP_MS_MAX }, async () => {
+  const { key, say } = await steps();
+  const context = await browser.newContext();
+  const [first, second] = [await context.newPage(), await context.newPage()];
+  for (const page of [first, second]) await page.goto(`${server.origin}/runs/${key}`);
+  await say("one");
+  for (const page of [first, second]) await page.locator("#list code", { hasText: '"step":1' }).waitFor({ timeout: PATIENCE_MS });
+  await second.getByRole("button", { name: "Cancel" }).click();
+  await second.getByRole("button", { name: "Cancel the run" }).click();
+  for (const page of [first, second]) {
+    await says(page, "run-state", /^cancelled$/);
+    await page.locator("#end", { hasText: "It was cancelled." }).waitFor({ timeout: PATIENCE_MS });
+  }
+  await context.close();
+});
+
+test("each way to read a run is a line that works", { timeout: STEP_MS_MAX }, async () => {
+  const { key, say } = await steps();
+  await say("one", "end");
+  await until("its end", async () => (await stateOf(key)).state === "done");
+  await withPage(`/runs/${key}`, async (page) => {
+    const choice = page.getByRole("combobox", { name: "Transport" });
+    const bytes = page.locator("#bytes");
+    await bytes.scrollIntoViewIfNeeded();
+    for (const way of await choice.locator("option").evaluateAll((all) => all.map((option) => /** @type {HTMLOptionElement} */ (option).value))) {
+      await choice.selectOption(way);
+      await bytes.filter({ hasText: '"words": "one"' }).waitFor({ timeout: PATIENCE_MS });
+      const [terminal, , python, own] = await page.locator("#how .commands code").allTextContents();
+      if (terminal?.startsWith("curl")) {
+        const said = await output("sh", ["-c", `${terminal} --noproxy '*' --max-time 20`]);
+        assert.match(said.text, /"words": "one"/, terminal);
+      }
+      if (!python?.includes("websockets")) {
+        const said = await output("python3", ["-c", String(python)]);
+        assert.match(said.text, /"?words"?/, `${way}: ${said.errors}`);
+      }
+      const said = await output("sh", ["-c", String(own).replace("anemone sub", `'${BIN}' sub`)]);
+      assert.match(said.text, /"words": ?"one"/, `${own}: ${said.errors}`);
+    }
+  });
+});
+
+test("a run that is not there is told in words", { timeout: STEP_MS_MAX }, async () => {
+  const page = await browser.newPage();
+  await page.goto(`${server.origin}/runs/${"0".repeat(32)}`);
+  await page.locator("#gone", { hasText: /^There is no run with this key/ }).waitFor({ timeout: PATIENCE_MS });
+  assert.equal(await page.locator("#events").isVisible(), false);
+  await page.close();
+});
+
+test("a server without programs for runs says how to have one, and one that is gone is told", { timeout: STEP_MS_MAX }, async () => {
+  const other = await serve("--listen", "127.0.0.1:0");
+  const page = await browser.newPage();
+  await page.goto(`${other.origin}/runs`);
+  await page.locator("#no-service", { hasText: "anemone serve --run primes='python3 examples/primes.py'" }).waitFor({ timeout: PATIENCE_MS });
+  assert.equal(await page.locator("#start").isVisible(), false);
+  await kill(other);
+  await page.locator("#notice-no-server").waitFor({ timeout: PATIENCE_MS });
+  await page.close();
+});
+
+test("who may not see the list is told so", { timeout: STEP_MS_MAX }, async () => {
+  const page = await browser.newPage({ extraHTTPHeaders: { Via: "1.1 proxy.example" } });
+  await page.addInitScript(() => Reflect.deleteProperty(window, "WebSocket")); // it would have no such field
+  await page.goto(`${server.origin}/runs`);
+  await page.locator("#refused", { hasText: /^Only clients on the server's own machine may see the runs/ }).waitFor({ timeout: PATIENCE_MS });
+  assert.equal(await page.locator("#runs").isVisible(), false);
+  await page.close();
+});

@@ -1,0 +1,27 @@
+/** The pure parts of Home. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { servicesIn } from "../../web/home/described.js";
+
+test("services are what a description of the paths has besides the server's own", () => {
+  const own = { get: { tags: ["topics"] } };
+  const paths = {
+    "/topics": own,
+    "/clock": { get: { tags: ["server"] } },
+    "/runs": { get: { tags: ["runs"] } },
+    "/runs/{key}": { get: { tags: ["runs"] } },
+    "/slow": { post: { tags: ["runs"], operationId: "start_slow", summary: "Starts a run." } },
+    "/messages": { get: { tags: ["Message"], summary: "Finds records." }, post: {} },
+    "/messages/{id}": { parameters: [], get: { summary: "Returns a record." }, delete: {} },
+    "/axum": { description: "A service that has not described itself." },
+  };
+  assert.deepEqual(servicesIn({ paths }), [
+    { path: "/axum", about: "A service that has not described itself.", methods: [], startsRuns: false },
+    { path: "/messages", about: "A resource: records to find, and to change as its methods allow.", methods: ["GET", "POST", "DELETE"], startsRuns: false },
+    { path: "/slow", about: "Starts a run.", methods: ["POST"], startsRuns: true },
+  ]);
+});
+
+test("what is no description has no services", () => {
+  for (const document of [null, undefined, {}, { paths: null }, { paths: { "/x": null } }]) assert.deepEqual(servicesIn(document), []);
+});

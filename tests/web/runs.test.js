@@ -1,0 +1,80 @@
+/** The pure parts of the pages about runs and messages: words, and records from events. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { waysTo } from "../../web/page/events/ways.js";
+import { Records, isSame } from "../../web/page/messages/records.js";
+import { countsInWords, hasText, nameOf, progressInWords, reasonOf, timesInWords } from "../../web/page/runs/words.js";
+
+/** @type {import("../../web/page/runs/words.js").RunState} */
+const RUN = { key: "0123456789abcdef0123456789abcdef", service: "/primes", state: "running", progress: null, text: null, left: null, place: null, created: 1000, started: 2000, ended: null, problem: null };
+
+test("how far a run is", () => {
+  const words = (/** @type {Partial<typeof RUN>} */ run, sinceMs = 0) => progressInWords({ ...RUN, ...run }, sinceMs);
+  assert.equal(words({}), "no progress told yet");
+  assert.equal(words({ state: "failed" }), "");
+  assert.equal(words({ progress: 0.999 }), "99 %");
+  assert.equal(words({ progress: 0.42, left: 75 }), "42 %, about 1 min 15 s left");
+  assert.equal(words({ progress: 0.42, left: 75 }, 70_000), "42 %, about 5 s left");
+  assert.equal(words({ progress: 0.42, left: 75 }, 74_500), "42 %, almost done");
+  assert.equal(words({ progress: 0.42, left: 75 }, 75_000), "42 %");
+  assert.equal(words({ progress: 0.42, left: 75, state: "failed" }), "42 %");
+  assert.deepEqual([0, 1, 2].map((place) => words({ state: "queued", place })), ["starts next", "1 run starts before it", "2 runs start before it"]);
+});
+
+test("since when a run goes, and how long it took", () => {
+  const words = (/** @type {Partial<typeof RUN>} */ run) => timesInWords({ ...RUN, ...run }, 65_000);
+  assert.equal(words({}), "runs for 1 min 3 s");
+  assert.equal(words({ state: "queued", started: null }), "waits for 1 min 4 s");
+  assert.equal(words({ state: "done", ended: 5240 }), "took 3.2 s, ended 59 s ago");
+  assert.equal(words({ state: "done", ended: 62_000 }), "took 1 min 0 s, ended 3 s ago");
+  assert.equal(words({ state: "cancelled", started: null, ended: 5000 }), "never ran, ended 1 min 0 s ago");
+});
+
+test("runs are counted, named and found", () => {
+  const states = /** @type {const} */ (["running", "queued", "running", "done", "failed", "cancelled"]);
+  assert.equal(countsInWords(states.map((state) => ({ state }))), "2 running, 1 waiting, 3 ended");
+  assert.equal(countsInWords([]), "");
+  assert.equal(nameOf(RUN), "/primes 012345");
+  const failed = { ...RUN, problem: { title: "The run failed", detail: "No Such File" } };
+  assert.equal(reasonOf(failed.problem), "No Such File");
+  assert.equal(reasonOf(null), "");
+  assert.deepEqual(["primes", "0123", "such", "running", "other"].map((wanted) => hasText(failed, wanted)), [true, true, true, true, false]);
+});
+
+test("each way to read a run begins at its first event, and ends", () => {
+  const url = "https://example.org/below/runs/0123456789abcdef0123456789abcdef";
+  const ways = waysTo(url);
+  const codes = (/** @type {string} */ id) => ways.find((way) => way.id === id)?.lines.map(({ code }) => code) ?? [];
+  assert.match(String(codes("long-poll")[0]), /after=earliest/);
+  assert.match(String(codes("long-poll")[1]), /if \(page\.end\) break;/);
+  assert.match(String(codes("long-poll")[2]), /if "end" in page:\n {8}break\n {4}after/);
+  assert.match(String(codes("mux")[0]), /GET 1 \/runs\/0123456789abcdef0123456789abcdef\\n.*'wss:\/\/example\.org\/below\/ws'$/);
+  assert.match(String(waysTo("http://localhost/topics/wind").find(({ id }) => id === "long-poll")?.lines[1]?.code), /^for \(let after = "latest"; ; \) (?!.*page\.end)/s);
+});
+
+test("records follow from the events of their topic", () => {
+  const records = new Records();
+  assert.deepEqual(records.take({ created: { id: "1", text: "a" } }, "e-1", 10), { what: "created", id: "1" });
+  assert.deepEqual(records.take({ kept: { id: "old", text: "o" }, of: "e-0" }, "e-2", 20), { what: "created", id: "old" });
+  assert.equal(records.take({ kept: { id: "1", text: "a" }, of: "e-1" }, "e-3", 30), null);
+  assert.deepEqual(records.get("1"), { record: { id: "1", text: "a" }, tag: "e-1", time: 10 });
+  assert.deepEqual(records.get("old"), { record: { id: "old", text: "o" }, tag: "e-0", time: null });
+  assert.deepEqual(records.take({ patched: { id: "1", text: "b" } }, "e-4", 40), { what: "changed", id: "1" });
+  assert.deepEqual(records.take({ updated: { id: "1", text: "c" } }, "e-5", 50), { what: "changed", id: "1" });
+  assert.deepEqual(records.get("1"), { record: { id: "1", text: "c" }, tag: "e-5", time: 50 });
+  records.take({ created: { id: "10", text: "d" } }, "e-6", 60);
+  records.take({ created: { id: "9", text: "e" } }, "e-7", 70);
+  assert.deepEqual(records.newest.map(({ record }) => record.id), ["old", "10", "9", "1"]);
+  assert.deepEqual(records.take({ removed: { id: "9", text: "e" } }, "e-8", 80), { what: "removed", id: "9" });
+  assert.equal(records.take({ removed: { id: "9", text: "e" } }, "e-9", 90), null);
+  assert.equal(records.take({ other: 1 }, "e-10", 100), null);
+  assert.equal(records.size, 3);
+  records.clear();
+  assert.equal(records.size, 0);
+});
+
+test("two messages are the same if their text and sender are", () => {
+  assert.ok(isSame({ text: "a" }, { text: "a", from: "" }));
+  assert.ok(!isSame({ text: "a" }, { text: "b" }));
+  assert.ok(!isSame({ text: "a", from: "x" }, { text: "a" }));
+});

@@ -1,0 +1,44 @@
+/**
+ * The services in a server's description of its paths (OpenAPI). Pure.
+ *
+ * @typedef {object} DescribedService
+ * @property {string} path
+ * @property {string} about one sentence
+ * @property {string[]} methods in capitals; none if the service has not described itself
+ * @property {boolean} startsRuns
+ */
+
+const METHODS = ["get", "put", "post", "patch", "delete"];
+/** The tags of what every server has. */
+const OWN_TAGS = ["topics", "server"];
+
+/**
+ * Returns the services: each at its shortest path, with the methods there and below.
+ * @param {any} document
+ * @returns {DescribedService[]} in the order of their paths
+ */
+export function servicesIn(document) {
+  /** @type {Map<string, DescribedService>} */
+  const found = new Map();
+  for (const [path, item] of Object.entries(document?.paths ?? {}).sort(([a], [b]) => (a < b ? -1 : 1))) {
+    if (typeof item !== "object" || item === null || isOwn(path, item)) continue;
+    const base = path.replace(/\/\{.*$/, "");
+    const service = found.get(base) ?? { path: base, about: "", methods: [], startsRuns: false };
+    found.set(base, service);
+    const operations = METHODS.filter((method) => method in item);
+    service.methods.push(...operations.map((method) => method.toUpperCase()).filter((method) => !service.methods.includes(method)));
+    service.startsRuns ||= operations.some((method) => item[method].tags?.includes("runs"));
+    if (path !== base) service.about = "A resource: records to find, and to change as its methods allow.";
+    service.about ||= String(item.summary ?? item.description ?? item[operations[0] ?? ""]?.summary ?? "");
+  }
+  return [...found.values()];
+}
+
+/**
+ * @param {string} path
+ * @param {Record<string, any>} item
+ */
+function isOwn(path, item) {
+  if (/^\/runs(\/|$)/.test(path)) return true;
+  return METHODS.some((method) => item[method]?.tags?.some((/** @type {string} */ tag) => OWN_TAGS.includes(tag)));
+}

@@ -1,0 +1,82 @@
+/** The services of a server, each with a command that calls it, and the runs that are going on. */
+import { command } from "../page/commands.js";
+import { find, setText } from "../page/element.js";
+import { at } from "../page/site.js";
+import { formatCount } from "../page/words.js";
+import { servicesIn } from "./described.js";
+
+const LOOK_EVERY_MS = 5000;
+const RUNS_MAX = 1000;
+
+export class Services {
+  #client;
+  #section;
+  #template;
+  #hasRuns = true;
+
+  /**
+   * @param {import("../client.js").Client} client
+   * @param {HTMLElement} section
+   * @param {HTMLTemplateElement} template of a service
+   */
+  constructor(client, section, template) {
+    this.#client = client;
+    this.#section = section;
+    this.#template = template;
+    setInterval(() => document.visibilityState === "visible" && void this.#lookForRuns(), LOOK_EVERY_MS);
+  }
+
+  /** To be called when the server is there, or there again: it may offer others. */
+  async look() {
+    try {
+      const { data } = await this.#client.call("GET", "openapi.json");
+      this.#show(servicesIn(data));
+      this.#hasRuns = true;
+      await this.#lookForRuns();
+    } catch {
+      // The index says whether the server is there.
+    }
+  }
+
+  /** @param {import("./described.js").DescribedService[]} services */
+  #show(services) {
+    find(this.#section, "ul", HTMLElement).replaceChildren(
+      ...services.map(({ path, about, methods, startsRuns }) => {
+        const url = at(path.slice(1));
+        const method = methods.includes("GET") || methods.length === 0 ? "" : `-X ${methods[0]} `;
+        /** @type {HTMLElement} */
+        let title = document.createElement("b");
+        if (methods.includes("GET")) {
+          title = document.createElement("a");
+          title.setAttribute("href", url);
+        }
+        title.textContent = path;
+        const item = command(this.#template, title, `curl ${startsRuns ? "-N " : ""}${method}'${url}'`);
+        setText(find(item, ".about", HTMLElement), [methods.join(", "), about].filter(Boolean).join(" · "));
+        return item;
+      }),
+    );
+    this.#section.hidden = services.length === 0;
+  }
+
+  async #lookForRuns() {
+    if (!this.#hasRuns || this.#section.hidden) return;
+    try {
+      const { data } = await this.#client.call("GET", `runs?limit=${RUNS_MAX}`);
+      const count = data.runs.filter((/** @type {{ state: string }} */ { state }) => state === "queued" || state === "running").length;
+      this.#showRuns(count);
+    } catch (error) {
+      // Only clients of the server's machine may see them.
+      if (error instanceof Error && "status" in error && Number(error.status) >= 400) this.#hasRuns = false;
+      this.#showRuns(0);
+    }
+  }
+
+  /** @param {number} count */
+  #showRuns(count) {
+    const line = find(this.#section, "#runs", HTMLElement);
+    line.hidden = count === 0;
+    setText(find(line, "a", HTMLElement), count === 1 ? "1 run" : `${formatCount(count)} runs`);
+    setText(find(line, "span", HTMLElement), `${count === 1 ? "is" : "are"} going on.`);
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * The newest events of the topics in view. On the multiplexed connection each has a reader, which skips to the newest if it is
+ * behind. Where no WebSocket passes, one request now and then asks for all of them, since a browser has only six connections.
+ */
+
+const ASK_EVERY_MS = 2000;
+/** As many as the server takes in one request. */
+const ASKED_MAX = 64;
+/** Readers of one page. No screen has more rows. */
+const READERS_MAX = 100;
+
+/** @typedef {{ position: string, time: number, data: unknown }} Newest */
+
+export class Values {
+  #client;
+  #onValue;
+  /** @type {Set<string>} */
+  #wanted = new Set();
+  /** @type {Map<string, ReturnType<import("../client.js").Client["topic"]>>} */
+  #readers = new Map();
+  #isMultiplexed = true;
+
+  /**
+   * @param {import("../client.js").Client} client
+   * @param {(name: string, newest: Newest) => void} onValue
+   */
+  constructor(client, onValue) {
+    this.#client = client;
+    this.#onValue = onValue;
+    setInterval(() => void this.#ask(), ASK_EVERY_MS);
+  }
+
+  /** Whether this reads a topic, and so is one of its readers. @param {string} name */
+  reads(name) {
+    return this.#readers.has(name);
+  }
+
+  /** @param {string} transport over which the client reads now */
+  over(transport) {
+    const isMultiplexed = transport === "mux";
+    if (isMultiplexed === this.#isMultiplexed) return;
+    this.#isMultiplexed = isMultiplexed;
+    this.#follow();
+    void this.#ask();
+  }
+
+  /** @param {Iterable<string>} names of the topics in view */
+  show(names) {
+    this.#wanted = new Set([...names].slice(0, READERS_MAX));
+    this.#follow();
+  }
+
+  #follow() {
+    for (const [name, reader] of this.#readers) if (!this.#isMultiplexed || !this.#wanted.has(name)) reader.close();
+    if (!this.#isMultiplexed) return;
+    for (const name of this.#wanted) if (!this.#readers.has(name)) this.#read(name);
+  }
+
+  /** @param {string} name */
+  #read(name) {
+    const reader = this.#client.topic(name, { after: "-1", mode: "latest" });
+    this.#readers.set(name, reader);
+    reader.onmessage = ({ position, time, data }) => this.#onValue(name, { position, time, data });
+    // Refused, or deleted: the index says whether it comes again.
+    reader.onclose = () => this.#readers.delete(name);
+  }
+
+  async #ask() {
+    if (this.#isMultiplexed || this.#wanted.size === 0) return;
+    const topics = [...this.#wanted].slice(0, ASKED_MAX).map((name) => `topic=${name}`);
+    try {
+      const { data } = await this.#client.call("GET", `topics?mode=latest&${topics.join("&")}`);
+      for (const { topic, position, time, data: value } of data.events) this.#onValue(topic, { position, time, data: value });
+    } catch {
+      // The index says whether the server is there.
+    }
+  }
+}

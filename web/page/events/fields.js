@@ -1,0 +1,108 @@
+/**
+ * The numbers in events, found by themselves: a series for each field that has some. Pure.
+ */
+import { CAPACITY_MAX, Series } from "../../chart/series.js";
+
+export const FIELDS_MAX = 32;
+/** Fields that keep as much as a series can; the others keep less, so that a page stays below 30 MB. */
+const LARGE_FIELDS = 8;
+const CAPACITY_SMALL = 8192;
+const DEPTH_MAX = 4;
+const SHOWN_FIRST = 3;
+
+/** @typedef {{ name: string, series: Series, low: number, high: number, falls: boolean }} Field */
+
+export class Fields {
+  /** @type {Map<string, Field>} */
+  #fields = new Map();
+  /** How many fields there are beyond the limit, at least. */
+  more = 0;
+
+  /** @returns {Field[]} */
+  get all() {
+    return [...this.#fields.values()];
+  }
+
+  /**
+   * @param {number} time
+   * @param {readonly (readonly [string, number | null])[]} numbers null is a field that has no value this time
+   */
+  add(time, numbers) {
+    let more = 0;
+    for (const [name, value] of numbers) {
+      const field = this.#fields.get(name) ?? this.#create(name, value);
+      if (!field) {
+        if (value !== null) more += 1;
+      } else if (value === null) {
+        field.series.interrupt(time);
+      } else {
+        const { series } = field;
+        if (series.length > 0 && value < series.value(series.end - 1)) field.falls = true;
+        field.low = Math.min(field.low, value);
+        field.high = Math.max(field.high, value);
+        series.add(time, value);
+      }
+    }
+    this.more = Math.max(this.more, more);
+  }
+
+  /**
+   * The names of the fields that are worth a look: first those that rise and fall, then those that change, and no times.
+   * @returns {string[]}
+   */
+  get best() {
+    /** @param {Field} field */
+    const worth = ({ low, high, falls }) => (falls ? 2 : 0) + (high > low ? 1 : 0);
+    const values = this.all.filter(({ low, high }) => !isTime(low) || !isTime(high));
+    return values.sort((a, b) => worth(b) - worth(a)).slice(0, SHOWN_FIRST).map(({ name }) => name);
+  }
+
+  /**
+   * @param {string} name
+   * @param {number | null} value
+   */
+  #create(name, value) {
+    const count = this.#fields.size;
+    if (count >= FIELDS_MAX || value === null) return null;
+    const field = { name, series: new Series(count < LARGE_FIELDS ? CAPACITY_MAX : CAPACITY_SMALL), low: Infinity, high: -Infinity, falls: false };
+    this.#fields.set(name, field);
+    return field;
+  }
+}
+
+/**
+ * Returns true if a number looks like a time in milliseconds, of the years 2001 to 2286.
+ * @param {number} value
+ */
+function isTime(value) {
+  return value >= 1e12 && value < 1e13;
+}
+
+/**
+ * Returns the numbers in an event with their paths: `speed`, `memory.total_bytes`, `cores[0]`; `value` if the event is one.
+ * @param {unknown} data
+ * @returns {[string, number | null][]}
+ */
+export function numbersOf(data) {
+  /** @type {[string, number | null][]} */
+  const found = [];
+  collect(data, "", 0, found);
+  return found;
+}
+
+/**
+ * @param {unknown} data
+ * @param {string} path
+ * @param {number} depth
+ * @param {[string, number | null][]} found
+ */
+function collect(data, path, depth, found) {
+  if (found.length >= 2 * FIELDS_MAX) return;
+  if (typeof data === "number" || data === null) {
+    if (path !== "" || data !== null) found.push([path || "value", data]);
+  } else if (typeof data === "object" && depth < DEPTH_MAX) {
+    for (const [key, value] of Object.entries(data)) {
+      collect(value, Array.isArray(data) ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`, depth + 1, found);
+    }
+  }
+}

@@ -1,0 +1,135 @@
+/** The chart of a topic: a panel for each field that is chosen. */
+import { Chart } from "../../chart/chart.js";
+import { find, setText } from "../element.js";
+import { formatCount } from "../words.js";
+import { formatValue } from "../../chart/scale.js";
+import { FIELDS_MAX, Fields } from "./fields.js";
+
+const SPAN_MS = 60_000;
+const SPAN_MS_MIN = 10_000;
+/** How far to the left the newest value may be. */
+const NEWEST_PART_MIN = 0.1;
+const PANEL_PX = 130;
+const FRAME_PX = 24;
+
+export class Plot {
+  #section;
+  #canvas;
+  #choices;
+  #chart;
+  #fields = new Fields();
+  /** @type {Set<string> | null} null until the first choice is made */
+  #chosen = null;
+  #count = 0;
+  #now;
+
+  /**
+   * @param {HTMLElement} section
+   * @param {string} topic
+   * @param {() => number} now
+   */
+  constructor(section, topic, now) {
+    this.#section = section;
+    this.#now = now;
+    this.#canvas = find(section, "canvas", HTMLCanvasElement);
+    this.#choices = find(section, "#fields", HTMLElement);
+    this.#chart = new Chart(this.#canvas, { name: `Chart of ${topic}`, spanMs: SPAN_MS, now, holeWords: "nothing here" });
+    this.#choices.addEventListener("change", ({ target }) => {
+      if (!(target instanceof HTMLInputElement) || !this.#chosen) return;
+      if (target.checked) this.#chosen.add(target.value);
+      else this.#chosen.delete(target.value);
+      this.#showPanels();
+    });
+  }
+
+  /**
+   * @param {number} time
+   * @param {readonly (readonly [string, number | null])[]} numbers
+   */
+  add(time, numbers) {
+    this.#fields.add(time, numbers);
+  }
+
+  /** @param {number} time */
+  interrupt(time) {
+    for (const { series } of this.#fields.all) series.interrupt(time);
+  }
+
+  /** Forgets all values, and keeps what was chosen. */
+  clear() {
+    this.#fields = new Fields();
+    this.#count = 0;
+  }
+
+  /** Shows what was added. */
+  update() {
+    const all = this.#fields.all;
+    this.#section.hidden = all.length === 0;
+    if (all.length === 0) return;
+    if (all.length !== this.#count) {
+      const isFirst = this.#count === 0;
+      this.#count = all.length;
+      this.#chosen ??= new Set(this.#fields.best);
+      this.#showChoices();
+      this.#showPanels();
+      if (isFirst) this.#fit();
+    }
+    this.#chart.redraw();
+  }
+
+  /** To be called from time to time. A chart that follows a quiet topic widens before its last value leaves it. */
+  redraw() {
+    const newest = Math.max(...this.#fields.all.map(({ series }) => series.time(series.end - 1)));
+    const { from, to } = this.#chart.times;
+    if (this.#chart.follows && newest < from + (to - from) * NEWEST_PART_MIN) this.#fit();
+    this.#chart.redraw();
+  }
+
+  /** The values in view, in words. */
+  summary() {
+    const words = this.#shown().map(({ name, series }) => {
+      const summary = this.#chart.summary(series);
+      return summary && `${name} ${formatValue(summary.low)} to ${formatValue(summary.high)}, mean ${formatValue(Number(summary.mean.toPrecision(4)))}`;
+    });
+    return words.filter(Boolean).join("; ");
+  }
+
+  /** Shows all the time of which there are values, so that a slow topic is no empty chart. */
+  #fit() {
+    const oldest = Math.min(...this.#fields.all.map(({ series }) => series.time(series.first)));
+    this.#chart.fit(Math.max(SPAN_MS_MIN, (this.#now() - oldest) * 1.1));
+  }
+
+  #shown() {
+    return this.#fields.all.filter(({ name }) => this.#chosen?.has(name));
+  }
+
+  #showChoices() {
+    const choices = this.#fields.all.map(({ name }) => {
+      const label = document.createElement("label");
+      const box = document.createElement("input");
+      box.type = "checkbox";
+      box.value = name;
+      box.checked = this.#chosen?.has(name) ?? false;
+      label.append(box, name);
+      return label;
+    });
+    const { more } = this.#fields;
+    this.#choices.replaceChildren(...choices);
+    setText(find(this.#section, "#more-fields", HTMLElement), more > 0 ? `and ${formatCount(more)} more, beyond the ${FIELDS_MAX} that this page keeps` : "");
+  }
+
+  #showPanels() {
+    const shown = this.#shown();
+    this.#canvas.style.height = `${shown.length * PANEL_PX + FRAME_PX}px`;
+    this.#canvas.hidden = shown.length === 0;
+    this.#chart.show(
+      shown.map(({ name, series }) => ({
+        caption: name,
+        lines: [{ name, series, colour: "bloom", kind: "line" }],
+        share: 1,
+        scale: "fits",
+      })),
+    );
+  }
+}

@@ -1,0 +1,30 @@
+/** The box that writes a message. */
+import { find, setText } from "../element.js";
+import { newKey, sendOnEnter } from "../sending.js";
+import { failureInWords, isUnreached } from "../server.js";
+import { create } from "./calls.js";
+
+/** @param {HTMLElement} section */
+export function offerWriting(section) {
+  const text = find(section, "textarea", HTMLTextAreaElement);
+  const from = find(section, "input", HTMLInputElement);
+  const said = find(section, "[role=status]", HTMLElement);
+  let key = newKey();
+  // Sent again after no answer, the same message is there once.
+  for (const box of [text, from]) box.addEventListener("input", () => (key = newKey()));
+  const send = async () => {
+    setText(said, "sending");
+    try {
+      await create({ text: text.value, from: from.value }, key);
+      setText(said, "Sent.");
+      text.value = "";
+      text.focus();
+      key = newKey();
+    } catch (error) {
+      const again = isUnreached(error) ? " What you wrote is still here. Send it again: if the server has it, it will not be there twice." : "";
+      setText(said, failureInWords(error) + again);
+    }
+  };
+  find(section, "button", HTMLButtonElement).addEventListener("click", () => void send());
+  for (const box of [text, from]) sendOnEnter(box, send);
+}

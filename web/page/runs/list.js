@@ -1,0 +1,175 @@
+/**
+ * The list of the runs: what each does, how far it is, its end, and a button that cancels it.
+ *
+ * The server tells this list only when it is asked, so the page asks again while it is visible: often while a run works, seldom
+ * otherwise, and more seldom if the answer takes long.
+ */
+import { fieldsOf, find, putAfter, setText } from "../element.js";
+import { showPlaces } from "../places.js";
+import { client, failureInWords, isUnreached, learnClock, serverNow } from "../server.js";
+import { at } from "../site.js";
+import { formatCount } from "../words.js";
+import { AnemoneError, now, sleep } from "../../client.js";
+import { cancel } from "./cancel.js";
+import { showOutcome } from "./outcome.js";
+import { offerStarts } from "./start.js";
+import { countsInWords, hasText, isOver, nameOf, progressInWords, reasonOf, timesInWords } from "./words.js";
+
+const LOOK_BUSY_MS = 1000;
+const LOOK_IDLE_MS = 3000;
+const LOOK_REFUSED_MS = 60_000;
+/** The page is this much longer idle than the server was busy with its answer. */
+const REST_FACTOR = 10;
+const ANSWER_MS_MAX = 10_000;
+const LISTED_MAX = 200;
+
+/** @typedef {import("./words.js").RunState} RunState */
+/** @typedef {{ element: HTMLElement, field: (name: string) => HTMLElement, bar: HTMLProgressElement, run: RunState }} Row */
+
+/** @param {string} selector */
+const element = (selector) => find(document, selector, HTMLElement);
+const list = element("#runs ul");
+const template = find(document, "#run", HTMLTemplateElement);
+const search = find(document, "#find", HTMLInputElement);
+
+/** @type {Map<string, Row>} */
+const rows = new Map();
+let wake = new AbortController();
+
+/** @param {RunState} run */
+function addRow(run) {
+  list.append(template.content.cloneNode(true));
+  const item = /** @type {HTMLElement} */ (list.lastElementChild);
+  const field = fieldsOf(item);
+  const row = { element: item, field, bar: find(item, "progress", HTMLProgressElement), run };
+  const link = find(item, "a", HTMLAnchorElement);
+  link.href = at(`runs/${run.key}`);
+  link.textContent = nameOf(run);
+  row.bar.setAttribute("aria-label", `Progress of ${nameOf(run)}`);
+  const button = find(item, "button", HTMLButtonElement);
+  button.setAttribute("aria-label", `Cancel ${nameOf(run)}`);
+  button.addEventListener("click", async () => {
+    const words = await cancel(row.run);
+    if (words === null) return;
+    setText(element("#said"), words);
+    link.focus();
+    lookNow();
+  });
+  const details = find(item, "details", HTMLDetailsElement);
+  details.addEventListener("toggle", () => details.open && void showEnd(row));
+  rows.set(run.key, row);
+  return row;
+}
+
+/** @param {Row} row */
+async function showEnd({ run, field }) {
+  try {
+    const { data } = await client.call("GET", `runs/${run.key}?state`);
+    showOutcome(field("outcome"), data);
+  } catch (error) {
+    setText(field("outcome"), failureInWords(error));
+  }
+}
+
+/**
+ * @param {Row} row
+ * @param {RunState} run
+ */
+function showRow(row, run) {
+  const { element: item, field, bar } = row;
+  row.run = run;
+  item.dataset.run = run.state;
+  setText(field("state"), run.state);
+  setText(field("times"), timesInWords(run, serverNow()));
+  setText(field("progress"), isOver(run) ? "" : progressInWords(run));
+  setText(field("text"), run.problem ? reasonOf(run.problem) : (run.text ?? ""));
+  bar.hidden = run.progress === null || run.state === "queued";
+  bar.value = run.progress ?? 0;
+  find(item, "button", HTMLButtonElement).hidden = isOver(run);
+  find(item, "details", HTMLElement).hidden = !isOver(run);
+}
+
+/** @param {readonly RunState[]} runs */
+function show(runs) {
+  const keys = new Set(runs.map(({ key }) => key));
+  for (const [key, row] of rows) {
+    if (keys.has(key)) continue;
+    row.element.remove();
+    rows.delete(key);
+  }
+  /** @type {Element | null} */
+  let previous = null;
+  for (const run of runs) {
+    const row = rows.get(run.key) ?? addRow(run);
+    putAfter(list, row.element, previous);
+    previous = row.element;
+    showRow(row, run);
+  }
+  filter();
+}
+
+/** Shows the runs that have what is typed. */
+function filter() {
+  const wanted = search.value.trim().toLowerCase();
+  let shown = 0;
+  for (const { element: item, run } of rows.values()) {
+    item.hidden = !hasText(run, wanted);
+    if (!item.hidden) shown += 1;
+  }
+  const runs = [...rows.values()].map(({ run }) => run);
+  const all = countsInWords(runs) + (runs.length === LISTED_MAX ? `; these are the first ${LISTED_MAX}` : "");
+  setText(element("#count"), wanted === "" ? all : `${formatCount(shown)} of ${formatCount(runs.length)}`);
+}
+
+/** Asks for the list; returns the time until the next look. */
+async function look() {
+  const asked = now();
+  try {
+    const { data } = await client.call("GET", `runs?limit=${LISTED_MAX}`, undefined, { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
+    showNotice(null);
+    element("#runs").hidden = false;
+    element("#none").hidden = data.runs.length > 0;
+    show(data.runs);
+    const isBusy = data.runs.some((/** @type {RunState} */ run) => !isOver(run));
+    return Math.max(isBusy ? LOOK_BUSY_MS : LOOK_IDLE_MS, (now() - asked) * REST_FACTOR);
+  } catch (error) {
+    showNotice(error);
+    return isUnreached(error) ? LOOK_IDLE_MS : LOOK_REFUSED_MS;
+  }
+}
+
+/** @param {unknown} error null if all is well */
+function showNotice(error) {
+  const isGone = error !== null && isUnreached(error);
+  element("#notice-no-server").hidden = !isGone;
+  element("#notice-refused").hidden = error === null || isGone;
+  if (error instanceof AnemoneError) setText(element("#refused"), failureInWords(error));
+}
+
+function lookNow() {
+  wake.abort();
+}
+
+/** The services say how a run is started; without one, the empty list says how to have one. */
+async function showStarts() {
+  try {
+    const services = await offerStarts(element("#start"), lookNow);
+    element("#no-service").hidden = services.length > 0;
+    element("#no-run").hidden = services.length === 0;
+  } catch (error) {
+    setText(element("#said"), failureInWords(error));
+  }
+}
+
+search.addEventListener("input", filter);
+document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && lookNow());
+element("#notice-no-script").remove();
+void showPlaces();
+void showStarts();
+void learnClock().catch(() => {}); // ages are then by this clock
+for (;;) {
+  wake = new AbortController();
+  const pause = document.visibilityState === "visible" ? await look() : Infinity;
+  if (pause === Infinity) await new Promise((resolve) => wake.signal.addEventListener("abort", resolve));
+  else await sleep(pause, wake.signal);
+}

@@ -1,0 +1,302 @@
+/**
+ * The page of one run: its progress, its partial results as they come with a chart of their numbers, its end, and how to read it.
+ *
+ * The state is asked for once, and then follows from the events. Events arrive at any time, and are shown together a little later.
+ * All of what they hold is shown as text.
+ */
+import { Columns } from "../events/columns.js";
+import { numbersOf } from "../events/fields.js";
+import { showWays } from "../events/how.js";
+import { Log } from "../events/log.js";
+import { Plot } from "../events/plot.js";
+import { gapInWords } from "../events/words.js";
+import { fieldsOf, find, setText } from "../element.js";
+import { tellState } from "../following.js";
+import { showPlaces } from "../places.js";
+import { client, failureInWords, learnClock, sentence, serverNow } from "../server.js";
+import { keepShowing } from "../showing.js";
+import { at } from "../site.js";
+import { countOf, formatCount, stateInWords } from "../words.js";
+import { AnemoneError, now, parsePosition } from "../../client.js";
+import { cancel } from "./cancel.js";
+import { showOutcome } from "./outcome.js";
+import { isOver, nameOf, percent, progressInWords, timesInWords } from "./words.js";
+
+const REDRAW_EVERY_MS = 250;
+const SUMMARY_EVERY_MS = 2000;
+const LOOK_PAUSED_MS = 2000;
+/** The events that a page asks for first: the last ones of a long run. */
+const HISTORY_EVENTS = 1000;
+
+/** @typedef {import("../../anemone-client/types.js").TopicEvent} TopicEvent */
+/** @typedef {import("./words.js").RunState} RunState */
+
+const path = `runs/${location.pathname.slice(location.pathname.lastIndexOf("/") + 1)}`;
+
+/** @param {string} selector */
+const element = (selector) => find(document, selector, HTMLElement);
+/** @param {string} selector */
+const button = (selector) => find(document, selector, HTMLButtonElement);
+const field = fieldsOf(document.body);
+const bar = find(document, "progress", HTMLProgressElement);
+
+/** @type {RunState | null} */
+let run = null;
+const columns = new Columns();
+const log = new Log(element("#events"), () => columns.names);
+const plot = new Plot(element("#plot"), "the partial results", () => run?.ended ?? serverNow());
+
+/** The time at which the server told the progress, by its clock. */
+let toldAt = 0;
+let partials = 0;
+let isChanged = false;
+let isPaused = false;
+/** @type {import("../../transport/types.js").State} */
+let state = { kind: "connecting" };
+/** @type {ReturnType<typeof client.read> | null} */
+let reading = null;
+/** The place of the last event that was taken. @type {string | undefined} */
+let position;
+
+// --- events ---
+
+/** @param {TopicEvent} event */
+function take(event) {
+  position = event.position;
+  isChanged = true;
+  const { data, time } = event;
+  if ("partial" in data) takePartial({ ...event, data: data.partial });
+  else if (run) takeProgress(data, time);
+}
+
+/** @param {Omit<TopicEvent, "topic">} event */
+function takePartial(event) {
+  const { data, time } = event;
+  const first = parsePosition(event.position)?.offset ?? 0;
+  if (partials === 0 && first > HISTORY_EVENTS) log.note(`This page begins with the last ${formatCount(HISTORY_EVENTS)} events of the run. The commands below read all of it.`);
+  partials += 1;
+  const cells = typeof data === "string" ? columns.row(data) : null;
+  if (cells === null) plot.add(time, numbersOf(data));
+  else if (columns.isTable) plot.add(time, columns.numbers(cells));
+  log.add(event, cells);
+}
+
+/**
+ * Takes the state, or the progress, that an event tells.
+ * @param {any} data
+ * @param {number} time
+ */
+function takeProgress(data, time) {
+  const before = /** @type {RunState} */ (run);
+  // The state that the page has asked for may be newer than this event.
+  if (isOver(before)) return;
+  toldAt = time;
+  if (data.state === "running") run = { ...before, state: "running", place: null, started: before.started ?? time };
+  else if (data.state === "queued") run = { ...before, place: data.place ?? null };
+  else if ("progress" in data) run = { ...before, left: null, ...data };
+}
+
+// --- showing ---
+
+/** What to show, in parts: each takes a frame of its own. */
+const PARTS = [
+  () => {
+    offerTable();
+    log.update();
+    element("#nothing").hidden = partials > 0;
+  },
+  () => plot.update(),
+  () => {
+    showRun();
+    begin();
+  },
+];
+
+/** Shows the page, once it is known what there is to show, so that nothing moves then. Each run has an event. */
+function begin() {
+  if (run && position !== undefined) beginNow();
+}
+
+function beginNow() {
+  find(document, "main", HTMLElement).classList.add("begun");
+}
+
+/** Returns true if something has come since the last time. */
+function takeNews() {
+  const isNews = isChanged;
+  isChanged = false;
+  return isNews;
+}
+
+function showRun() {
+  if (!run) return;
+  document.body.dataset.run = run.state;
+  element("#now").hidden = false;
+  setText(element("#title"), `Run ${nameOf(run)}`);
+  document.title = `${run.state === "running" && run.progress !== null ? `${percent(run.progress)} ` : ""}${nameOf(run)} · Anemone`;
+  setText(field("run-state"), run.state);
+  setText(field("times"), timesInWords(run, serverNow()));
+  setText(field("progress"), progressInWords(run, serverNow() - toldAt));
+  setText(field("text"), run.text ?? "");
+  bar.hidden = run.progress === null || run.state === "queued";
+  bar.value = run.progress ?? 0;
+  button("#cancel").hidden = isOver(run);
+  button("#pause").hidden = isOver(run) && !isPaused;
+  element("#goes-on").hidden = isOver(run);
+  if (isOver(run)) setText(element("#nothing"), "It has no partial result.");
+}
+
+/** A table is shown once there is one; whoever prefers the list says so. */
+function offerTable() {
+  const choice = find(document, "#as-table", HTMLInputElement);
+  const label = element("#as-table-label");
+  if (!label.hidden || !columns.isTable) return;
+  label.hidden = false;
+  choice.checked = true;
+  log.showAsTable(true);
+}
+
+function showState() {
+  const isEnd = run !== null && isOver(run) && reading === null && !isPaused;
+  const words = isPaused ? "paused; the run goes on" : isEnd ? "all of the run is here" : stateInWords(state, now());
+  document.body.dataset.state = isPaused ? "paused" : isEnd ? "connected" : state.kind;
+  setText(field("state"), words);
+  setText(button("#pause"), isPaused ? "Continue" : "Pause");
+}
+
+/** @param {string} words for screen readers, and nothing in between */
+function announce(words) {
+  setText(element("#announcer"), words);
+}
+
+// --- reading ---
+
+/** Asks for the state. */
+async function look() {
+  try {
+    const { data } = await client.call("GET", `${path}?state`);
+    run = data;
+    toldAt = serverNow();
+    isChanged = true;
+    const isEnd = isOver(data);
+    element("#end").hidden = !isEnd;
+    if (isEnd) showOutcome(find(document, "#end .outcome", HTMLElement), data);
+    return true;
+  } catch (error) {
+    if (error instanceof AnemoneError && error.code === "unknown-run") showGone();
+    else setText(element("#said"), failureInWords(error));
+    return false;
+  }
+}
+
+function follow() {
+  const topic = client.read(path, { after: position ?? `-${HISTORY_EVENTS}` });
+  reading = topic;
+  tellState(topic, (next) => {
+    if (next.kind === "connected") {
+      announce("connected");
+      setText(element("#said"), "");
+      if (run === null) void look();
+    } else if (next.kind === "waiting" && state.kind === "connected") announce(next.reason);
+    state = next;
+  });
+  topic.onmessage = take;
+  topic.ongap = (gap) => {
+    isChanged = true;
+    log.note(gapInWords(gap).replace("the topic", "the run"));
+  };
+  topic.onclose = (error) => {
+    if (reading !== topic) return; // paused
+    reading = null;
+    void end(error);
+  };
+}
+
+/** @param {AnemoneError | undefined} error without one, all of the run has been read */
+async function end(error) {
+  if (error?.code === "topic-deleted" || error?.code === "unknown-run") return showGone();
+  if (error) setText(element("#said"), sentence(error.message));
+  if (!(await look()) || run === null) return;
+  announce(`The run is ${run.state}.`);
+  showState();
+}
+
+/** The run is not there: what has come stays on the page. */
+function showGone() {
+  const words =
+    partials === 0 && run === null
+      ? "There is no run with this key. A run is kept for a while after its end, 10 minutes unless the server is told otherwise, and not beyond a restart of the server."
+      : "The server no longer keeps this run. What is below is what this page has of it.";
+  beginNow();
+  element("#gone").hidden = false;
+  setText(element("#gone"), words);
+  if (run === null) setText(element("#title"), "No such run");
+  button("#cancel").hidden = button("#pause").hidden = true;
+  if (run === null) for (const id of ["#events", "#how"]) element(id).hidden = true;
+  state = { kind: "paused" };
+  setText(field("state"), "not here");
+  document.body.dataset.state = "paused";
+  clearInterval(drawing);
+}
+
+// --- hands ---
+
+button("#pause").addEventListener("click", () => {
+  isPaused = !isPaused;
+  if (isPaused) {
+    const paused = reading;
+    reading = null;
+    paused?.close();
+  } else {
+    state = { kind: "connecting" };
+    follow();
+  }
+  showState();
+});
+
+button("#cancel").addEventListener("click", async () => {
+  if (!run) return;
+  const words = await cancel(run);
+  if (words === null) return;
+  setText(element("#said"), words);
+  await look();
+});
+
+find(document, "#filter", HTMLInputElement).addEventListener("input", ({ target }) => {
+  if (target instanceof HTMLInputElement) log.filter(target.value);
+});
+
+find(document, "#as-table", HTMLInputElement).addEventListener("change", ({ target }) => {
+  if (target instanceof HTMLInputElement) log.showAsTable(target.checked);
+});
+
+// --- beginning ---
+
+let summaryAt = -Infinity;
+let lookedAt = 0;
+
+function redraw() {
+  if (run && !isOver(run)) plot.redraw();
+  showRun();
+  showState();
+  // The log waits while it is paused; the progress does not.
+  if (isPaused && run && !isOver(run) && now() - lookedAt > LOOK_PAUSED_MS) {
+    lookedAt = now();
+    void look();
+  }
+  if (performance.now() - summaryAt < SUMMARY_EVERY_MS) return;
+  summaryAt = performance.now();
+  setText(element("#summary"), plot.summary());
+  setText(field("count"), partials === 0 ? "" : `${countOf(partials, "result")} here`);
+}
+
+element("#notice-no-script").remove();
+void showPlaces();
+void keepShowing(PARTS, takeNews);
+const drawing = setInterval(redraw, REDRAW_EVERY_MS);
+void learnClock().catch(() => {}); // ages are then by this clock
+await look();
+if (element("#gone").hidden) {
+  showWays(element("#how"), find(document, "#command", HTMLTemplateElement), at(path));
+  follow();
+}

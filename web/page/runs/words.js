@@ -1,0 +1,105 @@
+/** What a run does, as a person would say it. Pure. */
+import { countOf, formatCount, formatDuration } from "../words.js";
+
+/**
+ * What the server tells about a run, in `GET /runs` and `GET /runs/KEY?state`.
+ * @typedef {object} RunState
+ * @property {string} key
+ * @property {string} service
+ * @property {"queued" | "running" | "done" | "failed" | "cancelled"} state
+ * @property {number | null} progress 0 to 1
+ * @property {string | null} text
+ * @property {number | null} left seconds
+ * @property {number | null} place
+ * @property {number} created ms, by the server's clock
+ * @property {number | null} started
+ * @property {number | null} ended
+ * @property {unknown} [result]
+ * @property {{ type?: string, title?: string, detail?: string } | null} problem
+ * @property {string} [stderr]
+ */
+
+/** What is shown of a key. */
+const KEY_DIGITS = 6;
+/** Below this, times have decimals. */
+const PRECISE_MS_MAX = 10_000;
+
+/** @param {Pick<RunState, "state">} run */
+export function isOver({ state }) {
+  return state === "done" || state === "failed" || state === "cancelled";
+}
+
+/** @param {Pick<RunState, "service" | "key">} run */
+export function nameOf({ service, key }) {
+  return `${service} ${key.slice(0, KEY_DIGITS)}`;
+}
+
+/** @param {number} progress */
+export function percent(progress) {
+  // 100 % is only for what is done.
+  return `${Math.floor(progress * 100)} %`;
+}
+
+/**
+ * How far the run is: "42 %, about 12 s left", or its place in the queue.
+ * @param {RunState} run
+ * @param {number} sinceMs the time since the server told it
+ */
+export function progressInWords({ state, progress, left, place }, sinceMs = 0) {
+  if (state === "queued") return place ? `${countOf(place, "run")} ${place === 1 ? "starts" : "start"} before it` : "starts next";
+  const words = [];
+  if (progress !== null) words.push(percent(progress));
+  else if (state === "running") words.push("no progress told yet");
+  const leftMs = left === null ? 0 : left * 1000 - sinceMs;
+  // An estimate that has run down says nothing more, as in what the server tells.
+  if (state === "running" && leftMs > 0) words.push(leftInWords(leftMs));
+  return words.join(", ");
+}
+
+/** @param {number} ms */
+function leftInWords(ms) {
+  return ms < 1000 ? "almost done" : `about ${formatDuration(ms)} left`;
+}
+
+/**
+ * Since when, or how long: "runs for 12 s", "took 3.2 s, ended 5 min ago".
+ * @param {RunState} run
+ * @param {number} now by the server's clock
+ */
+export function timesInWords({ state, created, started, ended }, now) {
+  if (state === "queued") return `waits for ${formatDuration(now - created)}`;
+  if (ended === null) return `runs for ${formatDuration(now - (started ?? created))}`;
+  const end = `ended ${formatDuration(now - ended)} ago`;
+  return started === null ? `never ran, ${end}` : `took ${tookInWords(ended - started)}, ${end}`;
+}
+
+/** @param {number} ms */
+function tookInWords(ms) {
+  return ms < PRECISE_MS_MAX ? `${(ms / 1000).toFixed(1)} s` : formatDuration(ms);
+}
+
+/** @param {RunState["problem"]} problem */
+export function reasonOf(problem) {
+  return problem?.detail ?? problem?.title ?? "";
+}
+
+/**
+ * "2 running, 1 waiting, 5 ended"
+ * @param {readonly Pick<RunState, "state">[]} runs
+ */
+export function countsInWords(runs) {
+  const running = runs.filter(({ state }) => state === "running").length;
+  const waiting = runs.filter(({ state }) => state === "queued").length;
+  const counts = { running, waiting, ended: runs.length - running - waiting };
+  const words = Object.entries(counts).filter(([, count]) => count > 0);
+  return words.map(([what, count]) => `${formatCount(count)} ${what}`).join(", ");
+}
+
+/**
+ * Returns true if a run has the text that is searched for.
+ * @param {RunState} run
+ * @param {string} wanted in lower case
+ */
+export function hasText({ service, key, state, text, problem }, wanted) {
+  return [service, key, state, text ?? "", reasonOf(problem)].some((words) => words.toLowerCase().includes(wanted));
+}

@@ -1,0 +1,25 @@
+/** How often a page shows what has come. */
+
+const SHOW_EVERY_MS = 100;
+const FRAME_MS = 17;
+const REST_FACTOR = 4;
+
+/**
+ * Shows what came, again and again, and leaves most of the time to the hands: on a slow machine it shows less often.
+ * @param {readonly (() => void)[]} parts each takes a frame of its own, so that hands wait for one of them at most
+ * @param {() => boolean} takeNews returns true if something has come since the last time
+ */
+export async function keepShowing(parts, takeNews) {
+  const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+  for (;;) {
+    let spent = 0;
+    for (const part of takeNews() ? parts : []) {
+      await frame();
+      const begun = performance.now();
+      part();
+      await frame(); // layout and painting are over
+      spent += Math.max(0, performance.now() - begun - FRAME_MS);
+    }
+    await new Promise((resolve) => setTimeout(resolve, Math.max(SHOW_EVERY_MS, spent * REST_FACTOR)));
+  }
+}

@@ -1,0 +1,22 @@
+/** Places in a topic, as a person types them. Pure. */
+
+/**
+ * What somebody types to jump somewhere, as the parameter of a request.
+ * @param {string} text
+ * @param {string | null} epoch of the topic, if it is known
+ * @returns {{ name: "after" | "since", value: string } | null} null if it means nothing
+ */
+export function placeOf(text, epoch) {
+  const place = text.trim();
+  if (/^(earliest|latest|-\d{1,18}|[0-9a-z]{1,10}-\d+~?)$/.test(place)) return { name: "after", value: place };
+  if (/^\d{1,15}(ms|s|m|h|d)$/.test(place) || /^\d{4}-\d\d-\d\dT/.test(place) || /^\d{12,}(\.\d+)?$/.test(place)) return { name: "since", value: place };
+  // The number of an event: reading begins before it.
+  const number = /^#?(\d{1,11})$/.exec(place)?.[1];
+  if (number !== undefined && epoch !== null) return { name: "after", value: `${epoch}-${Math.max(0, Number(number) - 1)}` };
+  // A time of today.
+  const clock = /^(\d\d?):(\d\d)(?::(\d\d))?$/.exec(place);
+  if (!clock) return null;
+  const time = new Date();
+  time.setHours(Number(clock[1]), Number(clock[2]), Number(clock[3] ?? 0), 0);
+  return { name: "since", value: String(time.getTime()) };
+}

@@ -1,2 +1,0 @@
-/** Positions, as the client has them. */
-export { formatPosition, parsePosition } from "../client.js";

@@ -1,4 +1,0 @@
-import { reader } from "./reader.js";
-
-/** WebSocket: one connection, on which the server sends each event as it comes. */
-export const read = reader("mux");
