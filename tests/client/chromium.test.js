@@ -11,7 +11,7 @@ import { CUTS, SEED, TRANSPORTS, publishThroughCuts } from "./history.js";
 import { browser, read, server } from "./page.js";
 import { Relay, seeded } from "./relay.js";
 
-const STEP_MS_MAX = 120_000;
+const STEP_MS_MAX = 300_000;
 
 /**
  * Opens a page that reads topics; what it is told of the first one and of all others can be asked for.

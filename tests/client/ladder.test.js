@@ -68,7 +68,7 @@ test("without WebSocket, SSE", async () => {
   assert.deepEqual((await client.call("GET", "/messages/testing")).data, { id: "testing" });
 });
 
-test("a WebSocket that gets no answer is left after 3 s, and streams that are held back, too", { timeout: 180_000 }, async () => {
+test("a WebSocket that gets no answer is left after 3 s, and streams that are held back, too", { timeout: 300_000 }, async () => {
   const { client, has, url, opened } = await reading("scratch-held", { upgrades: "swallow", holds: true });
   await publish(url, 1, 3);
   await has(3);
@@ -79,7 +79,7 @@ test("a WebSocket that gets no answer is left after 3 s, and streams that are he
   for (const { ms } of tries.slice(0, 2)) assert.ok(ms >= 2900, `left after ${ms} ms`);
 });
 
-test("back to the better transport, without a loss", { timeout: 180_000 }, async () => {
+test("back to the better transport, without a loss", { timeout: 300_000 }, async () => {
   const { relay, client, has, url, opened, numbers } = await reading("scratch-back", { upgrades: "refuse" }, { betterMs: 50 });
   await publish(url, 1, 3);
   await has(3);
@@ -96,7 +96,7 @@ test("back to the better transport, without a loss", { timeout: 180_000 }, async
 });
 
 for (const transport of /** @type {const} */ (["mux", "sse"])) {
-  test(`${transport}: a connection that has died silently is replaced`, { timeout: 180_000 }, async () => {
+  test(`${transport}: a connection that has died silently is replaced`, { timeout: 300_000 }, async () => {
     const name = `scratch-silent-${transport}`;
     const { relay, has, url, numbers, errors } = await reading(name, {}, { transports: [transport], quietMs: 500 });
     await publish(url, 1, 2);
@@ -111,7 +111,7 @@ for (const transport of /** @type {const} */ (["mux", "sse"])) {
   });
 }
 
-test("a server that went and came back is found again, and its new log is told", { timeout: 180_000 }, async () => {
+test("a server that went and came back is found again, and its new log is told", { timeout: 300_000 }, async () => {
   let second = await serve("--demo", "--listen", "127.0.0.1:0");
   const listen = new URL(second.origin).host;
   cleanups.push(() => kill(second));
@@ -130,7 +130,7 @@ test("a server that went and came back is found again, and its new log is told",
   assert.deepEqual(events[2].gaps.map((/** @type {any} */ { reason, missed }) => [reason, missed]), [["epoch", null]]);
 });
 
-test("a reader that takes its time loses nothing, and holds no more than 1,000 events", { timeout: 180_000 }, async () => {
+test("a reader that takes its time loses nothing, and holds no more than 1,000 events", { timeout: 300_000 }, async () => {
   const COUNT = 5000;
   const body = numbersTo(COUNT).map((n) => `{"n":${n}}`).join("\n");
   for (const part of [0, 1, 2, 3, 4]) {

@@ -43,7 +43,7 @@ test("the client is small", async () => {
   assert.ok(all <= ALL_BYTES_MAX, `${all} bytes`);
 });
 
-test("npm's package installs, works, and has types", { timeout: 120_000 }, async () => {
+test("npm's package installs, works, and has types", { timeout: 300_000 }, async () => {
   const directory = await folder("anemone-package-");
   try {
     const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", directory], { cwd: ROOT });

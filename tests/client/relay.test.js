@@ -23,7 +23,7 @@ before(async () => {
 after(() => kill(server));
 
 for (const transport of TRANSPORTS) {
-  test(`${transport}: ${CUTS} cuts lose nothing, repeat nothing, and keep the order`, { timeout: 120_000 }, async () => {
+  test(`${transport}: ${CUTS} cuts lose nothing, repeat nothing, and keep the order`, { timeout: 300_000 }, async () => {
     const random = seeded(SEED);
     const relay = await Relay.start(server.origin, random);
     const client = connect(relay.origin, { transports: [transport], WebSocket, random: () => 0, waitSeconds: 0.2, pollMs: 1 });
@@ -49,7 +49,7 @@ for (const transport of TRANSPORTS) {
   });
 }
 
-test("publishing and calling through cuts happens once", { timeout: 60_000 }, async () => {
+test("publishing and calling through cuts happens once", { timeout: 300_000 }, async () => {
   for (const transport of /** @type {TransportName[]} */ (["mux", "sse"])) {
     const random = seeded(SEED);
     const relay = await Relay.start(server.origin, random);

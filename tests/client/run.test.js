@@ -21,7 +21,7 @@ before(async () => {
 after(() => kill(server));
 
 for (const transport of TRANSPORTS) {
-  test(`${transport}: a run has partial results, progress, a result and an end`, { timeout: 180_000 }, async () => {
+  test(`${transport}: a run has partial results, progress, a result and an end`, { timeout: 300_000 }, async () => {
     const client = connect(server.origin, { WebSocket, transports: [transport], pollMs: 5, waitSeconds: 1 });
     try {
       const run = client.run("/primes", 300);
@@ -52,7 +52,7 @@ for (const transport of TRANSPORTS) {
     }
   });
 
-  test(`${transport}: a record is changed only as it was read`, { timeout: 180_000 }, async () => {
+  test(`${transport}: a record is changed only as it was read`, { timeout: 300_000 }, async () => {
     const client = connect(server.origin, { WebSocket, transports: [transport] });
     try {
       const { status, data, fields } = await client.call("POST", "/messages", { text: "hi" }, { key: true });
@@ -74,7 +74,7 @@ for (const transport of TRANSPORTS) {
     }
   });
 
-  test(`${transport}: what is published comes back`, { timeout: 180_000 }, async () => {
+  test(`${transport}: what is published comes back`, { timeout: 300_000 }, async () => {
     const client = connect(server.origin, { WebSocket, transports: [transport], pollMs: 5 });
     try {
       const name = `scratch-types-${transport}`;
@@ -98,7 +98,7 @@ for (const transport of TRANSPORTS) {
 }
 
 for (const transport of TRANSPORTS) {
-  test(`${transport}: a run is watched by its key, from another client`, { timeout: 180_000 }, async () => {
+  test(`${transport}: a run is watched by its key, from another client`, { timeout: 300_000 }, async () => {
     const options = { WebSocket, transports: [transport], pollMs: 5, waitSeconds: 1 };
     const [client, other] = [connect(server.origin, options), connect(server.origin, options)];
     try {
@@ -125,7 +125,7 @@ for (const transport of TRANSPORTS) {
   });
 }
 
-test("the items of a reply come one by one, on every transport", { timeout: 180_000 }, async () => {
+test("the items of a reply come one by one, on every transport", { timeout: 300_000 }, async () => {
   for (const transport of TRANSPORTS) {
     const client = connect(server.origin, { WebSocket, transports: [transport] });
     const items = [];
@@ -143,7 +143,7 @@ test("the items of a reply come one by one, on every transport", { timeout: 180_
   }
 });
 
-test("a run is read to its end through cuts, and started once", { timeout: 180_000 }, async () => {
+test("a run is read to its end through cuts, and started once", { timeout: 300_000 }, async () => {
   for (const transport of /** @type {const} */ (["mux", "sse"])) {
     const random = seeded(7);
     const relay = await Relay.start(server.origin, random);

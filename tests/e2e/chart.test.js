@@ -7,9 +7,9 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { kill, launch, serve, until } from "./support.js";
+import { becomes, kill, launch, serve, until } from "./support.js";
 
-const STEP_MS_MAX = 120_000;
+const STEP_MS_MAX = 300_000;
 const WIDTH = 1000;
 
 /** @type {import("./support.js").Server} */ let server;
@@ -93,15 +93,15 @@ test("keys read the values one by one, and zoom where they read", { timeout: STE
   await open({ count: 100, everyMs: 1000 });
   const chart = page.getByRole("slider", { name: "Test" });
   await chart.focus();
-  assert.match((await reading()) ?? "", /newest values/);
+  await becomes("the reading", reading, /newest values/);
   for (const [key, expected] of [["ArrowLeft", 99], ["ArrowLeft", 98], ["PageUp", 88], ["ArrowRight", 89], ["+", 89], ["Home", 0], ["ArrowLeft", 0], ["End", 99]]) {
     await page.keyboard.press(String(key));
-    assert.match((await reading()) ?? "", new RegExp(`^\\d\\d:\\d\\d:\\d\\d: n ${expected}$`), String(key));
+    await becomes(`the reading after ${key}`, reading, new RegExp(`^\\d\\d:\\d\\d:\\d\\d: n ${expected}$`));
   }
   assert.ok((await span()) < 70_000);
   await page.keyboard.press("Escape");
-  assert.equal(await span(), 100_000);
-  assert.ok(!(await live().isVisible()));
+  await becomes("the whole time", span, 100_000);
+  await becomes("the button to be gone", () => live().isVisible(), false);
 });
 
 test("the wheel scrolls the page, and zooms the chart that has the focus", { timeout: STEP_MS_MAX }, async () => {
@@ -120,7 +120,7 @@ test("the wheel scrolls the page, and zooms the chart that has the focus", { tim
   await page.mouse.up();
   assert.equal(await span(), zoomed, "a drag moves, and does not zoom");
   await live().click();
-  assert.equal(await span(), 100_000);
+  await becomes("the whole time", span, 100_000);
 });
 
 /**
@@ -148,19 +148,21 @@ test("fingers pinch the time apart and together, and move it", { timeout: STEP_M
     // Apart along the chart: a quarter of the time, and what was in the middle stays there.
     const middle = 546;
     await touch(session, [way([middle - 50, 150], [middle - 200, 150]), way([middle + 50, 150], [middle + 200, 150])]);
+    // Chromium passes fingers on with the next frame.
+    const spans = (/** @type {number} */ ms, /** @type {number} */ tolerance) => until(`${ms} ms`, async () => Math.abs((await span()) - ms) < tolerance);
+    await spans(25_000, 500);
     const apart = await times();
-    assert.ok(Math.abs(apart.to - apart.from - 25_000) < 500, JSON.stringify(apart));
     const centre = (apart.from + apart.to) / 2;
     assert.ok(centre > 35_000 && centre < 65_000, JSON.stringify(apart));
     // Together across it.
     await touch(session, [way([middle, 50], [middle, 125]), way([middle, 250], [middle, 175])]);
-    const together = await times();
-    assert.ok(Math.abs(together.to - together.from - 100_000) < 6000, JSON.stringify(together));
+    await spans(100_000, 6000);
     await touch(session, [way([middle - 50, 150], [middle - 200, 150]), way([middle + 50, 150], [middle + 200, 150])]);
+    await spans(25_000, 1500);
     const zoomed = await times();
     await touch(session, [way([400, 150], [600, 150])]);
+    await until("earlier times", async () => (await times()).from < zoomed.from - 1000);
     const moved = await times();
-    assert.ok(moved.from < zoomed.from - 1000, "a finger moves to earlier times");
     assert.ok(Math.abs(moved.to - moved.from - (zoomed.to - zoomed.from)) < 1);
     assert.equal(await page.evaluate(() => visualViewport?.scale), 1, "the page itself was not zoomed");
   } finally {
@@ -215,5 +217,5 @@ test("100,000 values, and 100 more each second, are drawn in each frame", { time
     const { series } = Reflect.get(window, "state");
     return series.value(series.end - 1);
   });
-  assert.match((await reading()) ?? "", new RegExp(` n ${newest}$`));
+  await becomes("the reading", reading, new RegExp(` n ${newest}$`));
 });

@@ -18,7 +18,7 @@ import { Reader, begun, haveRead, publish } from "./readers.js";
 import { BIN, PATIENCE_MS, folder, kill, launch, numbersTo, remove, serve, start, until } from "./support.js";
 import { FRAME, TRANSPORTS, ask, request } from "./transports.js";
 
-const STEP_MS_MAX = 240_000;
+const STEP_MS_MAX = 300_000;
 const NAMES = /** @type {const} */ (["nginx", "caddy", "haproxy", "apache"]);
 /** After this long without a byte nginx and Apache give up by default, and HAProxy with our settings. */
 const PROXY_PATIENCE_MS = 60_000;

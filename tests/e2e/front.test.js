@@ -5,12 +5,11 @@
  * `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
  */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { after, before, test } from "node:test";
-import { PATIENCE_MS, kill, launch, serve } from "./support.js";
+import { firstOutput } from "./programs.js";
+import { PATIENCE_MS, becomes, kill, launch, serve } from "./support.js";
 
-const STEP_MS_MAX = 120_000;
+const STEP_MS_MAX = 300_000;
 /** What is of the wind alone. */
 const WIND = ["#sensor", "#wind", ".transports", ".take"];
 
@@ -36,24 +35,6 @@ async function visible(page, selectors) {
   return selectors.filter((_, index) => seen[index]);
 }
 
-/**
- * What a line for the shell says first that this matches.
- * @param {string} line
- * @param {RegExp} pattern
- */
-async function says(line, pattern) {
-  const shell = spawn("sh", ["-c", `exec ${line} --noproxy '*' --max-time ${PATIENCE_MS / 1000}`], { stdio: ["ignore", "pipe", "ignore"] });
-  const ended = once(shell, "exit");
-  let text = "";
-  for await (const part of shell.stdout.setEncoding("utf8")) {
-    text += part;
-    if (pattern.test(text)) break;
-  }
-  shell.kill();
-  await ended;
-  assert.match(text, pattern, line);
-}
-
 test("a server without wind shows its topics and how each is read", { timeout: STEP_MS_MAX }, async () => {
   const page = await browser.newPage();
   await page.goto(`${server.origin}/`);
@@ -63,7 +44,8 @@ test("a server without wind shows its topics and how each is read", { timeout: S
   assert.deepEqual(await items.locator("a").allTextContents(), ["cpu", "cpu.status"]);
   assert.equal(await items.locator("a").first().getAttribute("href"), `${server.origin}/topics/cpu`);
   assert.match((await page.locator("#topics .lead").first().textContent()) ?? "", /--demo .*--static DIR/);
-  await says((await items.locator("code").first().textContent()) ?? "", /^data: "/m);
+  const line = await items.locator("code").first().textContent();
+  assert.match(await firstOutput(`${line} --noproxy '*' --max-time ${PATIENCE_MS / 1000}`, /^data: "/m), /^data: "/m, String(line));
   await items.locator("button").first().click();
   await page.waitForFunction(() => /Copied|Selected/.test(document.querySelector("#topics button")?.textContent ?? ""), null, { timeout: PATIENCE_MS });
   await page.close();
@@ -75,8 +57,8 @@ test("what is typed chooses topics by name", { timeout: STEP_MS_MAX }, async () 
   const items = page.locator("#topics li");
   await items.nth(1).waitFor({ timeout: PATIENCE_MS });
   await page.getByRole("searchbox", { name: "Find a topic" }).fill("STAT");
-  assert.deepEqual(await items.filter({ visible: true }).locator("a").allTextContents(), ["cpu.status"]);
-  assert.equal(await page.locator("#topics [data-field=count]").textContent(), "1 of 2");
+  await becomes("the topics", () => items.filter({ visible: true }).locator("a").allTextContents(), ["cpu.status"]);
+  await becomes("the count", () => page.locator("#topics [data-field=count]").textContent(), "1 of 2");
   await page.close();
 });
 
@@ -101,13 +83,13 @@ test("the wind page waits for wind, and home leads to it", { timeout: STEP_MS_MA
   await kill(server);
   await page.locator("#notice-no-server").waitFor({ timeout: PATIENCE_MS });
   await home.locator("#notice-no-server").waitFor({ timeout: PATIENCE_MS });
-  assert.deepEqual(await visible(home, ["#topics"]), ["#topics"]);
+  assert.deepEqual(await visible(home, ["#topics"]), ["#topics"], "what was last said stays");
   server = await serve("--demo", "--listen", new URL(server.origin).host);
   await page.locator('.pane[data-transport="websocket"][data-state="connected"]').waitFor({ timeout: PATIENCE_MS });
-  assert.deepEqual(await visible(page, ["#no-wind", "#notice-no-server", ...WIND]), WIND);
+  await becomes("the wind alone", () => visible(page, ["#no-wind", "#notice-no-server", ...WIND]), WIND);
   // No command is cut off where its box ends.
-  const cut = await page.locator("#commands pre").evaluateAll((all) => all.filter((pre) => pre.scrollWidth > pre.clientWidth).length);
-  assert.equal(cut, 0);
+  const cut = () => page.locator("#commands pre").evaluateAll((all) => all.filter((pre) => pre.scrollWidth > pre.clientWidth).length);
+  await becomes("the commands that are cut off", cut, 0);
   await home.locator("#lead-wind a").click({ timeout: PATIENCE_MS });
   await home.locator("#wind").waitFor({ timeout: PATIENCE_MS });
   await Promise.all([page.close(), home.close()]);

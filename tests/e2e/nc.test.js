@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 import { lines, readOn, told } from "./programs.js";
 import { folder, kill, numbersTo, publish, remove, serve } from "./support.js";
 
-const STEP_MS_MAX = 120_000;
+const STEP_MS_MAX = 300_000;
 const EVENTS = 300;
 
 /** @type {string} */ let data;

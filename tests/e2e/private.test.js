@@ -11,10 +11,10 @@ import { existsSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { output } from "./programs.js";
+import { firstOutput, output } from "./programs.js";
 import { folder, kill, launch, remove, serve, until } from "./support.js";
 
-const STEP_MS_MAX = 120_000;
+const STEP_MS_MAX = 300_000;
 
 /** @type {import("./support.js").Server} */ let server;
 /** @type {import("playwright-core").Browser} */ let browser;
@@ -115,7 +115,8 @@ test("a link to a frame empties no storage", { timeout: STEP_MS_MAX }, async () 
   page.on("pageerror", (error) => errors.push(error.message));
   const fields = ["Accept: text/html", "Sec-Fetch-Dest: iframe", "Sec-Fetch-Site: same-origin"];
   const as = fields.flatMap((field) => ["--header", field]);
-  const { text: body } = await output("curl", ["--silent", "--noproxy", "*", "--no-buffer", "--max-time", "2", ...as, link]);
+  const words = ["curl", "--silent", "--noproxy", "*", "--no-buffer", "--max-time", "40", ...as, link].map((word) => `'${word}'`);
+  const body = await firstOutput(words.join(" "), /parent\.localStorage\.clear\(.*<\/script>/);
   assert.match(body, /parent\.localStorage\.clear\(/);
   await page.route(link, (route) => route.fulfill({ contentType: "text/html", body }));
   await page.goto(link);
@@ -147,8 +148,8 @@ test("curl speaks over a Unix socket, whose file goes with the server", { timeou
   const status = ["--output", "/dev/null", "--write-out", "%{http_code}"];
   assert.equal((await curl(...status, "--json", "1", url)).text, "201", "whoever may connect may publish");
   assert.equal((await curl(...status, `${url}/readers`)).text, "200");
-  const accept = ["--no-buffer", "--header", "Accept: text/event-stream", "--max-time", "2"];
-  assert.match((await curl(...accept, `${url}?after=earliest`)).text, /\ndata: 1\n/);
+  const stream = `curl --silent --no-buffer --max-time 40 --unix-socket '${socket}' --header 'Accept: text/event-stream' '${url}?after=earliest'`;
+  assert.match(await firstOutput(stream, /\ndata: 1\n/), /\ndata: 1\n/);
   assert.equal((await curl(...status, "--header", "Host: evil.example", url)).text, "421");
   const gone = once(own.process, "exit");
   own.process.kill("SIGTERM");

@@ -29,9 +29,11 @@ export async function readOn(run, parser, last) {
     // Nothing more is said: one whose input stays open outlives the connection, as Debian's nc does.
     program.child.stdin.end(input);
     for await (const chunk of program.child.stdout) {
+      // What comes after enough is read again: a slow program would have all in one piece, and never be cut off.
       for (const { position, n } of parse(chunk)) {
         after = position;
         if (n !== undefined) [progress] = [Date.now(), numbers.push(n)];
+        if (numbers.length >= enough) break;
       }
       if (numbers.length >= enough) break;
     }
@@ -58,6 +60,23 @@ export async function output(command, args) {
   for await (const chunk of program.child.stdout) text += chunk;
   await program.ended;
   return { text, status: program.child.exitCode, errors: program.errors.join("") };
+}
+
+/**
+ * What a line for the shell prints up to what matches; it is ended then. Everything if nothing matches.
+ * @param {string} line
+ * @param {RegExp} pattern
+ */
+export async function firstOutput(line, pattern) {
+  const program = start("sh", ["-c", line]);
+  let text = "";
+  program.child.stdin.end();
+  for await (const chunk of program.child.stdout.setEncoding("utf8")) {
+    text += chunk;
+    if (pattern.test(text)) break;
+  }
+  await program.kill();
+  return text;
 }
 
 /**

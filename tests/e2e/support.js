@@ -7,6 +7,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { inspect, isDeepStrictEqual } from "node:util";
 import { chromium } from "playwright-core";
 
 export const BIN = resolve(process.env.TEST_ANEMONE_BIN ?? "target/debug/anemone");
@@ -20,20 +21,35 @@ const CHROMIUM_ARGS = [
   "--disable-component-update",
   "--disable-sync",
 ];
-export const PATIENCE_MS = 45_000;
+/** How long something may take on a machine that does much else at the same time. */
+export const PATIENCE_MS = 90_000;
 
 /** @typedef {{ process: import("node:child_process").ChildProcess, output: string[] }} Program */
 /** @typedef {Program & { origin: string, tcp: string | undefined }} Server */
 
 /** @param {string[]} args more for Chromium */
 export async function launch(...args) {
-  return await chromium.launch({ executablePath: CHROMIUM, args: [...CHROMIUM_ARGS, ...args] });
+  return patient(await chromium.launch({ executablePath: CHROMIUM, args: [...CHROMIUM_ARGS, ...args], timeout: PATIENCE_MS }));
+}
+
+/**
+ * A browser whose pages wait as long as the tests do.
+ * @param {import("playwright-core").Browser} browser
+ */
+function patient(browser) {
+  const newContext = browser.newContext.bind(browser);
+  browser.newContext = async (options) => {
+    const context = await newContext(options);
+    context.setDefaultTimeout(PATIENCE_MS);
+    return context;
+  };
+  return browser;
 }
 
 /** Chromium that keeps pages which were left, as it does for people; Playwright turns that off. */
 export async function launchKeepingPages() {
   const ignoreDefaultArgs = ["--disable-back-forward-cache"];
-  return await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_ARGS, ignoreDefaultArgs });
+  return patient(await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_ARGS, ignoreDefaultArgs, timeout: PATIENCE_MS }));
 }
 
 /** @param {string} prefix */
@@ -65,12 +81,13 @@ export function start(args) {
 }
 
 /**
- * Starts `anemone serve` and waits until it has said everything about where it listens.
+ * Starts `anemone serve` and waits until it has said everything about where it listens. One that comes back to the port of
+ * an earlier server waits for it: a connection of another program may have the port for a moment.
  * @param {string[]} args
  * @returns {Promise<Server>}
  */
 export async function serve(...args) {
-  const program = start(["serve", ...args]);
+  let program = start(["serve", ...args]);
   const said = (/** @type {RegExp} */ pattern) => pattern.exec(program.output.join(""))?.[1];
   const expected = [
     /listening on (https?:\/\/[^\s/]+)\n/,
@@ -78,7 +95,9 @@ export async function serve(...args) {
     ...(args.includes("--tls-dev") ? [/list=(\S+)/] : []),
   ];
   await until("the server to listen", () => {
-    if (hasEnded(program)) throw new Error(`the server ended:\n${program.output.join("")}`);
+    const output = program.output.join("");
+    if (hasEnded(program) && /another program listens there/.test(output)) program = start(["serve", ...args]);
+    else if (hasEnded(program)) throw new Error(`the server ended:\n${output}`);
     return expected.every((pattern) => said(pattern) !== undefined);
   });
   return { ...program, origin: String(said(/listening on (https?:\/\/[^\s/]+)/)), tcp: said(/tcp on (\S+)/) };
@@ -107,6 +126,25 @@ export async function until(what, condition) {
     if (Date.now() > end) throw new Error(`waited ${PATIENCE_MS / 1000} s for ${what}`);
     await sleep(50);
   }
+}
+
+/**
+ * Waits until what is read is as expected, and tells what it was last if that does not happen. What a page shows in several
+ * places does not change in one moment: whoever has waited for one of them waits for the others, too.
+ * @param {string} what
+ * @param {() => unknown} read
+ * @param {unknown} expected a value, or a pattern of one
+ */
+export async function becomes(what, read, expected) {
+  /** @type {unknown} */
+  let value;
+  const isExpected = async () => {
+    value = await read();
+    return expected instanceof RegExp ? expected.test(String(value)) : isDeepStrictEqual(value, expected);
+  };
+  await until(what, isExpected).catch((error) => {
+    throw new Error(`${error.message}, ${inspect(expected)}: it is ${inspect(value)}`);
+  });
 }
 
 /**
