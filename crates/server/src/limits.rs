@@ -134,8 +134,8 @@ pub struct Limits {
     /// Runs: the most bytes of events that each keeps, and of its result. Default 16 MiB. Older events become a gap, and
     /// a run with a larger result fails.
     pub run_bytes_max: u64,
-    /// The most bytes that all runs take together: events, results, inputs, and about 2 KiB each. Default 256 MiB. The
-    /// client whose runs take the most makes room, first with those that have ended, then with the oldest events of
+    /// The most bytes that all runs take together: events, results, about 2 KiB each, and the requests of those that
+    /// have not ended, with their header fields. Default 256 MiB. The client whose runs take the most makes room, first with those that have ended, then with the oldest events of
     /// those that work. A run that gets no room does not start (503).
     pub runs_bytes_max: u64,
     /// The time for open requests and connections to end when the server stops. Default 5 s; may be 0.

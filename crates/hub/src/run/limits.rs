@@ -24,7 +24,7 @@ pub struct RunLimits {
     /// The most bytes of these, counted as in [`Retention::bytes_max`](crate::Retention::bytes_max), and the most
     /// bytes of a result. Default 16 MiB.
     pub bytes_max: u64,
-    /// The most bytes of all runs: events, results, standard error and inputs. Default 256 MiB. The owner
+    /// The most bytes of all runs: events, results, standard error, and works with their inputs. Default 256 MiB. The owner
     /// whose runs take the most makes room: with those that have ended, oldest first, then with the oldest events of
     /// those that work. Then comes the next smaller one. When it is the turn of the owner of a run that grows and that has
     /// no ended ones, this run loses its oldest events; a run that is to start does not.

@@ -40,6 +40,7 @@ mod estimate;
 mod events;
 mod failure;
 mod forecast;
+mod held;
 mod key;
 mod limits;
 mod moment;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use super::held::HeldBytes;
 use super::key::RunKey;
 use super::limits::RunLimits;
 use super::moment::Moment;
@@ -46,6 +47,8 @@ pub(crate) struct Registry {
     replays: HashMap<ReplayKey, (InputDigest, u64)>,
     /// The memory of each owner's runs, and those that have ended.
     shares: Shares<OwnerKey>,
+    /// The bytes that the works hold that have not returned.
+    held: HeldBytes<OwnerKey, RunKey>,
     /// Runs that are no longer in the list, and whose events are to be dropped, which may take long.
     forgotten: Vec<Arc<Run>>,
     is_stopping: bool,
@@ -87,6 +90,7 @@ impl Registry {
             next_number: 1,
             replays: HashMap::new(),
             shares: Shares::new(),
+            held: HeldBytes::new(),
             forgotten: Vec::new(),
             is_stopping: false,
             has_moved: false,
@@ -125,12 +129,8 @@ impl Registry {
     /// Returns true if the runs of `owner` may hold so many bytes more. What a run holds cannot make room, so each owner
     /// leaves most of what the others leave.
     fn may_hold(&self, owner: Option<OwnerKey>, more: u64) -> bool {
-        let waiting = self.queue.all_waiting().map(|job| &job.run);
-        let (mut own, mut others) = (0_u64, 0_u64);
-        for run in waiting.chain(self.queue.running().map(|working| &working.run)) {
-            *if run.owner() == owner { &mut own } else { &mut others } += run.held_bytes();
-        }
-        let left = self.limits.total_bytes_max.saturating_sub(others);
+        let own = self.held.of_owner(owner);
+        let left = self.limits.total_bytes_max.saturating_sub(self.held.of_others(owner));
         own == 0 || own + more <= left / HELD_PER_OWNER_ONE_IN
     }
 
@@ -214,6 +214,7 @@ impl Registry {
             self.shares.end(run.owner(), (now.after(self.limits.retention), *number));
         }
         if self.queue.running().any(|working| working.run.key() == run.key()) {
+            self.count(run);
             return None;
         }
         let job = self.queue.remove(run.owner(), |job| job.run.key() == run.key());
@@ -228,8 +229,10 @@ impl Registry {
         job
     }
 
-    /// Counts in the share of its owner what a run takes now. While it works, [`Registry::make_room`] does that.
+    /// Counts for its owner what a run takes and what its work holds now. While it works, [`Registry::make_room`] does
+    /// that.
     fn count(&mut self, run: &Run) {
+        self.held.set(run.key(), run.owner(), run.held_bytes());
         let number = self.numbers.get(&run.key());
         if let Some(kept) = number.and_then(|number| self.runs.get_mut(number)) {
             let before = std::mem::replace(&mut kept.bytes, run.counted_bytes());

@@ -68,6 +68,8 @@ impl RunInput {
 pub struct RunWork {
     /// `None` once it begins.
     work: Option<Box<Work>>,
+    /// The size of the function with what it has captured.
+    bytes: usize,
     priority: Priority,
 }
 
@@ -75,8 +77,11 @@ type Work = dyn FnOnce(&RunContext) -> RunOutcome + Send;
 
 impl RunWork {
     /// Makes work of a function.
-    pub fn new(work: impl FnOnce(&RunContext) -> RunOutcome + Send + 'static) -> Self {
-        Self { work: Some(Box::new(work)), priority: Priority::Low }
+    pub fn new<W>(work: W) -> Self
+    where
+        W: FnOnce(&RunContext) -> RunOutcome + Send + 'static,
+    {
+        Self { work: Some(Box::new(work)), bytes: size_of::<W>(), priority: Priority::Low }
     }
 
     /// Gives its thread the normal priority. Use it for work that computes nothing itself, but publishes what others do:
@@ -86,6 +91,11 @@ impl RunWork {
     pub fn at_normal_priority(mut self) -> Self {
         self.priority = Priority::Normal;
         self
+    }
+
+    /// Returns the bytes of memory that it takes itself, without those that its values own elsewhere.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes as u64
     }
 
     pub(crate) fn priority(&self) -> Priority {

@@ -25,7 +25,8 @@ pub struct StartRun {
     /// True if the run is to belong to the client: [`Started::attachment`]. A repeat takes over a run that belongs to a
     /// client, and only follows another one.
     pub is_attached: bool,
-    /// The bytes that the work holds before it begins and while it runs, such as its input. They count in
+    /// The bytes that the work holds before it begins and while it runs, such as its input, besides the size of the function
+    /// itself, which is added. They count in
     /// [`RunLimits::total_bytes_max`](crate::run::RunLimits::total_bytes_max). All runs of an owner together hold at most a
     /// quarter of what the others leave of it; one run alone may hold more.
     pub held_bytes: u64,

@@ -7,6 +7,7 @@ mod caught;
 pub(crate) mod context;
 mod download;
 pub(crate) mod event_stream;
+mod held_request;
 pub(crate) mod items;
 pub(crate) mod media_type;
 pub(crate) mod mount;

@@ -18,6 +18,7 @@ use super::answer::Answer;
 use super::caller::Caller;
 use super::caught::{Caught, Panicked, ServiceError, catch};
 use super::context::ServiceContext;
+use super::held_request::held_bytes;
 use super::mount::{Mount, MountService, ResponseFuture};
 use super::start::{StartReply, StartRequest, input};
 use super::starter::RunStarter;
@@ -116,22 +117,26 @@ impl Mounted {
         StartReply::of(is_run_service, request)
     }
 
-    /// Returns the work of a run that a request starts.
+    /// Returns the work of a run that a request starts, and the bytes that it holds besides its own size.
     fn work(
         self: Arc<Self>,
         request: Request<Bytes>,
         caller: Caller,
         context: &ServiceContext,
-    ) -> Result<RunWork, Problem> {
+    ) -> Result<(RunWork, u64), Problem> {
         if let MountService::Run(service) = &self.service {
-            let prepared = catch(|| service.prepare(input(&request)));
-            return Ok(prepared.map_err(|panicked| self.failed(&panicked))??);
+            let input = input(&request);
+            let held =
+                input.body.len() + input.path.len() + input.query.as_ref().map_or(0, String::len);
+            let prepared = catch(|| service.prepare(input));
+            return Ok((prepared.map_err(|panicked| self.failed(&panicked))??, held as u64));
         }
+        let held = held_bytes(&request);
         let (own, memory) = (context.of_run(), context.memory.clone());
         // Settled now, since the connection may be gone when the work begins.
         let caller = caller.of_run();
         let call = async move { self.call(request.map(full), caller, own).await };
-        Ok(work::of_call(call, memory))
+        Ok((work::of_call(call, memory), held))
     }
 
     /// Calls the service, and waits for its reply.

@@ -17,6 +17,7 @@ use super::answer::{Answer, StartedRun};
 use super::caller::Caller;
 use super::callers::Callers;
 use super::context::ServiceContext;
+use super::held_request::copy_head;
 use super::starter::RunStarter;
 use crate::clients::places::Source;
 use crate::publish::key;
@@ -79,7 +80,8 @@ impl StartReply {
 }
 
 impl StartRequest<'_> {
-    /// Starts the run with the work that `make_work` returns for the request, and answers.
+    /// Starts the run with the work that `make_work` returns for the request, and answers. It also returns the bytes that
+    /// the work holds, besides its own size.
     ///
     /// # Errors
     /// When the client may not start runs here, the input is refused, or there is no room.
@@ -88,27 +90,29 @@ impl StartRequest<'_> {
         request: Request<Body>,
         caller: Caller,
         context: ServiceContext,
-        make_work: impl FnOnce(Request<Bytes>) -> Result<RunWork, Problem> + Send,
+        make_work: impl FnOnce(Request<Bytes>) -> Result<(RunWork, u64), Problem> + Send,
     ) -> Result<Answer, Problem> {
         self.check(caller)?;
         origin::refuse_unnamed(request.headers().into())?;
         let key = key(None, request.headers())?;
         let way_up = way_up(request.uri().path())?;
-        let (head, body) = request.into_parts();
+        // Copies, since the hub counts what waits with a run.
+        let (head, body) = copy_head(request);
         let mut request = Request::new(body);
-        *request.headers_mut() = head.headers.clone();
+        *request.headers_mut() = head.headers().clone();
         let body =
             receive(request, self.starter.body, &context.memory, context.stop.clone()).await?;
-        // A copy, since the hub counts what waits with a run.
-        let request = Request::from_parts(head, Bytes::copy_from_slice(body.as_ref()));
+        let request = head.map(|()| Bytes::copy_from_slice(body.as_ref()));
         drop(body);
+        let key = key.map(|key| (key, digest(&request)));
+        let (work, held_bytes) = make_work(request)?;
         let start = StartRun {
             owner: Some(owner(caller)),
             is_exempt: caller.is_local(),
             is_attached: self.reply == StartReply::Events { is_attached: true },
-            key: key.map(|key| (key, digest(&request))),
-            held_bytes: request.body().len() as u64,
-            ..StartRun::new(self.path, make_work(request)?)
+            key,
+            held_bytes,
+            ..StartRun::new(self.path, work)
         };
         let Started { run, is_replayed, attachment } = self.starter.runs.start(start)?;
         let mut fields = HeaderMap::new();

@@ -237,7 +237,7 @@ fn no_client_repeats_the_start_of_an_attached_run_without_attach_or_of_another_w
         let mut client = Client::open(carrier, &fixture);
         let attached = |key| format!("POST a /wait?attach idempotency-key={key}\n1");
         client.ask(&attached(first)).problem(422, "a", "key-reused");
-        assert_eq!(client.ask(&format!("GET b {run}")).json()["state"], "running");
+        assert_eq!(client.ask(&format!("GET b {run}")).json()["ended"], Value::Null);
 
         assert_eq!(client.ask(&attached(second)).status, 100);
         post(&fixture, "/wait", &detached(second)).problem(422, "key-reused");
