@@ -1,7 +1,7 @@
 //! The order in which those who wait get slots, if nobody comes or leaves. Pure.
 //!
 //! Takes the turns of [`Queue`](super::queue::Queue) ahead, with the number of each owner in place of the owner. So the
-//! beginning costs a little for each owner who waits, and each step the same, however many wait.
+//! beginning takes a step for each owner that it is given, and each run that follows a few, however many wait.
 
 use std::collections::{VecDeque, vec_deque};
 

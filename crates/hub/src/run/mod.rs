@@ -45,6 +45,7 @@ mod key;
 mod limits;
 mod moment;
 mod owner;
+mod place;
 mod progress;
 mod queue;
 mod registry;

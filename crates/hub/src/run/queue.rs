@@ -18,6 +18,8 @@ pub(crate) struct Queue<O, T, R> {
     /// The owners who wait, by their turn.
     turns: BTreeMap<u64, Option<O>>,
     next_turn: u64,
+    /// The number of those who wait.
+    len: usize,
     /// Those who have slots, in the order in which they got them.
     running: VecDeque<(Option<O>, R)>,
 }
@@ -43,12 +45,12 @@ pub(crate) enum QueueFull {
 impl<O: Copy + Eq + Hash, T, R> Queue<O, T, R> {
     pub(crate) fn new() -> Self {
         let (owners, turns, running) = (HashMap::new(), BTreeMap::new(), VecDeque::new());
-        Self { owners, turns, next_turn: 1, running }
+        Self { owners, turns, next_turn: 1, len: 0, running }
     }
 
     /// Checks that one more may come: there is a slot for it, or it may wait. The owner `None` has no limit of its own.
     pub(crate) fn admits(&self, limits: &RunLimits, owner: Option<O>) -> Result<(), QueueFull> {
-        let waiting: usize = self.owners.values().map(|owned| owned.waiting.len()).sum();
+        let waiting = self.len;
         let of_owner = self.owners.get(&owner).map_or(0, |owned| owned.waiting.len());
         if self.running.len() + waiting < limits.running_max {
             Ok(())
@@ -66,6 +68,7 @@ impl<O: Copy + Eq + Hash, T, R> Queue<O, T, R> {
         let new = || Owned { waiting: VecDeque::new(), running: 0, turn: 0 };
         let owned = self.owners.entry(owner).or_insert_with(new);
         owned.waiting.push_back(item);
+        self.len += 1;
         if owned.waiting.len() == 1 {
             self.settle(owner);
         }
@@ -83,6 +86,7 @@ impl<O: Copy + Eq + Hash, T, R> Queue<O, T, R> {
         let owner = *owner.or_else(|| self.turns.values().next())?;
         let owned = self.owners.get_mut(&owner)?;
         let item = owned.waiting.pop_front()?;
+        self.len -= 1;
         owned.running += 1;
         self.running.push_back((owner, begin(&item)));
         self.settle(owner);
@@ -104,6 +108,7 @@ impl<O: Copy + Eq + Hash, T, R> Queue<O, T, R> {
         let owned = self.owners.get_mut(&owner)?;
         let place = owned.waiting.iter().position(is_it)?;
         let item = owned.waiting.remove(place)?;
+        self.len -= 1;
         if owned.waiting.is_empty() {
             self.settle(owner);
         }
@@ -115,10 +120,32 @@ impl<O: Copy + Eq + Hash, T, R> Queue<O, T, R> {
         self.owners.values().flat_map(|owned| &owned.waiting)
     }
 
+    /// Returns the number of those who wait.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns the number of owners who wait.
+    pub(crate) fn owners_waiting(&self) -> usize {
+        self.turns.len()
+    }
+
+    /// Returns the last but one of an owner that waits.
+    pub(crate) fn last_but_one_of(&self, owner: Option<O>) -> Option<&T> {
+        self.owners.get(&owner)?.waiting.iter().nth_back(1)
+    }
+
     /// Returns those that wait, in the order in which they get slots if nobody comes or leaves, and the slots are
-    /// returned in the order in which they were taken.
-    pub(crate) fn waiting(&self, limits: &RunLimits) -> impl Iterator<Item = &T> {
-        let owners = self.turns.values().filter_map(|owner| self.owners.get(owner));
+    /// returned in the order in which they were taken; at most `count` of them. Looks at as few owners and slots.
+    pub(crate) fn next_in_line(
+        &self,
+        limits: &RunLimits,
+        count: usize,
+    ) -> impl Iterator<Item = &T> {
+        // With each step at most two owners go to the end of the turns: one who returns a slot, and one who gets it,
+        // who is the first or the second.
+        let near = self.turns.values().take(count.saturating_mul(2).saturating_add(2));
+        let owners = near.filter_map(|owner| self.owners.get(owner));
         let owners = owners.map(|Owned { waiting, running, turn }| Waiting {
             items: waiting.iter(),
             running: *running,
@@ -126,7 +153,7 @@ impl<O: Copy + Eq + Hash, T, R> Queue<O, T, R> {
         });
         let turn = |(owner, _): &(Option<O>, R)| self.owners.get(owner).map_or(0, |own| own.turn);
         let running = self.running.iter().map(turn);
-        Forecast::new(limits.running_max, owners.collect(), running)
+        Forecast::new(limits.running_max, owners.collect(), running).take(count)
     }
 
     /// Returns those who have slots, in the order in which they got them.
@@ -165,7 +192,7 @@ mod tests {
     }
 
     fn waiting(queue: &Numbers, limits: &RunLimits) -> Vec<usize> {
-        queue.waiting(limits).copied().collect()
+        queue.next_in_line(limits, usize::MAX).copied().collect()
     }
 
     #[test]
@@ -264,7 +291,7 @@ mod tests {
                         }
                     }
                     2 => {
-                        let first = queue.waiting(&limits).next().copied();
+                        let first = queue.next_in_line(&limits, 1).next().copied();
                         let is_free = running.len() < limits.running_max;
                         let next = queue.next(&limits, |item| *item);
                         prop_assert_eq!(next, first.filter(|_| is_free));
@@ -289,7 +316,13 @@ mod tests {
                     }
                     _ => {}
                 }
-                let mut waiting: Vec<_> = queue.waiting(&limits).copied().collect();
+                let mut waiting: Vec<_> = queue.next_in_line(&limits, usize::MAX).copied().collect();
+                for count in 0..waiting.len() {
+                    prop_assert!(queue.next_in_line(&limits, count).eq(&waiting[..count]));
+                }
+                prop_assert_eq!((queue.len(), queue.owners_waiting()), (line.len(), {
+                    line.iter().map(|(owner, _)| owner).collect::<std::collections::BTreeSet<_>>().len()
+                }));
                 waiting.sort_by_key(|(_, number)| *number);
                 prop_assert_eq!(&waiting, &line);
                 prop_assert!(queue.running().eq(&running));
@@ -297,7 +330,7 @@ mod tests {
                 let owners = owners.collect::<std::collections::BTreeSet<_>>().len();
                 prop_assert_eq!(queue.owners.len(), owners);
             }
-            let told: Vec<_> = queue.waiting(&limits).copied().collect();
+            let told: Vec<_> = queue.next_in_line(&limits, usize::MAX).copied().collect();
             let mut served = Vec::new();
             while served.len() < told.len() {
                 match queue.next(&limits, |item| *item) {

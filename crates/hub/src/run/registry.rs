@@ -11,6 +11,7 @@ use super::key::RunKey;
 use super::limits::RunLimits;
 use super::moment::Moment;
 use super::owner::OwnerKey;
+use super::place::{NEAR_PLACES, QueuePlace};
 use super::queue::Queue;
 use super::run::Run;
 use super::service::{InputDigest, RunWork};
@@ -52,7 +53,11 @@ pub(crate) struct Registry {
     /// Runs that are no longer in the list, and whose events are to be dropped, which may take long.
     forgotten: Vec<Arc<Run>>,
     is_stopping: bool,
-    /// True if those that wait may be at other places than they know.
+    /// The number of runs that have begun.
+    begun: u64,
+    /// The number of times that the queue has moved since all in it were told their places.
+    moves: usize,
+    /// True if the next in line may be at other places than they know.
     has_moved: bool,
     /// True while a caller of [`Registry::begins`] begins works.
     is_beginning: bool,
@@ -93,6 +98,8 @@ impl Registry {
             held: HeldBytes::new(),
             forgotten: Vec::new(),
             is_stopping: false,
+            begun: 0,
+            moves: 0,
             has_moved: false,
             is_beginning: false,
         }
@@ -149,14 +156,22 @@ impl Registry {
         self.runs.insert(number, Kept { run: Arc::clone(&run), key, bytes: 0 });
         self.count(&run);
         self.queue.push(run.owner(), job);
-        self.has_moved = true;
+        self.note_move();
     }
 
     /// Returns the next job whose work may begin now; it has a slot.
     pub(crate) fn next_job(&mut self, now: Moment) -> Option<Job> {
         let until = now.after(self.limits.time_max);
+        let begin = |job: &Job| Working { until, run: Arc::clone(&job.run) };
+        let job = self.queue.next(&self.limits, begin)?;
+        self.begun += 1;
+        self.note_move();
+        Some(job)
+    }
+
+    fn note_move(&mut self) {
         self.has_moved = true;
-        self.queue.next(&self.limits, |job| Working { until, run: Arc::clone(&job.run) })
+        self.moves += 1;
     }
 
     /// Returns true if the caller is to begin works, one after another until there is none: also those whose slots come
@@ -173,38 +188,55 @@ impl Registry {
     }
 
     /// Tells the runs that are next their places, and so `new`, a run that waits. The others learn theirs when somebody
-    /// asks, so that a long queue costs little each time it moves.
-    pub(crate) fn tell_places(&self, now: Moment, mut new: Option<&Arc<Run>>) {
+    /// asks, so that a move of the queue takes the same few steps however long it is.
+    pub(crate) fn tell_places(&self, now: Moment, new: Option<&Arc<Run>>) {
         if self.is_stopping {
             return;
         }
-        for (place, job) in self.queue.waiting(&self.limits).enumerate() {
-            let is_new = new.is_some_and(|new| Arc::ptr_eq(&job.run, new));
-            let is_next = place < TOLD_PLACES;
-            if is_next || is_new {
-                job.run.wait(now.time, place, is_next);
-            }
-            new = new.filter(|_| !is_new);
-            if new.is_none() && place + 1 >= TOLD_PLACES {
-                break;
-            }
+        self.tell_next(now, TOLD_PLACES);
+        if let Some(new) = new.filter(|new| new.known_place().is_none()) {
+            new.wait(now.time, self.place_of_newcomer(new), false);
         }
     }
 
-    /// Updates the places of all that wait, if the queue has moved since the last time.
-    pub(crate) fn update_places(&mut self, now: Moment) {
-        if self.is_stopping || !std::mem::take(&mut self.has_moved) {
-            return;
+    /// Tells so many runs that are next their places.
+    fn tell_next(&self, now: Moment, count: usize) {
+        for (before, job) in self.queue.next_in_line(&self.limits, count).enumerate() {
+            let place = QueuePlace { before, begun: self.begun };
+            job.run.wait(now.time, place, before < TOLD_PLACES);
         }
-        for (place, job) in self.queue.waiting(&self.limits).enumerate() {
-            job.run.wait(now.time, place, place < TOLD_PLACES);
+    }
+
+    /// Returns the place of a run that has just come. Behind the near places it is an estimate: once behind each owner
+    /// who waits, and that behind the one of its own owner that came before it.
+    fn place_of_newcomer(&self, new: &Arc<Run>) -> QueuePlace {
+        let mut near = self.queue.next_in_line(&self.limits, NEAR_PLACES);
+        let before = near.position(|job| Arc::ptr_eq(&job.run, new)).unwrap_or_else(|| {
+            let last =
+                self.queue.last_but_one_of(new.owner()).and_then(|job| job.run.known_place());
+            let rounds = last.map_or(0, |place| place.before(self.begun) + 1);
+            let others = self.queue.owners_waiting() - 1;
+            (rounds + others).min(self.queue.len() - 1).max(NEAR_PLACES)
+        });
+        QueuePlace { before, begun: self.begun }
+    }
+
+    /// Updates the places of the next [`NEAR_PLACES`] that wait, if the queue has moved since the last time; those of all,
+    /// once the queue has moved so often that this takes no more steps for each move. Returns the number of runs that have
+    /// begun.
+    pub(crate) fn update_places(&mut self, now: Moment) -> u64 {
+        if !self.is_stopping && std::mem::take(&mut self.has_moved) {
+            let is_due = self.queue.len() <= NEAR_PLACES.saturating_mul(self.moves);
+            self.tell_next(now, if is_due { usize::MAX } else { NEAR_PLACES });
+            self.moves = if is_due { 0 } else { self.moves };
         }
+        self.begun
     }
 
     /// Returns the slot of a run whose work has returned.
     pub(crate) fn release(&mut self, run: &Run) {
         self.queue.release(|working| working.run.key() == run.key());
-        self.has_moved = true;
+        self.note_move();
         self.count(run);
     }
 
@@ -219,7 +251,7 @@ impl Registry {
         }
         let job = self.queue.remove(run.owner(), |job| job.run.key() == run.key());
         if job.is_some() {
-            self.has_moved = true;
+            self.note_move();
             // The caller drops its work.
             run.hold(0);
             run.count_in(total);
@@ -378,7 +410,9 @@ mod tests {
         }
         fn count(&self, _: &Run) {}
         fn tell_later(&self) {}
-        fn update_places(&self) {}
+        fn update_places(&self) -> u64 {
+            0
+        }
     }
 
     /// A registry at a virtual time.
@@ -503,6 +537,35 @@ mod tests {
         assert_eq!([9, 4, 3, 2].map(|limit| list(&world, limit)), ["dcaeb", "dcae", "dca", "dc"]);
         world.end(4, &runs[0]);
         assert_eq!(list(&world, 9), "dceba", "its work has not returned");
+    }
+
+    #[test]
+    fn a_move_of_a_long_queue_takes_few_steps_and_so_does_a_question_after_it() {
+        let limits = RunLimits { running_max: 1, queued_max: 9_999, ..RunLimits::default() };
+        let mut world = World::new(limits);
+        let mut runs: Vec<_> = (0..2_000).map(|number| world.add(&number.to_string())).collect();
+        let (mut questions, mut steps, mut long) = (0, 0, 0);
+        while runs.len() > 1_000 {
+            let working = world.next(1).unwrap();
+            assert!(Arc::ptr_eq(&working, &runs.remove(0)));
+            world.registry.tell_places(world.at(1), None);
+            let now = world.at(1);
+            let begun = world.registry.update_places(now);
+            // A step of the walk tells a run its place of this moment.
+            let is_told = |run: &&Arc<Run>| run.known_place().unwrap().begun == begun;
+            let told = runs.iter().filter(is_told).count();
+            (questions, steps) = (questions + 1, steps + told);
+            long += usize::from(told > NEAR_PLACES);
+            let known = runs.iter().map(|run| run.known_place().unwrap().before(begun));
+            assert!(known.eq(0..runs.len()), "each begins after those before it");
+            world.end(1, &working);
+            world.registry.release(&working);
+        }
+        assert_eq!(questions, 1_000);
+        // There are two moves before each question: a slot is returned and taken.
+        let moves = 2 * questions;
+        assert!(steps <= moves * 2 * NEAR_PLACES, "{steps} steps");
+        assert!(long <= moves / 10, "{long} questions looked at all runs");
     }
 
     #[test]

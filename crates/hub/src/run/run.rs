@@ -13,6 +13,7 @@ use super::failure::Stopped;
 use super::key::RunKey;
 use super::moment::Moment;
 use super::owner::OwnerKey;
+use super::place::QueuePlace;
 use super::progress::Progress;
 use super::state::{Ending, Known};
 use super::status::RunStatus;
@@ -58,8 +59,8 @@ pub(crate) trait Keeper: Send + Sync {
     /// Remembers to tell the progress of a run that was withheld.
     fn tell_later(&self);
 
-    /// Updates the places of the runs that wait.
-    fn update_places(&self);
+    /// Updates the places of the runs that wait and start next. Returns the number of runs that have begun.
+    fn update_places(&self) -> u64;
 }
 
 /// An error: the run has ended already.
@@ -126,9 +127,8 @@ impl Run {
     /// Returns its state at `now`, which counts for the time left.
     #[must_use]
     pub fn status(&self, now: Instant) -> RunStatus {
-        if let Some(keeper) = self.keeper.upgrade().filter(|_| self.is_queued()) {
-            keeper.update_places();
-        }
+        let keeper = self.keeper.upgrade().filter(|_| self.is_queued());
+        let begun = keeper.map(|keeper| keeper.update_places());
         let known = self.lock();
         let progress = known.progress.as_ref();
         let left = progress.filter(|_| known.state == RunState::Running);
@@ -142,7 +142,7 @@ impl Run {
             progress: value,
             text: progress.and_then(Progress::text).map(str::to_owned),
             left: left.and_then(|progress| progress.left(now)).map(events::tenths),
-            place: known.place,
+            place: known.place.map(|place| place.before(begun.unwrap_or(place.begun))),
             created: known.created,
             started: known.started,
             ended: known.ended,
@@ -160,8 +160,7 @@ impl Run {
     }
 
     /// Returns the place that it was told last.
-    #[cfg(test)]
-    pub(crate) fn known_place(&self) -> Option<usize> {
+    pub(crate) fn known_place(&self) -> Option<QueuePlace> {
         self.lock().place
     }
 
@@ -205,11 +204,11 @@ impl Run {
     }
 
     /// Moves it in the queue. Tells its watchers the first place, and others if `is_told`.
-    pub(crate) fn wait(&self, now: UnixTime, place: usize, is_told: bool) {
+    pub(crate) fn wait(&self, now: UnixTime, place: QueuePlace, is_told: bool) {
         let mut known = self.lock();
         let is_new = known.place.is_none();
         if known.wait(place) && (is_told || is_new) {
-            self.publish(now, events::queued(place));
+            self.publish(now, events::queued(place.before));
         }
     }
 

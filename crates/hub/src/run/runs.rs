@@ -159,8 +159,8 @@ impl Keeper for Shared {
         }
     }
 
-    fn update_places(&self) {
-        self.lock().update_places(Moment::now());
+    fn update_places(&self) -> u64 {
+        self.lock().update_places(Moment::now())
     }
 }
 

@@ -8,6 +8,7 @@ use anemone_wire::RunState;
 use super::events;
 use super::failure::{Json, RunFailure, RunOutcome, Stopped};
 use super::moment::Moment;
+use super::place::QueuePlace;
 use super::progress::Progress;
 use crate::{Data, UnixTime};
 
@@ -76,8 +77,8 @@ pub(crate) struct Known {
     pub(crate) created: UnixTime,
     pub(crate) started: Option<UnixTime>,
     pub(crate) ended: Option<UnixTime>,
-    /// The number of runs that start before it, while it is queued.
-    pub(crate) place: Option<usize>,
+    /// Its place, while it is queued.
+    pub(crate) place: Option<QueuePlace>,
     /// `None` before the start.
     pub(crate) progress: Option<Progress>,
     pub(crate) result: Option<Json>,
@@ -115,8 +116,11 @@ impl Known {
     }
 
     /// Moves it in the queue. Returns true if its place has changed.
-    pub(crate) fn wait(&mut self, place: usize) -> bool {
-        self.state == RunState::Queued && self.place.replace(place) != Some(place)
+    pub(crate) fn wait(&mut self, place: QueuePlace) -> bool {
+        if self.state != RunState::Queued {
+            return false;
+        }
+        self.place.replace(place).is_none_or(|before| before.before != place.before)
     }
 
     /// Begins the work, if it has not ended. Returns true if it begins.
@@ -206,11 +210,15 @@ mod tests {
         Moment { time, instant: Instant::now() }
     }
 
+    fn place(before: usize) -> QueuePlace {
+        QueuePlace { before, begun: 0 }
+    }
+
     #[test]
     fn a_run_waits_begins_and_ends_once() {
         let mut known = Known::new(at(1).time);
-        assert!(known.wait(2) && !known.wait(2) && known.wait(1));
-        assert!(known.begin(at(2)) && !known.begin(at(3)) && !known.wait(0));
+        assert!(known.wait(place(2)) && !known.wait(place(2)) && known.wait(place(1)));
+        assert!(known.begin(at(2)) && !known.begin(at(3)) && !known.wait(place(0)));
         assert_eq!((known.state, known.place), (RunState::Running, None));
         assert!(known.end(at(4), &Ending::of(Ok(Some(Data::json(&1).unwrap())), 9)));
         assert!(!known.end(at(5), &Ending::cancelled()));
@@ -222,7 +230,7 @@ mod tests {
     #[test]
     fn a_queued_run_can_end_and_never_begins_then() {
         let mut known = Known::new(at(1).time);
-        known.wait(3);
+        known.wait(place(3));
         assert!(known.end(at(2), &Ending::cancelled()) && !known.begin(at(3)));
         assert_eq!((known.state, known.place, known.started), (RunState::Cancelled, None, None));
     }
