@@ -368,13 +368,11 @@ async fn events_page(
 
 /// The reply with a resource as JSON, and with a link to its next page.
 fn resource_reply(site: &Site, resource: &OwnResource, stop: &Stop) -> Response<Body> {
-    let ResourceValue { status, json, next_page } = resource.value(site, stop.is_stopping());
+    let ResourceValue { status, json, link } = resource.value(site, stop.is_stopping());
     let body = full(counted(&site.memory, json + "\n"));
     let mut response = reply("application/json", "no-store", body);
     *response.status_mut() = status;
-    // A topic's name needs no escaping, so the value is always valid.
-    let link = next_page.map(|next| format!("<{next}>; rel=\"next\""));
-    if let Some(Ok(link)) = link.map(HeaderValue::try_from) {
+    if let Some(link) = link {
         response.headers_mut().insert(header::LINK, link);
     }
     response

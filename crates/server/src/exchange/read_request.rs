@@ -61,18 +61,19 @@ impl ReadRequest {
     }
 
     /// Creates a multiplexed request for what is at `path`. Of the fields that a request for a run may have, `Last-Event-ID`
-    /// says where reading begins.
+    /// says where reading begins. A `HEAD` may have the parameters of a poll, as over HTTP; no other request is one.
     pub(crate) fn multiplexed(
         site: &Arc<Site>,
         client: Client,
         path: ReadPath<'_>,
         (query, last_event_id): (Option<&str>, Option<&[u8]>),
+        is_head: bool,
     ) -> Result<Self, Problem> {
         let readable = site.readable(path)?;
         let resumed = last_event_id.map(|value| Header { name: "last-event-id", value });
         let query = Query::parse(query, Fields::Parsed(resumed.as_slice()), &site.limits)?;
         let unfit = [("wait", query.wait.is_some()), ("frame", query.frame.is_some())];
-        if let Some((name, _)) = unfit.iter().find(|(_, is_given)| *is_given) {
+        if let Some((name, _)) = unfit.iter().find(|(_, is_given)| *is_given && !is_head) {
             let detail = format!("{name} is not a parameter of a multiplexed reader");
             return Err(Problem::new(Kind::BadParameter, detail));
         }

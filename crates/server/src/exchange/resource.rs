@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anemone_hub::run::Run;
 use anemone_hub::{Topic, UnixTime};
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use serde_json::{Value, json};
 
 use super::documents;
@@ -53,8 +53,8 @@ pub(crate) enum OwnResource {
 pub(crate) struct ResourceValue {
     pub(crate) status: StatusCode,
     pub(crate) json: String,
-    /// The query for the next page, if there is one.
-    pub(crate) next_page: Option<String>,
+    /// The field `Link` to the next page, if there is one.
+    pub(crate) link: Option<HeaderValue>,
 }
 
 impl OwnResource {
@@ -107,8 +107,10 @@ impl OwnResource {
         let value = match self {
             Self::Topics(page) => {
                 let list = list_topics(site, page);
-                let next_page = list["next"].as_str().map(|next| page.query_after(next));
-                return ResourceValue { next_page, ..list.into() };
+                let next = list["next"].as_str().map(|next| page.query_after(next));
+                // A topic's name needs no escaping, so the value is always valid.
+                let link = next.and_then(|next| format!("<{next}>; rel=\"next\"").try_into().ok());
+                return ResourceValue { link, ..list.into() };
             }
             Self::Clock => json!({ "time": UnixTime::now() }),
             Self::Health => {
@@ -133,7 +135,7 @@ impl From<Value> for ResourceValue {
 
 impl From<String> for ResourceValue {
     fn from(json: String) -> Self {
-        Self { status: StatusCode::OK, json, next_page: None }
+        Self { status: StatusCode::OK, json, link: None }
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anemone_wire::multiplexed::{Id, Reply, Request};
 use anemone_ws::reactor::SendWaker;
-use http::HeaderMap;
+use http::{HeaderMap, header};
 use tokio::time::Instant;
 
 use super::Outlet;
@@ -20,7 +20,7 @@ use super::payloads::Payloads;
 use super::sending::{send_begin, send_failure, send_head, send_problem, send_reply};
 use super::session::{Session, Step};
 use super::submissions::Submissions;
-use super::work::{Asked, Done, Submitted, Work};
+use super::work::{Done, Submitted, WantedResource, Work};
 use crate::alarms::{Alarm, Alarms};
 use crate::clients::access::{AccessLine, AnswerKind};
 use crate::clients::refusals::RefusedRequest;
@@ -159,9 +159,11 @@ impl Multiplexer {
                 }
                 let id_given = request.fields.get("last-event-id");
                 let asked = (query, id_given.as_deref());
-                let read = ReadRequest::multiplexed(&self.site, self.client, events, asked)?;
+                let is_head = request.method == "HEAD";
+                let read =
+                    ReadRequest::multiplexed(&self.site, self.client, events, asked, is_head)?;
                 let read = read.with_access_line(access.clone());
-                if request.method == "HEAD" {
+                if is_head {
                     let page = page_reply::poll(&read, &HeaderMap::new(), self.carrier.name)?;
                     send_head(id, page.status(), &fields_of(page.headers(), true), access, outlet);
                     return Ok(());
@@ -171,11 +173,11 @@ impl Multiplexer {
             Destination::Resource(resource) => {
                 check_fields(request, path)?;
                 reading_only(request.method)?;
-                let asked = Asked { resource, is_head: request.method == "HEAD" };
+                let wanted = WantedResource { resource, is_head: request.method == "HEAD" };
                 if self.may_answer(outlet) {
-                    self.answer(id, &asked, access, outlet);
+                    self.answer(id, &wanted, access, outlet);
                 } else {
-                    self.session.open(id, Work::Answer(asked, access.clone()));
+                    self.session.open(id, Work::Answer(wanted, access.clone()));
                     self.wake();
                 }
                 Ok(())
@@ -314,11 +316,20 @@ impl Multiplexer {
         }
     }
 
-    fn answer(&self, id: Id, asked: &Asked, access: &AccessLine, outlet: &mut impl Outlet) {
+    fn answer(
+        &self,
+        id: Id,
+        wanted: &WantedResource,
+        access: &AccessLine,
+        outlet: &mut impl Outlet,
+    ) {
         // A stopping server tells its connections, and answers nothing more on them.
-        let value = asked.resource.value(&self.site, false);
-        let json = if asked.is_head { "" } else { &*value.json };
-        let reply = Reply { status: value.status.as_u16(), ..Reply::answer(json) };
+        let value = wanted.resource.value(&self.site, false);
+        let json = if wanted.is_head { "" } else { &*value.json };
+        let link = value.link.map(|link| (header::LINK, link));
+        let fields = fields_of(&link.into_iter().collect(), true);
+        let status = value.status.as_u16();
+        let reply = Reply::of_service(status, fields.as_fields(), json.as_bytes());
         send_reply(id, reply, access, outlet);
     }
 

@@ -12,7 +12,7 @@ use crate::stream::EndlessReply;
 pub(super) enum Work {
     Read(EndlessReply),
     /// To be answered after earlier output was written.
-    Answer(Asked, AccessLine),
+    Answer(WantedResource, AccessLine),
     /// To be answered when its outcome is known.
     Submit(Submitted),
     /// A service answers.
@@ -21,7 +21,7 @@ pub(super) enum Work {
 
 /// A resource that a client asks for.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct WantedResource {
     pub(super) resource: OwnResource,
     /// True if it wants the status alone.
     pub(super) is_head: bool,
