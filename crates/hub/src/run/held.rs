@@ -58,7 +58,7 @@ mod tests {
             let (mut held, mut model) = (HeldBytes::new(), BTreeMap::new());
             for (work, bytes) in steps {
                 // Each work has one owner: one of two, or none.
-                let owner = |work: u8| (work % 3 > 0).then_some(work % 3);
+                let owner = |work: u8| [None, Some(1), Some(2)][usize::from(work % 3)];
                 held.set(work, owner(work), bytes);
                 model.insert(work, bytes);
                 for of in [None, Some(1), Some(2)] {
