@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
-import { PATIENCE_MS, kill, launch, serve } from "./support.js";
+import { PATIENCE_MS, kill, launch, serve, until } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
 const AXE = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -106,6 +106,36 @@ for (const [path, filled] of PAGES) {
     });
   }
 }
+
+/** The most bytes that a browser receives for all files of a page, with the header fields of each reply. */
+const RECEIVED_BYTES_MAX = { "/": 60 * 1024, "/wind": 120 * 1024 };
+
+test("a browser receives each page compressed", { timeout: STEP_MS_MAX }, async (context) => {
+  for (const [path, most] of Object.entries(RECEIVED_BYTES_MAX)) {
+    const page = await browser.newPage();
+    const session = await page.context().newCDPSession(page);
+    await session.send("Network.enable");
+    /** @type {Map<string, { path: string, coding: string, bytes: number }>} */
+    const replies = new Map();
+    session.on("Network.responseReceived", ({ requestId, response, type }) => {
+      if (!["Document", "Script", "Stylesheet"].includes(type)) return;
+      replies.set(requestId, { path: new URL(response.url).pathname, coding: String(response.headers["content-encoding"]), bytes: 0 });
+    });
+    let decoded = 0;
+    session.on("Network.dataReceived", ({ requestId, dataLength }) => (decoded += replies.has(requestId) ? dataLength : 0));
+    session.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => Object.assign(replies.get(requestId) ?? {}, { bytes: encodedDataLength }));
+    await page.goto(urlOf(path));
+    await until("the whole page", () => replies.size > 10 && [...replies.values()].every(({ bytes }) => bytes > 0));
+    const all = [...replies.values()];
+    // What is smaller than 1 KiB is sent as it is.
+    const plain = all.filter(({ coding, bytes }) => coding !== "gzip" && bytes > 2048);
+    assert.deepEqual(plain, []);
+    const received = all.reduce((sum, { bytes }) => sum + bytes, 0);
+    context.diagnostic(`${path}: ${received} bytes received in ${all.length} replies, ${decoded} bytes decoded`);
+    assert.ok(received < most, `${received} bytes for ${path}`);
+    await page.close();
+  }
+});
 
 test("no page makes a script of a string", { timeout: STEP_MS_MAX }, async () => {
   const page = await browser.newPage();

@@ -1,15 +1,21 @@
 //! The pages and the JavaScript client: files that are embedded in the binary, besides the server's topics.
 
+mod content;
+
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::path::Path;
 use std::task::{Context, Poll};
 
-use anemone_server::{Body, Mount, MountError, Problem, full, is_known, reading_only};
+use anemone_server::{
+    Body, ContentCoding, Kind, Mount, MountError, Problem, full, is_known, reading_only,
+};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use rust_embed::{EmbeddedFile, RustEmbed};
 use tower_service::Service;
+
+use self::content::{Content, is_compressible};
 
 #[derive(RustEmbed)]
 #[folder = "../../web"]
@@ -63,9 +69,12 @@ impl Service<Request<Body>> for Pages {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let path = request.uri().path();
         let name = self.shown_at(path, request.extensions().get::<Problem>().is_some());
-        let page = name.and_then(|name| file(name, request.headers()));
-        let page = page.ok_or_else(|| Problem::nothing_at(path));
-        let page = page.and_then(|page| reading_only(request.method().as_str()).map(|()| page));
+        let page = match name {
+            Some(name) => {
+                reading_only(request.method().as_str()).and_then(|()| file(name, request.headers()))
+            }
+            None => Err(Problem::nothing_at(path)),
+        };
         ready(Ok(page.unwrap_or_else(Problem::into_response)))
     }
 }
@@ -115,35 +124,39 @@ fn name_of(path: &str) -> Option<&str> {
     embedded(name).map(|_| name)
 }
 
-/// Returns the file of this name. `None` if there is none.
-fn file(name: &str, headers: &HeaderMap) -> Option<Response<Body>> {
-    let file = embedded(name)?;
-    let etag = etag(&file);
+/// Returns the file of this name, compressed if its client accepts that.
+fn file(name: &str, headers: &HeaderMap) -> Result<Response<Body>, Problem> {
+    let file = embedded(name).ok_or_else(|| Problem::nothing_at(&format!("/{name}")))?;
+    let kind = content_type(name);
+    let varies = is_compressible(&file, kind);
+    let content = Content::choose(file, kind, headers).ok_or_else(|| {
+        let detail =
+            "pages are sent uncompressed, or from 1 KiB with gzip; Accept-Encoding allows neither";
+        Problem::new(Kind::NotAcceptable, detail)
+    })?;
+    let (coding, etag) = (content.coding, content.etag.clone());
     let is_known = etag.to_str().is_ok_and(|etag| is_known(headers, etag));
-    let mut response = if is_known {
-        let mut response = Response::new(full(""));
+    let mut response =
+        Response::new(full(if is_known { Bytes::new() } else { content.into_bytes(name) }));
+    if is_known {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
-        response
-    } else {
-        Response::new(full(Bytes::from(file.data.into_owned())))
-    };
+    }
     let fields = response.headers_mut();
+    if varies {
+        fields.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    }
+    if coding == ContentCoding::Gzip && !is_known {
+        fields.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
     fields.insert(header::ETAG, etag);
-    fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type(name)));
+    fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     fields.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     // Isolated pages get a clock that is precise enough to measure latencies.
     fields.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
     fields.insert("cross-origin-embedder-policy", HeaderValue::from_static("require-corp"));
     fields.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    Some(response)
-}
-
-fn etag(file: &EmbeddedFile) -> HeaderValue {
-    let digits: String =
-        file.metadata.sha256_hash()[..12].iter().map(|byte| format!("{byte:02x}")).collect();
-    // Hexadecimal digits in quotes are always valid in a field.
-    HeaderValue::try_from(format!("\"{digits}\"")).unwrap_or(HeaderValue::from_static("\"\""))
+    Ok(response)
 }
 
 fn content_type(name: &str) -> &'static str {
@@ -182,6 +195,31 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::IF_NONE_MATCH, "\"other\"".parse().unwrap());
         assert_eq!(file("index.html", &headers).unwrap().status(), StatusCode::OK);
+    }
+
+    #[test]
+    fn a_compressed_file_has_the_same_bytes() {
+        let headers = |coding| {
+            HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(coding))])
+        };
+        for name in Web::iter().chain(Client::iter()) {
+            let [plain, gzip] = ["identity", "gzip"].map(|coding| {
+                let headers = headers(coding);
+                let content =
+                    Content::choose(embedded(&name).unwrap(), content_type(&name), &headers)
+                        .unwrap();
+                (content.coding, content.into_bytes(&name))
+            });
+            if gzip.0 == ContentCoding::Identity {
+                assert!(plain.1.len() < 1 << 10, "{name}: {}", plain.1.len());
+                continue;
+            }
+            assert!(plain.1.len() >= 1 << 10 && gzip.1.len() < plain.1.len(), "{name}");
+            let mut bytes = Vec::new();
+            std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*gzip.1), &mut bytes)
+                .unwrap();
+            assert_eq!(bytes, plain.1, "{name}");
+        }
     }
 
     #[test]

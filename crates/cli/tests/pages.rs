@@ -48,6 +48,56 @@ fn the_pages_have_their_fields_and_are_not_sent_twice() {
     }
 }
 
+/// The value of a field of a reply, if it has that.
+fn field<'a>(reply: &'a str, name: &str) -> Option<&'a str> {
+    let head = reply.split_once("\r\n\r\n").map_or(reply, |(head, _)| head);
+    head.split("\r\n").find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+}
+
+#[test]
+fn a_page_is_compressed_for_those_who_take_it() {
+    // RFC 9110 sections 8.8.3.3, 12.5.3 and 13.1.2
+    let (_server, address) = serve(&[]);
+    const GZIP: &str = "Accept-Encoding: gzip, deflate, br, zstd\r\n";
+    for target in ["/", "/wind", "/runs", "/client.js", "/wind/main.js", "/page/style.css"] {
+        let accept = "Accept: text/html\r\n";
+        let get = |fields: &str| ask(address, "GET", target, &format!("{accept}{fields}"));
+        let (plain, compressed) =
+            (get(""), ask(address, "HEAD", target, &format!("{accept}{GZIP}")));
+        assert_eq!((status(&plain), status(&compressed)), ("200", "200"), "{target}");
+        assert_eq!(field(&plain, "content-encoding"), None, "{target}");
+        assert_eq!(field(&compressed, "content-encoding"), Some("gzip"), "{target}");
+        let bytes = |reply| field(reply, "content-length").unwrap().parse::<usize>().unwrap();
+        assert!(bytes(&compressed) * 10 < bytes(&plain) * 6, "{target}: {}", bytes(&compressed));
+        let tags = [&plain, &compressed].map(|reply| field(reply, "etag").unwrap());
+        assert!(tags[0] != tags[1] && tags.iter().all(|tag| tag.starts_with('"')), "{tags:?}");
+        for (tag, coding, expected) in [
+            (tags[0], "", "304"),
+            (tags[1], GZIP, "304"),
+            (tags[1], "", "200"),
+            (tags[0], "Accept-Encoding: identity\r\n", "304"),
+        ] {
+            let reply = get(&format!("{coding}If-None-Match: {tag}\r\n"));
+            assert_eq!(status(&reply), expected, "{target} {tag} {coding}");
+            assert_eq!(field(&reply, "vary"), Some("accept-encoding"), "{reply}");
+            assert_eq!(field(&reply, "content-encoding"), None, "{reply}");
+            assert_eq!(
+                field(&reply, "etag"),
+                Some(tags[usize::from(!coding.is_empty() && coding == GZIP)]),
+                "{reply}"
+            );
+        }
+        // A page has no ranges, compressed or not.
+        let range = get("Range: bytes=0-9\r\n");
+        assert_eq!((status(&range), bytes(&range)), ("200", bytes(&plain)), "{target}");
+        let refused = get("Accept-Encoding: identity;q=0\r\n");
+        assert_eq!(status(&refused), "406", "{target}");
+        assert!(refused.contains("Accept-Encoding allows neither"), "{refused}");
+    }
+    let small = ask(address, "GET", "/favicon.svg", GZIP);
+    assert_eq!((field(&small, "content-encoding"), field(&small, "vary")), (None, None), "{small}");
+}
+
 #[test]
 fn what_is_no_page_is_a_problem() {
     let (_server, address) = serve(&[]);

@@ -80,6 +80,7 @@ pub use peer::ConnectionEnds;
 pub use reply::body::{Body, full};
 pub use reply::entity_tag::is_known;
 pub use reply::problem::Problem;
+pub use request::coding::ContentCoding;
 pub use request::host::{AllowedHost, HostError};
 pub use request::methods::reading_only;
 pub use request::origin::{AllowedOrigin, OriginError};

@@ -2,6 +2,7 @@
 
 pub(crate) mod body;
 pub(crate) mod client;
+pub(crate) mod coding;
 pub(crate) mod fields;
 pub(crate) mod handshake;
 pub(crate) mod host;
