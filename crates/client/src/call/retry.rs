@@ -127,6 +127,14 @@ mod tests {
     use crate::error::Foreign;
     use crate::refused::Refused;
 
+    #[test]
+    fn a_reply_that_is_too_long_is_not_asked_for_again() {
+        let too_long = || Error::from(crate::Malformed::TooLong { limit: 8 });
+        for error in [too_long(), Error::Shared(Arc::new(too_long()))] {
+            assert!(!is_brief(&error), "{error:?}");
+        }
+    }
+
     fn ask(method: Method, has_key: bool) -> Ask {
         let fields = has_key.then(|| (IDEMPOTENCY_KEY, "k".to_owned())).into_iter().collect();
         Ask { method, target: "/".to_owned(), fields, body: Bytes::new() }

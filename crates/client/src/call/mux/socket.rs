@@ -85,7 +85,7 @@ impl Fragmented {
 
     async fn turn(&mut self) -> Result<Option<Bytes>, Error> {
         self.send_fragments()?;
-        match self.socket.turn().await? {
+        match self.socket.turn().await.map_err(of_turn)? {
             Turn::Message(message) => Ok(Some(message.into_bytes())),
             Turn::Drained => Ok(None),
             Turn::Closed => Err(closed(self.socket.close_frame())),
@@ -99,6 +99,17 @@ impl Fragmented {
             sender.send_fragment(self.kind, &fragment, self.outgoing.is_empty())?;
         }
         Ok(())
+    }
+}
+
+/// Tells a message over the limit from another failure of the connection: it would be as long the next time.
+fn of_turn(error: anemone_ws::Error) -> Error {
+    use anemone_ws::proto::ProtocolError::{FrameTooBig, InflatedTooBig, MessageTooBig};
+    match error {
+        anemone_ws::Error::Protocol(
+            FrameTooBig { limit, .. } | MessageTooBig { limit, .. } | InflatedTooBig { limit },
+        ) => Malformed::TooLong { limit: usize::try_from(limit).unwrap_or(usize::MAX) }.into(),
+        error => error.into(),
     }
 }
 
@@ -174,5 +185,28 @@ impl Framed {
                 Poll::Ready(Ok(()))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anemone_ws::proto::ProtocolError;
+
+    use super::*;
+
+    #[test]
+    fn a_message_over_the_limit_names_the_limit() {
+        for error in [
+            ProtocolError::FrameTooBig { len: 9, limit: 8 },
+            ProtocolError::MessageTooBig { len: 9, limit: 8 },
+            ProtocolError::InflatedTooBig { limit: 8 },
+        ] {
+            let error = of_turn(error.into());
+            assert!(
+                matches!(error, Error::Malformed(Malformed::TooLong { limit: 8 })),
+                "{error:?}"
+            );
+        }
+        assert!(matches!(of_turn(anemone_ws::Error::Closed), Error::WebSocket(_)));
     }
 }
