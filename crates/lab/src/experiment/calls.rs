@@ -19,7 +19,7 @@ const CONNECTIONS: usize = 100;
 
 /// A kind of request that is measured.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) enum Called {
+pub(crate) enum CallTarget {
     /// The server's WebSocket echo, with messages as long as a call.
     Echo,
     /// The service in the server.
@@ -28,7 +28,7 @@ pub(crate) enum Called {
     Hyper(CallWay),
 }
 
-impl Called {
+impl CallTarget {
     pub(crate) const ALL: [Self; 6] = [
         Self::Echo,
         Self::Service(CallWay::Multiplexed),
@@ -61,7 +61,7 @@ pub(crate) struct CallsPlan {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallsCase {
     pub(crate) in_flight: usize,
-    pub(crate) samples: BTreeMap<Called, Vec<Sample>>,
+    pub(crate) samples: BTreeMap<CallTarget, Vec<Sample>>,
 }
 
 impl CallsPlan {
@@ -72,13 +72,13 @@ impl CallsPlan {
         for round in 1..=self.run.rounds {
             progress(&format!("round {round} of {}: calls", self.run.rounds));
             let mut servers = BTreeMap::new();
-            for args in Called::ALL.map(Called::args) {
+            for args in CallTarget::ALL.map(CallTarget::args) {
                 if !servers.contains_key(args) {
                     servers.insert(args, self.program.with(args).start(self.run.cores)?);
                 }
             }
             for case in &mut cases {
-                let mut order = Called::ALL;
+                let mut order = CallTarget::ALL;
                 random.shuffle(&mut order);
                 for called in order {
                     let server = &servers[called.args()];
@@ -95,7 +95,7 @@ impl CallsPlan {
 
     fn sample(
         &self,
-        called: Called,
+        called: CallTarget,
         in_flight: usize,
         server: &Server,
         random: &mut Random,
@@ -109,13 +109,13 @@ impl CallsPlan {
 }
 
 fn calls(
-    called: Called,
+    called: CallTarget,
     in_flight: usize,
     server: &Server,
     random: &mut Random,
 ) -> anyhow::Result<Calls> {
     let way = match called {
-        Called::Echo => {
+        CallTarget::Echo => {
             let payload_bytes = format!("GET 00 {PATH}").len();
             let shape = Shape { payload_bytes, in_flight };
             let frames = Frames::new(Protocol::WebSocket, shape, random);
@@ -123,7 +123,7 @@ fn calls(
             let streams = open(&mut Opener::new(endpoint, random)?, CONNECTIONS)?;
             return Ok(Calls::Framed(Generator::new(streams, frames)?));
         }
-        Called::Service(way) | Called::Hyper(way) => way,
+        CallTarget::Service(way) | CallTarget::Hyper(way) => way,
     };
     let service = server.called(PATH, BODY).context("no service is offered")?;
     service.calls(way, CONNECTIONS, in_flight, random)

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{busy, disturbed, estimate, figure, interval, ratios, show, verdict};
-use crate::experiment::calls::{Called, CallsCase};
+use crate::experiment::calls::{CallTarget, CallsCase};
 use crate::goals::{HTTP_CALL_TO_HYPER, MULTIPLEXED_CALL_TO_ECHO};
 use crate::load::CallWay;
 use crate::statistics::median;
@@ -16,10 +16,10 @@ pub(crate) fn of_calls(cases: &[CallsCase]) -> String {
         .to_owned();
     for case in cases {
         for way in [CallWay::Multiplexed, CallWay::Http, CallWay::Http2] {
-            let called = Called::Service(way);
+            let called = CallTarget::Service(way);
             let (beside, name) = match way {
-                CallWay::Multiplexed => (Called::Echo, "WebSocket echo"),
-                CallWay::Http | CallWay::Http2 => (Called::Hyper(way), "hyper alone"),
+                CallWay::Multiplexed => (CallTarget::Echo, "WebSocket echo"),
+                CallWay::Http | CallWay::Http2 => (CallTarget::Hyper(way), "hyper alone"),
             };
             let ratio = estimate(&ratios(&case.costs(called), &case.costs(beside)));
             let limit = limit(way, case.in_flight);
@@ -50,7 +50,7 @@ fn limit(way: CallWay, in_flight: usize) -> Option<f64> {
 }
 
 impl CallsCase {
-    fn costs(&self, called: Called) -> Vec<f64> {
+    fn costs(&self, called: CallTarget) -> Vec<f64> {
         let samples = self.samples.get(&called).into_iter().flatten();
         samples.map(|sample| sample.cost).collect()
     }
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn a_call_is_judged_by_what_is_beside_it() {
         let mut case = CallsCase { in_flight: 16, ..CallsCase::default() };
-        for (called, cost) in Called::ALL.into_iter().zip([1.0, 1.65, 5.0, 5.0, 9.0, 6.0]) {
+        for (called, cost) in CallTarget::ALL.into_iter().zip([1.0, 1.65, 5.0, 5.0, 9.0, 6.0]) {
             let sample = Sample { cost, busy: Busy::default() };
             case.samples.insert(called, vec![sample; 2]);
         }

@@ -18,7 +18,7 @@ use http::request::Parts;
 use http::{Request, Response};
 use tower_service::Service;
 
-use self::route::{Asked, Route};
+use self::route::{MethodCall, Route};
 use crate::{Call, Condition, Fields, Query, Resource, ResourceError, document};
 
 pub(crate) use self::reply::refusal;
@@ -65,7 +65,7 @@ impl<R: Resource> ResourceService<R> {
             Ok(route) => route,
             Err(refusal) => return *refusal,
         };
-        let record = match route.asked.takes_record() {
+        let record = match route.call.takes_record() {
             Some(types) => match body::read(&head.headers, body, types).await {
                 Ok(record) => record,
                 Err(refusal) => return *refusal,
@@ -86,29 +86,29 @@ impl<R: Resource> ResourceService<R> {
     ) -> Result<Response<ReplyBody>, ResourceError> {
         let (resource, schema) = (&*self.resource, self.resource.schema());
         let query = head.uri.query().filter(|query| !query.is_empty()).map(str::to_owned);
-        if query.is_some() && !matches!(route.asked, Asked::Find) {
+        if query.is_some() && !matches!(route.call, MethodCall::Find) {
             let detail = "only GET without an id takes parameters".to_owned();
             return Err(ResourceError::BadParameter(detail));
         }
         let call = call(head)?;
-        Ok(match &route.asked {
-            Asked::Find => {
+        Ok(match &route.call {
+            MethodCall::Find => {
                 let query = Query::parse(query.as_deref(), schema)?;
                 reply::found(&query, resource.find(&query, &call).await?)
             }
-            Asked::Get(id) => reply::got(resource.get(id, &call).await?, &call.condition),
-            Asked::Create => {
+            MethodCall::Get(id) => reply::got(resource.get(id, &call).await?, &call.condition),
+            MethodCall::Create => {
                 schema.validate(&record)?;
                 // There is no record yet that could have a tag.
                 call.condition.check(None)?;
                 reply::created(resource.create(record, &call).await?, &self.path)
             }
-            Asked::Update(id) => {
+            MethodCall::Update(id) => {
                 schema.validate(&record)?;
                 reply::changed(resource.update(id, record, &call).await?)
             }
-            Asked::Patch(id) => reply::changed(resource.patch(id, record, &call).await?),
-            Asked::Remove(id) => reply::changed(resource.remove(id, &call).await?),
+            MethodCall::Patch(id) => reply::changed(resource.patch(id, record, &call).await?),
+            MethodCall::Remove(id) => reply::changed(resource.remove(id, &call).await?),
         })
     }
 }

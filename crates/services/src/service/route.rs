@@ -13,14 +13,14 @@ use crate::{Method, Methods};
 /// The target of a request.
 #[derive(Debug)]
 pub(super) struct Route {
-    pub(super) asked: Asked,
+    pub(super) call: MethodCall,
     /// True for HEAD.
     pub(super) is_head: bool,
 }
 
 /// A method of the resource, with the id of the record.
 #[derive(Debug)]
-pub(super) enum Asked {
+pub(super) enum MethodCall {
     Find,
     Create,
     Get(String),
@@ -29,7 +29,7 @@ pub(super) enum Asked {
     Remove(String),
 }
 
-impl Asked {
+impl MethodCall {
     /// Returns the types of the record in the body; `None` if the method takes none.
     pub(super) fn takes_record(&self) -> Option<Types> {
         match self {
@@ -73,15 +73,15 @@ impl Route {
             return Err(not_allowed(&names(&offered)));
         };
         let id = id.unwrap_or_default();
-        let asked = match method {
-            Method::Find => Asked::Find,
-            Method::Create => Asked::Create,
-            Method::Get => Asked::Get(id),
-            Method::Update => Asked::Update(id),
-            Method::Patch => Asked::Patch(id),
-            Method::Remove => Asked::Remove(id),
+        let call = match method {
+            Method::Find => MethodCall::Find,
+            Method::Create => MethodCall::Create,
+            Method::Get => MethodCall::Get(id),
+            Method::Update => MethodCall::Update(id),
+            Method::Patch => MethodCall::Patch(id),
+            Method::Remove => MethodCall::Remove(id),
         };
-        Ok(Self { asked, is_head: head.method == http::Method::HEAD })
+        Ok(Self { call, is_head: head.method == http::Method::HEAD })
     }
 }
 
