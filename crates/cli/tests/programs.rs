@@ -207,7 +207,7 @@ fn a_bad_program_is_a_failed_run_with_words_and_the_server_goes_on() {
 fn only_local_clients_start_programs_unless_the_configuration_says_otherwise() {
     let directory = tempdir().unwrap();
     let config = directory.path().join("anemone.toml");
-    fs::write(&config, "[[run]]\npath = \"/all\"\ncommand = \"cat\"\ncallers = \"anyone\"\n")
+    fs::write(&config, "[[run]]\npath = \"/all\"\ncommand = \"cat\"\nstart = \"anyone\"\n")
         .unwrap();
     let arguments = ["--threads", "1", "--run", "own=cat", "--config", config.to_str().unwrap()];
     let (_server, address) = serve(&arguments);

@@ -87,9 +87,9 @@ pub use request::origin::{AllowedOrigin, OriginError};
 pub use request::own_path::OWN_PATHS;
 pub use request::proxies::{TrustedProxy, TrustedProxyError};
 pub use service::caller::{Caller, Identity};
-pub use service::callers::Callers;
 pub use service::mount::Mount;
 pub use service::mount_path::MountError;
+pub use service::start_right::StartRight;
 pub use socket::unix_socket::UnixSocket;
 pub use tls::{Tls, TlsError};
 pub use topics::{

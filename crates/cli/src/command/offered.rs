@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use anemone_server::{Callers, PublishRight, TopicRule};
+use anemone_server::{PublishRight, StartRight, TopicRule};
 
 use crate::config::{Config, Kind, Located, MESSAGES, RunProgram, Size, Source, Time};
 
@@ -45,9 +45,9 @@ fn who_may(right: PublishRight) -> &'static str {
 }
 
 fn run_line(run: &RunProgram, url: &str) -> String {
-    let right = match run.callers {
-        Callers::Local => PublishRight::Loopback,
-        Callers::Anyone => PublishRight::Anyone,
+    let right = match run.start_right {
+        StartRight::Local => PublishRight::Loopback,
+        StartRight::Anyone => PublishRight::Anyone,
     };
     let (path, command, who) = (&*run.path, &run.options.command, who_may(right));
     let most = run.options.time_max.map(|time| format!(" of {} at most", Time(time)));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anemone_server::{Callers, Mount, MountError};
+use anemone_server::{Mount, MountError, StartRight};
 use anemone_sources::exec::{Command, ProgramOptions, ProgramService};
 
 use super::place::{Located, Place};
@@ -16,7 +16,7 @@ use super::values::{
 #[derive(Clone, Debug)]
 pub(crate) struct RunProgram {
     pub(crate) path: Located<String>,
-    pub(crate) callers: Callers,
+    pub(crate) start_right: StartRight,
     pub(crate) options: ProgramOptions,
 }
 
@@ -27,7 +27,7 @@ impl RunProgram {
     /// When no service can have this path, which was checked before.
     pub(crate) fn mount(&self) -> Result<Mount, MountError> {
         let service = ProgramService::new(&*self.path, self.options.clone());
-        Ok(Mount::run(&self.path, service)?.callers(self.callers))
+        Ok(Mount::run(&self.path, service)?.start_right(self.start_right))
     }
 }
 
@@ -41,8 +41,8 @@ pub(super) fn read(mut table: Table<'_>) -> Option<RunProgram> {
     let found = command.is_some();
     let command = command.map_or(Command::Shell("".into()), |command| command.value);
     let default = ProgramOptions::new(command);
-    let callers = [("loopback", Callers::Local), ("anyone", Callers::Anyone)];
-    let callers = t.value("callers", Callers::Local, word(callers));
+    let start_right = [("loopback", StartRight::Local), ("anyone", StartRight::Anyone)];
+    let start_right = t.value("start", StartRight::Local, word(start_right));
     let directory = t.optional("directory", path).map(|found| found.value);
     let times = duration(MILLISECOND..=DAY.saturating_mul(365));
     let options = ProgramOptions {
@@ -62,14 +62,14 @@ pub(super) fn read(mut table: Table<'_>) -> Option<RunProgram> {
         ..default
     };
     table.finish();
-    found.then_some(RunProgram { path: at?, callers, options })
+    found.then_some(RunProgram { path: at?, start_right, options })
 }
 
 /// Creates the program of a flag.
 pub(super) fn of_flag(path: &str, line: &str) -> RunProgram {
     RunProgram {
         path: Located::new(path.to_owned(), Place::Flag("--run")),
-        callers: Callers::Local,
+        start_right: StartRight::Local,
         options: ProgramOptions::new(Command::Shell(line.into())),
     }
 }

@@ -48,7 +48,7 @@ const CAUSES: [(Kind, &str); 17] = [
     ),
     (
         Kind::StartRefused,
-        "; callers = \"anyone\" in the service's [[run]] of a configuration (instead of --run), or Mount::callers, lets others start runs there, and listen = \"unix:PATH\" gives \
+        "; start = \"anyone\" in the service's [[run]] of a configuration (instead of --run), or Mount::start_right, lets others start runs there, and listen = \"unix:PATH\" gives \
          programs on this machine another way",
     ),
     (

@@ -147,8 +147,8 @@ const TABLE: [(Kind, &str); Kind::ALL.len()] = [
     (
         Kind::StartRefused,
         "By default, only clients on the server's own machine may start runs of programs and change the demo's records. \
-         They may not come through a proxy. To let anyone start runs, set callers = \"anyone\" in the service's [[run]] of the \
-         configuration, which replaces --run; for a Mount in Rust, Mount::callers(Callers::Anyone).",
+         They may not come through a proxy. To let anyone start runs, set start = \"anyone\" in the service's [[run]] of the \
+         configuration, which replaces --run; for a Mount in Rust, Mount::start_right(StartRight::Anyone).",
     ),
     (Kind::TooManyTopics, "The detail names the limit. Publish to an existing topic."),
     (Kind::StorageFull, "Nothing was published. Try again once there is space."),

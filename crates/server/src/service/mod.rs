@@ -2,7 +2,6 @@
 
 pub(crate) mod answer;
 pub(crate) mod caller;
-pub(crate) mod callers;
 mod caught;
 pub(crate) mod context;
 mod download;
@@ -16,6 +15,7 @@ pub(crate) mod mounted;
 pub(crate) mod mounts;
 mod partial_batch;
 pub(crate) mod start;
+pub(crate) mod start_right;
 pub(crate) mod starter;
 mod upload;
 mod work;

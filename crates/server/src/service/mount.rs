@@ -14,9 +14,9 @@ use http::{Request, Response};
 use serde_json::Value;
 use tower_service::Service;
 
-use super::callers::Callers;
 use super::caught::catch;
 use super::mount_path::{MountError, check_path};
+use super::start_right::StartRight;
 use crate::reply::body::{Body, BoxError};
 
 pub(super) type ResponseFuture =
@@ -62,7 +62,7 @@ pub(super) type ResponseFuture =
 pub struct Mount {
     pub(super) path: Arc<str>,
     pub(super) service: MountService,
-    pub(super) callers: Callers,
+    pub(super) start_right: StartRight,
     is_public: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     is_http_only: bool,
     has_browser_pages: bool,
@@ -125,7 +125,7 @@ impl Mount {
         Ok(Self {
             path: path.into(),
             service,
-            callers: Callers::Local,
+            start_right: StartRight::Local,
             is_public: Arc::new(|_| false),
             is_http_only: false,
             has_browser_pages: false,
@@ -140,8 +140,8 @@ impl Mount {
     /// Sets the clients that may start runs here, also with `Prefer: respond-async` at a service that only answers.
     /// Default: those on the server's own machine. A run goes on when its client has gone.
     #[must_use]
-    pub fn callers(self, callers: Callers) -> Self {
-        Self { callers, ..self }
+    pub fn start_right(self, start_right: StartRight) -> Self {
+        Self { start_right, ..self }
     }
 
     /// Returns true if its requests start runs.

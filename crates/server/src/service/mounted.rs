@@ -100,8 +100,8 @@ impl Mounted {
         caller: Caller,
         context: ServiceContext,
     ) -> Result<Answer, Problem> {
-        let Mount { path, callers, .. } = &self.mount;
-        let start = StartRequest { reply, path, callers: *callers, starter: &self.starter };
+        let Mount { path, start_right, .. } = &self.mount;
+        let start = StartRequest { reply, path, start_right: *start_right, starter: &self.starter };
         let (mount, own) = (Arc::clone(&self), context.clone());
         let make_work = move |request| mount.work(request, caller, &own);
         start.answer(request, caller, context, make_work).await

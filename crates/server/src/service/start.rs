@@ -15,9 +15,9 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header
 
 use super::answer::{Answer, StartedRun};
 use super::caller::Caller;
-use super::callers::Callers;
 use super::context::ServiceContext;
 use super::held_request::copy_head;
+use super::start_right::StartRight;
 use super::starter::RunStarter;
 use crate::clients::places::Source;
 use crate::publish::key;
@@ -47,7 +47,7 @@ pub(super) struct StartRequest<'a> {
     pub(super) reply: StartReply,
     /// The path of the mount.
     pub(super) path: &'a str,
-    pub(super) callers: Callers,
+    pub(super) start_right: StartRight,
     pub(super) starter: &'a RunStarter,
 }
 
@@ -134,7 +134,7 @@ impl StartRequest<'_> {
 
     /// Checks that the client may start runs here.
     fn check(&self, caller: Caller) -> Result<(), Problem> {
-        if self.callers == Callers::Anyone {
+        if self.start_right == StartRight::Anyone {
             return Ok(());
         }
         caller.client().check_local().map_err(|foreign| {

@@ -1,8 +1,8 @@
-//! The clients that may start runs.
+//! The right to start runs.
 
-/// The clients that may start runs at a [`Mount`](crate::Mount).
+/// The right to start runs at a [`Mount`](crate::Mount). Every client of the server may call the service otherwise.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Callers {
+pub enum StartRight {
     /// Clients on the server's own machine: with a loopback address, and without signs of a proxy.
     #[default]
     Local,

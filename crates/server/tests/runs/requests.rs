@@ -223,7 +223,7 @@ fn a_start_that_is_refused_says_why_and_there_is_no_run() {
     let elsewhere = [("X-Forwarded-For", "192.0.2.1")];
     post("/plain/json", &elsewhere, "").problem(403, "start-refused");
     let explanation = served.fixture.get("/problems/start-refused", &[]).body;
-    assert!(explanation.contains("callers = \"anyone\" in the service's [[run]]"), "{explanation}");
+    assert!(explanation.contains("start = \"anyone\" in the service's [[run]]"), "{explanation}");
     assert_eq!(post("/math/count", &elsewhere, "1").status, 202, "everybody may");
     post("/math/count", &[("Idempotency-Key", "")], "1").problem(400, "bad-parameter");
     let list = served.fixture.get("/runs", &[]).json();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anemone_hub::Data;
 use anemone_hub::run::{RunContext, RunInput, RunOutcome, RunRefusal, RunService, RunWork};
-use anemone_server::{Caller, Callers, Limits, Mount, Options};
+use anemone_server::{Caller, Limits, Mount, Options, StartRight};
 use anemone_testing::ways::Way;
 use anemone_testing::{Endpoint, Fixture, Reply, request, wait_until};
 use axum::body::Body;
@@ -98,7 +98,8 @@ impl Served {
         let counting = Counting { stopped: Arc::clone(&stopped), begun };
         let fixture = Fixture::with(
             |options| {
-                let run = Mount::run("/math/count", counting).unwrap().callers(Callers::Anyone);
+                let run =
+                    Mount::run("/math/count", counting).unwrap().start_right(StartRight::Anyone);
                 options.mounts.push(run);
                 options.mounts.push(Mount::run("/bytes", CountingBytes).unwrap());
                 options.mounts.push(Mount::new("/plain", routes()).unwrap());

@@ -8,7 +8,7 @@ use anemone_hub::run::{
     RunContext, RunInput, RunOutcome, RunRefusal, RunService, RunWork, StartRun,
 };
 use anemone_hub::{Data, UnixTime};
-use anemone_server::{Callers, Mount};
+use anemone_server::{Mount, StartRight};
 use anemone_testing::ways::{ALL, Kind, Lines, Reading, Told};
 use anemone_testing::{Endpoint, Fixture, request, send, wait_until};
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ fn post(endpoint: &Endpoint) -> TcpStream {
 fn the_reply_to_a_start_ends_in_the_same_way() {
     let mut fixture = Fixture::with(
         |options| {
-            let run = Mount::run("/wait", Waiting).unwrap().callers(Callers::Anyone);
+            let run = Mount::run("/wait", Waiting).unwrap().start_right(StartRight::Anyone);
             options.mounts.push(run);
             options.limits.runs_running_max = Some(WATCHERS);
         },

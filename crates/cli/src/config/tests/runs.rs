@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anemone_server::Callers;
+use anemone_server::StartRight;
 use anemone_sources::exec::{Command, ProgramOptions};
 use clap::Parser as _;
 
@@ -26,7 +26,7 @@ fn every_key_of_a_program_holds() {
         [[run]]
         path = "/simulate/wind"
         command = ["python3", "-u", "wind.py"]
-        callers = "anyone"
+        start = "anyone"
         directory = "/srv"
         environment = { TZ = "UTC" }
         time_max = "10min"
@@ -39,7 +39,7 @@ fn every_key_of_a_program_holds() {
     "#;
     let config = read(text, &[]).unwrap();
     let [run] = &config.runs[..] else { panic!("{:?}", config.runs) };
-    assert_eq!((run.path.as_str(), run.callers), ("/simulate/wind", Callers::Anyone));
+    assert_eq!((run.path.as_str(), run.start_right), ("/simulate/wind", StartRight::Anyone));
     let options = &run.options;
     assert_eq!(options.command, Command::program("python3", ["-u", "wind.py"]));
     assert_eq!(options.directory.as_deref(), Some(Path::new("/srv")));
@@ -60,7 +60,7 @@ fn a_flag_is_a_program_with_the_defaults_for_local_clients() {
     let [run] = &file.runs[..] else { panic!("{:?}", file.runs) };
     let default = ProgramOptions::new(Command::Shell("b c=d".into()));
     assert_eq!(format!("{:?}", run.options), format!("{default:?}"));
-    assert_eq!(run.callers, Callers::Local);
+    assert_eq!(run.start_right, StartRight::Local);
     let both = read_with(&self::run("/a"), &[], &flags("--run|b=x|--run|c=y")).unwrap();
     let paths: Vec<_> = both.runs.iter().map(|run| run.path.as_str()).collect();
     assert_eq!(paths, ["/a", "/b", "/c"]);
@@ -119,12 +119,12 @@ fn a_path_that_cannot_be_is_told() {
 #[test]
 fn what_is_missing_or_another_kind_is_told() {
     assert_eq!(
-        faults("[[run]]\ncallers = \"nobody\"\n", &[]),
+        faults("[[run]]\nstart = \"nobody\"\n", &[]),
         [
             "a.toml:1:1: `run.path` is missing: where clients start runs, such as \"/primes\"",
             "a.toml:1:1: `run.command` is missing: a shell command, such as \"python3 primes.py\", or a program and its \
              arguments, such as [\"python3\", \"primes.py\"]",
-            "a.toml:2:11: run.callers: \"nobody\" is not one of \"loopback\", \"anyone\"",
+            "a.toml:2:9: run.start: \"nobody\" is not one of \"loopback\", \"anyone\"",
         ]
     );
     let one = faults("[run]\npath = \"/a\"\n", &[]);
