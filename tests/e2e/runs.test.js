@@ -39,7 +39,7 @@ before(async () => {
   const steps = join(directory, "steps.py");
   await writeFile(steps, STEPS);
   await writeFile(join(directory, "fails.sh"), `echo 'a result'; echo 'first line' >&2; echo '${EVIL}' >&2; exit 3\n`);
-  const programs = [`steps=python3 -u '${steps}'`, `fails=sh '${join(directory, "fails.sh")}'`, "waits=sleep 600"];
+  const programs = [`steps=python3 -u '${steps}'`, `fails=sh '${join(directory, "fails.sh")}'`, "waits=sleep 600", "counts=seq 1 2262"];
   const config = join(directory, "anemone.toml");
   await writeFile(config, "[limits]\nruns_running_max = 2\n");
   server = await serve("--config", config, "--listen", "127.0.0.1:0", ...programs.flatMap((program) => ["--run", program]));
@@ -238,6 +238,34 @@ test("the page of a run shows results, progress and numbers as they come, and go
     await page.reload();
     await says(page, "state", /^all of the run is here$/);
     await becomes("the results", steps, [6, 5, 4, 3, 2, 1]);
+  });
+});
+
+test("a run that ended at once is charted as a whole, by the numbers of its results, and says what is not loaded", { timeout: STEP_MS_MAX }, async () => {
+  const key = await start("/counts");
+  await until("its end", async () => (await stateOf(key)).state === "done");
+  await withPage(`/runs/${key}`, async (page) => {
+    await says(page, "state", /^the end of the run is here$/);
+    await says(page, "part", /^The last 999 results are here: events 1,265 to 2,264 of 2,264\. Earlier ones are not loaded\.$/);
+    const chart = page.getByRole("slider", { name: "Chart of the partial results" });
+    const reading = () => chart.getAttribute("aria-valuetext");
+    await becomes("the chart", reading, "all values; the arrow keys read them one by one");
+    assert.equal(await page.getByRole("button", { name: "Live" }).isVisible(), false);
+    await chart.press("Home");
+    await becomes("the first value", reading, "#1265: value 1,264");
+    await chart.press("End");
+    await becomes("the last value", reading, "#2263: value 2,262");
+    assert.equal(await page.getByRole("button", { name: "All" }).isVisible(), false);
+
+    await page.getByRole("button", { name: "Load earlier" }).click();
+    await says(page, "state", /^all of the run is here$/);
+    await says(page, "count", /^2,262 results; the list has the newest 1,000$/);
+    assert.equal(await page.locator("#part").isVisible(), false);
+    await chart.press("Home");
+    await becomes("the first value of all", reading, "#2: value 1");
+    await page.getByRole("button", { name: "Show less time" }).click();
+    await page.getByRole("button", { name: "All" }).click();
+    await becomes("all of it", reading, "all values; the arrow keys read them one by one");
   });
 });
 

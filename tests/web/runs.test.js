@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { waysTo } from "../../web/page/events/ways.js";
 import { Records, isSame } from "../../web/page/messages/records.js";
-import { countsInWords, hasText, nameOf, progressInWords, reasonOf, timesInWords } from "../../web/page/runs/words.js";
+import { countsInWords, hasText, inOrder, nameOf, partInWords, progressInWords, reasonOf, timesInWords } from "../../web/page/runs/words.js";
 
 /** @type {import("../../web/page/runs/words.js").RunState} */
 const RUN = { key: "0123456789abcdef0123456789abcdef", service: "/primes", state: "running", progress: null, text: null, left: null, place: null, created: 1000, started: 2000, ended: null, problem: null };
@@ -23,10 +23,11 @@ test("how far a run is", () => {
 
 test("since when a run goes, and how long it took", () => {
   const words = (/** @type {Partial<typeof RUN>} */ run) => timesInWords({ ...RUN, ...run }, 65_000);
-  assert.equal(words({}), "runs for 1 min 3 s");
+  assert.match(words({}), /^started \d\d:\d\d:\d\d, runs for 1 min 3 s$/);
   assert.equal(words({ state: "queued", started: null }), "waits for 1 min 4 s");
-  assert.equal(words({ state: "done", ended: 5240 }), "took 3.2 s, ended 59 s ago");
-  assert.equal(words({ state: "done", ended: 62_000 }), "took 1 min 0 s, ended 3 s ago");
+  assert.match(words({ state: "done", ended: 5240 }), /^started \d\d:\d\d:\d\d, took 3.2 s, ended 59 s ago$/);
+  assert.match(words({ state: "done", ended: 62_000 }), /^started \d\d:\d\d:\d\d, took 1 min 0 s, ended 3 s ago$/);
+  assert.match(timesInWords(RUN, 3 * 86_400_000), /^started \d+ \w+,? \d\d:\d\d, runs for 2 d 23 h$/);
   assert.equal(words({ state: "cancelled", started: null, ended: 5000 }), "never ran, ended 1 min 0 s ago");
 });
 
@@ -34,6 +35,8 @@ test("runs are counted, named and found", () => {
   const states = /** @type {const} */ (["running", "queued", "running", "done", "failed", "cancelled"]);
   assert.equal(countsInWords(states.map((state) => ({ state }))), "2 running, 1 waiting, 3 ended");
   assert.equal(countsInWords([]), "");
+  assert.deepEqual(inOrder(states.map((state, at) => ({ state, at }))).map(({ at }) => at), [0, 2, 1, 3, 4, 5]);
+  assert.equal(partInWords({ results: 996, first: 1272, events: 2271 }), "The last 996 results are here: events 1,272 to 2,271 of 2,271. Earlier ones are not loaded.");
   assert.equal(nameOf(RUN), "/primes 012345");
   const failed = { ...RUN, problem: { title: "The run failed", detail: "No Such File" } };
   assert.equal(reasonOf(failed.problem), "No Such File");

@@ -75,6 +75,13 @@ test("each way to read has the address of the topic, also below a path", () => {
   assert.match(String(mux?.lines[0]?.code), /GET 1 \/topics\/t\.1\\n.*wss:\/\/example\.org\/live\/ws/);
 });
 
+test("events of the past that come all at once make no high rate", () => {
+  const rate = new Rate();
+  rate.look("a-300", 1_000_000, 825_000);
+  rate.look("a-1000", 1_000_250, 1_000_000);
+  assert.equal(rateInWords(rate.perSecond), "4.0 a second");
+});
+
 test("a rate is that of the last seconds", () => {
   const rate = new Rate();
   assert.equal(rate.perSecond, null);

@@ -1,9 +1,10 @@
 /** The frame of a chart: levels, times, captions and the shading of times without values. */
 import { colour, font } from "./canvas.js";
-import { timeStep } from "./scale.js";
+import { niceMs, timeStep } from "./scale.js";
 
 /** @typedef {{ left: number, right: number, top: number, bottom: number }} Box */
 /** @typedef {(value: number) => number} Map */
+/** @typedef {"time" | "numbers"} Axis what is from left to right: times, or the numbers of events */
 
 const MARK_PX = 84;
 const LABEL_PX_MIN = 120;
@@ -54,17 +55,20 @@ export function drawLevels(context, box, ticks, y, label) {
  * @param {{ from: number, to: number }} times
  * @param {Map} x
  * @param {readonly Box[]} boxes
+ * @param {Axis} axis
  */
-export function drawTimes(context, { from, to }, x, boxes) {
+export function drawTimes(context, { from, to }, x, boxes, axis) {
   const [first, last] = [boxes[0], boxes.at(-1)];
   if (!first || !last) return;
   write(context, { align: "center", baseline: "alphabetic", px: 11 });
   context.strokeStyle = colour("line");
   context.lineWidth = 1;
-  const step = timeStep(to - from, Math.max(2, (first.right - first.left) / MARK_PX));
-  const format = timeFormat(step);
+  const marksMax = Math.max(2, (first.right - first.left) / MARK_PX);
+  const isTime = axis === "time";
+  const step = isTime ? timeStep(to - from, marksMax) : Math.max(1, niceMs((to - from) / marksMax));
+  const format = isTime ? timeFormat(step) : numberInWords;
   // Round in the local time: a day does not begin at the same moment everywhere.
-  const shift = new Date(to).getTimezoneOffset() * 60_000;
+  const shift = isTime ? new Date(to).getTimezoneOffset() * 60_000 : 0;
   for (let time = Math.ceil((from - shift) / step) * step + shift; time <= to; time += step) {
     const at = Math.round(x(time)) + 0.5;
     context.beginPath();
@@ -97,6 +101,21 @@ function timeFormat(step) {
   return (time) => format.format(time);
 }
 
+/** @param {number} number of an event, as in the list of events */
+function numberInWords(number) {
+  return `#${Math.round(number)}`;
+}
+
+/**
+ * Returns a place on an axis in words.
+ * @param {number} place
+ * @param {number} span of the view
+ * @param {Axis} axis
+ */
+export function placeInWords(place, span, axis) {
+  return axis === "time" ? timeInWords(place, span) : numberInWords(place);
+}
+
 /**
  * Returns a time in words, with no more than what tells it from others in view.
  * @param {number} time
@@ -112,7 +131,7 @@ export function timeInWords(time, span) {
  * @param {readonly (readonly [number, number])[]} holes
  * @param {Map} x
  * @param {readonly Box[]} boxes
- * @param {string} words in a hole that is wide enough
+ * @param {(from: number) => string} words in a hole that is wide enough
  */
 export function drawHoles(context, holes, x, boxes, words) {
   for (const [from, to] of holes) {
@@ -123,7 +142,7 @@ export function drawHoles(context, holes, x, boxes, words) {
       context.fillRect(start, top, end - start, bottom - top);
       if (index > 0 || end - start < LABEL_PX_MIN) return;
       write(context, { align: "center", baseline: "middle", px: 12 });
-      context.fillText(words, (start + end) / 2, top + (bottom - top) * 0.375);
+      context.fillText(words(from), (start + end) / 2, top + (bottom - top) * 0.375);
     });
   }
 }

@@ -25,8 +25,9 @@
  * @property {number} [holeMs] the shortest time without values that is shown as a hole; without it only those that
  *   `interrupt` tells of
  * @property {string} holeWords in a hole
+ * @property {() => string} [earlierWords] in the time before the first value; without it, as in any hole
  */
-import { drawCaption, drawHoles, drawLevels, drawTimes, timeInWords } from "./axes.js";
+import { drawCaption, drawHoles, drawLevels, drawTimes, placeInWords } from "./axes.js";
 import { colour, fitted } from "./canvas.js";
 import { listen } from "./gestures.js";
 import { commonHoles, outline } from "./outline.js";
@@ -56,6 +57,10 @@ export class Chart {
   #ranges = new Map();
   /** @type {number | null} the time that is read */
   #cursor = null;
+  /** @type {number | null} the right edge of a chart that has settled */
+  #end = null;
+  /** @type {import("./axes.js").Axis} */
+  #axis = "time";
 
   /** The shortest time without values that is shown as a hole. */
   holeMs;
@@ -106,6 +111,20 @@ export class Chart {
     this.#moved();
   }
 
+  /**
+   * Shows what is between two places: nothing comes after the second one.
+   * @param {number} from
+   * @param {number} to
+   * @param {import("./axes.js").Axis} axis
+   */
+  settle(from, to, axis) {
+    this.#end = to;
+    this.#axis = axis;
+    this.#cursor = null;
+    this.#tools.settle();
+    this.fit(to - from);
+  }
+
   /** Draws anew in the next frame. To be called after values were added, and from time to time while it follows. */
   redraw() {
     this.#ask();
@@ -127,7 +146,11 @@ export class Chart {
 
   /** @returns {{ from: number, to: number }} the times in view */
   get times() {
-    return this.#view.at(this.#options.now());
+    return this.#view.at(this.#now());
+  }
+
+  #now() {
+    return this.#end ?? this.#options.now();
   }
 
   /**
@@ -155,7 +178,7 @@ export class Chart {
   }
 
   #extent() {
-    const now = this.#options.now();
+    const now = this.#now();
     const oldest = Math.min(now, ...this.#lines().map(({ series }) => (series.length > 0 ? series.time(series.first) : now)));
     return { oldest, now };
   }
@@ -180,14 +203,15 @@ export class Chart {
       return panel.lines.map(({ series }) => outline(series, times.from, times.to, options));
     });
     const holes = commonHoles(drawn.flat().map((each) => each.holes));
-    drawHoles(context, holes, x, boxes, this.#options.holeWords);
-    drawTimes(context, times, x, boxes);
+    const { holeWords, earlierWords } = this.#options;
+    drawHoles(context, holes, x, boxes, (from) => (from === -Infinity && earlierWords ? earlierWords() : holeWords));
+    drawTimes(context, times, x, boxes, this.#axis);
     const maps = this.#panels.map((panel, index) => {
       const outlines = drawn[index] ?? [];
       return drawPanel(context, panel, /** @type {Box} */ (boxes[index]), outlines, this.#scale(panel, outlines), x);
     });
     if (this.#cursor !== null && this.#cursor >= times.from && this.#cursor <= times.to) {
-      drawReading(context, this.#panels, boxes, maps, x, this.#cursor, times.to - times.from);
+      drawReading(context, this.#panels, boxes, maps, x, this.#cursor, { span: times.to - times.from, axis: this.#axis });
     }
   }
 
@@ -336,7 +360,8 @@ export class Chart {
       const found = cursor === null ? null : nearest(series, cursor);
       return found && found.time === cursor ? [`${name} ${words(found.value)}`] : [];
     });
-    const text = cursor === null ? "the newest values; the arrow keys read them one by one" : `${timeInWords(cursor, this.#view.span)}: ${words.join(", ") || "no value"}`;
+    const all = this.#end === null ? "the newest values" : "all values";
+    const text = cursor === null ? `${all}; the arrow keys read them one by one` : `${placeInWords(cursor, this.#view.span, this.#axis)}: ${words.join(", ") || "no value"}`;
     const age = (/** @type {number} */ time) => String(Math.round(time - now));
     this.#canvas.setAttribute("aria-valuemin", age(oldest));
     this.#canvas.setAttribute("aria-valuemax", "0");

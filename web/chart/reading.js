@@ -1,5 +1,5 @@
 /** Reading the values at one time: a line through all panels, a dot on each line, and a box with the words. */
-import { timeInWords } from "./axes.js";
+import { placeInWords } from "./axes.js";
 import { colour, font } from "./canvas.js";
 import { formatValue } from "./scale.js";
 
@@ -27,9 +27,9 @@ export function nearest(series, time) {
  * @param {readonly ((value: number) => number)[]} maps from a value to its place, of each panel
  * @param {(time: number) => number} x
  * @param {number} time
- * @param {number} span of the view
+ * @param {{ span: number, axis: import("./axes.js").Axis }} view
  */
-export function drawReading(context, panels, boxes, maps, x, time, span) {
+export function drawReading(context, panels, boxes, maps, x, time, { span, axis }) {
   const [first, last] = [boxes[0], boxes.at(-1)];
   if (!first || !last) return;
   const at = Math.round(x(time)) + 0.5;
@@ -40,7 +40,7 @@ export function drawReading(context, panels, boxes, maps, x, time, span) {
   context.lineTo(at, last.bottom);
   context.stroke();
   /** @type {{ paint: string, text: string }[]} */
-  const words = [{ paint: "quiet", text: timeInWords(time, span) }];
+  const words = [{ paint: "quiet", text: placeInWords(time, span, axis) }];
   panels.forEach(({ lines }, index) => {
     for (const { name, series, colour: paint, words: format = formatValue } of lines) {
       const found = nearest(series, time);

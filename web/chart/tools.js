@@ -20,6 +20,11 @@ export function addTools(canvas, { zoom, reset }) {
       if (isFirst && document.activeElement === live) canvas.focus();
       live.hidden = isFirst;
     },
+    /** Nothing new comes any more. */
+    settle: () => {
+      live.textContent = "All";
+      live.title = "Back to all of it";
+    },
   };
 }
 

@@ -5,18 +5,19 @@ import { parsePosition } from "../client.js";
 const MEMORY_MS = 10_000;
 
 export class Rate {
-  /** @type {{ epoch: string, offset: number, at: number }[]} oldest first */
+  /** @type {{ epoch: string, offset: number, at: number, time: number }[]} oldest first */
   #looks = [];
 
   /**
    * @param {string} next the position of the newest event
    * @param {number} now
+   * @param {number} [time] of that event, if it may be one of the past
    */
-  look(next, now) {
+  look(next, now, time = now) {
     const position = parsePosition(next);
     if (!position) return;
     if (this.#looks[0]?.epoch !== position.epoch) this.#looks = [];
-    this.#looks.push({ ...position, at: now });
+    this.#looks.push({ ...position, at: now, time });
     while (this.#looks.length > 2 && now - Number(this.#looks[0]?.at) > MEMORY_MS) this.#looks.shift();
   }
 
@@ -24,7 +25,8 @@ export class Rate {
   get perSecond() {
     const [first, last] = [this.#looks[0], this.#looks.at(-1)];
     if (!first || !last || last.at <= first.at) return null;
-    return ((last.offset - first.offset) * 1000) / (last.at - first.at);
+    // Events of the past come all at once: they took the time between them.
+    return ((last.offset - first.offset) * 1000) / Math.max(last.at - first.at, last.time - first.time);
   }
 }
 

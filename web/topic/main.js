@@ -16,6 +16,7 @@ import { at } from "../page/site.js";
 import { formatCount, stateInWords } from "../page/words.js";
 import { Rate, rateInWords } from "../home/rates.js";
 import { PROBES_IN_BLOCK, probeBlock } from "../measure/clock.js";
+import { parsePosition } from "../client.js";
 import { browser } from "../transport/environment.js";
 import { placeOf } from "./places.js";
 import { offerPublishing } from "./publish.js";
@@ -47,12 +48,14 @@ let stoppedAt = null;
 
 const columns = new Columns();
 const log = new Log(element("#events"), () => columns.names);
-const plot = new Plot(element("#plot"), name, () => stoppedAt ?? now() + clockOffset);
+const plot = new Plot(element("#plot"), name, () => stoppedAt ?? now() + clockOffset, () => first <= 1);
 const rate = new Rate();
 
 /** @type {TopicEvent | null} */
 let newest = null;
 let count = 0;
+/** The number of the first event that was taken. */
+let first = 0;
 let isChanged = false;
 let isPaused = false;
 /** The next event comes after a gap. */
@@ -66,12 +69,14 @@ let state = { kind: "connecting" };
 function take(event) {
   if (isAfterGap) plot.interrupt(event.time);
   isAfterGap = false;
+  const number = parsePosition(event.position)?.offset ?? 0;
+  if (newest === null) first = number;
   newest = event;
   count += 1;
   isChanged = true;
   const cells = typeof event.data === "string" ? columns.row(event.data) : null;
-  if (cells === null) plot.add(event.time, numbersOf(event.data));
-  else if (columns.isTable) plot.add(event.time, columns.numbers(cells));
+  if (cells === null) plot.add(event.time, numbersOf(event.data), number);
+  else if (columns.isTable) plot.add(event.time, columns.numbers(cells), number);
   log.add(event, cells);
 }
 
@@ -246,7 +251,7 @@ let summaryAt = -Infinity;
 
 function redraw() {
   if (stoppedAt === null) plot.redraw();
-  if (newest) rate.look(newest.position, now());
+  if (newest) rate.look(newest.position, now(), newest.time);
   showState();
   if (performance.now() - summaryAt < SUMMARY_EVERY_MS) return;
   summaryAt = performance.now();

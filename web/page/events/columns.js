@@ -35,6 +35,11 @@ export class Columns {
     return this.#alike >= ALIKE_MIN;
   }
 
+  clear() {
+    this.#width = this.#alike = 0;
+    this.#head = [];
+  }
+
   /** @returns {string[]} the names of the columns */
   get names() {
     return this.#head.length === this.#width ? this.#head : Array.from({ length: this.#width }, (_, index) => `column ${index + 1}`);

@@ -35,6 +35,8 @@ export class Log {
   #isSeen = false;
   #wanted = "";
   #isTable = false;
+  #keptMax = KEPT_MAX;
+  #rowsMax = ROWS_MAX;
   /** @type {WeakMap<Element, Entry>} */
   #shown = new WeakMap();
 
@@ -71,6 +73,23 @@ export class Log {
     this.#keep({ event: null, words, cells: null, text: "" });
   }
 
+  /**
+   * Keeps, and shows, more than the log of a topic that goes on for ever.
+   * @param {number} keptMax
+   * @param {number} rowsMax
+   */
+  hold(keptMax, rowsMax) {
+    if (this.#keptMax === keptMax && this.#rowsMax === rowsMax) return;
+    this.#keptMax = keptMax;
+    this.#rowsMax = rowsMax;
+    this.#showAll();
+  }
+
+  /** The entries that can be shown at once, without a filter. */
+  get shown() {
+    return Math.min(this.#kept.length, this.#rowsMax);
+  }
+
   clear() {
     this.#kept = [];
     this.#chars = 0;
@@ -93,23 +112,23 @@ export class Log {
   /** Shows what was added, if the log is in view. The rows at the end become the new ones: nothing is made anew in a busy topic. */
   update() {
     if (!this.#isSeen) return;
-    const added = this.#added.filter((entry) => this.#isWanted(entry)).slice(-ROWS_MAX);
+    const added = this.#added.filter((entry) => this.#isWanted(entry)).slice(-this.#rowsMax);
     this.#added = [];
     if (added.length === 0) return;
     const parent = this.#parent();
-    const spare = [...parent.children].slice(Math.max(0, ROWS_MAX - added.length));
+    const spare = [...parent.children].slice(Math.max(0, this.#rowsMax - added.length));
     parent.prepend(...added.reverse().map((entry) => this.#rowOf(entry, spare.pop())));
     for (const row of spare) row.remove();
-    parent.parentElement?.classList.toggle("full", parent.children.length >= ROWS_MAX);
+    parent.parentElement?.classList.toggle("full", parent.children.length >= this.#rowsMax);
   }
 
   /** @param {Entry} entry */
   #keep(entry) {
     this.#kept.push(entry);
     this.#chars += entry.text.length;
-    while (this.#kept.length > KEPT_MAX || this.#chars > KEPT_CHARS_MAX) this.#chars -= this.#kept.shift()?.text.length ?? 0;
+    while (this.#kept.length > this.#keptMax || this.#chars > KEPT_CHARS_MAX) this.#chars -= this.#kept.shift()?.text.length ?? 0;
     this.#added.push(entry);
-    if (this.#added.length > 2 * ROWS_MAX) this.#added = this.#added.filter((each) => this.#isWanted(each)).slice(-ROWS_MAX);
+    if (this.#added.length > 2 * this.#rowsMax) this.#added = this.#added.filter((each) => this.#isWanted(each)).slice(-this.#rowsMax);
   }
 
   /** @param {Entry} entry */

@@ -9,6 +9,8 @@ const SPAN_MS = 60_000;
 const SPAN_MS_MIN = 10_000;
 /** How far to the left the newest value may be. */
 const NEWEST_PART_MIN = 0.1;
+/** Values that came within this time are shown by their numbers once no more come: by time, they would be one stroke. */
+const MOMENTS_MS = 2000;
 const PANEL_PX = 130;
 const FRAME_PX = 24;
 
@@ -22,18 +24,28 @@ export class Plot {
   #chosen = null;
   #count = 0;
   #now;
+  /** The same values by the numbers of their events; null once they came over more than moments. @type {Fields | null} */
+  #numbered = new Fields();
+  /** @type {number | null} */
+  #firstTime = null;
+  #isEnded = false;
+  #isNew = false;
+  /** What was shown stays until all that is added now is there. */
+  #isHeld = false;
 
   /**
    * @param {HTMLElement} section
    * @param {string} topic
    * @param {() => number} now
+   * @param {() => boolean} isWhole whether there is nothing before the first value
    */
-  constructor(section, topic, now) {
+  constructor(section, topic, now, isWhole) {
     this.#section = section;
     this.#now = now;
     this.#canvas = find(section, "canvas", HTMLCanvasElement);
     this.#choices = find(section, "#fields", HTMLElement);
-    this.#chart = new Chart(this.#canvas, { name: `Chart of ${topic}`, spanMs: SPAN_MS, now, holeWords: "nothing here" });
+    const earlierWords = () => (isWhole() ? "nothing here" : "not loaded");
+    this.#chart = new Chart(this.#canvas, { name: `Chart of ${topic}`, spanMs: SPAN_MS, now, holeWords: "nothing here", earlierWords });
     this.#choices.addEventListener("change", ({ target }) => {
       if (!(target instanceof HTMLInputElement) || !this.#chosen) return;
       if (target.checked) this.#chosen.add(target.value);
@@ -45,9 +57,22 @@ export class Plot {
   /**
    * @param {number} time
    * @param {readonly (readonly [string, number | null])[]} numbers
+   * @param {number} number of the event
    */
-  add(time, numbers) {
+  add(time, numbers, number) {
     this.#fields.add(time, numbers);
+    this.#isNew = true;
+    this.#firstTime ??= time;
+    if (time - this.#firstTime > MOMENTS_MS) this.#numbered = null;
+    this.#numbered?.add(number, numbers);
+  }
+
+  /** Says that no value comes any more: the chart is fitted to those that came. */
+  end() {
+    this.#isEnded = true;
+    this.#isNew = true;
+    this.#isHeld = false;
+    this.update();
   }
 
   /** @param {number} time */
@@ -58,11 +83,15 @@ export class Plot {
   /** Forgets all values, and keeps what was chosen. */
   clear() {
     this.#fields = new Fields();
+    this.#numbered = new Fields();
+    this.#firstTime = null;
+    this.#isHeld = this.#isEnded;
     this.#count = 0;
   }
 
   /** Shows what was added. */
   update() {
+    if (this.#isHeld) return;
     const all = this.#fields.all;
     this.#section.hidden = all.length === 0;
     if (all.length === 0) return;
@@ -74,6 +103,8 @@ export class Plot {
       this.#showPanels();
       if (isFirst) this.#fit();
     }
+    if (this.#isEnded && this.#isNew) this.#settle();
+    this.#isNew = false;
     this.#chart.redraw();
   }
 
@@ -98,6 +129,16 @@ export class Plot {
   #fit() {
     const oldest = Math.min(...this.#fields.all.map(({ series }) => series.time(series.first)));
     this.#chart.fit(Math.max(SPAN_MS_MIN, (this.#now() - oldest) * 1.1));
+  }
+
+  #settle() {
+    if (this.#numbered) this.#fields = this.#numbered;
+    const all = this.#fields.all.filter(({ series }) => series.length > 0);
+    const first = Math.min(...all.map(({ series }) => series.time(series.first)));
+    const last = Math.max(...all.map(({ series }) => series.time(series.end - 1)));
+    this.#showPanels();
+    if (this.#numbered) this.#chart.settle(first - 1, last + 1, "numbers");
+    else this.#chart.settle(first, last, "time");
   }
 
   #shown() {

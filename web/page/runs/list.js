@@ -13,7 +13,7 @@ import { AnemoneError, now, sleep } from "../../client.js";
 import { cancel } from "./cancel.js";
 import { showOutcome } from "./outcome.js";
 import { offerStarts } from "./start.js";
-import { countsInWords, hasText, isOver, nameOf, progressInWords, reasonOf, timesInWords } from "./words.js";
+import { countsInWords, hasText, inOrder, isOver, nameOf, progressInWords, reasonOf, timesInWords } from "./words.js";
 
 const LOOK_BUSY_MS = 1000;
 const LOOK_IDLE_MS = 3000;
@@ -99,7 +99,7 @@ function show(runs) {
   }
   /** @type {Element | null} */
   let previous = null;
-  for (const run of runs) {
+  for (const run of inOrder(runs)) {
     const row = rows.get(run.key) ?? addRow(run);
     putAfter(list, row.element, previous);
     previous = row.element;
@@ -117,6 +117,8 @@ function filter() {
     if (!item.hidden) shown += 1;
   }
   const runs = [...rows.values()].map(({ run }) => run);
+  const running = runs.filter(({ state }) => state === "running").length;
+  document.title = `${running > 0 ? `${formatCount(running)} running · ` : ""}Runs · Anemone`;
   const all = countsInWords(runs) + (runs.length === LISTED_MAX ? `; these are the first ${LISTED_MAX}` : "");
   setText(element("#count"), wanted === "" ? all : `${formatCount(shown)} of ${formatCount(runs.length)}`);
 }

@@ -20,13 +20,17 @@ import { countOf, formatCount, stateInWords } from "../words.js";
 import { AnemoneError, now, parsePosition } from "../../client.js";
 import { cancel } from "./cancel.js";
 import { showOutcome } from "./outcome.js";
-import { isOver, nameOf, percent, progressInWords, timesInWords } from "./words.js";
+import { isOver, nameOf, percent, partInWords, progressInWords, timesInWords } from "./words.js";
 
 const REDRAW_EVERY_MS = 250;
 const SUMMARY_EVERY_MS = 2000;
 const LOOK_PAUSED_MS = 2000;
 /** The events that a page asks for first: the last ones of a long run. */
 const HISTORY_EVENTS = 1000;
+const HISTORY_FACTOR = 10;
+const HISTORY_EVENTS_MAX = 100_000;
+/** In the list of a run that is over; one that works shows fewer, so that new ones cost little. */
+const ROWS_AT_END = 1000;
 
 /** @typedef {import("../../anemone-client/types.js").TopicEvent} TopicEvent */
 /** @typedef {import("./words.js").RunState} RunState */
@@ -44,11 +48,15 @@ const bar = find(document, "progress", HTMLProgressElement);
 let run = null;
 const columns = new Columns();
 const log = new Log(element("#events"), () => columns.names);
-const plot = new Plot(element("#plot"), "the partial results", () => run?.ended ?? serverNow());
+const plot = new Plot(element("#plot"), "the partial results", () => run?.ended ?? serverNow(), isWhole);
 
 /** The time at which the server told the progress, by its clock. */
 let toldAt = 0;
 let partials = 0;
+/** The number of the first event that was taken; events are numbered from 1. @type {number | null} */
+let first = null;
+/** How many of the last events are asked for. */
+let history = HISTORY_EVENTS;
 let isChanged = false;
 let isPaused = false;
 /** @type {import("../../transport/types.js").State} */
@@ -63,6 +71,7 @@ let position;
 /** @param {TopicEvent} event */
 function take(event) {
   position = event.position;
+  first ??= offsetOf(event.position);
   isChanged = true;
   const { data, time } = event;
   if ("partial" in data) takePartial({ ...event, data: data.partial });
@@ -72,12 +81,10 @@ function take(event) {
 /** @param {Omit<TopicEvent, "topic">} event */
 function takePartial(event) {
   const { data, time } = event;
-  const first = parsePosition(event.position)?.offset ?? 0;
-  if (partials === 0 && first > HISTORY_EVENTS) log.note(`This page begins with the last ${formatCount(HISTORY_EVENTS)} events of the run. The commands below read all of it.`);
   partials += 1;
   const cells = typeof data === "string" ? columns.row(data) : null;
-  if (cells === null) plot.add(time, numbersOf(data));
-  else if (columns.isTable) plot.add(time, columns.numbers(cells));
+  const numbers = cells === null ? numbersOf(data) : columns.isTable ? columns.numbers(cells) : [];
+  plot.add(time, numbers, offsetOf(event.position));
   log.add(event, cells);
 }
 
@@ -94,6 +101,16 @@ function takeProgress(data, time) {
   if (data.state === "running") run = { ...before, state: "running", place: null, started: before.started ?? time };
   else if (data.state === "queued") run = { ...before, place: data.place ?? null };
   else if ("progress" in data) run = { ...before, left: null, ...data };
+}
+
+/** @param {string} position */
+function offsetOf(position) {
+  return parsePosition(position)?.offset ?? 0;
+}
+
+/** Returns true if the page has the run from its first event on. */
+function isWhole() {
+  return first === null || first <= 1;
 }
 
 // --- showing ---
@@ -143,7 +160,23 @@ function showRun() {
   button("#cancel").hidden = isOver(run);
   button("#pause").hidden = isOver(run) && !isPaused;
   element("#goes-on").hidden = isOver(run);
-  if (isOver(run)) setText(element("#nothing"), "It has no partial result.");
+  setText(element("#nothing"), nothingInWords(isOver(run)));
+  showPart();
+}
+
+/** @param {boolean} isEnd */
+function nothingInWords(isEnd) {
+  if (!isEnd) return "No partial result yet. This page shows the first one as soon as it is there.";
+  return isWhole() ? "It has no partial result." : "No partial result among the last events of the run.";
+}
+
+/** Says which part of the run is on the page, if it is not the whole. */
+function showPart() {
+  element("#part").hidden = isWhole();
+  if (isWhole()) return;
+  const events = Math.max(offsetOf(position ?? ""), offsetOf(run?.next ?? ""));
+  setText(field("part"), partInWords({ results: partials, first: first ?? 1, events }));
+  button("#earlier").hidden = history >= HISTORY_EVENTS_MAX;
 }
 
 /** A table is shown once there is one; whoever prefers the list says so. */
@@ -158,10 +191,14 @@ function offerTable() {
 
 function showState() {
   const isEnd = run !== null && isOver(run) && reading === null && !isPaused;
-  const words = isPaused ? "paused; the run goes on" : isEnd ? "all of the run is here" : stateInWords(state, now());
+  const words = isPaused ? "paused; the run goes on" : isEnd ? endInWords() : stateInWords(state, now());
   document.body.dataset.state = isPaused ? "paused" : isEnd ? "connected" : state.kind;
   setText(field("state"), words);
   setText(button("#pause"), isPaused ? "Continue" : "Pause");
+}
+
+function endInWords() {
+  return isWhole() ? "all of the run is here" : "the end of the run is here";
 }
 
 /** @param {string} words for screen readers, and nothing in between */
@@ -190,7 +227,7 @@ async function look() {
 }
 
 function follow() {
-  const topic = client.read(path, { after: position ?? `-${HISTORY_EVENTS}` });
+  const topic = client.read(path, { after: position ?? `-${history}` });
   reading = topic;
   tellState(topic, (next) => {
     if (next.kind === "connected") {
@@ -217,6 +254,8 @@ async function end(error) {
   if (error?.code === "topic-deleted" || error?.code === "unknown-run") return showGone();
   if (error) setText(element("#said"), sentence(error.message));
   if (!(await look()) || run === null) return;
+  log.hold(history, ROWS_AT_END);
+  plot.end();
   announce(`The run is ${run.state}.`);
   showState();
 }
@@ -239,7 +278,26 @@ function showGone() {
   clearInterval(drawing);
 }
 
+/** Reads the run again, from an earlier event on. */
+function readEarlier() {
+  history = Math.min(history * HISTORY_FACTOR, HISTORY_EVENTS_MAX);
+  const before = reading;
+  reading = null;
+  before?.close();
+  partials = 0;
+  position = undefined;
+  first = null;
+  columns.clear();
+  log.clear();
+  log.hold(history, ROWS_AT_END);
+  plot.clear();
+  if (isPaused) button("#pause").click();
+  else follow();
+}
+
 // --- hands ---
+
+button("#earlier").addEventListener("click", readEarlier);
 
 button("#pause").addEventListener("click", () => {
   isPaused = !isPaused;
@@ -287,7 +345,8 @@ function redraw() {
   if (performance.now() - summaryAt < SUMMARY_EVERY_MS) return;
   summaryAt = performance.now();
   setText(element("#summary"), plot.summary());
-  setText(field("count"), partials === 0 ? "" : `${countOf(partials, "result")} here`);
+  const isList = log.shown < partials;
+  setText(field("count"), partials === 0 ? "" : countOf(partials, "result") + (isList ? `; the list has the newest ${formatCount(log.shown)}` : ""));
 }
 
 element("#notice-no-script").remove();

@@ -17,6 +17,7 @@ import { countOf, formatCount, formatDuration } from "../words.js";
  * @property {unknown} [result]
  * @property {{ type?: string, title?: string, detail?: string } | null} problem
  * @property {string} [stderr]
+ * @property {string} [next] the position of its last event
  */
 
 /** What is shown of a key. */
@@ -62,15 +63,27 @@ function leftInWords(ms) {
 }
 
 /**
- * Since when, or how long: "runs for 12 s", "took 3.2 s, ended 5 min ago".
+ * Since when, and how long: "started 16:00:56, runs for 12 s", "started 16:00:56, took 3.2 s, ended 5 min ago".
  * @param {RunState} run
  * @param {number} now by the server's clock
  */
 export function timesInWords({ state, created, started, ended }, now) {
   if (state === "queued") return `waits for ${formatDuration(now - created)}`;
-  if (ended === null) return `runs for ${formatDuration(now - (started ?? created))}`;
+  if (ended === null) return `${startInWords(started ?? created, now)}, runs for ${formatDuration(now - (started ?? created))}`;
   const end = `ended ${formatDuration(now - ended)} ago`;
-  return started === null ? `never ran, ${end}` : `took ${tookInWords(ended - started)}, ${end}`;
+  return started === null ? `never ran, ${end}` : `${startInWords(started, now)}, took ${tookInWords(ended - started)}, ${end}`;
+}
+
+const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+
+/**
+ * @param {number} started
+ * @param {number} now
+ */
+function startInWords(started, now) {
+  const isToday = new Date(started).toDateString() === new Date(now).toDateString();
+  return `started ${(isToday ? TIME : DATE).format(started)}`;
 }
 
 /** @param {number} ms */
@@ -78,9 +91,29 @@ function tookInWords(ms) {
   return ms < PRECISE_MS_MAX ? `${(ms / 1000).toFixed(1)} s` : formatDuration(ms);
 }
 
+/**
+ * Says which part of a run is there.
+ * @param {{ results: number, first: number, events: number }} part `first` is the number of the first event that is there
+ */
+export function partInWords({ results, first, events }) {
+  const last = results === 1 ? "The last result is here" : `The last ${formatCount(results)} results are here`;
+  return `${last}: events ${formatCount(first)} to ${formatCount(events)} of ${formatCount(events)}. Earlier ones are not loaded.`;
+}
+
 /** @param {RunState["problem"]} problem */
 export function reasonOf(problem) {
   return problem?.detail ?? problem?.title ?? "";
+}
+
+const ORDER = { running: 0, queued: 1, done: 2, failed: 2, cancelled: 2 };
+
+/**
+ * Returns the runs that work first, then those that wait, then those that have ended; each in the order in which they came.
+ * @template {Pick<RunState, "state">} R
+ * @param {readonly R[]} runs
+ */
+export function inOrder(runs) {
+  return [...runs].sort((a, b) => ORDER[a.state] - ORDER[b.state]);
 }
 
 /**
