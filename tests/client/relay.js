@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
  * @property {() => number} [delayMs] before each piece of bytes towards the client
  * @property {"refuse" | "swallow"} [upgrades] what becomes of a WebSocket handshake
  * @property {boolean} [holds] keeps what the server sends on one connection until the server ends that
+ * @property {boolean} [isGone] each new connection is cut at once
  * @property {boolean} [isDead] bytes go nowhere, and nothing is closed
  */
 
@@ -76,6 +77,7 @@ export class Relay {
   /** @param {import("node:net").Socket} client */
   #relay(client) {
     this.connections += 1;
+    if (this.weather.isGone) return void client.resetAndDestroy();
     this.#sockets.add(client);
     const server = connect({ port: Number(this.#target.port), host: this.#target.hostname, allowHalfOpen: true });
     const end = () => {

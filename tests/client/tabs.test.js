@@ -8,6 +8,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { becomes, numbersTo, publish, until } from "../e2e/support.js";
 import { browser, read, server } from "./page.js";
+import { Relay } from "./relay.js";
 
 const TABS = 6;
 const STEP_MS_MAX = 300_000;
@@ -16,11 +17,11 @@ const STEP_MS_MAX = 300_000;
  * @param {import("playwright-core").BrowserContext} context
  * @param {string} name
  */
-async function openTab(context, name) {
+async function openTab(context, name, origin = server.origin) {
   const page = await context.newPage();
   let sockets = 0;
   page.on("websocket", () => (sockets += 1));
-  return { page, sockets: () => sockets, ...(await read(page, server.origin, name)) };
+  return { page, sockets: () => sockets, ...(await read(page, origin, name)) };
 }
 
 /** @typedef {Awaited<ReturnType<typeof openTab>>} Tab */
@@ -66,6 +67,35 @@ test(`${TABS} tabs have one connection, and lose nothing when the leader is clos
     await until("one connection", async () => new Set((await readersOf(name)).map(({ client }) => client)).size === 1);
   }
   await context.close();
+});
+
+test("tabs tell that the server is gone, and why, as the one that leads does, and that it is back", { timeout: STEP_MS_MAX }, async () => {
+  const relay = await Relay.start(server.origin);
+  const name = "scratch-gone";
+  const topic = `${server.origin}/topics/${name}`;
+  await publish(topic, 1, 2);
+  const context = await browser.newContext();
+  const tabs = [await openTab(context, name, relay.origin), await openTab(context, name, relay.origin), await openTab(context, name, relay.origin)];
+  for (const tab of tabs) await tab.has(2);
+  const last = (/** @type {"errors" | "opened"} */ what) => async () => Promise.all(tabs.map(async (tab) => (await tab.told())[what].at(-1)));
+  relay.weather = { isGone: true };
+  relay.cut();
+  // The connection is lost, and then no other is to be had.
+  for (const tab of tabs) await until("the reason", async () => (await tab.told()).errors.some((error) => error.startsWith("unreachable: ")));
+  const [led, ...others] = await Promise.all(tabs.map(async (tab) => (await tab.told()).errors.filter((error) => /^(lost|blocked|unreachable)/.test(error))));
+  for (const other of others) assert.equal(other[0], led?.[0], `${other}`);
+  relay.weather = {};
+  await publish(topic, 3, 4);
+  for (const tab of tabs) await tab.has(4);
+  await becomes("the one that leads, and all others over it", last("opened"), ["mux", "tabs", "tabs"]);
+  for (const tab of tabs) {
+    const { numbers, gaps, closed } = await tab.told();
+    assert.deepEqual([numbers, gaps, closed], [numbersTo(4), [], []]);
+  }
+  // Nobody has taken another way.
+  assert.deepEqual(tabs.map((tab) => tab.sockets()).slice(1), [0, 0]);
+  await context.close();
+  await relay.stop();
 });
 
 test("what ends a reading is told in each tab", { timeout: STEP_MS_MAX }, async () => {

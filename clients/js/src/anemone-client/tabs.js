@@ -16,16 +16,18 @@ const PING_MS = 5000;
  * Reads over the tab that leads.
  * @param {import("./types.js").Reading} reading
  */
-export async function read({ link, path, options, signal, take }) {
+export async function read({ link, path, options, signal, take, wait }) {
   const id = `${link.base} ${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
   const channel = new BroadcastChannel(id);
   const pings = setInterval(() => channel.postMessage({}), PING_MS);
   link.share?.postMessage({ id, path, options: options() });
   try {
     await new Promise((_, reject) => {
-      channel.onmessage = ({ data: { item, error } }) => {
+      channel.onmessage = ({ data: { item, error, retryAt } }) => {
+        const told = error && Object.assign(new AnemoneError(error.code, error.message, error), { retryAt });
         if (item) take(item, now());
-        else if (error) reject(new AnemoneError(error.code, error.message, error));
+        else if (retryAt) wait(told);
+        else if (told) reject(told);
         else reject(new AnemoneError("lost", "the tab that has read for this one is gone"));
       };
       signal.addEventListener("abort", () => reject(signal.reason));
@@ -47,9 +49,19 @@ export function serve(link, { id, path, options }) {
   const topic = new Topic(link, path, { ...options, isForOthers: true });
   let say = (/** @type {import("./types.js").Item} */ item) => channel.postMessage({ item });
   const sayPosition = () => say(parsePosition(topic.position ?? "") ? { position: topic.position } : {});
+  const fail = (/** @type {AnemoneError} */ { code, message, status, problem, retryAt }) => channel.postMessage({ retryAt, error: { code, message, status, problem } });
   const end = () => topic.close();
   let timer = setTimeout(end, GONE_MS);
-  topic.onopen = () => queueMicrotask(sayPosition); // the beginning is known right after the opening
+  /** @type {number | undefined} while this one waits for the server, the time of the next try */
+  let retryAt;
+  topic.onopen = () => {
+    retryAt = 0;
+    queueMicrotask(sayPosition); // the beginning is known right after the opening
+  };
+  topic.onerror = (error) => {
+    retryAt = error.retryAt;
+    if (retryAt) fail(error);
+  };
   topic.ongap = (gap) => say({ gap });
   topic.onmessage = ({ position, time, data, skipped }) => {
     if (skipped) say({ skipped });
@@ -57,7 +69,7 @@ export function serve(link, { id, path, options }) {
   };
   topic.onclose = (error) => {
     clearTimeout(timer);
-    if (error) channel.postMessage({ error: { code: error.code, message: error.message, status: error.status, problem: error.problem } });
+    if (error) fail(error);
     else if (topic.isEnded) say({ end: { reason: "ended" } });
     else channel.postMessage({}); // gone
     channel.close();
@@ -67,6 +79,7 @@ export function serve(link, { id, path, options }) {
     if (isOver) return end();
     clearTimeout(timer);
     timer = setTimeout(end, GONE_MS);
-    sayPosition(); // still here
+    if (retryAt) channel.postMessage({ retryAt }); // still here
+    else sayPosition();
   };
 }

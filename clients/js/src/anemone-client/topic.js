@@ -124,7 +124,7 @@ export class Topic {
    */
   async works(via) {
     const connection = new AbortController();
-    return (await this.#connect(via, connection, () => connection.abort(MOVE))) === MOVE;
+    return (await this.#connect(via, connection, () => {}, () => connection.abort(MOVE))) === MOVE;
   }
 
   async #read() {
@@ -138,7 +138,11 @@ export class Topic {
       let isPlaced = false;
       this.#sequence.skipped = 0;
       this.#connection = new AbortController();
-      const error = await this.#connect(via, this.#connection, (item, received) => {
+      const onWait = (/** @type {AnemoneError} */ error) => {
+        isOpen = false;
+        this.#tell("onerror", error);
+      };
+      const error = await this.#connect(via, this.#connection, onWait, (item, received) => {
         if (!isOpen) this.#tell("onopen", { transport: via, topic: this, at: Date.now() });
         isOpen = this.#wasThere = true;
         this.#take(item, received, !isPlaced);
@@ -182,10 +186,11 @@ export class Topic {
    * Reads over one connection until it ends, and returns why.
    * @param {import("./types.js").TransportName} via
    * @param {AbortController} connection
+   * @param {(error: AnemoneError) => void} onWait
    * @param {import("./types.js").Reading["take"]} onItem
    * @returns {Promise<AnemoneError>}
    */
-  async #connect(via, connection, onItem) {
+  async #connect(via, connection, onWait, onItem) {
     const { signal } = connection;
     const link = this.#link;
     const begun = Date.now();
@@ -200,6 +205,13 @@ export class Topic {
       connection.abort(new AnemoneError(isOpen ? "silent" : "timeout", `nothing came by ${via} for ${limit / 1000} s`));
     };
     let timer = setTimeout(watch, limit);
+    const hear = () => {
+      heard = Date.now();
+      if (isOpen) return;
+      isOpen = true;
+      limit = via === "long-poll" ? link.options.waitSeconds * 1000 + 10_000 : link.options.quietMs;
+      link.tried(via, begun);
+    };
     if (connection === this.#connection) this.#watch = watch;
     link
       .read(via, {
@@ -210,13 +222,12 @@ export class Topic {
         losses: () => this.#losses,
         take: (item, received) => {
           if (signal.aborted) return;
-          heard = Date.now();
-          if (!isOpen) {
-            isOpen = true;
-            limit = via === "long-poll" ? link.options.waitSeconds * 1000 + 10_000 : link.options.quietMs;
-            link.tried(via, begun);
-          }
+          hear();
           onItem(item, received);
+        },
+        wait: (error) => {
+          hear();
+          if (error) onWait(error);
         },
       })
       .then(() => new AnemoneError("lost", "the reply has ended, but not the topic"), typed)

@@ -94,6 +94,7 @@
  * @property {() => number} losses the connections in a row that broke without news
  * @property {AbortSignal} signal
  * @property {(item: Item, received: number) => void} take
+ * @property {(error?: import("./error.js").AnemoneError) => void} wait says that who reads for this one waits, and why if that is news
  *
  * @typedef {{ after?: string, since?: string, mode?: string }} Place
  * @typedef {(reading: Reading) => Promise<void>} Transport
