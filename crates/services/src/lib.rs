@@ -36,6 +36,7 @@ mod escape;
 mod guard;
 mod merge;
 mod messages;
+pub mod propagation;
 mod query;
 mod record;
 mod resource;
