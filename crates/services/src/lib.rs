@@ -6,6 +6,7 @@
 //! - [`Collection`] is a resource whose records are kept in a topic of a [`Hub`](anemone_hub::Hub), and nowhere else.
 //! - [`Schema`] declares the fields of records once: for their validation, for queries, and for documents.
 //! - [`Messages`] is the resource of the demo.
+//! - [`Propagation`] is a run service that computes the coverage of radio transmitters over an area.
 //!
 //! The crate knows no transport: a server calls the service.
 //!
@@ -48,6 +49,7 @@ pub use self::condition::Condition;
 pub use self::error::ResourceError;
 pub use self::guard::Guard;
 pub use self::messages::Messages;
+pub use self::propagation::Propagation;
 pub use self::query::{Filter, Query, QueryError};
 pub use self::record::{Created, Fields, Found, FoundRecord, Record, Tag};
 pub use self::resource::{Call, Method, Methods, Resource};

@@ -1,3 +1,23 @@
-//! Propagation loss: the coverage of transmitters over an area ("docs/PROPAGATION.md").
+//! Propagation loss: the coverage of transmitters over an area (`docs/PROPAGATION.md`).
+//!
+//! [`Propagation`] is a run service. A request is read and checked as a whole (`coverage`), and then computed tile by
+//! tile (`work`). The [`model`]s are pure functions that know neither requests nor maps.
 
+mod antenna;
+mod area;
+mod buildings;
+mod cores;
+mod coverage;
+mod encode;
+mod loss;
 pub mod model;
+mod reader;
+mod service;
+mod street;
+mod terrain;
+mod tiles;
+mod values;
+mod warning;
+mod work;
+
+pub use self::service::Propagation;

@@ -1,0 +1,226 @@
+//! The area of a coverage: its coordinates, and the grid of points in it.
+
+use serde::Serialize;
+
+use super::reader::{Checked, Members, Node};
+
+/// The most points of a grid.
+pub(super) const POINTS_MAX: usize = 1_500_000;
+
+/// The longest side of an area: up to this, a flat map is true to about 0.1 %.
+const SIDE_M_MAX: f64 = 200_000.0;
+
+/// The coordinates of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(tag = "coordinates", rename_all = "snake_case")]
+pub(super) enum Frame {
+    /// Metres to the east and to the north of the south-west corner.
+    Local,
+    /// Degrees of WGS84. Within the area, a degree has the same length everywhere.
+    Wgs84 {
+        /// The longitude of the south-west corner.
+        west: f64,
+        /// Its latitude.
+        south: f64,
+        /// The length of a degree of longitude.
+        lon_m: f64,
+        /// The length of a degree of latitude.
+        lat_m: f64,
+    },
+}
+
+/// A place on the map: metres to the east and to the north of the south-west corner.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Spot {
+    pub(super) x_m: f64,
+    pub(super) y_m: f64,
+}
+
+/// The area, and the grid of points in it. Row 0 is the northernmost; the last row and the first column are on the
+/// southern and the western edge.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Area {
+    #[serde(flatten)]
+    pub(super) frame: Frame,
+    pub(super) width_m: f64,
+    pub(super) height_m: f64,
+    pub(super) step_m: f64,
+    pub(super) columns: usize,
+    pub(super) rows: usize,
+}
+
+impl Frame {
+    /// The frame with this corner and this latitude in its middle. The lengths of the degrees are those of the ellipsoid,
+    /// by their usual series.
+    fn wgs84(west: f64, south: f64, middle: f64) -> Self {
+        let angle = middle.to_radians();
+        let cos = |times: f64| (times * angle).cos();
+        Self::Wgs84 {
+            west,
+            south,
+            lon_m: 111_412.84 * cos(1.0) - 93.5 * cos(3.0) + 0.118 * cos(5.0),
+            lat_m: 111_132.92 - 559.82 * cos(2.0) + 1.175 * cos(4.0),
+        }
+    }
+
+    /// Returns the place with these coordinates: to the east, and to the north.
+    pub(super) fn spot(&self, east: f64, north: f64) -> Spot {
+        match *self {
+            Self::Local => Spot { x_m: east, y_m: north },
+            Self::Wgs84 { west, south, lon_m, lat_m } => {
+                Spot { x_m: (east - west) * lon_m, y_m: (north - south) * lat_m }
+            }
+        }
+    }
+
+    /// Returns the coordinates of a place: to the east, and to the north.
+    pub(super) fn coordinates(&self, spot: Spot) -> (f64, f64) {
+        match *self {
+            Self::Local => (spot.x_m, spot.y_m),
+            Self::Wgs84 { west, south, lon_m, lat_m } => {
+                (west + spot.x_m / lon_m, south + spot.y_m / lat_m)
+            }
+        }
+    }
+
+    /// Returns the names of the coordinates in requests.
+    pub(super) fn names(&self) -> [&'static str; 2] {
+        match self {
+            Self::Local => ["x_m", "y_m"],
+            Self::Wgs84 { .. } => ["lon", "lat"],
+        }
+    }
+
+    fn unit(&self) -> &'static str {
+        match self {
+            Self::Local => "m",
+            Self::Wgs84 { .. } => "degrees",
+        }
+    }
+}
+
+impl Area {
+    /// Reads the area and the step of its grid.
+    pub(super) fn read(request: &Members<'_>) -> Checked<Self> {
+        let node = request.require("area")?;
+        let (frame, width_m, height_m) = read_bounds(&node)?;
+        let step_m = request.number("step_m", 0.1..=SIDE_M_MAX, "m")?;
+        let count = |side_m: f64| (side_m / step_m + 1e-9).floor() + 1.0;
+        let (columns, rows) = (count(width_m), count(height_m));
+        if columns * rows > POINTS_MAX as f64 {
+            let least_m = (width_m * height_m / POINTS_MAX as f64).sqrt();
+            return Err(request.require("step_m")?.unfit(format!(
+                "gives {columns} x {rows} points, at most {POINTS_MAX} allowed: expected about {least_m:.1} m or more"
+            )));
+        }
+        // Both are whole numbers of at most POINTS_MAX.
+        Ok(Self {
+            frame,
+            width_m,
+            height_m,
+            step_m,
+            columns: columns as usize,
+            rows: rows as usize,
+        })
+    }
+
+    pub(super) fn points(&self) -> usize {
+        self.columns * self.rows
+    }
+
+    /// Returns the place of a point of the grid.
+    pub(super) fn spot(&self, column: usize, row: usize) -> Spot {
+        let y_m = (self.rows - 1).saturating_sub(row) as f64 * self.step_m;
+        Spot { x_m: column as f64 * self.step_m, y_m }
+    }
+
+    /// Reads a place within the area from two members of an object.
+    pub(super) fn read_spot(&self, members: &Members<'_>) -> Checked<Spot> {
+        let [east, north] = self.frame.names();
+        let corners = [Spot { x_m: 0.0, y_m: 0.0 }, Spot { x_m: self.width_m, y_m: self.height_m }];
+        let [low, high] = corners.map(|corner| self.frame.coordinates(corner));
+        let unit = self.frame.unit();
+        let east = members.number(east, low.0..=high.0, unit)?;
+        let north = members.number(north, low.1..=high.1, unit)?;
+        Ok(self.frame.spot(east, north))
+    }
+}
+
+/// Reads the bounds: the frame, the width, and the height.
+fn read_bounds(node: &Node<'_>) -> Checked<(Frame, f64, f64)> {
+    let area = node.object(&["west", "south", "east", "north", "width_m", "height_m"])?;
+    if area.get("width_m").is_some() || area.get("height_m").is_some() {
+        node.object(&["width_m", "height_m"])?;
+        let side = |name| area.number(name, 1.0..=SIDE_M_MAX, "m");
+        return Ok((Frame::Local, side("width_m")?, side("height_m")?));
+    }
+    let south = area.number("south", -85.0..=85.0, "degrees")?;
+    let north = area.number("north", south..=85.0, "degrees")?;
+    let west = area.number("west", -180.0..=180.0, "degrees")?;
+    let east = area.number("east", west..=180.0, "degrees")?;
+    let frame = Frame::wgs84(west, south, f64::midpoint(south, north));
+    let Spot { x_m, y_m } = frame.spot(east, north);
+    for (side_m, name) in [(x_m, "east"), (y_m, "north")] {
+        if !(1.0..=SIDE_M_MAX).contains(&side_m) {
+            return Err(area
+                .require(name)?
+                .unfit(format!("gives a side of {side_m:.0} m, expected 1 to {SIDE_M_MAX} m")));
+        }
+    }
+    Ok((frame, x_m, y_m))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(request: &Value) -> Checked<Area> {
+        Area::read(&Node::root(request).open_object()?)
+    }
+
+    #[test]
+    fn degrees_have_the_lengths_of_the_ellipsoid() {
+        // The length of a degree at 0° and 45°, from tables of WGS84.
+        for (middle, lon_m, lat_m) in [(0.0, 111_319.5, 110_574.3), (45.0, 78_846.8, 111_131.8)] {
+            let Frame::Wgs84 { lon_m: lon, lat_m: lat, .. } = Frame::wgs84(0.0, 0.0, middle) else {
+                panic!()
+            };
+            assert!(
+                (lon - lon_m).abs() < 1.0 && (lat - lat_m).abs() < 1.0,
+                "{middle}: {lon} {lat}"
+            );
+        }
+        let frame = Frame::wgs84(8.0, 47.0, 47.05);
+        let (east, north) = frame.coordinates(frame.spot(8.1, 47.1));
+        assert!((east - 8.1).abs() < 1e-9 && (north - 47.1).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_grid_has_points_on_its_edges() {
+        let area =
+            read(&json!({"area": {"width_m": 1000, "height_m": 500}, "step_m": 100})).unwrap();
+        assert_eq!((area.columns, area.rows, area.points()), (11, 6, 66));
+        assert_eq!(area.spot(0, 0), Spot { x_m: 0.0, y_m: 500.0 });
+        assert_eq!(area.spot(10, 5), Spot { x_m: 1000.0, y_m: 0.0 });
+        // A step that is no part of the side leaves the rest out.
+        let area =
+            read(&json!({"area": {"width_m": 1000, "height_m": 500}, "step_m": 300})).unwrap();
+        assert_eq!((area.columns, area.rows), (4, 2));
+    }
+
+    #[test]
+    fn the_grid_has_as_many_points_as_it_may_and_no_more() {
+        // 1500 x 1000 points are as many as may be.
+        let request =
+            |height_m| json!({"area": {"width_m": 1499, "height_m": height_m}, "step_m": 1});
+        assert_eq!(read(&request(999)).unwrap().points(), POINTS_MAX);
+        let refused = read(&request(1000)).unwrap_err();
+        let RunRefusal::Unprocessable { pointer, detail } = refused else { panic!() };
+        assert_eq!(pointer.as_deref(), Some("/step_m"));
+        assert!(detail.contains("1500 x 1001 points, at most 1500000 allowed"), "{detail}");
+    }
+
+    use anemone_hub::run::RunRefusal;
+}

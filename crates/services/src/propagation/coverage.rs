@@ -1,0 +1,292 @@
+//! A coverage, as its request was checked.
+
+use std::ops::RangeInclusive;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::antenna::Transmitter;
+use super::area::Area;
+use super::buildings::Buildings;
+use super::loss::{Diffraction, Model, Path, Sight};
+use super::model::{
+    City, Cost231Hata, Environment, FreeSpace, Hata, Polarization, Quantity, Reflection, TwoRay,
+    WalfischIkegami,
+};
+use super::reader::{Checked, Members, Node};
+use super::street::{LineOfSight, Streets};
+use super::terrain::TerrainSource;
+use super::warning::Warning;
+
+/// The members of a request.
+const MEMBERS: [&str; 12] = [
+    "area",
+    "step_m",
+    "transmitters",
+    "receiver",
+    "model",
+    "environment",
+    "ground",
+    "diffraction",
+    "terrain",
+    "street",
+    "buildings",
+    "quantities",
+];
+
+/// The height of a receiver's antenna: at least what a hand holds above water.
+const RECEIVER_M: RangeInclusive<f64> = 0.1..=1_000.0;
+
+/// What is computed for each point.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Measure {
+    LossDb,
+    ReceivedDbm,
+    FieldDbuvM,
+}
+
+impl Measure {
+    pub(super) const NAMES: [(&'static str, Self); 3] = [
+        ("loss_db", Self::LossDb),
+        ("received_dbm", Self::ReceivedDbm),
+        ("field_dbuv_m", Self::FieldDbuvM),
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|name| name.1 == self).map_or("", |name| name.0)
+    }
+}
+
+/// The receiver at each point.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Receiver {
+    pub(super) height_m: f64,
+    pub(super) gain_dbi: f64,
+}
+
+/// A coverage to compute.
+#[derive(Clone, Debug)]
+pub(super) struct Coverage {
+    pub(super) area: Area,
+    pub(super) transmitters: Vec<Transmitter>,
+    /// The path of each transmitter.
+    pub(super) paths: Vec<Path>,
+    pub(super) receiver: Receiver,
+    pub(super) measures: Vec<Measure>,
+    pub(super) terrain: Option<TerrainSource>,
+    /// Those whose roofs hide points.
+    pub(super) buildings: Option<Buildings>,
+    pub(super) streets: Option<Streets>,
+    pub(super) warnings: Vec<Warning>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum ModelName {
+    FreeSpace,
+    TwoRay,
+    Hata,
+    Cost231Hata,
+    WalfischIkegami,
+}
+
+const MODELS: [(&str, ModelName); 5] = [
+    ("free-space", ModelName::FreeSpace),
+    ("two-ray", ModelName::TwoRay),
+    ("hata", ModelName::Hata),
+    ("cost231-hata", ModelName::Cost231Hata),
+    ("walfisch-ikegami", ModelName::WalfischIkegami),
+];
+
+/// What all transmitters share.
+struct Choice {
+    model: ModelName,
+    environment: Environment,
+    reflection: Reflection,
+    diffraction: Diffraction,
+    mobile_m: f64,
+}
+
+impl Coverage {
+    /// Reads a request. Nothing is allocated by a number of it before that is checked.
+    ///
+    /// # Errors
+    /// What does not fit, with its place and what is allowed there.
+    pub(super) fn read(request: &Value) -> Checked<Self> {
+        let request = Node::root(request).object(&MEMBERS)?;
+        let area = Area::read(&request)?;
+        let transmitters = Transmitter::read_all(&request, &area)?;
+        let receiver = read_receiver(&request)?;
+        let terrain = request.get("terrain");
+        let terrain = terrain.map(|node| TerrainSource::read(&node, &area)).transpose()?;
+        let choice = Choice::read(&request, receiver.height_m, terrain.is_some())?;
+        let buildings = request.get("buildings");
+        let buildings = buildings.map(|node| Buildings::read(&node, &area)).transpose()?;
+        let is_urban = choice.model == ModelName::WalfischIkegami;
+        let streets = is_urban.then(|| Streets::read(&request, buildings.as_ref())).transpose()?;
+        if let Some(streets) = &streets {
+            check_roofs(&request, streets, receiver.height_m)?;
+        }
+        let path = |of: &Transmitter| choice.path(of, streets.as_ref());
+        let paths: Vec<_> = transmitters.iter().map(path).collect();
+        let measures = read_measures(&request)?;
+        let sees = |streets: &Streets| streets.line_of_sight == LineOfSight::Buildings;
+        let buildings = buildings.filter(|_| streets.as_ref().is_some_and(sees));
+        let warnings = warnings(&paths, terrain.as_ref());
+        Ok(Self {
+            area,
+            transmitters,
+            paths,
+            receiver,
+            measures,
+            terrain,
+            buildings,
+            streets,
+            warnings,
+        })
+    }
+
+    /// Returns true if a point may take long enough to ask at each whether to go on.
+    pub(super) fn is_slow(&self) -> bool {
+        self.terrain.is_some() || self.buildings.is_some()
+    }
+}
+
+impl Choice {
+    fn read(request: &Members<'_>, mobile_m: f64, has_terrain: bool) -> Checked<Self> {
+        let model = request.require("model")?.word(&MODELS)?;
+        let environment =
+            request.word_or("environment", Environment::Urban, environments(model))?;
+        let all = [
+            ("none", Diffraction::None),
+            ("bullington", Diffraction::Bullington),
+            ("deygout", Diffraction::Deygout),
+        ];
+        let (usual, known) = if has_terrain {
+            (Diffraction::Deygout, &all[..])
+        } else {
+            (Diffraction::None, &all[..1])
+        };
+        if let (Some(node), false) = (request.get("diffraction"), has_terrain) {
+            node.word(&all)?;
+            node.word(known).map_err(|_| node.unfit("needs terrain, which is missing"))?;
+        }
+        Ok(Self {
+            model,
+            environment,
+            reflection: read_reflection(request)?,
+            diffraction: request.word_or("diffraction", usual, known)?,
+            mobile_m,
+        })
+    }
+
+    fn path(&self, of: &Transmitter, streets: Option<&Streets>) -> Path {
+        let (mhz, base_m, mobile_m) = (of.frequency_mhz, of.height_m, self.mobile_m);
+        let is_large = self.environment == Environment::UrbanLarge;
+        let city = if is_large { City::Metropolitan } else { City::Medium };
+        let free_space = FreeSpace::new(mhz);
+        let model = match (self.model, streets) {
+            (ModelName::TwoRay, _) => {
+                Model::TwoRay(TwoRay::new(mhz, base_m, mobile_m, self.reflection))
+            }
+            (ModelName::Hata, _) => Model::Hata(Hata::new(mhz, base_m, mobile_m, self.environment)),
+            (ModelName::Cost231Hata, _) => {
+                Model::Cost231Hata(Cost231Hata::new(mhz, base_m, mobile_m, city))
+            }
+            (ModelName::WalfischIkegami, Some(streets)) => Model::WalfischIkegami {
+                over: WalfischIkegami::new(mhz, base_m, mobile_m, &streets.street(city)),
+                seen: super::model::StreetCanyon::new(mhz),
+                sight: match streets.line_of_sight {
+                    LineOfSight::Never => Sight::Never,
+                    LineOfSight::Always => Sight::Always,
+                    LineOfSight::Buildings => Sight::Roofs,
+                },
+            },
+            // Each choice of the urban model has streets.
+            (ModelName::FreeSpace, _) | (ModelName::WalfischIkegami, None) => Model::FreeSpace,
+        };
+        Path {
+            model,
+            diffraction: self.diffraction,
+            free_space,
+            mhz,
+            from: of.spot,
+            base_m,
+            mobile_m,
+        }
+    }
+}
+
+/// Returns the surroundings that a model knows. COST 231 has no open country.
+fn environments(model: ModelName) -> &'static [(&'static str, Environment)] {
+    match model {
+        ModelName::Cost231Hata | ModelName::WalfischIkegami => &Environment::NAMES[..3],
+        _ => &Environment::NAMES,
+    }
+}
+
+fn read_receiver(request: &Members<'_>) -> Checked<Receiver> {
+    let usual = Receiver { height_m: 1.5, gain_dbi: 0.0 };
+    let Some(node) = request.get("receiver") else { return Ok(usual) };
+    let receiver = node.object(&["height_m", "gain_dbi"])?;
+    Ok(Receiver {
+        height_m: receiver.number_or("height_m", usual.height_m, RECEIVER_M, "m")?,
+        gain_dbi: receiver.number_or("gain_dbi", usual.gain_dbi, -50.0..=60.0, "dBi")?,
+    })
+}
+
+fn read_reflection(request: &Members<'_>) -> Checked<Reflection> {
+    let Some(node) = request.get("ground") else { return Ok(Reflection::Total) };
+    let ground = node.object(&["permittivity", "conductivity_s_m", "polarization"])?;
+    let polarizations =
+        [("vertical", Polarization::Vertical), ("horizontal", Polarization::Horizontal)];
+    Ok(Reflection::Ground {
+        permittivity: ground.number_or("permittivity", 15.0, 1.0..=100.0, "")?,
+        conductivity_s_m: ground.number_or("conductivity_s_m", 0.005, 0.0..=10.0, "S/m")?,
+        polarization: ground.word_or("polarization", Polarization::Vertical, &polarizations)?,
+    })
+}
+
+fn read_measures(request: &Members<'_>) -> Checked<Vec<Measure>> {
+    let Some(node) = request.get("quantities") else { return Ok(vec![Measure::ReceivedDbm]) };
+    let mut measures = Vec::new();
+    for item in node.items(1..=Measure::NAMES.len())? {
+        let measure = item.word(&Measure::NAMES)?;
+        if measures.contains(&measure) {
+            return Err(item.unfit("is there already"));
+        }
+        measures.push(measure);
+    }
+    Ok(measures)
+}
+
+/// Checks that the receiver is below the roofs: the urban model takes the logarithm of the difference.
+fn check_roofs(request: &Members<'_>, streets: &Streets, receiver_m: f64) -> Checked<()> {
+    let roof_m = streets.building_height_m;
+    if receiver_m < roof_m {
+        return Ok(());
+    }
+    let detail = format!("the receiver at {receiver_m} m must be below the roofs at {roof_m} m");
+    Err(match request.get("receiver") {
+        Some(receiver) => super::reader::unfit(format!("{}/height_m", receiver.pointer()), detail),
+        None => super::reader::unfit(request.pointer_to("street"), detail),
+    })
+}
+
+/// Returns the warnings that need no point.
+fn warnings(paths: &[Path], terrain: Option<&TerrainSource>) -> Vec<Warning> {
+    let of_path = |(at, path): (usize, &Path)| {
+        Warning::of_values(at, path.model.ranges(), |quantity| match quantity {
+            Quantity::FrequencyMhz => Some(path.mhz),
+            Quantity::BaseHeightM => Some(path.base_m),
+            Quantity::MobileHeightM => Some(path.mobile_m),
+            Quantity::DistanceKm => None,
+        })
+    };
+    let mut warnings: Vec<_> = paths.iter().enumerate().flat_map(of_path).collect();
+    if let Some(TerrainSource::Grid { unknown: unknown @ 1.., .. }) = terrain {
+        let detail = format!("{unknown} cells of the terrain have no height, and count as 0 m");
+        warnings.push(Warning { transmitter: None, range: None, points: None, detail });
+    }
+    warnings
+}

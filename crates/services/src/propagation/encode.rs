@@ -1,0 +1,124 @@
+//! The events of a coverage.
+
+use anemone_hub::Data;
+use anemone_hub::run::RunFailure;
+use serde_json::{Map, Value, json};
+
+use super::area::Area;
+use super::coverage::Coverage;
+use super::loss::Land;
+use super::terrain::HeightGrid;
+use super::tiles::{Tile, Tiles};
+use super::values::Values;
+
+/// The value of a point that has none, and one more than the smallest of all others.
+const SMALLEST: f32 = -32_767.0;
+
+/// The most columns and rows of the terrain that is told.
+const TOLD_SIDE: usize = 200;
+
+/// Writes bytes in Base64 (RFC 4648 section 4).
+pub(super) fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let part = |at: usize| u32::from(group.get(at).copied().unwrap_or_default());
+        let bits = part(0) << 16 | part(1) << 8 | part(2);
+        for digit in 0..4 {
+            let value = (bits >> (18 - 6 * digit)) as usize & 63;
+            text.push(if digit <= group.len() { char::from(DIGITS[value]) } else { '=' });
+        }
+    }
+    text
+}
+
+/// Writes values in hundredths, each in 16 bits with the low ones first.
+fn hundredths(values: &[f32]) -> String {
+    let bytes = values
+        .iter()
+        .flat_map(|value| ((value * 100.0).round().max(SMALLEST) as i16).to_le_bytes());
+    base64(&bytes.collect::<Vec<_>>())
+}
+
+/// Returns the first event: what is computed.
+pub(super) fn plan(coverage: &Coverage, land: &Land, tiles: &Tiles) -> Result<Data, RunFailure> {
+    let transmitters = coverage.transmitters.iter().map(|transmitter| {
+        let mut value = json!(transmitter);
+        let [east, north] = coverage.area.frame.names();
+        let (x, y) = coverage.area.frame.coordinates(transmitter.spot);
+        (value[east], value[north]) = (json!(x), json!(y));
+        value
+    });
+    let names: Vec<_> = coverage.measures.iter().map(|measure| measure.name()).collect();
+    data(&json!({ "coverage": {
+        "area": coverage.area,
+        "levels": tiles.levels(),
+        "tiles": tiles.len(),
+        "quantities": names,
+        "receiver": coverage.receiver,
+        "transmitters": transmitters.collect::<Vec<_>>(),
+        "street": coverage.streets,
+        "terrain": land.terrain.as_ref().map(|grid| terrain(grid, &coverage.area)),
+        "warnings": coverage.warnings,
+    }}))
+}
+
+/// Describes the terrain within the area, in whole metres.
+fn terrain(grid: &HeightGrid, area: &Area) -> Value {
+    let (columns, rows) = (area.columns.min(TOLD_SIDE), area.rows.min(TOLD_SIDE));
+    let spread = |at: usize, told: usize, all: usize| at * (all - 1) / (told - 1).max(1);
+    let heights = (0..rows).flat_map(|row| {
+        (0..columns).flat_map(move |column| {
+            let spot =
+                area.spot(spread(column, columns, area.columns), spread(row, rows, area.rows));
+            // From -500 to 9,000, with hills of a valley up to 3,840.
+            (grid.height_m(spot).round() as i16).to_le_bytes()
+        })
+    });
+    json!({ "columns": columns, "rows": rows, "heights_m": base64(&heights.collect::<Vec<_>>()) })
+}
+
+/// Returns the event of a tile.
+pub(super) fn tile(coverage: &Coverage, tile: Tile, values: &Values) -> Result<Data, RunFailure> {
+    let mut event = Map::new();
+    event.insert("tile".to_owned(), json!(tile));
+    for (measure, values) in coverage.measures.iter().zip(&values.measures) {
+        event.insert(measure.name().to_owned(), hundredths(values).into());
+    }
+    if coverage.transmitters.len() > 1 {
+        event.insert("server".to_owned(), base64(&values.servers).into());
+    }
+    data(&Value::Object(event))
+}
+
+/// Returns data of this value.
+pub(super) fn data(value: &Value) -> Result<Data, RunFailure> {
+    Data::json(value).map_err(|error| RunFailure::new(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_rfc_4648() {
+        // Section 10.
+        for (bytes, text) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("foobar", "Zm9vYmFy"),
+        ] {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+        assert_eq!(base64(&[0xff, 0xfe, 0xfd, 0x00]), "//79AA==");
+    }
+
+    #[test]
+    fn values_are_hundredths_and_large_ones_are_cut() {
+        assert_eq!(hundredths(&[1.0, -1.28]), base64(&[100, 0, 0x80, 0xff]));
+        assert_eq!(hundredths(&[1e9, -1e9]), base64(&[0xff, 0x7f, 0x01, 0x80]));
+    }
+}

@@ -1,0 +1,62 @@
+//! The run service.
+
+use std::fmt;
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use anemone_hub::run::{RunInput, RunRefusal, RunService, RunWork};
+
+use super::cores::Cores;
+use super::coverage::Coverage;
+use super::reader::quoted;
+use super::work::compute;
+
+/// The service that computes coverages: its input is a JSON document, and its partial results are the tiles of a map, from
+/// coarse to fine (`docs/PROPAGATION.md`).
+///
+/// A run computes on its own thread, and on the other processors with helpers that all coverages share. They have the
+/// low priority of runs. A run that is cancelled stops within 100 ms.
+#[derive(Clone)]
+pub struct Propagation {
+    cores: Arc<Cores>,
+}
+
+impl Propagation {
+    /// Uses all processors.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_helpers(available_parallelism().map_or(1, |count| count.get() - 1))
+    }
+
+    /// Uses at most this many threads beside those of the runs.
+    #[must_use]
+    pub fn with_helpers(helpers: usize) -> Self {
+        Self { cores: Arc::new(Cores::new(helpers)) }
+    }
+}
+
+impl Default for Propagation {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Propagation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Propagation")
+    }
+}
+
+impl RunService for Propagation {
+    fn prepare(&self, input: RunInput) -> Result<RunWork, RunRefusal> {
+        if let Some(query) = &input.query {
+            let detail = format!("a coverage takes no parameters, but got {}", quoted(query));
+            return Err(RunRefusal::BadParameter(detail));
+        }
+        let request = serde_json::from_slice(&input.body)
+            .map_err(|error| RunRefusal::BadBody(format!("the body is not JSON: {error}")))?;
+        let coverage = Coverage::read(&request)?;
+        let cores = Arc::clone(&self.cores);
+        Ok(RunWork::new(move |run| compute(coverage, &cores, run)))
+    }
+}

@@ -1,0 +1,448 @@
+//! Coverages from a request to their last event.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+use anemone_hub::run::{
+    Run, RunInput, RunLimits, RunRefusal, RunService, RunState, RunWork, Runs, StartRun,
+};
+use anemone_hub::{After, UnixTime};
+use anemone_services::Propagation;
+use anemone_services::propagation::model::{
+    City, EARTH_KM, FreeSpace, Profile, Street, WalfischIkegami, bullington_db,
+};
+use serde_json::{Value, json};
+
+fn prepare(body: &str) -> Result<RunWork, RunRefusal> {
+    Propagation::with_helpers(2)
+        .prepare(RunInput { body: body.to_owned().into(), ..RunInput::default() })
+}
+
+/// Waits for the end of a run, and returns its partial results and its result.
+fn outcome(run: &Arc<Run>) -> (Vec<Value>, Value) {
+    while !run.has_ended() {
+        thread::yield_now();
+    }
+    let mut position = run.topic().start(UnixTime::now(), After::Earliest).unwrap();
+    let (mut partials, mut result) = (Vec::new(), Value::Null);
+    loop {
+        let page = run.topic().read(UnixTime::now(), position, Default::default()).unwrap();
+        for event in &page.events {
+            let mut event: Value = serde_json::from_str(event.data.as_str()).unwrap();
+            if event["state"] == "done" {
+                result = event["result"].take();
+            } else if !event["partial"].is_null() {
+                partials.push(event["partial"].take());
+            }
+        }
+        if page.is_last {
+            let status = run.status(Instant::now());
+            assert_eq!(status.state, RunState::Done, "{status:?}");
+            return (partials, result);
+        }
+        position = page.next;
+    }
+}
+
+fn run_of(request: &Value) -> (Vec<Value>, Value) {
+    let runs = Runs::new(RunLimits::default());
+    let work = prepare(&request.to_string()).unwrap();
+    outcome(&runs.start(StartRun::new("/propagation", work)).unwrap().run)
+}
+
+fn bytes(text: &Value) -> Vec<u8> {
+    let digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let (mut bytes, mut bits, mut count) = (Vec::new(), 0_u32, 0);
+    for digit in text.as_str().unwrap().trim_end_matches('=').chars() {
+        bits = bits << 6 | u32::try_from(digits.find(digit).unwrap()).unwrap();
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count & 0xff) as u8);
+        }
+    }
+    bytes
+}
+
+/// The columns and rows of the points of a tile, as docs/PROPAGATION.md says.
+fn points(tile: &Value) -> Vec<(usize, usize)> {
+    let number = |name: &str| usize::try_from(tile[name].as_u64().unwrap()).unwrap();
+    let (stride, column, row) = (number("stride"), number("column"), number("row"));
+    let is_new = |at: usize| number("level") == 0 || !at.is_multiple_of(2 * stride);
+    let rows = (row..row + number("rows")).step_by(stride);
+    rows.flat_map(|row| {
+        let columns = (column..column + number("columns")).step_by(stride);
+        columns
+            .filter(move |column| is_new(*column) || is_new(row))
+            .map(move |column| (column, row))
+    })
+    .collect()
+}
+
+/// The values of all tiles by column and row. Each point is in one tile.
+fn values(partials: &[Value], quantity: &str) -> (usize, Vec<f64>) {
+    let area = &partials[0]["coverage"]["area"];
+    let [columns, rows] =
+        ["columns", "rows"].map(|name| usize::try_from(area[name].as_u64().unwrap()).unwrap());
+    let mut grid = vec![f64::NAN; columns * rows];
+    for partial in &partials[1..] {
+        let bytes = bytes(&partial[quantity]);
+        let values: Vec<_> = if quantity == "server" {
+            bytes.iter().map(|server| f64::from(*server)).collect()
+        } else {
+            bytes
+                .chunks(2)
+                .map(|two| f64::from(i16::from_le_bytes([two[0], two[1]])) / 100.0)
+                .collect()
+        };
+        let points = points(&partial["tile"]);
+        assert_eq!(points.len(), values.len(), "{}", partial["tile"]);
+        for ((column, row), value) in points.into_iter().zip(values) {
+            let cell = &mut grid[row * columns + column];
+            assert!(cell.is_nan(), "column {column}, row {row} is there twice");
+            *cell = value;
+        }
+    }
+    assert!(grid.iter().all(|value| !value.is_nan()), "all points are there");
+    (columns, grid)
+}
+
+fn transmitter(x_m: f64, y_m: f64) -> Value {
+    json!({"x_m": x_m, "y_m": y_m, "height_m": 30, "power_dbm": 43, "gain_dbi": 15, "frequency_mhz": 900})
+}
+
+/// A coverage of 10 km x 8 km.
+fn coverage() -> Value {
+    json!({
+        "area": {"width_m": 10_000, "height_m": 8_000},
+        "step_m": 50,
+        "model": "free-space",
+        "quantities": ["loss_db", "received_dbm", "field_dbuv_m"],
+        "transmitters": [transmitter(2_000.0, 4_000.0)],
+    })
+}
+
+fn with(mut request: Value, changes: Value) -> Value {
+    for (name, value) in changes.as_object().unwrap() {
+        request[name] = value.clone();
+    }
+    request
+}
+
+#[test]
+fn the_tiles_have_each_point_once_with_the_values_of_the_model() {
+    let (partials, result) = run_of(&coverage());
+    assert_eq!(partials[0]["coverage"]["tiles"].as_u64().unwrap(), partials.len() as u64 - 1);
+    let (columns, loss_db) = values(&partials, "loss_db");
+    let (_, received_dbm) = values(&partials, "received_dbm");
+    let (_, field) = values(&partials, "field_dbuv_m");
+    assert_eq!((columns, loss_db.len()), (201, 201 * 161));
+    let model = FreeSpace::new(900.0);
+    for (at, loss_db) in loss_db.iter().enumerate() {
+        let (column, row) = ((at % columns) as f64, (at / columns) as f64);
+        let metres =
+            (column * 50.0 - 2_000.0).hypot(8_000.0 - row * 50.0 - 4_000.0).max(1.0).hypot(28.5);
+        assert!((loss_db - model.loss_db(metres / 1e3)).abs() < 0.006, "{column} {row}: {loss_db}");
+        assert!((received_dbm[at] - (43.0 + 15.0 - loss_db)).abs() < 0.011);
+        let expected = received_dbm[at] + 20.0 * 900_f64.log10() + 77.2;
+        assert!((field[at] - expected).abs() < 0.011);
+    }
+    assert_eq!(result["points"], loss_db.len());
+    let high = loss_db.iter().copied().fold(0.0, f64::max);
+    assert_eq!(result["loss_db"]["max"].as_f64(), Some(high));
+    assert_eq!(result["warnings"], json!([]));
+}
+
+#[test]
+fn the_best_of_several_transmitters_serves_each_point() {
+    let mut sector = transmitter(8_000.0, 4_000.0);
+    sector["antenna"] =
+        json!({"type": "sector", "azimuth_deg": 90, "beamwidth_deg": 65, "front_to_back_db": 25});
+    let request =
+        with(coverage(), json!({"transmitters": [transmitter(2_000.0, 4_000.0), sector]}));
+    let (partials, _) = run_of(&request);
+    let (columns, server) = values(&partials, "server");
+    let (_, loss_db) = values(&partials, "loss_db");
+    let at = |x_m: usize, y_m: usize| (8_000 - y_m) / 50 * columns + x_m / 50;
+    assert_eq!((server[at(3_000, 4_000)], server[at(9_000, 4_000)]), (0.0, 1.0));
+    // Behind the sector, 25 dB are more than the longer way.
+    assert_eq!(server[at(7_000, 4_000)], 0.0);
+    assert!((loss_db[at(7_000, 4_000)] - FreeSpace::new(900.0).loss_db(5.000_081)).abs() < 0.006);
+}
+
+#[test]
+fn terrain_adds_what_its_profile_says() {
+    // A ridge of 300 m runs from south to north, on a plain at 100 m.
+    let row =
+        |_| (0..101).map(|column| if column == 50 { "400 " } else { "100 " }).collect::<String>();
+    let text: String = (0..81).map(row).collect();
+    let text = format!("ncols 101\nnrows 81\nxllcenter 0\nyllcenter 0\ncellsize 100\n{text}");
+    let request = with(
+        coverage(),
+        json!({"terrain": {"type": "esri-ascii", "text": text}, "diffraction": "bullington", "quantities": ["loss_db"]}),
+    );
+    let (partials, result) = run_of(&request);
+    let (columns, loss_db) = values(&partials, "loss_db");
+    let at = |x_m: usize| (8_000 - 4_000) / 50 * columns + x_m / 50;
+    let km: Vec<f64> = (0..=70).map(|at| f64::from(at) / 10.0).collect();
+    let ground_m: Vec<f64> =
+        km.iter().map(|km| if (km - 3.0).abs() < 1e-9 { 400.0 } else { 100.0 }).collect();
+    let profile = Profile {
+        km: &km,
+        ground_m: &ground_m,
+        first_m: 130.0,
+        second_m: 101.5,
+        earth_km: EARTH_KM,
+    };
+    let expected =
+        FreeSpace::new(900.0).loss_db(7_f64.hypot(0.0285)) + bullington_db(&profile, 900.0);
+    assert!((loss_db[at(9_000)] - expected).abs() < 0.02, "{} {expected}", loss_db[at(9_000)]);
+    assert!(loss_db[at(9_000)] > loss_db[at(4_000)] + 40.0);
+    assert_eq!(result["warnings"], json!([]));
+    let terrain = &partials[0]["coverage"]["terrain"];
+    let heights = bytes(&terrain["heights_m"]);
+    assert_eq!(
+        heights.len() as u64,
+        2 * terrain["columns"].as_u64().unwrap() * terrain["rows"].as_u64().unwrap()
+    );
+}
+
+#[test]
+fn the_valley_comes_with_the_program_and_its_hills_hide_points() {
+    let valley = json!({"terrain": {"type": "valley", "depth_m": 500}, "step_m": 200, "quantities": ["loss_db"]});
+    let (_, plain) = run_of(&with(coverage(), json!({"step_m": 200, "quantities": ["loss_db"]})));
+    for diffraction in ["bullington", "deygout"] {
+        let request = with(with(coverage(), valley.clone()), json!({"diffraction": diffraction}));
+        let (_, result) = run_of(&request);
+        let most = |result: &Value| result["loss_db"]["max"].as_f64().unwrap();
+        assert!(most(&result) > most(&plain) + 20.0, "{result} {plain}");
+    }
+}
+
+#[test]
+fn buildings_give_the_urban_model_its_streets_and_hide_points() {
+    let square = |x: f64, y: f64| {
+        json!({"type": "Feature", "properties": {"height": 15}, "geometry": {"type": "Polygon", "coordinates":
+            [[[x, y], [x + 40.0, y], [x + 40.0, y + 40.0], [x, y + 40.0], [x, y]]]}})
+    };
+    // Streets of 20 m between houses of 40 m.
+    let houses: Vec<_> =
+        (0..256).map(|at| square(f64::from(at % 16) * 60.0, f64::from(at / 16) * 60.0)).collect();
+    let mut low = transmitter(50.0, 50.0);
+    (low["height_m"], low["frequency_mhz"]) = (json!(10), json!(1_800));
+    let request = json!({
+        "area": {"width_m": 940, "height_m": 940}, "step_m": 10, "model": "walfisch-ikegami", "environment": "urban-large",
+        "quantities": ["loss_db"], "transmitters": [low],
+        "buildings": {"type": "FeatureCollection", "features": houses},
+    });
+    let (partials, result) = run_of(&request);
+    let street = &partials[0]["coverage"]["street"];
+    assert_eq!(street["building_height_m"], 15.0);
+    let found =
+        ["building_separation_m", "street_width_m"].map(|name| street[name].as_f64().unwrap());
+    assert!((found[0] - 58.75).abs() < 1e-9 && (found[1] - 18.75).abs() < 1e-9, "{street}");
+    let (columns, loss_db) = values(&partials, "loss_db");
+    let at = |x_m: usize, y_m: usize| (940 - y_m) / 10 * columns + x_m / 10;
+    // Along the street, the transmitter is in sight; behind the houses it is not.
+    let seen = 42.6 + 26.0 * 0.6_f64.log10() + 20.0 * 1_800_f64.log10();
+    assert!((loss_db[at(50, 650)] - seen).abs() < 0.01, "{}", loss_db[at(50, 650)]);
+    let street = Street {
+        roof_m: 15.0,
+        width_m: 18.75,
+        separation_m: 58.75,
+        angle_deg: 90.0,
+        city: City::Metropolitan,
+    };
+    let hidden = WalfischIkegami::new(1_800.0, 10.0, 1.5, &street).loss_db(0.6 * 2_f64.sqrt());
+    assert!((loss_db[at(650, 650)] - hidden).abs() < 0.01, "{}", loss_db[at(650, 650)]);
+    let nearest = &result["warnings"][0];
+    assert_eq!(
+        (nearest["quantity"].as_str(), nearest["min"].as_f64()),
+        (Some("distance_km"), Some(0.02))
+    );
+}
+
+#[test]
+fn what_lies_outside_the_range_of_a_model_is_a_warning() {
+    let mut far = transmitter(2_000.0, 4_000.0);
+    (far["frequency_mhz"], far["height_m"]) = (json!(2_600), json!(20));
+    let request = with(
+        coverage(),
+        json!({"model": "hata", "environment": "suburban", "transmitters": [far], "receiver": {"height_m": 12}}),
+    );
+    let (partials, result) = run_of(&request);
+    let words = |warnings: &Value| -> Vec<String> {
+        let warnings = warnings.as_array().unwrap().iter();
+        warnings.map(|warning| warning["detail"].as_str().unwrap().to_owned()).collect()
+    };
+    let first = words(&partials[0]["coverage"]["warnings"]);
+    assert_eq!(
+        first,
+        [
+            "the frequency is 2600 MHz, the model is made for 150 to 1500 MHz",
+            "the height of the transmitter is 20 m, the model is made for 30 to 200 m",
+            "the height of the receiver is 12 m, the model is made for 1 to 10 m",
+        ]
+    );
+    let last = words(&result["warnings"]);
+    assert_eq!(last[..3], first[..]);
+    assert_eq!(
+        last[3],
+        "1245 points are outside the distances of the model, 1 to 20 km: they are 0.001 to 0.996 km away"
+    );
+    // In the range of all quantities there is no warning.
+    let mut near = transmitter(0.0, 0.0);
+    near["height_m"] = json!(100);
+    let request = json!({"area": {"width_m": 1, "height_m": 1}, "step_m": 1, "model": "hata", "transmitters": [near]});
+    assert_eq!(words(&run_of(&request).1["warnings"]).len(), 1, "all four points are too near");
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_its_place_and_what_is_allowed() {
+    let at = |pointer: &str, value: Value| {
+        let mut request = coverage();
+        *request.pointer_mut(pointer).unwrap() = value;
+        request
+    };
+    let add = |changes| with(coverage(), changes);
+    let ascii = |text: &str| add(json!({"terrain": {"type": "esri-ascii", "text": text}}));
+    let header = "ncols 2 nrows 2 xllcorner 0 yllcorner 0 cellsize";
+    for (request, pointer, words) in [
+        (
+            at("/transmitters/0/frequency_mhz", json!(0)),
+            "/transmitters/0/frequency_mhz",
+            "expected a number from 1 to 300000 MHz",
+        ),
+        (
+            at("/transmitters/0/height_m", json!(-1)),
+            "/transmitters/0/height_m",
+            "expected a number from 0.1 to 5000 m",
+        ),
+        (
+            at("/transmitters/0/x_m", json!(10_000.1)),
+            "/transmitters/0/x_m",
+            "expected a number from 0 to 10000 m",
+        ),
+        (
+            at("/transmitters/0/y_m", json!("4")),
+            "/transmitters/0/y_m",
+            "expected a number from 0 to 8000 m",
+        ),
+        (
+            at("/transmitters/0/power_dbm", json!(1e9)),
+            "/transmitters/0/power_dbm",
+            "from -100 to 100 dBm",
+        ),
+        (at("/transmitters", json!([])), "/transmitters", "expected an array of 1 to 16 items"),
+        (at("/transmitters", json!(vec![transmitter(0.0, 0.0); 17])), "/transmitters", "1 to 16"),
+        (at("/transmitters/0", json!(7)), "/transmitters/0", "expected an object"),
+        (at("/area/width_m", json!(1e12)), "/area/width_m", "expected a number from 1 to 200000 m"),
+        (
+            at("/area", json!({"west": 8, "south": 47, "east": 7, "north": 48})),
+            "/area/east",
+            "from 8 to 180 degrees",
+        ),
+        (
+            at("/area", json!({"west": 0, "south": 40, "east": 10, "north": 41})),
+            "/area/east",
+            "gives a side of",
+        ),
+        (
+            at("/area", json!({"west": 0, "south": 86, "east": 10, "north": 87})),
+            "/area/south",
+            "from -85 to 85 degrees",
+        ),
+        (at("/area", json!({"width_m": 10})), "/area/height_m", "is missing"),
+        (at("/step_m", json!(0)), "/step_m", "expected a number from 0.1 to 200000 m"),
+        (at("/step_m", json!(0.1)), "/step_m", "100001 x 80001 points, at most 1500000 allowed"),
+        (
+            at("/model", json!("magic")),
+            "/model",
+            "expected one of free-space, two-ray, hata, cost231-hata, walfisch-ikegami",
+        ),
+        (at("/quantities", json!(["loss_db", "loss_db"])), "/quantities/1", "is there already"),
+        (add(json!({"receiver": {"height_m": -1.5}})), "/receiver/height_m", "from 0.1 to 1000 m"),
+        (add(json!({"colour/~": 1})), "/colour~1~0", "is not known; known are area,"),
+        (add(json!({"diffraction": "bullington"})), "/diffraction", "needs terrain"),
+        (
+            add(json!({"model": "cost231-hata", "environment": "open"})),
+            "/environment",
+            "expected one of urban-large, urban, suburban",
+        ),
+        (add(json!({"model": "walfisch-ikegami"})), "/street", "is missing"),
+        (
+            add(
+                json!({"model": "walfisch-ikegami", "street": {"building_height_m": 1.5, "street_width_m": 20, "building_separation_m": 40}}),
+            ),
+            "/street",
+            "the receiver at 1.5 m must be below the roofs at 1.5 m",
+        ),
+        (
+            add(json!({"buildings": {"type": "FeatureCollection", "features": []}})),
+            "/buildings/features",
+            "1 to 20000 items",
+        ),
+        (
+            add(json!({"terrain": {"type": "valley", "depth_m": 0}})),
+            "/terrain/depth_m",
+            "from 1 to 3000 m",
+        ),
+        (ascii("ncols 9999999 nrows 9999999"), "/terrain/text", "ncols is 9999999, expected"),
+        (
+            ascii(&format!("{header} 10000 1 2 NaN 4")),
+            "/terrain/text",
+            "row 2, column 1 is NaN, expected a height from -500 to 9000 m",
+        ),
+        (
+            ascii(&format!("{header} 10 1 2 3 4")),
+            "/terrain/text",
+            "does not cover the area: x_m from",
+        ),
+    ] {
+        match prepare(&request.to_string()) {
+            Err(RunRefusal::Unprocessable { pointer: found, detail }) => {
+                assert_eq!(found.as_deref(), Some(pointer), "{detail}");
+                assert!(detail.contains(words), "{pointer}: {detail}");
+            }
+            other => panic!("{pointer}: {other:?}"),
+        }
+    }
+    for body in ["", "{", "{\"step_m\": NaN}", "{\"step_m\": 1e999}"] {
+        let refused = prepare(body).unwrap_err();
+        assert!(
+            matches!(&refused, RunRefusal::BadBody(detail) if detail.contains("line 1 column")),
+            "{refused:?}"
+        );
+    }
+    let depth = "[".repeat(100_000);
+    assert!(matches!(prepare(&depth), Err(RunRefusal::BadBody(_))));
+    let refused = Propagation::new()
+        .prepare(RunInput { query: Some("a=1".to_owned()), ..RunInput::default() });
+    assert!(matches!(refused, Err(RunRefusal::BadParameter(_))));
+}
+
+#[test]
+fn cancelled_coverages_stop_and_leave_room_for_others() {
+    let slow = with(
+        coverage(),
+        json!({"step_m": 10, "terrain": {"type": "valley"}, "transmitters": vec![transmitter(2_000.0, 4_000.0); 16]}),
+    );
+    let runs = Runs::new(RunLimits { running_max: 1, ..RunLimits::default() });
+    let start = |request: &Value| {
+        let work = prepare(&request.to_string()).unwrap();
+        runs.start(StartRun::new("/propagation", work)).unwrap().run
+    };
+    for events in [1, 2, 3] {
+        let run = start(&slow);
+        while run.topic().info(UnixTime::now()).events() < events {
+            thread::yield_now();
+        }
+        run.cancel().unwrap();
+        // It begins once the work of the cancelled one has returned.
+        let (partials, _) = outcome(&start(&with(coverage(), json!({"step_m": 2_000}))));
+        assert_eq!(partials.len(), 2);
+        assert_eq!(run.status(Instant::now()).state, RunState::Cancelled);
+    }
+}
