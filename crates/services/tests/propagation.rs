@@ -446,3 +446,14 @@ fn cancelled_coverages_stop_and_leave_room_for_others() {
         assert_eq!(run.status(Instant::now()).state, RunState::Cancelled);
     }
 }
+
+#[test]
+fn the_examples_are_computed() {
+    for (text, points) in [
+        (include_str!("../../../examples/propagation/valley.json"), 154 * 134),
+        (include_str!("../../../examples/propagation/city.json"), 401 * 301),
+    ] {
+        let (_, result) = run_of(&serde_json::from_str(text).unwrap());
+        assert_eq!(result["points"], points, "{result}");
+    }
+}

@@ -57,6 +57,9 @@ pub(super) struct Shorthands {
 /// The name of the demo's resource, and of its topic.
 pub(crate) const MESSAGES: &str = "messages";
 
+/// The path of the demo's coverages.
+pub(crate) const PROPAGATION: &str = "/propagation";
+
 impl Config {
     /// Returns the rules for topics: the declared ones, and one for each topic of a source, so that no client
     /// publishes to it or deletes it because of a matching pattern.

@@ -104,6 +104,10 @@ fn a_path_that_cannot_be_is_told() {
             "demo = true\n".to_owned() + &run("/messages"),
             "3:8: run.path: /messages has the messages of the demo",
         ),
+        (
+            "demo = true\n".to_owned() + &run("/propagation"),
+            "3:8: run.path: /propagation has the coverages of the demo",
+        ),
         (run("/a") + &run("/a"), "5:8: run.path: /a already has a program, at a.toml:2:8"),
         (dir.to_owned() + &run("/docs"), "5:8: run.path: /docs/ has the files of www (a.toml:2:7)"),
     ] {
