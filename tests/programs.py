@@ -1,4 +1,4 @@
-"""How conformance/run and tests/interop/run start what they test."""
+"""How conformance/run and those of tests/ start what they test."""
 
 import collections
 import contextlib
