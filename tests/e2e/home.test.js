@@ -133,14 +133,15 @@ test("where no WebSocket passes, one request asks for all values in view", { tim
 test("services are there with a line that calls each, and the runs that are going on", { timeout: STEP_MS_MAX }, async () => {
   await withHome(async (page) => {
     const services = page.locator("#services li");
-    await services.nth(1).waitFor({ timeout: PATIENCE_MS });
-    await becomes("the names", () => services.locator("h3").allTextContents(), ["/messages", "/slow"]);
-    const commands = [`curl '${server.origin}/messages'`, `curl -N -X POST '${server.origin}/slow'`];
+    await services.nth(3).waitFor({ timeout: PATIENCE_MS });
+    await becomes("the names", () => services.locator("h3").allTextContents(), ["/computations", "/messages", "/propagation", "/slow"]);
+    const started = (/** @type {string} */ path) => `curl -N -X POST '${server.origin}${path}'`;
+    const commands = [started("/computations"), `curl '${server.origin}/messages'`, started("/propagation"), started("/slow")];
     await becomes("the commands", () => services.locator("code").allTextContents(), commands);
-    assert.match((await services.first().locator(".small").textContent()) ?? "", /^GET, POST, PUT, PATCH, DELETE · A resource/);
+    assert.match((await services.nth(1).locator(".small").textContent()) ?? "", /^GET, POST, PUT, PATCH, DELETE · A resource/);
     assert.ok(!(await page.locator("#runs").isVisible()));
-    const started = await fetch(`${server.origin}/slow`, { method: "POST", headers: { Prefer: "respond-async" } });
-    const { key } = await started.json();
+    const reply = await fetch(`${server.origin}/slow`, { method: "POST", headers: { Prefer: "respond-async" } });
+    const { key } = await reply.json();
     await page.locator("#runs", { hasText: /^1 run is going on\.$/ }).waitFor({ timeout: PATIENCE_MS });
     assert.equal(await page.locator("#runs a").getAttribute("href"), "runs");
     await fetch(`${server.origin}/runs/${key}`, { method: "DELETE" });

@@ -156,7 +156,8 @@ pub(crate) struct Serve {
     pub(crate) tls_dev_cert: Option<PathBuf>,
 
     /// Serve a demonstration: /topics/wind from an emulated WindSonic, /topics/host, topics scratch-* that programs on this
-    /// machine may publish to, the resource /messages, the run service /propagation, /echo and /broadcast
+    /// machine may publish to, the resource /messages, the run services /computations and /propagation, /echo and
+    /// /broadcast
     #[arg(long, conflicts_with_all = ["serial", "baud", "polled"], help_heading = SOURCES)]
     pub(crate) demo: bool,
 

@@ -6,6 +6,7 @@
 //! - [`Collection`] is a resource whose records are kept in a topic of a [`Hub`](anemone_hub::Hub), and nowhere else.
 //! - [`Schema`] declares the fields of records once: for their validation, for queries, and for documents.
 //! - [`Messages`] is the resource of the demo.
+//! - [`Computations`] is a run service that makes lists and sorts them, and tells each state on the way.
 //! - [`Propagation`] is a run service that computes the coverage of radio transmitters over an area.
 //!
 //! The crate knows no transport: a server calls the service.
@@ -30,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod collection;
+mod computations;
 mod condition;
 mod document;
 mod error;
@@ -45,6 +47,7 @@ mod schema;
 mod service;
 
 pub use self::collection::{Collection, CollectionOptions, OpenCollectionError};
+pub use self::computations::Computations;
 pub use self::condition::Condition;
 pub use self::error::ResourceError;
 pub use self::guard::Guard;

@@ -9,7 +9,9 @@ use std::time::Duration;
 use anemone_hub::run::{RunWork, Runs, StartRun};
 use anemone_hub::{Epoch, Hub, Retention};
 use anemone_server::{Body, Mount, Options};
-use anemone_services::{Collection, CollectionOptions, Field, ResourceService, Schema};
+use anemone_services::{
+    Collection, CollectionOptions, Computations, Field, ResourceService, Schema,
+};
 use anemone_testing::calls::Call;
 use anemone_testing::multiplexed::{Carrier, Client};
 use anemone_testing::secure::Secure;
@@ -45,6 +47,7 @@ fn prepare(options: &mut Options) {
     let tasks = Collection::open(&hub, name, schema, CollectionOptions::default()).unwrap();
     options.mounts.push(Mount::new("/tasks", ResourceService::new("/tasks", tasks)).unwrap());
     options.mounts.push(Mount::new("/never", Never).unwrap());
+    options.mounts.push(Mount::run("/computations", Computations).unwrap());
     options.limits.service_timeout = Duration::from_millis(200);
 }
 
@@ -65,6 +68,8 @@ struct Case<'a> {
 
 const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
 const STALE: &[(&str, &str)] = &[("content-type", "application/json"), ("if-match", "\"1-1\"")];
+const CYCLE: &str = r#"{"actions":[{"id":"a","do":"sort","after":"a","algorithm":"quick"}]}"#;
+const HUGE: &str = r#"{"actions":[{"id":"a","do":"list","size":100001}]}"#;
 const UNKNOWN_RUN: &str = "/runs/00000000000000000000000000000000";
 
 const fn case<'a>(
@@ -107,6 +112,11 @@ fn cases<'a>(long: &'a str, deep: &'a str, ended: &'a str) -> Vec<Case<'a>> {
         case(("DELETE", UNKNOWN_RUN, ""), (404, "unknown-run", "")),
         case(("GET", "/runs/wind", ""), (404, "unknown-run", "")),
         case(("DELETE", ended, ""), (409, "run-ended", "")),
+        case(("POST", "/computations", "{\"actions\":\n nope}"), (400, "bad-body", "line 2")),
+        case(("POST", "/computations?states=every:0", "{}"), (400, "bad-parameter", "1 to")),
+        case(("POST", "/computations", "{}"), (422, "unprocessable", "/actions")),
+        case(("POST", "/computations", CYCLE), (422, "unprocessable", "/actions/0/after")),
+        case(("POST", "/computations", HUGE), (422, "unprocessable", "1 to 100000")),
     ]
 }
 

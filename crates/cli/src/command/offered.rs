@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use anemone_server::{PublishRight, StartRight, TopicRule};
 
-use crate::config::{Config, Kind, Located, MESSAGES, PROPAGATION, RunProgram, Size, Source, Time};
+use crate::config::{
+    COMPUTATIONS, Config, Kind, Located, MESSAGES, PROPAGATION, RunProgram, Size, Source, Time,
+};
 
 /// Returns a line for each source, rule, service and directory, with its URL below `url`, or its path if that is empty.
 pub(crate) fn offered(config: &Config, url: &str) -> Vec<String> {
@@ -17,11 +19,16 @@ pub(crate) fn offered(config: &Config, url: &str) -> Vec<String> {
     let messages = config.messages.map(|right| {
         format!("service  {url}/{MESSAGES}: messages; {} change them", who_may(right))
     });
+    let computations = config.messages.map(|_| {
+        let who = who_may(PublishRight::Loopback);
+        format!("run      {url}{COMPUTATIONS}: lists that are sorted; {who} start runs")
+    });
     let coverages = config.messages.map(|_| {
         let who = who_may(PublishRight::Loopback);
         format!("run      {url}{PROPAGATION}: the coverage of radio transmitters; {who} start runs")
     });
-    sources.chain(topics).chain(messages).chain(coverages).chain(runs).chain(files).collect()
+    let services = messages.into_iter().chain(computations).chain(coverages);
+    sources.chain(topics).chain(services).chain(runs).chain(files).collect()
 }
 
 fn source_line(source: &Source, url: &str) -> String {

@@ -11,7 +11,7 @@ use super::files;
 use super::place::{Located, Place};
 use super::runs::RunProgram;
 use super::sources::{Kind, Source};
-use super::whole::{Config, MESSAGES, PROPAGATION, Part};
+use super::whole::{COMPUTATIONS, Config, MESSAGES, PROPAGATION, Part};
 use crate::args::Fsync;
 use crate::pages;
 
@@ -219,6 +219,9 @@ fn run_fault(config: &Config, index: usize, run: &RunProgram) -> Option<String> 
     }
     if config.messages.is_some() && path.strip_prefix('/') == Some(MESSAGES) {
         return Some(format!("{path} has the messages of the demo"));
+    }
+    if config.messages.is_some() && path == COMPUTATIONS {
+        return Some(format!("{path} has the computations of the demo"));
     }
     if config.messages.is_some() && path == PROPAGATION {
         return Some(format!("{path} has the coverages of the demo"));

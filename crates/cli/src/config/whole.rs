@@ -57,6 +57,9 @@ pub(super) struct Shorthands {
 /// The name of the demo's resource, and of its topic.
 pub(crate) const MESSAGES: &str = "messages";
 
+/// The path of the demo's computations.
+pub(crate) const COMPUTATIONS: &str = "/computations";
+
 /// The path of the demo's coverages.
 pub(crate) const PROPAGATION: &str = "/propagation";
 

@@ -9,12 +9,12 @@ use anemone_hub::Hub;
 use anemone_server::{
     BindError, Mount, MountError, Options, Running, Server, StaticPath, Tls, TlsError, UnixSocket,
 };
-use anemone_services::Propagation;
+use anemone_services::{Computations, Propagation};
 use anyhow::Context;
 
 use super::messages::DemoMessages;
 use crate::command::offered::offered;
-use crate::config::{Config, MESSAGES, PROPAGATION, RunProgram};
+use crate::config::{COMPUTATIONS, Config, MESSAGES, PROPAGATION, RunProgram};
 use crate::log;
 use crate::output::announce;
 use crate::pages;
@@ -94,6 +94,7 @@ fn programs_and_pages(config: &Config) -> Result<Vec<Mount>, MountError> {
     let root = config.files.iter().find(|dir| dir.value.path == StaticPath::root());
     let mut mounts = programs.collect::<Result<Vec<_>, _>>()?;
     if config.messages.is_some() {
+        mounts.push(Mount::run(COMPUTATIONS, Computations)?);
         mounts.push(Mount::run(PROPAGATION, Propagation::new())?);
     }
     let messages = config.messages.map(|_| MESSAGES);

@@ -105,6 +105,10 @@ fn a_path_that_cannot_be_is_told() {
             "3:8: run.path: /messages has the messages of the demo",
         ),
         (
+            "demo = true\n".to_owned() + &run("/computations"),
+            "3:8: run.path: /computations has the computations of the demo",
+        ),
+        (
             "demo = true\n".to_owned() + &run("/propagation"),
             "3:8: run.path: /propagation has the coverages of the demo",
         ),

@@ -1,0 +1,114 @@
+//! The run service `computations` of the demo: lists that are made and sorted, and told while they change
+//! (`docs/COMPUTATIONS.md`).
+//!
+//! A document is a tree of actions ([`tree`]), checked before anything is made. [`computation`] lets the actions that have
+//! begun take turns on the one thread of the run, so that a run with many branches takes no more threads than any other. [`sorting`]
+//! has the algorithms, which know only a [`board`]; a [`recorder`] makes events from its changes.
+
+mod action;
+mod board;
+mod computation;
+mod event;
+mod list;
+mod options;
+mod recorder;
+mod sorting;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod work;
+
+use std::time::{Duration, Instant};
+
+use anemone_hub::run::{
+    RunContext, RunFailure, RunInput, RunOutcome, RunRefusal, RunService, RunWork,
+};
+
+use self::computation::{Computation, Turn};
+use self::event::EventText;
+use self::options::ComputationOptions;
+use self::tree::ActionTree;
+
+/// The most bytes of a computation's events, as for a program's output. Those at a rate have a limit for each second
+/// instead.
+const OUTPUT_BYTES_MAX: usize = 64 << 20;
+
+/// The time between two reports of the progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The time to wait if the pace allows no change.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Makes lists and sorts them, and tells each state on the way: a [`RunService`] for a mount.
+///
+/// The body of a start is a document with a tree of actions, of at most 64 KiB. `docs/COMPUTATIONS.md` describes it, the parameters of the query, the events and the
+/// limits. A cancelled run stops within some milliseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Computations;
+
+impl RunService for Computations {
+    fn prepare(&self, input: RunInput) -> Result<RunWork, RunRefusal> {
+        let options = ComputationOptions::parse(input.query.as_deref().unwrap_or_default())?;
+        let tree = ActionTree::parse(&input.body)?;
+        Ok(RunWork::new(move |run| compute(tree, options, run)))
+    }
+}
+
+fn compute(tree: ActionTree, options: ComputationOptions, run: &RunContext) -> RunOutcome {
+    let begun = Instant::now();
+    let mut computation = Computation::new(tree, options);
+    let mut output = Output { bytes_left: OUTPUT_BYTES_MAX, is_rate: options.states.is_rate() };
+    let mut tell = |events: Vec<EventText>| -> Result<(), RunFailure> {
+        output.take(events.iter().map(EventText::len).sum())?;
+        let events = events.into_iter().map(EventText::into_data);
+        // Without events, this still asks whether to go on.
+        run.check()?;
+        Ok(run.partials(&events.collect::<Result<Vec<_>, _>>()?)?)
+    };
+    tell(computation.begin(begun.elapsed()))?;
+    let mut reported = Duration::ZERO;
+    loop {
+        let now = begun.elapsed();
+        match computation.turn(now) {
+            Turn::Worked(events) => tell(events)?,
+            Turn::Paused => run.sleep(PAUSE)?,
+            Turn::Done => break,
+        }
+        if now.saturating_sub(reported) >= PROGRESS_INTERVAL {
+            reported = now;
+            report(&computation, run)?;
+        }
+    }
+    report(&computation, run)?;
+    computation.result().into_data().map(Some)
+}
+
+fn report(computation: &Computation, run: &RunContext) -> Result<(), RunFailure> {
+    let (value, text) = computation.progress();
+    Ok(run.progress(value, Some(&text))?)
+}
+
+/// The output of a run.
+struct Output {
+    bytes_left: usize,
+    is_rate: bool,
+}
+
+impl Output {
+    /// Counts bytes that are to be told.
+    ///
+    /// # Errors
+    /// When the run has told too much.
+    fn take(&mut self, bytes: usize) -> Result<(), RunFailure> {
+        match self.bytes_left.checked_sub(bytes) {
+            _ if self.is_rate => Ok(()),
+            Some(left) => {
+                self.bytes_left = left;
+                Ok(())
+            }
+            None => Err(RunFailure::new(format!(
+                "the states take more than {OUTPUT_BYTES_MAX} bytes: ask for fewer, with ?states=every:N or ?states=rate:N"
+            ))),
+        }
+    }
+}
