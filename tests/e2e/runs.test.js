@@ -311,6 +311,26 @@ test("each way to read a run is a line that works", { timeout: STEP_MS_MAX }, as
   });
 });
 
+test("more runs than 200 are shown when they are asked for", { timeout: STEP_MS_MAX }, async () => {
+  const config = join(directory, "many.toml");
+  await writeFile(config, "[limits]\nruns_running_max = 1\nruns_queued_max = 300\n");
+  const other = await serve("--config", config, "--listen", "127.0.0.1:0", "--run", "waits=sleep 600");
+  const headers = { Prefer: "respond-async" };
+  for (let n = 0; n < 205; n += 1) assert.equal((await fetch(`${other.origin}/waits`, { method: "POST", headers })).status, 202);
+  const page = await browser.newPage();
+  await page.goto(`${other.origin}/runs`);
+  const [count, rows] = [() => page.locator("#count").textContent(), () => page.locator("#runs li").count()];
+  // The server lists the newest first, and the oldest is the one that works.
+  await becomes("the count", count, "200 waiting; these are the first 200, and there are more");
+  assert.equal(await rows(), 200);
+  await page.getByRole("button", { name: "Show more runs" }).click();
+  await becomes("the count", count, "1 running, 204 waiting");
+  await becomes("the rows", rows, 205);
+  assert.ok(!(await page.locator("#more").isVisible()));
+  await page.close();
+  await kill(other);
+});
+
 test("a run that is not there is told in words", { timeout: STEP_MS_MAX }, async () => {
   const page = await browser.newPage();
   await page.goto(`${server.origin}/runs/${"0".repeat(32)}`);

@@ -7,6 +7,9 @@ import { servicesIn } from "./described.js";
 
 const LOOK_EVERY_MS = 5000;
 const RUNS_MAX = 1000;
+/** More services than this are folded on a phone, where they would push the topics out of view. */
+const UNFOLDED_MAX = 3;
+const PHONE = "(max-width: 43.99rem)";
 
 export class Services {
   #client;
@@ -56,7 +59,19 @@ export class Services {
         return item;
       }),
     );
+    this.#fold(services.length);
     this.#section.hidden = services.length === 0;
+  }
+
+  /** @param {number} count */
+  #fold(count) {
+    const details = find(this.#section, "details", HTMLDetailsElement);
+    const summary = find(details, "summary", HTMLElement);
+    const isLong = count > UNFOLDED_MAX && matchMedia(PHONE).matches;
+    // Whoever has opened or closed it has chosen.
+    if (summary.hidden === isLong) details.open = !isLong;
+    summary.hidden = !isLong;
+    setText(summary, `All ${formatCount(count)} services`);
   }
 
   async #lookForRuns() {

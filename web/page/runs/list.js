@@ -21,7 +21,9 @@ const LOOK_REFUSED_MS = 60_000;
 /** The page is this much longer idle than the server was busy with its answer. */
 const REST_FACTOR = 10;
 const ANSWER_MS_MAX = 10_000;
-const LISTED_MAX = 200;
+/** The runs that are shown at first, and with each press of the button for more; the server lists no more than the last figure. */
+const LISTED_STEP = 200;
+const LISTED_MAX = 1000;
 
 /** @typedef {import("./words.js").RunState} RunState */
 /** @typedef {{ element: HTMLElement, field: (name: string) => HTMLElement, bar: HTMLProgressElement, run: RunState }} Row */
@@ -35,6 +37,8 @@ const search = find(document, "#find", HTMLInputElement);
 /** @type {Map<string, Row>} */
 const rows = new Map();
 let wake = new AbortController();
+let listedMax = LISTED_STEP;
+let isMore = false;
 
 /** @param {RunState} run */
 function addRow(run) {
@@ -119,7 +123,7 @@ function filter() {
   const runs = [...rows.values()].map(({ run }) => run);
   const running = runs.filter(({ state }) => state === "running").length;
   document.title = `${running > 0 ? `${formatCount(running)} running · ` : ""}Runs · Anemone`;
-  const all = countsInWords(runs) + (runs.length === LISTED_MAX ? `; these are the first ${LISTED_MAX}` : "");
+  const all = countsInWords(runs) + (isMore ? `; these are the first ${formatCount(runs.length)}, and there are more` : "");
   setText(element("#count"), wanted === "" ? all : `${formatCount(shown)} of ${formatCount(runs.length)}`);
 }
 
@@ -127,11 +131,14 @@ function filter() {
 async function look() {
   const asked = now();
   try {
-    const { data } = await client.call("GET", `runs?limit=${LISTED_MAX}`, undefined, { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
+    const { data } = await client.call("GET", `runs?limit=${Math.min(LISTED_MAX, listedMax + 1)}`, undefined, { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
     showNotice(null);
     element("#runs").hidden = false;
     element("#none").hidden = data.runs.length > 0;
-    show(data.runs);
+    // One more than is shown tells that there are more.
+    isMore = data.runs.length > listedMax || data.runs.length === LISTED_MAX;
+    element("#more").hidden = data.runs.length <= listedMax;
+    show(data.runs.slice(0, listedMax));
     const isBusy = data.runs.some((/** @type {RunState} */ run) => !isOver(run));
     return Math.max(isBusy ? LOOK_BUSY_MS : LOOK_IDLE_MS, (now() - asked) * REST_FACTOR);
   } catch (error) {
@@ -164,6 +171,10 @@ async function showStarts() {
 }
 
 search.addEventListener("input", filter);
+element("#more").addEventListener("click", () => {
+  listedMax = Math.min(LISTED_MAX, listedMax + LISTED_STEP);
+  lookNow();
+});
 document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && lookNow());
 element("#notice-no-script").remove();
 void showPlaces();
