@@ -389,6 +389,26 @@ fn what_does_not_fit_is_refused_with_its_place_and_what_is_allowed() {
             "/terrain/depth_m",
             "from 1 to 3000 m",
         ),
+        (
+            add(json!({"output": {"formats": ["gif"]}})),
+            "/output/formats/0",
+            "expected one of geojson, csv, png",
+        ),
+        (
+            add(json!({"output": {"formats": ["geojson"]}})),
+            "/output/formats/0",
+            "takes at most 20000 points, and the grid has 32361",
+        ),
+        (
+            add(json!({"output": {"formats": ["csv"]}, "step_m": 25})),
+            "/output/formats/0",
+            "at most 100000 points",
+        ),
+        (
+            add(json!({"output": {"formats": ["png"], "levels": [1e9]}})),
+            "/output/levels/0",
+            "from -1000 to 1000",
+        ),
         (ascii("ncols 9999999 nrows 9999999"), "/terrain/text", "ncols is 9999999, expected"),
         (
             ascii(&format!("{header} 10000 1 2 NaN 4")),
@@ -445,6 +465,44 @@ fn cancelled_coverages_stop_and_leave_room_for_others() {
         assert_eq!(partials.len(), 2);
         assert_eq!(run.status(Instant::now()).state, RunState::Cancelled);
     }
+}
+
+#[test]
+fn the_result_is_also_geojson_csv_and_an_image() {
+    let output = json!({"formats": ["geojson", "csv", "png"], "quantity": "loss_db", "levels": [100.0, 300.0]});
+    let (partials, result) = run_of(&with(coverage(), json!({"output": output})));
+    let outputs = &result["outputs"];
+    let (_, loss_db) = values(&partials, "loss_db");
+    let csv = outputs["csv"].as_str().unwrap();
+    let mut lines = csv.lines();
+    assert_eq!(lines.next(), Some("x_m,y_m,loss_db,received_dbm,field_dbuv_m,server"));
+    let losses = lines.map(|line| line.split(',').nth(2).unwrap().parse::<f64>().unwrap());
+    assert!(losses.zip(&loss_db).all(|(csv, tile)| (csv - tile).abs() < 0.011));
+    assert!(csv.contains("\n2000,4000,") && csv.lines().count() == loss_db.len() + 1);
+    let features = &outputs["geojson"]["features"];
+    assert_eq!(
+        (&features[0]["properties"]["loss_db"], features[1]["geometry"]["coordinates"].clone()),
+        (&json!(100.0), json!([]))
+    );
+    // In free space, the contour is a circle around the transmitter.
+    let line = features[0]["geometry"]["coordinates"][0].as_array().unwrap();
+    assert!(line.len() > 100);
+    for at in line {
+        let [x_m, y_m] = [0, 1].map(|part| at[part].as_f64().unwrap());
+        let found = FreeSpace::new(900.0).loss_db((x_m - 2_000.0).hypot(y_m - 4_000.0) / 1e3);
+        assert!((found - 100.0).abs() < 0.02, "{at}: {found}");
+    }
+    let image = bytes(&outputs["png"]);
+    assert_eq!((&image[1..4], &image[16..24]), (&b"PNG"[..], &[0, 0, 0, 201, 0, 0, 0, 161][..]));
+    // Without levels, GeoJSON has the points.
+    let points =
+        json!({"output": {"formats": ["geojson"]}, "step_m": 2_000, "quantities": ["loss_db"]});
+    let (_, result) = run_of(&with(coverage(), points));
+    let features = result["outputs"]["geojson"]["features"].as_array().unwrap();
+    assert_eq!(
+        (features.len(), &features[0]["geometry"]),
+        (30, &json!({"type": "Point", "coordinates": [0.0, 8_000.0]}))
+    );
 }
 
 #[test]

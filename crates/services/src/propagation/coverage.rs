@@ -9,17 +9,19 @@ use super::antenna::Transmitter;
 use super::area::Area;
 use super::buildings::Buildings;
 use super::loss::{Diffraction, Model, Path, Sight};
+use super::measure::Measure;
 use super::model::{
     City, Cost231Hata, Environment, FreeSpace, Hata, Polarization, Quantity, Reflection, TwoRay,
     WalfischIkegami,
 };
+use super::output_options::OutputOptions;
 use super::reader::{Checked, Members, Node};
 use super::street::{LineOfSight, Streets};
 use super::terrain::TerrainSource;
 use super::warning::Warning;
 
 /// The members of a request.
-const MEMBERS: [&str; 12] = [
+const MEMBERS: [&str; 13] = [
     "area",
     "step_m",
     "transmitters",
@@ -32,31 +34,11 @@ const MEMBERS: [&str; 12] = [
     "street",
     "buildings",
     "quantities",
+    "output",
 ];
 
 /// The height of a receiver's antenna: at least what a hand holds above water.
 const RECEIVER_M: RangeInclusive<f64> = 0.1..=1_000.0;
-
-/// What is computed for each point.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Measure {
-    LossDb,
-    ReceivedDbm,
-    FieldDbuvM,
-}
-
-impl Measure {
-    pub(super) const NAMES: [(&'static str, Self); 3] = [
-        ("loss_db", Self::LossDb),
-        ("received_dbm", Self::ReceivedDbm),
-        ("field_dbuv_m", Self::FieldDbuvM),
-    ];
-
-    pub(super) fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|name| name.1 == self).map_or("", |name| name.0)
-    }
-}
 
 /// The receiver at each point.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -78,6 +60,7 @@ pub(super) struct Coverage {
     /// Those whose roofs hide points.
     pub(super) buildings: Option<Buildings>,
     pub(super) streets: Option<Streets>,
+    pub(super) output: Option<OutputOptions>,
     pub(super) warnings: Vec<Warning>,
 }
 
@@ -130,6 +113,7 @@ impl Coverage {
         let path = |of: &Transmitter| choice.path(of, streets.as_ref());
         let paths: Vec<_> = transmitters.iter().map(path).collect();
         let measures = read_measures(&request)?;
+        let output = OutputOptions::read(&request, &area, &measures)?;
         let sees = |streets: &Streets| streets.line_of_sight == LineOfSight::Buildings;
         let buildings = buildings.filter(|_| streets.as_ref().is_some_and(sees));
         let warnings = warnings(&paths, terrain.as_ref());
@@ -142,6 +126,7 @@ impl Coverage {
             terrain,
             buildings,
             streets,
+            output,
             warnings,
         })
     }

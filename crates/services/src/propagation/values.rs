@@ -2,8 +2,9 @@
 
 use anemone_hub::run::Stopped;
 
-use super::coverage::{Coverage, Measure};
+use super::coverage::Coverage;
 use super::loss::{Land, Scratch};
+use super::measure::Measure;
 use super::model::field_dbuv_m;
 use super::tiles::Tile;
 use super::warning::Outside;

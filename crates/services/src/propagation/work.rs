@@ -11,6 +11,7 @@ use super::cores::{Core, Cores};
 use super::coverage::Coverage;
 use super::encode;
 use super::loss::{Land, Scratch};
+use super::output::{self, Field};
 use super::tiles::{Tile, Tiles};
 use super::values::Values;
 use super::warning::Outside;
@@ -33,6 +34,8 @@ struct Done {
     /// The smallest and the largest value of each quantity.
     extents: Vec<(f32, f32)>,
     outside: Vec<Outside>,
+    /// All values, if an output needs them.
+    field: Option<Field>,
 }
 
 /// Computes a coverage, with as many helpers as there are processors free.
@@ -44,6 +47,7 @@ pub(super) fn compute(mut coverage: Coverage, cores: &Cores, run: &RunContext) -
         points: 0,
         extents: vec![(f32::INFINITY, f32::NEG_INFINITY); coverage.measures.len()],
         outside: vec![Outside::default(); coverage.paths.len()],
+        field: coverage.output.as_ref().map(|_| Field::new(&coverage)),
     };
     let work = Work {
         coverage: &coverage,
@@ -78,7 +82,11 @@ pub(super) fn compute(mut coverage: Coverage, cores: &Cores, run: &RunContext) -
     });
     results.into_iter().collect::<Result<(), _>>()?;
     let done = work.done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    encode::data(&result(&coverage, &done)).map(Some)
+    let mut result = result(&coverage, &done);
+    if let (Some(options), Some(field)) = (&coverage.output, &done.field) {
+        result["outputs"] = output::write(&coverage, field, options, || run.check())?;
+    }
+    encode::data(&result).map(Some)
 }
 
 /// Makes the ground and the roofs.
@@ -100,7 +108,7 @@ impl Work<'_> {
             if values.len() > 0 {
                 self.run.partial(&encode::tile(self.coverage, tile, &values)?)?;
             }
-            let part = self.add(&values) as f64 / self.coverage.area.points() as f64;
+            let part = self.add(tile, &values) as f64 / self.coverage.area.points() as f64;
             self.run.progress(part, Some(&self.words(tile)))?;
         }
         Ok(())
@@ -111,7 +119,7 @@ impl Work<'_> {
     }
 
     /// Adds the values of a tile, and returns the number of all points so far.
-    fn add(&self, values: &Values) -> usize {
+    fn add(&self, tile: Tile, values: &Values) -> usize {
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         for (extent, values) in done.extents.iter_mut().zip(&values.measures) {
             *extent = values
@@ -120,6 +128,9 @@ impl Work<'_> {
         }
         for (all, new) in done.outside.iter_mut().zip(&values.outside) {
             all.add(new);
+        }
+        if let Some(field) = &mut done.field {
+            field.add(tile, values);
         }
         done.points += values.len();
         done.points

@@ -1,0 +1,109 @@
+//! A coverage as an image in the Portable Network Graphics format (W3C PNG, third edition): a pixel for each point.
+
+use std::io::{self, Write as _};
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+
+/// Some colours of the map viridis of S. van der Walt and N. Smith, whose brightness rises evenly, so that the colour-blind can
+/// read it, too. The others are between them.
+const COLOURS: [[u8; 3]; 9] = [
+    [68, 1, 84],
+    [71, 44, 122],
+    [59, 81, 139],
+    [44, 113, 142],
+    [33, 144, 141],
+    [39, 173, 129],
+    [92, 200, 99],
+    [170, 220, 50],
+    [253, 231, 37],
+];
+
+/// Draws values with the darkest colour for the smallest one, and the lightest for the largest one.
+pub(super) fn png(values: &[f32], columns: usize) -> io::Result<Vec<u8>> {
+    let (low, high) =
+        values.iter().fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), value| {
+            (low.min(*value), high.max(*value))
+        });
+    let scale = 255.0 / (high - low).max(f32::MIN_POSITIVE);
+    // A cast to a byte ends at both ends of its range.
+    let pixels: Vec<u8> =
+        values.iter().map(|value| ((value - low) * scale).round() as u8).collect();
+    let mut rows = ZlibEncoder::new(Vec::new(), Compression::default());
+    for row in pixels.chunks(columns) {
+        // Filter 0: the bytes as they are.
+        rows.write_all(&[0])?;
+        rows.write_all(row)?;
+    }
+    // At most 1,500,000 points.
+    let [width, height] = [columns, values.len() / columns].map(|side| (side as u32).to_be_bytes());
+    // 8 bits, indices of a palette, and the only methods of compression, filters and interlacing.
+    let header = [&width[..], &height, &[8, 3, 0, 0, 0]].concat();
+    let mut image = b"\x89PNG\r\n\x1a\n".to_vec();
+    chunk(&mut image, b"IHDR", &header);
+    chunk(&mut image, b"PLTE", &palette());
+    chunk(&mut image, b"IDAT", &rows.finish()?);
+    chunk(&mut image, b"IEND", &[]);
+    Ok(image)
+}
+
+/// Adds a chunk: its length, its type, its data, and their checksum (section 5.3).
+fn chunk(image: &mut Vec<u8>, kind: &[u8; 4], data: &[u8]) {
+    // The largest is smaller than the points of a grid.
+    image.extend((data.len() as u32).to_be_bytes());
+    let begin = image.len();
+    image.extend(kind);
+    image.extend(data);
+    let checksum = crc32fast::hash(&image[begin..]);
+    image.extend(checksum.to_be_bytes());
+}
+
+/// Returns 256 colours, of three bytes each.
+fn palette() -> Vec<u8> {
+    let last = COLOURS.len() - 1;
+    let colour = |at: usize| {
+        let before = (at * last / 255).min(last - 1);
+        let part = (at * last) as f64 / 255.0 - before as f64;
+        [0, 1, 2].map(|channel| {
+            let [from, to] = [before, before + 1].map(|at| f64::from(COLOURS[at][channel]));
+            // Between two bytes.
+            (from + part * (to - from)).round() as u8
+        })
+    };
+    (0..256).flat_map(colour).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn an_image_has_a_pixel_for_each_point_in_the_colours_of_the_values() {
+        let image = png(&[-100.0, -50.0, -75.0, -100.0, -50.0, -50.0], 3).unwrap();
+        assert_eq!(&image[..8], b"\x89PNG\r\n\x1a\n");
+        let (mut chunks, mut rest) = (Vec::new(), &image[8..]);
+        while !rest.is_empty() {
+            let (length, after) = rest.split_first_chunk::<4>().unwrap();
+            let (data, after) = after.split_at(4 + u32::from_be_bytes(*length) as usize);
+            let (checksum, after) = after.split_first_chunk::<4>().unwrap();
+            assert_eq!(crc32fast::hash(data).to_be_bytes(), *checksum);
+            chunks.push(data.split_first_chunk::<4>().unwrap());
+            rest = after;
+        }
+        let kinds: Vec<_> = chunks.iter().map(|(kind, _)| *kind).collect();
+        assert_eq!(kinds, [b"IHDR", b"PLTE", b"IDAT", b"IEND"]);
+        assert_eq!(chunks[0].1, [0, 0, 0, 3, 0, 0, 0, 2, 8, 3, 0, 0, 0]);
+        let colours = chunks[1].1;
+        assert_eq!((&colours[..3], &colours[255 * 3..]), (&COLOURS[0][..], &COLOURS[8][..]));
+        let mut pixels = Vec::new();
+        flate2::read::ZlibDecoder::new(chunks[2].1).read_to_end(&mut pixels).unwrap();
+        assert_eq!(pixels, [0, 0, 255, 128, 0, 0, 255, 255]);
+    }
+
+    #[test]
+    fn values_that_are_all_alike_make_an_image_too() {
+        assert!(png(&[3.0; 4], 2).is_ok());
+    }
+}

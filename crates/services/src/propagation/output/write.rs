@@ -1,0 +1,43 @@
+//! All outputs of a coverage.
+
+use anemone_hub::run::RunFailure;
+use anemone_hub::run::Stopped;
+use serde_json::{Map, Value};
+
+use super::csv::csv;
+use super::field::Field;
+use super::geojson::geojson;
+use super::png::png;
+use crate::propagation::coverage::Coverage;
+use crate::propagation::encode::base64;
+use crate::propagation::output_options::{Format, OutputOptions};
+
+/// Writes the outputs by their names: GeoJSON as an object, `null` if its contours are too long; CSV as a text; PNG in
+/// Base64.
+///
+/// # Errors
+/// What `check` returned, or that an image could not be made.
+pub(in crate::propagation) fn write(
+    coverage: &Coverage,
+    field: &Field,
+    options: &OutputOptions,
+    check: impl Fn() -> Result<(), Stopped>,
+) -> Result<Value, RunFailure> {
+    let mut outputs = Map::new();
+    for format in &options.formats {
+        check()?;
+        let (name, value) = match format {
+            Format::GeoJson => {
+                ("geojson", geojson(coverage, field, options, &check)?.unwrap_or_default())
+            }
+            Format::Csv => ("csv", csv(coverage, field).into()),
+            Format::Png => {
+                let image = png(&field.measures[options.measure], field.columns);
+                let image = image.map_err(|error| RunFailure::new(format!("no image: {error}")))?;
+                ("png", base64(&image).into())
+            }
+        };
+        outputs.insert(name.to_owned(), value);
+    }
+    Ok(outputs.into())
+}
