@@ -370,6 +370,12 @@ impl Connection {
         self.sender.is_closing()
     }
 
+    /// Returns true if messages are compressed, as the handshake has negotiated.
+    #[must_use]
+    pub fn is_compressed(&self) -> bool {
+        self.sender.is_compressed()
+    }
+
     /// Returns the last measured time from a ping to its pong.
     #[must_use]
     pub fn round_trip(&self) -> Option<Duration> {

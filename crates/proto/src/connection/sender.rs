@@ -41,6 +41,10 @@ impl Sender {
         }
     }
 
+    pub(super) fn is_compressed(&self) -> bool {
+        self.deflate.is_some()
+    }
+
     pub(super) fn set_deflate(&mut self, deflate: Option<Outgoing>) {
         self.deflate = deflate.map(Box::new);
     }

@@ -21,6 +21,7 @@ use super::release::LoopRelease;
 use super::scratch::Scratch;
 use super::socket::{Socket, Verdict};
 use super::stream::NonBlocking;
+use super::survey::{ConnectionId, Driven, LoopFigures, SurveyedConnection};
 use super::waker::{Token, WakeQueue};
 use super::{Handler, SendWaker};
 use crate::clock::Clock;
@@ -42,49 +43,70 @@ thread_local! {
 pub async fn drive<S, H>(
     memory: &Memory,
     stream: S,
-    mut negotiated: Negotiated,
+    negotiated: Negotiated,
     handler: H,
     shutdown: impl Future<Output = CloseFrame>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
     H: Handler + 'static,
 {
+    drive_as(memory, (stream, negotiated, handler), shutdown, |_| ()).await;
+}
+
+/// Serves a WebSocket. What `enter` makes for its task is kept until the connection is over.
+pub(super) async fn drive_as<S, H, T>(
+    memory: &Memory,
+    (stream, mut negotiated, handler): (S, Negotiated, H),
+    shutdown: impl Future<Output = CloseFrame>,
+    enter: impl FnOnce(&Rc<RefCell<Task<S>>>) -> T,
+) where
+    S: AsyncRead + AsyncWrite + Unpin,
+    H: Handler + 'static,
+{
     let (clock, wakes) = (Clock::start(), Rc::<WakeQueue>::default());
     let mut first = std::mem::take(&mut negotiated.first);
-    let protocol = WebSocketProtocol::boxed(negotiated, handler, clock.now());
+    let now = clock.now();
+    let protocol = WebSocketProtocol::boxed(negotiated, handler, now);
     let generation = Token::default().generation;
-    let socket = Socket::new(Polled::new(stream), protocol, generation, memory.reservation());
+    let held = memory.reservation();
+    let socket = Socket::new(Polled::new(stream), protocol, generation, held, now);
     let mut release = memory.releases();
-    let mut task = Task { socket, clock, timer: None };
+    let task = Rc::new(RefCell::new(Task { socket, clock, timer: None }));
+    let _entered = enter(&task);
     let waker = SendWaker::new(&wakes, Token::default());
     let mut verdict =
-        task.turn(|socket, now, scratch| socket.open(waker, now, &mut first, scratch));
+        task.borrow_mut().turn(|socket, now, scratch| socket.open(waker, now, &mut first, scratch));
     drop(first);
     let mut shutdown = pin!(shutdown);
     let mut is_closing = false;
     while verdict != Verdict::Drop {
         verdict = tokio::select! {
             biased;
-            () = poll_fn(|cx| task.poll(cx)) => return,
+            () = poll_fn(|cx| task.borrow_mut().poll(cx)) => return,
             () = wakes.notified() => {
                 wakes.take();
-                task.turn(|socket, now, scratch| socket.ready(now, scratch))
+                task.borrow_mut().turn(|socket, now, scratch| socket.ready(now, scratch))
             }
             Ok(()) = release.changed() => {
                 let Some(release) = *release.borrow_and_update() else { continue };
                 let release = LoopRelease::of(release, clock);
-                task.turn(|socket, now, scratch| socket.let_go(release, now, scratch))
+                task.borrow_mut().turn(|socket, now, scratch| socket.let_go(release, now, scratch))
             }
             frame = &mut shutdown, if !is_closing => {
                 is_closing = true;
-                task.turn(|socket, now, scratch| socket.close(now, &frame, scratch))
+                task.borrow_mut().turn(|socket, now, scratch| socket.close(now, &frame, scratch))
             }
         };
     }
 }
 
+/// Returns the figures of all such connections of this thread.
+pub(super) fn driven_figures() -> LoopFigures {
+    SCRATCH.with_borrow(|scratch| scratch.figures)
+}
+
 /// A connection and its timer.
-struct Task<S> {
+pub(super) struct Task<S> {
     socket: Socket<Polled<S>>,
     clock: Clock,
     timer: Option<Pin<Box<Sleep>>>,
@@ -158,6 +180,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Task<S> {
     }
 }
 
+impl<S: AsyncRead + AsyncWrite + Unpin> Driven for RefCell<Task<S>> {
+    fn describe(&self, id: ConnectionId) -> Option<SurveyedConnection> {
+        let task = self.try_borrow().ok()?;
+        Some(task.socket.describe(id, task.clock.now()))
+    }
+}
+
 /// Begins a slice. It is short because all such tasks of a thread take turns.
 fn begin(scratch: &mut Scratch) {
     scratch.budget.begin_turn();
@@ -182,7 +211,7 @@ fn read_and_write<S: AsyncRead + AsyncWrite + Unpin>(
 
 /// A polled stream behind the interface of a non-blocking one. It wakes its task when a call that would have blocked
 /// can be tried again.
-struct Polled<S> {
+pub(super) struct Polled<S> {
     stream: S,
     task: Waker,
     has_nothing_to_read: bool,

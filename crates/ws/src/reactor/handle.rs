@@ -1,17 +1,21 @@
 //! The handle of a loop, for the code outside it.
 
+use std::cell::RefCell;
 use std::io;
 use std::net::{TcpListener, TcpStream};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use anemone_proto::{CloseFrame, Time};
+use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::drive::{Task, drive_as, driven_figures};
 use super::handler::{Handler, StreamHandler};
 use super::opening::{FirstBytes, Opening};
 use super::protocol::{Protocol, StreamProtocol, WebSocketProtocol};
 use super::run::Loop;
 use super::shared::{Adopted, LoopState};
+use super::survey::{ConnectionId, LoopFigures, SurveyedConnection};
 use crate::{Memory, Negotiated};
 
 /// The loop of a thread. Clones are handles to the same loop.
@@ -118,6 +122,52 @@ impl Reactor {
     #[must_use]
     pub fn connections(&self) -> usize {
         self.0.connections.get()
+    }
+
+    /// Serves a WebSocket over a stream that is no plain socket, as [`drive`](super::drive()) does, and lists it in
+    /// surveys. Its memory counts as that of the loop.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the connection without a close frame, and its handler gets no further call.
+    pub async fn drive<S, H>(
+        &self,
+        stream: S,
+        negotiated: Negotiated,
+        handler: H,
+        shutdown: impl Future<Output = CloseFrame>,
+    ) where
+        S: AsyncRead + AsyncWrite + Unpin + 'static,
+        H: Handler + 'static,
+    {
+        let connection = (stream, negotiated, handler);
+        drive_as(&self.0.memory, connection, shutdown, |task| {
+            let task: Weak<RefCell<Task<S>>> = Rc::downgrade(task);
+            self.0.surveys.enter(task)
+        })
+        .await;
+    }
+
+    /// Describes at most `most` connections of the thread, in the order of their ids, beginning behind `after`. Each
+    /// connection that stays open is described once if the next survey begins behind the last id of this one. Fewer
+    /// than `most` are all that are left.
+    ///
+    /// A turn of the loop describes at most 64, so that nobody waits.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the survey.
+    pub async fn survey(
+        &self,
+        after: Option<ConnectionId>,
+        most: usize,
+    ) -> Vec<SurveyedConnection> {
+        self.0.surveys.survey(&self.0.wakes, after, most).await
+    }
+
+    /// Returns the figures of the loop as of its last turn.
+    #[must_use]
+    pub fn figures(&self) -> LoopFigures {
+        let connections = self.connections() + self.0.surveys.driven();
+        LoopFigures { connections, ..self.0.figures.get().beside(driven_figures()) }
     }
 
     /// Closes all present and future connections and waits until they are over: at most twice the close timeout of

@@ -1,5 +1,6 @@
 //! The interfaces that an application implements for the connections of a loop.
 
+use std::any::Any;
 use std::time::Duration;
 
 use anemone_proto::{CloseFrame, Message, Output, Piece, Sender};
@@ -55,6 +56,12 @@ pub trait Handler {
     /// bytes first (1013).
     fn open_bytes(&self) -> usize {
         0
+    }
+
+    /// Describes the connection for [`Reactor::survey`](super::Reactor::survey): any value, for the code that asks.
+    /// Called only when somebody asks. Default: nothing.
+    fn describe(&self) -> Option<Box<dyn Any>> {
+        None
     }
 
     /// The peer has answered a keep-alive ping after `round_trip`, to the millisecond.
@@ -116,6 +123,12 @@ pub trait StreamHandler {
     /// Returns the open bytes, as [`Handler::open_bytes`].
     fn open_bytes(&self) -> usize {
         0
+    }
+
+    /// Describes the connection for [`Reactor::survey`](super::Reactor::survey): any value, for the code that asks.
+    /// Called only when somebody asks. Default: nothing.
+    fn describe(&self) -> Option<Box<dyn Any>> {
+        None
     }
 
     /// Returns the time that the peer has to read the rest and to end its side, once the stream is to be closed.

@@ -11,6 +11,8 @@
 //! half a millisecond continues in a later turn, after the sockets that came before it. A turn therefore takes about
 //! a millisecond at most; then the runtime checks its own IO and timers.
 //!
+//! [`Reactor::survey`] describes the connections of the thread, a few in each turn.
+//!
 //! # Example
 //! An echo for any number of connections, and one client:
 //! ```
@@ -73,6 +75,7 @@ mod shared;
 mod socket;
 mod sockets;
 mod stream;
+mod survey;
 mod timers;
 mod waker;
 
@@ -81,4 +84,5 @@ pub use drive::drive;
 pub use handle::Reactor;
 pub use handler::{Handler, StreamHandler};
 pub use opening::Opening;
+pub use survey::{ConnectionId, LoopFigures, Speaks, SurveyedConnection};
 pub use waker::{SendWaker, SyncWaker};

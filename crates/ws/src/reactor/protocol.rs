@@ -6,6 +6,7 @@ use std::time::Duration;
 use anemone_proto::{CloseCode, CloseFrame, Connection, Event, Output, Rest, Time};
 
 use super::budget::Budget;
+use super::survey::{ConnectionId, Speaks, SurveyedConnection};
 use super::{Handler, SendWaker, StreamHandler};
 use crate::{Error, Lost, Negotiated};
 
@@ -63,6 +64,10 @@ pub(super) trait Protocol {
     /// Returns the open bytes that the handler counts.
     fn open_bytes(&self) -> usize {
         0
+    }
+    /// Describes the connection as far as it is known here; `id` is its identity.
+    fn describe(&self, id: ConnectionId) -> SurveyedConnection {
+        SurveyedConnection::new(id, Speaks::Undecided, None)
     }
     /// Ends the connection and frees its memory, because the process holds too much.
     fn abandon(&mut self, _output: &mut Queued) {
@@ -328,6 +333,14 @@ impl<H: Handler> Protocol for WebSocketProtocol<H> {
         self.handler.open_bytes()
     }
 
+    fn describe(&self, id: ConnectionId) -> SurveyedConnection {
+        SurveyedConnection {
+            is_compressed: self.connection.is_compressed(),
+            round_trip: self.connection.round_trip(),
+            ..SurveyedConnection::new(id, Speaks::WebSocket, self.handler.describe())
+        }
+    }
+
     fn abandon(&mut self, output: &mut Queued) {
         self.left = Left::default();
         self.lend(output, |socket| {
@@ -470,6 +483,10 @@ impl<H: StreamHandler> Protocol for StreamProtocol<H> {
 
     fn open_bytes(&self) -> usize {
         self.handler.open_bytes()
+    }
+
+    fn describe(&self, id: ConnectionId) -> SurveyedConnection {
+        SurveyedConnection::new(id, Speaks::Stream, self.handler.describe())
     }
 
     fn on_lost(&mut self, _lost: Lost) {

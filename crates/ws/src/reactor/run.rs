@@ -78,6 +78,7 @@ impl Loop {
             }
             let now = self.clock.now();
             for event in &events {
+                self.sockets.figures().events += 1;
                 if self.listeners.event(event.token()) {
                     continue;
                 }
@@ -97,6 +98,7 @@ impl Loop {
             self.relieve(now);
             self.sockets.expire(now);
             self.let_go();
+            self.survey(now);
         }
     }
 
@@ -115,7 +117,8 @@ impl Loop {
         let has_work = may_accept
             || self.sockets.have_work()
             || self.shared.wakes.has_woken()
-            || !self.shared.adopted.borrow().is_empty();
+            || !self.shared.adopted.borrow().is_empty()
+            || self.shared.surveys.have_work();
         let told = async {
             if !has_work {
                 self.shared.wakes.notified().await;
@@ -212,6 +215,14 @@ impl Loop {
         if let Some(release) = self.shared.release.take() {
             self.sockets.relieve(LoopRelease::of(release, self.clock), now);
         }
+    }
+
+    /// Tells the figures, and describes some connections if somebody asks.
+    fn survey(&mut self, now: Time) {
+        self.sockets.figures().turns += 1;
+        self.shared.figures.set(self.sockets.told_figures());
+        let sockets = &self.sockets;
+        self.shared.surveys.work(|from, most, found| sockets.describe(from, most, now, found));
     }
 
     fn shutdown(&mut self, now: Time) {

@@ -6,6 +6,7 @@ use anemone_proto::Output;
 
 use super::budget::Budget;
 use super::protocol::Queued;
+use super::survey::LoopFigures;
 
 /// The buffers that all sockets of a thread share, one at a time.
 #[derive(Debug)]
@@ -15,6 +16,7 @@ pub(super) struct Scratch {
     begin: usize,
     pub(super) output: Queued,
     pub(super) budget: Budget,
+    pub(super) figures: LoopFigures,
 }
 
 impl Scratch {
@@ -29,7 +31,8 @@ impl Scratch {
         let input = vec![0; Self::INPUT_BYTES + Self::PAGE_BYTES].into_boxed_slice();
         let begin = input.as_ptr().addr().wrapping_neg() % Self::PAGE_BYTES;
         let output = Some(Box::new(Output::scattered()));
-        Self { input, begin, output, budget: Budget::new(clock) }
+        let figures = LoopFigures::default();
+        Self { input, begin, output, budget: Budget::new(clock), figures }
     }
 
     #[inline]

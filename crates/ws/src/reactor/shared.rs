@@ -9,6 +9,7 @@ use anemone_proto::{CloseFrame, Time};
 use tokio::sync::Notify;
 
 use super::protocol::Protocol;
+use super::survey::{LoopFigures, Surveys};
 use super::waker::WakeQueue;
 use crate::{Memory, Release};
 
@@ -30,6 +31,10 @@ pub(super) struct LoopState {
     /// The number of adopted connections that are not over.
     pub(super) connections: Cell<usize>,
     pub(super) ended: Notify,
+    /// What is asked about the connections.
+    pub(super) surveys: Surveys,
+    /// The figures as of the last turn.
+    pub(super) figures: Cell<LoopFigures>,
     /// Notified when the loop has panicked.
     pub(super) panicked: Notify,
 }

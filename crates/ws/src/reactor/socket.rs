@@ -1,6 +1,7 @@
 //! One socket and its part of a turn.
 
 use std::io::{self, ErrorKind};
+use std::time::Duration;
 
 use anemone_proto::{CloseFrame, Time};
 
@@ -10,6 +11,7 @@ use super::protocol::{Ending, Protocol, State, Successor};
 use super::release::LoopRelease;
 use super::scratch::Scratch;
 use super::stream::{Appended, NonBlocking};
+use super::survey::{ConnectionId, SurveyedConnection};
 use crate::{Lost, Reservation};
 
 /// A socket in the loop, or a stream in place of one.
@@ -20,6 +22,8 @@ pub(super) struct Socket<S> {
     pending: PendingOutput,
     phase: Phase,
     generation: u32,
+    /// The time when it came, in seconds, so that an idle connection takes no more memory for it.
+    since_secs: u32,
     /// True once the peer has ended its side. epoll reports that once, maybe long before all input was read.
     is_ended: bool,
     /// True once all input was read, up to its end.
@@ -70,22 +74,31 @@ impl Notes {
 /// The size of a socket's next read: nearly as much as fits a slice. Input beyond the slice must be kept, and each
 /// read causes a write, so neither more nor less is good.
 #[derive(Clone, Copy, Debug)]
-struct ReadBytes(usize);
+struct ReadBytes(u32);
 
 impl ReadBytes {
     const FIRST: Self = Self(32 << 10);
     const LEAST: usize = 4 << 10;
 
+    fn get(self) -> usize {
+        self.0 as usize
+    }
+
     /// Returns the next size after a read of `len` bytes of which `consumed` took `slice_eighths` of the slice.
     fn after(self, consumed: usize, len: usize, slice_eighths: u32) -> Self {
         let next = match slice_eighths {
             _ if consumed < len => consumed.max(len / 4) / 8 * 7,
-            ..4 => 2 * self.0,
-            4..6 => self.0 / 8 * 9,
-            _ => self.0,
+            ..4 => 2 * self.get(),
+            4..6 => self.get() / 8 * 9,
+            _ => self.get(),
         };
-        Self(next.clamp(Self::LEAST, Scratch::INPUT_BYTES))
+        Self(next.clamp(Self::LEAST, Scratch::INPUT_BYTES) as u32)
     }
+}
+
+/// Returns a time in whole seconds.
+fn secs(time: Time) -> u32 {
+    u32::try_from(time.as_millis() / 1000).unwrap_or(u32::MAX)
 }
 
 /// The events of epoll for a socket.
@@ -139,6 +152,7 @@ impl<S: NonBlocking> Socket<S> {
         protocol: Box<dyn Protocol>,
         generation: u32,
         held: Reservation,
+        now: Time,
     ) -> Self {
         Self {
             stream,
@@ -146,6 +160,7 @@ impl<S: NonBlocking> Socket<S> {
             pending: PendingOutput::default(),
             phase: Phase::Open,
             generation,
+            since_secs: secs(now),
             is_ended: false,
             is_exhausted: false,
             is_lost: false,
@@ -161,6 +176,17 @@ impl<S: NonBlocking> Socket<S> {
 
     pub(super) fn stream(&mut self) -> &mut S {
         &mut self.stream
+    }
+
+    /// Describes it.
+    pub(super) fn describe(&self, id: ConnectionId, now: Time) -> SurveyedConnection {
+        SurveyedConnection {
+            is_closing: self.phase != Phase::Open || self.protocol.state() == State::Closing,
+            age: Duration::from_secs(secs(now).saturating_sub(self.since_secs).into()),
+            queued_bytes: self.pending.len(),
+            held_bytes: self.held.bytes(),
+            ..self.protocol.describe(id)
+        }
     }
 
     pub(super) fn generation(&self) -> u32 {
@@ -228,8 +254,10 @@ impl<S: NonBlocking> Socket<S> {
             return self.appended(begin, read, now, scratch);
         }
         let (input, output, budget) = scratch.lend_input();
-        let input = &mut input[..self.read_bytes.0];
-        let verdict = match self.stream.read(input) {
+        let input = &mut input[..self.read_bytes.get()];
+        let read = self.stream.read(input);
+        let received = *read.as_ref().unwrap_or(&0);
+        let verdict = match read {
             Ok(0) => self.exhausted(),
             Ok(len) if self.phase != Phase::Open => {
                 budget.spend(len);
@@ -247,6 +275,7 @@ impl<S: NonBlocking> Socket<S> {
             Err(error) if error.kind() == ErrorKind::Interrupted => Verdict::ReadAgain,
             Err(error) => self.on_lost(error.into()),
         };
+        scratch.figures.received_bytes += received as u64;
         self.finish(now, scratch, verdict)
     }
 
@@ -260,8 +289,9 @@ impl<S: NonBlocking> Socket<S> {
     ) -> Verdict {
         let verdict = match read {
             Ok(Appended { len: 0, .. }) => self.exhausted(),
-            Ok(Appended { may_have_more, beyond, .. }) => {
-                let Scratch { output, budget, .. } = scratch;
+            Ok(Appended { len, may_have_more, beyond }) => {
+                let Scratch { output, budget, figures, .. } = scratch;
+                figures.received_bytes += len as u64;
                 self.protocol.rest_received(now, begin, output, budget);
                 if let Some(mut beyond) = beyond {
                     self.protocol.receive(now, &mut beyond, output, budget);
@@ -342,6 +372,7 @@ impl<S: NonBlocking> Socket<S> {
             {
                 verdict = self.on_lost(error.into());
             }
+            scratch.figures.sent_bytes += output.len() as u64;
             scratch.clear_output();
         }
         if verdict != Verdict::Drop && self.count(now) == Growth::TooMuch {

@@ -17,6 +17,7 @@ use super::release::LoopRelease;
 use super::scratch::Scratch;
 use super::socket::{Readiness, Socket, Verdict};
 use super::stream::NonBlocking;
+use super::survey::{ConnectionId, LoopFigures, SurveyedConnection, look_through};
 use super::timers::Timers;
 use super::waker::{Token, WakeQueue};
 use crate::Memory;
@@ -90,8 +91,8 @@ impl<S: NonBlocking> Sockets<S> {
     ) {
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
-        let key =
-            self.table.insert(Socket::new(stream, protocol, generation, self.memory.reservation()));
+        let held = self.memory.reservation();
+        let key = self.table.insert(Socket::new(stream, protocol, generation, held, now));
         let token = Token { key: key as u32, generation };
         let waker = waker(token);
         self.serve(key, FIRST_SLICE, |socket, scratch| socket.open(waker, now, first, scratch));
@@ -203,6 +204,33 @@ impl<S: NonBlocking> Sockets<S> {
                 break;
             }
         }
+    }
+
+    /// Returns the figures to add to.
+    pub(super) fn figures(&mut self) -> &mut LoopFigures {
+        &mut self.scratch.figures
+    }
+
+    /// Returns the figures as of now.
+    pub(super) fn told_figures(&self) -> LoopFigures {
+        let waiting = self.told.len() + self.woken.len() + self.waiting.len();
+        LoopFigures { waiting, ..self.scratch.figures }
+    }
+
+    /// Describes at most `most` sockets from a key on. Returns the next key, unless that was all.
+    pub(super) fn describe(
+        &self,
+        from: u32,
+        most: usize,
+        now: Time,
+        found: &mut Vec<SurveyedConnection>,
+    ) -> Option<u32> {
+        look_through(from, most, self.table.capacity(), |key| {
+            let socket = self.table.get(key as usize)?;
+            let id = ConnectionId::of_loop(Token { key, generation: socket.generation() });
+            found.push(socket.describe(id, now));
+            Some(())
+        })
     }
 
     /// Takes the sockets that have left.

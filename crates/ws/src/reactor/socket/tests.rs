@@ -48,7 +48,8 @@ fn an_end_that_was_told_of_is_found_behind_any_number_of_bytes() {
     {
         let mut scratch = Scratch::new(Instant::now);
         let protocol = protocol::StreamProtocol::boxed(Silent, Duration::from_secs(60), Time::ZERO);
-        let mut socket = Socket::new(Script(len), protocol, 0, Memory::default().reservation());
+        let mut socket =
+            Socket::new(Script(len), protocol, 0, Memory::default().reservation(), Time::ZERO);
         // epoll reports it once; then the loop continues while there is more.
         let mut verdict = socket.event(ended, Time::ZERO, &mut scratch);
         let mut left = len.div_ceil(ReadBytes::LEAST) + 1;
@@ -83,7 +84,7 @@ fn what_a_slice_leaves_counts_until_it_is_done_with() {
     let memory = Memory::new(1 << 20);
     let mut scratch = Scratch::new(|| NOW.get());
     let protocol = protocol::StreamProtocol::boxed(Slow, Duration::from_secs(60), Time::ZERO);
-    let mut socket = Socket::new(Script(LEN), protocol, 0, memory.reservation());
+    let mut socket = Socket::new(Script(LEN), protocol, 0, memory.reservation(), Time::ZERO);
     scratch.budget.begin_slice(SLICE);
     assert_eq!(socket.readable(Time::ZERO, &mut scratch), Verdict::ReadAgain);
     assert_eq!(memory.held_bytes(), LEN - 1);
@@ -107,7 +108,8 @@ fn what_decides_nothing_yet_counts_until_it_is_decided() {
     let memory = Memory::new(usize::MAX);
     let mut scratch = Scratch::new(Instant::now);
     let opening = FirstBytes::new(Box::new(decide), Time::MAX);
-    let mut socket = Socket::new(Script(usize::MAX), Box::new(opening), 0, memory.reservation());
+    let mut socket =
+        Socket::new(Script(usize::MAX), Box::new(opening), 0, memory.reservation(), Time::ZERO);
     let waker = SendWaker::new(&Rc::default(), Token::default());
     socket.open(waker, Time::ZERO, &mut [], &mut scratch);
     let mut read = 0;
@@ -123,20 +125,20 @@ fn what_decides_nothing_yet_counts_until_it_is_decided() {
 fn reads_grow_to_what_fits_a_slice_and_shrink_with_what_does_not() {
     let mut read = ReadBytes::FIRST;
     for _ in 0..8 {
-        read = read.after(read.0, read.0, 1);
+        read = read.after(read.get(), read.get(), 1);
     }
-    assert_eq!(read.0, Scratch::INPUT_BYTES, "as much as there is room for");
+    assert_eq!(read.get(), Scratch::INPUT_BYTES, "as much as there is room for");
     // Four fifths of it fit.
-    let fitting = read.0 / 5 * 4;
+    let fitting = read.get() / 5 * 4;
     for _ in 0..8 {
-        let eighths = (read.0 * 8 / fitting).min(8) as u32;
-        read = read.after(read.0.min(fitting), read.0, eighths);
+        let eighths = (read.get() * 8 / fitting).min(8) as u32;
+        read = read.after(read.get().min(fitting), read.get(), eighths);
     }
-    assert!((fitting / 8 * 6..=fitting).contains(&read.0), "{} of {fitting}", read.0);
+    assert!((fitting / 8 * 6..=fitting).contains(&read.get()), "{read:?} of {fitting}");
     for _ in 0..20 {
-        read = read.after(0, read.0, 8);
+        read = read.after(0, read.get(), 8);
     }
-    assert_eq!(read.0, ReadBytes::LEAST);
+    assert_eq!(read.get(), ReadBytes::LEAST);
 }
 
 /// Takes as many bytes as there is room for, but never becomes writable again: the system reports room when a third
@@ -181,7 +183,8 @@ fn a_slow_reader_is_kept_while_bytes_move_and_dropped_once_they_do_not() {
     const TIMEOUT: Duration = Duration::from_secs(30);
     let mut scratch = Scratch::new(Instant::now);
     let protocol = protocol::StreamProtocol::boxed(Wordy, TIMEOUT, Time::ZERO);
-    let mut socket = Socket::new(Crowded { room: 0 }, protocol, 0, Memory::default().reservation());
+    let mut socket =
+        Socket::new(Crowded { room: 0 }, protocol, 0, Memory::default().reservation(), Time::ZERO);
     assert_eq!(socket.ready(Time::ZERO, &mut scratch), Verdict::Keep);
     let mut now = Time::ZERO;
     for _ in 0..5 {
@@ -193,4 +196,11 @@ fn a_slow_reader_is_kept_while_bytes_move_and_dropped_once_they_do_not() {
     now = now + TIMEOUT;
     socket.expire(now, &mut scratch);
     assert_eq!(socket.expire(now, &mut scratch), Verdict::Drop, "nothing moved");
+}
+
+/// There is one for each connection.
+#[test]
+fn a_socket_takes_no_more_memory_than_it_has_to() {
+    let bytes = size_of::<Socket<mio::net::TcpStream>>();
+    assert!(bytes <= 152, "{bytes}");
 }
