@@ -80,11 +80,12 @@ impl Service<Request<Body>> for Pages {
 }
 
 impl Pages {
-    /// Returns the name of the file for this path. The server asks for the page about a topic, a run, the runs or the
-    /// messages at their own URLs, also for a topic or a run that does not exist.
+    /// Returns the name of the file for this path. The server asks for the page about a topic, a run, the runs, the
+    /// connections or the messages at their own URLs, also for a topic or a run that does not exist.
     fn shown_at(self, path: &str, is_missing: bool) -> Option<&str> {
         match path.strip_prefix('/')? {
             "runs" => Some("runs.html"),
+            "connections" => Some("connections.html"),
             own if Some(own) == self.messages => Some("messages.html"),
             own if own.starts_with("topics/") && is_missing => Some("missing.html"),
             own if own.starts_with("topics/") => Some("topic.html"),
@@ -250,7 +251,14 @@ mod tests {
     fn the_messages_have_a_page_where_there_are_some() {
         let shown = |messages| Pages { messages }.shown_at("/messages", false);
         assert_eq!((shown(None), shown(Some("messages"))), (None, Some("messages.html")));
-        for page in ["messages.html", "runs.html", "run.html", "topic.html", "missing.html"] {
+        for page in [
+            "connections.html",
+            "messages.html",
+            "runs.html",
+            "run.html",
+            "topic.html",
+            "missing.html",
+        ] {
             assert!(embedded(page).is_some(), "{page}");
         }
     }

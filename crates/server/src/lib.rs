@@ -65,6 +65,7 @@ mod transport_name;
 
 pub use anemone_wire::problem::Kind;
 pub use clients::access::{ACCESS_TARGET, AccessLog};
+pub use clients::connections::view_right::ViewRight;
 pub use embed::builder::Builder;
 pub use embed::service::Service;
 pub use files::{

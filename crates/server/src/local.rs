@@ -4,6 +4,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::io;
 use std::net::TcpStream;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -11,6 +12,7 @@ use anemone_ws::reactor::Reactor;
 use tokio::sync::mpsc;
 
 use crate::alarms::Alarms;
+use crate::clients::connections::http::HttpConnections;
 use crate::clients::permits::ConnectionPermit;
 use crate::essential::Essentials;
 use crate::peer::Peer;
@@ -25,6 +27,8 @@ pub(crate) struct Local {
     pub(crate) essentials: Essentials,
     pub(crate) fan: Fan,
     pub(crate) alarms: Alarms,
+    /// The connections of the HTTP server.
+    pub(crate) http: Rc<HttpConnections>,
     /// The states of transports on this thread.
     states: RefCell<Vec<Box<dyn Any>>>,
     guests: mpsc::UnboundedSender<Guest>,
@@ -56,8 +60,10 @@ impl Local {
             let relief = site.memory.clone();
             essentials.spawn(async move { relief.relieve().await });
         }
+        let http = Rc::<HttpConnections>::default();
+        essentials.spawn(site.surveyors.join(reactor.clone(), Rc::clone(&http)));
         let states = RefCell::default();
-        Ok((Self { site, reactor, essentials, fan, alarms, states, guests }, admitted))
+        Ok((Self { site, reactor, essentials, fan, alarms, http, states, guests }, admitted))
     }
 
     /// Returns the state of a transport on this thread, by its type. The first call creates it.

@@ -5,7 +5,8 @@ use std::num::NonZero;
 
 use crate::clients::access::AccessLog;
 use crate::{
-    AllowedHost, AllowedOrigin, Limits, Mount, StaticDir, Tls, TopicRules, TrustedProxy, UnixSocket,
+    AllowedHost, AllowedOrigin, Limits, Mount, StaticDir, Tls, TopicRules, TrustedProxy,
+    UnixSocket, ViewRight,
 };
 
 /// The options of a server. By default it listens nowhere.
@@ -43,6 +44,8 @@ pub struct Options {
     /// Services at paths of their own, and at `/` for all paths that have nothing else. Default: none; such a path
     /// gets 404.
     pub mounts: Vec<Mount>,
+    /// The clients that may see who is connected (`/connections`). Default: those of this machine.
+    pub connections_to: ViewRight,
     /// The requests that are logged, as events with the target [`ACCESS_TARGET`](crate::ACCESS_TARGET). Default:
     /// none.
     pub access_log: AccessLog,

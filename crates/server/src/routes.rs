@@ -9,6 +9,7 @@ use futures_util::FutureExt;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 
 use crate::clients::access::{AccessLine, AnswerKind};
+use crate::clients::connections::http::RequestPlace;
 use crate::clients::places::Place;
 use crate::exchange::arrival::Arrival;
 use crate::exchange::destination::Destination;
@@ -16,7 +17,7 @@ use crate::exchange::handoff::{Handoff, Reply};
 use crate::exchange::many_request::ManyRequest;
 use crate::exchange::read_request::ReadRequest;
 use crate::exchange::read_transport::{ReadAnswer, ReadTransport};
-use crate::exchange::resource::{OwnResource, ResourceValue};
+use crate::exchange::resource::ResourceValue;
 use crate::exchange::upgrade::{HandshakeTransport, Upgrade};
 use crate::memory::counted;
 use crate::peer::Peer;
@@ -264,7 +265,11 @@ fn route(
         let response = match Destination::of(site, client, uri.path(), uri.query())? {
             Destination::Resource(resource) => {
                 reading_only(method.as_str())?;
-                resource_reply(site, &resource, &stop)
+                resource_reply(site, resource.value(site, stop.is_stopping()))
+            }
+            Destination::Survey(survey) => {
+                reading_only(method.as_str())?;
+                resource_reply(site, Box::pin(survey.value(site)).await)
             }
             Destination::Transport(own) => {
                 let (transport, post) = transport::at_own(own).ok_or_else(nothing)?;
@@ -324,10 +329,11 @@ fn browser_pages<'a, T: AsRef<Representation>>(
     prefers_page(offered, fields).then_some(mount)
 }
 
-/// Returns the mount with the page about the list of runs, or about what another mount has.
+/// Returns the mount with the page about the list of runs, about the connections, or about what another mount has.
 fn list_page<'a>(site: &'a Site, asked: &Asked, fields: Fields<'_>) -> Option<&'a Arc<Mounted>> {
     let path = asked.uri.path();
-    let is_list = || matches!(OwnPath::at(path), Some((OwnPath::RUNS, None)));
+    let lists = [OwnPath::RUNS, OwnPath::CONNECTIONS];
+    let is_list = || matches!(OwnPath::at(path), Some((own, None)) if lists.contains(&own));
     let has_page = || mount_at(site, path).is_some_and(|mount| mount.has_page_at_root(path));
     let is_asked = is_reading(asked.method.as_str()) && (is_list() || has_page());
     is_asked.then(|| browser_pages(site, &[&JSON], fields)).flatten()
@@ -367,8 +373,8 @@ async fn events_page(
 }
 
 /// The reply with a resource as JSON, and with a link to its next page.
-fn resource_reply(site: &Site, resource: &OwnResource, stop: &Stop) -> Response<Body> {
-    let ResourceValue { status, json, link } = resource.value(site, stop.is_stopping());
+fn resource_reply(site: &Site, value: ResourceValue) -> Response<Body> {
+    let ResourceValue { status, json, link } = value;
     let body = full(counted(&site.memory, json + "\n"));
     let mut response = reply("application/json", "no-store", body);
     *response.status_mut() = status;
@@ -400,7 +406,7 @@ async fn read_events(
         let page = events_page(mount, request.map(|()| body), methods, called);
         return page.await.map(Reply::from);
     }
-    let read = read?.with_access_line(access.clone());
+    let read = read?.with_access_line(access.clone()).with_place(place_of(&request));
     let transport = read_transport(&request, &read.query)?;
     read_by(transport, &read, request.headers(), stop).await.map(Reply::from)
 }
@@ -413,10 +419,15 @@ async fn read_many(
     (stop, access): (Stop, &AccessLine),
 ) -> Result<Reply, Problem> {
     let read = ManyRequest::of(site, client, &Head::of(request))?;
-    let read = read.with_access_line(access.clone());
+    let read = read.with_access_line(access.clone()).with_place(place_of(request));
     let transport = read_transport(request, &read.query)?;
     let response = (transport.many)(&read, request.headers(), stop).await?;
     Ok(vary(response, header::ACCEPT.as_str()).into())
+}
+
+/// Returns the place of a request in the list of its connection, if that has one.
+fn place_of(request: &Request<()>) -> Option<RequestPlace> {
+    request.extensions().get().cloned()
 }
 
 /// Returns the transport that a request to read asks for.

@@ -10,6 +10,8 @@ use http::Extensions;
 
 use crate::clients::access::Accesses;
 use crate::clients::awaited::AwaitedTopics;
+use crate::clients::connections::closed::ClosedConnections;
+use crate::clients::connections::survey::Surveyors;
 use crate::clients::permits::{ConnectionPermit, ConnectionPermits, NoPermit};
 use crate::clients::readers::Readers;
 use crate::clients::refusals::{Refusals, RefusedRequest};
@@ -26,7 +28,7 @@ use crate::request::path;
 use crate::request::proxies::Proxies;
 use crate::service::mounted::Mounted;
 use crate::service::mounts::Mounts;
-use crate::{Limits, Problem, Tls};
+use crate::{Limits, Problem, Tls, ViewRight};
 
 /// The parts of a server.
 #[derive(Debug)]
@@ -51,6 +53,12 @@ pub(crate) struct Site {
     pub(crate) tls: Option<Tls>,
     /// The connected readers on all threads.
     pub(crate) readers: Arc<Readers>,
+    /// The threads that say which connections they have.
+    pub(crate) surveyors: Surveyors,
+    /// The last connections that were closed.
+    pub(crate) closed: ClosedConnections,
+    /// The clients that may see the connections.
+    pub(crate) connections_to: ViewRight,
     /// The paths of transports that are offered, besides those of topics.
     pub(crate) offered: Vec<&'static str>,
     /// The states of transports.

@@ -12,7 +12,7 @@ pub(crate) mod many;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anemone_wire::Item;
+use anemone_wire::{EndReason, Item};
 use futures_util::stream;
 use http::{HeaderValue, Response};
 use tokio::time::{Instant, timeout_at};
@@ -20,11 +20,14 @@ use tokio::time::{Instant, timeout_at};
 pub(crate) use self::endless::{EndlessPart, EndlessReply};
 use crate::Problem;
 use crate::clients::access::{CLIENT_GONE, SERVER_STOPPED};
+use crate::clients::connections::closed::Cause;
+use crate::clients::connections::described::{Described, WireProtocol};
 use crate::clients::refusals::Refusals;
 use crate::exchange::read_request::ReadRequest;
 use crate::memory::counted;
-use crate::read::reader::{Page, Reader};
+use crate::read::reader::{Page, Reader, in_log};
 use crate::reply::body::{self, Body};
+use crate::site::Site;
 use crate::stop::Stop;
 use crate::transport_name::TransportName;
 
@@ -37,9 +40,10 @@ pub(crate) fn answer(
     append: impl Fn(&Item<'_>, &mut String) + Send + 'static,
 ) -> Result<Response<Body>, Problem> {
     let reply = EndlessReply::new(read.open_stream(transport)?, Instant::now());
-    let (limits, refusals) = (&read.site.limits, Arc::clone(&read.site.refusals));
+    let (limits, site) = (&read.site.limits, Arc::clone(&read.site));
     let (heartbeat, probe) = (limits.heartbeat, limits.write_timeout);
-    let state = InTask { reply, heartbeat, probe, stop, append, refusals };
+    let kind = (transport, read.protocol());
+    let state = InTask { reply, heartbeat, probe, stop, append, site, kind, why: CLIENT_GONE };
     let memory = read.site.memory.clone();
     let pieces = stream::unfold((state, memory), |(mut state, memory)| async move {
         let piece = counted(&memory, state.next().await?);
@@ -64,7 +68,19 @@ struct InTask<F> {
     probe: Duration,
     stop: Stop,
     append: F,
-    refusals: Arc<Refusals>,
+    site: Arc<Site>,
+    kind: (TransportName, WireProtocol),
+    /// The reason for its end: its client leaves, unless something comes before.
+    why: &'static str,
+}
+
+impl<F> Drop for InTask<F> {
+    fn drop(&mut self) {
+        let reader = self.reply.reader();
+        let described = Described::new(reader.client(), self.kind, None);
+        let cause = Cause::of_stream(self.why);
+        self.site.closed.add(&described.reading(reader.describe()), reader.since(), cause);
+    }
 }
 
 impl<F: Fn(&Item<'_>, &mut String)> InTask<F> {
@@ -75,12 +91,15 @@ impl<F: Fn(&Item<'_>, &mut String)> InTask<F> {
             let read = |reader: &mut Reader| has_page.then(|| reader.read()).transpose();
             return match self.reply.poll(Instant::now(), self.heartbeat, read) {
                 EndlessPart::Page(page) => Some(text(&page, &self.append)),
-                EndlessPart::Item(item) | EndlessPart::Ended(item) => {
+                EndlessPart::Item(item) => Some(one(&item, &self.append)),
+                EndlessPart::Ended(item) => {
+                    self.why = in_log(&EndReason::Ended);
                     Some(one(&item, &self.append))
                 }
                 EndlessPart::Nothing => continue,
                 EndlessPart::Failed { notice, problem } => {
-                    cut(&self.reply, notice.as_ref(), &problem, &self.refusals);
+                    self.why = end_in_log(&problem);
+                    cut(&self.reply, notice.as_ref(), &problem, &self.site.refusals);
                     notice.map(|item| one(&item, &self.append))
                 }
                 EndlessPart::Over => None,
@@ -105,6 +124,7 @@ impl<F: Fn(&Item<'_>, &mut String)> InTask<F> {
             // It was cancelled before, and its watchers see that.
             self.reply.finish();
         } else if self.stop.is_stopping() {
+            self.why = SERVER_STOPPED;
             self.reply.end(SERVER_STOPPED);
         } else if is_half_closed {
             self.reply.end(CLIENT_GONE);
@@ -125,6 +145,11 @@ fn cut(reply: &EndlessReply, notice: Option<&Item<'_>>, problem: &Problem, refus
         reply.reader().access().set_end(problem.kind().name());
         tracing::warn!(problem = problem.to_json(), "a stream was cut off");
     }
+}
+
+/// Returns the words of the access log for the end of reading with a problem.
+fn end_in_log(problem: &Problem) -> &'static str {
+    problem.end_reason().map_or(problem.kind().name(), |reason| in_log(&reason))
 }
 
 /// Returns the text of an item.

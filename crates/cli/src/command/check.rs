@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anemone_server::{Limits, PublishRight, TlsError, TopicRule};
+use anemone_server::{Limits, PublishRight, TlsError, TopicRule, ViewRight};
 use anemone_sources::exec::ExecOptions;
 
 use super::missing::{program_missing, run_missing};
@@ -115,7 +115,7 @@ fn socket_missing(socket: &Located<PathBuf>) -> Option<String> {
 }
 
 /// Returns the lines about access, and about services besides topics.
-fn let_in(listening: &Listening) -> [String; 4] {
+fn let_in(listening: &Listening) -> [String; 5] {
     let offered = [("/echo", listening.echo), ("/broadcast", listening.broadcast)];
     let offered: Vec<_> = offered.iter().filter(|(_, is_there)| *is_there).collect();
     let offered = joined("neither /echo nor /broadcast", offered.iter().map(|(path, _)| path));
@@ -129,7 +129,16 @@ fn let_in(listening: &Listening) -> [String; 4] {
         ),
         format!("origins  the server's own; allow_origins: {origins}"),
         format!("proxies  trusted_proxies: {proxies}"),
+        format!("seen by  connections_to: {}", seen_by(listening.connections_to)),
     ]
+}
+
+/// Returns the word for the clients that may see who is connected.
+fn seen_by(right: ViewRight) -> &'static str {
+    match right {
+        ViewRight::Local => "loopback",
+        ViewRight::Anyone => "anyone",
+    }
 }
 
 /// Joins texts; `none` if there are none.

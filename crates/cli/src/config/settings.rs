@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use anemone_hub::{DataOptions, Fsync};
-use anemone_server::{AllowedHost, AllowedOrigin, TrustedProxy, UnixSocket};
+use anemone_server::{AllowedHost, AllowedOrigin, TrustedProxy, UnixSocket, ViewRight};
 
 use super::listen::Listen;
 use super::place::{Located, Place};
@@ -15,6 +15,10 @@ use super::values::{
     parsed, path, places, size, word,
 };
 use crate::args;
+
+/// The words for those who may see who is connected.
+const VIEW_RIGHTS: [(&str, ViewRight); 2] =
+    [("loopback", ViewRight::Local), ("anyone", ViewRight::Anyone)];
 
 /// The listeners of the server, and what they offer.
 #[derive(Clone, Debug)]
@@ -34,6 +38,8 @@ pub(crate) struct Listening {
     pub(crate) broadcast: bool,
     pub(crate) allow_hosts: Vec<AllowedHost>,
     pub(crate) trusted_proxies: Vec<TrustedProxy>,
+    /// The clients that may see who is connected.
+    pub(crate) connections_to: ViewRight,
 }
 
 impl Listening {
@@ -56,6 +62,7 @@ impl Listening {
             broadcast: table.value("broadcast", false, boolean),
             trusted_proxies: table.value("trusted_proxies", Vec::new(), list(parsed)),
             allow_hosts: table.value("allow_hosts", Vec::new(), list(parsed)),
+            connections_to: table.value("connections_to", ViewRight::Local, word(VIEW_RIGHTS)),
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod access;
 pub(crate) mod awaited;
+pub(crate) mod connections;
 pub(crate) mod permits;
 pub(crate) mod places;
 pub(crate) mod readers;

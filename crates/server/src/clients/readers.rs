@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap, hash_map};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use anemone_hub::{Epoch, Position, Topic, UnixTime};
 use anemone_wire::Mode;
@@ -75,6 +75,21 @@ impl Listing {
         self.entry.client()
     }
 
+    /// Returns what tells where the reader is, as long as it is listed.
+    pub(crate) fn watch(&self) -> WatchedReader {
+        WatchedReader(Arc::downgrade(&self.entry))
+    }
+
+    /// Returns the transport of the reader.
+    pub(crate) fn transport(&self) -> TransportName {
+        self.entry.transport
+    }
+
+    /// Returns the time when the reader came.
+    pub(crate) fn since(&self) -> UnixTime {
+        self.entry.since
+    }
+
     /// Records that the reader has moved from a position of this epoch to another position.
     pub(crate) fn moved(&self, from: Epoch, to: Position) {
         // Torn updates do no harm, since the list is only informative.
@@ -82,6 +97,18 @@ impl Listing {
             self.entry.epoch.store(to.epoch.bits(), Ordering::Relaxed);
         }
         self.entry.offset.store(to.offset, Ordering::Relaxed);
+    }
+}
+
+/// Tells where a listed reader is.
+#[derive(Clone, Debug)]
+pub(crate) struct WatchedReader(Weak<Entry>);
+
+impl WatchedReader {
+    /// Returns its position and mode, unless it is gone.
+    pub(crate) fn state(&self) -> Option<(Position, Mode)> {
+        let entry = self.0.upgrade()?;
+        Some((entry.position(), entry.mode))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::Problem;
 use crate::exchange::resource::OwnResource;
+use crate::exchange::survey::Survey;
 use crate::request::client::Client;
 use crate::request::own_path::{OwnPath, ReadPath};
 use crate::request::query::asks_for_topics;
@@ -13,6 +14,8 @@ pub(crate) enum Destination<'s, 'p> {
     /// A service or a file.
     Beside(Beside<'s>),
     Resource(OwnResource),
+    /// What all threads are asked for.
+    Survey(Survey),
     /// The topic or the run at this path.
     Events(ReadPath<'p>),
     /// The events of several topics.
@@ -43,6 +46,9 @@ impl<'s, 'p> Destination<'s, 'p> {
         }
         if let Some(resource) = OwnResource::at(site, client, path, query)? {
             return Ok(Self::Resource(resource));
+        }
+        if let Some(survey) = Survey::at(site, client, path, query)? {
+            return Ok(Self::Survey(survey));
         }
         if let Some(own) = site.offered.iter().find(|own| **own == path) {
             return Ok(Self::Transport(own));

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use anemone_ws::Negotiated;
 use anemone_ws::proto::{CloseCode, CloseFrame, NegotiatedDeflate};
-use anemone_ws::reactor::{Handler, Opening, drive};
+use anemone_ws::reactor::{Handler, Opening};
 use http::{HeaderName, Response, header};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::Problem;
 use crate::clients::access::{AccessLine, AnswerKind};
+use crate::clients::connections::described::WireProtocol;
 use crate::clients::permits::ConnectionPermit;
 use crate::clients::places::Place;
 use crate::exchange::visit::Visit;
@@ -138,7 +139,7 @@ impl Handoff {
         permit: ConnectionPermit,
         stream: TcpStream,
     ) {
-        let (handler, start) = self.start(local, first, permit);
+        let (handler, start) = self.start(local, first, permit, WireProtocol::Http1);
         handler.in_loop(start, stream);
     }
 
@@ -150,7 +151,7 @@ impl Handoff {
         permit: ConnectionPermit,
         response: Vec<u8>,
     ) -> Opening {
-        let (handler, start) = self.start(local, first, permit);
+        let (handler, start) = self.start(local, first, permit, WireProtocol::Http1);
         handler.opening(start, response)
     }
 
@@ -160,9 +161,9 @@ impl Handoff {
         local: &Local,
         first: Vec<u8>,
         permit: ConnectionPermit,
-        (stream, stop): (impl ByteStream + 'static, Stop),
+        (stream, stop, protocol): (impl ByteStream + 'static, Stop, WireProtocol),
     ) -> Task {
-        let (handler, start) = self.start(local, first, permit);
+        let (handler, start) = self.start(local, first, permit, protocol);
         handler.in_task(start, Box::new(stream), stop)
     }
 
@@ -171,12 +172,13 @@ impl Handoff {
         local: &Local,
         first: Vec<u8>,
         permit: ConnectionPermit,
+        protocol: WireProtocol,
     ) -> (Box<dyn MakeHandler>, Start<'_>) {
         let Self { successor, transport, limits, deflate, place, client, access } = self;
         let config = Arc::clone(limits.of(&local.site.limits));
         let permit = permit.beside(place);
         access.by(AnswerKind::Stream(transport));
-        let visit = Visit::new(&local.site, client, limits, access);
+        let visit = Visit::new(&local.site, client, limits, access, protocol);
         (
             successor.0,
             Start { local, negotiated: Negotiated { config, deflate, first }, permit, visit },
@@ -233,13 +235,13 @@ where
         mut stop: Stop,
     ) -> Task {
         let Start { local, negotiated, permit, visit } = start;
-        let (handler, memory) = ((self.make)(local, permit, visit), local.site.memory.clone());
+        let (handler, reactor) = ((self.make)(local, permit, visit), local.reactor.clone());
         Box::pin(async move {
             let shutdown = async {
                 stop.stopped().await;
                 shutdown_frame()
             };
-            drive(&memory, stream, negotiated, handler, shutdown).await;
+            reactor.drive(stream, negotiated, handler, shutdown).await;
         })
     }
 }

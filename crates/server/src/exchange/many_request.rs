@@ -8,6 +8,8 @@ use anemone_wire::{After, Token, TopicItem};
 use http::Response;
 
 use crate::clients::access::{AccessLine, AnswerKind};
+use crate::clients::connections::described::WireProtocol;
+use crate::clients::connections::http::RequestPlace;
 use crate::exchange::read_request::ReadRequest;
 use crate::memory::counted;
 use crate::read::many_reader::{Joining, ManyReader, TurnLimit, token_too_long};
@@ -55,6 +57,8 @@ struct Chosen {
     choices: TopicChoices,
     query: Query,
     reading: ManyReading,
+    /// The place of the request in the list of its connection, if that has one.
+    place: Option<RequestPlace>,
 }
 
 impl ManyRequest {
@@ -69,13 +73,25 @@ impl ManyRequest {
             return Err(bad("after", &detail));
         }
         let (site, reading) = (Arc::clone(site), ManyReading::Page(TransportName::new(&"poll")));
-        let topics = Chosen { site, client, choices, query: query.clone(), reading };
+        let query_of_each = query.clone();
+        let topics = Chosen { site, client, choices, query: query_of_each, reading, place: None };
         Ok(Self { query, token, topics, access: AccessLine::default() })
     }
 
     /// Sets the request's line in the access log.
     pub(crate) fn with_access_line(self, access: AccessLine) -> Self {
         Self { access, ..self }
+    }
+
+    /// Sets the place of the request in the list of its connection.
+    pub(crate) fn with_place(mut self, place: Option<RequestPlace>) -> Self {
+        self.topics.place = place;
+        self
+    }
+
+    /// Returns the protocol of its connection, if that is known.
+    pub(crate) fn protocol(&self) -> WireProtocol {
+        self.topics.place.as_ref().map_or(WireProtocol::Other, RequestPlace::protocol)
     }
 
     pub(crate) fn site(&self) -> &Arc<Site> {
@@ -215,7 +231,8 @@ impl Chosen {
     /// Opens a reader of a topic.
     fn reader(&self, topic: &Arc<Topic>, start: Option<Start>) -> Result<Reader, Problem> {
         let query = Query { start: start.or(self.query.start), ..self.query.clone() };
-        let read = ReadRequest::of_topic(&self.site, self.client, Arc::clone(topic), query);
+        let read = ReadRequest::of_topic(&self.site, self.client, Arc::clone(topic), query)
+            .with_place(self.place.clone());
         match self.reading {
             ManyReading::Page(transport) => read.open(transport, Start::Newest),
             ManyReading::Waiting(transport) => read.open_waiting(transport, Start::Newest),

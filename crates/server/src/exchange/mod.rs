@@ -11,6 +11,8 @@ pub(crate) mod page_reply;
 pub(crate) mod read_request;
 pub(crate) mod read_transport;
 pub(crate) mod resource;
+pub(crate) mod survey;
 pub(crate) mod tcp_transport;
 pub(crate) mod upgrade;
+mod visible;
 pub(crate) mod visit;

@@ -9,6 +9,8 @@ use anemone_wire::After;
 use httparse::Header;
 
 use crate::clients::access::{AccessLine, AnswerKind};
+use crate::clients::connections::described::WireProtocol;
+use crate::clients::connections::http::RequestPlace;
 use crate::publish::{PublishPermit, PublishRefusal};
 use crate::read::readable::Readable;
 use crate::read::reader::Reader;
@@ -33,6 +35,8 @@ pub(crate) struct ReadRequest {
     storage: Storage,
     client: Client,
     access: AccessLine,
+    /// The place of its request in the list of its connection, if that has one.
+    place: Option<RequestPlace>,
 }
 
 impl ReadRequest {
@@ -95,7 +99,7 @@ impl ReadRequest {
         let slow = name.map_or(SlowReader::Gap, |name| site.publishing.slow_reader(name));
         let storage = name.and_then(|name| site.publishing.may_create(name)).unwrap_or_default();
         let (site, access) = (Arc::clone(site), AccessLine::default());
-        Self { site, readable, query, slow, storage, client, access }
+        Self { site, readable, query, slow, storage, client, access, place: None }
     }
 
     /// Returns the methods that its client can use on what it reads.
@@ -125,9 +129,20 @@ impl ReadRequest {
         Self { access, ..self }
     }
 
+    /// Sets the place of its request in the list of its connection.
+    pub(crate) fn with_place(self, place: Option<RequestPlace>) -> Self {
+        Self { place, ..self }
+    }
+
+    /// Returns the protocol of its connection, if that is known.
+    pub(crate) fn protocol(&self) -> WireProtocol {
+        self.place.as_ref().map_or(WireProtocol::Other, RequestPlace::protocol)
+    }
+
     /// Opens a reader for one page that begins where the request says, or else at `default`.
     pub(crate) fn open(&self, transport: TransportName, default: Start) -> Result<Reader, Problem> {
         self.access.by(AnswerKind::Page(transport));
+        self.place.iter().for_each(|place| place.reads_by(transport));
         self.open_page(self.readable.clone(), default)
     }
 
@@ -185,7 +200,12 @@ impl ReadRequest {
     }
 
     fn list(&self, reader: Reader, transport: TransportName) -> Reader {
-        reader.listed(&self.site.readers, self.client, transport)
+        let reader = reader.listed(&self.site.readers, self.client, transport);
+        if let (Some(place), Some(watched)) = (&self.place, reader.watch()) {
+            place.reads_by(transport);
+            place.add_reader(reader.readable().path_in_log(), reader.topic(), watched);
+        }
+        reader
     }
 
     fn open_at(

@@ -9,12 +9,14 @@ use http::{HeaderValue, StatusCode};
 use serde_json::{Value, json};
 
 use super::documents;
+use super::visible::{may_see_connections, only_local};
+use crate::clients::connections::closed::CLOSED_MAX;
 use crate::request::client::Client;
 use crate::request::own_path::OwnPath;
 use crate::request::query::{self, TopicsPage};
 use crate::service::start::to_json;
 use crate::site::Site;
-use crate::{Kind, Problem, health};
+use crate::{Problem, health};
 
 /// The default and the greatest number of readers in a list.
 const READERS_LISTED: usize = 100;
@@ -26,6 +28,9 @@ const TOPICS_LISTED_MAX: usize = 1_000;
 
 /// The default and the greatest number of runs in a list.
 const RUNS_LISTED_MAX: usize = 1_000;
+
+/// The default number of closed connections in a list.
+const CLOSED_LISTED: usize = 100;
 
 /// A resource of the server itself, besides the events of topics and runs.
 #[derive(Clone, Debug)]
@@ -46,6 +51,8 @@ pub(crate) enum OwnResource {
     Runs(usize),
     /// The state of a run.
     State(Arc<Run>),
+    /// The last connections that were closed, at most this many.
+    ClosedConnections(usize),
 }
 
 /// The current value of a resource, and the parts of a reply with it.
@@ -78,6 +85,11 @@ impl OwnResource {
                 _ => return Ok(None),
             },
             Some((OwnPath::RUNS, None)) => Self::runs(client, query)?,
+            Some((OwnPath::CONNECTIONS, Some("closed"))) => {
+                may_see_connections(site, client)?;
+                let (default, max) = (CLOSED_LISTED, CLOSED_MAX);
+                Self::ClosedConnections(query::limit_alone(query, default, max)?)
+            }
             Some((OwnPath::RUNS, Some(key))) if query::asks_for_state(query)? => {
                 Self::State(site.run(key)?)
             }
@@ -108,9 +120,7 @@ impl OwnResource {
             Self::Topics(page) => {
                 let list = list_topics(site, page);
                 let next = list["next"].as_str().map(|next| page.query_after(next));
-                // A topic's name needs no escaping, so the value is always valid.
-                let link = next.and_then(|next| format!("<{next}>; rel=\"next\"").try_into().ok());
-                return ResourceValue { link, ..list.into() };
+                return ResourceValue::from(list).with_next(next);
             }
             Self::Clock => json!({ "time": UnixTime::now() }),
             Self::Health => {
@@ -122,8 +132,22 @@ impl OwnResource {
             Self::Readers(topic, limit) => site.readers.list(topic, *limit),
             Self::Runs(limit) => return list_runs(site, *limit).into(),
             Self::State(run) => return state(run).into(),
+            Self::ClosedConnections(limit) => site.closed.list(*limit),
         };
         value.into()
+    }
+}
+
+impl ResourceValue {
+    /// Returns the value for a request that may want its status and fields alone.
+    pub(crate) fn unless(self, is_head: bool) -> Self {
+        if is_head { Self { json: String::new(), ..self } } else { self }
+    }
+
+    /// Adds a link to the next page, whose query needs no escaping.
+    pub(super) fn with_next(self, query: Option<String>) -> Self {
+        let link = query.and_then(|query| format!("<{query}>; rel=\"next\"").try_into().ok());
+        Self { link, ..self }
     }
 }
 
@@ -137,14 +161,6 @@ impl From<String> for ResourceValue {
     fn from(json: String) -> Self {
         Self { status: StatusCode::OK, json, link: None }
     }
-}
-
-/// Checks that a client may see what only those on this machine may.
-fn only_local(client: Client, what: &str) -> Result<(), Problem> {
-    client.check_local().map_err(|foreign| {
-        let detail = format!("only clients on the server's own machine may see {what}; {foreign}");
-        Problem::new(Kind::LocalOnly, detail)
-    })
 }
 
 /// Returns the state of a run as JSON.

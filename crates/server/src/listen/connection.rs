@@ -23,6 +23,9 @@ use tokio::sync::watch;
 use tokio::task::yield_now;
 
 use crate::Limits;
+use crate::clients::connections::closed::{Cause, EndedBy};
+use crate::clients::connections::described::WireProtocol;
+use crate::clients::connections::http::{HttpPlace, RequestPlace};
 use crate::clients::permits::ConnectionPermit;
 use crate::cost::HTTP1_BYTES;
 use crate::exchange::handoff::{Handoff, Reply};
@@ -62,7 +65,9 @@ pub(crate) async fn serve(
     let (reader, writer) = stream.into_split();
     let stream = join(Prefixed::new(first, reader), writer);
     let stream = WriteDeadline::new(stream, local.site.limits.write_timeout, &local.site.memory);
-    let Some((stream, mut rest, handoff)) = requests(&local, stream, peer, stop).await else {
+    let Some((stream, mut rest, handoff)) =
+        requests(&local, stream, (peer, WireProtocol::Http1), stop).await
+    else {
         return;
     };
     let (reader, writer) = stream.into_inner().into_inner();
@@ -82,26 +87,26 @@ pub(crate) async fn serve(
 pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
     local: &Local,
     stream: S,
-    peer: Peer,
+    (peer, protocol): (Peer, WireProtocol),
     mut stop: Stop,
 ) -> Option<(S, Vec<u8>, Handoff)> {
     let limits = &local.site.limits;
     let memory = &local.site.memory;
     let _held = memory.reserve(HTTP1_BYTES + limits.header_bytes_max);
-    let progress = Rc::new(Progress::new(peer));
+    let progress = Rc::new(Progress::of(local, peer, protocol));
     let (stream, end) = Ahead::new(Gathered::new(stream, memory), memory, limits.header_bytes_max);
     let poll_out = |cx: &mut Context<'_>| end.with_stream(|stream| stream.poll_out(cx));
     let (end_told, has_ended) = watch::channel(PeerSide::Open);
     let service = {
         let (site, stop) = (Arc::clone(&local.site), stop.or_end(has_ended));
         let progress = Rc::clone(&progress);
-        service_fn(move |request: Request<Incoming>| {
+        service_fn(move |mut request: Request<Incoming>| {
             let (site, stop, progress) = (Arc::clone(&site), stop.clone(), Rc::clone(&progress));
             let peer = progress.peer(request.method());
-            let ongoing = progress.idle.end();
-            let request = request.map(|body| Body::new(held(body, Arc::clone(&ongoing))));
+            let open = progress.begin(&mut request);
+            let request = request.map(|body| Body::new(held(body, Arc::clone(&open.0))));
             let is_late = progress.is_late();
-            let finish = move |reply| Ok::<_, Infallible>(progress.response(reply, ongoing));
+            let finish = move |reply| Ok::<_, Infallible>(progress.response(reply, open));
             if is_late {
                 return Either::Left(Box::pin(async move {
                     yield_now().await;
@@ -139,7 +144,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
         }
     };
     let written = poll_fn(poll_out).await.map_err(HttpEnd::from);
-    ended.and(written).map_err(|error| note(local, peer, &error)).ok()?;
+    ended.and(written).map_err(|error| note(local, peer, &error, &progress.place)).ok()?;
     let parts = http.into_parts();
     let (ahead, stream) = parts.io.into_inner().into_parts(end)?;
     let stream = stream.into_inner();
@@ -165,6 +170,9 @@ fn within(limits: &Limits) -> http1::Builder {
     builder
 }
 
+/// A request until its reply is over.
+type OpenRequest = (Ongoing, RequestPlace);
+
 /// The state that the HTTP server of a connection shares with its driver.
 struct Progress {
     peer: Cell<Peer>,
@@ -173,14 +181,17 @@ struct Progress {
     /// The time of the first request in this turn.
     turn_begun: Cell<Option<Instant>>,
     idle: Idle,
+    /// Its place in the list of connections.
+    place: HttpPlace,
     /// Set by an accepted handshake.
     handoff: Cell<Option<Handoff>>,
 }
 
 impl Progress {
-    fn new(peer: Peer) -> Self {
+    fn of(local: &Local, peer: Peer, protocol: WireProtocol) -> Self {
+        let place = local.http.enter(peer.address(), protocol);
         let (has_changed, turn_begun, handoff) = Default::default();
-        Self { peer: Cell::new(peer), has_changed, turn_begun, idle: Idle::new(), handoff }
+        Self { peer: Cell::new(peer), has_changed, turn_begun, idle: Idle::new(), handoff, place }
     }
 
     /// Returns the peer for a request. If it changes something for a second time, the kernel is asked for its user once
@@ -192,15 +203,20 @@ impl Progress {
         self.peer.get()
     }
 
+    /// Begins a request.
+    fn begin<B>(&self, request: &mut Request<B>) -> OpenRequest {
+        (self.idle.end(), self.place.connection().begin(request))
+    }
+
     /// Returns the response of a reply, and keeps its handoff.
     fn response(
         &self,
         reply: Reply,
-        ongoing: Ongoing,
+        open: OpenRequest,
     ) -> Response<impl http_body::Body<Data = Bytes, Error = io::Error> + use<>> {
         let (response, becomes) = reply.into_parts();
         self.handoff.set(becomes);
-        response.map(|body| held(body, ongoing))
+        response.map(|body| held(body, open))
     }
 
     /// Returns true if a turn has begun so many requests that the next one must wait.
@@ -214,7 +230,12 @@ impl Progress {
 }
 
 /// Logs an unexpected end.
-fn note(local: &Local, peer: Peer, error: &HttpEnd) {
+fn note(local: &Local, peer: Peer, error: &HttpEnd, place: &HttpPlace) {
+    // One that has been used, and is idle, ends in order.
+    let connection = place.connection();
+    if !(matches!(error, HttpEnd::Idle) && connection.is_used()) {
+        connection.closed(&local.site.closed, error.cause());
+    }
     if let HttpEnd::Http(error) = error {
         note_malformed(local, peer, error);
     }
@@ -241,6 +262,17 @@ enum HttpEnd {
     Write(#[from] io::Error),
     #[error("no request came in time")]
     Idle,
+}
+
+impl HttpEnd {
+    fn cause(&self) -> Cause {
+        let by = match self {
+            Self::Idle => EndedBy::Server,
+            Self::Http(error) if error.is_parse() => EndedBy::Server,
+            Self::Http(_) | Self::Write(_) => EndedBy::Network,
+        };
+        Cause::new(by, self.to_string())
+    }
 }
 
 /// Shuts down our side; nothing more is expected from the client.

@@ -30,6 +30,9 @@ use tokio::task::{self, JoinHandle};
 use tokio::task_local;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
+use crate::clients::connections::closed::{Cause, EndedBy};
+use crate::clients::connections::described::WireProtocol;
+use crate::clients::connections::http::{HttpConnection, HttpPlace, RequestPlace};
 use crate::clients::permits::ConnectionPermit;
 use crate::cost::{HTTP2_BYTES, HTTP2_REQUEST_BYTES};
 use crate::exchange::handoff::Handoff;
@@ -63,8 +66,9 @@ const UNTAKEN_BYTES_MAX: usize = 256 << 10;
 /// The requests of one connection; each open request has a reference.
 type Requests = Arc<Replies>;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Replies {
+    connection: Arc<HttpConnection>,
     /// The number of requests so far.
     begun: AtomicU64,
     /// The bytes of their replies that are made and not taken.
@@ -73,6 +77,14 @@ struct Replies {
 }
 
 impl Replies {
+    /// Lists a connection, which has no requests yet.
+    fn enter(local: &Local, peer: Peer) -> (HttpPlace, Requests) {
+        let place = local.http.enter(peer.address(), WireProtocol::Http2);
+        let (connection, is_less) = (Arc::clone(place.connection()), Notify::default());
+        let (begun, untaken_bytes) = Default::default();
+        (place, Arc::new(Self { connection, begun, untaken_bytes, is_less }))
+    }
+
     /// Waits until there is room for another reply, in the order of requests.
     async fn room(&self) {
         while self.untaken_bytes.load(Ordering::Relaxed) >= UNTAKEN_BYTES_MAX {
@@ -90,11 +102,14 @@ struct OpenStream {
     bytes: usize,
     /// The memory cost of the request.
     _held: Reservation,
+    _place: RequestPlace,
 }
 
 impl OpenStream {
-    fn new(requests: Requests, memory: &Memory) -> Self {
-        Self { requests, bytes: 0, _held: memory.reserve(HTTP2_REQUEST_BYTES) }
+    fn new<B>(requests: Requests, memory: &Memory, request: &mut Request<B>) -> Self {
+        let (place, held) =
+            (requests.connection.begin(request), memory.reserve(HTTP2_REQUEST_BYTES));
+        Self { requests, bytes: 0, _held: held, _place: place }
     }
 
     /// Counts the reply until the client has taken it, or it is dropped.
@@ -125,7 +140,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     _permit: ConnectionPermit,
 ) {
     let limits = &local.site.limits;
-    let requests = Requests::default();
+    let (place, requests) = Replies::enter(&local, peer);
     let memory = local.site.memory.clone();
     let _held = memory.reserve(HTTP2_BYTES);
     let unread = Unread::new(&memory, CONNECTION_WINDOW_BYTES as usize);
@@ -133,7 +148,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     let service = {
         let (local, tasks) = (Rc::clone(&local), tasks.clone());
         let (stop, requests) = (stop.clone(), Arc::clone(&requests));
-        service_fn(move |request| {
+        service_fn(move |mut request| {
             requests.begun.fetch_add(1, Ordering::Relaxed);
             // Checked before any work, since a client can send very many requests at once.
             let path = path::normal(request.uri().path()).unwrap_or_default();
@@ -141,7 +156,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
                 return Either::Left(ready(Ok(refuse(&local, peer, &request, problem))));
             }
             let (local, tasks) = (Rc::clone(&local), tasks.clone());
-            let open = OpenStream::new(Arc::clone(&requests), &tasks.memory);
+            let open = OpenStream::new(Arc::clone(&requests), &tasks.memory, &mut request);
             // Boxed, so that a refused request takes little.
             let answer = answer(local, tasks, peer, request, stop.clone(), open);
             Either::Right(Box::pin(answer).map(Ok::<_, Infallible>))
@@ -184,8 +199,15 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "HTTP/2 connection ended");
+        note_end(&local, &place, &error);
     }
+}
+
+/// Logs an unexpected end.
+fn note_end(local: &Local, place: &HttpPlace, error: &hyper::Error) {
+    tracing::debug!(%error, "HTTP/2 connection ended");
+    let cause = Cause::new(EndedBy::Network, format!("HTTP/2: {error}"));
+    place.connection().closed(&local.site.closed, cause);
 }
 
 /// Returns an HTTP server with these limits.
@@ -345,7 +367,7 @@ async fn run(
         Ok(stream) => {
             tracing::debug!("WebSocket over HTTP/2");
             let stream = Carried::new(TokioIo::new(stream), unread, STREAM_WINDOW_BYTES as usize);
-            handoff.in_task(&local, Vec::new(), permit, (stream, stop)).await;
+            handoff.in_task(&local, Vec::new(), permit, (stream, stop, WireProtocol::Http2)).await;
         }
         Err(error) => tracing::debug!(%error, "connection lost during its handshake"),
     }

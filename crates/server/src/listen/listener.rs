@@ -16,6 +16,8 @@ use tokio::sync::{oneshot, watch};
 use crate::UnixSocket;
 use crate::clients::access::Accesses;
 use crate::clients::awaited::AwaitedTopics;
+use crate::clients::connections::closed::ClosedConnections;
+use crate::clients::connections::survey::Surveyors;
 use crate::clients::permits::ConnectionPermits;
 use crate::essential::PanicGuard;
 use crate::files::Files;
@@ -167,6 +169,9 @@ fn parts(options: Options, hub: Hub, local_addr: Option<SocketAddr>) -> Result<S
         allowed_origins,
         tls,
         readers,
+        surveyors: Surveyors::default(),
+        closed: ClosedConnections::default(),
+        connections_to: options.connections_to,
         offered,
         states: Mutex::default(),
         files,

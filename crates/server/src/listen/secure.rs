@@ -7,6 +7,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 
+use crate::clients::connections::described::WireProtocol;
 use crate::clients::permits::ConnectionPermit;
 use crate::cost::TLS_BYTES;
 use crate::listen::connection;
@@ -57,11 +58,12 @@ pub(crate) async fn serve(
     if stream.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2) {
         return Box::pin(http2::serve(local, stream, peer, stop, permit)).await;
     }
-    let requests = Box::pin(connection::requests(&local, stream, peer, stop.clone())).await;
+    let from = (peer, WireProtocol::Http1Tls);
+    let requests = Box::pin(connection::requests(&local, stream, from, stop.clone())).await;
     if let Some((mut stream, first, handoff)) = requests {
         // A WebSocket has its own timeouts.
         stream.get_mut().0.lift();
-        handoff.in_task(&local, first, permit, (stream, stop)).await;
+        handoff.in_task(&local, first, permit, (stream, stop, WireProtocol::Http1Tls)).await;
     }
 }
 

@@ -6,6 +6,7 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::time::{sleep, timeout};
 
+use crate::clients::connections::described::WireProtocol;
 use crate::clients::permits::ConnectionPermit;
 use crate::exchange::handoff::Handoff;
 use crate::local::Local;
@@ -39,7 +40,9 @@ impl Upgraded {
         match given {
             Ok(stream) => {
                 let stream = TokioIo::new(stream);
-                handoff.in_task(&local, Vec::new(), permit, (stream, stop)).await;
+                handoff
+                    .in_task(&local, Vec::new(), permit, (stream, stop, WireProtocol::Other))
+                    .await;
             }
             Err(error) => tracing::debug!(%error, "connection lost in its handshake"),
         }

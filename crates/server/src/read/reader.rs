@@ -10,7 +10,8 @@ use futures_util::FutureExt;
 use tokio::task::coop::unconstrained;
 
 use crate::clients::access::AccessLine;
-use crate::clients::readers::{Listing, Readers};
+use crate::clients::connections::described::ReadDescription;
+use crate::clients::readers::{Listing, Readers, WatchedReader};
 use crate::read::readable::Readable;
 use crate::request::client::Client;
 use crate::transport_name::TransportName;
@@ -88,6 +89,28 @@ impl Reader {
     /// Ends reading: completes the line with the reason.
     pub(crate) fn end(&mut self, why: impl Into<Cow<'static, str>>) {
         std::mem::take(&mut self.access).set_end(why);
+    }
+
+    /// Describes it.
+    pub(crate) fn describe(&self) -> ReadDescription {
+        let ReadPlace { position, mode, .. } = self.place;
+        let lag = self.topic().lag(UnixTime::now(), position);
+        ReadDescription { path: self.readable.path_in_log(), position, mode, lag }
+    }
+
+    /// Returns what tells others where it is, if it is listed.
+    pub(crate) fn watch(&self) -> Option<WatchedReader> {
+        self.listing.as_ref().map(Listing::watch)
+    }
+
+    /// Returns the time since when it is listed, if it is.
+    pub(crate) fn since(&self) -> Option<UnixTime> {
+        self.listing.as_ref().map(Listing::since)
+    }
+
+    /// Returns the transport of its listing, if it is listed.
+    pub(crate) fn transport(&self) -> Option<TransportName> {
+        self.listing.as_ref().map(Listing::transport)
     }
 
     /// Returns the address of its client, if it is listed and the address is known.

@@ -13,6 +13,7 @@ pub const OWN_PATHS: &[&str] = &[
     OwnPath::ASYNCAPI.name(),
     "broadcast",
     OwnPath::CLOCK.name(),
+    OwnPath::CONNECTIONS.name(),
     "echo",
     OwnPath::HEALTH.name(),
     OwnPath::OPENAPI.name(),
@@ -29,6 +30,7 @@ pub(crate) struct OwnPath(&'static str);
 impl OwnPath {
     pub(crate) const ASYNCAPI: Self = Self("asyncapi.json");
     pub(crate) const CLOCK: Self = Self("clock");
+    pub(crate) const CONNECTIONS: Self = Self("connections");
     pub(crate) const HEALTH: Self = Self("health");
     pub(crate) const OPENAPI: Self = Self("openapi.json");
     pub(crate) const PROBLEMS: Self = Self("problems");
@@ -208,6 +210,7 @@ mod tests {
         for (file, source) in [
             ("gate.rs", include_str!("../exchange/gate.rs")),
             ("resource.rs", include_str!("../exchange/resource.rs")),
+            ("survey.rs", include_str!("../exchange/survey.rs")),
             ("routes.rs", include_str!("../routes.rs")),
             ("site.rs", include_str!("../site.rs")),
             ("read_request.rs", include_str!("../exchange/read_request.rs")),

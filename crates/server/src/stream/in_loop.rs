@@ -3,22 +3,25 @@
 //!
 //! The connection carries nothing else, and ends with the reply.
 
+use std::any::Any;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
-use anemone_wire::Item;
+use anemone_wire::{EndReason, Item};
 use anemone_ws::proto::Output;
 use anemone_ws::reactor::{SendWaker, StreamHandler};
 use http::{HeaderValue, Response, header};
 use tokio::time::Instant;
 
-use super::{EndlessPart, EndlessReply, cut, one, response, text};
+use super::{EndlessPart, EndlessReply, cut, end_in_log, one, response, text};
 use crate::alarms::Alarm;
 use crate::clients::access::{CLIENT_GONE, SERVER_STOPPED};
+use crate::clients::connections::closed::Cause;
+use crate::clients::connections::described::{Described, HTTP, WireProtocol};
 use crate::clients::permits::ConnectionPermit;
 use crate::local::Local;
 use crate::read::fan::{ItemEncoding, Subscription};
-use crate::read::reader::Reader;
+use crate::read::reader::{Reader, in_log};
 use crate::reply::body::{Body, full};
 
 /// The last chunk, which is empty (RFC 9112 section 7.1).
@@ -73,8 +76,22 @@ impl InLoop {
         output.extend_from_slice(&chunk(&text));
     }
 
+    fn described(&self) -> Described {
+        let reader = self.reply.reader();
+        let transport = reader.transport().unwrap_or(HTTP);
+        let described = Described::new(reader.client(), (transport, WireProtocol::Http1), None);
+        described.reading(reader.describe())
+    }
+
+    /// Records that the connection is over, and why.
+    fn record_end(&self, why: &'static str) {
+        let since = self.reply.reader().since();
+        self.local.site.closed.add(&self.described(), since, Cause::of_stream(why));
+    }
+
     /// Ends the reply; `why` is for the access log, unless it has a reason.
     fn end(&mut self, why: &'static str, output: &mut Output) {
+        self.record_end(why);
         self.reply.end(why);
         output.extend_from_slice(LAST_CHUNK);
         (self.woken, self.alarm) = (None, None);
@@ -113,12 +130,12 @@ impl InLoop {
             EndlessPart::Nothing => {}
             EndlessPart::Ended(notice) => {
                 self.send(&notice, output);
-                self.end(CLIENT_GONE, output);
+                self.end(in_log(&EndReason::Ended), output);
             }
             EndlessPart::Failed { notice, problem } => {
                 cut(&self.reply, notice.as_ref(), &problem, &self.local.site.refusals);
                 notice.iter().for_each(|item| self.send(item, output));
-                self.end(CLIENT_GONE, output);
+                self.end(end_in_log(&problem), output);
             }
             EndlessPart::Over => self.end(CLIENT_GONE, output),
         }
@@ -173,12 +190,17 @@ impl StreamHandler for InLoop {
             return;
         }
         if self.reply.reader().readable().is_run() {
+            self.record_end(SERVER_STOPPED);
             // Without its last chunk: the reply breaks off.
             self.reply.end(SERVER_STOPPED);
             (self.woken, self.alarm) = (None, None);
         } else {
             self.end(SERVER_STOPPED, output);
         }
+    }
+
+    fn describe(&self) -> Option<Box<dyn Any>> {
+        Some(Box::new(self.described()))
     }
 
     fn linger(&self) -> Option<Duration> {
@@ -188,6 +210,9 @@ impl StreamHandler for InLoop {
 
 impl Drop for InLoop {
     fn drop(&mut self) {
+        if !self.reply.is_over() {
+            self.record_end(CLIENT_GONE);
+        }
         self.reply.end(CLIENT_GONE);
     }
 }

@@ -17,9 +17,11 @@ use tokio::time::Instant;
 
 use super::{EndlessPart, EndlessReply};
 use crate::Problem;
+use crate::clients::connections::described::Described;
 use crate::exchange::visit::Visit;
 use crate::read::fan::{Fan, ItemEncoding, Subscription};
 use crate::read::reader::{Page, Reader};
+use crate::transport_name::TransportName;
 
 /// Events are missing, for a reader that gets only data; the reason describes the gap.
 const GAP: CloseCode = own_code(4000);
@@ -118,6 +120,13 @@ impl InWebSocket {
                 return;
             }
         }
+    }
+
+    /// Describes the WebSocket with its reader.
+    pub(crate) fn describe(&self, visit: &Visit, transport: TransportName) -> Described {
+        let subprotocol = (!self.is_data_only()).then_some(Item::SUBPROTOCOL);
+        let described = visit.describe(transport, "").reading(self.reply.reader().describe());
+        Described { subprotocol, ..described }
     }
 
     /// Completes the line in the access log.

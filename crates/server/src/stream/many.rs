@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anemone_hub::{PageLimit, Position, TopicName};
+use anemone_hub::{PageLimit, Position, TopicName, UnixTime};
 use anemone_wire::{Token, TopicItem};
 use futures_util::stream;
 use http::Response;
@@ -15,6 +15,8 @@ use tokio::time::{Instant, timeout_at};
 use super::response;
 use crate::Problem;
 use crate::clients::access::{AccessLine, CLIENT_GONE, SERVER_STOPPED};
+use crate::clients::connections::closed::Cause;
+use crate::clients::connections::described::{Described, WireProtocol};
 use crate::clients::refusals::RefusedRequest;
 use crate::exchange::many_request::{ManyReading, ManyRequest};
 use crate::memory::counted;
@@ -51,6 +53,7 @@ where
     let page = PageLimit { bytes_max, ..read.query.page };
     let limit = TurnLimit { page, has_tokens: encoding.has_tokens };
     let (told_at, access) = (Instant::now(), read.access().clone());
+    let kind = (transport, read.protocol());
     let reply = ManyReply {
         reader,
         limit,
@@ -61,6 +64,9 @@ where
         site,
         client,
         access,
+        kind,
+        since: UnixTime::now(),
+        why: CLIENT_GONE,
     };
     let pieces = stream::unfold(reply, |mut reply| async move {
         let piece = reply.next().await?;
@@ -80,6 +86,17 @@ struct ManyReply<F> {
     site: Arc<Site>,
     client: Option<std::net::SocketAddr>,
     access: AccessLine,
+    kind: (TransportName, WireProtocol),
+    since: UnixTime,
+    /// The reason for its end: its client leaves, unless something comes before.
+    why: &'static str,
+}
+
+impl<F> Drop for ManyReply<F> {
+    fn drop(&mut self) {
+        let described = Described::new(self.client, self.kind, OwnPath::TOPICS.in_log());
+        self.site.closed.add(&described, Some(self.since), Cause::of_stream(self.why));
+    }
 }
 
 enum Phase {
@@ -126,6 +143,7 @@ impl<F: Fn(&TopicItem<'_>, &Token, &mut String)> ManyReply<F> {
             () = self.stop.interrupted() => {}
         }
         if self.stop.is_stopping() {
+            self.why = SERVER_STOPPED;
             self.access.set_end(SERVER_STOPPED);
             self.phase = Phase::Over;
         } else {
@@ -151,7 +169,8 @@ impl<F: Fn(&TopicItem<'_>, &Token, &mut String)> ManyReply<F> {
     fn fail(&mut self, problem: &Problem) {
         let path = OwnPath::TOPICS.in_log();
         self.site.refusals.note(problem, RefusedRequest::request(self.client, "GET", &path));
-        self.access.set_end(problem.kind().name());
+        self.why = problem.kind().name();
+        self.access.set_end(self.why);
         self.phase = Phase::Over;
     }
 

@@ -5,6 +5,7 @@
 
 mod everyone;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use anemone_ws::Error;
@@ -84,11 +85,16 @@ impl Handler for Participant {
         }
     }
 
+    fn describe(&self) -> Option<Box<dyn Any>> {
+        Some(Box::new(self.visit.describe(TRANSPORT.name, PATH)))
+    }
+
     fn on_error(&mut self, error: &Error) {
         self.visit.record_error(error, PATH);
     }
 
     fn on_close(&mut self, frame: Option<&CloseFrame>) {
-        self.visit.record_end(frame);
+        let described = self.visit.describe(TRANSPORT.name, PATH);
+        self.visit.record_end(frame, &described);
     }
 }

@@ -1,11 +1,15 @@
 //! `/echo`: returns the body of a `POST`, and each message of a WebSocket; on a TCP port, plain bytes.
 
+use std::any::Any;
+use std::net::SocketAddr;
+
 use anemone_ws::Error;
 use anemone_ws::proto::{CloseFrame, Message, Output, Piece, Sender};
 use anemone_ws::reactor::{Handler, StreamHandler};
 use http::{Request, Response};
 
 use crate::Problem;
+use crate::clients::connections::described::{Described, WireProtocol};
 use crate::clients::permits::ConnectionPermit;
 use crate::exchange::handoff::Successor;
 use crate::exchange::tcp_transport::TcpTransport;
@@ -34,21 +38,28 @@ pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
 pub(super) static TCP: TcpTransport = TcpTransport {
     name: "tcp_echo",
     address: |options| options.tcp_echo,
-    adopt: |local, stream, _, permit| {
+    adopt: |local, stream, peer, permit| {
         let idle_timeout = local.site.limits.echo.idle_timeout;
-        local.reactor.adopt_stream(stream, idle_timeout, ByteEcho { _permit: permit });
+        let echo = ByteEcho { client: peer.address(), _permit: permit };
+        local.reactor.adopt_stream(stream, idle_timeout, echo);
     },
     refusal: |_| Vec::new(),
 };
 
 /// Echoes bytes.
 struct ByteEcho {
+    client: Option<SocketAddr>,
     _permit: ConnectionPermit,
 }
 
 impl StreamHandler for ByteEcho {
     fn on_bytes(&mut self, bytes: &[u8], output: &mut Output) {
         output.extend_from_slice(bytes);
+    }
+
+    fn describe(&self) -> Option<Box<dyn Any>> {
+        let name = TransportName::new(&"tcp-echo");
+        Some(Box::new(Described::new(self.client, (name, WireProtocol::Tcp), None)))
     }
 }
 
@@ -99,11 +110,16 @@ impl Handler for Echo {
         let _ = self.visit.counted(sender, |sender| sender.send(message));
     }
 
+    fn describe(&self) -> Option<Box<dyn Any>> {
+        Some(Box::new(self.visit.describe(TRANSPORT.name, PATH)))
+    }
+
     fn on_error(&mut self, error: &Error) {
         self.visit.record_error(error, PATH);
     }
 
     fn on_close(&mut self, frame: Option<&CloseFrame>) {
-        self.visit.record_end(frame);
+        let described = self.visit.describe(TRANSPORT.name, PATH);
+        self.visit.record_end(frame, &described);
     }
 }

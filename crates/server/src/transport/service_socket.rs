@@ -4,6 +4,7 @@
 //! A task of the connection asks the service and takes the items. It waits while enough of them are on their way, so a
 //! slow client holds its own service back, and no other.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -22,6 +23,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
+use crate::clients::connections::described::Described;
 use crate::clients::permits::ConnectionPermit;
 use crate::essential::Essentials;
 use crate::exchange::handoff::Successor;
@@ -36,6 +38,7 @@ use crate::read::reader::Reader;
 use crate::reply::body::full;
 use crate::request::client::Client;
 use crate::request::handshake::Head;
+use crate::request::own_path::in_log;
 use crate::service::answer::Answer;
 use crate::service::caller::Caller;
 use crate::service::context::ServiceContext;
@@ -405,6 +408,18 @@ impl CallSocket {
     }
 }
 
+impl CallSocket {
+    fn described(&self) -> Described {
+        match &self.events {
+            Some(events) => events.describe(&self.visit, TRANSPORT.name),
+            None => {
+                let described = self.visit.describe(TRANSPORT.name, &in_log(&self.path));
+                Described { requests: self.task.is_some().into(), ..described }
+            }
+        }
+    }
+}
+
 impl Handler for CallSocket {
     fn on_open(&mut self, waker: SendWaker, _sender: &mut Sender) {
         let Some(call) = self.call.take() else { return };
@@ -449,13 +464,18 @@ impl Handler for CallSocket {
         }
     }
 
+    fn describe(&self) -> Option<Box<dyn Any>> {
+        Some(Box::new(self.described()))
+    }
+
     fn on_error(&mut self, error: &Error) {
         self.visit.record_error(error, &self.path);
     }
 
     fn on_close(&mut self, frame: Option<&CloseFrame>) {
+        let described = self.described();
         (self.task, self.events) = (None, None);
-        self.visit.record_end(frame);
+        self.visit.record_end(frame, &described);
     }
 }
 

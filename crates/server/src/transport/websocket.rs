@@ -1,11 +1,14 @@
 //! Plain WebSocket at the path of a topic or a run. Messages from the client are published to the topic.
 
+use std::any::Any;
+
 use anemone_wire::Item;
 use anemone_ws::Error;
 use anemone_ws::proto::handshake::HandshakeResponse;
 use anemone_ws::proto::{CloseCode, CloseFrame, Message, Sender};
 use anemone_ws::reactor::{Handler, SendWaker};
 
+use crate::clients::connections::described::Described;
 use crate::clients::permits::ConnectionPermit;
 use crate::exchange::handoff::Successor;
 use crate::exchange::read_request::ReadRequest;
@@ -72,6 +75,10 @@ impl Events {
         Self { reply, fan, inbox, rest_bytes_max, visit, _permit: permit }
     }
 
+    fn described(&self) -> Described {
+        self.reply.describe(&self.visit, TRANSPORT.name)
+    }
+
     /// Refuses a message of the client; no later one is published.
     fn refuse(&self, problem: &Problem, sender: &mut Sender) {
         self.visit.record_refusal(problem, &self.reply.path());
@@ -107,12 +114,17 @@ impl Handler for Events {
         self.reply.finish_run(self.rest_bytes_max, &self.visit, sender);
     }
 
+    fn describe(&self) -> Option<Box<dyn Any>> {
+        Some(Box::new(self.described()))
+    }
+
     fn on_error(&mut self, error: &Error) {
         self.visit.record_error(error, &self.reply.path());
     }
 
     fn on_close(&mut self, frame: Option<&CloseFrame>) {
-        self.visit.record_end(frame);
+        let described = self.described();
+        self.visit.record_end(frame, &described);
         self.reply.end();
     }
 }

@@ -43,6 +43,7 @@ pub(super) fn start(
     (options.echo, options.broadcast) = (listening.echo, listening.broadcast);
     options.trusted_proxies.clone_from(&listening.trusted_proxies);
     options.allowed_hosts.clone_from(&listening.allow_hosts);
+    options.connections_to = listening.connections_to;
     options.limits = config.limits.clone();
     options.tls = tls.clone();
     options.topics = config.rules()?;

@@ -4,6 +4,7 @@ use anemone_hub::{TopicName, TopicNameError};
 
 use super::parameter::{bad, parse_limit, take_each};
 use crate::Problem;
+use crate::reply::problem::excerpt;
 
 /// Parses the query of a list, which takes only `limit`.
 pub(crate) fn limit_alone(
@@ -19,6 +20,33 @@ pub(crate) fn limit_alone(
         Ok(name == "limit")
     })?;
     Ok(limit)
+}
+
+/// Parses the query of a list in pages, which takes `after`, the id of the last item before the page, and `limit`.
+pub(crate) fn list_page<T, E: std::fmt::Display>(
+    query: Option<&str>,
+    default: usize,
+    max: usize,
+    parse_id: impl Fn(&str) -> Result<T, E>,
+) -> Result<(Option<T>, usize), Problem> {
+    let (mut after, mut limit) = (None, default);
+    take_each(query, "this path takes only after and limit", |name, value| {
+        match name {
+            "after" => {
+                let bad_id = |error| bad("after", &format!("is {:?}: {error}", excerpt(value, 40)));
+                after = Some(parse_id(value).map_err(bad_id)?);
+            }
+            "limit" => limit = parse_limit(value, max)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok((after, limit))
+}
+
+/// Checks that a query has no parameters.
+pub(crate) fn no_parameters(query: Option<&str>) -> Result<(), Problem> {
+    take_each(query, "this path takes none", |_, _| Ok(false))
 }
 
 /// Returns true if the query asks for the state of a run, which is a query of its own.

@@ -23,14 +23,17 @@ use super::submissions::Submissions;
 use super::work::{Done, Submitted, WantedResource, Work};
 use crate::alarms::{Alarm, Alarms};
 use crate::clients::access::{AccessLine, AnswerKind};
+use crate::clients::connections::described::{Described, READS_MAX};
 use crate::clients::refusals::RefusedRequest;
 use crate::exchange::arrival;
 use crate::exchange::change::{self, Change};
 use crate::exchange::destination::Destination;
 use crate::exchange::page_reply;
 use crate::exchange::read_request::ReadRequest;
+use crate::exchange::resource::ResourceValue;
 use crate::local::Local;
 use crate::publish::{self, Expected, SentBody};
+use crate::read::reader::Reader;
 use crate::request::client::Client;
 use crate::request::methods::{is_reading, reading_only};
 use crate::request::own_path::ReadPath;
@@ -182,6 +185,20 @@ impl Multiplexer {
                 }
                 Ok(())
             }
+            Destination::Survey(survey) => {
+                check_fields(request, path)?;
+                reading_only(request.method)?;
+                let (site, is_head) = (Arc::clone(&self.site), request.method == "HEAD");
+                let told = async move { Ok(Done::Told(survey.value(&site).await.unless(is_head))) };
+                let (path, access) = (path.to_owned(), access.clone());
+                self.submit(
+                    id,
+                    Submitted { bytes: 0, path, is_deletion: false, access },
+                    told,
+                    outlet,
+                );
+                Ok(())
+            }
             Destination::ManyTopics => Err(query::one_topic_each()),
             _ => Err(Problem::nothing_at(path)),
         }
@@ -312,6 +329,7 @@ impl Multiplexer {
                 send_reply(id, reply(published.last, &json), access, outlet);
             }
             Ok(Done::Deleted) => send_reply(id, Reply::done(), access, outlet),
+            Ok(Done::Told(value)) => send_value(id, value, access, outlet),
             Err(problem) => send_failure(id, &problem, access, outlet),
         }
     }
@@ -325,12 +343,7 @@ impl Multiplexer {
     ) {
         // A stopping server tells its connections, and answers nothing more on them.
         let value = wanted.resource.value(&self.site, false);
-        let json = if wanted.is_head { "" } else { &*value.json };
-        let link = value.link.map(|link| (header::LINK, link));
-        let fields = fields_of(&link.into_iter().collect(), true);
-        let status = value.status.as_u16();
-        let reply = Reply::of_service(status, fields.as_fields(), json.as_bytes());
-        send_reply(id, reply, access, outlet);
+        send_value(id, value.unless(wanted.is_head), access, outlet);
     }
 
     /// Opens a reader of a run that was started.
@@ -414,6 +427,25 @@ impl Multiplexer {
         access
     }
 
+    /// Adds its requests and readers to the description of its connection.
+    pub(super) fn describe(&self, connection: Described) -> Described {
+        let readers = self.session.all().filter_map(|work| match work {
+            Work::Read(reply) => Some(reply.reader()),
+            Work::Answer(..) | Work::Submit(_) | Work::Call(_) => None,
+        });
+        let reads = readers.clone().take(READS_MAX).map(Reader::describe).collect();
+        let (requests, readers) = (self.session.all().count(), readers.count());
+        Described { requests, reads, readers, ..connection }
+    }
+
+    pub(super) fn client(&self) -> Client {
+        self.client
+    }
+
+    pub(super) fn site(&self) -> &Site {
+        &self.site
+    }
+
     /// Returns the most output to queue, besides the item that exceeds it.
     fn output_bytes_max(&self) -> usize {
         usize::try_from(self.site.limits.stream_bytes_max).unwrap_or(usize::MAX)
@@ -435,6 +467,15 @@ impl Multiplexer {
             waker.wake();
         }
     }
+}
+
+/// Sends the value of a resource.
+fn send_value(id: Id, value: ResourceValue, access: &AccessLine, outlet: &mut impl Outlet) {
+    let link = value.link.map(|link| (header::LINK, link));
+    let fields = fields_of(&link.into_iter().collect(), true);
+    let status = value.status.as_u16();
+    let reply = Reply::of_service(status, fields.as_fields(), value.json.as_bytes());
+    send_reply(id, reply, access, outlet);
 }
 
 /// Checks that a request to what is no service has only fields that it may have.

@@ -130,6 +130,11 @@ impl<T> Session<T> {
         self.open.iter_mut().map(|(id, open)| (*id, &mut open.work))
     }
 
+    /// Returns the work of all open requests, to look at.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &T> + Clone {
+        self.open.values().map(|open| &open.work)
+    }
+
     /// Gives a request a turn, after those that have one already.
     pub(crate) fn give_turn(&mut self, id: Id) {
         if let Some(open) = self.open.get_mut(&id)

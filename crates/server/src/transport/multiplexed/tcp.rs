@@ -1,11 +1,13 @@
 //! TCP: each message of `anemone.v1` follows its length.
 
+use std::any::Any;
 use std::net::TcpStream;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anemone_wire::framing::{self, Decoder};
+use anemone_wire::multiplexed::SUBPROTOCOL;
 use anemone_ws::proto::{Config, Output};
 use anemone_ws::reactor::{Opening, SendWaker, StreamHandler};
 use tokio::time::Instant;
@@ -14,7 +16,9 @@ use super::Outlet;
 use super::multiplexer::{Carrier, Multiplexer};
 use super::sending::send_failure;
 use crate::alarms::{Alarm, Alarms};
-use crate::clients::access::AccessLine;
+use crate::clients::access::{AccessLine, CLIENT_GONE};
+use crate::clients::connections::closed::{Cause, EndedBy};
+use crate::clients::connections::described::{Described, WireProtocol};
 use crate::clients::permits::ConnectionPermit;
 use crate::exchange::tcp_transport::TcpTransport;
 use crate::local::Local;
@@ -76,8 +80,19 @@ impl TcpConnection {
         }
     }
 
+    fn described(&self) -> Described {
+        let client = self.multiplexer.client().address();
+        let described = Described::new(client, (CARRIER.name, WireProtocol::Tcp), None);
+        self.multiplexer.describe(Described { subprotocol: Some(SUBPROTOCOL), ..described })
+    }
+
+    fn record_end(&self, cause: Cause) {
+        self.multiplexer.site().closed.add(&self.described(), None, cause);
+    }
+
     /// Sends the problem, and ends the connection.
     fn give_up(&mut self, problem: &Problem, output: &mut Output) {
+        self.record_end(Cause::new(EndedBy::Server, problem.detail().to_owned()));
         send_failure(None, problem, &AccessLine::default(), &mut Framed(output));
         self.is_over = true;
         // Nothing more is read, so an incomplete message is dropped.
@@ -168,6 +183,18 @@ impl StreamHandler for TcpConnection {
 
     fn linger(&self) -> Option<Duration> {
         self.is_over.then_some(self.config.close_timeout)
+    }
+
+    fn describe(&self) -> Option<Box<dyn Any>> {
+        Some(Box::new(self.described()))
+    }
+}
+
+impl Drop for TcpConnection {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.record_end(Cause::of_stream(CLIENT_GONE));
+        }
     }
 }
 

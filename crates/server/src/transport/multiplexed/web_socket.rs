@@ -1,5 +1,7 @@
 //! `/ws`: each WebSocket message is one of `anemone.v1`.
 
+use std::any::Any;
+
 use anemone_wire::multiplexed::SUBPROTOCOL;
 use anemone_ws::Error;
 use anemone_ws::proto::handshake::HandshakeResponse;
@@ -8,6 +10,7 @@ use anemone_ws::reactor::{Handler, SendWaker};
 
 use super::Outlet;
 use super::multiplexer::{Carrier, Multiplexer};
+use crate::clients::connections::described::Described;
 use crate::clients::permits::ConnectionPermit;
 use crate::exchange::handoff::Successor;
 use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport};
@@ -64,6 +67,11 @@ impl Socket {
         let multiplexer = Multiplexer::new(local, client, &CARRIER);
         Self { multiplexer, visit, _permit: permit }
     }
+
+    fn described(&self) -> Described {
+        let described = self.visit.describe(CARRIER.name, PATH);
+        self.multiplexer.describe(Described { subprotocol: Some(SUBPROTOCOL), ..described })
+    }
 }
 
 impl Handler for Socket {
@@ -97,8 +105,13 @@ impl Handler for Socket {
 
     /// Closes at once, since the last messages may wait for long.
     fn on_close(&mut self, frame: Option<&CloseFrame>) {
+        let described = self.described();
         self.multiplexer.close();
-        self.visit.record_end(frame);
+        self.visit.record_end(frame, &described);
+    }
+
+    fn describe(&self) -> Option<Box<dyn Any>> {
+        Some(Box::new(self.described()))
     }
 
     fn on_error(&mut self, error: &Error) {

@@ -4,7 +4,7 @@ use anemone_hub::Published;
 
 use super::call::Call;
 use crate::clients::access::AccessLine;
-use crate::exchange::resource::OwnResource;
+use crate::exchange::resource::{OwnResource, ResourceValue};
 use crate::stream::EndlessReply;
 
 /// The work of an open request.
@@ -38,11 +38,13 @@ pub(super) struct Submitted {
     pub(super) access: AccessLine,
 }
 
-/// A change that was made.
+/// The outcome of what takes its time.
 #[derive(Debug)]
 pub(super) enum Done {
     Published(Published),
     Deleted,
+    /// No change: the value of what all threads were asked for, without it for a `HEAD`.
+    Told(ResourceValue),
 }
 
 impl Work {

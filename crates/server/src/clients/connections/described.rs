@@ -1,0 +1,150 @@
+//! The description of a connection, as its handler gives it and as JSON.
+
+use std::net::SocketAddr;
+
+use anemone_hub::{Lag, Position};
+use anemone_wire::Mode;
+use serde_json::{Value, json};
+
+use crate::clients::readers::in_words;
+use crate::transport_name::TransportName;
+
+/// The most readers of a connection that are described, each with its lag.
+pub(crate) const READS_MAX: usize = 20;
+
+/// The protocol below a transport.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum WireProtocol {
+    Http1,
+    Http1Tls,
+    /// HTTP/2 is always over TLS here.
+    Http2,
+    Tcp,
+    /// Another HTTP server has the connection.
+    Other,
+}
+
+impl WireProtocol {
+    pub(crate) const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Http1 | Self::Http1Tls => Some("http/1.1"),
+            Self::Http2 => Some("http/2"),
+            Self::Tcp => Some("tcp"),
+            Self::Other => None,
+        }
+    }
+
+    pub(crate) const fn is_secure(self) -> bool {
+        matches!(self, Self::Http1Tls | Self::Http2)
+    }
+}
+
+/// A connection that speaks nothing that its client has chosen: one that is undecided, or that carries requests and
+/// replies.
+pub(crate) const HTTP: TransportName = TransportName::new(&"http");
+pub(crate) const UNDECIDED: TransportName = TransportName::new(&"undecided");
+
+/// Returns what makes the server use a transport.
+fn why(transport: TransportName) -> &'static str {
+    match transport.as_str() {
+        "poll" => "a request for a topic without Prefer: wait, and for no stream",
+        "long-poll" => "a request with Prefer: wait or wait=",
+        "sse" => "Accept: text/event-stream",
+        "ndjson" => "Accept: application/x-ndjson",
+        "forever-frame" => "Accept: text/html and frame=",
+        "websocket" => "a WebSocket handshake at this path",
+        "multiplexed" => "a WebSocket handshake at /ws, with anemone.v1",
+        "tcp" => "a connection to the TCP port",
+        "tcp-echo" => "a connection to the port of the TCP echo",
+        "undecided" => "nothing was sent yet",
+        _ => "requests that ask for no stream",
+    }
+}
+
+/// What a handler says of its connection.
+#[derive(Debug)]
+pub(crate) struct Described {
+    pub(crate) client: Option<SocketAddr>,
+    pub(crate) transport: TransportName,
+    pub(crate) protocol: WireProtocol,
+    /// The path as in logs, without the whole key of a run.
+    pub(crate) path: Option<String>,
+    pub(crate) subprotocol: Option<&'static str>,
+    /// The number of open requests, of which some are readers.
+    pub(crate) requests: usize,
+    /// The first [`READS_MAX`] of its readers.
+    pub(crate) reads: Vec<ReadDescription>,
+    /// The number of its readers.
+    pub(crate) readers: usize,
+}
+
+impl Described {
+    /// Describes a connection without readers.
+    pub(crate) fn new(
+        client: Option<SocketAddr>,
+        (transport, protocol): (TransportName, WireProtocol),
+        path: impl Into<Option<String>>,
+    ) -> Self {
+        Self {
+            client,
+            transport,
+            protocol,
+            path: path.into(),
+            subprotocol: None,
+            requests: 0,
+            reads: Vec::new(),
+            readers: 0,
+        }
+    }
+
+    /// Adds the only reader, which is the request of the connection.
+    pub(crate) fn reading(self, read: ReadDescription) -> Self {
+        let path = Some(read.path.clone());
+        Self { path, requests: 1, reads: vec![read], readers: 1, ..self }
+    }
+
+    /// Returns it as JSON, without what only the thread knows.
+    pub(crate) fn to_json(&self) -> Value {
+        let lag = self.reads.iter().fold((0, 0), |(events, bytes), read| {
+            (events + read.lag.events, bytes + read.lag.bytes)
+        });
+        let position = match &self.reads[..] {
+            [one] if self.readers == 1 => Some(one.position.to_string()),
+            _ => None,
+        };
+        json!({
+            "client": self.client.map(in_words),
+            "transport": self.transport.as_str(),
+            "why": why(self.transport),
+            "protocol": self.protocol.name(),
+            "tls": self.protocol.is_secure(),
+            "path": self.path,
+            "subprotocol": self.subprotocol,
+            "requests": self.requests,
+            "readers": self.readers,
+            "position": position,
+            "lag": (self.readers > 0).then(|| json!({ "events": lag.0, "bytes": lag.1 })),
+            "reads": self.reads.iter().map(ReadDescription::to_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// A reader of a connection.
+#[derive(Debug)]
+pub(crate) struct ReadDescription {
+    pub(crate) path: String,
+    pub(crate) position: Position,
+    pub(crate) mode: Mode,
+    pub(crate) lag: Lag,
+}
+
+impl ReadDescription {
+    fn to_json(&self) -> Value {
+        json!({
+            "path": self.path,
+            "position": self.position.to_string(),
+            "mode": self.mode.as_str(),
+            "lag": self.lag,
+        })
+    }
+}
