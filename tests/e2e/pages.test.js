@@ -25,6 +25,7 @@ const PAGES = [
   ["/runs", "#runs li progress"],
   ["/runs/KEY", "#plot #fields label"],
   ["/messages", "#messages li"],
+  ["/connections", "#threads tbody progress[aria-label]"],
 ];
 
 /** @type {import("./support.js").Server} */ let server;

@@ -1,0 +1,72 @@
+/**
+ * Who is connected to this server, what its threads do, and how the last connections ended.
+ *
+ * The server tells this only when it is asked, so the page asks again every second while it is visible, and more seldom if the
+ * answer takes long.
+ */
+import { find, setText } from "../element.js";
+import { showPlaces } from "../places.js";
+import { client, failureInWords, isUnreached, learnClock } from "../server.js";
+import { AnemoneError, now, sleep } from "../../client.js";
+import { showClosed } from "./closed.js";
+import { showConnections } from "./open.js";
+import { showThreads } from "./threads.js";
+
+const LOOK_MS = 1000;
+const LOOK_UNREACHED_MS = 3000;
+const LOOK_REFUSED_MS = 60_000;
+/** The page is this much longer idle than the server was busy with its answer. */
+const REST_FACTOR = 10;
+const ANSWER_MS_MAX = 10_000;
+const LISTED_MAX = 1000;
+const CLOSED_MAX = 50;
+
+/** @param {string} selector */
+const element = (selector) => find(document, selector, HTMLElement);
+let wake = new AbortController();
+
+/** @param {string} path */
+async function ask(path) {
+  const { data } = await client.call("GET", path, undefined, { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
+  return data;
+}
+
+/** Asks for everything; returns the time until the next look. */
+async function look() {
+  const asked = now();
+  try {
+    const [connections, threads, closed] = await Promise.all([
+      ask(`connections?limit=${LISTED_MAX}`),
+      ask("connections/threads"),
+      ask(`connections/closed?limit=${CLOSED_MAX}`),
+    ]);
+    showNotice(null);
+    showConnections(connections);
+    showThreads(threads);
+    showClosed(closed);
+    for (const section of ["#connections", "#threads", "#closed"]) element(section).hidden = false;
+    return Math.max(LOOK_MS, (now() - asked) * REST_FACTOR);
+  } catch (error) {
+    showNotice(error);
+    return isUnreached(error) ? LOOK_UNREACHED_MS : LOOK_REFUSED_MS;
+  }
+}
+
+/** @param {unknown} error null if all is well */
+function showNotice(error) {
+  const isGone = error !== null && isUnreached(error);
+  element("#notice-no-server").hidden = !isGone;
+  element("#notice-refused").hidden = error === null || isGone;
+  if (error instanceof AnemoneError) setText(element("#refused"), failureInWords(error));
+}
+
+document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && wake.abort());
+element("#notice-no-script").remove();
+void showPlaces();
+void learnClock().catch(() => {}); // ages are then by this clock
+for (;;) {
+  wake = new AbortController();
+  const pause = document.visibilityState === "visible" ? await look() : Infinity;
+  if (pause === Infinity) await new Promise((resolve) => wake.signal.addEventListener("abort", resolve));
+  else await sleep(pause, wake.signal);
+}

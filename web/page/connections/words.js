@@ -1,0 +1,246 @@
+/** What the server says of connections, in words, in order and as rates. Pure. */
+import { countOf, formatBytes, formatCount, formatDuration } from "../words.js";
+
+/**
+ * A connection, as `GET /connections` lists it.
+ * @typedef {object} Connection
+ * @property {string} id
+ * @property {number} thread
+ * @property {string | null} client
+ * @property {string} transport
+ * @property {string} why
+ * @property {string | null} protocol
+ * @property {boolean} tls
+ * @property {string | null} path
+ * @property {string | null} subprotocol
+ * @property {boolean} [compressed]
+ * @property {boolean} [closing]
+ * @property {number} age seconds
+ * @property {number} requests
+ * @property {number} readers
+ * @property {string | null} position
+ * @property {{ events: number, bytes: number } | null} lag
+ * @property {readonly { path: string, position: string, lag: { events: number, bytes: number } }[]} reads
+ * @property {number} [queued_bytes]
+ * @property {number | null} [round_trip_ms]
+ * @property {number} [behind] the events that it was behind in both of the last two looks
+ */
+
+/**
+ * One that was closed, as `GET /connections/closed` lists it.
+ * @typedef {object} Closed
+ * @property {number} time ms
+ * @property {number | null} since ms
+ * @property {string | null} client
+ * @property {string} transport
+ * @property {string | null} path
+ * @property {"client" | "server" | "network"} by
+ * @property {number | null} code
+ * @property {string} reason
+ */
+
+/**
+ * A thread, as `GET /connections/threads` lists it.
+ * @typedef {object} Thread
+ * @property {number} thread
+ * @property {boolean} [silent]
+ * @property {number} connections
+ * @property {number} http_connections
+ * @property {number} waiting
+ * @property {number} events
+ * @property {number} received_bytes
+ * @property {number} sent_bytes
+ * @property {number} cpu_ms
+ */
+
+/** @type {Readonly<Record<string, string>>} */
+const TRANSPORTS = {
+  websocket: "WebSocket",
+  multiplexed: "multiplexed WebSocket",
+  sse: "SSE",
+  ndjson: "NDJSON",
+  "forever-frame": "forever-frame",
+  "long-poll": "long poll",
+  poll: "poll",
+  tcp: "multiplexed TCP",
+  "tcp-echo": "TCP echo",
+  http: "HTTP",
+  undecided: "nothing yet",
+};
+
+/** @param {string} transport */
+export function transportInWords(transport) {
+  return TRANSPORTS[transport] ?? transport;
+}
+
+/**
+ * Why the server uses this transport, and what is below it: "Accept: text/event-stream, HTTP/1.1".
+ * @param {Connection} connection
+ */
+export function whyInWords({ why, protocol, tls, subprotocol, compressed, closing }) {
+  const below = protocol === null || protocol === "tcp" ? [] : [protocol.toUpperCase()];
+  const words = [why, ...below];
+  if (tls) words.push("TLS");
+  if (subprotocol !== null && !why.includes(subprotocol)) words.push(subprotocol);
+  if (compressed) words.push("compressed");
+  if (closing) words.push("closing");
+  return words.join(", ");
+}
+
+/**
+ * What it reads, or which path it has asked for: "/topics/wind", "/topics/wind and 2 more".
+ * @param {Connection} connection
+ */
+export function subjectInWords({ path, reads, readers }) {
+  const first = reads[0]?.path ?? path ?? "";
+  return readers > 1 ? `${first} and ${formatCount(readers - 1)} more` : first;
+}
+
+/**
+ * Its position, or what else it is busy with.
+ * @param {Connection} connection
+ */
+export function placeInWords({ position, requests, readers }) {
+  if (position !== null) return `at ${position}`;
+  if (requests > readers) return countOf(requests, "open request");
+  return readers > 1 ? countOf(readers, "reader") : "";
+}
+
+/** @param {Connection} connection */
+export function lagInWords(connection) {
+  if (connection.lag === null) return "";
+  return behind(connection) === 0 ? "up to date" : countOf(connection.lag.events, "event");
+}
+
+/**
+ * The events that a connection is behind. An event that is on its way at the moment of a look does not count.
+ * @param {Connection} connection
+ */
+export function behind(connection) {
+  return connection.behind ?? connection.lag?.events ?? 0;
+}
+
+/**
+ * Returns the connections with what they were behind in this look and in the one before.
+ * @param {readonly Connection[]} before
+ * @param {readonly Connection[]} connections
+ * @returns {Connection[]}
+ */
+export function withBehind(before, connections) {
+  const events = new Map(before.map(({ id, lag }) => [id, lag?.events ?? 0]));
+  return connections.map((one) => ({ ...one, behind: Math.min(events.get(one.id) ?? Infinity, one.lag?.events ?? 0) }));
+}
+
+/**
+ * The longest lag first, for example; equal ones keep the server's order.
+ * @typedef {"lag" | "queued" | "age" | "client" | "transport" | "path" | "thread"} Order
+ * @type {Readonly<Record<Order, { label: string, of: (one: Connection) => string | number, isFalling: boolean }>>}
+ */
+export const ORDERS = {
+  lag: { label: "how far behind", of: (one) => (one.lag === null ? -1 : behind(one)), isFalling: true },
+  queued: { label: "waiting output", of: ({ queued_bytes }) => queued_bytes ?? 0, isFalling: true },
+  age: { label: "age", of: ({ age }) => age, isFalling: true },
+  client: { label: "client", of: ({ client }) => client ?? "", isFalling: false },
+  transport: { label: "transport", of: ({ transport }) => transportInWords(transport), isFalling: false },
+  path: { label: "what it reads", of: (one) => subjectInWords(one), isFalling: false },
+  thread: { label: "thread", of: ({ thread }) => thread, isFalling: false },
+};
+
+/** @param {string} text @returns {text is Order} */
+export function isOrder(text) {
+  return Object.hasOwn(ORDERS, text);
+}
+
+const collator = new Intl.Collator("en", { numeric: true });
+
+/**
+ * @param {readonly Connection[]} connections
+ * @param {Order} order
+ * @param {boolean} isReversed
+ */
+export function sorted(connections, order, isReversed) {
+  const { of, isFalling } = ORDERS[order];
+  const sign = isFalling === isReversed ? 1 : -1;
+  const compare = (/** @type {string | number} */ a, /** @type {string | number} */ b) =>
+    typeof a === "number" && typeof b === "number" ? a - b : collator.compare(String(a), String(b));
+  return [...connections].sort((a, b) => sign * compare(of(a), of(b)));
+}
+
+/**
+ * Returns true if a connection has all words that are searched for.
+ * @param {Connection} connection
+ * @param {string} wanted
+ */
+export function hasText(connection, wanted) {
+  const { client, path, reads, subprotocol, transport, thread } = connection;
+  const texts = [client, path, subprotocol, transport, transportInWords(transport), whyInWords(connection), `thread ${thread}`, ...reads.map((read) => read.path)];
+  const all = texts.join("\n").toLowerCase();
+  return wanted.toLowerCase().split(/\s+/).every((word) => all.includes(word));
+}
+
+/**
+ * "12 connections, 9 readers, 2 of them behind, 3.1 kB of output waits"
+ * @param {readonly Connection[]} connections
+ */
+export function summaryInWords(connections) {
+  const readers = connections.reduce((sum, one) => sum + one.readers, 0);
+  const late = connections.filter((one) => behind(one) > 0).length;
+  const queued = connections.reduce((sum, one) => sum + (one.queued_bytes ?? 0), 0);
+  const words = [countOf(connections.length, "connection"), countOf(readers, "reader")];
+  words.push(late === 0 ? "none behind" : `${formatCount(late)} behind`);
+  if (queued > 0) words.push(`${formatBytes(queued)} of output wait`);
+  return words.join(", ");
+}
+
+/** The names of RFC 6455 section 7.4.1 and its registry. @type {Readonly<Record<number, string>>} */
+const CODES = {
+  1000: "normal closure",
+  1001: "going away",
+  1002: "protocol error",
+  1003: "unsupported data",
+  1005: "no code",
+  1007: "invalid data",
+  1008: "policy violation",
+  1009: "message too big",
+  1010: "extension missing",
+  1011: "internal error",
+  1012: "service restart",
+  1013: "try again later",
+};
+
+/** @param {number | null} code */
+export function codeInWords(code) {
+  if (code === null) return "";
+  const name = CODES[code];
+  return name === undefined ? `close code ${code}` : `close code ${code}, ${name}`;
+}
+
+/**
+ * How long it was open; the server knows no time for some.
+ * @param {Pick<Closed, "time" | "since">} closed
+ */
+export function lastedInWords({ time, since }) {
+  return since === null ? "" : formatDuration(time - since);
+}
+
+/**
+ * The share of the time between two looks in which a thread was busy, from 0 to 1; null if it is not known.
+ * @param {{ time: number, thread: Thread } | undefined} before
+ * @param {{ time: number, thread: Thread }} after
+ */
+export function busyShare(before, after) {
+  if (before === undefined || after.time <= before.time) return null;
+  const share = (after.thread.cpu_ms - before.thread.cpu_ms) / (after.time - before.time);
+  return Math.min(1, Math.max(0, share));
+}
+
+/**
+ * What a counter has grown by in a second; null if it is not known.
+ * @param {{ time: number, thread: Thread } | undefined} before
+ * @param {{ time: number, thread: Thread }} after
+ * @param {"events" | "received_bytes" | "sent_bytes"} counter
+ */
+export function perSecond(before, after, counter) {
+  if (before === undefined || after.time <= before.time) return null;
+  return Math.max(0, ((after.thread[counter] - before.thread[counter]) * 1000) / (after.time - before.time));
+}
