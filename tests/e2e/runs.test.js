@@ -269,6 +269,15 @@ test("a run that ended at once is charted as a whole, by the numbers of its resu
   });
 });
 
+test("a browser that opens the URL of a service gets the box that starts its runs", { timeout: STEP_MS_MAX }, async () => {
+  const reply = await fetch(`${server.origin}/steps`);
+  assert.deepEqual([reply.status, reply.headers.get("content-type")], [405, "application/problem+json"]);
+  await withPage("/steps", async (page) => {
+    await becomes("the page", () => page.url(), `${server.origin}/runs#start=/steps`);
+    await becomes("the service", () => page.getByLabel("Service").inputValue(), "/steps");
+  });
+});
+
 test("two windows see the same run, and one of them cancels it", { timeout: STEP_MS_MAX }, async () => {
   const { key, say } = await steps();
   const context = await browser.newContext();
@@ -336,6 +345,7 @@ test("a run that is not there is told in words", { timeout: STEP_MS_MAX }, async
   await page.goto(`${server.origin}/runs/${"0".repeat(32)}`);
   await page.locator("#gone", { hasText: /^There is no run with this key/ }).waitFor({ timeout: PATIENCE_MS });
   assert.equal(await page.locator("#events").isVisible(), false);
+  assert.equal(await page.locator("#gone a").getAttribute("href"), `${server.origin}/runs`);
   await page.close();
 });
 

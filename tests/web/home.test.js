@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { servicesIn } from "../../web/home/described.js";
+import { runsInWords } from "../../web/home/services.js";
 
 test("services are what a description of the paths has besides the server's own", () => {
   const own = { get: { tags: ["topics"] } };
@@ -16,9 +17,15 @@ test("services are what a description of the paths has besides the server's own"
     "/axum": { description: "A service that has not described itself." },
   };
   assert.deepEqual(servicesIn({ paths }), [
-    { path: "/axum", about: "A service that has not described itself.", methods: [], startsRuns: false },
-    { path: "/messages", about: "A resource: records to find, and to change as its methods allow.", methods: ["GET", "POST", "DELETE"], startsRuns: false },
-    { path: "/slow", about: "Starts a run.", methods: ["POST"], startsRuns: true },
+    { path: "/axum", about: "A service that has not described itself.", methods: [], startsRuns: false, isRunService: false },
+    { path: "/messages", about: "A resource: records to find, and to change as its methods allow.", methods: ["GET", "POST", "DELETE"], startsRuns: false, isRunService: false },
+    { path: "/slow", about: "Starts a run.", methods: ["POST"], startsRuns: true, isRunService: true },
+  ]);
+});
+
+test("runs that work are told from those that wait", () => {
+  assert.deepEqual([[1, 0], [2, 0], [2, 1], [1, 2], [0, 1], [0, 2]].map(([running = 0, queued = 0]) => runsInWords(running, queued)), [
+    ...["is going on.", "are going on.", "are going on, 1 waits.", "is going on, 2 wait.", "waits.", "wait."],
   ]);
 });
 

@@ -6,6 +6,7 @@
  * @property {string} about one sentence
  * @property {string[]} methods in capitals; none if the service has not described itself
  * @property {boolean} startsRuns
+ * @property {boolean} isRunService each POST starts a run
  */
 
 const METHODS = ["get", "put", "post", "patch", "delete"];
@@ -23,11 +24,12 @@ export function servicesIn(document) {
   for (const [path, item] of Object.entries(document?.paths ?? {}).sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (typeof item !== "object" || item === null || isOwn(path, item)) continue;
     const base = path.replace(/\/\{.*$/, "");
-    const service = found.get(base) ?? { path: base, about: "", methods: [], startsRuns: false };
+    const service = found.get(base) ?? { path: base, about: "", methods: [], startsRuns: false, isRunService: false };
     found.set(base, service);
     const operations = METHODS.filter((method) => method in item);
     service.methods.push(...operations.map((method) => method.toUpperCase()).filter((method) => !service.methods.includes(method)));
     service.startsRuns ||= operations.some((method) => item[method].tags?.includes("runs"));
+    service.isRunService ||= operations.some((method) => item[method].operationId?.startsWith("start_"));
     if (path !== base) service.about = "A resource: records to find, and to change as its methods allow.";
     service.about ||= String(item.summary ?? item.description ?? item[operations[0] ?? ""]?.summary ?? "");
   }

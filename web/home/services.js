@@ -44,7 +44,7 @@ export class Services {
   /** @param {import("./described.js").DescribedService[]} services */
   #show(services) {
     find(this.#section, "ul", HTMLElement).replaceChildren(
-      ...services.map(({ path, about, methods, startsRuns }) => {
+      ...services.map(({ path, about, methods, startsRuns, isRunService }) => {
         const url = at(path.slice(1));
         const method = methods.includes("GET") || methods.length === 0 ? "" : `-X ${methods[0]} `;
         /** @type {HTMLElement} */
@@ -52,6 +52,9 @@ export class Services {
         if (methods.includes("GET")) {
           title = document.createElement("a");
           title.setAttribute("href", url);
+        } else if (isRunService) {
+          title = document.createElement("a");
+          title.setAttribute("href", at(`runs#start=${path}`));
         }
         title.textContent = path;
         const item = command(this.#template, title, `curl ${startsRuns ? "-N " : ""}${method}'${url}'`);
@@ -78,20 +81,35 @@ export class Services {
     if (!this.#hasRuns || this.#section.hidden) return;
     try {
       const { data } = await this.#client.call("GET", `runs?limit=${RUNS_MAX}`);
-      const count = data.runs.filter((/** @type {{ state: string }} */ { state }) => state === "queued" || state === "running").length;
-      this.#showRuns(count);
+      const count = (/** @type {string} */ wanted) => data.runs.filter((/** @type {{ state: string }} */ { state }) => state === wanted).length;
+      this.#showRuns(count("running"), count("queued"));
     } catch (error) {
       // Only clients of the server's machine may see them.
       if (error instanceof Error && "status" in error && Number(error.status) >= 400) this.#hasRuns = false;
-      this.#showRuns(0);
+      this.#showRuns(0, 0);
     }
   }
 
-  /** @param {number} count */
-  #showRuns(count) {
+  /**
+   * @param {number} running
+   * @param {number} queued
+   */
+  #showRuns(running, queued) {
+    const count = running || queued;
     const line = find(this.#section, "#runs", HTMLElement);
     line.hidden = count === 0;
     setText(find(line, "a", HTMLElement), count === 1 ? "1 run" : `${formatCount(count)} runs`);
-    setText(find(line, "span", HTMLElement), `${count === 1 ? "is" : "are"} going on.`);
+    setText(find(line, "span", HTMLElement), runsInWords(running, queued));
   }
+}
+
+/**
+ * What follows on "1 run" or "2 runs": "is going on.", "are going on, 3 wait.", "waits."
+ * @param {number} running
+ * @param {number} queued
+ */
+export function runsInWords(running, queued) {
+  const wait = (/** @type {number} */ count) => (count === 1 ? "waits" : "wait");
+  if (running === 0) return `${wait(queued)}.`;
+  return `${running === 1 ? "is" : "are"} going on${queued > 0 ? `, ${formatCount(queued)} ${wait(queued)}` : ""}.`;
 }

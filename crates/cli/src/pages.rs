@@ -5,6 +5,7 @@ mod content;
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::path::Path;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use anemone_server::{
@@ -34,27 +35,41 @@ const POLICY: &str = "default-src 'self'; frame-ancestors 'none'; base-uri 'none
 /// The paths of the JavaScript client.
 const CLIENT: [&str; 2] = ["/client.js", "/anemone-client"];
 
-/// Mounts the pages at `/`. If a directory at `/` replaces them, mounts the JavaScript client for the pages in that
-/// directory, unless it has files at the same paths. `messages` is the name of the messages, where there are some.
+/// The paths of what the pages about runs, topics and messages load, besides the client.
+const PARTS: [&str; 7] =
+    ["/page", "/chart", "/home", "/measure", "/missing", "/topic", "/transport"];
+/// The paths of what these pages link to, or do without.
+const BESIDE: [&str; 2] = ["/wind", "/favicon.svg"];
+
+/// Mounts the pages at `/`. If a directory at `/` replaces the first one, mounts the JavaScript client for the pages in that
+/// directory, and what the pages about runs, topics and messages load, unless the directory has files at the same paths.
+/// `messages` is the name of the messages, where there are some, and `runs` are the paths at which runs start.
 pub(crate) fn mounts(
     root: Option<&Path>,
     messages: Option<&'static str>,
+    runs: Arc<[String]>,
 ) -> Result<Vec<Mount>, MountError> {
-    let is_taken = |root: &Path| CLIENT.iter().any(|path| root.join(&path[1..]).exists());
-    let is_client_needed = root.is_some_and(|root| !is_taken(root));
-    let client = CLIENT.iter().filter(|_| is_client_needed);
-    let mount = |path| Ok(Mount::new(path, Pages { messages })?.public_at(is_one).http_only());
-    let mut mounts = client.copied().map(mount).collect::<Result<Vec<_>, _>>()?;
+    let has = |path: &&str| root.is_some_and(|root| root.join(&path[1..]).exists());
+    let is_client_free = !CLIENT.iter().any(|path| has(&path));
+    // Pages with parts of another origin would fail in ways that nobody understands.
+    let are_pages_free = is_client_free && !PARTS.iter().any(|path| has(&path));
+    let client = CLIENT.iter().filter(|_| root.is_some() && is_client_free);
+    let parts = PARTS.iter().chain(BESIDE.iter().filter(|path| !has(path)));
+    let parts = parts.filter(|_| root.is_some() && are_pages_free);
+    let pages = Pages { messages, runs };
+    let mount = |path| Ok(Mount::new(path, pages.clone())?.public_at(is_one).http_only());
+    let mut mounts = client.chain(parts).copied().map(mount).collect::<Result<Vec<_>, _>>()?;
     let pages = mount("/")?;
     // A page about a topic or a run loads its scripts from `/`.
-    mounts.push(if root.is_none() { pages.browser_pages() } else { pages });
+    mounts.push(if are_pages_free { pages.browser_pages() } else { pages });
     Ok(mounts)
 }
 
 /// Answers with the page at a path.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Pages {
     messages: Option<&'static str>,
+    runs: Arc<[String]>,
 }
 
 impl Service<Request<Body>> for Pages {
@@ -68,6 +83,9 @@ impl Service<Request<Body>> for Pages {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let path = request.uri().path();
+        if self.runs.iter().any(|run| run == path) {
+            return ready(Ok(start_form(path)));
+        }
         let name = self.shown_at(path, request.extensions().get::<Problem>().is_some());
         let page = match name {
             Some(name) => {
@@ -82,7 +100,7 @@ impl Service<Request<Body>> for Pages {
 impl Pages {
     /// Returns the name of the file for this path. The server asks for the page about a topic, a run, the runs, the
     /// connections or the messages at their own URLs, also for a topic or a run that does not exist.
-    fn shown_at(self, path: &str, is_missing: bool) -> Option<&str> {
+    fn shown_at<'a>(&self, path: &'a str, is_missing: bool) -> Option<&'a str> {
         match path.strip_prefix('/')? {
             "runs" => Some("runs.html"),
             "connections" => Some("connections.html"),
@@ -93,6 +111,18 @@ impl Pages {
             _ => name_of(path),
         }
     }
+}
+
+/// Sends a browser from the path at which runs start to the box that starts them. The place is relative, since a proxy may
+/// put a path in front.
+fn start_form(path: &str) -> Response<Body> {
+    let up = "../".repeat(path.matches('/').count() - 1);
+    let mut response = Response::new(full(""));
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    if let Ok(place) = HeaderValue::try_from(format!("{up}runs#start={path}")) {
+        response.headers_mut().insert(header::LOCATION, place);
+    }
+    response
 }
 
 /// Returns true if there is a file at this path.
@@ -232,9 +262,9 @@ mod tests {
     }
 
     #[test]
-    fn the_client_is_there_beside_a_directory_that_replaces_the_pages() {
+    fn the_client_and_the_other_pages_are_there_beside_a_directory_that_replaces_the_first_one() {
         let paths = |root: Option<&Path>| {
-            mounts(root, None)
+            mounts(root, None, Arc::default())
                 .unwrap()
                 .iter()
                 .map(|mount| mount.path().to_owned())
@@ -242,14 +272,40 @@ mod tests {
         };
         let root = tempfile::tempdir().unwrap();
         assert_eq!(paths(None), ["/"]);
-        assert_eq!(paths(Some(root.path())), ["/client.js", "/anemone-client", "/"]);
+        let all: Vec<_> = [&CLIENT[..], &PARTS, &BESIDE, &["/"]].concat();
+        assert_eq!(paths(Some(root.path())), all);
+        std::fs::write(root.path().join("favicon.svg"), "<svg/>").unwrap();
+        std::fs::create_dir(root.path().join("wind")).unwrap();
+        assert_eq!(paths(Some(root.path())), [&CLIENT[..], &PARTS, &["/"]].concat());
+        std::fs::create_dir(root.path().join("chart")).unwrap();
+        assert_eq!(paths(Some(root.path())), [&CLIENT[..], &["/"]].concat());
         std::fs::write(root.path().join("client.js"), "export const mine = 1;").unwrap();
         assert_eq!(paths(Some(root.path())), ["/"]);
     }
 
     #[test]
+    fn a_browser_is_sent_to_the_box_that_starts_runs() {
+        for (path, place) in [("/primes", "runs#start=/primes"), ("/a/b", "../runs#start=/a/b")] {
+            let response = start_form(path);
+            assert_eq!(response.status(), StatusCode::SEE_OTHER);
+            assert_eq!(response.headers()[header::LOCATION], place);
+        }
+    }
+
+    #[test]
+    fn the_pages_load_nothing_else() {
+        let is_part =
+            |name: &str| PARTS.iter().any(|part| name.starts_with(&format!("{}/", &part[1..])));
+        let is_beside = |name: &str| name.ends_with(".html") || name.starts_with("wind/");
+        for name in Web::iter().filter(|name| !is_beside(name)) {
+            assert!(is_part(&name) || BESIDE.contains(&&*format!("/{name}")), "{name}");
+        }
+    }
+
+    #[test]
     fn the_messages_have_a_page_where_there_are_some() {
-        let shown = |messages| Pages { messages }.shown_at("/messages", false);
+        let shown =
+            |messages| Pages { messages, runs: Arc::default() }.shown_at("/messages", false);
         assert_eq!((shown(None), shown(Some("messages"))), (None, Some("messages.html")));
         for page in [
             "connections.html",
@@ -273,7 +329,11 @@ mod tests {
     #[test]
     fn what_is_not_a_page_is_not_served() {
         for path in ["/nothing", "/../Cargo.toml", "//index.html", "/index.html/", ""] {
-            assert_eq!(Pages { messages: None }.shown_at(path, false), None, "{path}");
+            assert_eq!(
+                Pages { messages: None, runs: Arc::default() }.shown_at(path, false),
+                None,
+                "{path}"
+            );
         }
     }
 }

@@ -425,6 +425,9 @@ fn a_program_of_a_server_is_run_to_its_end() {
     let reason =
         "the run has failed: the shell command of /fail has ended, exit status: 3: oh no\n";
     assert!(err.contains(reason) && err.starts_with("all of it\n"), "{err}");
+    let (_, err) = ended(&["run", &url("cuont")], "", 3);
+    let known = format!("\n  {}\n  {}\n", url("count"), url("fail"));
+    assert!(err.contains(&format!("these services start runs:{known}")), "{err}");
     let (run, _) = ended(&["run", "--detach", &url("fail")], "", 0);
     ended(&["run", "--watch", run.trim_end()], "", 8);
     let (out, err) = ended(&["runs", run.trim_end()], "", 0);
@@ -501,6 +504,12 @@ fn runs_are_listed_and_cancelled() {
     let (address, seen) = runs(DONE, true);
     for url in [format!("{address}"), format!("http://{address}/runs")] {
         let (out, _) = ended(&["runs", &url], "", 0);
+        // The start of the runs is long ago.
+        let without_times = |line: &str| {
+            let (before, times) = line.split_once("  started ").unwrap();
+            format!("{before}{}\n", times.split_once(" h ago").unwrap().1)
+        };
+        let out: String = out.lines().map(without_times).collect();
         let run = format!("http://{address}/runs/{KEY}");
         let expected = format!(
             "{run}  running 50%  /primes  ha\\u001blf\n{run}  queued  /primes  ha\\u001blf\n"

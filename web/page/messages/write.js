@@ -13,6 +13,7 @@ export function offerWriting(section) {
   // Sent again after no answer, the same message is there once.
   for (const box of [text, from]) box.addEventListener("input", () => (key = newKey()));
   const send = async () => {
+    said.classList.remove("failure");
     setText(said, "sending");
     try {
       await create({ text: text.value, from: from.value }, key);
@@ -23,6 +24,7 @@ export function offerWriting(section) {
     } catch (error) {
       const again = isUnreached(error) ? " What you wrote is still here. Send it again: if the server has it, it will not be there twice." : "";
       setText(said, failureInWords(error) + again);
+      said.classList.add("failure");
     }
   };
   find(section, "button", HTMLButtonElement).addEventListener("click", () => void send());

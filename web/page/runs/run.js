@@ -271,6 +271,7 @@ function showGone() {
   setText(element("#gone"), words);
   if (run === null) setText(element("#title"), "No such run");
   button("#cancel").hidden = button("#pause").hidden = true;
+  if (run === null) showWayToList();
   if (run === null) for (const id of ["#events", "#how"]) element(id).hidden = true;
   state = { kind: "paused" };
   setText(field("state"), "not here");
@@ -293,6 +294,13 @@ function readEarlier() {
   plot.clear();
   if (isPaused) button("#pause").click();
   else follow();
+}
+
+function showWayToList() {
+  const link = document.createElement("a");
+  link.href = at("runs");
+  link.textContent = "See the runs that this server has";
+  element("#gone").append(" ", link, ".");
 }
 
 // --- hands ---

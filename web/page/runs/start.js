@@ -22,9 +22,11 @@ export async function offerStarts(section, onStarted) {
   const showCommand = () => setText(code, commandFor(choice.value, text.value));
   let key = newKey();
   const start = async () => {
+    said.classList.remove("failure");
     setText(said, "starting");
     const { words, location, isKnown } = await post(choice.value, text.value, key);
     said.replaceChildren(words);
+    said.classList.toggle("failure", location === null);
     if (location !== null) said.append(linkTo(location));
     // Pressed again after no answer, the same run is started once.
     if (isKnown) key = newKey();
@@ -39,6 +41,12 @@ export async function offerStarts(section, onStarted) {
   find(section, "#begin", HTMLButtonElement).addEventListener("click", () => void start());
   sendOnEnter(text, start);
   offerCopy(find(section, ".command button", HTMLButtonElement), code, "the same from a terminal");
+  // A link to the box may name the service.
+  const asked = `/${location.hash.slice("#start=/".length)}`;
+  if (location.hash.startsWith("#start=/") && services.includes(asked)) {
+    choice.value = asked;
+    text.focus();
+  }
   showCommand();
   return services;
 }

@@ -145,6 +145,9 @@ pub(crate) enum RunOutput {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "anemone runs [OPTIONS] <URL>\n       anemone runs [OPTIONS] --cancel <RUN-URL>"
+)]
 pub(crate) struct Runs {
     /// The server, such as http://127.0.0.1:8080/, or one run, such as http://127.0.0.1:8080/runs/KEY
     #[arg(value_parser = url, required_unless_present = "cancel")]
@@ -184,6 +187,9 @@ fn method(text: &str) -> Result<String, String> {
     let method = text.to_ascii_uppercase();
     match (1..=16).contains(&method.len()) && method.bytes().all(|byte| byte.is_ascii_uppercase()) {
         true => Ok(method),
+        false if text.contains("://") => {
+            Err(format!("the method comes first, as in \"anemone call GET {text}\""))
+        }
         false => Err("expected a method, such as GET, POST, PUT, PATCH or DELETE".to_owned()),
     }
 }
@@ -237,6 +243,7 @@ mod tests {
     fn methods_and_types_have_short_forms() {
         assert_eq!(method("get").as_deref(), Ok("GET"));
         assert!(method("").is_err() && method("GET /").is_err());
+        assert!(method("http://a/b").is_err_and(|said| said.ends_with("call GET http://a/b\"")));
         assert_eq!(content_type("json").as_deref(), Ok("application/json"));
         assert_eq!(content_type("text/csv").as_deref(), Ok("text/csv"));
         assert!(content_type("jsn").is_err() && content_type("/x").is_err());

@@ -1,7 +1,11 @@
 //! Suggestions for a wrong command line.
 
+use clap::CommandFactory as _;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use super::Args;
+use crate::config::closest;
 
 /// Adds a suggestion to an error, if there is an obvious one. `words` are those of the command line.
 pub(crate) fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
@@ -9,11 +13,21 @@ pub(crate) fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error 
         (ErrorKind::UnknownArgument, Some(ContextValue::String(unknown))) => unknown.clone(),
         _ => return error,
     };
-    if let Some(tip) = tip(words, &unknown) {
+    let near = || near(words, &unknown).filter(|_| error.get(ContextKind::SuggestedArg).is_none());
+    if let Some(tip) = tip(words, &unknown).or_else(near) {
         let tips = ContextValue::StyledStrs(vec![StyledStr::from(tip)]);
         error.insert(ContextKind::Suggested, tips);
     }
     error
+}
+
+/// Returns the flag of the command that was probably meant, where clap finds none.
+fn near(words: &[String], unknown: &str) -> Option<String> {
+    let name = unknown.strip_prefix("--")?;
+    let command = Args::command();
+    let command = words.iter().find_map(|word| command.find_subcommand(word))?;
+    let flags = command.get_arguments().filter_map(clap::Arg::get_long);
+    closest(name, flags).map(|flag| format!("did you mean --{flag}?"))
 }
 
 /// Returns a suggestion for `serve` and `check`, which have most flags and no arguments.
@@ -92,6 +106,7 @@ mod tests {
             ("serve --port=8081", "the port is part of --listen: --listen 127.0.0.1:8081"),
             ("serve --demo -p 8081", "the port is part of --listen: --listen 127.0.0.1:8081"),
             ("check -p", "the port is part of --listen: --listen 127.0.0.1:8080"),
+            ("serve --rnu a=b", "did you mean --run?"),
             ("check my.toml", "give a configuration file with --config: check --config my.toml"),
         ] {
             let words: Vec<String> =

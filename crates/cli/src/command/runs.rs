@@ -1,7 +1,11 @@
 //! `anemone runs`: lists the runs of a server, shows one, or cancels one.
 
+use std::io::{self, IsTerminal as _};
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use anemone_client::{Client, RunHandle, RunState, RunStatus};
 use anemone_sources::printable;
+use serde_json::Value;
 
 use super::call::connected;
 use super::{Misuse, runtime};
@@ -24,10 +28,14 @@ pub(crate) fn run(args: &args::Runs) -> anyhow::Result<()> {
         if let (Some(stderr), RunListing::Line) = (failure(&runs), args.output) {
             report(stderr);
         }
-        print(runs.iter().map(|run| match args.output {
-            RunListing::Line => line(&url, run),
+        let has_head = args.output == RunListing::Line && io::stdout().is_terminal();
+        let head = (has_head && !runs.is_empty()).then(|| HEAD.to_owned());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = now.as_secs_f64() * 1000.0;
+        print(head.into_iter().chain(runs.iter().map(|run| match args.output {
+            RunListing::Line => line(&url, run, now),
             RunListing::Json => anemone_client::one_line(&run.json).into_owned(),
-        }))?;
+        })))?;
         Ok(())
     })
 }
@@ -115,8 +123,48 @@ fn server(url: &str) -> &str {
     url.strip_suffix("/runs").unwrap_or(url)
 }
 
+/// The first line on a terminal.
+const HEAD: &str = "URL  STATE  SERVICE  TIMES  PROGRESS";
+
+/// The times of a run, ms since the Unix epoch by the server's clock.
+#[derive(Debug)]
+struct Times {
+    started: Option<f64>,
+    ended: Option<f64>,
+}
+
+impl Times {
+    /// Returns those in the state of a run.
+    fn of(json: &str) -> Self {
+        let state: Value = serde_json::from_str(json).unwrap_or_default();
+        Self { started: state["started"].as_f64(), ended: state["ended"].as_f64() }
+    }
+
+    /// Returns them in words; `now` is by this machine's clock.
+    fn in_words(&self, now: f64) -> Option<String> {
+        let started = self.started?;
+        let ago = duration((now - started).max(0.0));
+        Some(match self.ended {
+            Some(ended) => format!("started {ago} ago, took {}", duration(ended - started)),
+            None => format!("started {ago} ago"),
+        })
+    }
+}
+
+/// Formats a duration: "0.9 s", "12 s", "3 min 12 s", "2 h 5 min", "3 d 4 h".
+fn duration(ms: f64) -> String {
+    let seconds = (ms / 1000.0) as u64;
+    match seconds {
+        0..10 => format!("{:.1} s", ms / 1000.0),
+        10..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
 /// Returns a line; its words come from the server, and may be anything.
-fn line(url: &str, run: &RunStatus) -> String {
+fn line(url: &str, run: &RunStatus, now: f64) -> String {
     let mut line = format!("{url}/runs/{}  {}", run.key, run.state());
     match (run.state(), run.progress.done, run.change.place) {
         (RunState::Running, Some(done), _) => line += &format!(" {:.0}%", done * 100.0),
@@ -125,6 +173,9 @@ fn line(url: &str, run: &RunStatus) -> String {
         _ => {}
     }
     line += &format!("  {}", run.service);
+    if let Some(words) = Times::of(&run.json).in_words(now) {
+        line += &format!("  {words}");
+    }
     let problem = run.change.problem.as_ref().map(ToString::to_string);
     if let Some(text) = problem.as_ref().or(run.progress.text.as_ref()) {
         line += &format!("  {text}");
@@ -151,6 +202,19 @@ mod tests {
             let many = super::only(runs, beginning, runs.len()).unwrap_err();
             assert!(matches!(many, Misuse::ManyRuns { .. }), "{many}");
         }
+    }
+
+    #[test]
+    fn the_times_of_a_run_say_when_it_started_and_how_long_it_took() {
+        let words = |json: &str| Times::of(json).in_words(200_000.0);
+        assert_eq!(words("{}"), None);
+        assert_eq!(words(r#"{"started":null,"ended":5000}"#), None);
+        let ended = words(r#"{"started":8000.5,"ended":8900.5,"key":"k"}"#);
+        assert_eq!(ended.as_deref(), Some("started 3 min 11 s ago, took 0.9 s"));
+        let works = words(r#"{"started":300000,"ended":null}"#);
+        assert_eq!(works.as_deref(), Some("started 0.0 s ago"));
+        let of = [9_949.0, 10_000.0, 7_500_000.0, 273_600_000.0].map(duration);
+        assert_eq!(of, ["9.9 s", "10 s", "2 h 5 min", "3 d 4 h"]);
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub(crate) enum Foreign {
     Elsewhere,
     /// It comes from a trusted proxy, and so from another client.
     Proxy,
+    /// It has the address of a trusted proxy, and names no other client.
+    ProxyAddress,
     /// It asks for a host that is not a loopback one.
     Host,
     /// It has a field with which a proxy reports its client.
@@ -47,6 +49,10 @@ impl fmt::Display for Foreign {
             Self::UserUnknown => "the user of this one cannot be determined",
             Self::Elsewhere => "this one is on another machine, or its address is not known",
             Self::Proxy => "this one comes through a trusted proxy",
+            Self::ProxyAddress => {
+                "this one has the address of a trusted proxy, and so may be anyone's (listen = \"unix:PATH\" is a way in \
+                 for programs on this machine)"
+            }
             Self::Host => "this one asks for a host other than localhost",
             Self::Forwarded => "this one has a field of a proxy",
             Self::Version => "this one uses HTTP/1.0, as a proxy does",
@@ -77,7 +83,7 @@ impl Client {
     /// Returns the client of a connection, before any request.
     pub(crate) fn of_connection(peer: Peer, proxies: &Proxies) -> Self {
         let foreign = match peer {
-            _ if proxies.trust(peer) => Some(Foreign::Proxy),
+            _ if proxies.trust(peer) => Some(Foreign::ProxyAddress),
             _ if peer.is_local() => None,
             _ => Some(Foreign::Elsewhere),
         };
@@ -91,7 +97,9 @@ impl Client {
             Some(Node::Hidden) => None,
             None => peer.address(),
         };
-        Self { address, foreign: Some(Foreign::Proxy), unasked: None }
+        let is_named = said.client.is_some();
+        let foreign = if is_named { Foreign::Proxy } else { Foreign::ProxyAddress };
+        Self { address, foreign: Some(foreign), unasked: None }
     }
 
     /// Returns the client of a request.

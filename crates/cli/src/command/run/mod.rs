@@ -11,6 +11,7 @@ use std::io;
 use anemone_client::{
     Call, Client, Error, Item, Retry, RunChange, RunEvent, RunHandle, Subscription,
 };
+use anemone_sources::printable;
 use tokio::signal::unix::SignalKind;
 
 pub(crate) use self::lost::ResultsLost;
@@ -32,7 +33,13 @@ pub(crate) fn run(args: &args::Run) -> anyhow::Result<()> {
             Beginning::Start(call) => {
                 let mark = call.mark();
                 let started = tokio::select! {
-                    started = call.start_run() => Ok(started.map_err(told)?),
+                    started = call.start_run() => Ok(match started {
+                        Ok(run) => run,
+                        Err(error) => {
+                            suggest_services(args, &error).await;
+                            return Err(told(error));
+                        }
+                    }),
                     signal = signals.next() => Err(signal),
                 };
                 started.unwrap_or_else(|signal| {
@@ -69,6 +76,37 @@ pub(crate) fn run(args: &args::Run) -> anyhow::Result<()> {
         end.map_err(|error| if watcher.is_forgotten(&error) { Forgotten.into() } else { error })
     })
 }
+
+/// After a refusal for a missing path, lists the services that start runs.
+async fn suggest_services(args: &args::Run, error: &Error) {
+    let Error::Refused(refused) = error else { return };
+    if refused.problem() != Some("unknown-path") {
+        return;
+    }
+    let described = async {
+        let (client, _) = Client::split(&args.url).ok()?;
+        let client = connected(client, &args.url, args.via, &args.reach, args.retries).ok()?;
+        let reply = client.call("GET", "/openapi.json").send().await.ok()?;
+        Some((client.url(), reply.json::<serde_json::Value>().ok()?))
+    };
+    let Some((url, described)) = described.await else { return };
+    let starts = |item: &serde_json::Value| {
+        item["post"]["operationId"].as_str().is_some_and(|id| id.starts_with("start_"))
+    };
+    let services = described["paths"].as_object().into_iter().flatten();
+    let lines: String = services
+        .filter(|(_, item)| starts(item))
+        .take(SERVICES_TOLD_MAX)
+        .map(|(path, _)| format!("\n  {url}{}", printable(path)))
+        .collect();
+    report(&match lines.is_empty() {
+        true => "this server has no services that start runs".to_owned(),
+        false => format!("these services start runs:{lines}"),
+    });
+}
+
+/// The most services that are listed.
+const SERVICES_TOLD_MAX: usize = 20;
 
 /// A run that was there is unknown to its server now.
 #[derive(Debug, thiserror::Error)]

@@ -14,7 +14,7 @@ use anyhow::Context;
 
 use super::messages::DemoMessages;
 use crate::command::offered::offered;
-use crate::config::{COMPUTATIONS, Config, MESSAGES, PROPAGATION, RunProgram};
+use crate::config::{COMPUTATIONS, Config, MESSAGES, PROPAGATION};
 use crate::log;
 use crate::output::announce;
 use crate::pages;
@@ -91,7 +91,7 @@ pub(super) fn start(
 
 /// Returns the services of the configuration.
 fn programs_and_pages(config: &Config) -> Result<Vec<Mount>, MountError> {
-    let programs = config.runs.iter().map(RunProgram::mount);
+    let programs = config.runs.iter().map(|run| Ok(run.mount()?.page_at_root()));
     let root = config.files.iter().find(|dir| dir.value.path == StaticPath::root());
     let mut mounts = programs.collect::<Result<Vec<_>, _>>()?;
     if config.messages.is_some() {
@@ -99,7 +99,9 @@ fn programs_and_pages(config: &Config) -> Result<Vec<Mount>, MountError> {
         mounts.push(Mount::run(PROPAGATION, Propagation::new())?);
     }
     let messages = config.messages.map(|_| MESSAGES);
-    mounts.extend(pages::mounts(root.map(|root| root.value.dir.as_path()), messages)?);
+    let root = root.map(|root| root.value.dir.as_path());
+    let runs = config.runs.iter().map(|run| run.path.to_string()).collect();
+    mounts.extend(pages::mounts(root, messages, runs)?);
     Ok(mounts)
 }
 
