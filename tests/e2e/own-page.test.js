@@ -96,6 +96,20 @@ test("a page of one's own reads a topic, wherever it is served", { timeout: STEP
   assert.doesNotMatch(server.output.join(""), /refused/);
 });
 
+test("the pages of topics and runs stay beside one's own", { timeout: STEP_MS_MAX }, async () => {
+  for (const [path, title] of [["/topics/test", /^test · Anemone$/], ["/runs", /^Runs · Anemone$/]]) {
+    const page = await browser.newPage();
+    /** @type {string[]} */
+    const faults = [];
+    page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+    await page.goto(`${server.origin}${path}`);
+    assert.match(await page.title(), /** @type {RegExp} */ (title));
+    await page.locator("#notice-no-script").waitFor({ state: "detached", timeout: PATIENCE_MS });
+    assert.deepEqual(faults, []);
+    await page.close();
+  }
+});
+
 test("an edit is seen at the next reload, and what was not edited is not sent again", { timeout: STEP_MS_MAX }, async () => {
   const page = await browser.newPage();
   /** @type {Map<string, number>} */
