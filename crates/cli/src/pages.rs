@@ -50,9 +50,9 @@ pub(crate) fn mounts(
     runs: Arc<[String]>,
 ) -> Result<Vec<Mount>, MountError> {
     let has = |path: &&str| root.is_some_and(|root| root.join(&path[1..]).exists());
-    let is_client_free = !CLIENT.iter().any(|path| has(&path));
+    let is_client_free = !CLIENT.iter().any(&has);
     // Pages with parts of another origin would fail in ways that nobody understands.
-    let are_pages_free = is_client_free && !PARTS.iter().any(|path| has(&path));
+    let are_pages_free = is_client_free && !PARTS.iter().any(&has);
     let client = CLIENT.iter().filter(|_| root.is_some() && is_client_free);
     let parts = PARTS.iter().chain(BESIDE.iter().filter(|path| !has(path)));
     let parts = parts.filter(|_| root.is_some() && are_pages_free);
