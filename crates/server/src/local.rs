@@ -3,19 +3,15 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::io;
-use std::net::TcpStream;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anemone_ws::reactor::Reactor;
-use tokio::sync::mpsc;
 
 use crate::alarms::Alarms;
 use crate::clients::connections::http::HttpConnections;
-use crate::clients::permits::ConnectionPermit;
 use crate::essential::Essentials;
-use crate::peer::Peer;
 use crate::read::fan::Fan;
 use crate::site::Site;
 
@@ -31,26 +27,12 @@ pub(crate) struct Local {
     pub(crate) http: Rc<HttpConnections>,
     /// The states of transports on this thread.
     states: RefCell<Vec<Box<dyn Any>>>,
-    guests: mpsc::UnboundedSender<Guest>,
-}
-
-/// A connection for a task of its own. Permits limit their number.
-#[derive(Debug)]
-pub(crate) struct Guest {
-    /// Must be non-blocking.
-    pub(crate) stream: TcpStream,
-    pub(crate) peer: Peer,
-    /// The bytes that were read from it already.
-    pub(crate) first: Vec<u8>,
-    pub(crate) permit: ConnectionPermit,
 }
 
 impl Local {
-    /// Starts the thread's loop. Connections that leave the loop come out of the receiver, and must be served by
-    /// tasks.
-    pub(crate) fn start(site: Arc<Site>) -> io::Result<(Self, mpsc::UnboundedReceiver<Guest>)> {
+    /// Starts the thread's loop.
+    pub(crate) fn start(site: Arc<Site>) -> io::Result<Self> {
         let reactor = Reactor::start(site.memory.clone())?;
-        let (guests, admitted) = mpsc::unbounded_channel();
         let essentials = Essentials::default();
         let (fan, alarms) = (Fan::new(essentials.clone()), Alarms::default());
         let ringing = alarms.clone();
@@ -63,7 +45,7 @@ impl Local {
         let http = Rc::<HttpConnections>::default();
         essentials.spawn(site.surveyors.join(reactor.clone(), Rc::clone(&http)));
         let states = RefCell::default();
-        Ok((Self { site, reactor, essentials, fan, alarms, http, states, guests }, admitted))
+        Ok(Self { site, reactor, essentials, fan, alarms, http, states })
     }
 
     /// Returns the state of a transport on this thread, by its type. The first call creates it.
@@ -74,11 +56,5 @@ impl Local {
             self.states.borrow_mut().push(Box::new(created.clone()));
             created
         })
-    }
-
-    /// Passes a connection to a task of its own.
-    pub(crate) fn admit(&self, guest: Guest) {
-        // Fails after the server has stopped, when nobody is served any more.
-        let _ = self.guests.send(guest);
     }
 }

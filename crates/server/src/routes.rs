@@ -1,5 +1,7 @@
 //! Routes a request to its reply. The decisions are here, and the work is in the transports.
 
+mod begun;
+
 use std::future::ready;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -39,6 +41,8 @@ use crate::service::mounted::{Answering, Mounted};
 use crate::site::{Beside, Site};
 use crate::stop::Stop;
 use crate::{Kind, Problem, stream, transport};
+
+pub(crate) use self::begun::{BegunCall, FirstReply, begin_call};
 
 /// Answers a request.
 pub(crate) fn answer(

@@ -126,6 +126,56 @@ fn an_opening_can_leave_the_loop_with_its_stream() {
     assert_eq!(reply, b"hello");
 }
 
+/// Sends each line back, until an empty one.
+fn lines(bytes: &[u8]) -> Opening {
+    match bytes.iter().position(|&byte| byte == b'\n') {
+        Some(0) => Opening::refuse(b"bye".to_vec()),
+        Some(end) => Opening::answered(end + 1, bytes[..=end].to_vec(), lines),
+        None => Opening::more(100, lines),
+    }
+}
+
+#[test]
+fn an_opening_answers_request_by_request_however_they_are_cut() {
+    let words = b"a\nbc\ndef\n\n";
+    for len in 1..=words.len() {
+        let reply = serve(
+            |reactor| {
+                let reactor = reactor.clone();
+                Box::new(move |stream| reactor.adopt_opening(stream, PATIENCE, lines))
+            },
+            move |mut stream| {
+                stream.set_nodelay(true).unwrap();
+                for piece in words.chunks(len) {
+                    stream.write_all(piece).unwrap();
+                    std::thread::yield_now();
+                }
+                let mut reply = String::new();
+                stream.read_to_string(&mut reply).unwrap();
+                reply
+            },
+        );
+        assert_eq!(reply, "a\nbc\ndef\nbye", "in pieces of {len}");
+    }
+    let many = serve(
+        |reactor| {
+            let reactor = reactor.clone();
+            Box::new(move |stream| reactor.adopt_opening(stream, PATIENCE, lines))
+        },
+        |mut stream| {
+            // More than one read takes, with lines across the reads.
+            let words = "some words\n".repeat(100_000) + "\n";
+            let mut writer = stream.try_clone().unwrap();
+            let writing = std::thread::spawn(move || writer.write_all(words.as_bytes()));
+            let mut reply = String::new();
+            stream.read_to_string(&mut reply).unwrap();
+            writing.join().unwrap().unwrap();
+            reply
+        },
+    );
+    assert!(many == "some words\n".repeat(100_000) + "bye", "what came back differs");
+}
+
 /// Waits for a line, within `bytes_max`, and sends it back.
 fn line_within(bytes_max: usize) -> impl Fn(&[u8]) -> Opening + Clone + 'static {
     move |first| match first.split(|&byte| byte == b'\n').next() {

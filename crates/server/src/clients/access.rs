@@ -69,6 +69,11 @@ impl Accesses {
         self.is_stopping.store(true, Ordering::Relaxed);
     }
 
+    /// Returns true if requests may have lines.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.which != AccessLog::Off
+    }
+
     /// Begins the line of a request, of this client if it is known.
     pub(crate) fn begin(
         self: &Arc<Self>,

@@ -37,10 +37,9 @@ impl Server {
         let (accesses, runs) = (Arc::clone(&site.accesses), site.runs.clone());
         let (stop, stopped) = watch::channel(false);
         let serve = async move {
-            let (local, guests) = Local::start(site)?;
+            let local = Local::start(site)?;
             let (_none, upgraded) = mpsc::unbounded_channel();
-            let accepting =
-                accept(Rc::new(local), listeners, (guests, upgraded), Stop::new(stopped));
+            let accepting = accept(Rc::new(local), listeners, upgraded, Stop::new(stopped));
             Ok::<_, io::Error>(accepting.await.connections_cut)
         };
         let stopping = async {

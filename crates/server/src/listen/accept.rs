@@ -18,10 +18,11 @@ use tokio::time::{Instant, sleep_until};
 use crate::exchange::handoff::shutdown_frame;
 use crate::exchange::tcp_transport::TcpTransport;
 use crate::listen::connection;
-use crate::listen::first_bytes;
+use crate::listen::first_bytes::{self, Undecided};
+use crate::listen::guest::{FirstRequest, Guest, Guests};
 use crate::listen::secure;
 use crate::listen::upgraded::Upgraded;
-use crate::local::{Guest, Local};
+use crate::local::Local;
 use crate::peer::Peer;
 use crate::site::Site;
 use crate::socket::unix_socket;
@@ -62,9 +63,9 @@ pub(crate) fn serve(
     };
     run(runtime, async {
         match Local::start(site) {
-            Ok((local, guests)) => {
+            Ok(local) => {
                 report(begun, Ok(()));
-                accept(Rc::new(local), vec![listeners], (guests, upgraded), stop).await
+                accept(Rc::new(local), vec![listeners], upgraded, stop).await
             }
             Err(error) => {
                 report(begun, Err(error));
@@ -105,11 +106,11 @@ fn report(begun: Sender<io::Result<()>>, outcome: io::Result<()>) {
 }
 
 /// Makes the loop accept connections. Returns the Unix socket, whose connections are accepted in this module.
-fn listen(local: &Rc<Local>, listeners: Vec<Listeners>) -> UnixGuests {
+fn listen(local: &Rc<Local>, listeners: Vec<Listeners>, guests: &Guests) -> UnixGuests {
     let mut unix = None;
     for listeners in listeners {
         if let Some(address) = listeners.site {
-            local.reactor.listen(address, site(Rc::clone(local)));
+            local.reactor.listen(address, site(Rc::clone(local), guests.clone()));
         }
         for (listener, transport) in listeners.ports {
             local.reactor.listen(listener, port(Rc::clone(local), transport));
@@ -129,19 +130,20 @@ fn listen(local: &Rc<Local>, listeners: Vec<Listeners>) -> UnixGuests {
 pub(crate) async fn accept(
     local: Rc<Local>,
     listeners: Vec<Listeners>,
-    (mut guests, mut upgraded): (mpsc::UnboundedReceiver<Guest>, mpsc::UnboundedReceiver<Upgraded>),
+    mut upgraded: mpsc::UnboundedReceiver<Upgraded>,
     mut stop: Stop,
 ) -> Ended {
-    let mut unix = listen(&local, listeners);
+    let (guests, mut admitted) = Guests::new();
+    let mut unix = listen(&local, listeners, &guests);
     let mut requests = JoinSet::new();
     loop {
         tokio::select! {
-            Some(guest) = guests.recv() => serve_guest(&local, guest, &stop, &mut requests),
+            Some(guest) = admitted.recv() => serve_guest(&local, guest, &stop, &mut requests),
             Some(upgraded) = upgraded.recv() => {
                 requests.spawn_local(upgraded.serve(Rc::clone(&local), stop.clone()));
             }
             accepted = unix.accept() => if let Some(stream) = unix.record(accepted) {
-                adopt(&local, unix_socket::as_stream(stream), Peer::Unix);
+                adopt(&local, &guests, unix_socket::as_stream(stream), Peer::Unix);
             },
             Some(_) = requests.join_next() => {}
             () = stop.stopped() => break,
@@ -155,7 +157,7 @@ pub(crate) async fn accept(
     let (stopped, grace) = (Instant::now(), local.site.limits.shutdown_grace);
     local.reactor.stop_listening();
     // The connections that the thread had not taken yet are served, and get the notice of the end.
-    while let Ok(guest) = guests.try_recv() {
+    while let Ok(guest) = admitted.try_recv() {
         serve_guest(&local, guest, &stop, &mut requests);
     }
     while let Ok(upgraded) = upgraded.try_recv() {
@@ -173,7 +175,7 @@ pub(crate) async fn accept(
 
 /// Serves a connection in a task of its own.
 fn serve_guest(local: &Rc<Local>, guest: Guest, stop: &Stop, requests: &mut JoinSet<()>) {
-    let Guest { stream, peer, first, permit } = guest;
+    let Guest { stream, peer, permit, first } = guest;
     let stream = match TcpStream::from_std(stream) {
         Ok(stream) => stream,
         Err(error) => return tracing::warn!(%error, "cannot watch a connection"),
@@ -223,15 +225,15 @@ impl UnixGuests {
 }
 
 /// Returns a function that takes connections to the site.
-fn site(local: Rc<Local>) -> impl FnMut(StdTcpStream) {
+fn site(local: Rc<Local>, guests: Guests) -> impl FnMut(StdTcpStream) {
     move |stream| {
         let peer = Peer::of(&stream);
-        adopt(&local, stream, peer);
+        adopt(&local, &guests, stream, peer);
     }
 }
 
 /// Takes a connection to the site.
-fn adopt(local: &Rc<Local>, stream: StdTcpStream, peer: Peer) {
+fn adopt(local: &Rc<Local>, guests: &Guests, stream: StdTcpStream, peer: Peer) {
     let has_tls = peer != Peer::Unix && local.site.tls.is_some();
     let permit = match local.site.permit(peer) {
         Ok(permit) => permit,
@@ -240,11 +242,13 @@ fn adopt(local: &Rc<Local>, stream: StdTcpStream, peer: Peer) {
         Err(problem) => return refuse(&stream, problem.to_http1().as_bytes()),
     };
     if has_tls {
-        return local.admit(Guest { stream, peer, first: Vec::new(), permit });
+        return guests.admit(Guest { stream, peer, permit, first: FirstRequest::default() });
     }
-    let (timeout, guest) = (local.site.limits.header_timeout, Rc::clone(local));
-    let decide = move |first: &[u8]| first_bytes::decide(guest, peer, permit, first);
-    local.reactor.adopt_opening(stream, timeout, decide);
+    let timeout = local.site.limits.header_timeout;
+    let (local, guests) = (Rc::clone(local), guests.clone());
+    let reactor = local.reactor.clone();
+    let undecided = Box::new(Undecided { local, guests, peer, permit });
+    reactor.adopt_opening(stream, timeout, move |first| first_bytes::decide(undecided, first));
 }
 
 /// Returns a function that takes connections to the port of a transport.

@@ -29,12 +29,13 @@ use crate::clients::connections::http::{HttpPlace, RequestPlace};
 use crate::clients::permits::ConnectionPermit;
 use crate::cost::HTTP1_BYTES;
 use crate::exchange::handoff::{Handoff, Reply};
+use crate::listen::guest::FirstRequest;
 use crate::listen::idle::{Idle, Ongoing};
 use crate::local::Local;
 use crate::peer::Peer;
 use crate::reply::body::{Body, held};
 use crate::request::methods::is_reading;
-use crate::routes;
+use crate::routes::{self, BegunCall};
 use crate::socket::ahead::{Ahead, PeerSide, SeesEnd};
 use crate::socket::gathered::Gathered;
 use crate::socket::prefixed::Prefixed;
@@ -48,11 +49,11 @@ const FIELDS_MAX: usize = 100;
 const YIELD_AFTER: Duration = Duration::from_micros(100);
 
 /// Serves a plain connection until it ends, or until the thread's loop has taken it over.
-pub(crate) async fn serve(
+pub(super) async fn serve(
     local: Rc<Local>,
     stream: TcpStream,
     peer: Peer,
-    first: Vec<u8>,
+    FirstRequest { bytes, begun }: FirstRequest,
     stop: Stop,
     permit: ConnectionPermit,
 ) {
@@ -63,13 +64,10 @@ pub(crate) async fn serve(
         return;
     }
     let (reader, writer) = stream.into_split();
-    let stream = join(Prefixed::new(first, reader), writer);
+    let stream = join(Prefixed::new(bytes, reader), writer);
     let stream = WriteDeadline::new(stream, local.site.limits.write_timeout, &local.site.memory);
-    let Some((stream, mut rest, handoff)) =
-        requests(&local, stream, (peer, WireProtocol::Http1), stop).await
-    else {
-        return;
-    };
+    let requests = requests(&local, stream, (peer, WireProtocol::Http1), begun, stop);
+    let Some((stream, mut rest, handoff)) = requests.await else { return };
     let (reader, writer) = stream.into_inner().into_inner();
     let (first, reader) = reader.into_parts();
     rest.extend_from_slice(&first);
@@ -82,18 +80,20 @@ pub(crate) async fn serve(
     }
 }
 
-/// Answers HTTP/1.1 requests until the connection ends. The stream must limit the time of writes. After a WebSocket
+/// Answers HTTP/1.1 requests until the connection ends. The stream must limit the time of writes. The service of the first
+/// request has perhaps been called already. After a WebSocket
 /// handshake, returns the stream, the bytes after the handshake, and the handoff.
 pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
     local: &Local,
     stream: S,
     (peer, protocol): (Peer, WireProtocol),
+    begun: Option<Box<BegunCall>>,
     mut stop: Stop,
 ) -> Option<(S, Vec<u8>, Handoff)> {
     let limits = &local.site.limits;
     let memory = &local.site.memory;
     let _held = memory.reserve(HTTP1_BYTES + limits.header_bytes_max);
-    let progress = Rc::new(Progress::of(local, peer, protocol));
+    let progress = Rc::new(Progress::of(local, peer, protocol, begun));
     let (stream, end) = Ahead::new(Gathered::new(stream, memory), memory, limits.header_bytes_max);
     let poll_out = |cx: &mut Context<'_>| end.with_stream(|stream| stream.poll_out(cx));
     let (end_told, has_ended) = watch::channel(PeerSide::Open);
@@ -106,6 +106,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
             let open = progress.begin(&mut request);
             let request = request.map(|body| Body::new(held(body, Arc::clone(&open.0))));
             let is_late = progress.is_late();
+            let begun = progress.begun.take();
             let finish = move |reply| Ok::<_, Infallible>(progress.response(reply, open));
             if is_late {
                 return Either::Left(Box::pin(async move {
@@ -113,7 +114,11 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
                     finish(routes::answer(&site, peer, request, stop).await)
                 }));
             }
-            Either::Right(Box::pin(routes::answer(&site, peer, request, stop).map(finish)))
+            let reply = match begun {
+                Some(begun) => begun.carry_on(&request, stop),
+                None => routes::answer(&site, peer, request, stop),
+            };
+            Either::Right(Box::pin(reply.map(finish)))
         })
     };
     let io = TokioIo::new(stream);
@@ -183,15 +188,23 @@ struct Progress {
     idle: Idle,
     /// Its place in the list of connections.
     place: HttpPlace,
+    /// The call for the first request, if it has begun already.
+    begun: Cell<Option<Box<BegunCall>>>,
     /// Set by an accepted handshake.
     handoff: Cell<Option<Handoff>>,
 }
 
 impl Progress {
-    fn of(local: &Local, peer: Peer, protocol: WireProtocol) -> Self {
+    fn of(
+        local: &Local,
+        peer: Peer,
+        protocol: WireProtocol,
+        begun: Option<Box<BegunCall>>,
+    ) -> Self {
         let place = local.http.enter(peer.address(), protocol);
         let (has_changed, turn_begun, handoff) = Default::default();
-        Self { peer: Cell::new(peer), has_changed, turn_begun, idle: Idle::new(), handoff, place }
+        let (peer, begun) = (Cell::new(peer), Cell::new(begun));
+        Self { peer, has_changed, turn_begun, idle: Idle::new(), place, begun, handoff }
     }
 
     /// Returns the peer for a request. If it changes something for a second time, the kernel is asked for its user once

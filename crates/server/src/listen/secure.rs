@@ -59,7 +59,8 @@ pub(crate) async fn serve(
         return Box::pin(http2::serve(local, stream, peer, stop, permit)).await;
     }
     let from = (peer, WireProtocol::Http1Tls);
-    let requests = Box::pin(connection::requests(&local, stream, from, stop.clone())).await;
+    let requests = connection::requests(&local, stream, from, None, stop.clone());
+    let requests = Box::pin(requests).await;
     if let Some((mut stream, first, handoff)) = requests {
         // A WebSocket has its own timeouts.
         stream.get_mut().0.lift();

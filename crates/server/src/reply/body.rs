@@ -49,6 +49,36 @@ impl Body {
         }
     }
 
+    /// Takes the body if all of it is there, and not longer than `bytes_max`. Otherwise it stays as it is, although it may
+    /// have been polled, with a waker that wakes nobody.
+    pub(crate) fn take_whole(&mut self, bytes_max: usize) -> Option<Bytes> {
+        let body = match &mut self.0 {
+            Content::Whole(rest) => {
+                return (rest.len() <= bytes_max).then(|| std::mem::take(rest));
+            }
+            Content::Pieces(body) => body,
+        };
+        let len = body.size_hint().exact()?;
+        if len > bytes_max as u64 {
+            return None;
+        }
+        let mut cx = Context::from_waker(Waker::noop());
+        let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(&mut cx) else { return None };
+        let data = match &frame {
+            Some(Ok(frame)) => frame.data_ref().cloned(),
+            Some(Err(_)) => None,
+            None => Some(Bytes::new()),
+        };
+        let is_over = frame.is_none() || body.is_end_stream();
+        if let Some(data) = data.filter(|data| is_over && data.len() as u64 == len) {
+            *self = Self::default();
+            return Some(data);
+        }
+        let rest = std::mem::replace(body, Self::default().boxed_unsync());
+        *self = pieces(PutBack { frame: Some(frame), rest });
+        None
+    }
+
     /// Returns the rest of the body if it existed from the beginning, otherwise the body.
     pub(crate) fn into_whole(self) -> Result<Bytes, Self> {
         match self.0 {
@@ -92,6 +122,42 @@ impl http_body::Body for Body {
             Content::Whole(rest) => SizeHint::with_exact(rest.len() as u64),
             Content::Pieces(body) => body.size_hint(),
         }
+    }
+}
+
+/// A body after its first frame, with that frame before it.
+struct PutBack {
+    frame: Option<Option<io::Result<Frame<Bytes>>>>,
+    rest: UnsyncBoxBody<Bytes, io::Error>,
+}
+
+impl http_body::Body for PutBack {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        match self.frame.take() {
+            Some(frame) => Poll::Ready(frame),
+            None => Pin::new(&mut self.rest).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.frame.is_none() && self.rest.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let Some(Some(Ok(frame))) = &self.frame else { return self.rest.size_hint() };
+        let len = frame.data_ref().map_or(0, Bytes::len) as u64;
+        let (rest, mut hint) = (self.rest.size_hint(), SizeHint::new());
+        hint.set_lower(rest.lower() + len);
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(upper + len);
+        }
+        hint
     }
 }
 
@@ -197,6 +263,66 @@ mod tests {
         assert_eq!(frame.into_data().unwrap(), "all");
         assert!(body.is_end_stream());
         assert!(body.frame().now_or_never().unwrap().is_none());
+    }
+
+    /// A body with a length, of any other kind.
+    struct Told(Body, u64);
+
+    impl http_body::Body for Told {
+        type Data = Bytes;
+        type Error = io::Error;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+            Pin::new(&mut self.0).poll_frame(cx)
+        }
+
+        fn is_end_stream(&self) -> bool {
+            self.0.is_end_stream()
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            SizeHint::with_exact(self.1)
+        }
+    }
+
+    #[test]
+    fn a_body_of_any_kind_is_taken_whole_up_to_so_many_bytes() {
+        let axum = |text: &'static str| Body::new(axum::body::Body::from(text));
+        for body in [full("four"), Body::new(Full::from("four")), axum("four")] {
+            let mut body = body;
+            assert_eq!(body.take_whole(3), None);
+            assert_eq!(body.take_whole(4).unwrap(), "four");
+        }
+        assert_eq!(Body::default().take_whole(0).unwrap(), "");
+        assert_eq!(axum("").take_whole(0).unwrap(), "");
+    }
+
+    #[test]
+    fn a_body_that_is_not_whole_stays_as_it_is() {
+        let take = |parts: Vec<Result<&'static str, io::Error>>, len| {
+            let mut body = Body::new(Told(pieces(parts), len));
+            assert_eq!(body.take_whole(100), None);
+            body
+        };
+        let body = take(vec![Ok("a"), Ok("bc")], 3);
+        assert_eq!(body.collect().now_or_never().unwrap().unwrap().to_bytes(), "abc");
+        // It is not as long as it says.
+        let body = take(vec![Ok("a")], 2);
+        assert_eq!(body.collect().now_or_never().unwrap().unwrap().to_bytes(), "a");
+        let body = take(vec![Err(io::ErrorKind::TimedOut.into())], 2);
+        let error = body.collect().now_or_never().unwrap().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        // Its length is not known.
+        let mut unknown = pieces(vec![Ok("a")]);
+        assert_eq!(unknown.take_whole(100), None);
+        assert_eq!(unknown.collect().now_or_never().unwrap().unwrap().to_bytes(), "a");
+        let waiting = stream::pending::<io::Result<Frame<Bytes>>>();
+        let mut waiting = Body::new(Told(Body::new(StreamBody::new(waiting)), 3));
+        assert_eq!(waiting.take_whole(100), None);
+        assert!(waiting.frame().now_or_never().is_none());
     }
 
     #[test]

@@ -2,8 +2,10 @@
 
 pub(crate) mod body;
 pub(crate) mod entity_tag;
+pub(crate) mod head;
 pub(crate) mod kind;
 pub(crate) mod pace;
+pub(crate) mod plain;
 pub(crate) mod problem;
 pub(crate) mod protection;
 pub(crate) mod relay;

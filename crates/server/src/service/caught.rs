@@ -55,6 +55,11 @@ impl<T> Caught<T> {
         Self(Some(value))
     }
 
+    /// Returns the value. It is `None` only while it is dropped.
+    pub(super) fn into_inner(mut self) -> Option<T> {
+        self.0.take()
+    }
+
     /// Calls the value.
     pub(super) fn call<R>(&mut self, call: impl FnOnce(&mut T) -> R) -> Result<R, Panicked> {
         let value = self.0.as_mut().ok_or(Panicked)?;

@@ -1,6 +1,7 @@
 //! Services beside the topics: pages, or the routes of the program that contains the server.
 
 pub(crate) mod answer;
+pub(crate) mod begun;
 pub(crate) mod caller;
 mod caught;
 pub(crate) mod context;

@@ -151,7 +151,7 @@ impl Mounted {
     }
 
     /// Calls the service.
-    fn call_service(
+    pub(super) fn call_service(
         &self,
         mut request: Request<Body>,
         caller: Caller,
@@ -169,14 +169,14 @@ impl Mounted {
     }
 
     /// Waits for the reply of the service.
-    async fn finish(&self, called: Called) -> Result<Response<Body>, Problem> {
+    pub(super) async fn finish(&self, called: Called) -> Result<Response<Body>, Problem> {
         let Called { answering, taken, mut context } = called;
         let answered = self.wait(answering, &mut context, taken.as_ref()).await?;
         self.reply(answered, taken, context)
     }
 
     /// Returns the reply to a client, from the answer of the service.
-    fn reply(
+    pub(super) fn reply(
         &self,
         answered: Result<Result<Response<Body>, BoxError>, Panicked>,
         taken: Option<Taken>,
@@ -228,15 +228,15 @@ impl Mounted {
 }
 
 /// A service at work for a request.
-struct Called {
-    answering: Caught<ResponseFuture>,
+pub(super) struct Called {
+    pub(super) answering: Caught<ResponseFuture>,
     /// `None` if the service has the whole body.
-    taken: Option<Taken>,
-    context: ServiceContext,
+    pub(super) taken: Option<Taken>,
+    pub(super) context: ServiceContext,
 }
 
 /// The rest of the work for a request.
-type AnswerFuture = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send>>;
+pub(super) type AnswerFuture = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send>>;
 
 /// The work of a mount for a request. The mount is asked in the first poll, and only what waits then is kept in memory.
 #[expect(clippy::large_enum_variant, reason = "most calls are over before they would be boxed")]

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod alike;
+mod at_once;
 mod example;
 mod mounts;
 mod over_http;

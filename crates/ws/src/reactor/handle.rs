@@ -68,8 +68,8 @@ impl Reactor {
     }
 
     /// Takes over a connection whose first bytes decide its protocol. `decide` gets the bytes of one read and may
-    /// [wait for more](Opening::more). The loop closes a connection that is undecided after `timeout`. The stream
-    /// must be non-blocking.
+    /// [wait for more](Opening::more), or [answer](Opening::answered) request by request. The loop closes a connection
+    /// that is undecided after `timeout`. The stream must be non-blocking.
     pub fn adopt_opening(
         &self,
         stream: TcpStream,
@@ -77,7 +77,7 @@ impl Reactor {
         decide: impl FnOnce(&[u8]) -> Opening + 'static,
     ) {
         let decide = Box::new(decide);
-        self.push(stream, Vec::new(), move |now| Box::new(FirstBytes::new(decide, now + timeout)));
+        self.push(stream, Vec::new(), move |now| Box::new(FirstBytes::new(decide, now, timeout)));
     }
 
     /// Takes over a WebSocket whose handshake is done. The stream must be non-blocking.

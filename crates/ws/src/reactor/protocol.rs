@@ -52,7 +52,8 @@ pub(super) trait Protocol {
     fn reads_on(&self, pending_bytes: usize) -> bool;
     /// The peer took bytes that had been pending.
     fn progressed(&mut self, now: Time);
-    fn close(&mut self, frame: &CloseFrame, output: &mut Queued);
+    /// Begins to end the connection. It is busy if output is pending, or input may be unread.
+    fn close(&mut self, frame: &CloseFrame, is_busy: bool, output: &mut Queued);
     /// The peer sends nothing more. Returns true while there is more to send; called again after each turn.
     fn on_peer_end(&mut self, _output: &mut Queued) -> bool {
         false
@@ -120,23 +121,37 @@ pub(super) struct Ending {
 
 /// Input that was left when the slice was over, at most one read.
 #[derive(Debug, Default)]
-struct Left {
+pub(super) struct Left {
     bytes: Vec<u8>,
     /// The number of bytes consumed since then.
     done: usize,
 }
 
 impl Left {
-    fn of(bytes: &[u8]) -> Self {
+    pub(super) fn of(bytes: &[u8]) -> Self {
         Self { bytes: bytes.to_vec(), done: 0 }
     }
 
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
+    pub(super) fn rest(&self) -> &[u8] {
+        &self.bytes[self.done..]
+    }
+
+    /// Adds input to the rest.
+    pub(super) fn extend(&mut self, input: &[u8]) {
+        self.bytes.drain(..std::mem::take(&mut self.done));
+        self.bytes.extend_from_slice(input);
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Returns the rest after `consumed` more bytes.
-    fn after(self, consumed: usize) -> Self {
+    pub(super) fn after(self, consumed: usize) -> Self {
         let done = self.done + consumed;
         if done < self.bytes.len() { Self { done, ..self } } else { Self::default() }
     }
@@ -312,7 +327,7 @@ impl<H: Handler> Protocol for WebSocketProtocol<H> {
         self.connection.progressed(now);
     }
 
-    fn close(&mut self, frame: &CloseFrame, output: &mut Queued) {
+    fn close(&mut self, frame: &CloseFrame, _is_busy: bool, output: &mut Queued) {
         self.lend(output, |socket| {
             socket.handler.on_shutdown(socket.connection.sender());
             // Fails only when a close frame is queued already.
@@ -326,7 +341,7 @@ impl<H: Handler> Protocol for WebSocketProtocol<H> {
     }
 
     fn held_bytes(&self) -> usize {
-        self.connection.held_bytes() + self.left.bytes.capacity()
+        self.connection.held_bytes() + self.left.capacity()
     }
 
     fn open_bytes(&self) -> usize {
@@ -468,7 +483,7 @@ impl<H: StreamHandler> Protocol for StreamProtocol<H> {
         self.active_at = now;
     }
 
-    fn close(&mut self, _frame: &CloseFrame, output: &mut Queued) {
+    fn close(&mut self, _frame: &CloseFrame, _is_busy: bool, output: &mut Queued) {
         self.handler.on_close(output.get_or_insert_default());
         self.is_over = true;
     }
@@ -478,7 +493,7 @@ impl<H: StreamHandler> Protocol for StreamProtocol<H> {
     }
 
     fn held_bytes(&self) -> usize {
-        self.handler.held_bytes() + self.left.bytes.capacity()
+        self.handler.held_bytes() + self.left.capacity()
     }
 
     fn open_bytes(&self) -> usize {

@@ -230,7 +230,7 @@ impl<S: NonBlocking> Socket<S> {
         }
         self.is_ended |= ready.end;
         self.is_lost |= ready.lost;
-        if (ready.read || ready.end) && verdict != Verdict::Drop {
+        if (ready.read || ready.end) && !matches!(verdict, Verdict::Drop | Verdict::Leave) {
             verdict = self.readable(now, scratch);
         }
         verdict
@@ -341,7 +341,8 @@ impl<S: NonBlocking> Socket<S> {
         scratch: &mut Scratch,
     ) -> Verdict {
         if self.phase == Phase::Open {
-            self.protocol.close(frame, &mut scratch.output);
+            let is_busy = !self.pending.is_empty() || self.notes.is_noted;
+            self.protocol.close(frame, is_busy, &mut scratch.output);
         }
         self.finish(now, scratch, Verdict::Keep)
     }
@@ -359,10 +360,10 @@ impl<S: NonBlocking> Socket<S> {
 
     /// Ends a turn: handles timeouts, writes queued output, and determines whether the connection is over.
     fn finish(&mut self, now: Time, scratch: &mut Scratch, mut verdict: Verdict) -> Verdict {
-        if self.phase == Phase::Open && self.attend(now, scratch) == State::Leaving {
-            return Verdict::Leave;
-        }
+        // It leaves once all output is written.
+        let is_leaving = self.phase == Phase::Open && self.attend(now, scratch) == State::Leaving;
         let is_done = self.is_exhausted
+            && !is_leaving
             && self.phase == Phase::Open
             && self.pending.is_empty()
             && !self.protocol.on_peer_end(&mut scratch.output);
@@ -380,6 +381,7 @@ impl<S: NonBlocking> Socket<S> {
         }
         match self.phase {
             _ if verdict == Verdict::Drop => verdict,
+            Phase::Open if is_leaving && self.pending.is_empty() => Verdict::Leave,
             Phase::Open if self.is_lost && self.is_exhausted => {
                 self.on_lost(io::Error::from(ErrorKind::ConnectionReset).into())
             }

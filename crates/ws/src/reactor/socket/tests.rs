@@ -107,7 +107,7 @@ fn what_decides_nothing_yet_counts_until_it_is_decided() {
     }
     let memory = Memory::new(usize::MAX);
     let mut scratch = Scratch::new(Instant::now);
-    let opening = FirstBytes::new(Box::new(decide), Time::MAX);
+    let opening = FirstBytes::new(Box::new(decide), Time::ZERO, Duration::from_secs(60));
     let mut socket =
         Socket::new(Script(usize::MAX), Box::new(opening), 0, memory.reservation(), Time::ZERO);
     let waker = SendWaker::new(&Rc::default(), Token::default());
@@ -119,6 +119,158 @@ fn what_decides_nothing_yet_counts_until_it_is_decided() {
         assert!(memory.held_bytes() >= read || read >= 1 << 20, "{read} bytes");
     }
     assert_eq!(memory.held_bytes(), 0);
+}
+
+thread_local! {
+    static NOW: Cell<Instant> = Cell::new(Instant::now());
+    static ANSWERED: Cell<usize> = const { Cell::new(0) };
+}
+
+const REPLY_BYTES: usize = 10_000;
+
+/// Answers each byte at length, which takes so long.
+fn answer(took: Duration) -> impl FnOnce(&[u8]) -> Opening {
+    move |_| {
+        NOW.set(NOW.get() + took);
+        ANSWERED.set(ANSWERED.get() + 1);
+        Opening::answered(1, vec![7; REPLY_BYTES], answer(took))
+    }
+}
+
+/// Has so many requests of a byte. The reader takes so many bytes of the replies.
+struct Asking {
+    requests: usize,
+    takes: usize,
+}
+
+impl NonBlocking for Asking {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let len = self.requests.min(bytes.len());
+        self.requests -= len;
+        if len == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(len) }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let len = self.takes.min(bytes.len());
+        self.takes -= len;
+        if len == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(len) }
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.write(slices.first().map_or(&[], |slice| slice))
+    }
+
+    fn end(&mut self, _is_last: bool) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+fn asking(
+    requests: usize,
+    takes: usize,
+    decide: super::super::opening::Decide,
+) -> (Socket<Asking>, Scratch) {
+    let mut scratch = Scratch::new(|| NOW.get());
+    let opening = FirstBytes::new(decide, Time::ZERO, TIMEOUT);
+    let held = Memory::default().reservation();
+    let mut socket = Socket::new(Asking { requests, takes }, Box::new(opening), 0, held);
+    let waker = SendWaker::new(&Rc::default(), Token::default());
+    socket.open(waker, Time::ZERO, &mut [], &mut scratch);
+    scratch.budget.begin_slice(SLICE);
+    ANSWERED.set(0);
+    (socket, scratch)
+}
+
+#[test]
+fn requests_that_take_long_are_answered_one_in_a_slice() {
+    let (mut socket, mut scratch) = asking(5, usize::MAX, Box::new(answer(SLICE)));
+    for answered in 1..=5 {
+        assert_eq!(socket.readable(Time::ZERO, &mut scratch), Verdict::ReadAgain);
+        assert_eq!(ANSWERED.get(), answered, "the clock is read after each answer");
+        scratch.budget.begin_slice(SLICE);
+    }
+    assert_eq!(socket.readable(Time::ZERO, &mut scratch), Verdict::Keep);
+    assert_eq!(socket.protocol.held_bytes(), 0);
+}
+
+#[test]
+fn a_peer_that_takes_no_reply_gets_no_more_than_64_kib_of_them() {
+    let (mut socket, mut scratch) = asking(100, 0, Box::new(answer(Duration::ZERO)));
+    let fitting = (64 << 10) / REPLY_BYTES + 1;
+    for _ in 0..3 {
+        socket.readable(Time::ZERO, &mut scratch);
+        assert_eq!((ANSWERED.get(), socket.pending.len()), (fitting, fitting * REPLY_BYTES));
+    }
+    // It takes some, which is not all.
+    socket.stream.takes = 1;
+    assert_eq!(socket.writable(Time::ZERO, &mut scratch), Verdict::Keep);
+    assert_eq!(ANSWERED.get(), fitting);
+    socket.stream.takes = fitting * REPLY_BYTES - 1;
+    assert_eq!(socket.writable(Time::ZERO, &mut scratch), Verdict::ReadAgain);
+    socket.readable(Time::ZERO, &mut scratch);
+    assert_eq!(ANSWERED.get(), 2 * fitting);
+}
+
+#[test]
+fn the_time_of_an_opening_begins_anew_with_an_answer_and_when_the_peer_takes_a_part() {
+    let at = |secs| Time::ZERO + Duration::from_secs(secs);
+    let (mut socket, mut scratch) = asking(1, 1, Box::new(answer(Duration::ZERO)));
+    socket.readable(at(50), &mut scratch);
+    socket.stream.takes = 1;
+    assert_eq!(socket.expire(at(100), &mut scratch), Verdict::Keep);
+    assert_eq!(socket.expire(at(159), &mut scratch), Verdict::Keep);
+    let is_over = |socket: &Socket<_>| matches!(socket.phase, Phase::Over { .. });
+    assert!(!is_over(&socket));
+    socket.expire(at(160), &mut scratch);
+    assert!(is_over(&socket));
+}
+
+#[test]
+fn replies_that_are_queued_when_the_loop_closes_are_written() {
+    let frame = CloseFrame::new(anemone_proto::CloseCode::GOING_AWAY, "");
+    let (mut socket, mut scratch) = asking(3, 1, Box::new(answer(Duration::ZERO)));
+    socket.readable(Time::ZERO, &mut scratch);
+    assert_eq!(socket.close(Time::ZERO, &frame, &mut scratch), Verdict::Keep);
+    socket.stream.takes = usize::MAX;
+    // Then the peer, which may still be sending, has time to read them.
+    assert_eq!(socket.writable(Time::ZERO, &mut scratch), Verdict::ReadAgain);
+    assert_eq!((ANSWERED.get(), socket.phase), (3, Phase::Lingering(Time::ZERO + TIMEOUT)));
+    assert_eq!(socket.expire(Time::ZERO + TIMEOUT, &mut scratch), Verdict::Drop);
+
+    let (mut socket, mut scratch) = asking(1, usize::MAX, Box::new(answer(Duration::ZERO)));
+    socket.readable(Time::ZERO, &mut scratch);
+    assert_eq!(socket.close(Time::ZERO, &frame, &mut scratch), Verdict::Drop, "it has all");
+}
+
+/// Answers a byte, and leaves the loop with the next.
+fn answer_and_leave(_: &[u8]) -> Opening {
+    Opening::answered(1, vec![7; REPLY_BYTES], |_| Opening::elsewhere(|_| {}))
+}
+
+#[test]
+fn a_connection_leaves_the_loop_once_its_replies_are_written() {
+    let (mut socket, mut scratch) = asking(2, usize::MAX, Box::new(answer_and_leave));
+    assert_eq!(socket.readable(Time::ZERO, &mut scratch), Verdict::Leave);
+    assert_eq!(socket.stream.takes, usize::MAX - REPLY_BYTES);
+
+    let (mut socket, mut scratch) = asking(2, 1, Box::new(answer_and_leave));
+    let ready = Readiness { read: true, write: true, ..Readiness::default() };
+    assert_eq!(socket.readable(Time::ZERO, &mut scratch), Verdict::Keep);
+    socket.stream.takes = usize::MAX;
+    socket.stream.requests = 9;
+    assert_eq!(socket.event(ready, Time::ZERO, &mut scratch), Verdict::Leave);
+    assert_eq!(socket.stream.requests, 9, "the rest of its input is for others");
+
+    // It stays to be closed if the loop closes all before.
+    let (mut socket, mut scratch) = asking(2, 1, Box::new(answer_and_leave));
+    socket.readable(Time::ZERO, &mut scratch);
+    let frame = CloseFrame::new(anemone_proto::CloseCode::GOING_AWAY, "");
+    socket.close(Time::ZERO, &frame, &mut scratch);
+    socket.stream.takes = usize::MAX;
+    assert_ne!(socket.writable(Time::ZERO, &mut scratch), Verdict::Leave);
+    assert!(matches!(socket.phase, Phase::Lingering(_)));
 }
 
 #[test]
