@@ -35,7 +35,8 @@ use crate::local::Local;
 use crate::peer::Peer;
 use crate::reply::body::{Body, held};
 use crate::request::methods::is_reading;
-use crate::routes::{self, BegunCall};
+use crate::routes::{self, BegunCall, PendingReply};
+use crate::site::Site;
 use crate::socket::ahead::{Ahead, PeerSide, SeesEnd};
 use crate::socket::gathered::Gathered;
 use crate::socket::prefixed::Prefixed;
@@ -80,9 +81,9 @@ pub(super) async fn serve(
     }
 }
 
-/// Answers HTTP/1.1 requests until the connection ends. The stream must limit the time of writes. The service of the first
-/// request has perhaps been called already. After a WebSocket
-/// handshake, returns the stream, the bytes after the handshake, and the handoff.
+/// Answers HTTP/1.1 requests until the connection ends. The stream must limit the time of writes. The call for the first
+/// request may have begun already. After a WebSocket handshake, returns the stream, the bytes after the handshake, and the
+/// handoff.
 pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
     local: &Local,
     stream: S,
@@ -90,8 +91,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
     begun: Option<Box<BegunCall>>,
     mut stop: Stop,
 ) -> Option<(S, Vec<u8>, Handoff)> {
-    let limits = &local.site.limits;
-    let memory = &local.site.memory;
+    let (limits, memory) = (&local.site.limits, &local.site.memory);
     let _held = memory.reserve(HTTP1_BYTES + limits.header_bytes_max);
     let progress = Rc::new(Progress::of(local, peer, protocol, begun));
     let (stream, end) = Ahead::new(Gathered::new(stream, memory), memory, limits.header_bytes_max);
@@ -105,8 +105,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
             let peer = progress.peer(request.method());
             let open = progress.begin(&mut request);
             let request = request.map(|body| Body::new(held(body, Arc::clone(&open.0))));
-            let is_late = progress.is_late();
-            let begun = progress.begun.take();
+            let (is_late, begun) = (progress.is_late(), progress.begun.take());
             let finish = move |reply| Ok::<_, Infallible>(progress.response(reply, open));
             if is_late {
                 return Either::Left(Box::pin(async move {
@@ -114,11 +113,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
                     finish(routes::answer(&site, peer, request, stop).await)
                 }));
             }
-            let reply = match begun {
-                Some(begun) => begun.carry_on(&request, stop),
-                None => routes::answer(&site, peer, request, stop),
-            };
-            Either::Right(Box::pin(reply.map(finish)))
+            Either::Right(Box::pin(answer(begun, &site, peer, request, stop).map(finish)))
         })
     };
     let io = TokioIo::new(stream);
@@ -158,6 +153,20 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
         return None;
     };
     Some((stream, [&parts.read_buf[..], &ahead].concat(), handoff))
+}
+
+/// Answers a request, whose service has perhaps been called already.
+fn answer(
+    begun: Option<Box<BegunCall>>,
+    site: &Arc<Site>,
+    peer: Peer,
+    request: Request<Body>,
+    stop: Stop,
+) -> PendingReply {
+    match begun {
+        Some(begun) => begun.carry_on(&request, stop),
+        None => routes::answer(site, peer, request, stop),
+    }
 }
 
 /// Returns an HTTP server with these limits.

@@ -240,7 +240,10 @@ fn a_call_that_waits_ends_with_its_client_and_with_its_time() {
     reply.problem(504, "service-timeout");
     open.wait(0);
     let open = Open::default();
-    let fixture = start(&open, |_| {});
+    let short = Duration::from_millis(300);
+    let fixture = start(&open, |limits| {
+        (limits.header_timeout, limits.write_timeout) = (short, short);
+    });
     let stream = connected(&fixture, "/svc/never");
     open.wait(1);
     drop(stream);
