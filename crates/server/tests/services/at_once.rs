@@ -173,6 +173,14 @@ fn counted(calls: &Arc<AtomicUsize>) -> Router {
         let pieces = stream::iter(["a", "b"].map(|piece| Ok::<_, io::Error>(piece)));
         axum::body::Body::from_stream(pieces)
     };
+    // More than a task may do in one turn of the runtime.
+    let busy = async || {
+        let free = tokio::sync::Semaphore::new(1);
+        for _ in 0..1000 {
+            drop(free.acquire().await.unwrap());
+        }
+        "busy"
+    };
     let calls = Arc::clone(calls);
     let count = move |request: axum::extract::Request, next: axum::middleware::Next| {
         calls.fetch_add(1, Ordering::Relaxed);
@@ -182,6 +190,7 @@ fn counted(calls: &Arc<AtomicUsize>) -> Router {
         .route("/svc/hello", axum::routing::get(async || "hello"))
         .route("/svc/short", axum::routing::get(async || "x".repeat(16 << 10)))
         .route("/svc/long", axum::routing::get(async || "x".repeat((16 << 10) + 1)))
+        .route("/svc/busy", axum::routing::get(busy))
         .route("/svc/yield", axum::routing::get(move || later(Duration::ZERO)))
         .route("/svc/sleep", axum::routing::get(move || later(Duration::from_millis(20))))
         .route("/svc/pieces", axum::routing::get(async move || pieces()))
@@ -202,6 +211,7 @@ fn a_service_is_called_once_for_each_request_however_its_answer_comes() {
     for (target, status, len, is_near) in [
         ("/svc/hello", 200, 5, true),
         ("/svc/short", 200, 16 << 10, true),
+        ("/svc/busy", 200, 4, true),
         ("/svc/long", 200, (16 << 10) + 1, false),
         ("/svc/yield", 200, 5, false),
         ("/svc/sleep", 200, 5, false),
