@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::listen::first_bytes::Request;
+use crate::listen::parsed::Request;
 use crate::peer::Peer;
 use crate::reply::plain;
 use crate::request::fields::Fields;

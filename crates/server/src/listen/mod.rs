@@ -9,6 +9,7 @@ mod guest;
 pub(crate) mod http2;
 mod idle;
 pub(crate) mod listener;
+mod parsed;
 pub(crate) mod port;
 pub(crate) mod running;
 pub(crate) mod secure;
