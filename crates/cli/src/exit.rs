@@ -64,7 +64,7 @@ impl Exit {
                 "call, run, runs: no answer came, so the request may or may not have been carried out"
             }
             Self::ResultsLost => {
-                "run: the run is done, but some of its results were lost, since the server keeps only the newest"
+                "run: the run is done, but some of its events, perhaps with results, were lost, since the server keeps only the newest"
             }
         }
     }

@@ -79,6 +79,10 @@ struct Change<'a> {
 /// The bytes of an event beside its data, and those of an entry in a token beside its name, about.
 const EVENT_BYTES: usize = 96;
 const ENTRY_BYTES_MAX: usize = Position::TEXT_BYTES_MAX + 3;
+/// The times that what is left of a page is shared again. Each reads pages anew.
+const SHARINGS_MAX: usize = 4;
+/// The events of the index that one turn follows, if they are not told.
+const FOLLOWED_MAX: PageLimit = PageLimit { events_max: 1000, bytes_max: 256 << 10 };
 
 impl ManyReader {
     /// Creates a reader of these topics. `index` reads the index, and is told if that is one of the topics; changes after
@@ -200,18 +204,7 @@ impl ManyReader {
     ) -> Result<(), Problem> {
         self.take_woken();
         self.tell_left(emit);
-        let ready = std::mem::take(&mut self.ready);
-        let shares = ready.len().max(1);
-        let share = PageLimit {
-            events_max: (limit.page.events_max / shares).max(1),
-            bytes_max: (limit.page.bytes_max / shares as u64).max(1),
-        };
-        let mut pages = Vec::with_capacity(ready.len());
-        for name in ready {
-            if let Some(page) = self.peek(&name, share)? {
-                pages.push((name, page));
-            }
-        }
+        let pages = self.pages(limit.page)?;
         self.tell_left(emit);
         if std::mem::take(&mut self.has_joined) {
             // Events do not say as of when the topics are in the token. A reader that resumes before this place would be
@@ -222,10 +215,46 @@ impl ManyReader {
         self.check_token()
     }
 
+    /// Reads a page of each topic that has something, without moving. Each gets an equal share of the limit, and what
+    /// some do not need goes to those that have more.
+    fn pages(&mut self, limit: PageLimit) -> Result<Vec<(TopicName, Page)>, Problem> {
+        let mut pages = Vec::with_capacity(self.ready.len());
+        let mut share = share_of(limit, self.ready.len());
+        for name in std::mem::take(&mut self.ready) {
+            if let Some(page) = self.peek(&name, share)? {
+                pages.push((name, page));
+            }
+        }
+        for _ in 0..SHARINGS_MAX {
+            let rest = rest_of(limit, pages.iter().map(|(_, page)| page));
+            let (cut, mut whole): (Vec<_>, Vec<_>) =
+                pages.into_iter().partition(|(name, page)| self.has_more(name, page));
+            if rest.events_max < cut.len().max(1) || rest.bytes_max < cut.len() as u64 {
+                whole.extend(cut);
+                return Ok(whole);
+            }
+            let more = share_of(rest, cut.len());
+            share.events_max += more.events_max;
+            share.bytes_max += more.bytes_max;
+            for (name, _) in cut {
+                if let Some(page) = self.peek(&name, share)? {
+                    whole.push((name, page));
+                }
+            }
+            pages = whole;
+        }
+        Ok(pages)
+    }
+
+    /// Returns true if a topic has events after a page.
+    fn has_more(&self, name: &TopicName, page: &Page) -> bool {
+        self.parts.get(name).is_some_and(|part| part.reader.end_by_now() != page.next)
+    }
+
     /// Reads the next page of a topic, without moving; `None` if there is nothing to tell.
     fn peek(&mut self, name: &TopicName, share: PageLimit) -> Result<Option<Page>, Problem> {
         let Some(part) = self.parts.get_mut(name) else { return Ok(None) };
-        part.reader.limit_to(share);
+        part.reader.limit_to(if part.is_told { share } else { FOLLOWED_MAX });
         let page = match part.reader.peek() {
             Ok(page) => page,
             Err(end) => return self.leave(name, end).map(|()| None),
@@ -399,6 +428,23 @@ impl fmt::Debug for ManyReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ManyReader").field("token", &self.token).finish_non_exhaustive()
     }
+}
+
+/// Returns the share of each of so many topics.
+fn share_of(limit: PageLimit, topics: usize) -> PageLimit {
+    let topics = topics.max(1);
+    PageLimit {
+        events_max: (limit.events_max / topics).max(1),
+        bytes_max: (limit.bytes_max / topics as u64).max(1),
+    }
+}
+
+/// Returns what pages leave of the limit.
+fn rest_of<'a>(limit: PageLimit, pages: impl Iterator<Item = &'a Page>) -> PageLimit {
+    pages.flat_map(|page| &page.events).fold(limit, |rest, event| PageLimit {
+        events_max: rest.events_max.saturating_sub(1),
+        bytes_max: rest.bytes_max.saturating_sub((event.data.as_str().len() + EVENT_BYTES) as u64),
+    })
 }
 
 /// Returns the problem of topics whose places do not fit a token.

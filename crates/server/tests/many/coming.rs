@@ -110,3 +110,70 @@ fn each_topic_treats_slow_readers_as_it_does_alone() {
     let next = wait_for("the strict one", || follower.next());
     assert_eq!((&next["topic"], &next["data"]), (&json!("strict"), &json!(15)), "{next}");
 }
+
+#[test]
+fn what_quiet_topics_leave_of_a_page_goes_to_busy_ones() {
+    let fixture = Fixture::start();
+    let names: Vec<String> = (0..60).map(|number| format!("q{number:02}")).collect();
+    for name in names.iter().map(String::as_str).chain(["busy", "busier"]) {
+        create(&fixture.hub, name);
+        publish(&fixture.hub, name, &json!(0));
+    }
+    let page = |token: &str, limit: usize| {
+        let target = format!("/topics?topic=q*&topic=bus*&limit={limit}&after={token}");
+        let page = fixture.get(&target, &[]).json();
+        let count = |topic: &str| {
+            page["events"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter(|event| event["topic"] == topic)
+                .count()
+        };
+        let counts = ["busy", "busier", "q07", "q08"].map(count);
+        (
+            page["events"].as_array().unwrap().len(),
+            counts,
+            page["next"].as_str().unwrap().to_owned(),
+        )
+    };
+    let (none, _, mut token) = page("latest", 500);
+    assert_eq!(none, 0);
+    for number in 1..=600 {
+        publish(&fixture.hub, "busy", &json!(number));
+    }
+    assert_eq!(page(&token, 500).0, 500, "topics without news take nothing");
+    for number in 1..=300 {
+        publish(&fixture.hub, "busier", &json!(number));
+    }
+    for name in &names[..10] {
+        publish(&fixture.hub, name, &json!(1));
+    }
+    // A turn is in the order of time, so the quiet ones, which came last, are in the last page.
+    let mut total = [0; 4];
+    let mut pages = Vec::new();
+    while total.iter().sum::<usize>() < 902 {
+        let (events, counts, next) = page(&token, 500);
+        assert!(events > 0, "{pages:?}");
+        total = [0, 1, 2, 3].map(|topic| total[topic] + counts[topic]);
+        pages.push(events);
+        token = next;
+    }
+    assert_eq!(total, [600, 300, 1, 1]);
+    assert_eq!(pages, [500, 410]);
+}
+
+#[test]
+fn other_topics_of_the_index_do_not_pace_a_page() {
+    let fixture = Fixture::start();
+    let fetch =
+        |after: &str| fixture.get(&format!("/topics?topic=c*&limit=1&after={after}"), &[]).json();
+    let token = fetch("latest")["next"].as_str().unwrap().to_owned();
+    for number in 0..200 {
+        create(&fixture.hub, &format!("other{number}"));
+    }
+    create(&fixture.hub, "c1");
+    publish(&fixture.hub, "c1", &json!(1));
+    let token = fetch(&token)["next"].as_str().unwrap().to_owned();
+    assert_eq!(fetch(&token)["events"][0]["topic"], "c1", "the second page at the latest");
+}

@@ -28,10 +28,10 @@ impl ResultsLost {
 
     fn count(self) -> String {
         match (self.events, self.is_more) {
-            (0, _) => "an unknown number of results were".to_owned(),
-            (events, true) => format!("{events} results or more were"),
-            (1, false) => "1 result was".to_owned(),
-            (events, false) => format!("{events} results were"),
+            (0, _) => "an unknown number of events, perhaps with results, were".to_owned(),
+            (events, true) => format!("{events} events or more, perhaps with results, were"),
+            (1, false) => "1 event, perhaps a result, was".to_owned(),
+            (events, false) => format!("{events} events, perhaps with results, were"),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use anemone_wire::multiplexed::{
     FieldList, Message, Request, SUBPROTOCOL, is_request_field, status,
 };
-use anemone_wire::{EndReason, Item};
+use anemone_wire::Item;
 use bytes::Bytes;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
@@ -56,8 +56,6 @@ pub(super) struct MuxBody {
     call: OpenCall,
     /// The payload that came with the beginning of the reply.
     first: Option<Bytes>,
-    /// True if the items are those of a topic or a run, which have positions.
-    is_reading: bool,
     is_over: bool,
 }
 
@@ -173,7 +171,7 @@ impl MuxCalls {
 
 /// Returns the item of a stream in a message, as a line over HTTP has it, or the part of another body; `None` if there
 /// is none. What has a position is an item of a topic or a run.
-fn item(arrived: &Arrived, is_reading: bool) -> Result<Option<Bytes>, Malformed> {
+fn item(arrived: &Arrived) -> Result<Option<Bytes>, Malformed> {
     let payload = &arrived.payload;
     let item = match (arrived.status, arrived.position) {
         (status::STANDING, Some(position)) => Item::Begin(position),
@@ -181,7 +179,6 @@ fn item(arrived: &Arrived, is_reading: bool) -> Result<Option<Bytes>, Malformed>
             let data = str::from_utf8(payload)?.into();
             Item::Event { position, time: arrived.time, data }
         }
-        (200, None) if is_reading && payload.is_empty() => Item::End(EndReason::Ended),
         (status::EVENT | status::NOTICE, _) => return Ok(part(payload)),
         _ if arrived.is_final => return Ok(part(payload)),
         _ => return Ok(None),
@@ -209,9 +206,8 @@ fn begin(mut arrived: Arrived, call: OpenCall) -> Result<(Head, MuxBody), Error>
         let default = HeaderValue::from_static(default);
         arrived.fields.entry(CONTENT_TYPE).or_insert(default);
     }
-    let is_reading = !is_over && arrived.position.is_some();
-    let first = item(&arrived, is_reading)?;
-    Ok((Head { status, fields: arrived.fields }, MuxBody { call, first, is_reading, is_over }))
+    let first = item(&arrived)?;
+    Ok((Head { status, fields: arrived.fields }, MuxBody { call, first, is_over }))
 }
 
 /// Returns the refusal in a final status.
@@ -239,7 +235,7 @@ impl MuxBody {
                 self.is_over = true;
                 check(&arrived)?;
             }
-            self.first = item(&arrived, self.is_reading)?;
+            self.first = item(&arrived)?;
         }
     }
 }
