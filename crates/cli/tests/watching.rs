@@ -43,7 +43,10 @@ fn results_that_were_lost_are_counted_and_are_no_success() {
     let last = err.lines().last().unwrap();
     assert!(last.contains(" were lost: the server keeps only the newest events"), "{err}");
     let (out, err) = ended(&["run", "-o", "json", "--watch", &run], "", 11);
-    assert!(out.starts_with("{\"gap\":") && err.contains(" events, perhaps with results, were lost: "), "{out}{err}");
+    assert!(
+        out.starts_with("{\"gap\":") && err.contains(" events, perhaps with results, were lost: "),
+        "{out}{err}"
+    );
 }
 
 #[test]

@@ -19,6 +19,7 @@ use tokio::task::coop::unconstrained;
 use crate::cost::TOPIC_OF_MANY_BYTES;
 use crate::read::merge::Merge;
 use crate::read::reader::{Page, ReadEnd, Reader};
+use crate::read::size::Size;
 use crate::{Kind, Problem};
 
 /// The topics that a reader of many may have, and how it begins to read one that was created.
@@ -68,6 +69,8 @@ struct Part {
     /// True if its events are told; false for the index, if it is only followed.
     is_told: bool,
 }
+
+type NamedPage = (TopicName, Page);
 
 /// The effect of an event of the index.
 #[derive(Debug, Deserialize)]
@@ -204,44 +207,51 @@ impl ManyReader {
     ) -> Result<(), Problem> {
         self.take_woken();
         self.tell_left(emit);
-        let pages = self.pages(limit.page)?;
+        let token_bytes = if limit.has_tokens { self.token.to_string().len() } else { 0 };
+        let overhead = EVENT_BYTES + token_bytes;
+        let pages = self.pages(limit.page, overhead)?;
         self.tell_left(emit);
         if std::mem::take(&mut self.has_joined) {
             // Events do not say as of when the topics are in the token. A reader that resumes before this place would be
             // told again which topics were created and are gone.
             emit(&TopicItem::At, &self.token);
         }
-        self.emit_pages(&pages, limit, emit);
+        self.emit_pages(&pages, limit.page, overhead, emit);
         self.check_token()
     }
 
     /// Reads a page of each topic that has something, without moving. Each gets an equal share of the limit, and what
     /// some do not need goes to those that have more.
-    fn pages(&mut self, limit: PageLimit) -> Result<Vec<(TopicName, Page)>, Problem> {
+    fn pages(&mut self, limit: PageLimit, overhead: usize) -> Result<Vec<NamedPage>, Problem> {
         let mut pages = Vec::with_capacity(self.ready.len());
-        let mut share = share_of(limit, self.ready.len());
+        let topics = self.ready.len().max(1);
+        let share = PageLimit {
+            events_max: (limit.events_max / topics).max(1),
+            bytes_max: (limit.bytes_max / topics as u64).max(1),
+        };
         for name in std::mem::take(&mut self.ready) {
             if let Some(page) = self.peek(&name, share)? {
                 pages.push((name, page));
             }
         }
         for _ in 0..SHARINGS_MAX {
-            let rest = rest_of(limit, pages.iter().map(|(_, page)| page));
-            let (cut, mut whole): (Vec<_>, Vec<_>) =
+            let used = Size::of(pages.iter().map(|(_, page)| page), overhead);
+            let (cut, mut shared): (Vec<_>, Vec<_>) =
                 pages.into_iter().partition(|(name, page)| self.has_more(name, page));
-            if rest.events_max < cut.len().max(1) || rest.bytes_max < cut.len() as u64 {
-                whole.extend(cut);
-                return Ok(whole);
+            let more = used.more_for_each(cut.len(), limit);
+            for (name, page) in cut {
+                let longest = Size::of([&page], overhead) + more;
+                let longer = match more.events {
+                    0 => None,
+                    _ => self.peek(&name, longest.into())?,
+                };
+                let fits = |longer: &Page| Size::of([longer], overhead).bytes <= longest.bytes;
+                shared.push((name, longer.filter(fits).unwrap_or(page)));
             }
-            let more = share_of(rest, cut.len());
-            share.events_max += more.events_max;
-            share.bytes_max += more.bytes_max;
-            for (name, _) in cut {
-                if let Some(page) = self.peek(&name, share)? {
-                    whole.push((name, page));
-                }
+            pages = shared;
+            if more.events == 0 {
+                break;
             }
-            pages = whole;
         }
         Ok(pages)
     }
@@ -313,17 +323,16 @@ impl ManyReader {
     /// Passes on what pages have, in the order of time, until the limit is reached.
     fn emit_pages(
         &mut self,
-        pages: &[(TopicName, Page)],
-        limit: TurnLimit,
+        pages: &[NamedPage],
+        limit: PageLimit,
+        overhead: usize,
         emit: &mut dyn FnMut(&TopicItem<'_>, &Token),
     ) {
-        let token_bytes = if limit.has_tokens { self.token.to_string().len() } else { 0 };
-        let overhead = EVENT_BYTES + token_bytes;
         let mut items: Vec<_> = pages.iter().map(|(_, page)| page.items()).collect();
         let mut told = vec![None; pages.len()];
         let (mut events, mut bytes) = (0, 0);
         for index in Merge::of(pages.iter().map(|(_, page)| page)) {
-            if events > 0 && (events >= limit.page.events_max || bytes >= limit.page.bytes_max) {
+            if events > 0 && (events >= limit.events_max || bytes >= limit.bytes_max) {
                 break;
             }
             let name = pages[index].0.as_str();
@@ -428,23 +437,6 @@ impl fmt::Debug for ManyReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ManyReader").field("token", &self.token).finish_non_exhaustive()
     }
-}
-
-/// Returns the share of each of so many topics.
-fn share_of(limit: PageLimit, topics: usize) -> PageLimit {
-    let topics = topics.max(1);
-    PageLimit {
-        events_max: (limit.events_max / topics).max(1),
-        bytes_max: (limit.bytes_max / topics as u64).max(1),
-    }
-}
-
-/// Returns what pages leave of the limit.
-fn rest_of<'a>(limit: PageLimit, pages: impl Iterator<Item = &'a Page>) -> PageLimit {
-    pages.flat_map(|page| &page.events).fold(limit, |rest, event| PageLimit {
-        events_max: rest.events_max.saturating_sub(1),
-        bytes_max: rest.bytes_max.saturating_sub((event.data.as_str().len() + EVENT_BYTES) as u64),
-    })
 }
 
 /// Returns the problem of topics whose places do not fit a token.

@@ -5,3 +5,4 @@ pub(crate) mod many_reader;
 pub(crate) mod merge;
 pub(crate) mod readable;
 pub(crate) mod reader;
+mod size;

@@ -8,10 +8,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use anemone_wire::Item;
 use anemone_wire::multiplexed::{
     FieldList, Message, Request, SUBPROTOCOL, is_request_field, status,
 };
-use anemone_wire::Item;
 use bytes::Bytes;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
