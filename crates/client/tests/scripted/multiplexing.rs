@@ -84,6 +84,7 @@ async fn the_events_of_a_run_that_a_call_starts_are_items_as_over_http() {
             peer.send(&format!("100 {id} e-1"))?;
             peer.send(&format!("110 {id} e-8\n{}", lines[3]))?;
             peer.send(&format!("206 {id} e-9 1789000000124.001\n{{\"state\":\"done\"}}"))?;
+            peer.send(&format!("110 {id} e-9\n{}", lines[5]))?;
             peer.send(&format!("200 {id}"))?;
             peer.conn.wait()
         });
