@@ -175,7 +175,8 @@ fn asking(
     let mut scratch = Scratch::new(|| NOW.get());
     let opening = FirstBytes::new(decide, Time::ZERO, TIMEOUT);
     let held = Memory::default().reservation();
-    let mut socket = Socket::new(Asking { requests, takes }, Box::new(opening), 0, held);
+    let mut socket =
+        Socket::new(Asking { requests, takes }, Box::new(opening), 0, held, Time::ZERO);
     let waker = SendWaker::new(&Rc::default(), Token::default());
     socket.open(waker, Time::ZERO, &mut [], &mut scratch);
     scratch.budget.begin_slice(SLICE);
