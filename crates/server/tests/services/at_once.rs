@@ -330,3 +330,19 @@ fn calls_with_lines_in_the_access_log_are_left_to_the_http_server() {
     assert_eq!(Reply::read(&mut BufReader::new(&stream), "GET").body, "hello");
     assert!(!is_in_loop(&fixture));
 }
+
+#[test]
+fn a_connection_of_calls_in_the_loop_is_listed_as_http_of_its_client() {
+    let fixture = with_mounts(vec![mount("/svc", routes(&Open::default()))], |_| {});
+    let mut caller = fixture.connect();
+    let address = caller.local_addr().unwrap().to_string();
+    let transport = || {
+        let list = fixture.get("/connections", &[]).json();
+        let one =
+            list["connections"].as_array().unwrap().iter().find(|one| one["client"] == address)?;
+        Some(one["transport"].as_str().unwrap().to_owned())
+    };
+    wait_until("the connection", || transport().as_deref() == Some("undecided"));
+    caller.write_all(get("/svc/hello", "").as_bytes()).unwrap();
+    wait_until("the call", || transport().as_deref() == Some("http"));
+}

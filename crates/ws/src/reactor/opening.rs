@@ -9,6 +9,7 @@ use super::budget::Budget;
 use super::protocol::{
     Ending, Left, Protocol, Queued, State, StreamProtocol, Successor, WebSocketProtocol,
 };
+use super::survey::{ConnectionId, Speaks, SurveyedConnection};
 use super::{Handler, SendWaker, StreamHandler};
 use crate::linger::REFUSED_LINGER;
 use crate::{Lost, Negotiated};
@@ -127,6 +128,8 @@ pub(super) struct FirstBytes {
     left: Left,
     /// True if `left` waits for a turn of the loop, and not for more bytes.
     is_behind: bool,
+    /// True once a request was answered.
+    has_answered: bool,
     timeout: Duration,
     until: Time,
     waker: Option<SendWaker>,
@@ -140,6 +143,7 @@ impl FirstBytes {
             decide: Some(decide),
             left: Left::default(),
             is_behind: false,
+            has_answered: false,
             timeout,
             until: now + timeout,
             waker: None,
@@ -166,6 +170,7 @@ impl FirstBytes {
                     break;
                 }
                 Becomes::Answered { request_bytes, reply, decide } => {
+                    self.has_answered = true;
                     let output = output.get_or_insert_default();
                     output.extend_from_slice(&reply);
                     rest = rest.get(request_bytes..).unwrap_or_default();
@@ -247,6 +252,11 @@ impl Protocol for FirstBytes {
     }
 
     fn ready(&mut self, _now: Time, _output: &mut Queued) {}
+
+    fn describe(&self, id: ConnectionId) -> SurveyedConnection {
+        let speaks = if self.has_answered { Speaks::Requests } else { Speaks::Undecided };
+        SurveyedConnection::new(id, speaks, None)
+    }
 
     fn reads_on(&self, _stuck_bytes: usize) -> bool {
         false

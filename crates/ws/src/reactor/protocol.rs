@@ -67,9 +67,7 @@ pub(super) trait Protocol {
         0
     }
     /// Describes the connection as far as it is known here; `id` is its identity.
-    fn describe(&self, id: ConnectionId) -> SurveyedConnection {
-        SurveyedConnection::new(id, Speaks::Undecided, None)
-    }
+    fn describe(&self, id: ConnectionId) -> SurveyedConnection;
     /// Ends the connection and frees its memory, because the process holds too much.
     fn abandon(&mut self, _output: &mut Queued) {
         self.on_lost(Lost::Overloaded);

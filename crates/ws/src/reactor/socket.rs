@@ -185,6 +185,7 @@ impl<S: NonBlocking> Socket<S> {
             age: Duration::from_secs(secs(now).saturating_sub(self.since_secs).into()),
             queued_bytes: self.pending.len(),
             held_bytes: self.held.bytes(),
+            peer: self.stream.peer(),
             ..self.protocol.describe(id)
         }
     }

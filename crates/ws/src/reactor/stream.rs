@@ -1,7 +1,7 @@
 //! The system calls of a socket.
 
 use std::io::{self, ErrorKind, IoSlice};
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr};
 
 use anemone_proto::Rest;
 use mio::net::TcpStream;
@@ -22,6 +22,10 @@ pub(super) trait NonBlocking {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
     /// Writes several slices, with the same result.
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
+    /// Returns the address of the peer, if it is known.
+    fn peer(&self) -> Option<SocketAddr> {
+        None
+    }
     /// Ends our side; returns `WouldBlock` while that takes. With `is_last` the stream is dropped right after.
     fn end(&mut self, is_last: bool) -> io::Result<()>;
 }
@@ -45,6 +49,10 @@ const SEND_FLAGS: SendFlags = SendFlags::empty();
 /// threads; that costs as much as decoding a small message.
 impl NonBlocking for TcpStream {
     const APPENDS: bool = true;
+
+    fn peer(&self) -> Option<SocketAddr> {
+        self.peer_addr().ok()
+    }
 
     #[inline]
     fn append(&mut self, rest: Rest<'_>) -> io::Result<Appended> {

@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
@@ -58,6 +59,8 @@ impl ConnectionId {
 pub enum Speaks {
     /// Its first bytes have not decided it yet.
     Undecided,
+    /// Requests, which [`Opening::answered`](super::Opening::answered) answers.
+    Requests,
     /// WebSocket, after its handshake.
     WebSocket,
     /// The bytes of a [`StreamHandler`](super::StreamHandler).
@@ -72,6 +75,8 @@ pub struct SurveyedConnection {
     pub id: ConnectionId,
     /// Its protocol.
     pub speaks: Speaks,
+    /// The address of the peer; `None` for a stream that tells none, such as one of a task.
+    pub peer: Option<SocketAddr>,
     /// True once the connection is being closed.
     pub is_closing: bool,
     /// The time since the connection came to its loop or its task, to the second.
@@ -91,11 +96,12 @@ pub struct SurveyedConnection {
 
 impl SurveyedConnection {
     pub(super) fn new(id: ConnectionId, speaks: Speaks, description: Option<Box<dyn Any>>) -> Self {
-        let (is_closing, is_compressed, age, round_trip) = Default::default();
+        let (peer, is_closing, is_compressed, age, round_trip) = Default::default();
         let (queued_bytes, held_bytes) = Default::default();
         Self {
             id,
             speaks,
+            peer,
             is_closing,
             age,
             queued_bytes,

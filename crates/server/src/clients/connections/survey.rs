@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
-use crate::clients::connections::described::{Described, UNDECIDED, WireProtocol};
+use crate::clients::connections::described::{Described, HTTP, UNDECIDED, WireProtocol};
 use crate::clients::connections::http::{HttpConnection, HttpConnections};
 
 /// The time that a thread has for its answer.
@@ -216,7 +216,13 @@ fn of_loop(connection: &SurveyedConnection) -> Value {
     let described = connection.description.as_ref().and_then(|said| said.downcast_ref());
     let mut value = match described {
         Some(described) => Described::to_json(described),
-        None => Described::new(None, (UNDECIDED, WireProtocol::Tcp), None).to_json(),
+        None => {
+            let what = match speaks {
+                Speaks::Requests => (HTTP, WireProtocol::Http1),
+                _ => (UNDECIDED, WireProtocol::Tcp),
+            };
+            Described::new(connection.peer, what, None).to_json()
+        }
     };
     value["age"] = age.as_secs().into();
     value["queued_bytes"] = connection.queued_bytes.into();
