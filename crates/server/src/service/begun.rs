@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use futures_util::future::Either;
 use futures_util::stream;
 use http::{Request, Response};
 use http_body::Frame;
@@ -68,8 +69,8 @@ impl Mounted {
             }
         };
         match whole(reply) {
-            Ok(reply) => FirstAnswer::Whole(Ok(reply)),
-            Err(reply) => {
+            Either::Left(reply) => FirstAnswer::Whole(Ok(reply)),
+            Either::Right(reply) => {
                 let called =
                     Called { answering: Caught::new(Box::pin(ready(Ok(reply)))), ..called };
                 FirstAnswer::Rest(BegunService { mount: Arc::clone(self), called })
@@ -87,8 +88,8 @@ impl BegunService {
     }
 }
 
-/// Returns the reply with its body if it is plain, otherwise the reply.
-fn whole(reply: Response<Body>) -> Result<Response<Bytes>, Response<Body>> {
+/// Returns the reply with its body if it is plain, on the left; otherwise the reply.
+fn whole(reply: Response<Body>) -> Either<Response<Bytes>, Response<Body>> {
     let (head, body) = reply.into_parts();
     let mut body = Caught::new(body);
     let len = body.ask(|body| http_body::Body::size_hint(body).exact()).ok().flatten();
@@ -96,11 +97,13 @@ fn whole(reply: Response<Body>) -> Result<Response<Bytes>, Response<Body>> {
         && MediaType::of(&head.headers) != MediaType::Ndjson;
     let taken = if may_be { body.call(|body| body.take_whole(PLAIN_BYTES_MAX)) } else { Ok(None) };
     match taken {
-        Ok(Some(bytes)) => Ok(Response::from_parts(head, bytes)),
-        Ok(None) => Err(Response::from_parts(head, body.into_inner().unwrap_or_default())),
+        Ok(Some(bytes)) => Either::Left(Response::from_parts(head, bytes)),
+        Ok(None) => {
+            Either::Right(Response::from_parts(head, body.into_inner().unwrap_or_default()))
+        }
         Err(panicked) => {
             let failure = stream::iter([Err::<Frame<Bytes>, _>(std::io::Error::other(panicked))]);
-            Err(Response::from_parts(head, Body::new(StreamBody::new(failure))))
+            Either::Right(Response::from_parts(head, Body::new(StreamBody::new(failure))))
         }
     }
 }

@@ -170,7 +170,7 @@ fn counted(calls: &Arc<AtomicUsize>) -> Router {
         "later"
     };
     let pieces = || {
-        let pieces = stream::iter(["a", "b"].map(|piece| Ok::<_, io::Error>(piece)));
+        let pieces = stream::iter(["a", "b"].map(Ok::<_, io::Error>));
         axum::body::Body::from_stream(pieces)
     };
     // More than a task may do in one turn of the runtime.
