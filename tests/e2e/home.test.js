@@ -133,21 +133,24 @@ test("where no WebSocket passes, one request asks for all values in view", { tim
 test("on a phone, many services are folded and the topics are in view", { timeout: STEP_MS_MAX }, async () => {
   const runs = ["a", "b", "c", "d"].flatMap((name) => ["--run", `${name}=sleep 600`]);
   const other = await serve("--demo", ...runs, "--listen", "127.0.0.1:0");
-  for (const { width, isFolded } of [{ width: 390, isFolded: true }, { width: 1280, isFolded: false }]) {
-    const page = await browser.newPage({ viewport: { width, height: 844 } });
-    await page.goto(`${other.origin}/`);
-    const services = page.locator("#services li");
-    await services.nth(4).waitFor({ state: "attached", timeout: PATIENCE_MS });
-    await becomes("the services", () => services.first().isVisible(), !isFolded);
-    await becomes("the line to unfold them", () => page.locator("#services summary").isVisible(), isFolded);
-    if (isFolded) {
-      await becomes("the first topic in view", async () => Number((await page.locator("#topics li").first().boundingBox())?.y) < 844, true);
-      await page.getByText(/^All \d+ services$/).click();
-      await becomes("the services", () => services.last().isVisible(), true);
+  try {
+    for (const { width, isFolded } of [{ width: 390, isFolded: true }, { width: 1280, isFolded: false }]) {
+      const page = await browser.newPage({ viewport: { width, height: 844 } });
+      await page.goto(`${other.origin}/`);
+      const services = page.locator("#services li");
+      await services.nth(4).waitFor({ state: "attached", timeout: PATIENCE_MS });
+      await becomes("the services", () => services.first().isVisible(), !isFolded);
+      await becomes("the line to unfold them", () => page.locator("#services summary").isVisible(), isFolded);
+      if (isFolded) {
+        await becomes("the first topic in view", async () => Number((await page.locator("#topics li").first().boundingBox())?.y) < 844, true);
+        await page.getByText(/^All \d+ services$/).click();
+        await becomes("the services", () => services.last().isVisible(), true);
+      }
+      await page.close();
     }
-    await page.close();
+  } finally {
+    await kill(other);
   }
-  await kill(other);
 });
 
 test("services are there with a line that calls each, and the runs that are going on", { timeout: STEP_MS_MAX }, async () => {

@@ -40,7 +40,7 @@ pub struct Limits {
     /// section 6.5.2 recommends. Further ones are refused, and the client may try again.
     pub http2_streams_max: u32,
     /// The time limit for a request's header, and for the pause between requests. Default 30 s. The connection is
-    /// closed.
+    /// closed. Only if it is equal to [`write_timeout`](Self::write_timeout) do threads answer short calls in their loop.
     pub header_timeout: Duration,
     /// The longest header of a request, in bytes. Default 16 KiB; at least 8 KiB. Answered with 431.
     pub header_bytes_max: usize,

@@ -11,7 +11,7 @@ const count = find(document, "#closed-count", HTMLElement);
 /** @param {{ closed: readonly import("./words.js").Closed[], count: number }} told */
 export function showClosed({ closed, count: all }) {
   const which = all > closed.length ? `; these are the last ${formatCount(closed.length)}` : "";
-  setText(count, all === 0 ? "None since the server has started." : `${formatCount(all)} since the server has started${which}. Connections of plain requests and replies do not count.`);
+  setText(count, all === 0 ? "None since the server has started." : `${formatCount(all)} since the server has started${which}. Connections of plain requests and replies that end in order do not count.`);
   // The number of one stays the same while others come.
   const numbered = closed.map((one, place) => ({ one, number: all - place }));
   table.show(numbered, ({ number }) => String(number), ({ element, field }, { one }) => {

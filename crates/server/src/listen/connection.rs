@@ -105,7 +105,8 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
             let peer = progress.peer(request.method());
             let open = progress.begin(&mut request);
             let request = request.map(|body| Body::new(held(body, Arc::clone(&open.0))));
-            let (is_late, begun) = (progress.is_late(), progress.begun.take());
+            let begun = progress.begun.take();
+            let is_late = progress.is_late() && begun.is_none();
             let finish = move |reply| Ok::<_, Infallible>(progress.response(reply, open));
             if is_late {
                 return Either::Left(Box::pin(async move {

@@ -1,8 +1,8 @@
 //! The fast path in the thread's loop: a whole WebSocket handshake, a whole request for a stream, and a whole `GET` for a
 //! service that answers at once are answered where their bytes were read.
 //!
-//! It has no rules of its own: refused, incomplete and all other requests go to the HTTP server, which words the
-//! answers. A handshake and a call therefore need no task and no second epoll set, and a stream none of the 16 KiB of
+//! Its only rules of its own say what it leaves to the HTTP server (`parsed`, `at_once`, `routes/begun`): all that it is
+//! not sure of, and all calls while requests are logged or the limits of the two differ. A handshake and a call therefore need no task and no second epoll set, and a stream none of the 16 KiB of
 //! buffers that the HTTP server keeps for each connection.
 
 use std::mem::MaybeUninit;

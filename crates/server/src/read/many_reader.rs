@@ -243,8 +243,9 @@ impl ManyReader {
                 let longest = Size::of([&page], overhead) + more;
                 let longer = match more.events {
                     0 => None,
-                    _ => self.peek(&name, longest.into())?,
+                    _ => self.longer(&name, longest.into())?,
                 };
+                // A limit counts data alone, and this also what is around it.
                 let fits = |longer: &Page| Size::of([longer], overhead).bytes <= longest.bytes;
                 shared.push((name, longer.filter(fits).unwrap_or(page)));
             }
@@ -254,6 +255,18 @@ impl ManyReader {
             }
         }
         Ok(pages)
+    }
+
+    /// Reads a longer page of a topic that has more, without moving. If the topic has ended meanwhile, there is none, and
+    /// the next turn tells the end, after the page.
+    fn longer(&mut self, name: &TopicName, limit: PageLimit) -> Result<Option<Page>, Problem> {
+        let Some(part) = self.parts.get_mut(name) else { return Ok(None) };
+        part.reader.limit_to(limit);
+        let page = part.reader.peek().ok();
+        if let Some(page) = page.as_ref().filter(|_| name.as_str() == TopicName::INDEX) {
+            self.follow(page)?;
+        }
+        Ok(page)
     }
 
     /// Returns true if a topic has events after a page.

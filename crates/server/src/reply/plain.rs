@@ -7,8 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use http::response::Parts;
 use http::{Response, StatusCode, Version, header};
-use hyper::ext::ReasonPhrase;
 
+use crate::Kind;
 use crate::reply::head::{HEAD_BYTES, write_head};
 use crate::reply::protection;
 
@@ -24,7 +24,8 @@ pub(crate) fn is_plain(head: &Parts, len: usize) -> bool {
     );
     let is_known = head.status.canonical_reason().is_some() && !head.status.is_informational();
     let is_usual = head.version == Version::HTTP_11
-        && (head.extensions.is_empty() || head.extensions.get::<ReasonPhrase>().is_none());
+        // Another one could be a reason phrase, or panic when it is dropped.
+        && head.extensions.len() == usize::from(head.extensions.get::<Kind>().is_some());
     let mut lens = head.headers.get_all(header::CONTENT_LENGTH).iter();
     let is_len = match (lens.next(), lens.next()) {
         (None, _) => true,
@@ -81,6 +82,8 @@ fn write_date(bytes: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
+
+    use hyper::ext::ReasonPhrase;
 
     use super::*;
 
@@ -141,6 +144,7 @@ mod tests {
         assert!(!is_plain_with(|reply| *reply.version_mut() = Version::HTTP_10));
         let reason = ReasonPhrase::from_static(b"Fine");
         assert!(!is_plain_with(|reply| reply.extensions_mut().extend(with(reason))));
-        assert!(is_plain_with(|reply| reply.extensions_mut().extend(with(7))));
+        assert!(!is_plain_with(|reply| reply.extensions_mut().extend(with(7))));
+        assert!(is_plain_with(|reply| reply.extensions_mut().extend(with(Kind::Internal))));
     }
 }

@@ -10,7 +10,6 @@ use super::{Asked, CalledRequest, PendingReply, mount_at};
 use crate::exchange::arrival::Arrival;
 use crate::peer::Peer;
 use crate::reply::body::Body;
-use crate::reply::plain::PLAIN_BYTES_MAX;
 use crate::request::fields::Fields;
 use crate::request::handshake::Head;
 use crate::service::begun::{BegunService, FirstAnswer};
@@ -62,7 +61,8 @@ pub(crate) fn begin_call(
         FirstAnswer::Whole(Err(problem)) => {
             let reply = arrival.refuse(problem, head.method, head.path).response;
             let (head, mut body) = reply.into_parts();
-            let body = body.take_whole(PLAIN_BYTES_MAX)?;
+            // That of a problem is whole. The service was called, and must not be called again.
+            let body = body.take_whole(usize::MAX).unwrap_or_default();
             Some(FirstReply::Whole(Response::from_parts(head, body)))
         }
         FirstAnswer::Rest(service) => {

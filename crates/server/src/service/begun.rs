@@ -97,7 +97,12 @@ fn whole(reply: Response<Body>) -> Either<Response<Bytes>, Response<Body>> {
         && MediaType::of(&head.headers) != MediaType::Ndjson;
     let taken = if may_be { body.call(|body| body.take_whole(PLAIN_BYTES_MAX)) } else { Ok(None) };
     match taken {
-        Ok(Some(bytes)) => Either::Left(Response::from_parts(head, bytes)),
+        Ok(Some(bytes)) => {
+            // The bytes may have an owner that panics when it is dropped.
+            let bytes = Caught::new(bytes);
+            let copied = bytes.ask(|bytes| Bytes::copy_from_slice(bytes)).unwrap_or_default();
+            Either::Left(Response::from_parts(head, copied))
+        }
         Ok(None) => {
             Either::Right(Response::from_parts(head, body.into_inner().unwrap_or_default()))
         }

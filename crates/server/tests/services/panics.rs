@@ -59,6 +59,12 @@ async fn answer(request: http::Request<anemone_server::Body>) -> Result<Response
             std::mem::forget(bomb);
             Ok(body(stream::iter([Ok("1\n"), Err(Unspeakable)])))
         }
+        "/bomb/extension" => {
+            let mut response = "short".into_response();
+            response.extensions_mut().insert(std::sync::Arc::new(bomb));
+            Ok(response)
+        }
+        "/bomb/bytes" => Ok(Bytes::from_owner(Shell(bomb)).into_response()),
         "/bomb/hints" => {
             let mut response = body(pending(bomb));
             *response.status_mut() = StatusCode::from_u16(103).unwrap();
@@ -74,6 +80,16 @@ fn pending(bomb: Bomb) -> impl Stream<Item = Result<&'static str, Infallible>> +
         let _bomb = bomb;
         std::future::pending().await
     }))
+}
+
+/// The owner of the bytes of a reply.
+struct Shell(Bomb);
+
+impl AsRef<[u8]> for Shell {
+    fn as_ref(&self) -> &[u8] {
+        let Self(Bomb) = self;
+        b"short"
+    }
 }
 
 #[derive(Clone)]
@@ -107,11 +123,14 @@ fn a_service_that_panics_when_it_is_dropped_or_told_of_fails_only_its_own_reques
     for path in ["/bomb/error", "/bomb/payload", "/bomb/hints"] {
         ask(&fixture, "GET", path, &[], "").problem(500, "internal");
     }
-    for path in ["/bomb/pending", "/bomb/items", "/bomb/broken"] {
+    for path in ["/bomb/pending", "/bomb/items", "/bomb/broken", "/bomb/extension", "/bomb/bytes"] {
         let mut stream = fixture.connect();
         stream.write_all(request(fixture.address, "GET", path, &[]).as_bytes()).unwrap();
-        if path != "/bomb/pending" {
-            stream.read_exact(&mut [0]).unwrap();
+        match path {
+            "/bomb/pending" => {}
+            // The connection may end without a reply.
+            "/bomb/extension" => drop(stream.read(&mut [0])),
+            _ => stream.read_exact(&mut [0]).unwrap(),
         }
     }
     for _ in 0..3 {
