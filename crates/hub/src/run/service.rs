@@ -14,7 +14,8 @@ use crate::digest;
 ///
 /// A function `Fn(RunInput) -> Result<RunWork, RunRefusal>` is a run service.
 pub trait RunService: Send + Sync + 'static {
-    /// Checks the input, quickly, and returns the work. The work is done later, on a thread of its own.
+    /// Checks the input, quickly, and returns the work. The work is done later, on a thread of its own. A server checks
+    /// inputs of over 4 KiB one after the other, beside its network threads.
     ///
     /// # Errors
     /// [`RunRefusal`] when no run can begin with this input. The client is told so, and there is no run.

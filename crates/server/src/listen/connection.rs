@@ -105,8 +105,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
             let peer = progress.peer(request.method());
             let open = progress.begin(&mut request);
             let request = request.map(|body| Body::new(held(body, Arc::clone(&open.0))));
-            let begun = progress.begun.take();
-            let is_late = progress.is_late() && begun.is_none();
+            let (is_late, begun) = progress.first_step();
             let finish = move |reply| Ok::<_, Infallible>(progress.response(reply, open));
             if is_late {
                 return Either::Left(Box::pin(async move {
@@ -240,6 +239,12 @@ impl Progress {
         let (response, becomes) = reply.into_parts();
         self.handoff.set(becomes);
         response.map(|body| held(body, open))
+    }
+
+    /// Returns true if the request must wait first, and its call if that has begun already.
+    fn first_step(&self) -> (bool, Option<Box<BegunCall>>) {
+        let begun = self.begun.take();
+        (begun.is_none() && self.is_late(), begun)
     }
 
     /// Returns true if a turn has begun so many requests that the next one must wait.

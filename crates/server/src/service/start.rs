@@ -90,7 +90,7 @@ impl StartRequest<'_> {
         request: Request<Body>,
         caller: Caller,
         context: ServiceContext,
-        make_work: impl FnOnce(Request<Bytes>) -> Result<(RunWork, u64), Problem> + Send,
+        make_work: impl FnOnce(Request<Bytes>) -> Result<(RunWork, u64), Problem> + Send + 'static,
     ) -> Result<Answer, Problem> {
         self.check(caller)?;
         origin::refuse_unnamed(request.headers().into())?;
@@ -103,9 +103,10 @@ impl StartRequest<'_> {
         let body =
             receive(request, self.starter.body, &context.memory, context.stop.clone()).await?;
         let request = head.map(|()| Bytes::copy_from_slice(body.as_ref()));
-        drop(body);
         let key = key.map(|key| (key, digest(&request)));
-        let (work, held_bytes) = make_work(request)?;
+        let input_bytes = request.body().len();
+        let (work, held_bytes) = self.starter.read(input_bytes, move || make_work(request)).await?;
+        drop(body);
         let start = StartRun {
             owner: Some(owner(caller)),
             is_exempt: caller.is_local(),

@@ -1,9 +1,13 @@
 //! The parts of a server that its mounts need to start runs.
 
-use anemone_hub::run::Runs;
+use std::sync::Arc;
 
-use crate::Limits;
+use anemone_hub::run::Runs;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
 use crate::request::body::BodyBounds;
+use crate::{Kind, Limits, Problem};
 
 /// Starts runs, within the limits of a server.
 #[derive(Clone, Debug)]
@@ -11,10 +15,34 @@ pub(crate) struct RunStarter {
     pub(super) runs: Runs,
     /// The limits on the body of a request, which is held while the run waits and works.
     pub(super) body: BodyBounds,
+    /// Held while a long input is read.
+    reading: Arc<Semaphore>,
 }
+
+/// A longer input is read on a thread of its own, since that may take longer than other clients should wait.
+const READ_AT_ONCE_BYTES_MAX: usize = 4 << 10;
 
 impl RunStarter {
     pub(crate) fn new(runs: &Runs, limits: &Limits) -> Self {
-        Self { runs: runs.clone(), body: BodyBounds::new(limits, limits.batch_bytes_max) }
+        let body = BodyBounds::new(limits, limits.batch_bytes_max);
+        Self { runs: runs.clone(), body, reading: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// Reads an input of so many bytes: a short one at once, and long ones one after the other beside the network threads.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        input_bytes: usize,
+        read: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        if input_bytes <= READ_AT_ONCE_BYTES_MAX {
+            return read();
+        }
+        let stopping = || Problem::new(Kind::Stopping, "the server is stopping");
+        let place = Arc::clone(&self.reading).acquire_owned().await.map_err(|_| stopping())?;
+        let read = move || {
+            let _place = place;
+            read()
+        };
+        spawn_blocking(read).await.unwrap_or_else(|_| Err(stopping()))
     }
 }

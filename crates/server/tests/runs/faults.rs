@@ -1,8 +1,8 @@
 //! Run services that fail, and clients that see only a part of a run.
 
 use std::io::{BufReader, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use anemone_hub::Data;
@@ -46,6 +46,25 @@ fn a_panic_in_the_preparation_of_a_run_fails_only_that_start() {
     assert!(socket.next().contains("/problems/internal"));
     assert_eq!(socket.next(), format!("close 4500 {failed}"));
     assert_eq!(fixture.get("/health", &[]).status, 200);
+}
+
+#[test]
+fn a_long_input_is_checked_beside_the_thread_of_its_connection() {
+    let (release, released) = mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    let prepare = move |_: RunInput| -> Result<RunWork, RunRefusal> {
+        released.lock().unwrap().recv().unwrap();
+        Ok(RunWork::new(|_| Ok(None)))
+    };
+    let fixture = start(vec![Mount::run("/slow", prepare).unwrap()]);
+    for carrier in BOTH {
+        let mut client = Client::open(carrier, &fixture);
+        let input = "1".repeat((4 << 10) + 1);
+        client.send(&format!("POST a /slow prefer=respond-async\n{input}"));
+        assert_eq!(client.ask("GET b /health").status, 200);
+        release.send(()).unwrap();
+        assert_eq!(client.next().status, 202);
+    }
 }
 
 /// Tells so many numbers as partial results.
