@@ -12,7 +12,7 @@ import { kill, launch, serve, until } from "../e2e/support.js";
 const EVENTS = 180_000;
 const STEP = 20_000;
 const BATCH = 1000;
-/** What may be held more at the end than after the first 40,000 events, when everything that is bounded is full. */
+/** The bytes that may be held more at the end than after the first 40,000 events, when everything that is bounded is full. */
 const GROWTH_BYTES_MAX = 4 * 2 ** 20;
 
 /** @type {import("../e2e/support.js").Server} */ let server;

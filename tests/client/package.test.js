@@ -15,7 +15,7 @@ const ROOT = resolve("clients/js");
 /** The most bytes, minified and compressed, of what a page loads to read by WebSocket, and of everything. */
 const CORE_BYTES_MAX = 6 * 1024;
 const ALL_BYTES_MAX = 10.3 * 1024;
-/** What is loaded only when it is needed: calls, the other transports, and sharing among tabs. */
+/** The parts that are loaded only when they are needed: calls, the other transports, and sharing among tabs. */
 const PARTS = ["call", "http", "tabs"];
 
 /** @param {string[]} external */

@@ -45,7 +45,7 @@ after(async () => {
   await kill(server);
 });
 
-/** How far what is seen may move in all while a page begins ("cumulative layout shift"). */
+/** The distance that content may move in all while a page begins ("cumulative layout shift"). */
 const MOVED_MAX = 0.1;
 
 /** Runs in the page, before its scripts. Rows of a list that begins with the newest move with each event, however long one looks. */

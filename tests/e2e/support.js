@@ -21,7 +21,7 @@ const CHROMIUM_ARGS = [
   "--disable-component-update",
   "--disable-sync",
 ];
-/** How long something may take on a machine that does much else at the same time. */
+/** The time that a step may take on a machine that does much else at the same time. */
 export const PATIENCE_MS = 90_000;
 
 /** @typedef {{ process: import("node:child_process").ChildProcess, output: string[] }} Program */

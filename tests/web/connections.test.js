@@ -1,4 +1,4 @@
-/** What the page of the connections says of them: pure functions. */
+/** The words of the page about connections: pure functions. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { behind, busyShare, codeInWords, hasText, lagInWords, lastedInWords, perSecond, placeInWords, sorted, subjectInWords, summaryInWords, transportInWords, whyInWords, withBehind } from "../../web/page/connections/words.js";

@@ -30,7 +30,7 @@ export class Values {
     setInterval(() => void this.#ask(), ASK_EVERY_MS);
   }
 
-  /** Whether this reads a topic, and so is one of its readers. @param {string} name */
+  /** True if this reads a topic, and so is one of its readers. @param {string} name */
   reads(name) {
     return this.#readers.has(name);
   }

@@ -1,4 +1,4 @@
-/** What boxes share whose text is sent to the server. */
+/** The parts of a box whose text is sent to the server. */
 
 /** A key under which the same thing may be sent again, and is carried out once. */
 export function newKey() {

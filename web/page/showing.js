@@ -1,4 +1,4 @@
-/** How often a page shows what has come. */
+/** The rhythm in which a page shows new events. */
 
 const SHOW_EVERY_MS = 100;
 const FRAME_MS = 17;

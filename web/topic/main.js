@@ -87,7 +87,7 @@ function takeGap(gap) {
   log.note(gapInWords(gap));
 }
 
-/** What to show, in parts: each takes a frame of its own, so that hands wait for one of them at most. */
+/** The work of showing, in parts: each takes a frame of its own, so that hands wait for one of them at most. */
 const PARTS = [
   () => {
     offerTable();

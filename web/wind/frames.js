@@ -1,6 +1,6 @@
 /** Forever-frames: hidden frames that never finish loading, and whose scripts call this page with each event. */
 
-/** What their scripts call: a function for each frame. */
+/** The functions that their scripts call, one for each frame. */
 const NAME = "windFrames";
 
 export class Frames {

@@ -1,4 +1,4 @@
-/** How far back the chart goes: the last minutes as they came, or older measurements read back from the server. */
+/** The range of the chart: the last minutes as they came, or older measurements read back from the server. */
 import { Series } from "../chart/series.js";
 import { setText, find } from "../page/element.js";
 import { formatCount, formatDuration } from "../page/words.js";

@@ -1,4 +1,4 @@
-/** How often the wind came from where, and how fast: counts by direction and class of speed. Pure. */
+/** The frequency of wind by direction and speed: counts by direction and class of speed. Pure. */
 
 export const SECTORS = 16;
 export const CLASSES = 5;

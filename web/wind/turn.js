@@ -6,7 +6,7 @@
 const LOCK = "anemone wind streams";
 
 export class Turn {
-  /** Whether this window may hold streams now. */
+  /** True if this window may hold streams now. */
   isOurs = false;
   #onChange;
   /** @type {AbortController | null} */
@@ -50,7 +50,7 @@ export class Turn {
   }
 }
 
-/** Whether all requests share one connection, as over HTTP/2. */
+/** True if all requests share one connection, as over HTTP/2. */
 export function isShared() {
   const [own] = /** @type {PerformanceResourceTiming[]} */ (performance.getEntriesByType("navigation").concat(performance.getEntriesByType("resource")));
   return /^h[23]/.test(own?.nextHopProtocol ?? "");

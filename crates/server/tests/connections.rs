@@ -14,7 +14,7 @@ use anemone_ws::proto::{CloseCode, CloseFrame, Message};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
-/// What a proxy adds, so that its client is none of this machine.
+/// A field that a proxy adds, so that its client is none of this machine.
 const FOREIGN: [(&str, &str); 1] = [("Via", "1.1 proxy.example")];
 
 fn start() -> Fixture {

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 const SIDE: u32 = 1_000;
 const MHZ: f64 = 900.0;
 
-/// How often each is computed.
+/// The number of times that each is computed.
 const ROUNDS: u32 = 5;
 
 type Loss = Box<dyn Fn(f64) -> f64>;

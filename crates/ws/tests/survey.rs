@@ -1,4 +1,4 @@
-//! Who asks which connections there are gets each of them once, a few at a time.
+//! A survey tells each connection once, a few at a time.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 

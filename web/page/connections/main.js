@@ -1,5 +1,5 @@
 /**
- * Who is connected to this server, what its threads do, and how the last connections ended.
+ * The page about connections: the clients of this server, the work of its threads, and the ends of the last connections.
  *
  * The server tells this only when it is asked, so the page asks again every second while it is visible, and more seldom if the
  * answer takes long.

@@ -9,7 +9,7 @@ import { busyShare, perSecond } from "./words.js";
 const table = new Table("#threads", "#thread");
 const memory = find(document, "#memory", HTMLElement);
 
-/** What was told before, by thread. @type {Map<number, { time: number, thread: Thread }>} */
+/** The last answer, by thread. @type {Map<number, { time: number, thread: Thread }>} */
 const before = new Map();
 
 /** @param {{ time: number, threads: readonly Thread[], held_bytes: number, held_bytes_max: number }} told */

@@ -1,4 +1,4 @@
-/** What the server says of connections, in words, in order and as rates. Pure. */
+/** Connections in words, in order and as rates. Pure. */
 import { countOf, formatBytes, formatCount, formatDuration } from "../words.js";
 
 /**
@@ -74,7 +74,7 @@ export function transportInWords(transport) {
 }
 
 /**
- * Why the server uses this transport, and what is below it: "Accept: text/event-stream, HTTP/1.1".
+ * The reason for this transport, and the protocol below it: "Accept: text/event-stream, HTTP/1.1".
  * @param {Connection} connection
  */
 export function whyInWords({ why, protocol, tls, subprotocol, compressed, closing }) {
@@ -88,7 +88,7 @@ export function whyInWords({ why, protocol, tls, subprotocol, compressed, closin
 }
 
 /**
- * What it reads, or which path it has asked for: "/topics/wind", "/topics/wind and 2 more".
+ * The topics that it reads, or the path that it has asked for: "/topics/wind", "/topics/wind and 2 more".
  * @param {Connection} connection
  */
 export function subjectInWords({ path, reads, readers }) {
@@ -216,7 +216,7 @@ export function codeInWords(code) {
 }
 
 /**
- * How long it was open; the server knows no time for some.
+ * The time that it was open; the server knows none for some.
  * @param {Pick<Closed, "time" | "since">} closed
  */
 export function lastedInWords({ time, since }) {
@@ -235,7 +235,7 @@ export function busyShare(before, after) {
 }
 
 /**
- * What a counter has grown by in a second; null if it is not known.
+ * The growth of a counter in a second; null if it is not known.
  * @param {{ time: number, thread: Thread } | undefined} before
  * @param {{ time: number, thread: Thread }} after
  * @param {"events" | "received_bytes" | "sent_bytes"} counter

@@ -1,4 +1,4 @@
-/** How to read a topic or a run: a transport to choose, lines to copy, and the bytes beside them. */
+/** The ways to read a topic or a run: a transport to choose, lines to copy, and the bytes beside them. */
 import { command } from "../commands.js";
 import { find, setText } from "../element.js";
 import { Bytes } from "./bytes.js";

@@ -1,5 +1,5 @@
 /**
- * How a topic or a run is read over each transport: lines to copy, with this server's address. Pure.
+ * The reading of a topic or a run over each transport: lines to copy, with this server's address. Pure.
  *
  * @typedef {object} Way
  * @property {string} id of `anemone sub --via`, or close to it

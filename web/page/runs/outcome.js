@@ -1,4 +1,4 @@
-/** What a run that is over has left: its result, why it failed, and what its program wrote to standard error. */
+/** The outcome of a run that is over: its result, why it failed, and what its program wrote to standard error. */
 import { pretty } from "../events/log.js";
 import { part } from "../element.js";
 import { sentence } from "../server.js";

@@ -55,7 +55,7 @@ let toldAt = 0;
 let partials = 0;
 /** The number of the first event that was taken; events are numbered from 1. @type {number | null} */
 let first = null;
-/** How many of the last events are asked for. */
+/** The number of the last events that are asked for. */
 let history = HISTORY_EVENTS;
 let isChanged = false;
 let isPaused = false;
@@ -115,7 +115,7 @@ function isWhole() {
 
 // --- showing ---
 
-/** What to show, in parts: each takes a frame of its own. */
+/** The work of showing, in parts: each takes a frame of its own. */
 const PARTS = [
   () => {
     offerTable();

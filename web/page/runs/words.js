@@ -1,8 +1,8 @@
-/** What a run does, as a person would say it. Pure. */
+/** A run in the words of a person. Pure. */
 import { countOf, formatCount, formatDuration } from "../words.js";
 
 /**
- * What the server tells about a run, in `GET /runs` and `GET /runs/KEY?state`.
+ * The status of a run, in `GET /runs` and `GET /runs/KEY?state`.
  * @typedef {object} RunState
  * @property {string} key
  * @property {string} service
@@ -20,7 +20,7 @@ import { countOf, formatCount, formatDuration } from "../words.js";
  * @property {string} [next] the position of its last event
  */
 
-/** What is shown of a key. */
+/** The part of a key that is shown. */
 const KEY_DIGITS = 6;
 /** Below this, times have decimals. */
 const PRECISE_MS_MAX = 10_000;
@@ -42,7 +42,7 @@ export function percent(progress) {
 }
 
 /**
- * How far the run is: "42 %, about 12 s left", or its place in the queue.
+ * The progress of the run: "42 %, about 12 s left", or its place in the queue.
  * @param {RunState} run
  * @param {number} sinceMs the time since the server told it
  */

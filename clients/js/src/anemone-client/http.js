@@ -1,4 +1,4 @@
-/** What needs requests over HTTP. A page that has a WebSocket loads it only for a call that needs it. */
+/** The parts that need requests over HTTP. A page that has a WebSocket loads it only for a call that needs it. */
 import { decode, json } from "./body.js";
 import { ask, bytesOf, pieces } from "./request.js";
 export { read } from "./streams.js";

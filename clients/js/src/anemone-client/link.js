@@ -1,5 +1,5 @@
 /**
- * What all readings and calls of a client share: the server's address, the choice of a transport, the multiplexed
+ * The parts that all readings and calls of a client share: the server's address, the choice of a transport, the multiplexed
  * connection, and what becomes of them when the network changes or the page sleeps.
  */
 import { AnemoneError, typed } from "./error.js";

@@ -20,7 +20,7 @@ pub(super) struct Forecast<'a, T> {
     owners: Vec<Waiting<'a, T>>,
     /// The ring of turns: the one before and the one after each owner. The last entry is its beginning and end.
     ring: Vec<[usize; 2]>,
-    /// Who has a slot, the oldest first; `None` for those who do not wait, since the order is the same without them.
+    /// The runs that have a slot, the oldest first; `None` for those who do not wait, since the order is the same without them.
     running: VecDeque<Option<usize>>,
 }
 

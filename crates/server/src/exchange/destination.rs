@@ -14,7 +14,7 @@ pub(crate) enum Destination<'s, 'p> {
     /// A service or a file.
     Beside(Beside<'s>),
     Resource(OwnResource),
-    /// What all threads are asked for.
+    /// The lists for which all threads are asked.
     Survey(Survey),
     /// The topic or the run at this path.
     Events(ReadPath<'p>),

@@ -1,4 +1,4 @@
-//! Who may see what tells of other clients.
+//! The right to see lists of other clients.
 
 use crate::request::client::Client;
 use crate::site::Site;

@@ -1,4 +1,4 @@
-//! How much pages take of a turn. Pure.
+//! The size of pages, beside the limit of a turn. Pure.
 
 use std::ops::Add;
 

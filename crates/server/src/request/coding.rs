@@ -17,7 +17,7 @@ pub enum ContentCoding {
 /// The most that a coding can weigh, in thousandths.
 const WEIGHT_MAX: u16 = 1000;
 
-/// What the identity weighs if `Accept-Encoding` does not name it: it is acceptable, and every named coding is better.
+/// The weight of the identity if `Accept-Encoding` does not name it: it is acceptable, and every named coding is better.
 const UNNAMED_IDENTITY: u16 = 1;
 
 impl ContentCoding {

@@ -9,7 +9,7 @@ use crate::reply::body::Body;
 /// A value in the extensions of a request, as far as its size is known: its entry and its box.
 const EXTENSION_BYTES: usize = 128;
 
-/// What an allocation takes besides its bytes, with the counter of those who share it.
+/// The bytes that an allocation takes besides its own, with the counter of those who share it.
 const ALLOCATION_BYTES: usize = 48;
 
 /// An entry of a map of fields besides the name and the value: its hash, its link, its place in the index, and the

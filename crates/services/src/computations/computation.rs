@@ -47,7 +47,7 @@ struct Sorting {
     begun: Duration,
 }
 
-/// What a turn leaves.
+/// The state after a turn.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Turn {
     /// Events, maybe none, and more work.

@@ -5,7 +5,7 @@ use super::action::{Distribution, to_u32};
 /// The values of a list with few values.
 const FEW: u32 = 8;
 
-/// Of a nearly sorted list, one pair of this many elements has changed places.
+/// In a nearly sorted list, one pair of this many elements has changed places.
 const SORTED_PER_SWAP: usize = 20;
 
 /// Makes a list whose values are from 1 to its size, which the caller has checked.

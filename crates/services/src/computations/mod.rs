@@ -98,7 +98,7 @@ impl Output {
     /// Counts bytes that are to be told.
     ///
     /// # Errors
-    /// When the run has told too much.
+    /// If the run has told too much.
     fn take(&mut self, bytes: usize) -> Result<(), RunFailure> {
         match self.bytes_left.checked_sub(bytes) {
             _ if self.is_rate => Ok(()),

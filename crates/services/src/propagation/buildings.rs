@@ -32,14 +32,14 @@ struct Building {
     rings: Vec<Vec<Spot>>,
 }
 
-/// What the urban model wants to know.
+/// The figures that the urban model needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Shape {
     /// The mean height, by the areas of the buildings.
     pub(super) height_m: f64,
     /// The separation of buildings: the side of the square that each has for itself.
     pub(super) separation_m: f64,
-    /// What a building of mean area leaves of that side.
+    /// The part of that side which a building of mean area leaves free.
     pub(super) street_m: f64,
 }
 

@@ -81,7 +81,7 @@ const MODELS: [(&str, ModelName); 5] = [
     ("walfisch-ikegami", ModelName::WalfischIkegami),
 ];
 
-/// What all transmitters share.
+/// The properties that all transmitters share.
 struct Choice {
     model: ModelName,
     environment: Environment,
@@ -94,7 +94,7 @@ impl Coverage {
     /// Reads a request. Nothing is allocated by a number of it before that is checked.
     ///
     /// # Errors
-    /// What does not fit, with its place and what is allowed there.
+    /// A value that does not fit, with its place and the allowed range.
     pub(super) fn read(request: &Value) -> Checked<Self> {
         let request = Node::root(request).object(&MEMBERS)?;
         let area = Area::read(&request)?;

@@ -37,7 +37,7 @@ pub(super) enum Sight {
     Roofs,
 }
 
-/// What terrain adds.
+/// The loss that terrain adds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Diffraction {
     None,

@@ -1,4 +1,4 @@
-//! What is computed for each point.
+//! The quantities that are computed for each point.
 
 use serde::Serialize;
 

@@ -20,7 +20,7 @@ pub(super) struct Values {
     pub(super) outside: Vec<Outside>,
 }
 
-/// What a point receives best.
+/// The best reception at a point.
 #[derive(Clone, Copy, Debug)]
 struct Best {
     server: u8,
@@ -32,7 +32,7 @@ impl Values {
     /// Computes a tile. Asks with `check` whether to go on: before each row, and before each point if points are slow.
     ///
     /// # Errors
-    /// What `check` returned.
+    /// The end that `check` returned.
     pub(super) fn compute(
         coverage: &Coverage,
         land: &Land,

@@ -27,7 +27,7 @@ struct Work<'a> {
     done: Mutex<Done>,
 }
 
-/// What all tiles together have found.
+/// The findings of all tiles together.
 #[derive(Debug)]
 struct Done {
     points: usize,

@@ -319,7 +319,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// What the lines of a program's standard output become.
+/// The events that the lines of a program's standard output become.
 struct Results<'a> {
     program: &'a Program,
     context: &'a RunContext,

@@ -31,7 +31,7 @@ pub(super) struct LoopState {
     /// The number of adopted connections that are not over.
     pub(super) connections: Cell<usize>,
     pub(super) ended: Notify,
-    /// What is asked about the connections.
+    /// The open questions about the connections.
     pub(super) surveys: Surveys,
     /// The figures as of the last turn.
     pub(super) figures: Cell<LoopFigures>,

@@ -53,7 +53,7 @@ impl ConnectionId {
     }
 }
 
-/// What a connection speaks.
+/// The protocol of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Speaks {
@@ -89,7 +89,7 @@ pub struct SurveyedConnection {
     pub is_compressed: bool,
     /// The last measured time from a ping of a WebSocket to its pong, to the millisecond.
     pub round_trip: Option<Duration>,
-    /// What [`Handler::describe`](super::Handler::describe) or
+    /// The result of [`Handler::describe`](super::Handler::describe) or
     /// [`StreamHandler::describe`](super::StreamHandler::describe) returns.
     pub description: Option<Box<dyn Any>>,
 }
@@ -152,7 +152,7 @@ pub(super) struct LoopSurvey {
     told: oneshot::Sender<Vec<SurveyedConnection>>,
 }
 
-/// What is asked about the connections of a thread, and those beside its loop.
+/// The open questions about the connections of a thread, and those beside its loop.
 #[derive(Default)]
 pub(super) struct Surveys {
     /// The surveys that the loop has yet to complete, in order.

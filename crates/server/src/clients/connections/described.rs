@@ -61,7 +61,7 @@ fn why(transport: TransportName) -> &'static str {
     }
 }
 
-/// What a handler says of its connection.
+/// The description that a handler gives of its connection.
 #[derive(Debug)]
 pub(crate) struct Described {
     pub(crate) client: Option<SocketAddr>,

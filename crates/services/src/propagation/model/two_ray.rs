@@ -5,7 +5,7 @@ use std::f64::consts::{PI, TAU};
 use super::free_space::wavelength_m;
 use super::range::{Quantity, Range};
 
-/// What the ground does to the reflected ray.
+/// The effect of the ground on the reflected ray.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reflection {
     /// Turns its phase by 180° and takes nothing of it, as any ground does at small angles.

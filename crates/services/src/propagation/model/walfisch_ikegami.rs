@@ -62,7 +62,7 @@ pub struct WalfischIkegami {
     rows_db: f64,
     /// `kd`.
     decade_db: f64,
-    /// What a base station below the roofs adds to `ka`: from 0.5 km on, and in proportion nearer.
+    /// The part that a base station below the roofs adds to `ka`: from 0.5 km on, and in proportion nearer.
     below_roofs_db: f64,
 }
 

@@ -17,7 +17,7 @@ const SIDES: usize = 4;
 /// closed line ends at its first vertex.
 ///
 /// # Errors
-/// What `check` returned, which is asked before each row.
+/// The end that `check` returned; it is asked before each row.
 pub(super) fn contours(
     values: &[f32],
     columns: usize,

@@ -16,7 +16,7 @@ use crate::propagation::output_options::{Format, OutputOptions};
 /// Base64.
 ///
 /// # Errors
-/// What `check` returned, or that an image could not be made.
+/// The end that `check` returned, or an image that could not be made.
 pub(in crate::propagation) fn write(
     coverage: &Coverage,
     field: &Field,

@@ -6,7 +6,7 @@ use super::valley::valley;
 use crate::propagation::area::{Area, Spot};
 use crate::propagation::reader::{Checked, Node};
 
-/// Where the heights come from, as it was checked.
+/// The source of the heights, after its check.
 #[derive(Clone, Debug)]
 pub(in crate::propagation) enum TerrainSource {
     /// A valley that is still to be made.
