@@ -2,6 +2,7 @@
 
 mod content;
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::path::Path;
@@ -43,10 +44,11 @@ const BESIDE: [&str; 2] = ["/wind", "/favicon.svg"];
 
 /// Mounts the pages at `/`. If a directory at `/` replaces the first one, mounts the JavaScript client for the pages in that
 /// directory, and what the pages about runs, topics and messages load, unless the directory has files at the same paths.
-/// `messages` is the name of the messages, where there are some, and `runs` are the paths at which runs start.
+/// `services` are the paths of those that have a page of their own. `runs` are the paths at which runs start: those without a
+/// page of their own lead to the box that starts runs.
 pub(crate) fn mounts(
     root: Option<&Path>,
-    messages: Option<&'static str>,
+    services: Arc<[&'static str]>,
     runs: Arc<[String]>,
 ) -> Result<Vec<Mount>, MountError> {
     let has = |path: &&str| root.is_some_and(|root| root.join(&path[1..]).exists());
@@ -56,7 +58,7 @@ pub(crate) fn mounts(
     let client = CLIENT.iter().filter(|_| root.is_some() && is_client_free);
     let parts = PARTS.iter().chain(BESIDE.iter().filter(|path| !has(path)));
     let parts = parts.filter(|_| root.is_some() && are_pages_free);
-    let pages = Pages { messages, runs };
+    let pages = Pages { services, runs };
     let mount = |path| Ok(Mount::new(path, pages.clone())?.public_at(is_one).http_only());
     let mut mounts = client.chain(parts).copied().map(mount).collect::<Result<Vec<_>, _>>()?;
     let pages = mount("/")?;
@@ -68,7 +70,7 @@ pub(crate) fn mounts(
 /// Answers with the page at a path.
 #[derive(Clone, Debug)]
 struct Pages {
-    messages: Option<&'static str>,
+    services: Arc<[&'static str]>,
     runs: Arc<[String]>,
 }
 
@@ -83,14 +85,13 @@ impl Service<Request<Body>> for Pages {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let path = request.uri().path();
-        if self.runs.iter().any(|run| run == path) {
+        if !self.services.contains(&path) && self.runs.iter().any(|run| run == path) {
             return ready(Ok(start_form(path)));
         }
         let name = self.shown_at(path, request.extensions().get::<Problem>().is_some());
         let page = match name {
-            Some(name) => {
-                reading_only(request.method().as_str()).and_then(|()| file(name, request.headers()))
-            }
+            Some(name) => reading_only(request.method().as_str())
+                .and_then(|()| file(&name, request.headers())),
             None => Err(Problem::nothing_at(path)),
         };
         ready(Ok(page.unwrap_or_else(Problem::into_response)))
@@ -99,17 +100,18 @@ impl Service<Request<Body>> for Pages {
 
 impl Pages {
     /// Returns the name of the file for this path. The server asks for the page about a topic, a run, the runs, the
-    /// connections or the messages at their own URLs, also for a topic or a run that does not exist.
-    fn shown_at<'a>(&self, path: &'a str, is_missing: bool) -> Option<&'a str> {
-        match path.strip_prefix('/')? {
-            "runs" => Some("runs.html"),
-            "connections" => Some("connections.html"),
-            own if Some(own) == self.messages => Some("messages.html"),
-            own if own.starts_with("topics/") && is_missing => Some("missing.html"),
-            own if own.starts_with("topics/") => Some("topic.html"),
-            own if own.starts_with("runs/") => Some("run.html"),
-            _ => name_of(path),
-        }
+    /// connections or a service at their own URLs, also for a topic or a run that does not exist.
+    fn shown_at<'a>(&self, path: &'a str, is_missing: bool) -> Option<Cow<'a, str>> {
+        let name = match path.strip_prefix('/')? {
+            "runs" => "runs.html",
+            "connections" => "connections.html",
+            own if self.services.contains(&path) => return Some(format!("{own}.html").into()),
+            own if own.starts_with("topics/") && is_missing => "missing.html",
+            own if own.starts_with("topics/") => "topic.html",
+            own if own.starts_with("runs/") => "run.html",
+            _ => name_of(path)?,
+        };
+        Some(name.into())
     }
 }
 
@@ -264,7 +266,7 @@ mod tests {
     #[test]
     fn the_client_and_the_other_pages_are_there_beside_a_directory_that_replaces_the_first_one() {
         let paths = |root: Option<&Path>| {
-            mounts(root, None, Arc::default())
+            mounts(root, Arc::default(), Arc::default())
                 .unwrap()
                 .iter()
                 .map(|mount| mount.path().to_owned())
@@ -303,18 +305,17 @@ mod tests {
     }
 
     #[test]
-    fn the_messages_have_a_page_where_there_are_some() {
-        let shown =
-            |messages| Pages { messages, runs: Arc::default() }.shown_at("/messages", false);
-        assert_eq!((shown(None), shown(Some("messages"))), (None, Some("messages.html")));
-        for page in [
-            "connections.html",
-            "messages.html",
-            "runs.html",
-            "run.html",
-            "topic.html",
-            "missing.html",
-        ] {
+    fn a_service_has_its_page_where_the_service_is() {
+        let shown = |services: &[&'static str]| {
+            let pages = Pages { services: services.into(), runs: Arc::default() };
+            pages.shown_at("/messages", false)
+        };
+        assert_eq!((shown(&[]), shown(&["/messages"])), (None, Some("messages.html".into())));
+        let of_services = crate::config::WITH_PAGE.map(|path| format!("{}.html", &path[1..]));
+        for page in ["connections.html", "runs.html", "run.html", "topic.html", "missing.html"]
+            .into_iter()
+            .chain(of_services.iter().map(String::as_str))
+        {
             assert!(embedded(page).is_some(), "{page}");
         }
     }
@@ -330,7 +331,7 @@ mod tests {
     fn what_is_not_a_page_is_not_served() {
         for path in ["/nothing", "/../Cargo.toml", "//index.html", "/index.html/", ""] {
             assert_eq!(
-                Pages { messages: None, runs: Arc::default() }.shown_at(path, false),
+                Pages { services: Arc::default(), runs: Arc::default() }.shown_at(path, false),
                 None,
                 "{path}"
             );

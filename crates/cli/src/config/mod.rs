@@ -40,4 +40,4 @@ pub(crate) use self::runs::RunProgram;
 pub(crate) use self::settings::{Listening, TlsFiles};
 pub(crate) use self::sources::{BAUD, Kind, Source};
 pub(crate) use self::values::{Size, THREADS_MAX, Time, parse_mode, parse_size};
-pub(crate) use self::whole::{COMPUTATIONS, Config, MESSAGES, PROPAGATION, Part};
+pub(crate) use self::whole::{COMPUTATIONS, Config, MESSAGES, PROPAGATION, Part, WITH_PAGE};

@@ -63,6 +63,9 @@ pub(crate) const COMPUTATIONS: &str = "/computations";
 /// The path of the demo's coverages.
 pub(crate) const PROPAGATION: &str = "/propagation";
 
+/// The paths of the demo's services that have a page of their own: `/messages` has `messages.html`.
+pub(crate) const WITH_PAGE: [&str; 1] = ["/messages"];
+
 impl Config {
     /// Returns the rules for topics: the declared ones, and one for each topic of a source, so that no client
     /// publishes to it or deletes it because of a matching pattern.

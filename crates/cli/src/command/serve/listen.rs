@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anemone_hub::Hub;
 use anemone_server::{
@@ -14,7 +15,7 @@ use anyhow::Context;
 
 use super::messages::DemoMessages;
 use crate::command::offered::offered;
-use crate::config::{COMPUTATIONS, Config, MESSAGES, PROPAGATION};
+use crate::config::{COMPUTATIONS, Config, PROPAGATION, WITH_PAGE};
 use crate::log;
 use crate::output::announce;
 use crate::pages;
@@ -91,17 +92,19 @@ pub(super) fn start(
 
 /// Returns the services of the configuration.
 fn programs_and_pages(config: &Config) -> Result<Vec<Mount>, MountError> {
-    let programs = config.runs.iter().map(|run| Ok(run.mount()?.page_at_root()));
     let root = config.files.iter().find(|dir| dir.value.path == StaticPath::root());
-    let mut mounts = programs.collect::<Result<Vec<_>, _>>()?;
-    if config.messages.is_some() {
-        mounts.push(Mount::run(COMPUTATIONS, Computations)?);
-        mounts.push(Mount::run(PROPAGATION, Propagation::new())?);
-    }
-    let messages = config.messages.map(|_| MESSAGES);
     let root = root.map(|root| root.value.dir.as_path());
-    let runs = config.runs.iter().map(|run| run.path.to_string()).collect();
-    mounts.extend(pages::mounts(root, messages, runs)?);
+    let programs = config.runs.iter().map(|run| run.mount());
+    let mut runs = programs.collect::<Result<Vec<_>, _>>()?;
+    let is_demo = config.messages.is_some();
+    if is_demo {
+        runs.push(Mount::run(COMPUTATIONS, Computations)?);
+        runs.push(Mount::run(PROPAGATION, Propagation::new())?);
+    }
+    let services = if is_demo { WITH_PAGE.into() } else { Arc::default() };
+    let paths = runs.iter().map(|run| run.path().to_owned()).collect();
+    let mut mounts: Vec<_> = runs.into_iter().map(Mount::page_at_root).collect();
+    mounts.extend(pages::mounts(root, services, paths)?);
     Ok(mounts)
 }
 
