@@ -92,7 +92,7 @@ for (const [path, filled] of PAGES) {
       await page.addInitScript(noteMoves);
       await page.goto(urlOf(path));
       await page.locator(filled).first().waitFor({ timeout: PATIENCE_MS });
-      for (const place of ["wind", "messages"]) await page.locator(`.places [href$=${place}]`).waitFor({ timeout: PATIENCE_MS });
+      for (const place of ["wind", "messages", "computations"]) await page.locator(`.places [href$=${place}]`).waitFor({ timeout: PATIENCE_MS });
       // What the first request of a page asks for is not in the page's policy.
       await page.evaluate(AXE);
       const violations = await page.evaluate(async () => {

@@ -5,21 +5,18 @@ import { at } from "./site.js";
 const ANSWER_MS_MAX = 10_000;
 const NAMES_BETWEEN = 100;
 
-/** Shows the links in the header whose topics and resources exist. */
+/** Shows the links in the header whose topics, resources and services exist. */
 export async function showPlaces() {
+  const described = askJson("openapi.json");
+  const hasService = async (/** @type {string} */ name) => (await described)?.paths?.[`/${name}`]?.post !== undefined;
   for (const link of document.querySelectorAll(".places [hidden]")) {
     if (!(link instanceof HTMLElement)) continue;
-    const { topic, resource } = link.dataset;
-    // A resource has a topic of its name, but not every topic a resource.
-    const isThere = (await hasTopic(String(topic ?? resource))) && (topic !== undefined || (await hasResource(String(resource))));
+    const { topic, resource, service = resource } = link.dataset;
+    // A resource is a service with a topic of its name.
+    const needed = topic ?? resource;
+    const isThere = (!needed || (await hasTopic(needed))) && (!service || (await hasService(service)));
     link.hidden = !isThere;
   }
-}
-
-/** @param {string} name */
-async function hasResource(name) {
-  const described = await askJson("openapi.json");
-  return described?.paths?.[`/${name}`]?.post !== undefined;
 }
 
 /**
