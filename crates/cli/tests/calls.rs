@@ -282,6 +282,13 @@ fn runs(end: &'static str, is_endless: bool) -> (SocketAddr, Receiver<String>) {
                 let list = format!(r#"{{"runs":[{},{}]}}"#, state("running"), state("queued"));
                 answer(stream, "200 OK", JSON, &list)
             }
+            "GET /runs?limit=1&state=running,queued" => {
+                let list = format!(r#"{{"total":2,"runs":[{}]}}"#, state("running"));
+                answer(stream, "200 OK", JSON, &list)
+            }
+            "GET /runs?limit=1000&state=done" => {
+                answer(stream, "200 OK", JSON, r#"{"total":0,"runs":[]}"#)
+            }
             // No WebSocket here.
             _ => answer(stream, "404 Not Found", "", ""),
         }
@@ -518,6 +525,13 @@ fn runs_are_listed_and_cancelled() {
     }
     let (out, _) = ended(&["runs", &format!("{address}"), "--output", "json"], "", 0);
     assert!(out.lines().count() == 2 && out.starts_with(&format!("{{\"key\":\"{KEY}\"")), "{out}");
+    let server = format!("{address}");
+    let (out, err) = ended(&["runs", &server, "--limit", "1", "--state", "running,queued"], "", 0);
+    assert!(out.lines().count() == 1 && err.contains("these are the first 1 of 2 runs"), "{err}");
+    let (out, err) = ended(&["runs", &server, "--state", "done"], "", 0);
+    assert!(out.is_empty() && err.contains("there are no runs in this state"), "{err}");
+    let (_, err) = ended(&["runs", &format!("{server}/runs/{KEY}"), "--state", "done"], "", 2);
+    assert!(err.contains("this is the URL of one run"), "{err}");
     seen.try_iter().for_each(drop);
     let (out, _) = ended(&["runs", &format!("{address}"), "--cancel", KEY], "", 0);
     assert!(out.contains("/primes"), "{out}");

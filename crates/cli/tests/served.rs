@@ -150,7 +150,7 @@ fn a_handle_finds_its_run_cancels_it_and_waits_for_its_result() {
         let state = handle.state().await.unwrap();
         assert_eq!((state.state(), &*state.service), (RunState::Running, "/endless"));
         let client = Client::new(&format!("http://{}", fixture.address)).unwrap();
-        let keys = client.runs(10).await.unwrap().into_iter().map(|run| run.key);
+        let keys = client.runs(&[], 10).await.unwrap().runs.into_iter().map(|run| run.key);
         assert_eq!(keys.collect::<Vec<_>>(), [endless.key().to_string(), done.key().to_string()]);
         let (cancelled, result) = tokio::join!(handle.cancel(), handle.result());
         cancelled.unwrap();

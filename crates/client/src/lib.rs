@@ -72,7 +72,7 @@ pub use options::{Limits, Timeouts};
 pub use problem::RunProblem;
 pub use publisher::{Content, Publisher};
 pub use refused::Refused;
-pub use run::{RunChange, RunEvent, RunHandle, RunProgress, RunStatus};
+pub use run::{RunChange, RunEvent, RunHandle, RunList, RunProgress, RunStatus};
 pub use sent::CallMark;
 pub use subscription::{Subscribe, Subscription};
 pub use text::{json_or_string, one_line};

@@ -23,6 +23,16 @@ pub enum RunState {
 }
 
 impl RunState {
+    /// All states, in the order in which a run may have them.
+    pub const ALL: [Self; 5] =
+        [Self::Queued, Self::Running, Self::Done, Self::Failed, Self::Cancelled];
+
+    /// Returns the state with this name.
+    #[must_use]
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == name)
+    }
+
     /// Returns the name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -135,7 +145,9 @@ mod tests {
         ] {
             assert_eq!((state.to_string(), state.is_end()), (name.to_owned(), is_end));
             assert_eq!(serde_json::to_value(state).unwrap(), name);
+            assert_eq!(RunState::of(name), Some(state));
         }
+        assert_eq!((RunState::of("odd"), RunState::of("")), (None, None));
         assert!(serde_json::from_str::<RunState>(r#""odd""#).is_err());
     }
 }

@@ -159,6 +159,16 @@ pub(crate) struct Runs {
     #[expect(clippy::option_option, reason = "the flag may come without a key")]
     pub(crate) cancel: Option<Option<String>>,
 
+    /// List only runs in this state, or in one of several with commas between, such as running,queued
+    #[arg(
+        long,
+        value_name = "STATE",
+        value_enum,
+        value_delimiter = ',',
+        conflicts_with = "cancel"
+    )]
+    pub(crate) state: Vec<RunState>,
+
     /// List at most this many runs, 1 to 1000: those that have not ended first, each newest first
     #[arg(long, value_name = "N", default_value = "1000", value_parser = runs, conflicts_with = "cancel")]
     pub(crate) limit: NonZero<u32>,
@@ -172,6 +182,33 @@ pub(crate) struct Runs {
 
     #[command(flatten)]
     pub(crate) patience: Patience,
+}
+
+/// A state of runs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum RunState {
+    /// Waiting for other runs to end
+    Queued,
+    /// Working
+    Running,
+    /// Ended by its work
+    Done,
+    /// Failed, or took too long
+    Failed,
+    /// Cancelled
+    Cancelled,
+}
+
+impl From<RunState> for anemone_client::RunState {
+    fn from(state: RunState) -> Self {
+        match state {
+            RunState::Queued => Self::Queued,
+            RunState::Running => Self::Running,
+            RunState::Done => Self::Done,
+            RunState::Failed => Self::Failed,
+            RunState::Cancelled => Self::Cancelled,
+        }
+    }
 }
 
 /// The format of a list of runs.
@@ -270,6 +307,9 @@ mod tests {
             "run a 1 --watch",
             "runs a --limit 0",
             "runs a --limit 1001",
+            "runs a --state odd",
+            "runs a --state=",
+            "runs a --state done --cancel 3f2a",
             "runs a --cancel ",
             "runs a --cancel 3f2",
         ] {

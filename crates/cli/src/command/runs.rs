@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anemone_client::{Client, RunHandle, RunState, RunStatus};
+use anemone_client::{Client, RunHandle, RunList, RunState, RunStatus};
 use anemone_sources::printable;
 use serde_json::Value;
 
@@ -19,12 +19,9 @@ pub(crate) fn run(args: &args::Runs) -> anyhow::Result<()> {
     runtime()?.block_on(async {
         let runs = match cancelled {
             Some(run) => vec![find(args, &client, run).await?.cancel().await?],
-            None if RunHandle::at(target).is_ok() => vec![handle(args, target)?.state().await?],
-            None => client.runs(args.limit.get()).await?,
+            None if RunHandle::at(target).is_ok() => vec![one(args, target)?.state().await?],
+            None => list(args, &client).await?,
         };
-        if runs.is_empty() && !args.reach.quiet {
-            tracing::info!("there are no runs");
-        }
         if let (Some(stderr), RunListing::Line) = (failure(&runs), args.output) {
             report(stderr);
         }
@@ -38,6 +35,29 @@ pub(crate) fn run(args: &args::Runs) -> anyhow::Result<()> {
         })))?;
         Ok(())
     })
+}
+
+/// Lists the runs in the states that were asked for, and says how many there are besides.
+async fn list(args: &args::Runs, client: &Client) -> anyhow::Result<Vec<RunStatus>> {
+    let states: Vec<_> = args.state.iter().copied().map(RunState::from).collect();
+    let RunList { total, runs, .. } = client.runs(&states, args.limit.get()).await?;
+    let listed = runs.len() as u64;
+    match total.filter(|total| *total > listed) {
+        _ if args.reach.quiet => {}
+        None if runs.is_empty() && states.is_empty() => tracing::info!("there are no runs"),
+        None if runs.is_empty() => tracing::info!("there are no runs in this state"),
+        Some(total) => tracing::info!("these are the first {listed} of {total} runs"),
+        None => {}
+    }
+    Ok(runs)
+}
+
+/// Returns the handle of the run at this URL, whose state alone is asked for.
+fn one(args: &args::Runs, url: &str) -> anyhow::Result<RunHandle> {
+    match args.state[..] {
+        [] => handle(args, url),
+        _ => Err(Misuse::StateOfRun.into()),
+    }
 }
 
 /// Returns the URL of the server or of a run, and the run to cancel. The URL of a run names both.
@@ -78,7 +98,7 @@ async fn find(args: &args::Runs, client: &Client, run: &str) -> anyhow::Result<R
     if run.len() == KEY_DIGITS {
         return handle(args, &url(run));
     }
-    let runs = client.runs(LISTED_MAX).await?;
+    let runs = client.runs(&[], LISTED_MAX).await?.runs;
     let runs: Vec<_> = runs.iter().map(|run| (&*run.key, run.state().is_end())).collect();
     handle(args, &url(only(&runs, run, LISTED_MAX as usize)?))
 }

@@ -10,7 +10,9 @@ use crate::address::is_run_key;
 use crate::call::{Call, Client};
 use crate::error::Foreign;
 use crate::subscription::Subscribe;
-use crate::{CallVia, Error, Item, Malformed, Mode, Reply, Retry, Timeouts, UrlError, Via};
+use crate::{
+    CallVia, Error, Item, Malformed, Mode, Reply, Retry, RunState, Timeouts, UrlError, Via,
+};
 
 /// A run on a server. Dropping it does nothing to the run.
 ///
@@ -165,23 +167,38 @@ impl RunHandle {
     }
 }
 
+/// Some of the runs of a server.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RunList {
+    /// The number of runs that were asked for, listed or not; `None` if the server does not say.
+    pub total: Option<u64>,
+    /// The first of them.
+    pub runs: Vec<RunStatus>,
+}
+
 impl Client {
-    /// Lists the runs of the server: at most `limit` of them, 1 to 1,000, those that have not ended before the others, each
-    /// newest first. Only clients on the server's machine may.
+    /// Lists the runs of the server in these states, or in all if there are none: at most `limit` of them, 1 to 1,000,
+    /// those that have not ended before the others, each newest first. Only clients on the server's machine may.
     ///
     /// # Errors
     /// As [`Call::send`].
-    pub async fn runs(&self, limit: u32) -> Result<Vec<RunStatus>, Error> {
+    pub async fn runs(&self, states: &[RunState], limit: u32) -> Result<RunList, Error> {
         #[derive(Deserialize)]
         struct List<'a> {
+            total: Option<u64>,
             #[serde(borrow)]
             runs: Vec<&'a RawValue>,
         }
-        let reply = self.call("GET", format!("/runs?limit={limit}")).send().await?;
+        let states: Vec<_> = states.iter().map(|state| state.as_str()).collect();
+        let parameter =
+            if states.is_empty() { String::new() } else { format!("&state={}", states.join(",")) };
+        let reply = self.call("GET", format!("/runs?limit={limit}{parameter}")).send().await?;
         let list: List<'_> =
             serde_json::from_slice(reply.body()).map_err(|error| foreign(error.into()))?;
         let runs = list.runs.into_iter().map(|run| RunStatus::parse(run.get().as_bytes()));
-        runs.collect::<Result<_, _>>().map_err(foreign)
+        let runs = runs.collect::<Result<_, _>>().map_err(foreign)?;
+        Ok(RunList { total: list.total, runs })
     }
 }
 

@@ -4,7 +4,8 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use anemone_client::{
-    Client, EndReason, Error, Item, RunEvent, RunHandle, RunState, Subscribe, Timeouts, Via,
+    Client, EndReason, Error, Item, RunEvent, RunHandle, RunList, RunState, Subscribe, Timeouts,
+    Via,
 };
 
 use crate::fake::{Conn, DONE, Fake, KEY, Log, data};
@@ -174,10 +175,18 @@ async fn runs_are_listed_and_a_run_that_is_gone_is_an_error() {
                 let runs = format!(r#"{{"runs":[{},{}]}}"#, status("running"), status("done"));
                 answer(&mut conn, "200 OK", &runs)
             }
+            "/runs?limit=1&state=failed,done" => answer(
+                &mut conn,
+                "200 OK",
+                &format!(r#"{{"total":3,"runs":[{}]}}"#, status("done")),
+            ),
             _ => conn.problem("404 Not Found", "", "unknown-run"),
         }
     });
-    let runs = client(&fake).runs(7).await.unwrap();
+    let some = client(&fake).runs(&[RunState::Failed, RunState::Done], 1).await.unwrap();
+    assert_eq!((some.total, some.runs.len()), (Some(3), 1));
+    let RunList { total, runs, .. } = client(&fake).runs(&[], 7).await.unwrap();
+    assert_eq!(total, None, "an older server does not say");
     assert_eq!(
         runs.iter().map(anemone_client::RunStatus::state).collect::<Vec<_>>(),
         [RunState::Running, RunState::Done]

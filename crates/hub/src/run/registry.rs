@@ -6,9 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use anemone_wire::RunState;
+
 use super::held::HeldBytes;
 use super::key::RunKey;
 use super::limits::RunLimits;
+use super::list::{EndedRuns, ListedStates, RunList};
 use super::moment::Moment;
 use super::owner::OwnerKey;
 use super::place::{NEAR_PLACES, QueuePlace};
@@ -44,6 +47,7 @@ pub(crate) struct Registry {
     /// The number of each run, which counts up.
     numbers: HashMap<RunKey, u64>,
     runs: BTreeMap<u64, Kept>,
+    ended: EndedRuns,
     next_number: u64,
     replays: HashMap<ReplayKey, (InputDigest, u64)>,
     /// The memory of each owner's runs, and those that have ended.
@@ -92,6 +96,7 @@ impl Registry {
             queue: Queue::new(),
             numbers: HashMap::new(),
             runs: BTreeMap::new(),
+            ended: EndedRuns::default(),
             next_number: 1,
             replays: HashMap::new(),
             shares: Shares::new(),
@@ -244,6 +249,7 @@ impl Registry {
     pub(crate) fn end(&mut self, now: Moment, run: &Run, total: &AtomicU64) -> Option<Job> {
         if let Some(number) = self.numbers.get(&run.key()) {
             self.shares.end(run.owner(), (now.after(self.limits.retention), *number));
+            self.ended.add(run.state(), *number);
         }
         if self.queue.running().any(|working| working.run.key() == run.key()) {
             self.count(run);
@@ -329,6 +335,7 @@ impl Registry {
     fn forget(&mut self, ended: Ended, total: &AtomicU64) {
         let Some(Kept { run, key, bytes }) = self.runs.remove(&ended.1) else { return };
         self.shares.forget(ended, bytes);
+        self.ended.remove(ended.1);
         self.numbers.remove(&run.key());
         key.map(|key| self.replays.remove(&key));
         run.discount(total);
@@ -375,16 +382,21 @@ impl Registry {
         self.runs.get(number).map(|kept| Arc::clone(&kept.run))
     }
 
-    /// Returns at most this many runs: those that have not ended, newest first, and then those that have.
-    pub(crate) fn list(&self, limit: usize) -> Vec<Arc<Run>> {
+    /// Lists at most `limit` runs in these states: those that have not ended, newest first, and then those that have.
+    pub(crate) fn list(&self, states: ListedStates<'_>, limit: usize) -> RunList {
         let working = self.queue.running().map(|working| &working.run);
+        let working = working.filter(|run| states.has(RunState::Running) && !run.has_ended());
         let waiting = self.queue.all_waiting().map(|job| &job.run);
-        let live = working.filter(|run| !run.has_ended()).chain(waiting);
-        let live: BTreeSet<u64> =
-            live.filter_map(|run| self.numbers.get(&run.key())).copied().collect();
-        let ended = self.runs.keys().rev().filter(|number| !live.contains(number));
-        let numbers = live.iter().rev().chain(ended).take(limit);
-        numbers.filter_map(|number| Some(Arc::clone(&self.runs.get(number)?.run))).collect()
+        let waiting = waiting.filter(|_| states.has(RunState::Queued));
+        let live: BTreeSet<u64> = working
+            .chain(waiting)
+            .filter_map(|run| self.numbers.get(&run.key()))
+            .copied()
+            .collect();
+        let ended = self.ended.newest(states, limit.saturating_sub(live.len()));
+        let numbers = live.iter().rev().chain(&ended).take(limit);
+        let runs = numbers.filter_map(|number| Some(Arc::clone(&self.runs.get(number)?.run)));
+        RunList { total: live.len() + self.ended.count(states), runs: runs.collect() }
     }
 
     /// Returns the number of works that have not returned.

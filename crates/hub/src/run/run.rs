@@ -153,10 +153,15 @@ impl Run {
         }
     }
 
+    /// Returns its state alone.
+    pub(crate) fn state(&self) -> RunState {
+        self.lock().state
+    }
+
     /// Returns true if it has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.lock().state.is_end()
+        self.state().is_end()
     }
 
     /// Returns the place that it was told last.
@@ -165,7 +170,7 @@ impl Run {
     }
 
     fn is_queued(&self) -> bool {
-        self.lock().state == RunState::Queued
+        self.state() == RunState::Queued
     }
 
     /// Cancels it. It is cancelled on return, and no event follows; its work is told to stop.

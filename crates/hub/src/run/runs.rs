@@ -5,12 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use anemone_wire::RunState;
+
 use super::alarm::Alarm;
 use super::attachment::Attachment;
 use super::context::RunContext;
 use super::failure::RunFailure;
 use super::key::RunKey;
 use super::limits::RunLimits;
+use super::list::{ListedStates, RunList};
 use super::moment::Moment;
 use super::owner::OwnerKey;
 use super::progress;
@@ -85,10 +88,11 @@ impl Runs {
         self.0.0.lock().get(key)
     }
 
-    /// Returns at most `limit` runs: those that have not ended, newest first, and then those that have.
+    /// Lists at most `limit` runs in these states, or in all if there are none: those that have not ended, newest first,
+    /// and then those that have.
     #[must_use]
-    pub fn list(&self, limit: usize) -> Vec<Arc<Run>> {
-        self.0.0.lock().list(limit)
+    pub fn list(&self, states: &[RunState], limit: usize) -> RunList {
+        self.0.0.lock().list(ListedStates(states), limit)
     }
 
     /// Cancels all runs and refuses new ones. Waits at most this time, blocking its thread, until their works have

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use anemone_hub::run::Run;
+use anemone_hub::run::{Run, RunList};
 use anemone_hub::{Topic, UnixTime};
 use http::{HeaderValue, StatusCode};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use super::visible::{may_see_connections, only_local};
 use crate::clients::connections::closed::CLOSED_MAX;
 use crate::request::client::Client;
 use crate::request::own_path::OwnPath;
-use crate::request::query::{self, TopicsPage};
+use crate::request::query::{self, RunsQuery, TopicsPage};
 use crate::service::start::to_json;
 use crate::site::Site;
 use crate::{Problem, health};
@@ -47,8 +47,8 @@ pub(crate) enum OwnResource {
     AsyncApi,
     /// The readers of a topic, at most this many.
     Readers(Arc<Topic>, usize),
-    /// The runs, at most this many.
-    Runs(usize),
+    /// A list of runs.
+    Runs(RunsQuery),
     /// The state of a run.
     State(Arc<Run>),
     /// The last connections that were closed, at most this many.
@@ -99,7 +99,7 @@ impl OwnResource {
 
     fn runs(client: Client, query: Option<&str>) -> Result<Self, Problem> {
         only_local(client, "the runs")?;
-        Ok(Self::Runs(query::limit_alone(query, RUNS_LISTED_MAX, RUNS_LISTED_MAX)?))
+        Ok(Self::Runs(RunsQuery::parse(query, RUNS_LISTED_MAX)?))
     }
 
     fn readers(
@@ -130,7 +130,7 @@ impl OwnResource {
             Self::OpenApi => documents::openapi(site),
             Self::AsyncApi => documents::asyncapi(site),
             Self::Readers(topic, limit) => site.readers.list(topic, *limit),
-            Self::Runs(limit) => return list_runs(site, *limit).into(),
+            Self::Runs(wanted) => return list_runs(site, wanted).into(),
             Self::State(run) => return state(run).into(),
             Self::ClosedConnections(limit) => site.closed.list(*limit),
         };
@@ -168,12 +168,13 @@ pub(crate) fn state(run: &Run) -> String {
     to_json(&run.status(Instant::now()))
 }
 
-/// Lists runs with their states, the newest first. Results may be large, so the list has none.
-fn list_runs(site: &Site, limit: usize) -> String {
+/// Lists runs with their states, and says how many there are. Results may be large, so the list has none.
+fn list_runs(site: &Site, RunsQuery { states, limit }: &RunsQuery) -> String {
     let now = Instant::now();
-    let states = site.runs.list(limit).into_iter().map(|run| run.status(now).brief());
+    let RunList { total, runs, .. } = site.runs.list(states, *limit);
+    let states = runs.into_iter().map(|run| run.status(now).brief());
     let states = states.map(|state| to_json(&state)).collect::<Vec<_>>();
-    format!("{{\"runs\":[{}]}}", states.join(","))
+    format!("{{\"total\":{total},\"runs\":[{}]}}", states.join(","))
 }
 
 /// Lists topics with their positions in the order of names, and the last of these names while there are more.

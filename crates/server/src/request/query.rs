@@ -15,7 +15,9 @@ use anemone_hub::{PageLimit, Start, UnixTime};
 use anemone_wire::{After, AfterError, Mode, PositionError};
 
 pub(crate) use self::frame_name::FrameName;
-pub(crate) use self::list::{TopicsPage, asks_for_state, limit_alone, list_page, no_parameters};
+pub(crate) use self::list::{
+    RunsQuery, TopicsPage, asks_for_state, limit_alone, list_page, no_parameters,
+};
 pub(crate) use self::many::{ManyQuery, TopicChoices, asks_for_topics, one_topic_each};
 use self::parameter::parse_limit;
 pub(crate) use self::parameter::{bad, take_each};

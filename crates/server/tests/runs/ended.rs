@@ -230,11 +230,20 @@ fn the_list_has_the_newest_runs_first_without_their_results() {
     let expected: Vec<_> = runs.iter().rev().map(|run| run.run.key().to_string()).collect();
     assert_eq!(keys("/runs"), expected);
     assert_eq!(keys("/runs?limit=2"), expected[..2]);
+    assert_eq!(keys("/runs?state=done"), expected[2..]);
+    assert_eq!(keys("/runs?state=done,running&limit=1"), expected[..1]);
+    for (target, total) in [("", 3), ("?limit=1", 3), ("?state=running", 2), ("?state=failed", 0)] {
+        assert_eq!(fixture.get(&format!("/runs{target}"), &[]).json()["total"], total, "{target}");
+    }
     fixture.get("/runs?limit=1001", &[]).problem(400, "bad-parameter");
+    let unknown = fixture.get("/runs?state=odd", &[]).problem(400, "bad-parameter");
+    assert!(unknown.contains("queued, running, done, failed, cancelled"), "{unknown}");
     fixture.get("/runs", &[("X-Forwarded-For", "192.0.2.1")]).problem(403, "local-only");
     fixture.request("POST", "/runs", &[]).problem(405, "method-not-allowed");
     for carrier in BOTH {
         let reply = Client::open(carrier, &fixture).ask("GET l /runs?limit=1");
         assert_eq!(reply.json()["runs"][0]["key"], json!(expected[0]));
+        let reply = Client::open(carrier, &fixture).ask("GET l /runs?state=done");
+        assert_eq!(reply.json()["runs"][0]["key"], json!(expected[2]));
     }
 }

@@ -1,6 +1,7 @@
 use std::sync::Weak;
 
 use super::*;
+use crate::run::RunFailure;
 use crate::run::run::Keeper;
 use crate::run::state::Ending;
 use crate::{Epoch, Retention, Topic, UnixTime};
@@ -121,7 +122,9 @@ fn ended_runs_make_room_the_oldest_first_and_one_is_spared() {
     let World { registry, total, .. } = &mut world;
     assert_eq!(registry.make_room(total, &runs[3]), runs[3].counted_bytes());
     assert_eq!(registry.take_forgotten().len(), 3);
-    assert!(registry.list(9).iter().map(|run| run.key()).eq([runs[3].key()]));
+    assert!(
+        registry.list(ListedStates(&[]), 9).runs.iter().map(|run| run.key()).eq([runs[3].key()])
+    );
 }
 
 #[test]
@@ -131,7 +134,9 @@ fn runs_that_have_not_ended_are_listed_before_newer_ones_that_have() {
     world.next(1);
     let list = |world: &World, limit| -> String {
         let place = |run: Arc<Run>| runs.iter().position(|other| other.key() == run.key());
-        let places = world.registry.list(limit).into_iter().filter_map(place);
+        let listed = world.registry.list(ListedStates(&[]), limit);
+        assert_eq!(listed.total, 5);
+        let places = listed.runs.into_iter().filter_map(place);
         places.map(|place| char::from(b"abcde"[place])).collect()
     };
     assert_eq!(list(&world, 9), "edcba");
@@ -140,6 +145,48 @@ fn runs_that_have_not_ended_are_listed_before_newer_ones_that_have() {
     assert_eq!([9, 4, 3, 2].map(|limit| list(&world, limit)), ["dcaeb", "dcae", "dca", "dc"]);
     world.end(4, &runs[0]);
     assert_eq!(list(&world, 9), "dceba", "its work has not returned");
+}
+
+#[test]
+fn runs_are_listed_and_counted_by_their_states() {
+    use RunState::{Cancelled, Done, Failed, Queued, Running};
+    let mut world = World::new(RunLimits { running_max: 2, ..RunLimits::default() });
+    let runs = ["a", "b", "c", "d", "e", "f"].map(|name| world.add(name));
+    let list = |world: &World, states: &[RunState], limit| {
+        let RunList { total, runs: listed } = world.registry.list(ListedStates(states), limit);
+        let place = |run: Arc<Run>| runs.iter().position(|other| other.key() == run.key());
+        let places = listed.into_iter().filter_map(place);
+        (total, places.map(|place| char::from(b"abcdef"[place])).collect::<String>())
+    };
+    assert_eq!(list(&world, &[Running], 9), (0, String::new()));
+    world.next(1);
+    world.next(1);
+    let end = |world: &mut World, place: usize, ending| {
+        let (now, run) = (world.at(2), &runs[place]);
+        assert!(run.end(now, ending));
+        world.registry.end(now, run, &world.total);
+    };
+    let fails = || Ending::failed(&RunFailure::new("it broke".to_owned()));
+    end(&mut world, 0, fails());
+    end(&mut world, 2, Ending::cancelled());
+    end(&mut world, 4, fails());
+    for (states, limit, total, names) in [
+        (&[][..], 9, 6, "fdbeca"),
+        (&[Queued], 9, 2, "fd"),
+        (&[Running], 9, 1, "b"),
+        (&[Failed], 9, 2, "ea"),
+        (&[Failed], 1, 2, "e"),
+        (&[Cancelled, Failed], 2, 3, "ec"),
+        (&[Failed, Running], 2, 3, "be"),
+        (&[Running, Queued, Running], 9, 3, "fdb"),
+        (&[Done], 9, 0, ""),
+    ] {
+        assert_eq!(list(&world, states, limit), (total, names.to_owned()), "{states:?} {limit}");
+    }
+    let much_later = world.at(1_000_000).instant;
+    world.registry.expire(much_later, &world.total);
+    assert_eq!(list(&world, &[Failed, Cancelled], 9), (0, String::new()));
+    assert_eq!(list(&world, &[], 9), (3, "fdb".to_owned()));
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn a_run_is_forgotten_after_its_time_and_its_readers_are_told() {
     // Nobody asks: the thread that looks at the time does it.
     until(|| runs.bytes() == 0 && run.topic().bytes(UnixTime::now()) == 0);
     assert!(!is_kept(&runs, &run));
-    assert_eq!(runs.list(9).len(), 0);
+    assert_eq!(runs.list(&[], 9).runs.len(), 0);
     let end = run.topic().info(UnixTime::now()).head;
     let read = |offset| {
         run.topic().read(UnixTime::now(), Position { offset, ..end }, PageLimit::default())
@@ -263,6 +263,6 @@ fn the_inputs_of_one_owner_leave_most_of_the_memory_to_the_others() {
         StartRun { held_bytes: 60_000, ..StartRun::new("/test", RunWork::new(|_| Ok(None))) };
     assert!(runs.start(exempt).is_ok());
     drop(go);
-    until(|| runs.list(99).iter().all(|run| run.has_ended()) && runs.running() == 0);
+    until(|| runs.list(&[], 99).runs.iter().all(|run| run.has_ended()) && runs.running() == 0);
     assert!(held(2, 10_000).is_ok());
 }

@@ -63,7 +63,7 @@ fn watchers_see_every_event_and_then_the_end_ten_thousand_times() {
         if number % 3 == 0 {
             let _ = run.cancel();
         }
-        until(|| runs.list(1_000).iter().filter(|run| !run.has_ended()).count() < 100);
+        until(|| runs.list(&[], 1_000).runs.iter().filter(|run| !run.has_ended()).count() < 100);
     }
     let counts = watchers.into_iter().map(|(send, watcher)| {
         drop(send);
@@ -86,7 +86,7 @@ fn no_event_follows_a_cancel_while_the_work_publishes_on() {
         run.cancel().unwrap();
         let head = run.topic().info(UnixTime::now()).head;
         assert_eq!(events(&run).pop().unwrap(), r#"{"state":"cancelled"}"#);
-        assert_eq!(runs.list(1)[0].topic().info(UnixTime::now()).head, head);
+        assert_eq!(runs.list(&[], 1).runs[0].topic().info(UnixTime::now()).head, head);
     }
     assert_eq!(runs.stop(Duration::from_secs(60)), 0);
 }
@@ -132,7 +132,7 @@ fn no_run_and_no_slot_is_lost_among_starts_and_cancels_at_once() {
     });
     let all = all.into_inner().unwrap();
     until(|| all.iter().all(|run| run.has_ended()));
-    assert_eq!(runs.list(usize::MAX).len(), 2_000);
+    assert_eq!(runs.list(&[], usize::MAX).runs.len(), 2_000);
     let never = all.iter().filter(|run| run.status(Instant::now()).started.is_none()).count();
     assert_eq!(runs.stop(Duration::from_secs(60)), 0);
     assert_eq!(begun.load(Ordering::Relaxed) + never, 2_000, "each work begins once or never");
@@ -159,9 +159,9 @@ fn the_bytes_of_all_runs_are_those_of_each_whatever_happens_at_once() {
         // Each work that is running may just have counted what it is about to drop.
         assert!(runs.bytes() < 300_000 + 4 * 30_000, "{}", runs.bytes());
     }
-    until(|| runs.list(usize::MAX).iter().all(|run| run.has_ended()));
+    until(|| runs.list(&[], usize::MAX).runs.iter().all(|run| run.has_ended()));
     assert_eq!(runs.stop(Duration::from_secs(60)), 0);
-    let each = runs.list(usize::MAX).iter().map(|run| run.counted_bytes()).sum::<u64>();
+    let each = runs.list(&[], usize::MAX).runs.iter().map(|run| run.counted_bytes()).sum::<u64>();
     assert_eq!(runs.bytes(), each);
     assert!(runs.bytes() <= 300_000);
 }

@@ -1,5 +1,6 @@
-//! The query of a list: `limit`, and for topics also `after` and `prefix`.
+//! The query of a list: `limit`, for topics also `after` and `prefix`, and for runs `state`.
 
+use anemone_hub::run::RunState;
 use anemone_hub::{TopicName, TopicNameError};
 
 use super::parameter::{bad, parse_limit, take_each};
@@ -61,6 +62,51 @@ pub(crate) fn asks_for_state(query: Option<&str>) -> Result<bool, Problem> {
         _ => Ok(false),
     })?;
     Ok(true)
+}
+
+/// The query of the list of runs.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct RunsQuery {
+    /// The states of the runs in it; all if there are none.
+    pub(crate) states: Vec<RunState>,
+    /// The most runs in it.
+    pub(crate) limit: usize,
+}
+
+impl RunsQuery {
+    /// Parses the query.
+    pub(crate) fn parse(query: Option<&str>, max: usize) -> Result<Self, Problem> {
+        let mut parsed = Self { states: Vec::new(), limit: max };
+        take_each(query, "this path takes only limit and state", |name, value| {
+            match name {
+                "limit" => parsed.limit = parse_limit(value, max)?,
+                "state" => parsed.states = parse_states(value)?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        Ok(parsed)
+    }
+}
+
+/// Parses the states of runs, separated by commas.
+fn parse_states(value: &str) -> Result<Vec<RunState>, Problem> {
+    let mut states = Vec::new();
+    for name in value.split(',') {
+        let state = RunState::of(name).ok_or_else(|| {
+            let known = RunState::ALL.map(RunState::as_str).join(", ");
+            let name = excerpt(name, 40);
+            bad(
+                "state",
+                &format!("has {name:?}: must be one or more of {known}, with commas between"),
+            )
+        })?;
+        if states.contains(&state) {
+            return Err(bad("state", &format!("has {state} twice")));
+        }
+        states.push(state);
+    }
+    Ok(states)
 }
 
 /// The query of the list of topics.
@@ -127,6 +173,36 @@ mod tests {
             ("mode=all", "mode is not a parameter"),
         ] {
             let error = limit(query).unwrap_err();
+            assert!(error.contains("bad-parameter") && error.contains(part), "{query}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_list_of_runs_takes_limit_and_states() {
+        use RunState::{Cancelled, Done, Failed, Queued, Running};
+        let of = |query| RunsQuery::parse(Some(query), 9).map_err(|problem| problem.to_json());
+        for (query, states, limit) in [
+            ("", &[][..], 9),
+            ("state=running", &[Running], 9),
+            ("limit=2&state=failed%2Cdone", &[Failed, Done], 2),
+            (
+                "state=queued,running,done,failed,cancelled",
+                &[Queued, Running, Done, Failed, Cancelled],
+                9,
+            ),
+        ] {
+            assert_eq!(of(query), Ok(RunsQuery { states: states.to_vec(), limit }), "{query}");
+        }
+        for (query, part) in [
+            ("state=", r#"state has \"\": must be one or more of queued, running, done"#),
+            ("state=Running", r#"state has \"Running\""#),
+            ("state=done,", r#"state has \"\""#),
+            ("state=done,done", "state has done twice"),
+            ("state=done&state=failed", "state is given twice"),
+            ("limit=10", "from 1 to 9"),
+            ("after=latest", "after is not a parameter: this path takes only limit and state"),
+        ] {
+            let error = of(query).unwrap_err();
             assert!(error.contains("bad-parameter") && error.contains(part), "{query}: {error}");
         }
     }
