@@ -41,6 +41,7 @@ mod merge;
 mod messages;
 pub mod propagation;
 mod query;
+mod reader;
 mod record;
 mod resource;
 mod schema;

@@ -342,7 +342,22 @@ fn what_does_not_fit_is_refused_with_its_place_and_what_is_allowed() {
         (
             at("/area", json!({"west": 8, "south": 47, "east": 7, "north": 48})),
             "/area/east",
-            "from 8 to 180 degrees",
+            "must be more than west, which is 8: an area does not reach across",
+        ),
+        (
+            at("/area", json!({"west": 180, "south": 47, "east": -180, "north": 48})),
+            "/area/east",
+            "must be more than west, which is 180: an area does not reach across the longitude of 180 degrees",
+        ),
+        (
+            at("/area", json!({"west": 7, "south": 48, "east": 8, "north": 48})),
+            "/area/north",
+            "must be more than south, which is 48",
+        ),
+        (
+            at("/area", json!({"west": 7, "south": 48, "east": 181, "north": 49})),
+            "/area/east",
+            "from -180 to 180 degrees",
         ),
         (
             at("/area", json!({"west": 0, "south": 40, "east": 10, "north": 41})),
@@ -364,7 +379,7 @@ fn what_does_not_fit_is_refused_with_its_place_and_what_is_allowed() {
         ),
         (at("/quantities", json!(["loss_db", "loss_db"])), "/quantities/1", "is there already"),
         (add(json!({"receiver": {"height_m": -1.5}})), "/receiver/height_m", "from 0.1 to 1000 m"),
-        (add(json!({"colour/~": 1})), "/colour~1~0", "is not known; known are area,"),
+        (add(json!({"colour/~": 1})), "/colour~1~0", "is unknown here; allowed are area,"),
         (add(json!({"diffraction": "bullington"})), "/diffraction", "needs terrain"),
         (
             add(json!({"model": "cost231-hata", "environment": "open"})),
@@ -409,6 +424,16 @@ fn what_does_not_fit_is_refused_with_its_place_and_what_is_allowed() {
             "/output/levels/0",
             "from -1000 to 1000",
         ),
+        (
+            add(json!({"output": {"formats": ["png", "png"]}})),
+            "/output/formats/1",
+            "is there already: expected each word once",
+        ),
+        (
+            add(json!({"output": {"formats": ["png"], "levels": [3, -3, 3.0]}})),
+            "/output/levels/2",
+            "is there already: expected each level once",
+        ),
         (ascii("ncols 9999999 nrows 9999999"), "/terrain/text", "ncols is 9999999, expected"),
         (
             ascii(&format!("{header} 10000 1 2 NaN 4")),
@@ -425,6 +450,7 @@ fn what_does_not_fit_is_refused_with_its_place_and_what_is_allowed() {
             Err(RunRefusal::Unprocessable { pointer: found, detail }) => {
                 assert_eq!(found.as_deref(), Some(pointer), "{detail}");
                 assert!(detail.contains(words), "{pointer}: {detail}");
+                assert!(detail.len() < 200, "{detail}");
             }
             other => panic!("{pointer}: {other:?}"),
         }

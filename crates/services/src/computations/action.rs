@@ -3,15 +3,6 @@
 /// A word of the document, of a fixed set.
 pub(super) trait Word: Copy + 'static {
     const ALL: &'static [(&'static str, Self)];
-
-    fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(name, _)| *name == text).map(|(_, word)| *word)
-    }
-
-    /// Returns all words, for people.
-    fn list() -> String {
-        Self::ALL.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
-    }
 }
 
 /// The order and the values of a new list.

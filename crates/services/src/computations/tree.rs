@@ -1,10 +1,10 @@
 //! The document of a computation: a tree of actions, checked before anything is made from it.
 
 use anemone_hub::run::RunRefusal;
-use serde_json::{Map, Value};
 
 use super::action::{Algorithm, Criterion, Distribution, Word};
 use super::work::Work;
+use crate::reader::{self, Checked, Node, quoted};
 
 /// The most bytes of a document.
 pub(super) const DOCUMENT_BYTES_MAX: usize = 64 << 10;
@@ -67,35 +67,22 @@ impl ActionTree {
     ///
     /// # Errors
     /// When it is not JSON, or does not fit: with the JSON Pointer of the place, and what is allowed there.
-    pub(super) fn parse(document: &[u8]) -> Result<Self, RunRefusal> {
+    pub(super) fn parse(document: &[u8]) -> Checked<Self> {
         if document.len() > DOCUMENT_BYTES_MAX {
             let bytes = document.len();
-            return Err(misfit(
-                "",
-                format!("the document has {bytes} bytes, at most {DOCUMENT_BYTES_MAX} allowed"),
-            ));
+            let detail =
+                format!("the document has {bytes} bytes, at most {DOCUMENT_BYTES_MAX} allowed");
+            return Err(RunRefusal::Unprocessable { pointer: Some(String::new()), detail });
         }
         if document.is_empty() {
             return Err(RunRefusal::BadBody(format!(
                 "the body is empty: send a document, such as {EXAMPLE}"
             )));
         }
-        let document: Value = serde_json::from_slice(document)
-            .map_err(|error| RunRefusal::BadBody(format!("the document is not JSON: {error}")))?;
-        let members = object(&document, "", &["actions"])?;
-        let Some(Value::Array(actions)) = members.get("actions") else {
-            return Err(misfit("/actions", "must be an array of actions"));
-        };
-        if !(1..=ACTIONS_MAX).contains(&actions.len()) {
-            let count = actions.len();
-            let detail = format!("{count} actions; 1 to {ACTIONS_MAX} are allowed");
-            return Err(misfit("/actions", detail));
-        }
-        let places = 0..actions.len();
-        let places: Vec<Place> = places.map(|at| Place(format!("/actions/{at}"))).collect();
-        let written = actions.iter().zip(&places);
-        let written = written.map(|(action, place)| Written::read(action, place));
-        let written = written.collect::<Result<Vec<_>, _>>()?;
+        let document = reader::parse(document)?;
+        let members = Node::root(&document).object(&["actions"])?;
+        let places: Vec<_> = members.require("actions")?.items(1..=ACTIONS_MAX)?.collect();
+        let written = places.iter().map(Written::read).collect::<Checked<Vec<_>>>()?;
         let parents = parents(&written, &places)?;
         let order = order(&written, &parents, &places)?;
         Self::build(written, &parents, &order, &places)
@@ -106,8 +93,8 @@ impl ActionTree {
         written: Vec<Written>,
         parents: &[Option<usize>],
         order: &[usize],
-        places: &[Place],
-    ) -> Result<Self, RunRefusal> {
+        places: &[Node<'_>],
+    ) -> Checked<Self> {
         let mut sizes = vec![0; written.len()];
         let mut elements = 0;
         for at in order {
@@ -116,10 +103,9 @@ impl ActionTree {
                 (Some(size), _) => size,
                 (None, Some(parent)) => sizes[parent],
                 (None, None) => {
-                    return Err(misfit(
-                        &place.0,
-                        "a sort needs \"after\": an action whose list it sorts",
-                    ));
+                    return Err(
+                        place.unfit("a sort needs \"after\": an action whose list it sorts")
+                    );
                 }
             };
             let size = sizes[*at];
@@ -130,14 +116,14 @@ impl ActionTree {
                 let detail = format!(
                     "{size} elements; this algorithm takes at most {QUADRATIC_SIZE_MAX}, since its time grows with their square"
                 );
-                return Err(misfit(&place.member("algorithm"), detail));
+                return Err(place.open_object()?.unfit("algorithm", detail));
             }
             elements += size;
             if elements > ELEMENTS_MAX {
                 let detail = format!(
                     "with this action, the lists of all actions have {elements} elements, at most {ELEMENTS_MAX} allowed; each sort has a list of its own"
                 );
-                return Err(misfit(&place.0, detail));
+                return Err(place.unfit(detail));
             }
         }
         let actions = written.into_iter().zip(parents).zip(sizes);
@@ -151,15 +137,6 @@ impl ActionTree {
     }
 }
 
-/// The JSON Pointer of an action.
-struct Place(String);
-
-impl Place {
-    fn member(&self, name: &str) -> String {
-        format!("{}/{name}", self.0)
-    }
-}
-
 /// An action as the document has it.
 struct Written {
     id: String,
@@ -170,56 +147,52 @@ struct Written {
 }
 
 impl Written {
-    fn read(action: &Value, place: &Place) -> Result<Self, RunRefusal> {
-        let Some(members) = action.as_object() else {
-            return Err(misfit(&place.0, "must be an object: an action"));
-        };
-        let is_list = match members.get("do").and_then(Value::as_str) {
-            Some("list") => true,
-            Some("sort") => false,
-            _ => return Err(misfit(&place.member("do"), "must be \"list\" or \"sort\"")),
-        };
-        if is_list {
-            object(action, &place.0, &["id", "do", "after", "size", "distribution", "seed"])?;
+    fn read(node: &Node<'_>) -> Checked<Self> {
+        let is_list = node.open_object()?.word("do", &[("list", true), ("sort", false)])?;
+        let (kind, size) = if is_list {
+            let action = node.object(&["id", "do", "after", "size", "distribution", "seed"])?;
+            let kind = ActionKind::List {
+                distribution: action.word_or(
+                    "distribution",
+                    Distribution::Random,
+                    Distribution::ALL,
+                )?,
+                seed: action.whole_or("seed", 1, 0..=SEED_MAX)?,
+            };
+            (kind, usize::try_from(action.whole("size", 1..=SIZE_MAX)?).ok())
         } else {
-            object(action, &place.0, &["id", "do", "after", "algorithm", "criterion"])?;
-        }
-        let size =
-            is_list.then(|| number(members, place, "size", 1..=SIZE_MAX, None)).transpose()?;
-        let kind = if is_list {
-            ActionKind::List {
-                distribution: word(members, place, "distribution", Some(Distribution::Random))?,
-                seed: number(members, place, "seed", 0..=SEED_MAX, Some(1))?,
-            }
-        } else {
-            ActionKind::Sort {
-                algorithm: word(members, place, "algorithm", None)?,
-                criterion: word(members, place, "criterion", Some(Criterion::Ascending))?,
-            }
+            let action = node.object(&["id", "do", "after", "algorithm", "criterion"])?;
+            let kind = ActionKind::Sort {
+                algorithm: action.word("algorithm", Algorithm::ALL)?,
+                criterion: action.word_or("criterion", Criterion::Ascending, Criterion::ALL)?,
+            };
+            (kind, None)
         };
-        let after = members.get("after").map(|after| id(after, &place.member("after")));
-        Ok(Self {
-            id: id(members.get("id").unwrap_or(&Value::Null), &place.member("id"))?,
-            after: after.transpose()?,
-            kind,
-            size: size.and_then(|size| usize::try_from(size).ok()),
-        })
+        let action = node.open_object()?;
+        let after = action.get("after").map(|after| id(&after)).transpose()?;
+        Ok(Self { id: id(&action.require("id")?)?, after, kind, size })
     }
 }
 
 /// Finds the parent of each action.
-fn parents(written: &[Written], places: &[Place]) -> Result<Vec<Option<usize>>, RunRefusal> {
+fn parents(written: &[Written], places: &[Node<'_>]) -> Checked<Vec<Option<usize>>> {
     let find = |id: &str| written.iter().position(|action| action.id == id);
     let mut parents = Vec::with_capacity(written.len());
     for (at, action) in written.iter().enumerate() {
         if let Some(first) = find(&action.id).filter(|first| *first < at) {
-            let detail =
-                format!("the id {} already belongs to {}", quoted(&action.id), places[first].0);
-            return Err(misfit(&places[at].member("id"), detail));
+            let detail = format!(
+                "the id {:?} already belongs to {}",
+                quoted(&action.id),
+                places[first].pointer()
+            );
+            return Err(places[at].open_object()?.unfit("id", detail));
         }
-        let parent = action.after.as_deref().map(|after| {
-            let detail = || format!("no action has the id {}", quoted(after));
-            find(after).ok_or_else(|| misfit(&places[at].member("after"), detail()))
+        let parent = action.after.as_deref().map(|after| match find(after) {
+            Some(parent) => Ok(parent),
+            None => {
+                let detail = format!("no action has the id {:?}", quoted(after));
+                Err(places[at].open_object()?.unfit("after", detail))
+            }
         });
         parents.push(parent.transpose()?);
     }
@@ -233,8 +206,8 @@ fn parents(written: &[Written], places: &[Place]) -> Result<Vec<Option<usize>>, 
 fn order(
     written: &[Written],
     parents: &[Option<usize>],
-    places: &[Place],
-) -> Result<Vec<usize>, RunRefusal> {
+    places: &[Node<'_>],
+) -> Checked<Vec<usize>> {
     let mut by_depth = Vec::with_capacity(parents.len());
     for (at, place) in places.iter().enumerate() {
         // A way to the root that is longer than there are actions goes round.
@@ -244,14 +217,14 @@ fn order(
             let round = way.iter().skip(1).position(|other| *other == at);
             let Some(length) = round else { continue }; // It only leads to a cycle, whose members tell it.
             let ids: Vec<String> =
-                way[..=length].iter().map(|at| quoted(&written[*at].id)).collect();
+                way[..=length].iter().map(|at| format!("{:?}", written[*at].id)).collect();
             let detail = format!("a cycle: each starts after the next, {}", ids.join(", "));
-            return Err(misfit(&place.member("after"), detail));
+            return Err(place.open_object()?.unfit("after", detail));
         }
         if way.len() > DEPTH_MAX {
             let detail =
                 format!("{} actions one after the other, at most {DEPTH_MAX} allowed", way.len());
-            return Err(misfit(&place.member("after"), detail));
+            return Err(place.open_object()?.unfit("after", detail));
         }
         by_depth.push((way.len(), at));
     }
@@ -259,73 +232,13 @@ fn order(
     Ok(by_depth.into_iter().map(|(_, at)| at).collect())
 }
 
-/// Returns the members of an object that has no others than these.
-fn object<'a>(
-    value: &'a Value,
-    pointer: &str,
-    allowed: &[&str],
-) -> Result<&'a Map<String, Value>, RunRefusal> {
-    let list = || allowed.join(", ");
-    let Some(members) = value.as_object() else {
-        return Err(misfit(pointer, format!("must be an object with {}", list())));
-    };
-    match members.keys().find(|name| !allowed.contains(&name.as_str())) {
-        None => Ok(members),
-        Some(other) => {
-            let token = other.replace('~', "~0").replace('/', "~1");
-            let detail = format!("{} is unknown here; allowed are {}", quoted(other), list());
-            Err(misfit(&format!("{pointer}/{token}"), detail))
-        }
-    }
-}
-
-fn number(
-    members: &Map<String, Value>,
-    place: &Place,
-    name: &str,
-    allowed: std::ops::RangeInclusive<u64>,
-    default: Option<u64>,
-) -> Result<u64, RunRefusal> {
-    let number = match members.get(name) {
-        None => default,
-        Some(value) => value.as_u64(),
-    };
-    number.filter(|number| allowed.contains(number)).ok_or_else(|| {
-        let detail =
-            format!("must be a whole number from {} to {}", allowed.start(), allowed.end());
-        misfit(&place.member(name), detail)
-    })
-}
-
-fn word<W: Word>(
-    members: &Map<String, Value>,
-    place: &Place,
-    name: &str,
-    default: Option<W>,
-) -> Result<W, RunRefusal> {
-    let word = match members.get(name) {
-        None => default,
-        Some(value) => value.as_str().and_then(W::parse),
-    };
-    word.ok_or_else(|| misfit(&place.member(name), format!("must be one of {}", W::list())))
-}
-
-fn id(value: &Value, pointer: &str) -> Result<String, RunRefusal> {
+fn id(node: &Node<'_>) -> Checked<String> {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_' | '.');
-    let id = value.as_str().filter(|id| (1..=ID_CHARS_MAX).contains(&id.len()));
-    id.filter(|id| id.chars().all(is_plain)).map(str::to_owned).ok_or_else(|| {
-        let detail = format!(
-            "must be an id: 1 to {ID_CHARS_MAX} of the characters A-Z, a-z, 0-9, -, _ and ."
-        );
-        misfit(pointer, detail)
+    let fits = |id: &str| (1..=ID_CHARS_MAX).contains(&id.len()) && id.chars().all(is_plain);
+    let id = node.any_text().ok().filter(|id| fits(id));
+    id.map(str::to_owned).ok_or_else(|| {
+        node.unfit(format!(
+            "expected an id: 1 to {ID_CHARS_MAX} of the characters A-Z, a-z, 0-9, -, _ and ."
+        ))
     })
-}
-
-/// Returns a name of the document as a problem may quote it.
-fn quoted(name: &str) -> String {
-    format!("{:?}", name.chars().take(ID_CHARS_MAX).collect::<String>())
-}
-
-fn misfit(pointer: &str, detail: impl Into<String>) -> RunRefusal {
-    RunRefusal::Unprocessable { pointer: Some(pointer.to_owned()), detail: detail.into() }
 }

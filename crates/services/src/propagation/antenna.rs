@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::area::{Area, Spot};
-use super::reader::{Checked, Members, Node};
+use crate::reader::{Checked, Members, Node};
 
 /// The most transmitters.
 pub(super) const TRANSMITTERS_MAX: usize = 16;
@@ -49,7 +49,7 @@ impl Pattern {
     fn read(node: &Node<'_>) -> Checked<Self> {
         let members = ["type", "azimuth_deg", "beamwidth_deg", "front_to_back_db"];
         let antenna = node.object(&members)?;
-        if antenna.require("type")?.word(&[("omni", true), ("sector", false)])? {
+        if antenna.word("type", &[("omni", true), ("sector", false)])? {
             node.object(&members[..1])?;
             return Ok(Self::Omni);
         }
@@ -65,7 +65,7 @@ impl Transmitter {
     /// Reads all transmitters.
     pub(super) fn read_all(request: &Members<'_>, area: &Area) -> Checked<Vec<Self>> {
         let items = request.require("transmitters")?.items(1..=TRANSMITTERS_MAX)?;
-        items.iter().enumerate().map(|(at, node)| Self::read(at, node, area)).collect()
+        items.enumerate().map(|(at, node)| Self::read(at, &node, area)).collect()
     }
 
     fn read(at: usize, node: &Node<'_>, area: &Area) -> Checked<Self> {

@@ -2,13 +2,16 @@
 
 use serde::Serialize;
 
-use super::reader::{Checked, Members, Node};
+use crate::reader::{Checked, Members, Node, brief};
 
 /// The most points of a grid.
 pub(super) const POINTS_MAX: usize = 1_500_000;
 
 /// The longest side of an area: up to this, a flat map is true to about 0.1 %.
 const SIDE_M_MAX: f64 = 200_000.0;
+
+/// The distance beyond the edge at which a coordinate still counts as on it, in its unit.
+const EDGE: f64 = 1e-9;
 
 /// The coordinates of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -140,8 +143,9 @@ impl Area {
         let corners = [Spot { x_m: 0.0, y_m: 0.0 }, Spot { x_m: self.width_m, y_m: self.height_m }];
         let [low, high] = corners.map(|corner| self.frame.coordinates(corner));
         let unit = self.frame.unit();
-        let east = members.number(east, low.0..=high.0, unit)?;
-        let north = members.number(north, low.1..=high.1, unit)?;
+        // From metres to degrees and back, a coordinate of the edge may change by its last digit.
+        let east = members.number(east, low.0..=high.0 + EDGE, unit)?;
+        let north = members.number(north, low.1..=high.1 + EDGE, unit)?;
         Ok(self.frame.spot(east, north))
     }
 }
@@ -154,10 +158,20 @@ fn read_bounds(node: &Node<'_>) -> Checked<(Frame, f64, f64)> {
         let side = |name| area.number(name, 1.0..=SIDE_M_MAX, "m");
         return Ok((Frame::Local, side("width_m")?, side("height_m")?));
     }
-    let south = area.number("south", -85.0..=85.0, "degrees")?;
-    let north = area.number("north", south..=85.0, "degrees")?;
-    let west = area.number("west", -180.0..=180.0, "degrees")?;
-    let east = area.number("east", west..=180.0, "degrees")?;
+    let degrees = |name, most: f64| area.number(name, -most..=most, "degrees");
+    let (south, north) = (degrees("south", 85.0)?, degrees("north", 85.0)?);
+    let (west, east) = (degrees("west", 180.0)?, degrees("east", 180.0)?);
+    if north <= south {
+        let detail = format!("must be more than south, which is {}", brief(south));
+        return Err(area.unfit("north", detail));
+    }
+    if east <= west {
+        let detail = format!(
+            "must be more than west, which is {}: an area does not reach across the longitude of 180 degrees",
+            brief(west)
+        );
+        return Err(area.unfit("east", detail));
+    }
     let frame = Frame::wgs84(west, south, f64::midpoint(south, north));
     let Spot { x_m, y_m } = frame.spot(east, north);
     for (side_m, name) in [(x_m, "east"), (y_m, "north")] {

@@ -1,8 +1,8 @@
 //! Buildings: polygons of GeoJSON (RFC 7946) with heights.
 
 use super::area::{Area, Frame, Spot};
-use super::reader::{Checked, Members, Node};
 use super::terrain::HeightGrid;
+use crate::reader::{Checked, Members, Node};
 
 /// The most buildings.
 const BUILDINGS_MAX: usize = 20_000;
@@ -47,9 +47,9 @@ impl Buildings {
     /// Reads a `FeatureCollection`.
     pub(super) fn read(node: &Node<'_>, area: &Area) -> Checked<Self> {
         let collection = node.open_object()?;
-        collection.require("type")?.word(&[("FeatureCollection", ())])?;
+        collection.word("type", &[("FeatureCollection", ())])?;
         let features = collection.require("features")?.items(1..=BUILDINGS_MAX)?;
-        let buildings = features.iter().map(|feature| Building::read(feature, area));
+        let buildings = features.map(|feature| Building::read(&feature, area));
         Ok(Self { buildings: buildings.collect::<Checked<_>>()? })
     }
 
@@ -99,7 +99,7 @@ impl Buildings {
 impl Building {
     fn read(node: &Node<'_>, area: &Area) -> Checked<Self> {
         let feature = node.open_object()?;
-        feature.require("type")?.word(&[("Feature", ())])?;
+        feature.word("type", &[("Feature", ())])?;
         let properties = feature.require("properties")?.open_object()?;
         let height_m = match properties.get("building:levels") {
             Some(levels) if properties.get("height").is_none() => {
@@ -162,16 +162,15 @@ impl Building {
 }
 
 fn read_rings(geometry: &Members<'_>, area: &Area) -> Checked<Vec<Vec<Spot>>> {
-    let is_one = geometry.require("type")?.word(&[("Polygon", true), ("MultiPolygon", false)])?;
+    let is_one = geometry.word("type", &[("Polygon", true), ("MultiPolygon", false)])?;
     let coordinates = geometry.require("coordinates")?;
-    let polygons = if is_one { vec![coordinates] } else { coordinates.items(1..=CORNERS_MAX)? };
+    let polygons: Vec<_> =
+        if is_one { vec![coordinates] } else { coordinates.items(1..=CORNERS_MAX)?.collect() };
     let mut rings = Vec::new();
     for polygon in &polygons {
         for ring in polygon.items(1..=CORNERS_MAX)? {
             let corners = ring.items(4..=CORNERS_MAX)?;
-            rings.push(
-                corners.iter().map(|corner| read_corner(corner, area)).collect::<Checked<_>>()?,
-            );
+            rings.push(corners.map(|corner| read_corner(&corner, area)).collect::<Checked<_>>()?);
         }
     }
     Ok(rings)
@@ -179,12 +178,13 @@ fn read_rings(geometry: &Members<'_>, area: &Area) -> Checked<Vec<Vec<Spot>>> {
 
 /// Reads a position. A building may reach beyond the area, but not far.
 fn read_corner(node: &Node<'_>, area: &Area) -> Checked<Spot> {
-    let parts = node.items(2..=3)?;
+    let mut parts = node.items(2..=3)?;
     let (range, unit) = match area.frame {
         Frame::Local => (-1e6..=1e6, "m"),
         Frame::Wgs84 { .. } => (-180.0..=180.0, "degrees"),
     };
-    let [east, north] = [parts[0].number(range.clone(), unit)?, parts[1].number(range, unit)?];
+    let mut next = || parts.next().map_or(Ok(0.0), |part| part.number(range.clone(), unit));
+    let (east, north) = (next()?, next()?);
     Ok(area.frame.spot(east, north))
 }
 

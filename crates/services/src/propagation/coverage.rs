@@ -15,10 +15,10 @@ use super::model::{
     WalfischIkegami,
 };
 use super::output_options::OutputOptions;
-use super::reader::{Checked, Members, Node};
 use super::street::{LineOfSight, Streets};
 use super::terrain::TerrainSource;
 use super::warning::Warning;
+use crate::reader::{Checked, Members, Node};
 
 /// The members of a request.
 const MEMBERS: [&str; 13] = [
@@ -139,7 +139,7 @@ impl Coverage {
 
 impl Choice {
     fn read(request: &Members<'_>, mobile_m: f64, has_terrain: bool) -> Checked<Self> {
-        let model = request.require("model")?.word(&MODELS)?;
+        let model = request.word("model", &MODELS)?;
         let environment =
             request.word_or("environment", Environment::Urban, environments(model))?;
         let all = [
@@ -234,15 +234,7 @@ fn read_reflection(request: &Members<'_>) -> Checked<Reflection> {
 
 fn read_measures(request: &Members<'_>) -> Checked<Vec<Measure>> {
     let Some(node) = request.get("quantities") else { return Ok(vec![Measure::ReceivedDbm]) };
-    let mut measures = Vec::new();
-    for item in node.items(1..=Measure::NAMES.len())? {
-        let measure = item.word(&Measure::NAMES)?;
-        if measures.contains(&measure) {
-            return Err(item.unfit("is there already"));
-        }
-        measures.push(measure);
-    }
-    Ok(measures)
+    node.words(&Measure::NAMES)
 }
 
 /// Checks that the receiver is below the roofs: the urban model takes the logarithm of the difference.
@@ -253,8 +245,8 @@ fn check_roofs(request: &Members<'_>, streets: &Streets, receiver_m: f64) -> Che
     }
     let detail = format!("the receiver at {receiver_m} m must be below the roofs at {roof_m} m");
     Err(match request.get("receiver") {
-        Some(receiver) => super::reader::unfit(format!("{}/height_m", receiver.pointer()), detail),
-        None => super::reader::unfit(request.pointer_to("street"), detail),
+        Some(receiver) => receiver.open_object()?.unfit("height_m", detail),
+        None => request.unfit("street", detail),
     })
 }
 

@@ -14,7 +14,6 @@ mod measure;
 pub mod model;
 mod output;
 mod output_options;
-mod reader;
 mod service;
 mod street;
 mod terrain;

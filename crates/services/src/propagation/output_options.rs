@@ -2,7 +2,7 @@
 
 use super::area::Area;
 use super::measure::Measure;
-use super::reader::{Checked, Members};
+use crate::reader::{Checked, Members, Node};
 
 /// The most points of GeoJSON and of CSV, so that the result stays far below what a run may keep.
 const GEOJSON_POINTS_MAX: usize = 20_000;
@@ -41,16 +41,12 @@ impl OutputOptions {
         let names: Vec<_> =
             measures.iter().enumerate().map(|(at, measure)| (measure.name(), at)).collect();
         let measure = output.word_or("quantity", 0, &names)?;
-        let levels = output.get("levels").map(|levels| levels.items(1..=LEVELS_MAX)).transpose()?;
+        let levels = output.get("levels").map(|levels| read_levels(&levels)).transpose()?;
         let levels = levels.unwrap_or_default();
-        let levels = levels
-            .iter()
-            .map(|level| level.number(-1_000.0..=1_000.0, ""))
-            .collect::<Checked<Vec<_>>>()?;
         let known = [("geojson", Format::GeoJson), ("csv", Format::Csv), ("png", Format::Png)];
-        let mut formats = Vec::new();
-        for item in output.require("formats")?.items(1..=known.len())? {
-            let format = item.word(&known)?;
+        let node = output.require("formats")?;
+        let formats = node.words(&known)?;
+        for (item, format) in node.items(1..=known.len())?.zip(&formats) {
             let most = match format {
                 Format::GeoJson if levels.is_empty() => GEOJSON_POINTS_MAX,
                 Format::Csv => CSV_POINTS_MAX,
@@ -62,8 +58,20 @@ impl OutputOptions {
                     item.unfit(format!("takes at most {most} points, and the grid has {points}"))
                 );
             }
-            formats.push(format);
         }
         Ok(Some(Self { formats, measure, levels }))
     }
+}
+
+/// Reads the values of the contours.
+fn read_levels(node: &Node<'_>) -> Checked<Vec<f64>> {
+    let mut levels = Vec::new();
+    for item in node.items(1..=LEVELS_MAX)? {
+        let level = item.number(-1_000.0..=1_000.0, "")?;
+        if levels.contains(&level) {
+            return Err(item.unfit("is there already: expected each level once"));
+        }
+        levels.push(level);
+    }
+    Ok(levels)
 }

@@ -8,8 +8,8 @@ use anemone_hub::run::{RunInput, RunRefusal, RunService, RunWork};
 
 use super::cores::Cores;
 use super::coverage::Coverage;
-use super::reader::quoted;
 use super::work::compute;
+use crate::reader::{self, quoted};
 
 /// The service that computes coverages: its input is a JSON document, and its partial results are the tiles of a map, from
 /// coarse to fine (`docs/PROPAGATION.md`).
@@ -53,9 +53,7 @@ impl RunService for Propagation {
             let detail = format!("a coverage takes no parameters, but got {}", quoted(query));
             return Err(RunRefusal::BadParameter(detail));
         }
-        let request = serde_json::from_slice(&input.body)
-            .map_err(|error| RunRefusal::BadBody(format!("the body is not JSON: {error}")))?;
-        let coverage = Coverage::read(&request)?;
+        let coverage = Coverage::read(&reader::parse(&input.body)?)?;
         let cores = Arc::clone(&self.cores);
         Ok(RunWork::new(move |run| compute(coverage, &cores, run)))
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::buildings::Buildings;
 use super::model::{City, Street};
-use super::reader::{Checked, Members};
+use crate::reader::{Checked, Members};
 
 /// The streets, as they were checked.
 #[derive(Clone, Debug, Serialize)]
@@ -39,10 +39,8 @@ impl Streets {
         let Some(node) = request.get("street") else {
             let derived = buildings.map(Self::derived);
             return derived.ok_or_else(|| {
-                super::reader::unfit(
-                    request.pointer_to("street"),
-                    "is missing: the model walfisch-ikegami needs it, or buildings",
-                )
+                let detail = "is missing: the model walfisch-ikegami needs it, or buildings";
+                request.unfit("street", detail)
             });
         };
         let street = node.object(&members)?;

@@ -3,13 +3,16 @@
 use std::ops::RangeInclusive;
 use std::str::SplitAsciiWhitespace;
 
-use crate::propagation::reader::quoted;
+use crate::reader::{brief, quoted};
 
 /// The heights that a grid may have: from below the Dead Sea to above Mount Everest.
 pub(super) const HEIGHTS_M: RangeInclusive<f64> = -500.0..=9_000.0;
 
 /// The most heights of a grid.
 pub(super) const CELLS_MAX: f64 = 1_000_000.0;
+
+/// The largest coordinate of a grid: more than the metres around the Earth.
+pub(super) const COORDINATE_MAX: f64 = 100_000_000.0;
 
 /// A grid in the coordinates of its file. A height is the value in the middle of a cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +51,8 @@ pub(super) fn parse(text: &str) -> Result<AsciiGrid, String> {
         let count = value.ok_or_else(|| missing(name))?;
         let fits = (2.0..=CELLS_MAX).contains(&count) && count.fract() == 0.0;
         fits.then_some(count).ok_or_else(|| {
-            format!("{name} is {count}, expected a whole number from 2 to {CELLS_MAX}")
+            let found = brief(count);
+            format!("{name} is {found}, expected a whole number from 2 to {CELLS_MAX}")
         })
     };
     let (columns, rows) = (count(header.columns, "ncols")?, count(header.rows, "nrows")?);
@@ -66,11 +70,21 @@ pub(super) fn parse(text: &str) -> Result<AsciiGrid, String> {
     }
     let cell = header.cell.ok_or_else(|| missing("cellsize"))?;
     if !(1e-6..=100_000.0).contains(&cell) {
-        return Err(format!("cellsize is {cell}, expected 0.000001 to 100000"));
+        let found = brief(cell);
+        return Err(format!("cellsize is {found}, expected 0.000001 to 100000"));
     }
-    let middle = |edge: (f64, bool)| if edge.1 { edge.0 + cell / 2.0 } else { edge.0 };
-    let west = middle(header.west.ok_or_else(|| missing("xllcorner or xllcenter"))?);
-    let south = middle(header.south.ok_or_else(|| missing("yllcorner or yllcenter"))?);
+    let middle = |edge: Option<(f64, bool)>, names| {
+        let (edge, is_corner) = edge.ok_or_else(|| missing(names))?;
+        if edge.abs() > COORDINATE_MAX {
+            let found = brief(edge);
+            return Err(format!(
+                "{names} is {found}, expected -{COORDINATE_MAX} to {COORDINATE_MAX}"
+            ));
+        }
+        Ok(if is_corner { edge + cell / 2.0 } else { edge })
+    };
+    let west = middle(header.west, "xllcorner or xllcenter")?;
+    let south = middle(header.south, "yllcorner or yllcenter")?;
     // Both are whole numbers of at most CELLS_MAX.
     let (columns, cells) = (columns as usize, cells as usize);
     let (heights_m, unknown) =
@@ -193,6 +207,13 @@ mod tests {
             ("ncols 3", "ncols x", "ncols in the header is no number: x"),
             ("ncols 3\n", "", "the header has no ncols"),
             ("cellsize 10", "cellsize 0", "cellsize is 0, expected"),
+            (
+                "xllcorner 100",
+                "xllcorner 1e308",
+                "xllcorner or xllcenter is 1.000e308, expected -100000000 to 100000000",
+            ),
+            ("ncols 3", "ncols 1e308", "ncols is 1.000e308,"),
+            ("cellsize 10", "cellsize 1e-300", "cellsize is 1.000e-300,"),
             ("cellsize 10\n", "", "the header has no cellsize"),
             ("xllcorner", "xcorner", "the header has the unknown name xcorner"),
             ("xllcorner 100\n", "", "the header has no xllcorner or xllcenter"),

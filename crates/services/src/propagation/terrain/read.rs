@@ -4,7 +4,7 @@ use super::ascii::{AsciiGrid, parse};
 use super::grid::HeightGrid;
 use super::valley::valley;
 use crate::propagation::area::{Area, Spot};
-use crate::propagation::reader::{Checked, Node};
+use crate::reader::{Checked, Node, brief};
 
 /// The source of the heights, after its check.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ impl TerrainSource {
     pub(in crate::propagation) fn read(node: &Node<'_>, area: &Area) -> Checked<Self> {
         let members = ["type", "depth_m", "text"];
         let terrain = node.object(&members)?;
-        if terrain.require("type")?.word(&[("valley", true), ("esri-ascii", false)])? {
+        if terrain.word("type", &[("valley", true), ("esri-ascii", false)])? {
             node.object(&members[..2])?;
             return Ok(Self::Valley {
                 depth_m: terrain.number_or("depth_m", 400.0, 1.0..=3_000.0, "m")?,
@@ -28,7 +28,7 @@ impl TerrainSource {
         }
         node.object(&["type", "text"])?;
         let text = terrain.require("text")?;
-        let found = parse(text.text(usize::MAX)?).map_err(|detail| text.unfit(detail))?;
+        let found = parse(text.any_text()?).map_err(|detail| text.unfit(detail))?;
         let grid = placed(&found, area);
         check_covers(&grid, area).map_err(|detail| text.unfit(detail))?;
         Ok(Self::Grid { grid, unknown: found.unknown })
@@ -74,7 +74,10 @@ fn check_covers(grid: &HeightGrid, area: &Area) -> Result<(), String> {
     let high = area.frame.coordinates(Spot { x_m: east_m + half_x, y_m: grid.corner.y_m + half_y });
     let [east, north] = area.frame.names();
     Err(format!(
-        "does not cover the area: {east} from {:.6} to {:.6}, {north} from {:.6} to {:.6}",
-        low.0, high.0, low.1, high.1
+        "does not cover the area: {east} from {} to {}, {north} from {} to {}",
+        brief(low.0),
+        brief(high.0),
+        brief(low.1),
+        brief(high.1)
     ))
 }
