@@ -75,6 +75,11 @@ pub(crate) enum Command {
     /// List the runs of a server, the newest first, or cancel one; the list is only for clients on the server's machine
     #[command(after_long_help = exit::table())]
     Runs(Runs),
+    /// Measure which transport serves best on this network: an answer, with every round that it rests on
+    ///
+    /// Without --target, the command measures a server that it starts on this machine. It prints a report as Markdown. Ctrl-C
+    /// ends it early, and the report tells what was measured by then.
+    Lab(anemone_lab::lab::Options),
     /// Emulate a Gill WindSonic anemometer on a pseudo-terminal
     Windsonic(Windsonic),
     /// Print a script that lets a shell complete commands, flags and their values

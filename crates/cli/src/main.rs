@@ -16,7 +16,7 @@ use clap::Parser;
 use args::{Args, Command};
 use config::Config;
 use exit::Exit;
-use log::Wanted;
+use log::{LogForm, Wanted};
 
 /// An allocator that returns freed pages to the system at once (`.cargo/config.toml`), so that the memory of the
 /// process follows its use.
@@ -29,6 +29,23 @@ fn main() -> ExitCode {
         Args::try_parse().map_err(|error| args::with_tip(error, &words.collect::<Vec<_>>()));
     let Args { command, verbose, log: form } = parsed.unwrap_or_else(|error| error.exit());
     let wanted = Wanted { verbose, form: form.unwrap_or_default(), ..Wanted::default() };
+    let exit = match run(command, wanted, form) {
+        Ok(exit) => exit,
+        Err(error) => {
+            // A configuration may have several errors.
+            format!("{error:#}").lines().for_each(|line| tracing::error!("{line}"));
+            if let Some(advice) = command::advice(&error) {
+                tracing::error!("{advice}");
+            }
+            Exit::of(&error).into()
+        }
+    };
+    log::flush();
+    exit
+}
+
+/// Carries out a command, with a log as it needs it.
+fn run(command: Command, wanted: Wanted, form: Option<LogForm>) -> anyhow::Result<ExitCode> {
     let done = match command {
         Command::Serve(flags) => {
             let config = Config::load(&flags);
@@ -41,7 +58,7 @@ fn main() -> ExitCode {
             log::start(Wanted { form, ..wanted });
             config.map_err(Into::into).and_then(|config| command::serve::run(&config))
         }
-        Command::Check(flags) => return command::check::run(&flags),
+        Command::Check(flags) => return Ok(command::check::run(&flags)),
         Command::Completions { shell } => {
             log::start(wanted);
             command::completions::run(shell)
@@ -49,6 +66,10 @@ fn main() -> ExitCode {
         Command::Man { directory } => {
             log::start(wanted);
             command::man::run(&directory)
+        }
+        Command::Lab(options) => {
+            log::start(wanted);
+            command::lab::run(&options)
         }
         Command::Windsonic(options) => {
             log::start(wanted);
@@ -79,17 +100,5 @@ fn main() -> ExitCode {
             command::runs::run(&options)
         }
     };
-    let exit = match done {
-        Ok(()) => Exit::Done.into(),
-        Err(error) => {
-            // A configuration may have several errors.
-            format!("{error:#}").lines().for_each(|line| tracing::error!("{line}"));
-            if let Some(advice) = command::advice(&error) {
-                tracing::error!("{advice}");
-            }
-            Exit::of(&error).into()
-        }
-    };
-    log::flush();
-    exit
+    done.map(|()| Exit::Done.into())
 }

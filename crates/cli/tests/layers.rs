@@ -15,7 +15,7 @@ const ALLOWED: [(&str, &[&str]); 11] = [
     ("services", &["hub", "wire"]),
     ("server", &["ws", "hub", "wire"]),
     ("lab", &["ws"]),
-    ("cli", &["proto", "hub", "ws", "client", "sources", "services", "server"]),
+    ("cli", &["proto", "hub", "ws", "client", "sources", "services", "server", "lab"]),
     ("testing", &["hub", "ws", "server"]),
 ];
 

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use clap::{Parser, ValueEnum};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use crate::cpu::Cores;
+use crate::cpu::{Cores, processor};
 use crate::experiment::hostile::floods::{self, Flood};
 use crate::experiment::rounds::{Plan, RunPlan};
 use crate::experiment::{Before, Times, Work, calls, fan_out, hostile, mask, publish, runs};
@@ -408,12 +408,6 @@ impl Options {
              were asked for.\n"
         )
     }
-}
-
-fn processor() -> Option<String> {
-    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("model name"))?;
-    Some(line.trim_start_matches([' ', '\t', ':']).to_owned())
 }
 
 /// Lets this process and the ones it starts have as many descriptors as they may.

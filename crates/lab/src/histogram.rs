@@ -1,60 +1,63 @@
-//! Durations counted in classes, so that the percentiles of many samples can be computed together.
+//! Durations in HDR histograms, so that the percentiles of many samples can be computed together.
 
 use std::time::Duration;
 
-/// The number of classes for each doubling, as a power of two: durations are exact to 1 %.
-const CLASSES_LOG2: u32 = 7;
-const CLASSES: u64 = 1 << CLASSES_LOG2;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram as Hdr;
+use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
 
-/// The number of durations in each class.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Histogram {
-    counts: Vec<u64>,
+/// Durations are exact to a thousandth.
+const DIGITS: u8 = 3;
+/// Longer durations count as this one: no wait of a measurement is as long.
+const NANOS_MAX: u64 = 3600 * 1_000_000_000;
+
+/// Durations from 1 ns to 1 h, each exact to a thousandth.
+#[derive(Clone, Debug)]
+pub(crate) struct Histogram(Hdr<u64>);
+
+impl Default for Histogram {
+    #[expect(clippy::expect_used, reason = "the bounds and the digits are constants that fit")]
+    fn default() -> Self {
+        let mut hdr = Hdr::new(DIGITS).expect("3 digits are allowed");
+        hdr.auto(true);
+        Self(hdr)
+    }
 }
 
 impl Histogram {
     pub(crate) fn record(&mut self, time: Duration) {
-        let class = class(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        if self.counts.len() <= class {
-            self.counts.resize(class + 1, 0);
-        }
-        self.counts[class] += 1;
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(NANOS_MAX).clamp(1, NANOS_MAX);
+        // It grows by itself up to any duration.
+        let _ = self.0.record(nanos);
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        if self.counts.len() < other.counts.len() {
-            self.counts.resize(other.counts.len(), 0);
-        }
-        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
-            *count += more;
-        }
+        // Histograms that grow by themselves take all of another.
+        let _ = self.0.add(&other.0);
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.0.len()
     }
 
     /// Returns the duration that this share of all does not exceed; `None` if there are none.
     pub(crate) fn percentile(&self, share: f64) -> Option<Duration> {
-        let all: u64 = self.counts.iter().sum();
-        let rank = ((all as f64 * share).ceil() as u64).max(1);
-        let mut seen = 0;
-        let class = self.counts.iter().position(|count| {
-            seen += count;
-            seen >= rank
-        });
-        class.map(|class| Duration::from_nanos(longest(class)))
+        (!self.0.is_empty()).then(|| Duration::from_nanos(self.0.value_at_quantile(share)))
     }
-}
 
-/// Short durations have one class each; from there on each doubling has the same number of classes.
-fn class(ns: u64) -> usize {
-    let doubling = ns.checked_ilog2().unwrap_or(0).saturating_sub(CLASSES_LOG2);
-    (u64::from(doubling) * CLASSES + (ns >> doubling)) as usize
-}
+    /// Returns it as HDR histograms travel in logs: V2, compressed, in Base64.
+    pub(crate) fn encoded(&self) -> anyhow::Result<String> {
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(&self.0, &mut bytes)?;
+        Ok(STANDARD.encode(bytes))
+    }
 
-/// Returns the longest duration in a class.
-fn longest(class: usize) -> u64 {
-    let class = class as u64;
-    let doubling = (class / CLASSES).saturating_sub(1);
-    let from = class - doubling * CLASSES;
-    ((from + 1) << doubling) - 1
+    /// Returns the histogram that was [encoded](Self::encoded).
+    pub(crate) fn decoded(text: &str) -> anyhow::Result<Self> {
+        let bytes = STANDARD.decode(text)?;
+        Ok(Self(hdrhistogram::serialization::Deserializer::new().deserialize(&mut &bytes[..])?))
+    }
 }
 
 #[cfg(test)]
@@ -62,16 +65,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_class_is_as_wide_as_one_per_cent_of_its_times() {
-        for ns in (0..2000).chain([12_345, 999_999, 1_000_000, 123_456_789, 60_000_000_000]) {
-            let longest = longest(class(ns));
-            assert!(ns <= longest && longest - ns <= ns / 100, "{ns} counts as {longest}");
+    fn a_duration_is_exact_to_a_thousandth() {
+        for ns in [1, 2000, 12_345, 999_999, 1_000_000, 123_456_789, 60_000_000_000] {
+            let mut histogram = Histogram::default();
+            histogram.record(Duration::from_nanos(ns));
+            let counted = histogram.percentile(0.5).unwrap().as_nanos() as u64;
+            assert!(ns.abs_diff(counted) <= ns / 1000, "{ns} counts as {counted}");
         }
-    }
-
-    #[test]
-    fn longer_times_never_have_an_earlier_class() {
-        assert!((0..100_000_u64).is_sorted_by_key(class));
     }
 
     #[test]
@@ -83,8 +83,17 @@ mod tests {
         other.record(Duration::from_secs(2));
         one.add(&other);
         let ns = |share| one.percentile(share).unwrap().as_nanos();
-        assert_eq!((ns(0.0), ns(0.5), ns(0.98)), (1, 50, 98));
+        assert_eq!((ns(0.0), ns(0.5), ns(0.98), one.len()), (1, 50, 98, 100));
         assert!((1_000_000_000..1_010_000_000).contains(&ns(0.99)));
         assert!((2_000_000_000..2_020_000_000).contains(&ns(1.0)));
+    }
+
+    #[test]
+    fn a_histogram_is_read_as_it_was_written() {
+        let mut histogram = Histogram::default();
+        (1..1000).for_each(|us| histogram.record(Duration::from_micros(us)));
+        let read = Histogram::decoded(&histogram.encoded().unwrap()).unwrap();
+        assert_eq!((read.len(), read.percentile(0.9)), (999, histogram.percentile(0.9)));
+        assert!(Histogram::decoded("no histogram").is_err());
     }
 }

@@ -293,7 +293,7 @@ fn show<T>(value: Option<T>, format: impl FnOnce(T) -> String) -> String {
 }
 
 /// Formats three significant digits, or all before the point.
-fn figure(value: f64) -> String {
+pub(crate) fn figure(value: f64) -> String {
     let decimals = match value.abs() {
         v if v >= 100.0 => 0,
         v if v >= 10.0 => 1,

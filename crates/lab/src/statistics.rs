@@ -1,12 +1,17 @@
-//! Medians, their bootstrap intervals, and the randomness of orders and payloads.
+//! Medians, their bootstrap intervals, differences of pairs, and the randomness of orders and payloads.
 //!
 //! The unit of replication is the round: each gives one value, and the result of a run is the median over its rounds.
 
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF as _, StudentsT};
+
 /// Resamples of one interval.
 const RESAMPLES: usize = 10_000;
+/// A shift costs the square of its pairs, so it has fewer.
+const SHIFT_RESAMPLES: usize = 2_000;
 
 /// A median, and the interval that holds it with 95 % confidence.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Estimate {
     pub(crate) median: f64,
     pub(crate) low: f64,
@@ -32,6 +37,56 @@ impl Estimate {
     pub(crate) fn holds(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
+}
+
+/// The shift of `of` against `to`, paired by round: the Hodges-Lehmann estimate of the differences (the median of their
+/// pairwise means), with its percentile bootstrap interval. `None` without pairs.
+pub(crate) fn shift(of: &[f64], to: &[f64], random: &mut Random) -> Option<Estimate> {
+    let differences: Vec<_> = of.iter().zip(to).map(|(of, to)| of - to).collect();
+    let middle = hodges_lehmann(&differences)?;
+    let mut resample = vec![0.0; differences.len()];
+    let mut shifts: Vec<_> = (0..SHIFT_RESAMPLES)
+        .filter_map(|_| {
+            resample.fill_with(|| differences[random.below(differences.len())]);
+            hodges_lehmann(&resample)
+        })
+        .collect();
+    shifts.sort_unstable_by(f64::total_cmp);
+    let at = |share: f64| shifts[((shifts.len() - 1) as f64 * share).round() as usize];
+    Some(Estimate { median: middle, low: at(0.025), high: at(0.975) })
+}
+
+/// The median of the means of all pairs, each value with itself, too.
+fn hodges_lehmann(values: &[f64]) -> Option<f64> {
+    let pairs = values.iter().enumerate();
+    let means: Vec<_> = pairs
+        .flat_map(|(at, one)| values[at..].iter().map(move |other| (one + other) / 2.0))
+        .collect();
+    median(&means)
+}
+
+/// The difference of the means of `of` and `to` with the interval of Welch's test (unequal variances) at this level of
+/// confidence; `None` with fewer than two values of each.
+pub(crate) fn welch(of: &[f64], to: &[f64], confidence: f64) -> Option<Estimate> {
+    let ((mean, share), (to_mean, to_share)) = (mean_and_share(of)?, mean_and_share(to)?);
+    let error = (share + to_share).sqrt();
+    let middle = mean - to_mean;
+    if error == 0.0 {
+        return Some(Estimate { median: middle, low: middle, high: middle });
+    }
+    let freedom = (share + to_share).powi(2)
+        / (share.powi(2) / (of.len() as f64 - 1.0) + to_share.powi(2) / (to.len() as f64 - 1.0));
+    let student = StudentsT::new(0.0, 1.0, freedom).ok()?;
+    let reach = error * student.inverse_cdf(0.5 + confidence / 2.0);
+    Some(Estimate { median: middle, low: middle - reach, high: middle + reach })
+}
+
+/// The mean, and the variance of the mean.
+fn mean_and_share(values: &[f64]) -> Option<(f64, f64)> {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (values.len() >= 2).then(|| (mean, squares / (count - 1.0) / count))
 }
 
 /// The middle value, or the mean of the two in the middle; `None` without values.
@@ -110,6 +165,48 @@ mod tests {
         });
         let held = held.count();
         assert!((180..=199).contains(&held), "{held} of 200");
+    }
+
+    /// A number of a normal distribution, nearly: the sum of twelve uniform ones.
+    fn normal(random: &mut Random) -> f64 {
+        (0..12).map(|_| random.next() as f64 / u64::MAX as f64).sum::<f64>() - 6.0
+    }
+
+    #[test]
+    fn equal_contenders_differ_once_in_twenty_times() {
+        let mut random = Random::new(11);
+        let mut contain = [0, 0];
+        for _ in 0..200 {
+            let [of, to] = [0, 1].map(|_| (0..12).map(|_| normal(&mut random)).collect::<Vec<_>>());
+            contain[0] += usize::from(shift(&of, &to, &mut Random::new(1)).unwrap().holds(0.0));
+            contain[1] += usize::from(welch(&of, &to, 0.95).unwrap().holds(0.0));
+        }
+        assert!(contain.iter().all(|held| (176..=200).contains(held)), "{contain:?} of 200");
+    }
+
+    #[test]
+    fn a_known_difference_is_found() {
+        let mut random = Random::new(3);
+        let to: Vec<f64> = (0..10).map(|_| 40.0 + 0.3 * normal(&mut random)).collect();
+        let of: Vec<f64> = to.iter().map(|ms| ms + 1.0 + 0.3 * normal(&mut random)).collect();
+        for found in [shift(&of, &to, &mut random), welch(&of, &to, 0.99)] {
+            let found = found.unwrap();
+            assert!(found.holds(1.0) && !found.holds(0.0), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn welch_is_that_of_a_table() {
+        let found = welch(&[1.0, 2.0, 3.0, 4.0, 5.0], &[2.0, 2.0, 2.0, 2.0, 2.0], 0.95).unwrap();
+        // One sample without variance: the interval of Student with 4 degrees of freedom, t = 2.776.
+        let reach = 2.776 * (2.5_f64 / 5.0).sqrt();
+        assert!((found.median - 1.0).abs() < 1e-9 && (found.high - 1.0 - reach).abs() < 1e-3);
+        assert_eq!(welch(&[1.0], &[2.0, 3.0], 0.95), None);
+        assert_eq!(shift(&[], &[], &mut random()), None);
+    }
+
+    fn random() -> Random {
+        Random::new(1)
     }
 
     #[test]

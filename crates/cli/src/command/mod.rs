@@ -5,6 +5,7 @@ pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod completions;
 mod form;
+pub(crate) mod lab;
 pub(crate) mod man;
 mod missing;
 mod misuse;

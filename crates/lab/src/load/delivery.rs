@@ -45,12 +45,12 @@ impl Delivery {
             Self::WebSocket => message(bytes, event),
             Self::Sse => {
                 let Some((text, len)) = http::chunk(bytes)? else { return Ok(None) };
-                blocks(text, event)?;
+                blocks(std::str::from_utf8(text)?, event)?;
                 Ok(Some(Taken { len, next: None }))
             }
             Self::Ndjson => {
                 let Some((text, len)) = http::chunk(bytes)? else { return Ok(None) };
-                lines(text, event)?;
+                lines(std::str::from_utf8(text)?, event)?;
                 Ok(Some(Taken { len, next: None }))
             }
             Self::LongPoll => page(bytes, event),
@@ -105,7 +105,7 @@ fn blocks<'a>(
     text: &'a str,
     mut event: impl FnMut(&'a [u8]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    ensure!(text.ends_with('\n'), "a chunk ends within a line");
+    ensure!(text.ends_with('\n'), "a chunk ends within a line, or the stream ended");
     for line in text.lines() {
         match line.split_once(": ").unwrap_or((line, "")) {
             ("data", data) => event(data.as_bytes())?,
@@ -120,7 +120,7 @@ fn lines<'a>(
     text: &'a str,
     mut event: impl FnMut(&'a [u8]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    ensure!(text.ends_with('\n'), "a chunk ends within a line");
+    ensure!(text.ends_with('\n'), "a chunk ends within a line, or the stream ended");
     for line in text.lines() {
         let rest = line.strip_prefix(r#"{"position":"#).with_context(|| format!("{line} came"))?;
         // A line without data contains only the position.

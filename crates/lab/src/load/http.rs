@@ -1,5 +1,6 @@
 //! The parts of HTTP/1.1 that the load needs: requests, responses with a length, chunks.
 
+use std::fmt::Display;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
@@ -8,11 +9,13 @@ use anyhow::{Context, ensure};
 use super::connect;
 
 const READ_BYTES: usize = 4096;
+/// A longer chunk is a fault of the server.
+const CHUNK_BYTES_MAX: usize = 64 << 20;
 
 /// Returns a request for `target`; each of `fields` ends with a line end.
-pub(super) fn request(
+pub(crate) fn request(
     method: &str,
-    host: SocketAddr,
+    host: impl Display,
     target: &str,
     fields: &str,
     body: &[u8],
@@ -52,14 +55,14 @@ pub(crate) fn response(bytes: &[u8]) -> anyhow::Result<Option<Response<'_>>> {
 
 /// The part of a response before its body.
 #[derive(Debug)]
-pub(super) struct Head<'a> {
-    pub(super) status: u16,
+pub(crate) struct Head<'a> {
+    pub(crate) status: u16,
     fields: &'a str,
-    pub(super) len: usize,
+    pub(crate) len: usize,
 }
 
 impl Head<'_> {
-    fn field(&self, name: &str) -> Option<&str> {
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let mut fields = self.fields.split("\r\n").filter_map(|line| line.split_once(':'));
         let (_, value) = fields.find(|(field, _)| field.eq_ignore_ascii_case(name))?;
         Some(value.trim())
@@ -67,7 +70,7 @@ impl Head<'_> {
 }
 
 /// Parses the head at the beginning of `bytes`, once it is complete.
-pub(super) fn head(bytes: &[u8]) -> anyhow::Result<Option<Head<'_>>> {
+pub(crate) fn head(bytes: &[u8]) -> anyhow::Result<Option<Head<'_>>> {
     let Some(end) = find(bytes, b"\r\n\r\n") else { return Ok(None) };
     let head = std::str::from_utf8(&bytes[..end])?;
     let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3));
@@ -77,16 +80,16 @@ pub(super) fn head(bytes: &[u8]) -> anyhow::Result<Option<Head<'_>>> {
 }
 
 /// Parses the chunk at the beginning of `bytes` (RFC 9112 section 7.1) once it is complete; returns it with its whole
-/// length.
-pub(super) fn chunk(bytes: &[u8]) -> anyhow::Result<Option<(&str, usize)>> {
+/// length. The last chunk of a stream is empty.
+pub(crate) fn chunk(bytes: &[u8]) -> anyhow::Result<Option<(&[u8], usize)>> {
     let Some(line) = find(bytes, b"\r\n") else { return Ok(None) };
     let size = std::str::from_utf8(&bytes[..line])?;
     let size = usize::from_str_radix(size, 16).with_context(|| format!("no chunk: {size}"))?;
-    ensure!(size > 0, "the server ended a stream");
+    ensure!(size <= CHUNK_BYTES_MAX, "a chunk of {size} bytes came");
     let (begin, end) = (line + 2, line + 2 + size);
     let Some(after) = bytes.get(end..end + 2) else { return Ok(None) };
     ensure!(after == b"\r\n", "a chunk goes on after its end");
-    Ok(Some((std::str::from_utf8(&bytes[begin..end])?, end + 2)))
+    Ok(Some((&bytes[begin..end], end + 2)))
 }
 
 fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
@@ -161,8 +164,9 @@ mod tests {
         for cut in 0..bytes.len() - 1 {
             assert!(chunk(&bytes[..cut]).unwrap().is_none(), "{cut}");
         }
-        assert_eq!(chunk(bytes).unwrap(), Some(("0123456789", bytes.len() - 1)));
-        assert!(chunk(b"0\r\n\r\n").is_err());
+        assert_eq!(chunk(bytes).unwrap(), Some((&b"0123456789"[..], bytes.len() - 1)));
+        assert_eq!(chunk(b"0\r\n\r\n").unwrap(), Some((&b""[..], 5)));
+        assert!(chunk(b"ffffffffffffffff\r\n").is_err());
         assert!(chunk(b"x\r\n").is_err());
         assert!(chunk(b"1\r\nabc").is_err());
     }

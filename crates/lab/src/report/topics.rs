@@ -187,7 +187,7 @@ mod tests {
         };
         assert_eq!(
             row("| SSE, 10 readers"),
-            "| SSE, 10 readers | 5.00 | 10.0 | 2.000 [2.000, 2.000] | 2.01 | 2.01 | 66.66 % | 0.003 | 0, 0, 0 |"
+            "| SSE, 10 readers | 5.00 | 10.0 | 2.000 [2.000, 2.000] | 2.00 | 2.00 | 66.66 % | 0.003 | 0, 0, 0 |"
         );
         assert_eq!(
             row("| WebSocket, 10 connections"),

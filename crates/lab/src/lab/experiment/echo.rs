@@ -1,0 +1,165 @@
+//! `echo`: the time that a WebSocket takes beside bare TCP, by size (A2).
+
+use std::time::{Duration, Instant};
+
+use anemone_ws::proto::Opcode;
+
+use crate::lab::probe::{Fault, Place, Stream, WebSocket};
+use crate::lab::report::{Published, Quantity, Report, Verdict, ms};
+use crate::lab::rounds::{Cell, Sample, interleaved};
+use crate::lab::session::Session;
+use crate::statistics::Random;
+
+pub(super) const ROUND_TRIP: Quantity = Quantity { name: "round trip", unit: "ms" };
+pub(super) const TCP: &str = "TCP";
+pub(super) const WEB_SOCKET: &str = "WebSocket";
+const SIZES: [usize; 10] = [1, 16, 125, 126, 1024, 16_384, 65_535, 65_536, 1 << 20, 16 << 20];
+/// What the publication found for the smallest and for the largest messages.
+const PUBLISHED_SMALL: &str = "150 to 250 %";
+const PUBLISHED_LARGE: &str = "60 to 70 %";
+/// The least number of echoes of a sample, however long one takes.
+const ECHOES_MIN: u32 = 3;
+const ECHOES_MAX: u32 = 10_000;
+
+#[derive(Clone, Debug)]
+struct Echo {
+    place: Place,
+    is_web_socket: bool,
+    payload_bytes: usize,
+}
+
+pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
+    let web = session.web()?;
+    let tcp = session.tcp_echo()?;
+    let mut cells = Vec::new();
+    for payload_bytes in SIZES {
+        let cell = |contender: &str, place: &Place| Cell {
+            case: size(payload_bytes),
+            x: Some(payload_bytes as f64),
+            contender: contender.to_owned(),
+            key: Echo {
+                place: place.clone(),
+                is_web_socket: contender == WEB_SOCKET,
+                payload_bytes,
+            },
+        };
+        if let Some(tcp) = &tcp {
+            cells.extend([cell(TCP, tcp), cell("TCP again", tcp)]);
+        }
+        cells.push(cell(WEB_SOCKET, &web));
+    }
+    let time = session.full_or_quick(Duration::from_millis(300), Duration::from_millis(30));
+    let series = interleaved(session, ROUND_TRIP, &cells, |session, cell| {
+        let seed = session.random.next();
+        let mut sample = Sample::default();
+        if let Err(fault) = measure(&cell.key, time, seed, &mut sample) {
+            sample.fault(&fault);
+        }
+        sample.figures.extend(sample.durations.percentile(0.5).map(|time| (ROUND_TRIP, ms(time))));
+        sample
+    });
+    let question = "What does WebSocket cost over bare TCP, once the connection is open?";
+    let mut report = session.report("echo", question, ROUND_TRIP, series);
+    report.compare_with(TCP);
+    judge(&mut report);
+    report.method.push(
+        "One connection, one message in flight, each echo compared with what was sent; frames are masked before the clock \
+         starts; O_T = (WebSocket - TCP) / TCP."
+            .to_owned(),
+    );
+    Ok(report)
+}
+
+fn judge(report: &mut Report) {
+    let tax = |report: &Report, bytes: usize| {
+        let median = |contender| report.median(&size(bytes), contender, ROUND_TRIP.name);
+        let (tcp, web_socket) = (median(TCP)?, median(WEB_SOCKET)?);
+        Some((web_socket - tcp) / tcp * 100.0)
+    };
+    let (Some(small), Some(large)) = (tax(report, SIZES[0]), tax(report, SIZES[SIZES.len() - 1]))
+    else {
+        return;
+    };
+    report.answer = format!(
+        "An echo over WebSocket takes {small:.0} % longer than over bare TCP for 1 byte, and {large:.0} % for 16 MiB."
+    );
+    let because = "their server and client were Java, with threads and buffers of their own for WebSocket; here both ends work \
+                   on the bytes where they are";
+    for (figure, published, measured, range) in [
+        ("O_T of small messages (A2)", PUBLISHED_SMALL, small, 150.0..=250.0),
+        ("O_T of large messages (A2)", PUBLISHED_LARGE, large, 60.0..=70.0),
+    ] {
+        report.published.push(Published {
+            figure: figure.to_owned(),
+            published: published.to_owned(),
+            measured: format!("{measured:.1} %"),
+            verdict: Verdict::of(range.contains(&measured)),
+            because: because.to_owned(),
+        });
+    }
+}
+
+/// Echoes for as long as `time`, on a connection of its own.
+fn measure(echo: &Echo, time: Duration, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
+    let mut random = Random::new(seed);
+    let payload = random.bytes(echo.payload_bytes);
+    let mut line = Line::open(echo, seed)?;
+    let message = line.message(&payload);
+    // The first echo warms up both ends.
+    line.echo(&message, &payload)?;
+    let begun = Instant::now();
+    let mut count = 0;
+    while count < ECHOES_MIN || (begun.elapsed() < time && count < ECHOES_MAX) {
+        sample.expected += 1;
+        let sent = Instant::now();
+        line.echo(&message, &payload)?;
+        sample.durations.record(sent.elapsed());
+        sample.received += 1;
+        count += 1;
+    }
+    Ok(())
+}
+
+enum Line {
+    Tcp(Stream),
+    WebSocket(Box<WebSocket>),
+}
+
+impl Line {
+    fn open(echo: &Echo, seed: u64) -> Result<Self, Fault> {
+        if echo.is_web_socket {
+            let socket = WebSocket::connect(&echo.place, "/echo", &[], seed)?;
+            return Ok(Self::WebSocket(Box::new(socket)));
+        }
+        Stream::connect(&echo.place).map(Self::Tcp)
+    }
+
+    fn message(&mut self, payload: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Tcp(_) => payload.to_vec(),
+            Self::WebSocket(socket) => socket.frame(Opcode::Binary, payload),
+        }
+    }
+
+    fn echo(&mut self, message: &[u8], payload: &[u8]) -> Result<(), Fault> {
+        let echoed = match self {
+            Self::Tcp(stream) => {
+                stream.exchange(message, payload.len())?;
+                stream.take(payload.len())
+            }
+            Self::WebSocket(socket) => socket.exchange(message)?,
+        };
+        if echoed == payload { Ok(()) } else { Err(Fault::wrong("another echo came", &echoed)) }
+    }
+}
+
+/// Returns a number of bytes as people write it.
+pub(super) fn size(bytes: usize) -> String {
+    match bytes {
+        _ if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) && bytes != 65_536 => {
+            format!("{} KiB", bytes >> 10)
+        }
+        _ => format!("{bytes} B"),
+    }
+}

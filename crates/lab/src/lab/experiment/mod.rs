@@ -1,0 +1,56 @@
+//! The experiments, one file each.
+
+mod connect;
+mod echo;
+mod overhead;
+mod progress;
+mod wind;
+
+use clap::ValueEnum;
+
+use super::report::Report;
+use super::session::Session;
+
+/// An experiment, by the question that it answers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum Experiment {
+    /// What opening costs: TCP, HTTP, WebSocket
+    Connect,
+    /// The time of an echo over WebSocket beside bare TCP, by size
+    Echo,
+    /// Bytes and packets of a message by size, and of the handshake
+    Overhead,
+    /// The latency of a stream of four events a second over each transport, all at once
+    Wind,
+    /// Showing a long computation over each transport: communications, packets, bytes, time
+    Progress,
+    /// All of them, one after the other
+    All,
+}
+
+impl Experiment {
+    /// Returns the experiments that this names.
+    pub(crate) fn named(self) -> Vec<Self> {
+        match self {
+            Self::All => {
+                Self::value_variants().iter().copied().filter(|one| *one != Self::All).collect()
+            }
+            one => vec![one],
+        }
+    }
+
+    pub(crate) fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    pub(crate) fn run(self, session: &mut Session) -> anyhow::Result<Report> {
+        match self {
+            Self::Connect => connect::run(session),
+            Self::Echo => echo::run(session),
+            Self::Overhead => overhead::run(session),
+            Self::Wind => wind::run(session),
+            Self::Progress => progress::run(session),
+            Self::All => anyhow::bail!("all is several experiments"),
+        }
+    }
+}

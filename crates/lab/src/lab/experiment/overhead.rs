@@ -1,0 +1,187 @@
+//! `overhead`: bytes and packets of a message, by size, and of the handshake (A3).
+
+use anemone_ws::proto::Opcode;
+
+use super::echo::{TCP, WEB_SOCKET, size};
+use crate::lab::probe::{Fault, Place, Stream, WebSocket};
+use crate::lab::report::{Published, Quantity, Report, Verdict};
+use crate::lab::rounds::{Cell, Sample, interleaved};
+use crate::lab::session::Session;
+use crate::tcp_info::Traffic;
+
+const UP: Quantity = Quantity { name: "a message to the server", unit: "B" };
+const DOWN: Quantity = Quantity { name: "a message from the server", unit: "B" };
+const PACKETS: Quantity = Quantity { name: "packets with payload, each echo", unit: "" };
+const WIRE: Quantity = Quantity { name: "an echo on the wire", unit: "B" };
+const OPENING_BYTES: Quantity = Quantity { name: "the opening", unit: "B" };
+/// The sizes of the publication with the overheads it gives, in per cent: from the server, and to it.
+const PUBLISHED: [(usize, f64, f64); 7] = [
+    (1, 200.0, 600.0),
+    (16, 12.5, 37.5),
+    (125, 1.6, 4.8),
+    (126, 3.17, 6.35),
+    (1024, 0.39, 0.78),
+    (65_535, 0.006, 0.012),
+    (65_536, 0.015, 0.021),
+];
+
+#[derive(Clone, Debug)]
+struct Exchange {
+    place: Place,
+    is_web_socket: bool,
+    payload_bytes: usize,
+}
+
+/// The bytes of a frame's header (RFC 6455 section 5.2).
+pub(crate) const fn header_bytes(payload_bytes: usize, is_masked: bool) -> usize {
+    let length = match payload_bytes {
+        0..=125 => 0,
+        126..=65_535 => 2,
+        _ => 8,
+    };
+    2 + length + if is_masked { 4 } else { 0 }
+}
+
+/// O_P: the header in per cent of the payload.
+pub(crate) fn overhead(payload_bytes: usize, is_masked: bool) -> f64 {
+    header_bytes(payload_bytes, is_masked) as f64 / payload_bytes as f64 * 100.0
+}
+
+pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
+    let web = session.web()?;
+    let tcp = session.tcp_echo()?;
+    let mut cells = Vec::new();
+    for (payload_bytes, ..) in PUBLISHED {
+        let cell = |contender: &str, place: &Place| Cell {
+            case: size(payload_bytes),
+            x: Some(payload_bytes as f64),
+            contender: contender.to_owned(),
+            key: Exchange {
+                place: place.clone(),
+                is_web_socket: contender == WEB_SOCKET,
+                payload_bytes,
+            },
+        };
+        cells.extend(tcp.as_ref().map(|tcp| cell(TCP, tcp)));
+        cells.push(cell(WEB_SOCKET, &web));
+    }
+    let count = session.full_or_quick(100, 10);
+    let series = interleaved(session, UP, &cells, |session, cell| {
+        let seed = session.random.next();
+        let mut sample = Sample { expected: count, ..Sample::default() };
+        match measure(&cell.key, count, seed) {
+            Ok((opening, all)) => {
+                sample.received = count;
+                let each = |all: u64, opening: u64| (all - opening) as f64 / count as f64;
+                sample.figures = vec![
+                    (UP, each(all.sent_bytes, opening.sent_bytes)),
+                    (DOWN, each(all.received_bytes, opening.received_bytes)),
+                    (PACKETS, each(all.data_segments, opening.data_segments)),
+                    (WIRE, each(all.wire_bytes(), opening.wire_bytes())),
+                    (OPENING_BYTES, opening.payload_bytes() as f64),
+                ];
+                sample.add_traffic(all);
+            }
+            Err(fault) => sample.fault(&fault),
+        }
+        sample
+    });
+    let question = "How many bytes does WebSocket add to a message, and to the opening?";
+    let mut report = session.report("overhead", question, UP, series);
+    report.compare_with(TCP);
+    judge(&mut report);
+    report.method.push(format!(
+        "{count} echoes on a connection of their own in each round, one at a time; bytes by the client's own count, packets by \
+         the kernel's (TCP_INFO) before and after; on the wire is the payload and 90 bytes a packet."
+    ));
+    Ok(report)
+}
+
+fn judge(report: &mut Report) {
+    let small = size(PUBLISHED[0].0);
+    let opening = report.median(&small, WEB_SOCKET, OPENING_BYTES.name).unwrap_or_default();
+    let wire = |contender| report.median(&small, contender, WIRE.name);
+    let on_the_wire = match (wire(WEB_SOCKET), wire(TCP)) {
+        (Some(web_socket), Some(tcp)) => format!(
+            "; on the wire, an echo of 1 byte takes {web_socket:.0} bytes instead of {tcp:.0}"
+        ),
+        _ => String::new(),
+    };
+    report.answer = format!(
+        "WebSocket adds 2 to 10 bytes to a message, 4 more to the server, and {opening:.0} bytes to the opening{on_the_wire}."
+    );
+    let mut published = Vec::new();
+    for (payload_bytes, down, up) in PUBLISHED {
+        for (of, figure, published_percent, is_masked) in
+            [(DOWN, "from the server", down, false), (UP, "to the server", up, true)]
+        {
+            let Some(bytes) = report.median(&size(payload_bytes), WEB_SOCKET, of.name) else {
+                continue;
+            };
+            let measured = (bytes - payload_bytes as f64) / payload_bytes as f64 * 100.0;
+            let is_formula = (measured - overhead(payload_bytes, is_masked)).abs() < 1e-9;
+            published.push(Published {
+                figure: format!("O_P of {} {figure} (A3)", size(payload_bytes)),
+                published: format!("{published_percent} %"),
+                measured: format!("{} %", rounded(measured, published_percent)),
+                verdict: Verdict::of(
+                    is_formula && rounded(measured, published_percent) == published_percent,
+                ),
+                because: if is_formula {
+                    String::new()
+                } else {
+                    "the server sends a message in more than one frame".to_owned()
+                },
+            });
+        }
+    }
+    report.published = published;
+}
+
+/// Rounds to the digits that the published figure has.
+fn rounded(value: f64, published: f64) -> f64 {
+    let text = published.to_string();
+    let digits = text.split_once('.').map_or(0, |(_, digits)| digits.len());
+    format!("{value:.digits$}").parse().unwrap_or(value)
+}
+
+/// Returns what the opening carried, and what it and all echoes carried.
+fn measure(exchange: &Exchange, count: u64, seed: u64) -> Result<(Traffic, Traffic), Fault> {
+    let payload = vec![b'a'; exchange.payload_bytes];
+    let wrong = |echoed: &[u8]| Err(Fault::wrong("another echo came", echoed));
+    if exchange.is_web_socket {
+        let mut socket = WebSocket::connect(&exchange.place, "/echo", &[], seed)?;
+        let opening = socket.traffic()?;
+        let frame = socket.frame(Opcode::Binary, &payload);
+        for _ in 0..count {
+            let echoed = socket.exchange(&frame)?;
+            if echoed != payload {
+                return wrong(&echoed);
+            }
+        }
+        return Ok((opening, socket.traffic()?));
+    }
+    let mut stream = Stream::connect(&exchange.place)?;
+    let opening = stream.traffic()?;
+    for _ in 0..count {
+        stream.exchange(&payload, payload.len())?;
+        let echoed = stream.take(payload.len());
+        if echoed != payload {
+            return wrong(&echoed);
+        }
+    }
+    Ok((opening, stream.traffic()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_overhead_is_that_of_the_publication() {
+        for (bytes, down, up) in PUBLISHED {
+            assert_eq!(rounded(overhead(bytes, false), down), down, "{bytes} B from the server");
+            assert_eq!(rounded(overhead(bytes, true), up), up, "{bytes} B to the server");
+        }
+    }
+}

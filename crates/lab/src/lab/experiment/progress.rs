@@ -1,0 +1,254 @@
+//! `progress`: the two published computations over each transport: communications, packets, bytes and time (D).
+
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::lab::probe::{Fault, Feed, Piece, Place, Source, Way};
+use crate::lab::report::{Published, Quantity, Report, Verdict, ms};
+use crate::lab::rounds::{Cell, Sample, interleaved};
+use crate::lab::session::Session;
+
+const TIME: Quantity = Quantity { name: "time", unit: "ms" };
+const COMMUNICATIONS: Quantity = Quantity { name: "communications", unit: "" };
+const OTHERS: Quantity = Quantity { name: "other messages", unit: "" };
+const EMPTY: Quantity = Quantity { name: "polls without news", unit: "" };
+const PACKETS: Quantity = Quantity { name: "packets", unit: "" };
+const PAYLOAD: Quantity = Quantity { name: "payload", unit: "B" };
+const WIRE: Quantity = Quantity { name: "on the wire", unit: "B" };
+const AS_PUBLISHED: Quantity = Quantity { name: "as the publication counts", unit: "B" };
+/// Each state in a message of its own, as published.
+const TARGET: &str = "/computations?batch=1";
+const PAGE: u32 = 1;
+
+/// A published computation.
+#[derive(Clone, Copy, Debug)]
+struct Computation {
+    name: &'static str,
+    document: &'static str,
+    states: u64,
+    rest: Captured,
+    web_socket: Captured,
+}
+
+/// What the publication captured.
+#[derive(Clone, Copy, Debug)]
+struct Captured {
+    communications: u64,
+    packets: u64,
+    bytes: u64,
+    ms: f64,
+}
+
+const COMPUTATIONS: [Computation; 2] = [
+    Computation {
+        name: "2 states",
+        document: include_str!("../../../../../examples/computations/smallest.json"),
+        states: 2,
+        rest: Captured { communications: 4, packets: 44, bytes: 7_127, ms: 48.0 },
+        web_socket: Captured { communications: 3, packets: 22, bytes: 2_489, ms: 15.0 },
+    },
+    Computation {
+        name: "22,479 states",
+        document: include_str!("../../../../../examples/computations/22479-states.json"),
+        states: 22_479,
+        rest: Captured {
+            communications: 22_481,
+            packets: 135_098,
+            bytes: 27_634_885,
+            ms: 86_778.0,
+        },
+        web_socket: Captured {
+            communications: 22_480,
+            packets: 44_976,
+            bytes: 4_723_849,
+            ms: 35_226.0,
+        },
+    },
+];
+
+#[derive(Clone, Debug)]
+struct Watch {
+    place: Place,
+    way: Way,
+    computation: Computation,
+}
+
+/// The messages of a computation. A communication is one in the publication: the request, each state, and over REST the
+/// last poll, which tells the end.
+#[derive(Clone, Copy, Debug, Default)]
+struct Messages {
+    communications: u64,
+    states: u64,
+    /// What the publication has not: the plan, whole lists for those who join, progress, and the result.
+    others: u64,
+    /// Answers to polls before there was anything new.
+    empty: u64,
+}
+
+pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
+    let web = session.web()?;
+    let tcp = session.tcp()?;
+    let mut cells = Vec::new();
+    for computation in COMPUTATIONS {
+        for way in Way::ALL {
+            let place = if way == Way::Tcp { tcp.clone() } else { Some(web.clone()) };
+            cells.extend(place.map(|place| Cell {
+                case: computation.name.to_owned(),
+                x: Some(computation.states as f64),
+                contender: way.name().to_owned(),
+                key: Watch { place, way, computation },
+            }));
+        }
+    }
+    let series = interleaved(session, TIME, &cells, |session, cell| {
+        let seed = session.random.next();
+        let mut sample = Sample { expected: cell.key.computation.states, ..Sample::default() };
+        if let Err(fault) = watch(&cell.key, seed, &mut sample) {
+            sample.fault(&fault);
+        }
+        sample
+    });
+    let question = "What does it cost to show every state of a long computation?";
+    let mut report = session.report("progress", question, TIME, series);
+    report.compare_with(Way::WebSocket.name());
+    judge(&mut report);
+    report.method.push(
+        "Each state in a message of its own. Over REST, a POST starts the computation and a poll asks for the next event, as \
+         published; a long poll waits for it. Other transports take the reply of the POST itself. Communications are those \
+         of the publication: the request, each state, and over REST the poll that tells the end. The plan, the whole lists for \
+         those who join later, progress and the result are counted beside them, and so are polls without news. Packets are \
+         all segments of the connection by TCP_INFO, those that open and close it, too."
+            .to_owned(),
+    );
+    Ok(report)
+}
+
+fn watch(watch: &Watch, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
+    let Watch { place, way, computation } = watch;
+    let is_polled = matches!(way, Way::Poll | Way::LongPoll);
+    let body = computation.document.as_bytes();
+    let begun = Instant::now();
+    let source = Source { target: TARGET, body: Some(body), page: is_polled.then_some(PAGE) };
+    let mut feed = Feed::open(*way, place, source, seed)?;
+    let mut messages = Messages { communications: 1, ..Messages::default() };
+    let mut is_news = false;
+    loop {
+        match feed.next()? {
+            Piece::Event(data) => {
+                is_news = true;
+                if is_state(&data)? {
+                    messages.states += 1;
+                    messages.communications += 1;
+                } else {
+                    messages.others += 1;
+                }
+            }
+            Piece::Answer => {
+                messages.empty += u64::from(!is_news);
+                is_news = false;
+            }
+            Piece::End => break,
+        }
+    }
+    let time = begun.elapsed();
+    if is_polled {
+        // The poll that told the end.
+        messages.communications += 1;
+        messages.others = messages.others.saturating_sub(1);
+    }
+    let traffic = feed.finish()?;
+    sample.received = messages.states;
+    sample.durations.record(time);
+    sample.figures = vec![
+        (TIME, ms(time)),
+        (COMMUNICATIONS, messages.communications as f64),
+        (OTHERS, messages.others as f64),
+        (EMPTY, messages.empty as f64),
+        (PACKETS, traffic.segments as f64),
+        (PAYLOAD, traffic.payload_bytes() as f64),
+        (WIRE, traffic.wire_bytes() as f64),
+        (AS_PUBLISHED, traffic.published_bytes() as f64),
+    ];
+    sample.add_traffic(traffic);
+    Ok(())
+}
+
+/// Returns true for an event with changes of a list.
+fn is_state(data: &[u8]) -> Result<bool, Fault> {
+    let event: Value =
+        serde_json::from_slice(data).map_err(|_| Fault::wrong("no JSON came", data))?;
+    let changes = event.pointer("/partial/changes").or_else(|| event.get("changes"));
+    Ok(changes.and_then(Value::as_array).is_some_and(|changes| !changes.is_empty()))
+}
+
+fn judge(report: &mut Report) {
+    let mut published = Vec::new();
+    for computation in COMPUTATIONS {
+        for (way, captured, name) in [
+            (Way::Poll, computation.rest, "REST"),
+            (Way::WebSocket, computation.web_socket, "WebSocket"),
+        ] {
+            let median =
+                |quantity: Quantity| report.median(computation.name, way.name(), quantity.name);
+            let mut row = |figure: &str,
+                           of: Quantity,
+                           value: f64,
+                           is_so: fn(f64, f64) -> bool,
+                           because: &str| {
+                let Some(measured) = median(of) else { return };
+                published.push(Published {
+                    figure: format!("{}, {name}: {figure} (D)", computation.name),
+                    published: value.to_string(),
+                    measured: format!("{measured:.0}"),
+                    verdict: Verdict::of(is_so(value, measured)),
+                    because: because.to_owned(),
+                });
+            };
+            row(
+                "communications",
+                COMMUNICATIONS,
+                captured.communications as f64,
+                |a, b| a == b,
+                "",
+            );
+            let fewer = "their client and server sent more packets for each message, and ours acknowledge several at once";
+            row("packets", PACKETS, captured.packets as f64, alike, fewer);
+            row(
+                "bytes",
+                AS_PUBLISHED,
+                captured.bytes as f64,
+                alike,
+                "their messages held other fields, and ours fewer packets",
+            );
+            row(
+                "ms",
+                TIME,
+                captured.ms,
+                alike,
+                "another program on another machine, over a network",
+            );
+        }
+    }
+    report.published = published;
+    let big = &COMPUTATIONS[1];
+    let median = |way: Way, of: Quantity| report.median(big.name, way.name(), of.name);
+    if let (Some(poll), Some(web_socket), Some(poll_bytes), Some(bytes)) = (
+        median(Way::Poll, TIME),
+        median(Way::WebSocket, TIME),
+        median(Way::Poll, WIRE),
+        median(Way::WebSocket, WIRE),
+    ) {
+        report.answer = format!(
+            "To show 22,479 states one by one, REST takes {:.1} times as long as WebSocket ({poll:.0} against {web_socket:.0} ms) \
+             and {:.1} times the bytes on the wire.",
+            poll / web_socket,
+            poll_bytes / bytes
+        );
+    }
+}
+
+/// Returns true for figures that are less than a tenth apart.
+fn alike(published: f64, measured: f64) -> bool {
+    (measured / published - 1.0).abs() < 0.1
+}

@@ -1,0 +1,90 @@
+//! `anemone lab`: the experiments, each with a question, an answer, and every round that it was measured in.
+
+mod experiment;
+mod link;
+mod probe;
+mod relay;
+mod report;
+mod rounds;
+mod session;
+mod target;
+mod theory;
+mod write;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context as _;
+use clap::Args;
+
+pub use self::experiment::Experiment;
+pub use self::link::{Link, LinkError};
+use self::session::{Session, Settings};
+use self::target::Target;
+
+/// The settings of a run of the lab.
+#[derive(Clone, Debug, Args)]
+pub struct Options {
+    /// The experiment
+    #[arg(value_name = "NAME")]
+    experiment: Experiment,
+
+    /// The server to measure, such as http://host:8080 [default: one that this command starts on this machine]
+    #[arg(long, value_name = "URL")]
+    target: Option<String>,
+
+    /// A first look within a minute, and no result to quote
+    #[arg(long)]
+    quick: bool,
+
+    /// Rounds, each of which gives one value [default: 10, with --quick 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    rounds: Option<u16>,
+
+    /// Put an emulated network between: lan, wifi, wan, 4g, hsdpa, satellite, or such as delay=40ms,rate=10mbit,jitter=5ms
+    #[arg(long, value_name = "PROFILE")]
+    link: Option<Link>,
+
+    /// Seed that orders and payloads are drawn from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Directory for the reports: NAME.json with every round, NAME.csv and NAME.md
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Runs the experiments, prints the report of each as Markdown on standard output, and writes it to `--out`. Once `stop` is
+/// true, the sample that is begun is the last one, and its report tells what was measured.
+///
+/// # Errors
+/// A server that cannot be started or found, or a directory that cannot be written. What fails at the server is a part of the
+/// report.
+pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+    for experiment in options.experiment.named() {
+        let target = match &options.target {
+            Some(url) => Target::at(url)?,
+            None => Target::start_reference()?,
+        };
+        let settings = Settings {
+            rounds: options.rounds.map(usize::from),
+            is_quick: options.quick,
+            link: options.link.clone().unwrap_or_default(),
+            seed: options.seed,
+        };
+        let mut session = Session::new(target, settings, Arc::clone(stop));
+        let name = experiment.name();
+        let report =
+            experiment.run(&mut session).with_context(|| format!("the experiment {name}"))?;
+        if let Some(directory) = &options.out {
+            write::write(&report, directory)?;
+        }
+        std::io::stdout().write_all(write::markdown(&report).as_bytes())?;
+        if session.is_stopped() {
+            break;
+        }
+    }
+    Ok(())
+}

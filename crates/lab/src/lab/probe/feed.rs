@@ -1,0 +1,283 @@
+//! The events of a topic or a run, as each transport brings them.
+
+use serde_json::Value;
+
+use super::{Fault, Http, Multiplexed, Place, WebSocket};
+use crate::tcp_info::Traffic;
+
+const OK: u16 = 200;
+const MORE_STATUS: u16 = 206;
+const FIRST_STATUS: u16 = 100;
+const NOTICE_STATUS: u16 = 110;
+/// In seconds: the wait of a long poll.
+const WAIT_SECONDS: u32 = 5;
+
+/// A way of reading events.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum Way {
+    WebSocket,
+    Multiplexed,
+    Tcp,
+    Sse,
+    Ndjson,
+    LongPoll,
+    Poll,
+}
+
+impl Way {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::WebSocket,
+        Self::Multiplexed,
+        Self::Tcp,
+        Self::Sse,
+        Self::Ndjson,
+        Self::LongPoll,
+        Self::Poll,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::WebSocket => "WebSocket",
+            Self::Multiplexed => "multiplexed",
+            Self::Tcp => "TCP",
+            Self::Sse => "SSE",
+            Self::Ndjson => "NDJSON",
+            Self::LongPoll => "long poll",
+            Self::Poll => "poll",
+        }
+    }
+
+    fn accept(self) -> &'static str {
+        match self {
+            Self::Sse => "Accept: text/event-stream\r\n",
+            Self::Ndjson => "Accept: application/x-ndjson\r\n",
+            _ => "",
+        }
+    }
+}
+
+/// A part of what a server says to its reader.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Piece {
+    /// The data of an event.
+    Event(Vec<u8>),
+    /// The whole answer to a poll. Its events came before.
+    Answer,
+    /// The end of a run.
+    End,
+}
+
+/// What is read: the path with its query, and for a run that this starts, the body of its request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source<'a> {
+    pub(crate) target: &'a str,
+    pub(crate) body: Option<&'a [u8]>,
+    /// The most events of the answer to one poll; the server's own number without it.
+    pub(crate) page: Option<u32>,
+}
+
+/// One reader.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    reader: Reader,
+    /// What came with the last message, chunk or page, the next piece last.
+    waiting: Vec<Piece>,
+    /// The beginning of a line whose end has not come.
+    line: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Reader {
+    WebSocket(Box<WebSocket>),
+    Multiplexed(Multiplexed),
+    Stream(Way, Http),
+    Polls { http: Http, path: String, query: String, wait: bool, after: String },
+}
+
+impl Feed {
+    /// Connects and asks for the events.
+    pub(crate) fn open(
+        way: Way,
+        place: &Place,
+        source: Source<'_>,
+        seed: u64,
+    ) -> Result<Self, Fault> {
+        let Source { target, body, page } = source;
+        let method = if body.is_some() { "POST" } else { "GET" };
+        let payload = body.unwrap_or_default();
+        let reader = match way {
+            Way::WebSocket => {
+                let mut socket = WebSocket::connect(place, target, &[], seed)?;
+                if body.is_some() {
+                    socket.send(anemone_ws::proto::Opcode::Text, payload)?;
+                }
+                Reader::WebSocket(Box::new(socket))
+            }
+            Way::Multiplexed | Way::Tcp => {
+                let mut requests = match way {
+                    Way::Tcp => Multiplexed::tcp(place)?,
+                    _ => Multiplexed::web_socket(place, seed)?,
+                };
+                requests.ask(&format!("{method} 1 {target}"), payload)?;
+                Reader::Multiplexed(requests)
+            }
+            Way::Sse | Way::Ndjson => {
+                let mut http = Http::connect(place)?;
+                http.stream(method, target, &fields(way, body), payload)?;
+                Reader::Stream(way, http)
+            }
+            Way::LongPoll | Way::Poll => {
+                let mut http = Http::connect(place)?;
+                let (path, after) = begin_polls(&mut http, target, body)?;
+                let query = page.map(|page| format!("&limit={page}")).unwrap_or_default();
+                Reader::Polls { http, path, query, wait: way == Way::LongPoll, after }
+            }
+        };
+        Ok(Self { reader, waiting: Vec::new(), line: Vec::new() })
+    }
+
+    /// Waits for the next piece. A reader of a topic is ready once the first [`Self::is_ready`] says so.
+    pub(crate) fn next(&mut self) -> Result<Piece, Fault> {
+        loop {
+            if let Some(piece) = self.waiting.pop() {
+                return Ok(piece);
+            }
+            self.wait()?;
+            self.waiting.reverse();
+        }
+    }
+
+    /// Closes the connection, and returns what it has carried.
+    pub(crate) fn finish(self) -> Result<Traffic, Fault> {
+        match self.reader {
+            Reader::WebSocket(socket) => socket.finish(),
+            Reader::Multiplexed(requests) => requests.finish(),
+            Reader::Stream(_, http) | Reader::Polls { http, .. } => http.finish(),
+        }
+    }
+
+    /// Waits for a message, a chunk or a page, and puts its pieces into `waiting` in their order.
+    fn wait(&mut self) -> Result<(), Fault> {
+        let waiting = &mut self.waiting;
+        match &mut self.reader {
+            Reader::WebSocket(socket) => {
+                waiting.push(socket.receive()?.map_or(Piece::End, Piece::Event));
+            }
+            Reader::Multiplexed(requests) => {
+                let answer = requests.answer()?;
+                match answer.status {
+                    NOTICE_STATUS if answer.payload.starts_with(br#"{"gap""#) => {
+                        return Err(Fault::wrong("a gap came", &answer.payload));
+                    }
+                    FIRST_STATUS | NOTICE_STATUS => {}
+                    MORE_STATUS => waiting.push(Piece::Event(answer.payload)),
+                    OK => waiting.push(Piece::End),
+                    status => {
+                        let body = String::from_utf8_lossy(&answer.payload).into_owned();
+                        return Err(Fault::Refused { status, body });
+                    }
+                }
+            }
+            Reader::Stream(way, http) => {
+                let Some(chunk) = http.chunk()? else { return Err(Fault::Closed) };
+                self.line.extend_from_slice(&chunk);
+                let mut begin = 0;
+                while let Some(len) = self.line[begin..].iter().position(|&byte| byte == b'\n') {
+                    waiting.extend(piece(*way, &self.line[begin..begin + len])?);
+                    begin += len + 1;
+                }
+                self.line.drain(..begin);
+            }
+            Reader::Polls { http, path, query, wait, after } => {
+                let prefer =
+                    if *wait { format!("Prefer: wait={WAIT_SECONDS}\r\n") } else { String::new() };
+                let target = format!("{path}?after={after}{query}");
+                let body = http.call("GET", &target, &prefer, b"")?.expect(OK)?;
+                let page: Value = parse(&body)?;
+                let next = page["next"].as_str();
+                next.ok_or_else(|| Fault::wrong("a page without a position", &body))?
+                    .clone_into(after);
+                let events = page["events"].as_array().into_iter().flatten();
+                waiting.extend(
+                    events.map(|event| Piece::Event(event["data"].to_string().into_bytes())),
+                );
+                waiting.push(Piece::Answer);
+                if page["end"].is_object() {
+                    waiting.push(Piece::End);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn fields(way: Way, body: Option<&[u8]>) -> String {
+    let json = if body.is_some() { "Content-Type: application/json\r\n" } else { "" };
+    format!("{}{json}", way.accept())
+}
+
+/// Starts the run if there is one to start, and returns the path of the events and the position to read from.
+fn begin_polls(
+    http: &mut Http,
+    target: &str,
+    body: Option<&[u8]>,
+) -> Result<(String, String), Fault> {
+    let Some(body) = body else {
+        let page = http.call("GET", target, "", b"")?.expect(OK)?;
+        let page: Value = parse(&page)?;
+        return Ok((target.to_owned(), page["next"].as_str().unwrap_or("latest").to_owned()));
+    };
+    let fields = "Content-Type: application/json\r\nPrefer: respond-async\r\n";
+    let reply = http.call("POST", target, fields, body)?;
+    let place = reply.location.clone().unwrap_or_default();
+    reply.expect(202)?;
+    Ok((format!("/{place}"), "earliest".to_owned()))
+}
+
+/// Returns what a line of a stream says, if anything.
+fn piece(way: Way, line: &[u8]) -> Result<Option<Piece>, Fault> {
+    if way == Way::Sse {
+        let end = br#"data: {"end":"#;
+        return Ok(match line.strip_prefix(b"data: ") {
+            Some(_) if line.starts_with(end) => Some(Piece::End),
+            Some(data) => Some(Piece::Event(data.to_vec())),
+            None if line == b"event: gap" => return Err(Fault::wrong("a gap came", line)),
+            None => None,
+        });
+    }
+    if line.is_empty() {
+        return Ok(None);
+    }
+    let item: Value = parse(line)?;
+    Ok(match (&item["data"], &item["end"]) {
+        (Value::Null, Value::Null) => None,
+        (Value::Null, _) => Some(Piece::End),
+        (data, _) => Some(Piece::Event(data.to_string().into_bytes())),
+    })
+}
+
+fn parse(bytes: &[u8]) -> Result<Value, Fault> {
+    serde_json::from_slice(bytes).map_err(|_| Fault::wrong("no JSON came", bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_streams_are_understood() {
+        let sse = |line: &str| piece(Way::Sse, line.as_bytes()).unwrap();
+        assert_eq!(sse("data: 7"), Some(Piece::Event(b"7".to_vec())));
+        assert_eq!(sse(r#"data: {"end":{"reason":"ended"}}"#), Some(Piece::End));
+        assert_eq!((sse("id: e-1"), sse(""), sse("retry: 1000")), (None, None, None));
+        assert!(piece(Way::Sse, b"event: gap").is_err());
+        let line = |line: &str| piece(Way::Ndjson, line.as_bytes()).unwrap();
+        assert_eq!(
+            line(r#"{"position":"e-1","time":1,"data":7}"#),
+            Some(Piece::Event(b"7".to_vec()))
+        );
+        assert_eq!(line(r#"{"position":"e-0"}"#), None);
+        assert_eq!(line(r#"{"end":{"reason":"ended"}}"#), Some(Piece::End));
+        assert!(piece(Way::Ndjson, b"no").is_err());
+    }
+}

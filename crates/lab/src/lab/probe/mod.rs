@@ -1,0 +1,139 @@
+//! The measuring clients: they block, every wait of theirs is bounded, and every fault has a kind.
+//!
+//! They are written by hand, since a client that copies, buffers or wakes another thread would be measured with the server.
+
+mod feed;
+mod http;
+mod multiplexed;
+mod stream;
+mod web_socket;
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use anemone_ws::proto::ProtocolError;
+use anemone_ws::proto::handshake::ResponseError;
+use serde::{Deserialize, Serialize};
+use socket2::{Domain, Socket, Type};
+
+pub(crate) use self::feed::{Feed, Piece, Source, Way};
+pub(crate) use self::http::Http;
+pub(crate) use self::multiplexed::Multiplexed;
+pub(crate) use self::stream::Stream;
+pub(crate) use self::web_socket::WebSocket;
+
+/// The longest wait for anything that a server should do at once.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest segment on Ethernet (RFC 9293 section 3.7.1), with 12 bytes for timestamps among them.
+const SEGMENT_BYTES: u32 = 1460;
+/// A longer head, message or chunk is a fault of the server, unless more was asked for.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 32 << 20;
+
+/// The place of a server, which may be behind a link.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) address: SocketAddr,
+    /// The name in the field `Host`.
+    pub(crate) host: String,
+    pub(crate) patience: Duration,
+}
+
+impl Place {
+    pub(crate) fn new(address: SocketAddr) -> Self {
+        Self { address, host: address.to_string(), patience: PATIENCE }
+    }
+
+    /// Opens a TCP connection whose segments are as long as on Ethernet, also on this machine, and without the delay of
+    /// Nagle's algorithm.
+    pub(crate) fn connect(&self) -> Result<TcpStream, Fault> {
+        let unreachable = |error| Fault::Unreachable { address: self.address, error };
+        let socket = Socket::new(Domain::for_address(self.address), Type::STREAM, None);
+        let socket = socket.map_err(unreachable)?;
+        socket.set_tcp_mss(SEGMENT_BYTES).map_err(unreachable)?;
+        socket.connect_timeout(&self.address.into(), self.patience).map_err(unreachable)?;
+        socket.set_tcp_nodelay(true).map_err(unreachable)?;
+        let stream = TcpStream::from(socket);
+        stream.set_read_timeout(Some(self.patience)).map_err(unreachable)?;
+        stream.set_write_timeout(Some(self.patience)).map_err(unreachable)?;
+        Ok(stream)
+    }
+}
+
+/// A measurement that did not come about. It is counted by kind, and never part of a latency.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fault {
+    #[error("cannot connect to {address}: {error}")]
+    Unreachable { address: SocketAddr, error: io::Error },
+    #[error("the server closed the connection")]
+    Closed,
+    #[error("the connection broke: {0}")]
+    Broken(io::Error),
+    #[error("the server was silent for {} s", .0.as_secs_f64())]
+    Stalled(Duration),
+    #[error("the server answered with status {status}: {body}")]
+    Refused { status: u16, body: String },
+    #[error("{0}")]
+    Wrong(String),
+}
+
+/// The kinds of faults, as reports count them.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum FaultKind {
+    /// No connection was possible.
+    Unreachable,
+    /// The server or the network ended a connection.
+    Closed,
+    /// Nothing came in time.
+    Stalled,
+    /// The server answered with a status that says no.
+    Refused,
+    /// Something else came than was expected.
+    Wrong,
+}
+
+impl Fault {
+    pub(crate) fn kind(&self) -> FaultKind {
+        match self {
+            Self::Unreachable { .. } => FaultKind::Unreachable,
+            Self::Closed | Self::Broken(_) => FaultKind::Closed,
+            Self::Stalled(_) => FaultKind::Stalled,
+            Self::Refused { .. } => FaultKind::Refused,
+            Self::Wrong(_) => FaultKind::Wrong,
+        }
+    }
+
+    /// Says that something else came than was expected; of long bytes, the beginning.
+    pub(crate) fn wrong(words: &str, bytes: &[u8]) -> Self {
+        const SHOWN_BYTES: usize = 80;
+        let shown = &bytes[..bytes.len().min(SHOWN_BYTES)];
+        Self::Wrong(format!("{words}: {}", shown.escape_ascii()))
+    }
+}
+
+impl FaultKind {
+    /// The words for how often it happened.
+    pub(crate) fn counted(self, count: u64) -> String {
+        let words = match self {
+            Self::Unreachable => "no connection",
+            Self::Closed => "closed by the server",
+            Self::Stalled => "nothing came in time",
+            Self::Refused => "refused",
+            Self::Wrong => "wrong reply",
+        };
+        format!("{words}: {count}")
+    }
+}
+
+impl From<ProtocolError> for Fault {
+    fn from(error: ProtocolError) -> Self {
+        Self::Wrong(format!("no WebSocket frame: {error}"))
+    }
+}
+
+impl From<ResponseError> for Fault {
+    fn from(error: ResponseError) -> Self {
+        Self::Wrong(format!("no WebSocket handshake: {error}"))
+    }
+}

@@ -1,0 +1,132 @@
+//! Messages over one WebSocket.
+
+use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
+use anemone_ws::proto::{Header, MaskKey, Opcode};
+
+use super::stream::AT_ONCE_BYTES;
+use super::{Fault, MESSAGE_BYTES_MAX, Place, Stream};
+use crate::load::masked_frame;
+use crate::statistics::Random;
+use crate::tcp_info::Traffic;
+
+/// An open WebSocket.
+#[derive(Debug)]
+pub(crate) struct WebSocket {
+    stream: Stream,
+    random: Random,
+}
+
+impl WebSocket {
+    /// Connects and completes the opening handshake.
+    pub(crate) fn connect(
+        place: &Place,
+        target: &str,
+        subprotocols: &[&str],
+        seed: u64,
+    ) -> Result<Self, Fault> {
+        let mut random = Random::new(seed);
+        let mut nonce = Nonce([0; 16]);
+        nonce.0.copy_from_slice(&random.bytes(16));
+        let mut handshake = ClientHandshake::new(nonce, subprotocols);
+        let mut stream = Stream::connect(place)?;
+        stream.send(handshake.request(&place.host, target, &[]).as_bytes())?;
+        loop {
+            stream.fill()?;
+            let end = stream.bytes().windows(4).position(|bytes| bytes == b"\r\n\r\n");
+            let Some(end) = end else { continue };
+            let head = stream.take(end + 4);
+            if !head.starts_with(b"HTTP/1.1 101") {
+                let status = std::str::from_utf8(&head).ok().and_then(|head| head.get(9..12));
+                let status = status.and_then(|status| status.parse().ok()).unwrap_or(0);
+                let body = String::from_utf8_lossy(stream.bytes()).into_owned();
+                return Err(Fault::Refused { status, body });
+            }
+            handshake.receive(&head)?;
+            return Ok(Self { stream, random });
+        }
+    }
+
+    /// Sends a message in one frame.
+    pub(crate) fn send(&mut self, opcode: Opcode, payload: &[u8]) -> Result<(), Fault> {
+        let frame = self.frame(opcode, payload);
+        self.stream.send(&frame)
+    }
+
+    /// Returns the bytes of a message in one frame, so that they can be made before a clock starts.
+    pub(crate) fn frame(&mut self, opcode: Opcode, payload: &[u8]) -> Vec<u8> {
+        let mut key = MaskKey([0; 4]);
+        key.0.copy_from_slice(&self.random.bytes(4));
+        masked_frame(
+            Header { fin: true, rsv1: false, opcode, mask: None, payload_len: 0 },
+            payload,
+            key,
+        )
+    }
+
+    /// Sends a [`frame`](Self::frame) and waits for a message. A long one is read while it is sent.
+    pub(crate) fn exchange(&mut self, frame: &[u8]) -> Result<Vec<u8>, Fault> {
+        if frame.len() <= AT_ONCE_BYTES {
+            self.stream.send(frame)?;
+            return self.receive()?.ok_or(Fault::Closed);
+        }
+        self.stream.send_beside(frame, |stream| {
+            let mut message = Vec::new();
+            loop {
+                let (header, payload) = receive_frame(stream)?;
+                match header.opcode {
+                    // A pong would come between the bytes of the frame. No server waits for one so shortly.
+                    Opcode::Ping | Opcode::Pong => {}
+                    Opcode::Close => return Err(Fault::Closed),
+                    Opcode::Continuation | Opcode::Text | Opcode::Binary => {
+                        message.extend_from_slice(&payload);
+                        if header.fin {
+                            return Ok(message);
+                        }
+                    }
+                }
+            }
+        })
+    }
+
+    /// Waits for a message, of one or more frames, and answers pings; `None` once the server has closed.
+    pub(crate) fn receive(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+        let mut message = Vec::new();
+        loop {
+            let (header, payload) = receive_frame(&mut self.stream)?;
+            match header.opcode {
+                Opcode::Ping => self.send(Opcode::Pong, &payload)?,
+                Opcode::Pong => {}
+                Opcode::Close => return Ok(None),
+                Opcode::Continuation | Opcode::Text | Opcode::Binary => {
+                    message.extend_from_slice(&payload);
+                    if header.fin {
+                        return Ok(Some(message));
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn finish(self) -> Result<Traffic, Fault> {
+        self.stream.finish()
+    }
+
+    /// Returns what the connection has carried so far.
+    pub(crate) fn traffic(&self) -> Result<Traffic, Fault> {
+        self.stream.traffic()
+    }
+}
+
+fn receive_frame(stream: &mut Stream) -> Result<(Header, Vec<u8>), Fault> {
+    loop {
+        if let Some((header, header_bytes)) = Header::decode(stream.bytes())? {
+            if header.payload_len > MESSAGE_BYTES_MAX as u64 {
+                return Err(Fault::Wrong(format!("a frame of {} bytes came", header.payload_len)));
+            }
+            stream.fill_to(header_bytes + header.payload_len as usize)?;
+            stream.take(header_bytes);
+            return Ok((header, stream.take(header.payload_len as usize)));
+        }
+        stream.fill()?;
+    }
+}

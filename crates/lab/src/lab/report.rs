@@ -1,0 +1,280 @@
+//! The result of an experiment: what was asked, every round as it was measured, and what that says.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::link::Link;
+use super::probe::FaultKind;
+use crate::statistics::{Estimate, Random, median, shift, welch};
+use crate::tcp_info::Traffic;
+
+/// The version of the JSON that reports are written in; it changes when an older reader would misunderstand it.
+pub(crate) const VERSION: u32 = 1;
+/// The published experiments compare means with this confidence.
+const WELCH_CONFIDENCE: f64 = 0.99;
+
+/// Returns a time in milliseconds, with fractions.
+pub(crate) fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// A figure that is measured.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Quantity {
+    pub(crate) name: &'static str,
+    pub(crate) unit: &'static str,
+}
+
+/// All about one experiment.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Report {
+    pub(crate) version: u32,
+    pub(crate) experiment: String,
+    pub(crate) question: String,
+    /// The answer in one sentence.
+    pub(crate) answer: String,
+    /// The reason why the answer must not be relied on, if there is one.
+    pub(crate) invalid: Option<String>,
+    pub(crate) environment: Environment,
+    /// The figure that the plot and the comparisons are about.
+    pub(crate) quantity: String,
+    pub(crate) series: Vec<Series>,
+    pub(crate) comparisons: Vec<Comparison>,
+    pub(crate) published: Vec<Published>,
+    /// The way in which it was measured, a sentence each.
+    pub(crate) method: Vec<String>,
+}
+
+/// Where and how it was measured.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Environment {
+    pub(crate) program: String,
+    /// Milliseconds since the Unix epoch.
+    pub(crate) time: u64,
+    pub(crate) processor: String,
+    pub(crate) cores: usize,
+    pub(crate) system: String,
+    pub(crate) target: String,
+    pub(crate) link: Link,
+    pub(crate) rounds: usize,
+    pub(crate) seed: u64,
+    pub(crate) is_quick: bool,
+}
+
+impl Environment {
+    /// Returns it in words.
+    pub(crate) fn sentences(&self) -> Vec<String> {
+        let mut sentences = vec![format!(
+            "{}; {}, cores: {}, {}; target: {}; link: {}; seed {}.",
+            self.program,
+            self.processor,
+            self.cores,
+            self.system,
+            self.target,
+            self.link,
+            self.seed
+        )];
+        if self.is_quick {
+            sentences.push("A quick run: a first look, and no result to quote.".to_owned());
+        }
+        sentences
+    }
+}
+
+/// One figure of one contender in one case, a value for each round.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Series {
+    pub(crate) case: String,
+    /// The place of the case on the axis, if the cases are figures.
+    pub(crate) x: Option<f64>,
+    pub(crate) contender: String,
+    pub(crate) quantity: String,
+    pub(crate) unit: String,
+    /// `None` for a round in which everything failed.
+    pub(crate) rounds: Vec<Option<f64>>,
+    /// All durations of all rounds, as an HDR histogram (V2, compressed) in Base64.
+    pub(crate) histogram: Option<String>,
+    pub(crate) expected: u64,
+    pub(crate) received: u64,
+    pub(crate) faults: BTreeMap<FaultKind, u64>,
+    /// What the connections carried, in all rounds.
+    pub(crate) traffic: Option<Traffic>,
+}
+
+/// Two contenders of a case, paired by round.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Comparison {
+    pub(crate) case: String,
+    pub(crate) of: String,
+    pub(crate) to: String,
+    pub(crate) unit: String,
+    /// The Hodges-Lehmann shift with its bootstrap interval of 95 %.
+    pub(crate) shift: Estimate,
+    /// The ratio of the medians in each round, with its bootstrap interval of 95 %.
+    pub(crate) ratio: Option<Estimate>,
+    /// The difference of the means, with the interval of Welch's test at 99 %, as the publications give it.
+    pub(crate) welch: Option<Estimate>,
+}
+
+/// A published figure beside the one that was measured.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Published {
+    pub(crate) figure: String,
+    pub(crate) published: String,
+    pub(crate) measured: String,
+    pub(crate) verdict: Verdict,
+    /// The reason of a difference, or why it cannot be tested here.
+    pub(crate) because: String,
+}
+
+/// What a measurement says of a published figure.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Verdict {
+    Replicates,
+    Differs,
+    NotTestableHere,
+}
+
+impl Verdict {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Replicates => "replicates",
+            Self::Differs => "differs",
+            Self::NotTestableHere => "not testable here",
+        }
+    }
+
+    /// Replicates if it is so, and differs otherwise.
+    pub(crate) fn of(is_so: bool) -> Self {
+        if is_so { Self::Replicates } else { Self::Differs }
+    }
+}
+
+impl Series {
+    /// Returns the values of the rounds that have one.
+    pub(crate) fn values(&self) -> Vec<f64> {
+        self.rounds.iter().flatten().copied().collect()
+    }
+
+    pub(crate) fn estimate(&self) -> Option<Estimate> {
+        Estimate::of(&self.values(), &mut Random::new(1))
+    }
+
+    /// Returns the share of what was expected that came; 1 if nothing was expected.
+    pub(crate) fn reach(&self) -> f64 {
+        if self.expected == 0 { 1.0 } else { self.received as f64 / self.expected as f64 }
+    }
+}
+
+impl Comparison {
+    /// Returns true if the interval of the shift leaves no doubt that there is a difference.
+    pub(crate) fn is_distinguishable(&self) -> bool {
+        !self.shift.holds(0.0)
+    }
+}
+
+impl Report {
+    /// Returns the series of this figure in a case.
+    pub(crate) fn find(&self, case: &str, contender: &str, quantity: &str) -> Option<&Series> {
+        self.series.iter().find(|series| {
+            series.case == case && series.contender == contender && series.quantity == quantity
+        })
+    }
+
+    /// Returns the median of the rounds of this figure.
+    pub(crate) fn median(&self, case: &str, contender: &str, quantity: &str) -> Option<f64> {
+        median(&self.find(case, contender, quantity)?.values())
+    }
+
+    /// Compares each contender with `to` in each case, by the quantity of the report.
+    pub(crate) fn compare_with(&mut self, to: &str) {
+        let all = self.series.iter().filter(|series| series.quantity == self.quantity);
+        let pairs = all
+            .filter(|series| series.contender != to)
+            .filter_map(|of| Some((of, self.find(&of.case, to, &self.quantity)?)));
+        self.comparisons.extend(pairs.filter_map(|(of, to)| compare(of, to)).collect::<Vec<_>>());
+    }
+}
+
+/// Compares two series of the same case in the rounds that have a value of both.
+pub(crate) fn compare(of: &Series, to: &Series) -> Option<Comparison> {
+    let pairs = of.rounds.iter().zip(&to.rounds).filter_map(|(of, to)| Some(((*of)?, (*to)?)));
+    let (ofs, tos): (Vec<f64>, Vec<f64>) = pairs.unzip();
+    let mut random = Random::new(1);
+    let ratios: Option<Vec<f64>> =
+        ofs.iter().zip(&tos).map(|(of, to)| (*to != 0.0).then(|| of / to)).collect();
+    Some(Comparison {
+        case: of.case.clone(),
+        of: of.contender.clone(),
+        to: to.contender.clone(),
+        unit: of.unit.clone(),
+        shift: shift(&ofs, &tos, &mut random)?,
+        ratio: ratios.and_then(|ratios| Estimate::of(&ratios, &mut random)),
+        welch: welch(&ofs, &tos, WELCH_CONFIDENCE),
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn series(contender: &str, rounds: &[f64]) -> Series {
+        Series {
+            case: "20 B".to_owned(),
+            x: Some(20.0),
+            contender: contender.to_owned(),
+            quantity: "round trip".to_owned(),
+            unit: "ms".to_owned(),
+            rounds: rounds.iter().copied().map(Some).collect(),
+            histogram: None,
+            expected: 10,
+            received: 9,
+            faults: BTreeMap::from([(FaultKind::Stalled, 1)]),
+            traffic: None,
+        }
+    }
+
+    /// A report without series.
+    pub(crate) fn report() -> Report {
+        Report {
+            version: VERSION,
+            experiment: "echo".to_owned(),
+            question: "How long?".to_owned(),
+            answer: "Not long.".to_owned(),
+            invalid: None,
+            environment: Environment {
+                program: "anemone".to_owned(),
+                time: 0,
+                processor: "a processor".to_owned(),
+                cores: 2,
+                system: "Linux".to_owned(),
+                target: "a server".to_owned(),
+                link: Link::default(),
+                rounds: 3,
+                seed: 1,
+                is_quick: false,
+            },
+            quantity: "round trip".to_owned(),
+            series: Vec::new(),
+            comparisons: Vec::new(),
+            published: Vec::new(),
+            method: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn rounds_are_paired_where_both_have_a_value() {
+        let (mut of, to) = (series("a", &[2.0, 9.0, 4.0]), series("b", &[1.0, 1.0, 2.0]));
+        of.rounds[1] = None;
+        let comparison = compare(&of, &to).unwrap();
+        assert_eq!(comparison.ratio.unwrap().median, 2.0);
+        assert_eq!(comparison.shift.median, 1.5);
+        assert!(comparison.is_distinguishable());
+        of.rounds = vec![None; 3];
+        assert!(compare(&of, &to).is_none(), "nothing to compare");
+        assert_eq!(of.reach(), 0.9);
+    }
+}

@@ -1,0 +1,122 @@
+//! Rounds: in each, every contender of every case is measured once, in an order of its own.
+
+use std::collections::BTreeMap;
+
+use super::probe::{Fault, FaultKind};
+use super::report::{Quantity, Series};
+use super::session::Session;
+use crate::histogram::Histogram;
+use crate::tcp_info::Traffic;
+
+/// A contender in a case.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell<K> {
+    pub(crate) case: String,
+    /// The place of the case on the axis, if cases are figures.
+    pub(crate) x: Option<f64>,
+    pub(crate) contender: String,
+    /// What the experiment needs to know to measure it.
+    pub(crate) key: K,
+}
+
+/// What one round gave.
+#[derive(Debug, Default)]
+pub(crate) struct Sample {
+    pub(crate) figures: Vec<(Quantity, f64)>,
+    /// The single durations, of which the first figure is a summary.
+    pub(crate) durations: Histogram,
+    pub(crate) expected: u64,
+    pub(crate) received: u64,
+    pub(crate) faults: BTreeMap<FaultKind, u64>,
+    pub(crate) traffic: Option<Traffic>,
+    /// The words of the last fault, for people.
+    pub(crate) words: Option<String>,
+}
+
+impl Sample {
+    /// Counts a fault.
+    pub(crate) fn fault(&mut self, fault: &Fault) {
+        *self.faults.entry(fault.kind()).or_default() += 1;
+        self.words = Some(fault.to_string());
+    }
+
+    pub(crate) fn add_traffic(&mut self, traffic: Traffic) {
+        *self.traffic.get_or_insert_default() += traffic;
+    }
+}
+
+/// Rounds before those that count.
+const WARM_UP: usize = 1;
+
+/// Measures all cells in rounds. `quantity` is the first figure of each sample. Ctrl-C ends it after the sample that is begun; what was measured stays.
+pub(crate) fn interleaved<K>(
+    session: &mut Session,
+    quantity: Quantity,
+    cells: &[Cell<K>],
+    mut measure: impl FnMut(&mut Session, &Cell<K>) -> Sample,
+) -> Vec<Series> {
+    let mut samples: Vec<Vec<Sample>> = cells.iter().map(|_| Vec::new()).collect();
+    let rounds = session.rounds();
+    session.begin((WARM_UP + rounds) * cells.len());
+    'rounds: for round in 0..WARM_UP + rounds {
+        let mut order: Vec<_> = (0..cells.len()).collect();
+        session.random.shuffle(&mut order);
+        for at in order {
+            if session.is_stopped() {
+                break 'rounds;
+            }
+            let sample = measure(session, &cells[at]);
+            if let Some(words) = &sample.words {
+                session.say(&format!("{}, {}: {words}", cells[at].case, cells[at].contender));
+            }
+            if round >= WARM_UP {
+                samples[at].push(sample);
+            }
+            session.step();
+        }
+    }
+    cells.iter().zip(samples).flat_map(|(cell, samples)| series(quantity, cell, &samples)).collect()
+}
+
+/// Makes a series of each figure, and one of the first also if there is none.
+fn series<K>(first: Quantity, cell: &Cell<K>, samples: &[Sample]) -> Vec<Series> {
+    let mut quantities = vec![first];
+    for (quantity, _) in samples.iter().flat_map(|sample| &sample.figures) {
+        if !quantities.contains(quantity) {
+            quantities.push(*quantity);
+        }
+    }
+    let mut durations = Histogram::default();
+    let (mut faults, mut traffic) = (BTreeMap::new(), None::<Traffic>);
+    for sample in samples {
+        durations.add(&sample.durations);
+        for (kind, count) in &sample.faults {
+            *faults.entry(*kind).or_default() += count;
+        }
+        if let Some(more) = sample.traffic {
+            *traffic.get_or_insert_default() += more;
+        }
+    }
+    let mut all = Vec::new();
+    for (at, quantity) in quantities.iter().enumerate() {
+        let value = |sample: &Sample| {
+            let found = sample.figures.iter().find(|(of, _)| of == quantity);
+            found.map(|(_, value)| *value)
+        };
+        all.push(Series {
+            case: cell.case.clone(),
+            x: cell.x,
+            contender: cell.contender.clone(),
+            quantity: quantity.name.to_owned(),
+            unit: quantity.unit.to_owned(),
+            rounds: samples.iter().map(value).collect(),
+            // The first figure is the summary of the durations.
+            histogram: (at == 0 && durations.len() > 0).then(|| durations.encoded().ok()).flatten(),
+            expected: samples.iter().map(|sample| sample.expected).sum(),
+            received: samples.iter().map(|sample| sample.received).sum(),
+            faults: faults.clone(),
+            traffic,
+        });
+    }
+    all
+}

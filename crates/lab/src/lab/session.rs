@@ -1,0 +1,186 @@
+//! What every experiment of a run shares: the server, the link, the rounds, randomness, and the bar that tells how far it is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context as _;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::link::Link;
+use super::probe::Place;
+use super::relay::Relay;
+use super::report::{Environment, Quantity, Report, Series, VERSION};
+use super::target::Target;
+use crate::statistics::Random;
+
+/// The least number of rounds whose intervals mean something.
+const ROUNDS: usize = 10;
+const QUICK_ROUNDS: usize = 4;
+
+/// The settings of a run of the lab.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) rounds: Option<usize>,
+    pub(crate) is_quick: bool,
+    pub(crate) link: Link,
+    pub(crate) seed: u64,
+}
+
+/// A run of one experiment.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) target: Target,
+    pub(crate) settings: Settings,
+    pub(crate) random: Random,
+    stop: Arc<AtomicBool>,
+    bar: ProgressBar,
+    relays: Vec<Relay>,
+}
+
+impl Session {
+    pub(crate) fn new(target: Target, settings: Settings, stop: Arc<AtomicBool>) -> Self {
+        let random = Random::new(settings.seed);
+        Self { target, settings, random, stop, bar: ProgressBar::hidden(), relays: Vec::new() }
+    }
+
+    pub(crate) fn rounds(&self) -> usize {
+        let default = if self.is_quick() { QUICK_ROUNDS } else { ROUNDS };
+        self.settings.rounds.unwrap_or(default)
+    }
+
+    pub(crate) fn is_quick(&self) -> bool {
+        self.settings.is_quick
+    }
+
+    /// Returns one number of a full run and another of a quick one.
+    pub(crate) fn full_or_quick<T>(&self, full: T, quick: T) -> T {
+        if self.is_quick() { quick } else { full }
+    }
+
+    /// Returns true once the user has asked to stop.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Returns the place of the server's web port behind the link of this run.
+    pub(crate) fn web(&mut self) -> anyhow::Result<Place> {
+        let link = self.settings.link.clone();
+        self.web_behind(&link)
+    }
+
+    /// Returns the place of the server's web port behind a link.
+    pub(crate) fn web_behind(&mut self, link: &Link) -> anyhow::Result<Place> {
+        let address = self.target.web();
+        let place = self.behind(address, link)?;
+        Ok(Place { host: self.target.host(), ..place })
+    }
+
+    /// Returns the place of the reference server's port for the multiplexed protocol over TCP, behind the link.
+    pub(crate) fn tcp(&mut self) -> anyhow::Result<Option<Place>> {
+        let link = self.settings.link.clone();
+        self.target.tcp().map(|address| self.behind(address, &link)).transpose()
+    }
+
+    /// Returns the place of the reference server's TCP echo, behind the link.
+    pub(crate) fn tcp_echo(&mut self) -> anyhow::Result<Option<Place>> {
+        let link = self.settings.link.clone();
+        self.target.tcp_echo().map(|address| self.behind(address, &link)).transpose()
+    }
+
+    fn behind(&mut self, address: std::net::SocketAddr, link: &Link) -> anyhow::Result<Place> {
+        let patience = super::probe::PATIENCE + 8 * link.mean_delay();
+        if link.is_direct() {
+            return Ok(Place { patience, ..Place::new(address) });
+        }
+        let relay = Relay::start(link, address, self.random.next())
+            .context("starting the emulated link")?;
+        let place = Place { patience, ..Place::new(relay.address()) };
+        self.relays.push(relay);
+        Ok(place)
+    }
+
+    /// Begins a part with this many steps.
+    pub(crate) fn begin(&mut self, steps: usize) {
+        let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::stderr());
+        // The template is a constant that is valid.
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}, {eta} left") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_secs(1));
+        self.bar = bar;
+    }
+
+    pub(crate) fn step(&self) {
+        self.bar.inc(1);
+        if self.bar.length() == Some(self.bar.position()) {
+            self.bar.finish_and_clear();
+        }
+    }
+
+    /// Says something above the bar.
+    pub(crate) fn say(&self, words: &str) {
+        self.bar.suspend(|| tell(words));
+    }
+
+    /// Makes a report with what is known of every experiment.
+    pub(crate) fn report(
+        &self,
+        experiment: &str,
+        question: &str,
+        quantity: Quantity,
+        series: Vec<Series>,
+    ) -> Report {
+        let invalid = invalid(&series);
+        Report {
+            version: VERSION,
+            experiment: experiment.to_owned(),
+            question: question.to_owned(),
+            answer: String::new(),
+            invalid,
+            environment: self.environment(),
+            quantity: quantity.name.to_owned(),
+            series,
+            comparisons: Vec::new(),
+            published: Vec::new(),
+            method: vec![format!(
+                "Rounds: {}, after one that is dropped; in each, every contender of every case once, in random order.",
+                self.rounds()
+            )],
+        }
+    }
+
+    fn environment(&self) -> Environment {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Environment {
+            program: format!("anemone {}", env!("CARGO_PKG_VERSION")),
+            time: time.as_millis() as u64,
+            processor: crate::cpu::processor().unwrap_or_else(|| "unknown".to_owned()),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            system: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
+            target: self.target.to_string(),
+            link: self.settings.link.clone(),
+            rounds: self.rounds(),
+            seed: self.settings.seed,
+            is_quick: self.is_quick(),
+        }
+    }
+}
+
+/// Writes a line for people.
+#[expect(clippy::print_stderr, reason = "the lab is a program's command, which talks to people")]
+fn tell(words: &str) {
+    eprintln!("{words}");
+}
+
+/// Returns the reason why no verdict is possible, if there is one: nothing came of a contender, or less than nine tenths.
+fn invalid(series: &[Series]) -> Option<String> {
+    const REACH_MIN: f64 = 0.9;
+    let short =
+        series.iter().find(|series| series.reach() < REACH_MIN || series.values().is_empty())?;
+    Some(format!(
+        "{} in case {}: {} of {} came",
+        short.contender, short.case, short.received, short.expected
+    ))
+}

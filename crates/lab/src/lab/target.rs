@@ -1,0 +1,151 @@
+//! The measured server: one that the lab starts by itself, or one of the user's.
+
+use std::fmt;
+use std::io::{BufRead as _, BufReader};
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use anyhow::{Context as _, bail};
+
+/// The measured server.
+#[derive(Debug)]
+pub(crate) enum Target {
+    Reference(Reference),
+    Url { url: String, address: SocketAddr, host: String },
+}
+
+/// The reference server, a process of its own; it is killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Reference {
+    child: Child,
+    /// Kept open, so that the server can print.
+    _output: BufReader<ChildStdout>,
+    web: SocketAddr,
+    tcp: SocketAddr,
+    tcp_echo: SocketAddr,
+}
+
+impl Target {
+    /// Starts this very program as a server on free ports of this machine.
+    pub(crate) fn start_reference() -> anyhow::Result<Self> {
+        const FREE: &str = "127.0.0.1:0";
+        let program = std::env::current_exe().context("finding this program")?;
+        let mut child = Command::new(program)
+            .args(["serve", "--demo", "--listen", FREE, "--tcp", FREE, "--tcp-echo", FREE])
+            // The longest message of the experiments, and the settings of nobody else.
+            .env("ANEMONE_LIMITS__ECHO__MESSAGE_BYTES_MAX", "32MiB")
+            .env_remove("ANEMONE_CONFIG")
+            // Ctrl-C at a terminal is for the lab, which still measures for a moment.
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("starting the reference server")?;
+        let output = child.stdout.take().context("the reference server has no output")?;
+        let mut output = BufReader::new(output);
+        let (mut web, mut tcp, mut tcp_echo) = (None, None, None);
+        loop {
+            if let (Some(web), Some(tcp), Some(tcp_echo)) = (web, tcp, tcp_echo) {
+                return Ok(Self::Reference(Reference {
+                    child,
+                    _output: output,
+                    web,
+                    tcp,
+                    tcp_echo,
+                }));
+            }
+            let mut line = String::new();
+            if output.read_line(&mut line)? == 0 {
+                let _ = child.kill();
+                bail!("the reference server ended before it said where it listens");
+            }
+            let line = line.trim();
+            let after = |words: &str| line.strip_prefix(words).and_then(|rest| rest.parse().ok());
+            web = web.or_else(|| after("listening on http://"));
+            tcp = tcp.or_else(|| after("tcp on "));
+            tcp_echo = tcp_echo.or_else(|| after("tcp echo on "));
+        }
+    }
+
+    /// Finds the server of a URL.
+    pub(crate) fn at(url: &str) -> anyhow::Result<Self> {
+        let rest = url.strip_prefix("http://").with_context(|| {
+            format!("{url}: a target is a URL such as http://host:8080; TLS is not measured yet")
+        })?;
+        let host = rest.trim_end_matches('/').to_owned();
+        if host.contains('/') {
+            bail!("{url}: a target is the URL of a server, without a path");
+        }
+        let name = if host.rsplit(':').next().is_some_and(|port| port.parse::<u16>().is_ok()) {
+            host.clone()
+        } else {
+            format!("{host}:80")
+        };
+        let found = name.to_socket_addrs().with_context(|| format!("finding {host}"))?.next();
+        let address = found.with_context(|| format!("{host} has no address"))?;
+        Ok(Self::Url { url: url.to_owned(), address, host })
+    }
+
+    pub(crate) fn web(&self) -> SocketAddr {
+        match self {
+            Self::Reference(reference) => reference.web,
+            Self::Url { address, .. } => *address,
+        }
+    }
+
+    /// Returns the value of the field `Host`.
+    pub(crate) fn host(&self) -> String {
+        match self {
+            Self::Reference(reference) => reference.web.to_string(),
+            Self::Url { host, .. } => host.clone(),
+        }
+    }
+
+    pub(crate) fn tcp(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Reference(reference) => Some(reference.tcp),
+            Self::Url { .. } => None,
+        }
+    }
+
+    pub(crate) fn tcp_echo(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Reference(reference) => Some(reference.tcp_echo),
+            Self::Url { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reference(_) => f.write_str("a server of this program, on this machine"),
+            Self::Url { url, .. } => f.write_str(url),
+        }
+    }
+}
+
+impl Drop for Reference {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_the_url_of_a_server() {
+        let target = Target::at("http://127.0.0.1:8080/").unwrap();
+        assert_eq!((target.web().port(), target.host()), (8080, "127.0.0.1:8080".to_owned()));
+        assert_eq!(Target::at("http://127.0.0.1").unwrap().web().port(), 80);
+        for wrong in ["https://127.0.0.1", "127.0.0.1:80", "http://127.0.0.1/path", "http://"] {
+            assert!(Target::at(wrong).is_err(), "{wrong}");
+        }
+    }
+}

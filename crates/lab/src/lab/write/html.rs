@@ -1,0 +1,119 @@
+//! A report as one HTML file: it opens from a disk, needs nothing else, and prints.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::plot::{Plot, plot};
+use super::tables::{Table, tables};
+use crate::lab::report::Report;
+
+const STYLE: &str = include_str!("report.css");
+const SCRIPT: &str = include_str!("report.js");
+
+/// Returns the report as HTML.
+pub(super) fn html(report: &Report) -> anyhow::Result<String> {
+    let mut text = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{0} · Anemone lab</title>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<style>\n{STYLE}</style>\n<main>\n<p class=\"name\">{0}</p>\n\
+         <h1>{1}</h1>\n",
+        escaped(&report.experiment),
+        escaped(&report.question)
+    );
+    if let Some(reason) = &report.invalid {
+        let _ =
+            writeln!(text, "<p class=\"invalid\" role=\"alert\">Invalid: {}</p>", escaped(reason));
+    }
+    let _ = writeln!(text, "<p class=\"answer\">{}</p>", escaped(&report.answer));
+    if let Some(plot) = plot(report)? {
+        text += &drawn(&plot, report);
+    }
+    for table in tables(report) {
+        text += &rendered(&table);
+    }
+    text += "<h2>Method</h2>\n<ul>\n";
+    for sentence in report.method.iter().chain(&report.environment.sentences()) {
+        let _ = writeln!(text, "<li>{}</li>", escaped(sentence));
+    }
+    let _ = write!(text, "</ul>\n</main>\n<script>\n{SCRIPT}</script>\n</html>\n");
+    Ok(text)
+}
+
+fn drawn(plot: &Plot, report: &Report) -> String {
+    let mut text = String::from("<figure>\n<p class=\"legend\">");
+    for (at, layer) in plot.layers.iter().enumerate() {
+        let _ = write!(
+            text,
+            "<label><input type=\"checkbox\" checked data-layer=\"{at}\"><i style=\"background:{}\"></i>{}</label> ",
+            layer.colour,
+            escaped(&layer.contender)
+        );
+    }
+    let _ = write!(
+        text,
+        "</p>\n<div class=\"plot\" role=\"img\" aria-label=\"{}: {}\">\n{}",
+        escaped(&report.quantity),
+        escaped(&report.answer),
+        plot.axes
+    );
+    for (at, layer) in plot.layers.iter().enumerate() {
+        let points: Vec<_> =
+            layer.points.iter().map(|(x, y, words)| json!([x, y, words])).collect();
+        let points = escaped(&json!(points).to_string());
+        let _ =
+            writeln!(text, "<div data-of=\"{at}\" data-points=\"{points}\">{}</div>", layer.svg);
+    }
+    text += "<p class=\"tip\" hidden></p>\n</div>\n\
+             <figcaption>Medians of the rounds with their intervals of 95 %.</figcaption>\n</figure>\n";
+    text
+}
+
+fn rendered(table: &Table) -> String {
+    let row = |cells: &[String], tag: &str| {
+        let cells = cells.iter().enumerate().map(|(column, cell)| {
+            let class = if table.is_figures(column) { " class=\"figure\"" } else { "" };
+            format!("<{tag}{class}>{}</{tag}>", escaped(cell))
+        });
+        format!("<tr>{}</tr>\n", cells.collect::<String>())
+    };
+    let body: String = table.rows.iter().map(|cells| row(cells, "td")).collect();
+    format!(
+        "<h2>{}</h2>\n<div class=\"wide\"><table>\n<thead>{}</thead>\n<tbody>\n{body}</tbody>\n</table></div>\n",
+        escaped(&table.title),
+        row(&table.head, "th")
+    )
+}
+
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::report::tests::{report, series};
+
+    #[test]
+    fn words_of_a_server_are_no_html() {
+        let mut report = report();
+        report.invalid = Some("<script>alert(1)</script> & \"more\"".to_owned());
+        report.series = vec![series("<b>", &[1.0, 2.0])];
+        let html = html(&report).unwrap();
+        assert!(
+            html.contains("Invalid: &lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;more&quot;")
+        );
+        assert!(!html.contains("<b>") && html.contains("data-points="), "{html}");
+        assert!(html.len() < 1 << 20);
+    }
+}

@@ -1,0 +1,29 @@
+//! Reports as files: HTML, JSON with all rounds, CSV, and Markdown.
+
+mod csv;
+mod html;
+mod markdown;
+mod plot;
+mod tables;
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context as _;
+
+pub(crate) use self::markdown::markdown;
+use super::report::Report;
+
+/// Writes a report in every form into a directory.
+pub(crate) fn write(report: &Report, directory: &Path) -> anyhow::Result<()> {
+    let into = |extension: &str, text: &str| {
+        let path = directory.join(format!("{}.{extension}", report.experiment));
+        fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
+    };
+    fs::create_dir_all(directory)
+        .with_context(|| format!("creating the directory {}", directory.display()))?;
+    into("html", &html::html(report)?)?;
+    into("json", &serde_json::to_string_pretty(report)?)?;
+    into("csv", &csv::csv(report))?;
+    into("md", &markdown(report))
+}

@@ -1,0 +1,297 @@
+//! The plot of a report as SVG: axes, and one layer for each contender, so that each can be hidden.
+
+use anyhow::anyhow;
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::*;
+
+use crate::lab::report::{Report, Series};
+use crate::report::figure;
+
+const WIDTH: u32 = 900;
+const HEIGHT: u32 = 420;
+/// Colours that people with any sight tell apart (Okabe and Ito), without yellow, which is faint on paper.
+const COLOURS: [RGBColor; 7] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(86, 180, 233),
+    RGBColor(230, 159, 0),
+    RGBColor(128, 128, 128),
+];
+const INK: RGBColor = RGBColor(110, 110, 110);
+/// An axis over a wider range is logarithmic.
+const LINEAR_RANGE_MAX: f64 = 50.0;
+
+/// A plot in layers of the same size, one above the other.
+#[derive(Debug)]
+pub(super) struct Plot {
+    pub(super) axes: String,
+    pub(super) layers: Vec<Layer>,
+}
+
+/// What is drawn of one contender.
+#[derive(Debug)]
+pub(super) struct Layer {
+    pub(super) contender: String,
+    /// As `#rrggbb`.
+    pub(super) colour: String,
+    pub(super) svg: String,
+    /// The points by their pixels, with words.
+    pub(super) points: Vec<(i32, i32, String)>,
+}
+
+/// A point of a series: its place along the axis, its value, and the interval of it.
+struct Point {
+    x: f64,
+    y: f64,
+    low: f64,
+    high: f64,
+    words: String,
+}
+
+/// Draws the quantity of a report by case. `None` if there is nothing to draw.
+pub(super) fn plot(report: &Report) -> anyhow::Result<Option<Plot>> {
+    let all: Vec<&Series> = report
+        .series
+        .iter()
+        .filter(|series| series.quantity == report.quantity && series.estimate().is_some())
+        .collect();
+    let cases = cases(&all);
+    let has_places = all.iter().all(|series| series.x.is_some()) && cases.len() > 1;
+    let mut contenders: Vec<&str> = Vec::new();
+    for series in &all {
+        if !contenders.contains(&series.contender.as_str()) {
+            contenders.push(&series.contender);
+        }
+    }
+    let logarithmic = |values: &[f64]| {
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(0.0, f64::max);
+        low > 0.0 && high / low > LINEAR_RANGE_MAX
+    };
+    let places: Vec<f64> = all.iter().filter_map(|series| series.x).collect();
+    let is_log_x = has_places && logarithmic(&places);
+    let groups: Vec<Vec<Point>> = contenders
+        .iter()
+        .enumerate()
+        .map(|(at, contender)| {
+            let own = all.iter().filter(|series| series.contender == **contender);
+            let shift = (at as f64 - (contenders.len() as f64 - 1.0) / 2.0)
+                / (contenders.len() as f64 * 1.6);
+            own.filter_map(|series| {
+                let case = cases.iter().position(|case| **case == series.case)? as f64;
+                let x = match series.x.filter(|_| has_places) {
+                    Some(x) if is_log_x => x.log10(),
+                    Some(x) => x,
+                    None => case + shift,
+                };
+                point(series, x)
+            })
+            .collect()
+        })
+        .collect();
+    let values: Vec<f64> =
+        groups.iter().flatten().flat_map(|point| [point.low, point.y, point.high]).collect();
+    if values.is_empty() {
+        return Ok(None);
+    }
+    let is_log_y = logarithmic(&values);
+    let frame = Frame::new(&groups, is_log_x, is_log_y, cases, has_places, report);
+    let axes = frame.axes()?;
+    let layers = contenders.iter().zip(&groups).enumerate().map(|(at, (contender, points))| {
+        frame.layer(contender, COLOURS[at % COLOURS.len()], points)
+    });
+    Ok(Some(Plot { axes, layers: layers.collect::<Result<_, _>>()? }))
+}
+
+fn cases<'a>(all: &[&'a Series]) -> Vec<&'a str> {
+    let mut cases: Vec<&str> = Vec::new();
+    for series in all {
+        if !cases.contains(&series.case.as_str()) {
+            cases.push(&series.case);
+        }
+    }
+    cases
+}
+
+fn point(series: &Series, x: f64) -> Option<Point> {
+    let estimate = series.estimate()?;
+    let words = format!(
+        "{}, {}: {} {} [{}, {}]",
+        series.contender,
+        series.case,
+        figure(estimate.median),
+        series.unit,
+        figure(estimate.low),
+        figure(estimate.high)
+    );
+    Some(Point { x, y: estimate.median, low: estimate.low, high: estimate.high, words })
+}
+
+/// What all layers share.
+struct Frame<'a> {
+    x: (f64, f64),
+    y: (f64, f64),
+    is_log_x: bool,
+    is_log_y: bool,
+    cases: Vec<&'a str>,
+    has_places: bool,
+    title: String,
+}
+
+type Chart<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+
+impl<'a> Frame<'a> {
+    fn new(
+        groups: &[Vec<Point>],
+        is_log_x: bool,
+        is_log_y: bool,
+        cases: Vec<&'a str>,
+        has_places: bool,
+        report: &Report,
+    ) -> Self {
+        let points = || groups.iter().flatten();
+        let of = |value: f64| if is_log_y { value.log10() } else { value };
+        let low = points().map(|point| of(point.low)).fold(f64::INFINITY, f64::min);
+        let high = points().map(|point| of(point.high)).fold(f64::NEG_INFINITY, f64::max);
+        let room = ((high - low) * 0.08).max(high.abs() * 0.02).max(1e-9);
+        // A figure that is not logarithmic is seen from zero on.
+        let y = (if is_log_y { low - room } else { low.min(0.0) }, high + room);
+        let x = if has_places {
+            let left = points().map(|point| point.x).fold(f64::INFINITY, f64::min);
+            let right = points().map(|point| point.x).fold(f64::NEG_INFINITY, f64::max);
+            let room = ((right - left) * 0.04).max(1e-9);
+            (left - room, right + room)
+        } else {
+            (-0.5, cases.len() as f64 - 0.5)
+        };
+        let unit = report.series.iter().find(|series| series.quantity == report.quantity);
+        let unit = unit.map(|series| series.unit.as_str()).filter(|unit| !unit.is_empty());
+        let unit = unit.map(|unit| format!(", {unit}")).unwrap_or_default();
+        let title = format!("{}{unit}", report.quantity);
+        Self { x, y, is_log_x, is_log_y, cases, has_places, title }
+    }
+
+    /// Draws on a chart of the size and with the axes of all layers.
+    fn draw<T>(
+        &self,
+        draw: impl FnOnce(&mut Chart<'_>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<(String, T)> {
+        let mut svg = String::new();
+        let value = {
+            let area = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT)).into_drawing_area();
+            let mut chart = ChartBuilder::on(&area)
+                .margin(12)
+                .margin_right(24)
+                .x_label_area_size(32)
+                .y_label_area_size(74)
+                .build_cartesian_2d(self.x.0..self.x.1, self.y.0..self.y.1)
+                .map_err(failed)?;
+            let value = draw(&mut chart)?;
+            area.present().map_err(failed)?;
+            value
+        };
+        Ok((svg, value))
+    }
+
+    fn axes(&self) -> anyhow::Result<String> {
+        let shown =
+            |value: f64, is_log: bool| figure(if is_log { 10_f64.powf(value) } else { value });
+        let case = |x: &f64| {
+            let is_middle = (x - x.round()).abs() < 0.01 && *x >= 0.0;
+            let case = is_middle.then(|| self.cases.get(x.round() as usize)).flatten();
+            case.map_or_else(String::new, |case| (*case).to_owned())
+        };
+        let along = |x: &f64| if self.has_places { place(*x, self.is_log_x) } else { case(x) };
+        let (svg, ()) = self.draw(|chart| {
+            let labels = if self.has_places { 8 } else { 2 * self.cases.len() + 1 };
+            chart
+                .configure_mesh()
+                .x_labels(labels)
+                .y_labels(7)
+                .light_line_style(TRANSPARENT)
+                .bold_line_style(INK.mix(0.25))
+                .axis_style(INK)
+                .label_style(("sans-serif", 13).into_font().color(&INK))
+                .x_label_formatter(&along)
+                .y_label_formatter(&|y| shown(*y, self.is_log_y))
+                .y_desc(self.title.clone())
+                .draw()
+                .map_err(failed)
+        })?;
+        Ok(svg)
+    }
+
+    fn layer(&self, contender: &str, colour: RGBColor, points: &[Point]) -> anyhow::Result<Layer> {
+        let y = |value: f64| if self.is_log_y { value.log10() } else { value };
+        let (svg, places) = self.draw(|chart| {
+            if self.has_places {
+                let line = points.iter().map(|point| (point.x, y(point.y)));
+                chart.draw_series(LineSeries::new(line, colour.stroke_width(2))).map_err(failed)?;
+            }
+            let bars = points.iter().map(|point| {
+                ErrorBar::new_vertical(
+                    point.x,
+                    y(point.low),
+                    y(point.y),
+                    y(point.high),
+                    colour.filled(),
+                    8,
+                )
+            });
+            chart.draw_series(bars).map_err(failed)?;
+            let dots =
+                points.iter().map(|point| Circle::new((point.x, y(point.y)), 4, colour.filled()));
+            chart.draw_series(dots).map_err(failed)?;
+            Ok(points
+                .iter()
+                .map(|point| chart.backend_coord(&(point.x, y(point.y))))
+                .collect::<Vec<_>>())
+        })?;
+        let points = points.iter().zip(places);
+        Ok(Layer {
+            contender: contender.to_owned(),
+            colour: format!("#{:02x}{:02x}{:02x}", colour.0, colour.1, colour.2),
+            svg,
+            points: points.map(|(point, (x, y))| (x, y, point.words.clone())).collect(),
+        })
+    }
+}
+
+/// Formats a place on the axis, in thousands and millions from there on.
+fn place(x: f64, is_log: bool) -> String {
+    let value = if is_log { 10_f64.powf(x) } else { x };
+    let short = |value: f64| format!("{}", (value * 10.0).round() / 10.0);
+    match value {
+        _ if value >= 1e6 => format!("{} M", short(value / 1e6)),
+        _ if value >= 1e3 => format!("{} k", short(value / 1e3)),
+        _ => short(value),
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> anyhow::Error {
+    anyhow!("drawing a plot: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::report::tests::{report, series};
+
+    #[test]
+    fn each_contender_has_a_layer_with_a_point_for_each_case() {
+        let mut report = report();
+        report.series =
+            vec![series("TCP", &[1.0, 2.0, 3.0]), series("WebSocket", &[2.0, 2.5, 3.0])];
+        let plot = plot(&report).unwrap().unwrap();
+        assert!(plot.axes.contains("round trip, ms"), "{}", plot.axes);
+        assert_eq!(plot.layers.len(), 2);
+        for layer in &plot.layers {
+            assert_eq!(layer.points.len(), 1);
+            assert!(layer.svg.contains("<circle"), "{}", layer.svg);
+        }
+        report.series.clear();
+        assert!(super::plot(&report).unwrap().is_none());
+    }
+}

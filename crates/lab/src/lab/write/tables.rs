@@ -1,0 +1,145 @@
+//! The tables of a report, the same in every form.
+
+use crate::histogram::Histogram;
+use crate::lab::report::{Comparison, Published, Report, Series, Verdict};
+use crate::report::figure;
+use crate::statistics::Estimate;
+
+const NONE: &str = "–";
+
+/// A table with a heading. Columns whose head is not empty hold figures, but the last one.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) title: String,
+    pub(super) head: Vec<String>,
+    pub(super) rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    fn new(title: String, head: &[&str], rows: Vec<Vec<String>>) -> Self {
+        Self { title, head: head.iter().map(|&text| text.to_owned()).collect(), rows }
+    }
+
+    /// Returns true for a column of figures, which stand at the right.
+    pub(super) fn is_figures(&self, column: usize) -> bool {
+        !self.head[column].is_empty() && column + 1 < self.head.len()
+    }
+}
+
+/// Returns what was measured, a table for each quantity, then the comparisons, then the publications.
+pub(super) fn tables(report: &Report) -> Vec<Table> {
+    let mut quantities: Vec<(&str, &str)> = Vec::new();
+    for series in &report.series {
+        let quantity = (series.quantity.as_str(), series.unit.as_str());
+        if !quantities.contains(&quantity) {
+            quantities.push(quantity);
+        }
+    }
+    let mut tables: Vec<_> =
+        quantities.iter().map(|(quantity, unit)| measured(report, quantity, unit)).collect();
+    if !report.comparisons.is_empty() {
+        let head = ["", "", "shift [95 %]", "ratio [95 %]", "means, Welch [99 %]", ""];
+        let rows = report.comparisons.iter().map(compared).collect();
+        tables.push(Table::new(format!("{}, paired by round", report.quantity), &head, rows));
+    }
+    if !report.published.is_empty() {
+        let rows = report.published.iter().map(published).collect();
+        let head = ["", "published", "measured", ""];
+        tables.push(Table::new("Beside the publications".to_owned(), &head, rows));
+    }
+    tables
+}
+
+fn measured(report: &Report, quantity: &str, unit: &str) -> Table {
+    let title = if unit.is_empty() { quantity.to_owned() } else { format!("{quantity}, {unit}") };
+    let series: Vec<_> =
+        report.series.iter().filter(|series| series.quantity == quantity).collect();
+    if series.iter().all(|series| series.histogram.is_none()) {
+        let head = ["", "", "median of the rounds [95 %]", "received / expected", "faults"];
+        let rows = series.iter().map(|series| {
+            let [reach, faults] = reach_and_faults(series);
+            vec![series.case.clone(), series.contender.clone(), rounds(series), reach, faults]
+        });
+        return Table::new(title, &head, rows.collect());
+    }
+    let head = [
+        "",
+        "",
+        "median of the rounds [95 %]",
+        "p50",
+        "p99",
+        "p99.9",
+        "received / expected",
+        "faults",
+    ];
+    Table::new(title, &head, series.into_iter().map(with_percentiles).collect())
+}
+
+fn with_percentiles(series: &Series) -> Vec<String> {
+    let durations = series.histogram.as_deref().and_then(|text| Histogram::decoded(text).ok());
+    let at = |share: f64| {
+        let time = durations.as_ref().and_then(|durations| durations.percentile(share));
+        time.map_or_else(|| NONE.to_owned(), |time| figure(time.as_secs_f64() * 1e3))
+    };
+    let [reach, faults] = reach_and_faults(series);
+    vec![
+        series.case.clone(),
+        series.contender.clone(),
+        rounds(series),
+        at(0.5),
+        at(0.99),
+        at(0.999),
+        reach,
+        faults,
+    ]
+}
+
+fn rounds(series: &Series) -> String {
+    series.estimate().map_or_else(|| NONE.to_owned(), |estimate| interval(&estimate))
+}
+
+fn reach_and_faults(series: &Series) -> [String; 2] {
+    let faults: Vec<_> = series.faults.iter().map(|(kind, count)| kind.counted(*count)).collect();
+    [format!("{} / {}", series.received, series.expected), faults.join(", ")]
+}
+
+fn compared(comparison: &Comparison) -> Vec<String> {
+    let show =
+        |estimate: &Option<Estimate>| estimate.as_ref().map_or_else(|| NONE.to_owned(), interval);
+    vec![
+        comparison.case.clone(),
+        format!("{} - {}", comparison.of, comparison.to),
+        format!("{} {}", interval(&comparison.shift), comparison.unit).trim_end().to_owned(),
+        show(&comparison.ratio),
+        show(&comparison.welch),
+        if comparison.is_distinguishable() { "" } else { "not distinguishable" }.to_owned(),
+    ]
+}
+
+fn published(row: &Published) -> Vec<String> {
+    let words = match row.verdict {
+        Verdict::Replicates => row.verdict.words().to_owned(),
+        verdict if row.because.is_empty() => verdict.words().to_owned(),
+        verdict => format!("{}, because {}", verdict.words(), row.because),
+    };
+    vec![row.figure.clone(), row.published.clone(), row.measured.clone(), words]
+}
+
+fn interval(Estimate { median, low, high }: &Estimate) -> String {
+    format!("{} [{}, {}]", figure(*median), figure(*low), figure(*high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::report::tests::series;
+
+    #[test]
+    fn a_row_has_the_figure_its_reach_and_its_faults() {
+        let row = with_percentiles(&series("TCP", &[2.0, 2.0, 2.0]));
+        assert_eq!(
+            row.join(" | "),
+            "20 B | TCP | 2.00 [2.00, 2.00] | – | – | – | 9 / 10 | nothing came in time: 1"
+        );
+    }
+}

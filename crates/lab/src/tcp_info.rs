@@ -1,0 +1,139 @@
+//! The segments of a TCP connection as the kernel counts them (`TCP_INFO`). All `unsafe` code of this crate is here.
+
+use std::io;
+use std::net::TcpStream;
+use std::ops::AddAssign;
+use std::os::fd::AsRawFd as _;
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes of each packet beside its payload, on Ethernet: preamble, header, check sequence and gap (38), IPv4 (20), and TCP
+/// with timestamps (32).
+const PACKET_BYTES: u64 = 90;
+/// A SYN has 8 bytes of options more.
+const SYN_BYTES: u64 = 8;
+/// The captures of part D of the publications: null header (4), IPv6 (40), TCP with timestamps (32).
+const PUBLISHED_PACKET_BYTES: u64 = 76;
+const PUBLISHED_SYN_BYTES: u64 = 12;
+const SYNS: u64 = 2;
+
+/// Places in the kernel's `struct tcp_info`, which only ever grows at its end.
+const RETRANSMITTED: usize = 100;
+const SEGMENTS_OUT: usize = 136;
+const SEGMENTS_IN: usize = 140;
+const DATA_IN: usize = 152;
+const DATA_OUT: usize = 156;
+const INFO_BYTES_MIN: usize = 160;
+const INFO_BYTES_MAX: usize = 512;
+
+/// What connections carried, seen from the client. Segments of both directions count, with those that open and close.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Deserialize, Serialize)]
+pub(crate) struct Traffic {
+    /// Bytes of payload that the client sent and received.
+    pub(crate) sent_bytes: u64,
+    pub(crate) received_bytes: u64,
+    pub(crate) segments: u64,
+    /// Segments with payload; the others are pure acknowledgements, SYNs and FINs.
+    pub(crate) data_segments: u64,
+    pub(crate) retransmitted: u64,
+    pub(crate) connections: u64,
+}
+
+impl Traffic {
+    /// Reads the counters of a connection that has carried these bytes of payload.
+    pub(crate) fn of(stream: &TcpStream, sent_bytes: u64, received_bytes: u64) -> io::Result<Self> {
+        let info = tcp_info(stream)?;
+        let at = |place: usize| {
+            let bytes = info.get(place..place + 4).and_then(|bytes| bytes.try_into().ok());
+            u64::from(u32::from_ne_bytes(bytes.unwrap_or_default()))
+        };
+        Ok(Self {
+            sent_bytes,
+            received_bytes,
+            segments: at(SEGMENTS_OUT) + at(SEGMENTS_IN),
+            data_segments: at(DATA_OUT) + at(DATA_IN),
+            retransmitted: at(RETRANSMITTED),
+            connections: 1,
+        })
+    }
+
+    pub(crate) fn payload_bytes(&self) -> u64 {
+        self.sent_bytes + self.received_bytes
+    }
+
+    /// Returns the bytes on Ethernet, with everything that surrounds payload there.
+    pub(crate) fn wire_bytes(&self) -> u64 {
+        self.payload_bytes() + PACKET_BYTES * self.segments + SYN_BYTES * SYNS * self.connections
+    }
+
+    /// Returns the bytes as the captures of the publications count them.
+    pub(crate) fn published_bytes(&self) -> u64 {
+        let packets = PUBLISHED_PACKET_BYTES * self.segments;
+        self.payload_bytes() + packets + PUBLISHED_SYN_BYTES * SYNS * self.connections
+    }
+}
+
+impl AddAssign for Traffic {
+    fn add_assign(&mut self, other: Self) {
+        self.sent_bytes += other.sent_bytes;
+        self.received_bytes += other.received_bytes;
+        self.segments += other.segments;
+        self.data_segments += other.data_segments;
+        self.retransmitted += other.retransmitted;
+        self.connections += other.connections;
+    }
+}
+
+#[expect(unsafe_code, reason = "neither the standard library nor rustix reads TCP_INFO")]
+fn tcp_info(stream: &TcpStream) -> io::Result<Vec<u8>> {
+    let mut info = vec![0_u8; INFO_BYTES_MAX];
+    let mut len = INFO_BYTES_MAX as libc::socklen_t;
+    // SAFETY: `info` has `len` bytes, to which the kernel writes at most that many; both pointers are valid for the call, and
+    // the descriptor is open as long as `stream` is borrowed.
+    let status = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    if status != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    info.truncate(len as usize);
+    if info.len() < INFO_BYTES_MIN {
+        let words =
+            format!("the kernel's TCP_INFO has {} bytes, {INFO_BYTES_MIN} are needed", info.len());
+        return Err(io::Error::new(io::ErrorKind::Unsupported, words));
+    }
+    Ok(info)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{Shutdown, TcpListener};
+
+    use super::*;
+
+    #[test]
+    fn segments_are_counted_with_those_that_open_and_close() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        client.write_all(b"question").unwrap();
+        server.read_exact(&mut [0; 8]).unwrap();
+        server.write_all(b"reply").unwrap();
+        server.shutdown(Shutdown::Write).unwrap();
+        let mut reply = Vec::new();
+        client.read_to_end(&mut reply).unwrap();
+        let traffic = Traffic::of(&client, 8, 5).unwrap();
+        assert_eq!((traffic.data_segments, traffic.retransmitted), (2, 0));
+        // SYN, SYN-ACK, ACK; question, ACK; reply, FIN, and their ACKs, which may be one.
+        assert!((7..=9).contains(&traffic.segments), "{traffic:?}");
+        assert_eq!(traffic.wire_bytes(), 13 + 90 * traffic.segments + 16);
+        assert_eq!(traffic.published_bytes(), 13 + 76 * traffic.segments + 24);
+    }
+}
