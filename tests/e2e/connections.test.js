@@ -123,6 +123,8 @@ test("each connection is there with its transport, and one that does not read is
     await says(row(page, slow.address), "transport", /^SSE$/);
     await says(row(page, slow.address), "lag", /^\d+ events?$/);
     await says(row(page, slow.address), "queued", /B$/);
+    await says(row(page, slow.address), "sent", /^[\d.]+ [kM]B$/);
+    await says(row(page, slow.address), "received", /^received \d{2,3} B$/);
     await says(row(page, lines.address), "transport", /^NDJSON$/);
     await says(row(page, lines.address), "path", /^\/topics\/wind$/);
     await says(row(page, poll.address), "transport", /^long poll$/);

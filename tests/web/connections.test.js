@@ -21,6 +21,8 @@ function one(other = {}) {
     requests: 1,
     readers: 1,
     position: "a-7",
+    received_bytes: 120,
+    sent_bytes: 3000,
     lag: { events: 0, bytes: 0 },
     reads: [{ path: "/topics/wind", position: "a-7", lag: { events: 0, bytes: 0 } }],
     ...other,
@@ -74,6 +76,7 @@ test("an order puts the largest number or the first text at the top, and can be 
   assert.equal(ids(sorted(all, "age", false)), "bac");
   assert.equal(ids(sorted(all, "age", true)), "acb");
   assert.equal(ids(sorted(all, "client", false)), "bac");
+  assert.equal(ids(sorted([one({ id: "s", sent_bytes: 9 }), one({ id: "m", sent_bytes: 99 })], "sent", false)), "ms");
   assert.equal(ids(sorted([one({ id: "n", lag: null }), one({ id: "l", lag: { events: 2, bytes: 0 } }), one({ id: "z" })], "lag", false)), "lzn");
 });
 

@@ -141,8 +141,59 @@ fn one_that_does_not_read_is_behind_in_events_and_bytes_and_its_output_waits() {
         let (events, bytes) = (one["lag"]["events"].as_u64(), one["lag"]["bytes"].as_u64());
         events > Some(0) && bytes > Some(1 << 20) && one["queued_bytes"].as_u64() > Some(0)
     };
-    only(&fixture, behind);
+    let (_, sent) = bytes(&only(&fixture, behind));
+    assert!(sent < 32 << 20, "what waits is not sent: {sent}");
     drop(slow);
+}
+
+/// The bytes that a connection has received and sent.
+fn bytes(one: &Value) -> (u64, u64) {
+    (one["received_bytes"].as_u64().unwrap(), one["sent_bytes"].as_u64().unwrap())
+}
+
+#[test]
+fn the_bytes_of_a_web_socket_are_those_of_its_frames() {
+    let fixture = start();
+    let mut socket = fixture.websocket("/echo", &[], &[]);
+    let (received, sent) = bytes(&only(&fixture, |one| one["transport"] == "websocket"));
+    assert!(received > 100 && sent > 100, "the handshake: {received} {sent}");
+    socket.send(Message::Text(&"x".repeat(5000)));
+    assert_eq!(socket.next().len(), 5000);
+    // Each has two bytes and a length of two more; that of a client has a mask of four.
+    let expected = (received + 5008, sent + 5004);
+    only(&fixture, |one| bytes(one) == expected);
+}
+
+#[test]
+fn the_bytes_of_requests_and_replies_count_in_the_loop_and_in_the_http_server() {
+    let fixture = start();
+    for (target, accept) in
+        [("/topics/wind", "application/x-ndjson"), ("/topics/wind?after=latest&wait=100", "*/*")]
+    {
+        let request = request(fixture.address, "GET", target, &[("Accept", accept)]);
+        let mut stream = fixture.connect();
+        stream.write_all(request.as_bytes()).unwrap();
+        only(&fixture, |one| bytes(one).0 == request.len() as u64 && one["readers"] == 1);
+        fixture.publish(1..=1);
+        let mut reply = Vec::new();
+        while !reply.ends_with(b"{\"n\":1}") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            reply.push(byte[0]);
+        }
+        // The event is written with the end of its line or its page.
+        let told = only(&fixture, |one| bytes(one).1 > reply.len() as u64);
+        assert_eq!(bytes(&told).0, request.len() as u64, "{target}");
+        reply.resize(usize::try_from(bytes(&told).1).unwrap(), 0);
+        let begin = reply.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+        stream.read_exact(&mut reply[begin..]).unwrap();
+        assert!(reply.ends_with(b"\n"), "{}", String::from_utf8_lossy(&reply));
+        stream.set_nonblocking(true).unwrap();
+        let nothing = stream.read(&mut [0]).unwrap_err();
+        assert_eq!(nothing.kind(), std::io::ErrorKind::WouldBlock);
+        drop(stream);
+        all(&fixture, 0);
+    }
 }
 
 #[test]
@@ -338,6 +389,12 @@ async fn connections_of_tasks_are_there_too() {
         .map(|one| {
             assert_eq!((&one["tls"], &one["protocol"]), (&json!(true), &json!("http/1.1")));
             assert_eq!((&one["position"], &one["lag"]["events"]), (&json!("ya-2"), &json!(0)));
+            let (received, sent) = bytes(one);
+            match one["transport"].as_str().unwrap() {
+                "sse" => assert!(received > 50 && sent > 100, "{one}"),
+                "long-poll" => assert!(received > 50 && sent == 0, "it waits: {one}"),
+                _ => assert_eq!((received, sent), (0, 0), "the handshake was a request"),
+            }
             one["transport"].as_str().unwrap().to_owned()
         })
         .collect();

@@ -56,6 +56,8 @@ function fill({ element, field }, one, you) {
   setText(field("position"), placeInWords(one));
   setText(field("lag"), lagInWords(one));
   setText(field("lag-bytes"), isBehind ? formatBytes(one.lag?.bytes ?? 0) : "");
+  setText(field("sent"), formatBytes(one.sent_bytes));
+  setText(field("received"), `received ${formatBytes(one.received_bytes)}`);
   setText(field("queued"), one.queued_bytes ? formatBytes(one.queued_bytes) : "");
   setText(field("age"), formatDuration(one.age * 1000));
   setText(field("thread"), String(one.thread));

@@ -21,6 +21,8 @@ import { countOf, formatBytes, formatCount, formatDuration } from "../words.js";
  * @property {string | null} position
  * @property {{ events: number, bytes: number } | null} lag
  * @property {readonly { path: string, position: string, lag: { events: number, bytes: number } }[]} reads
+ * @property {number} received_bytes
+ * @property {number} sent_bytes
  * @property {number} [queued_bytes]
  * @property {number | null} [round_trip_ms]
  * @property {number} [behind] the events that it was behind in both of the last two looks
@@ -133,11 +135,12 @@ export function withBehind(before, connections) {
 
 /**
  * The longest lag first, for example; equal ones keep the server's order.
- * @typedef {"lag" | "queued" | "age" | "client" | "transport" | "path" | "thread"} Order
+ * @typedef {"lag" | "sent" | "queued" | "age" | "client" | "transport" | "path" | "thread"} Order
  * @type {Readonly<Record<Order, { label: string, of: (one: Connection) => string | number, isFalling: boolean }>>}
  */
 export const ORDERS = {
   lag: { label: "how far behind", of: (one) => (one.lag === null ? -1 : behind(one)), isFalling: true },
+  sent: { label: "bytes sent", of: ({ sent_bytes }) => sent_bytes, isFalling: true },
   queued: { label: "waiting output", of: ({ queued_bytes }) => queued_bytes ?? 0, isFalling: true },
   age: { label: "age", of: ({ age }) => age, isFalling: true },
   client: { label: "client", of: ({ client }) => client ?? "", isFalling: false },

@@ -94,6 +94,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
     let (limits, memory) = (&local.site.limits, &local.site.memory);
     let _held = memory.reserve(HTTP1_BYTES + limits.header_bytes_max);
     let progress = Rc::new(Progress::of(local, peer, protocol, begun));
+    let stream = progress.place.counted(stream);
     let (stream, end) = Ahead::new(Gathered::new(stream, memory), memory, limits.header_bytes_max);
     let poll_out = |cx: &mut Context<'_>| end.with_stream(|stream| stream.poll_out(cx));
     let (end_told, has_ended) = watch::channel(PeerSide::Open);
@@ -116,8 +117,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
             Either::Right(Box::pin(answer(begun, &site, peer, request, stop).map(finish)))
         })
     };
-    let io = TokioIo::new(stream);
-    let mut http = within(limits).serve_connection(io, service);
+    let mut http = within(limits).serve_connection(TokioIo::new(stream), service);
     // The stream comes back in this task after the handshake's response is written.
     let mut is_stopping = false;
     let ended = loop {
@@ -147,7 +147,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
     ended.and(written).map_err(|error| note(local, peer, &error, &progress.place)).ok()?;
     let parts = http.into_parts();
     let (ahead, stream) = parts.io.into_inner().into_parts(end)?;
-    let stream = stream.into_inner();
+    let stream = stream.into_inner().into_inner();
     let Some(handoff) = progress.handoff.take() else {
         shut_down(stream).await;
         return None;

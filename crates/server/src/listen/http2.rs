@@ -163,7 +163,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         })
     };
     let served_by_service = Arc::strong_count(&requests);
-    let io = TokioIo::new(Linger::new(stream, LINGER));
+    let io = TokioIo::new(Linger::new(place.counted(stream), LINGER));
     let mut http = pin!(within(limits, tasks).serve_connection(io, service));
     // The first tick is immediate.
     let mut ticks = interval(limits.header_timeout);

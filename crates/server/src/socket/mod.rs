@@ -1,6 +1,7 @@
-//! Streams of bytes below HTTP: reading ahead, gathering, deadlines, and Unix sockets.
+//! Streams of bytes below HTTP: reading ahead, gathering, counting, deadlines, and Unix sockets.
 
 pub(crate) mod ahead;
+pub(crate) mod counted;
 pub(crate) mod gathered;
 pub(crate) mod prefixed;
 pub(crate) mod unix_socket;

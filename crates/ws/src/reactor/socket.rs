@@ -37,6 +37,9 @@ pub(super) struct Socket<S> {
     /// The memory held for the peer, and the time since when there has been some.
     held: Reservation,
     held_since: Time,
+    received_bytes: u64,
+    /// The bytes of output, written or pending.
+    output_bytes: u64,
     /// The time of the next [`expire`](Self::expire), as of the end of the last turn.
     due: Time,
     pub(super) notes: Notes,
@@ -168,6 +171,8 @@ impl<S: NonBlocking> Socket<S> {
             read_bytes: ReadBytes::FIRST,
             held,
             held_since: Time::MAX,
+            received_bytes: 0,
+            output_bytes: 0,
             due: Time::ZERO,
             notes: Notes::default(),
             timer_at: Time::MAX,
@@ -185,6 +190,8 @@ impl<S: NonBlocking> Socket<S> {
             age: Duration::from_secs(secs(now).saturating_sub(self.since_secs).into()),
             queued_bytes: self.pending.len(),
             held_bytes: self.held.bytes(),
+            received_bytes: self.received_bytes,
+            sent_bytes: self.output_bytes - self.pending.len() as u64,
             peer: self.stream.peer(),
             ..self.protocol.describe(id)
         }
@@ -219,6 +226,7 @@ impl<S: NonBlocking> Socket<S> {
         scratch: &mut Scratch,
     ) -> Verdict {
         let Scratch { output, budget, .. } = scratch;
+        self.received_bytes = first.len() as u64;
         self.protocol.open(waker, now, first, output, budget);
         self.finish(now, scratch, Verdict::Keep)
     }
@@ -276,6 +284,7 @@ impl<S: NonBlocking> Socket<S> {
             Err(error) if error.kind() == ErrorKind::Interrupted => Verdict::ReadAgain,
             Err(error) => self.on_lost(error.into()),
         };
+        self.received_bytes += received as u64;
         scratch.figures.received_bytes += received as u64;
         self.finish(now, scratch, verdict)
     }
@@ -292,6 +301,7 @@ impl<S: NonBlocking> Socket<S> {
             Ok(Appended { len: 0, .. }) => self.exhausted(),
             Ok(Appended { len, may_have_more, beyond }) => {
                 let Scratch { output, budget, figures, .. } = scratch;
+                self.received_bytes += len as u64;
                 figures.received_bytes += len as u64;
                 self.protocol.rest_received(now, begin, output, budget);
                 if let Some(mut beyond) = beyond {
@@ -374,6 +384,7 @@ impl<S: NonBlocking> Socket<S> {
             {
                 verdict = self.on_lost(error.into());
             }
+            self.output_bytes += output.len() as u64;
             scratch.figures.sent_bytes += output.len() as u64;
             scratch.clear_output();
         }

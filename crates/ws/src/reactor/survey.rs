@@ -85,6 +85,10 @@ pub struct SurveyedConnection {
     pub queued_bytes: usize,
     /// The bytes that are held for the peer in all: queued output, and incomplete input.
     pub held_bytes: usize,
+    /// The bytes that were read from the stream, with those that came with the handshake.
+    pub received_bytes: u64,
+    /// The bytes that the stream has taken.
+    pub sent_bytes: u64,
     /// True for a WebSocket whose messages are compressed (RFC 7692).
     pub is_compressed: bool,
     /// The last measured time from a ping of a WebSocket to its pong, to the millisecond.
@@ -97,7 +101,7 @@ pub struct SurveyedConnection {
 impl SurveyedConnection {
     pub(super) fn new(id: ConnectionId, speaks: Speaks, description: Option<Box<dyn Any>>) -> Self {
         let (peer, is_closing, is_compressed, age, round_trip) = Default::default();
-        let (queued_bytes, held_bytes) = Default::default();
+        let (queued_bytes, held_bytes, received_bytes, sent_bytes) = Default::default();
         Self {
             id,
             speaks,
@@ -106,6 +110,8 @@ impl SurveyedConnection {
             age,
             queued_bytes,
             held_bytes,
+            received_bytes,
+            sent_bytes,
             is_compressed,
             round_trip,
             description,

@@ -18,6 +18,7 @@ use crate::clients::connections::described::{
 };
 use crate::clients::readers::WatchedReader;
 use crate::request::own_path::{OwnPath, ReadPath, in_log};
+use crate::socket::counted::{ByteCounts, Counted};
 use crate::transport_name::TransportName;
 
 /// The most bytes of a path that are kept.
@@ -40,7 +41,8 @@ impl HttpConnections {
         let number = self.last.get() + 1;
         self.last.set(number);
         let (since, state) = (Instant::now(), Mutex::default());
-        let connection = Arc::new(HttpConnection { number, client, protocol, since, state });
+        let bytes = Arc::default();
+        let connection = Arc::new(HttpConnection { number, client, protocol, since, bytes, state });
         self.all.borrow_mut().insert(number, Arc::clone(&connection));
         HttpPlace { all: Rc::clone(self), connection }
     }
@@ -68,6 +70,11 @@ impl HttpPlace {
     pub(crate) fn connection(&self) -> &Arc<HttpConnection> {
         &self.connection
     }
+
+    /// Returns the stream of the connection, whose bytes count from now on.
+    pub(crate) fn counted<S>(&self, stream: S) -> Counted<S> {
+        Counted::new(stream, &self.connection.bytes)
+    }
 }
 
 impl Drop for HttpPlace {
@@ -83,6 +90,7 @@ pub(crate) struct HttpConnection {
     client: Option<SocketAddr>,
     protocol: WireProtocol,
     pub(super) since: Instant,
+    bytes: Arc<ByteCounts>,
     state: Mutex<HttpState>,
 }
 
@@ -125,6 +133,11 @@ impl HttpConnection {
             request.extensions_mut().insert(place.clone());
         }
         place
+    }
+
+    /// Returns the counters of its bytes, without those of TLS.
+    pub(super) fn bytes(&self) -> &Arc<ByteCounts> {
+        &self.bytes
     }
 
     /// Describes it.

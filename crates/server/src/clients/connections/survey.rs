@@ -227,6 +227,8 @@ fn of_loop(connection: &SurveyedConnection) -> Value {
     value["age"] = age.as_secs().into();
     value["queued_bytes"] = connection.queued_bytes.into();
     value["held_bytes"] = connection.held_bytes.into();
+    value["received_bytes"] = connection.received_bytes.into();
+    value["sent_bytes"] = connection.sent_bytes.into();
     value["closing"] = connection.is_closing.into();
     if *speaks == Speaks::WebSocket {
         value["compressed"] = connection.is_compressed.into();
@@ -238,6 +240,8 @@ fn of_loop(connection: &SurveyedConnection) -> Value {
 fn of_http(connection: &HttpConnection) -> Value {
     let mut value = connection.describe().to_json();
     value["age"] = connection.since.elapsed().as_secs().into();
+    value["received_bytes"] = connection.bytes().received().into();
+    value["sent_bytes"] = connection.bytes().sent().into();
     value
 }
 

@@ -351,9 +351,25 @@ fn a_slow_reader_is_kept_while_bytes_move_and_dropped_once_they_do_not() {
     assert_eq!(socket.expire(now, &mut scratch), Verdict::Drop, "nothing moved");
 }
 
+#[test]
+fn bytes_count_as_sent_once_the_stream_has_taken_them() {
+    let told = |socket: &Socket<Asking>| {
+        let told = socket.describe(ConnectionId::from_bits(0), Time::ZERO);
+        (told.received_bytes, told.sent_bytes, told.queued_bytes)
+    };
+    let (mut socket, mut scratch) = asking(2, 1, Box::new(answer(Duration::ZERO)));
+    assert_eq!(told(&socket), (0, 0, 0));
+    socket.readable(Time::ZERO, &mut scratch);
+    let (_, sent, queued) = told(&socket);
+    assert_eq!((sent, queued), (1, 2 * REPLY_BYTES - 1));
+    socket.stream.takes = usize::MAX;
+    socket.writable(Time::ZERO, &mut scratch);
+    assert_eq!(told(&socket), (2, 2 * REPLY_BYTES as u64, 0));
+}
+
 /// There is one for each connection.
 #[test]
 fn a_socket_takes_no_more_memory_than_it_has_to() {
     let bytes = size_of::<Socket<mio::net::TcpStream>>();
-    assert!(bytes <= 152, "{bytes}");
+    assert!(bytes <= 168, "{bytes}");
 }
