@@ -45,7 +45,7 @@ export function niceRange(low, high, current) {
  * Returns the least of 1, 2, 2.5 and 5 times a power of ten that is at least this.
  * @param {number} least
  */
-function roundStep(least) {
+export function roundStep(least) {
   const power = 10 ** Math.floor(Math.log10(least));
   return ([1, 2, 2.5, 5].find((factor) => factor * power >= least * 0.999) ?? 10) * power;
 }

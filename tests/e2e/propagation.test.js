@@ -1,0 +1,295 @@
+/**
+ * The page about propagation on the real binary: the map refines to all points, a transmitter that is moved gets a new run in place of the
+ * old one, two models side by side, what is refused shows its place, and a reload goes on.
+ *
+ * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`) and Chromium (`CHROMIUM`, default `/usr/bin/chromium`).
+ * Waits on conditions, never for a fixed time.
+ */
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, before, test } from "node:test";
+import { becomes, kill, launch, serve, until } from "./support.js";
+
+const STEP_MS_MAX = 300_000;
+/** A map that takes long, whatever the machine: 1,500,000 points behind hills. */
+const LONG = { area: { width_m: 60_000, height_m: 24_000 }, step_m: 31.1, model: "free-space", terrain: { type: "valley", depth_m: 900 }, transmitters: [{ name: "far", x_m: 30_000, y_m: 12_000, height_m: 30, frequency_mhz: 800, power_dbm: 43 }] };
+
+/** @type {import("./support.js").Server} */ let server;
+/** @type {import("playwright-core").Browser} */ let browser;
+
+before(async () => {
+  server = await serve("--demo", "--listen", "127.0.0.1:0");
+  browser = await launch("--no-proxy-server");
+});
+
+after(async () => {
+  await browser?.close();
+  await kill(server);
+});
+
+/**
+ * The test itself reads the pixels of a map, again and again.
+ * @param {string} text
+ */
+const isOfTest = (text) => text.includes("willReadFrequently");
+
+/**
+ * Opens the page; it must have no fault, other than what the service refuses.
+ * @param {(page: import("playwright-core").Page) => Promise<void>} body
+ * @param {{ refused?: number }} [options]
+ */
+async function withPage(body, { refused = 0 } = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true });
+  const page = await context.newPage();
+  /** @type {string[]} */
+  const faults = [];
+  page.on("pageerror", (error) => faults.push(String(error)));
+  page.on("console", (message) => ["error", "warning"].includes(message.type()) && !isOfTest(message.text()) && faults.push(message.text()));
+  await page.goto(`${server.origin}/propagation`);
+  await body(page);
+  assert.ok(faults.length <= refused && faults.every((fault) => /422/.test(fault)), faults.join("\n"));
+  await context.close();
+}
+
+/** @param {import("playwright-core").Page} page */
+const maps = (page) => page.locator(".pane:visible");
+
+/**
+ * @param {import("playwright-core").Page} page
+ * @param {string | RegExp} state
+ */
+async function says(page, state, map = 0) {
+  await becomes("the state", () => maps(page).nth(map).locator("[data-field=state]").textContent(), state);
+}
+
+/** @param {import("playwright-core").Page} page */
+async function summary(page, map = 0) {
+  return String(await maps(page).nth(map).locator("[data-field=summary]").textContent());
+}
+
+/** @param {import("playwright-core").Page} page */
+function keyOf(page) {
+  return /run=([0-9a-f]{32})/.exec(page.url())?.[1];
+}
+
+/** @param {string} key */
+async function stateOf(key) {
+  return await (await fetch(`${server.origin}/runs/${key}?state`)).json();
+}
+
+/**
+ * The number of different colours on a map.
+ * @param {import("playwright-core").Page} page
+ */
+function coloursOf(page, map = 0) {
+  return maps(page).nth(map).locator("canvas").evaluate((canvas) => {
+    const { width, height } = /** @type {HTMLCanvasElement} */ (canvas);
+    const pixels = new Uint32Array(/** @type {any} */ (canvas).getContext("2d").getImageData(0, 0, width, height).data.buffer);
+    return new Set(pixels).size;
+  });
+}
+
+/**
+ * @param {import("playwright-core").Page} page
+ * @param {unknown} document
+ */
+async function use(page, document) {
+  const details = page.locator("#document");
+  if ((await details.getAttribute("open")) === null) await details.locator("summary").click();
+  await page.getByLabel("The document, JSON").fill(typeof document === "string" ? document : JSON.stringify(document));
+  await page.getByRole("button", { name: "Use this document" }).click();
+}
+
+test("the map refines to all points, and reads a value and the path to it", { timeout: STEP_MS_MAX }, async () => {
+  await withPage(async (page) => {
+    await says(page, "done");
+    assert.match(await summary(page), /^20,636 of 20,636 points · .*first seen after \d/);
+    await until("the map in its colours", async () => (await coloursOf(page)) > 200);
+    const map = page.getByRole("application", { name: "Map" });
+    await map.focus();
+    await page.keyboard.press("ArrowRight");
+    await becomes("the reading", () => page.locator("#reading").textContent(), /^−\d+\.\d dBm at 46\.\d{4}° N, 11\.\d{4}° E, ground [\d,]+ m above the sea\. [\d.]+ km from (village|pass): /);
+    const received = await page.locator("#reading").textContent();
+    await page.locator("#quantity").selectOption("loss_db");
+    await becomes("the legend", () => page.locator("#legend").textContent(), /Path loss in dB$/);
+    await page.keyboard.press("Escape");
+    await map.focus();
+    await page.keyboard.press("ArrowLeft");
+    await becomes("the loss", () => page.locator("#reading").textContent(), /^\d+\.\d dB at /);
+    assert.notEqual(await page.locator("#reading").textContent(), received);
+    await page.locator("#quantity").selectOption("server");
+    await becomes("the servers", () => page.locator("#legend .server").allTextContents(), ["village", "pass"]);
+    await page.locator("#quantity").selectOption("received_dbm");
+    const plain = await coloursOf(page);
+    await page.getByLabel("Contour lines at").fill("-80 -60");
+    await until("contour lines", async () => (await coloursOf(page)) !== plain);
+    await page.getByLabel("Contour lines at").fill("-80 nothing");
+    await becomes("the fault", () => page.locator("#levels-fault").textContent(), "“nothing” is not a number from -1,000 to 1,000.");
+  });
+});
+
+test("a transmitter that is moved gets a new run, and the old one is cancelled", { timeout: STEP_MS_MAX }, async () => {
+  await withPage(async (page) => {
+    await use(page, LONG);
+    await says(page, "computes");
+    await until("its first tiles", async () => /first seen/.test(await summary(page)));
+    const first = String(keyOf(page));
+    await until("the run of the document", async () => (await stateOf(first)).state === "running");
+    const handle = page.getByRole("button", { name: "Transmitter far in Map" });
+    const box = /** @type {{ x: number, y: number, width: number, height: number }} */ (await handle.boundingBox());
+    await page.mouse.move(box.x + 10, box.y + box.height / 2);
+    await page.mouse.down();
+    for (let step = 1; step <= 5; step += 1) await page.mouse.move(box.x + 10 + 12 * step, box.y + box.height / 2 + 6 * step);
+    await page.mouse.up();
+    await until("the old run to be cancelled", async () => (await stateOf(first)).state === "cancelled");
+    await until("another run", async () => keyOf(page) !== first);
+    await becomes("the place in the field", async () => Number(await page.getByLabel("East", { exact: true }).inputValue()) > 30_500, true);
+    await until("its first tiles", async () => /first seen/.test(await summary(page)));
+
+    // The arrow keys move it, too.
+    const second = String(keyOf(page));
+    await handle.focus();
+    await page.keyboard.press("ArrowLeft");
+    await until("the second run to be cancelled", async () => (await stateOf(second)).state === "cancelled");
+    await until("a third run", async () => keyOf(page) !== second);
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await says(page, "cancelled");
+    await until("no run to be left", async () => (await stateOf(String(keyOf(page)))).state === "cancelled");
+    assert.ok(!(await page.getByRole("button", { name: "Cancel" }).isVisible()));
+  });
+});
+
+test("a run goes on after a reload and is seen by another window, and one that is held ends with its page", { timeout: STEP_MS_MAX }, async () => {
+  await withPage(async (page) => {
+    await use(page, LONG);
+  await until("its first tiles", async () => /^[\d,]+ of 1,\d{3},\d{3} points.*first seen/.test(await summary(page)));
+    const key = String(keyOf(page));
+    await becomes("what is said of leaving", () => page.locator("#bond").textContent(), `Kept as run ${key.slice(0, 6)}. Whoever has its address may watch and cancel it.`);
+    await page.reload();
+    await says(page, "computes");
+    await until("its tiles", async () => /^[\d,]+ of 1,\d{3},\d{3} points/.test(await summary(page)));
+    assert.equal(keyOf(page), key);
+    assert.equal(await page.getByLabel("Name").inputValue(), "far");
+    const other = await page.context().newPage();
+    await other.goto(page.url());
+    await says(other, "computes");
+    await other.getByRole("button", { name: "Cancel" }).click();
+    await says(page, "cancelled");
+    await other.close();
+
+    await page.getByLabel("It ends").check();
+    await until("its first tiles", async () => /first seen/.test(await summary(page)));
+    await says(page, "computes");
+    const runs = async () => (await (await fetch(`${server.origin}/runs`)).json()).runs.filter((/** @type {{ state: string }} */ { state }) => state === "running");
+    assert.equal((await runs()).length, 1);
+    assert.equal(keyOf(page), undefined);
+    await page.goto("about:blank");
+    await becomes("the runs", async () => (await runs()).length, 0);
+  });
+});
+
+test("two models are side by side, of the same place", { timeout: STEP_MS_MAX }, async () => {
+  await withPage(async (page) => {
+    await page.locator("#preset").selectOption("plain");
+    await page.getByLabel("Two models side by side").check();
+    await says(page, "done", 0);
+    await says(page, "done", 1);
+    assert.match(await summary(page, 1), /^60,501 of 60,501 points/);
+    assert.equal(await page.getByLabel("Environment of the first map").inputValue(), "open");
+    assert.equal(await page.getByLabel("Environment of the second map").inputValue(), "urban");
+    const map = page.getByRole("application", { name: "Second map" });
+    await map.focus();
+    for (let step = 0; step < 5; step += 1) await page.keyboard.press("ArrowRight");
+    const pattern = /^First map: (−\d+\.\d) dBm · Second map: (−\d+\.\d) dBm at /;
+    await becomes("both values", () => page.locator("#reading").textContent(), pattern);
+    const [, open, urban] = pattern.exec(String(await page.locator("#reading").textContent())) ?? [];
+    const value = (/** @type {string | undefined} */ text) => Number(text?.replace("−", "-"));
+    assert.ok(value(open) - value(urban) > 20, "a town hides more than open country");
+    await until("both maps in their colours", async () => (await coloursOf(page, 0)) > 50 && (await coloursOf(page, 1)) > 50);
+    await becomes("warnings of the distance", () => page.locator("#warnings li").count(), 2);
+    await page.getByLabel("Two models side by side").uncheck();
+    assert.equal(await maps(page).count(), 1);
+  });
+});
+
+test("what is refused shows its place, and what is outside the model is a warning", { timeout: STEP_MS_MAX }, async () => {
+  await withPage(
+    async (page) => {
+      await page.locator("#preset").selectOption("plain");
+      await says(page, "done");
+      const frequency = page.getByLabel("Frequency");
+      await frequency.fill("0");
+      await becomes("why", () => page.locator("#refused").textContent(), "Frequency: allowed are 1 to 300,000 MHz.");
+      assert.equal(await frequency.getAttribute("aria-invalid"), "true");
+      await frequency.fill("3000");
+      await becomes("the warning", () => page.locator("#warnings").textContent(), /mast: the frequency is 3000 MHz, the model is made for 150 to 1500 MHz\./);
+      assert.ok(!(await page.locator("#refused").isVisible()));
+      assert.equal(await page.locator("#field-transmitters-0-frequency_mhz-hint").textContent(), "The model is made for 150 to 1,500 MHz.");
+
+      // What only the service knows.
+      await page.getByLabel("Distance of points").fill("1");
+      await becomes("why", () => page.locator("#refused").textContent(), /^Distance of points, at \/step_m: Gives 30001 x 20001 points/);
+      await says(page, "not computed");
+      await use(page, "{");
+      await becomes("why", () => page.locator("#json-said").textContent(), /^This is not JSON: /);
+      await use(page, { area: {} });
+      await becomes("why", () => page.locator("#json-said").textContent(), /needs an area/);
+    },
+    { refused: 1 },
+  );
+});
+
+test("transmitters are added and taken away, files are checked, and results are saved", { timeout: STEP_MS_MAX }, async () => {
+  await withPage(
+    async (page) => {
+      await page.locator("#preset").selectOption("plain");
+      await page.getByRole("button", { name: "Add a transmitter" }).click();
+      await says(page, "done");
+      assert.equal(await page.locator("[data-transmitter]").count(), 2);
+      await page.locator("[data-transmitter='1']").getByLabel("Antenna").selectOption("sector");
+      await page.getByLabel("Azimuth").fill("90");
+      await page.getByRole("button", { name: "Remove transmitter mast" }).click();
+      assert.equal(await page.locator("[data-transmitter]").count(), 1);
+      await until("the sector alone", async () => /^60,501 of/.test(await summary(page)));
+      await says(page, "done");
+
+      const grid = `ncols 21\nnrows 11\nxllcenter 0\nyllcenter 0\ncellsize 100\n${"100 ".repeat(231)}\n`;
+      const file = (/** @type {string} */ name, /** @type {string | number} */ data) => ({ name, mimeType: "text/plain", buffer: Buffer.alloc(typeof data === "number" ? data : data.length, typeof data === "number" ? " " : data) });
+      await page.getByLabel("Terrain, an ASCII grid").setInputFiles(file("large.asc", 1_000_001));
+      await becomes("what is said", () => page.locator("#files-said").textContent(), "large.asc has 1.00 MB, and at most 1.00 MB can be sent.");
+      await page.getByLabel("Terrain, an ASCII grid").setInputFiles(file("flat.asc", grid));
+      await becomes("what is said", () => page.locator("#files-said").textContent(), "flat.asc is the terrain, and the map is its area.");
+      await becomes("the width", () => page.getByLabel("Width", { exact: true }).inputValue(), "2000");
+      await says(page, "done");
+      await page.getByRole("application", { name: "Map" }).press("ArrowUp");
+      await becomes("the ground", () => page.locator("#reading").textContent(), /ground 100 m above the sea/);
+
+      await page.getByLabel("Contour lines at").fill("-50");
+      for (const [name, begin] of /** @type {const} */ ([["GeoJSON", '{"features":'], ["CSV", ""], ["PNG", "\x89PNG"]])) {
+        const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name, exact: true }).click()]);
+        assert.equal(download.suggestedFilename(), `coverage.${name.toLowerCase()}`);
+        const saved = await readFile(await download.path(), "latin1");
+        assert.ok(saved.length > 100 && saved.startsWith(begin), saved.slice(0, 200));
+      }
+    },
+  );
+});
+
+test("a map of tiles that is not there is told", { timeout: STEP_MS_MAX }, async () => {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.goto(`${server.origin}/propagation`);
+  await says(page, "done");
+  const tiles = page.getByLabel("Map tiles below");
+  const said = () => page.locator("#tiles-said").textContent();
+  await tiles.fill("https://tiles.example/{z}/{x}/{y}.png");
+  await tiles.press("Tab");
+  await becomes("what is said", said, /^Images of https:\/\/tiles\.example are refused/);
+  await tiles.fill("/nothing/{z}/{x}/{y}.png");
+  await tiles.press("Tab");
+  await becomes("what is said", said, /^A tile does not come, for instance \/nothing\/\d+\/\d+\/\d+\.png\.$/);
+  await tiles.fill("/tiles/");
+  await tiles.press("Tab");
+  await becomes("what is said", said, "The address of tiles has {z}, {x} and {y}.");
+  await context.close();
+});

@@ -1,0 +1,280 @@
+/** The parts of the page about propagation that know no page: tiles, places, colours, contours, profiles, documents and files. */
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+import { areaOfGrid } from "../../web/page/propagation/area.js";
+import { city, outlinesOf } from "../../web/page/propagation/buildings.js";
+import { colourAt, colourRange, palette } from "../../web/page/propagation/colours.js";
+import { contour, readLevels } from "../../web/page/propagation/contours.js";
+import { addTransmitter, faultOf, fitted, get, groupsOf, isCoverage, isOutside, moveTransmitter, set, spotOf, transmitterFields } from "../../web/page/propagation/document.js";
+import { FILE_BYTES_MAX, readBuildings, readTerrain } from "../../web/page/propagation/files.js";
+import { PRESETS } from "../../web/page/propagation/presets.js";
+import { profile, profileInWords } from "../../web/page/propagation/profile.js";
+import { Frame, View, tileUrl, webTiles } from "../../web/page/propagation/projection.js";
+import { Relief } from "../../web/page/propagation/relief.js";
+import { Grid, NONE, eachPoint, numbersOf } from "../../web/page/propagation/tiles.js";
+
+/** @param {readonly number[]} values */
+function base64Of(values) {
+  return Buffer.from(Int16Array.from(values).buffer).toString("base64");
+}
+
+/**
+ * A tile whose values are 1,000 times the column and the row.
+ * @param {import("../../web/page/propagation/tiles.js").Tile} tile
+ */
+function tileEvent(tile) {
+  /** @type {number[]} */
+  const values = [];
+  eachPoint(tile, (column, row) => values.push(100 * column + row));
+  return { tile, loss_db: base64Of(values) };
+}
+
+test("numbers are signed, with the low byte first", () => {
+  assert.deepEqual([...numbersOf("ZACA/w==")], [100, -128]);
+});
+
+test("tiles in any order give each point its own value, and fill the squares around points that are missing", () => {
+  const [columns, rows] = [11, 7];
+  const tiles = [4, 2, 1].map((stride, level) => tileEvent({ level, stride, column: 0, row: 0, columns, rows }));
+  const [coarse, middle, fine] = tiles;
+  for (const order of [[0, 1, 2], [0, 2, 1], [1, 0, 2], [2, 1, 0]]) {
+    const grid = new Grid({ columns, rows }, ["loss_db"], false);
+    for (const index of order) assert.ok(grid.add(/** @type {any} */ (tiles[index])));
+    assert.equal(grid.points, columns * rows);
+    assert.ok(grid.isWhole);
+    assert.equal(grid.stride, 1);
+    for (let row = 0; row < rows; row += 1) for (let column = 0; column < columns; column += 1) assert.equal(grid.at("loss_db", column, row), column + row / 100);
+  }
+  const grid = new Grid({ columns, rows }, ["loss_db"], false);
+  assert.deepEqual(grid.add(/** @type {any} */ (coarse)), { left: 0, top: 0, right: columns, bottom: rows });
+  assert.equal(grid.points, 6);
+  assert.equal(grid.stride, 4);
+  assert.ok(!grid.values("loss_db")?.includes(NONE), "the map is whole from the first tile on");
+  assert.deepEqual([grid.at("loss_db", 5, 1), grid.at("loss_db", 10, 6), grid.at("loss_db", 11, 0)], [4, 8.04, null]);
+  grid.add(/** @type {any} */ (middle));
+  assert.equal(grid.stride, 2);
+  grid.add(/** @type {any} */ (fine));
+  assert.deepEqual(grid.quantiles("loss_db", [0, 1]), [0, 11]);
+});
+
+test("a tile that does not fit is left out", () => {
+  const grid = new Grid({ columns: 4, rows: 4 }, ["loss_db"], true);
+  const tile = { level: 0, stride: 2, column: 0, row: 0, columns: 4, rows: 4 };
+  const loss_db = base64Of([1, 2, 3, 4]);
+  for (const event of [
+    { tile, loss_db },
+    { tile, loss_db: base64Of([1]), server: "AAAAAA==" },
+    { tile: { ...tile, stride: 3 }, loss_db, server: "AAAAAA==" },
+    { tile: { ...tile, columns: 5 }, loss_db, server: "AAAAAA==" },
+  ]) assert.equal(grid.add(event), null);
+  assert.equal(grid.points, 0);
+  assert.ok(grid.add({ tile, loss_db, server: "AAECAw==" }));
+  assert.deepEqual([grid.serverAt(3, 3), grid.at("loss_db", 2, 0)], [3, 0.02]);
+});
+
+test("places are the same there and back", () => {
+  const area = { west: 10.9, south: 46.6, east: 11.1, north: 46.72 };
+  const frame = new Frame(area);
+  // The service says the same of this area.
+  assert.ok(Math.abs(frame.width - 15_307.418) < 0.01 && Math.abs(frame.height - 13_339.701) < 0.01);
+  const spot = frame.spot(11.02, 46.66);
+  assert.deepEqual(frame.coordinates(spot), [11.02, 46.66]);
+  assert.equal(frame.inWords(spot), "46.6600° N, 11.0200° E");
+  const [east, north] = frame.coordinates(frame.inside({ x: 1e9, y: -1e9 }));
+  assert.ok(east <= area.east && north >= area.south);
+  assert.deepEqual(new Frame({ width_m: 100, height_m: 50 }).inside({ x: -3, y: 60 }), { x: 0, y: 50 });
+});
+
+test("a view keeps the place under the hand, and shows all again", () => {
+  const view = new View();
+  view.fit({ width: 1000, height: 500 }, { width: 416, height: 316 });
+  assert.deepEqual([view.scale, view.pixel({ x: 0, y: 500 })], [0.4, { x: 8, y: 58 }]);
+  assert.ok(view.isWhole);
+  const before = view.spot(100, 100);
+  view.zoom(0.5, 100, 100);
+  const after = view.spot(100, 100);
+  assert.ok(Math.abs(before.x - after.x) < 1e-9 && Math.abs(before.y - after.y) < 1e-9);
+  view.pan(0.8, 0);
+  assert.ok(!view.isWhole);
+  assert.ok(Math.abs(view.spot(100, 100).x - after.x - 1) < 1e-9);
+  view.zoom(1e9, null, null);
+  assert.equal(view.scale, 0.2);
+  view.reveal({ x: 1000, y: 0 });
+  const { x, y } = view.pixel({ x: 1000, y: 0 });
+  assert.ok(x <= 416 && y <= 316);
+});
+
+test("tiles of the web's maps cover the view", () => {
+  const frame = new Frame({ west: 10.9, south: 46.6, east: 11.1, north: 46.72 });
+  const tiles = webTiles(frame, { x: 0, y: 0 }, { x: frame.width, y: frame.height }, 0.04);
+  assert.equal(tiles[0]?.z, 12);
+  const [first] = tiles;
+  assert.deepEqual([first?.x, first?.y], [2172, 1445]);
+  assert.ok(first && first.low.x <= 0 && first.high.y >= frame.height);
+  const last = tiles.at(-1);
+  assert.ok(last && last.high.x >= frame.width && last.low.y <= 0);
+  assert.equal(tileUrl("/tiles/{z}/{x}/{y}.png", { z: 1, x: 2, y: 3 }), "/tiles/1/2/3.png");
+});
+
+test("colours become brighter with the value, and their range keeps still", () => {
+  const brightness = Array.from({ length: 101 }, (_, part) => {
+    const [red, green, blue] = colourAt(part / 100);
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  });
+  assert.ok(brightness.every((value, index) => index === 0 || value > (brightness[index - 1] ?? 0) - 0.5), "brighter at each step");
+  assert.ok((brightness[100] ?? 0) - (brightness[0] ?? 0) > 180);
+  assert.deepEqual(palette(true)[0], palette(false)[255]);
+  const range = colourRange(-118, -43, null);
+  assert.deepEqual(range, { low: -120, high: -40, marks: [-120, -100, -80, -60, -40] });
+  assert.equal(colourRange(-99, -50, range), range);
+  assert.notEqual(colourRange(-121, -50, range), range);
+  assert.deepEqual(colourRange(5, 5, null).marks, [0, 20, 40]);
+});
+
+test("contours lie where the values say", () => {
+  const [columns, rows] = [9, 5];
+  const values = Int16Array.from({ length: columns * rows }, (_, at) => (at % columns) * 100);
+  const lines = contour(values, columns, 2.5, 1);
+  assert.equal(lines.length, 4 * (rows - 1));
+  assert.ok(lines.every((value, index) => index % 2 === 1 || value === 2.5));
+  assert.deepEqual([...contour(values, columns, 2.5, 4)], [2.5, 0, 2.5, 4]);
+  assert.equal(contour(values, columns, 99, 1).length, 0);
+  assert.equal(contour(Int16Array.from([0, NONE, 100, 100]), 2, 0.5, 1).length, 0);
+  // A saddle: the high corners are together if the middle is high.
+  const north = (/** @type {number} */ low) => [...contour(Int16Array.from([100, low, low, 100]), 2, 0.5, 1)].length;
+  assert.deepEqual([north(0), north(49)], [8, 8]);
+  assert.deepEqual([...contour(Int16Array.from([100, 0, 0, 100]), 2, 0.4, 1)].slice(0, 4).map((value) => Math.round(value * 10) / 10), [0.6, 0, 1, 0.4]);
+});
+
+test("levels are read as they are typed", () => {
+  assert.deepEqual(readLevels(" −90, -100;-90  -80.5 "), { levels: [-100, -90, -80.5], fault: null });
+  assert.match(String(readLevels("-90 x").fault), /“x”/);
+  assert.match(String(readLevels("1001").fault), /1,000/);
+  assert.equal(readLevels(Array.from({ length: 32 }, (_, at) => at).join(" ")).fault, null);
+  assert.match(String(readLevels(Array.from({ length: 33 }, (_, at) => at).join(" ")).fault), /At most 32/);
+});
+
+test("a profile sees the hill in the way, the Earth's curve and the first Fresnel zone", () => {
+  const [from, to] = [{ spot: { x: 0, y: 0 }, height: 30 }, { spot: { x: 10_000, y: 0 }, height: 30 }];
+  const plain = profile(from, to, 300, () => 0);
+  const middle = plain.steps[80];
+  // 10 km²/4 over twice 8,500 km; and the square root of 1 m times 10 km over 4.
+  assert.ok(Math.abs((middle?.ground ?? 0) - 1.47) < 0.01);
+  assert.ok(Math.abs((middle?.zone ?? 0) - 50) < 0.1);
+  assert.match(profileInWords(plain), /reaches into the first Fresnel zone/);
+  const hill = profile(from, to, 300, ({ x }) => (Math.abs(x - 5000) < 100 ? 130 : 0));
+  assert.match(profileInWords(hill), /^not in sight: the ground is 101 m above the line of sight, (4.9\d|5|5.0\d) km from the transmitter$/);
+  assert.equal(profileInWords(profile({ ...from, height: 500 }, { ...to, height: 500 }, 300, () => 0)), "in sight, and the first Fresnel zone is free");
+  assert.equal(profileInWords(profile(from, from, 300, () => 0)), "at the transmitter");
+});
+
+test("terrain has heights between those that are told, and is lighter where it faces the light", () => {
+  // A slope that rises to the east, and one that rises to the west.
+  const relief = new Relief({ columns: 3, rows: 2, heights_m: base64Of([0, 100, 0, 0, 100, 0]) }, { columns: 201, rows: 101, step_m: 1 });
+  assert.deepEqual([relief.stepX, relief.stepY], [100, 100]);
+  assert.deepEqual([relief.heightAt({ x: 50, y: 50 }), relief.heightAt({ x: 100, y: 0 }), relief.heightAt({ x: -5, y: 500 })], [50, 100, 0]);
+  const shade = relief.shade();
+  assert.ok((shade[0] ?? 0) > (shade[1] ?? 0) && (shade[1] ?? 0) > (shade[2] ?? 0));
+  assert.throws(() => new Relief({ columns: 3, rows: 3, heights_m: "" }, { columns: 3, rows: 3, step_m: 1 }), RangeError);
+});
+
+test("the valley of the page is the example", async () => {
+  const example = JSON.parse(await readFile(new URL("../../examples/propagation/valley.json", import.meta.url), "utf8"));
+  assert.deepEqual(PRESETS[0]?.make(), example);
+});
+
+test("each preset fits the page, and its fields have no fault", () => {
+  for (const { name, make } of PRESETS) {
+    const document = make();
+    assert.ok(isCoverage(document), name);
+    const fields = [...groupsOf(document).flatMap(({ fields }) => fields), ...document.transmitters.flatMap((_, index) => transmitterFields(document, index))];
+    for (const field of fields) assert.equal(faultOf(field, get(document, field.pointer)), null, `${name} ${field.pointer}`);
+    assert.deepEqual(fitted(document), document, name);
+  }
+  const buildings = city({ width_m: 1600, height_m: 1200 });
+  assert.ok(buildings.features.length > 100 && outlinesOf(buildings).length === buildings.features.length);
+  assert.deepEqual(city({ width_m: 1600, height_m: 1200 }), buildings);
+});
+
+test("values are found and changed by their pointers", () => {
+  const document = { a: [{ "b/c": 1 }] };
+  assert.equal(get(document, "/a/0/b~1c"), 1);
+  assert.equal(get(document, "/a/7/x"), undefined);
+  set(document, "/a/0/b~1c", undefined);
+  set(document, "/d/e", 2);
+  assert.deepEqual(document, { a: [{}], d: { e: 2 } });
+});
+
+test("a document is made to fit its model", () => {
+  const [valley, town] = [PRESETS[0]?.make(), PRESETS[1]?.make()];
+  assert.ok(valley && town);
+  assert.deepEqual(fitted({ ...valley, model: "walfisch-ikegami" }).street, { building_height_m: 15, street_width_m: 20, building_separation_m: 40 });
+  assert.equal(fitted({ ...valley, model: "hata", street: {} }).street, undefined);
+  assert.equal(fitted({ ...valley, model: "cost231-hata", environment: "open" }).environment, "suburban");
+  assert.equal(fitted({ ...valley, model: "two-ray", environment: "open" }).environment, undefined);
+  const { terrain: _, ...plain } = valley;
+  assert.equal(fitted(plain).diffraction, undefined);
+  assert.equal(fitted(town).street, undefined);
+});
+
+test("what is refused and what is doubtful are told apart", () => {
+  const document = /** @type {import("../../web/page/propagation/document.js").Coverage} */ (PRESETS[2]?.make());
+  const frequency = transmitterFields(document, 0).find(({ pointer }) => pointer.endsWith("frequency_mhz"));
+  assert.ok(frequency);
+  assert.deepEqual([900, 3000].map((value) => isOutside(frequency, value)), [false, true]);
+  assert.equal(faultOf(frequency, 3000), null);
+  for (const value of [0, 300_001, NaN, "x"]) assert.equal(faultOf(frequency, value), "Frequency: allowed are 1 to 300,000 MHz.");
+  assert.equal(faultOf(frequency, undefined), "Frequency: a value is missing.");
+});
+
+test("transmitters are added within the area, at most 16", () => {
+  for (const preset of PRESETS) {
+    const document = preset.make();
+    const frame = new Frame(document.area);
+    while (addTransmitter(document) !== null);
+    assert.equal(document.transmitters.length, 16);
+    for (const transmitter of document.transmitters) {
+      const { x, y } = spotOf(transmitter, frame);
+      assert.ok(x >= 0 && y >= 0 && x <= frame.width && y <= frame.height);
+    }
+    const [one] = document.transmitters;
+    assert.ok(one);
+    moveTransmitter(one, frame, { x: -10, y: 1e9 });
+    const { x, y } = spotOf(one, frame);
+    assert.ok(x >= 0 && y <= frame.height);
+  }
+});
+
+test("a document without what the page shows is told", () => {
+  for (const value of [null, 1, {}, { area: { width_m: 1, height_m: 1 }, transmitters: [], model: "hata" }, { area: {}, transmitters: [{}], model: "hata" }]) assert.ok(!isCoverage(value));
+  assert.ok(isCoverage({ area: { width_m: 1, height_m: 1 }, transmitters: [{}], model: "hata" }));
+});
+
+test("files are refused by their size before they are read", async () => {
+  const file = (/** @type {string} */ text, /** @type {number | undefined} */ size = undefined) => {
+    const blob = new File([text], "a.file");
+    let isRead = false;
+    const reading = () => {
+      isRead = true;
+      return Blob.prototype.text.call(blob);
+    };
+    return { fake: /** @type {any} */ ({ name: "a.file", size: size ?? blob.size, text: reading }), isRead: () => isRead };
+  };
+  const large = file("{}", FILE_BYTES_MAX + 1);
+  assert.deepEqual(await readBuildings(large.fake), { fault: "a.file has 1.00 MB, and at most 1.00 MB can be sent." });
+  assert.deepEqual(await readTerrain(large.fake), { fault: "a.file has 1.00 MB, and at most 1.00 MB can be sent." });
+  assert.ok(!large.isRead());
+  assert.deepEqual(await readTerrain(file("").fake), { fault: "a.file is empty." });
+  assert.match(JSON.stringify(await readTerrain(file("II*").fake)), /ncols/);
+  assert.match(JSON.stringify(await readBuildings(file("{").fake)), /is not JSON/);
+  assert.match(JSON.stringify(await readBuildings(file("{}").fake)), /FeatureCollection/);
+  assert.deepEqual(await readBuildings(file('{"type":"FeatureCollection","features":[]}').fake), { buildings: { type: "FeatureCollection", features: [] } });
+});
+
+test("the area of a grid is read from its header", () => {
+  const header = (/** @type {string} */ corner, /** @type {number} */ cell) => `ncols 3\nnrows 2\n${corner}\ncellsize ${cell}\nNODATA_value -9999\n1 2 3\n4 5 6\n`;
+  assert.deepEqual(areaOfGrid(header("xllcenter 10\nyllcenter 46", 0.5))?.area, { west: 10, south: 46, east: 11, north: 46.5 });
+  assert.deepEqual(areaOfGrid(header("xllcorner -50\nyllcorner -50", 100))?.area, { width_m: 200, height_m: 100 });
+  for (const text of ["", header("xllcorner 500000\nyllcorner 5000000", 100), header("xllcorner 0", 1), header("xllcorner 0\nyllcorner 0", 0)]) assert.equal(areaOfGrid(text), null);
+});

@@ -1,0 +1,36 @@
+/** The area that a grid of terrain covers, by its header. Pure. */
+
+/** Grids with more cells are refused by the service anyway. */
+const POINTS_WISHED = 40_000;
+
+/**
+ * Reads the header of an ASCII grid of Esri; null if a value is missing, or the grid is neither in degrees nor begins at 0.
+ * @param {string} text
+ * @returns {{ area: import("./projection.js").Degrees | import("./projection.js").Metres, step_m: number } | null}
+ */
+export function areaOfGrid(text) {
+  /** @type {Record<string, number>} */
+  const header = {};
+  for (const [, name = "", value] of text.slice(0, 1000).matchAll(/^\s*([a-z]+)[ \t]+(-?[\d.eE+-]+)[ \t]*$/gim)) header[name.toLowerCase()] = Number(value);
+  const { ncols = NaN, nrows = NaN, cellsize = NaN, xllcorner, yllcorner, xllcenter, yllcenter } = header;
+  // Heights stand in the middle of their cells.
+  const west = xllcenter ?? (xllcorner ?? NaN) + cellsize / 2;
+  const south = yllcenter ?? (yllcorner ?? NaN) + cellsize / 2;
+  const [width, height] = [(ncols - 1) * cellsize, (nrows - 1) * cellsize];
+  if (!(width > 0 && height > 0) || Number.isNaN(west + south)) return null;
+  const [east, north] = [west + width, south + height];
+  if (cellsize < 1 && west >= -180 && east <= 180 && south >= -85 && north <= 85) {
+    const degree = 111_320 * Math.cos(((south + north) / 2) * (Math.PI / 180));
+    return { area: { west, south, east, north }, step_m: stepFor(width * degree, height * 111_320) };
+  }
+  if (Math.abs(west) > cellsize || Math.abs(south) > cellsize) return null;
+  return { area: { width_m: east, height_m: north }, step_m: stepFor(east, north) };
+}
+
+/**
+ * @param {number} width
+ * @param {number} height
+ */
+function stepFor(width, height) {
+  return Math.max(1, Math.round(Math.sqrt((width * height) / POINTS_WISHED)));
+}

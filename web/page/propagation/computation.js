@@ -1,0 +1,133 @@
+/** The computation of one map: a run of the service. A new one takes the place of the old one, which is cancelled. */
+import { AnemoneError } from "../../client.js";
+import { client } from "../server.js";
+
+export const PATH = "propagation";
+
+/**
+ * @typedef {object} Plan the first event of a run
+ * @property {{ coordinates: string, columns: number, rows: number, step_m: number, width_m: number, height_m: number, west?: number, south?: number,
+ *   lon_m?: number, lat_m?: number }} area
+ * @property {number} tiles
+ * @property {number} levels
+ * @property {string[]} quantities
+ * @property {import("./document.js").Transmitter[]} transmitters
+ * @property {{ height_m: number, gain_dbi: number }} receiver
+ * @property {{ columns: number, rows: number, heights_m: string } | null} terrain
+ * @property {Warning[]} warnings
+ *
+ * @typedef {{ transmitter: number | null, detail: string }} Warning
+ * @typedef {{ tile: import("./tiles.js").Tile, server?: string } & Record<string, unknown>} TileEvent
+ * @typedef {{ points: number, warnings: Warning[], outputs?: Record<string, unknown> }} Result
+ *
+ * @typedef {object} Listener
+ * @property {(key: string) => void} started the run has this key
+ * @property {(place: number | null) => void} waits for so many runs
+ * @property {(plan: Plan) => void} planned
+ * @property {(event: TileEvent) => void} refined
+ * @property {(progress: { progress: number, left?: number }) => void} progressed
+ * @property {(result: Result) => void} done
+ * @property {(why: "cancelled" | Error) => void} ended otherwise
+ */
+
+/** Whether the computation goes on without this page, or ends with its connection. @typedef {"kept" | "held"} Bond */
+
+export class Computation {
+  #listener;
+  /** The turn whose events count. @type {{ cancel: () => void } | null} */
+  #turn = null;
+
+  /** @param {Listener} listener */
+  constructor(listener) {
+    this.#listener = listener;
+  }
+
+  /**
+   * Starts a run. The one before is cancelled, and nothing more is heard of it.
+   * @param {import("./document.js").Coverage} document
+   * @param {Bond} bond
+   */
+  begin(document, bond) {
+    this.#leave();
+    if (bond === "held") {
+      const end = new AbortController();
+      const turn = (this.#turn = { cancel: () => end.abort() });
+      const items = client.items("POST", `${PATH}?attach`, document, { signal: end.signal });
+      void this.#read(turn, items).finally(() => end.abort());
+    } else this.#follow(client.run(PATH, document));
+  }
+
+  /** Goes on with a run that was started before. @param {string} key */
+  watch(key) {
+    this.#leave();
+    this.#follow(client.watch(key));
+  }
+
+  /** Cancels the run, and tells so. */
+  cancel() {
+    const turn = this.#turn;
+    this.#turn = null;
+    turn?.cancel();
+    if (turn) this.#listener.ended("cancelled");
+  }
+
+  get isRunning() {
+    return this.#turn !== null;
+  }
+
+  #leave() {
+    const turn = this.#turn;
+    this.#turn = null;
+    turn?.cancel();
+  }
+
+  /** @param {import("../../anemone-client/run.js").Run} run */
+  #follow(run) {
+    const turn = (this.#turn = { cancel: () => void run.cancel().catch(() => {}) });
+    const told = run.key.then((key) => this.#turn === turn && this.#listener.started(key));
+    void told.catch(() => {}); // reading fails for the same reason
+    void this.#read(turn, run.events());
+  }
+
+  /**
+   * @param {{ cancel: () => void }} turn
+   * @param {AsyncIterable<{ data?: any, end?: { problem?: { title: string, detail?: string } } }>} events
+   */
+  async #read(turn, events) {
+    try {
+      for await (const { data } of events) {
+        if (this.#turn !== turn) return;
+        if (data && this.#take(data)) return;
+      }
+      throw new AnemoneError("lost", "the computation has ended without its result");
+    } catch (error) {
+      if (this.#turn !== turn) return;
+      this.#turn = null;
+      this.#listener.ended(/** @type {Error} */ (error));
+    }
+  }
+
+  /** @param {any} data an event; returns true at the last one */
+  #take(data) {
+    const { state, partial } = data;
+    if (partial?.coverage) this.#listener.planned(partial.coverage);
+    else if (partial?.tile) this.#listener.refined(partial);
+    else if ("progress" in data) this.#listener.progressed(data);
+    else if (state === "queued") this.#listener.waits(data.place ?? null);
+    if (!["done", "failed", "cancelled"].includes(state)) return false;
+    this.#turn = null;
+    if (state === "done") this.#listener.done(data.result);
+    else this.#listener.ended(state === "cancelled" ? state : new AnemoneError("run-failed", data.problem?.detail ?? data.problem?.title ?? "the run has failed"));
+    return true;
+  }
+}
+
+/**
+ * Returns the place in the document of what the service refuses; null if it says none.
+ * @param {unknown} error
+ * @returns {string | null}
+ */
+export function placeOf(error) {
+  const problem = error instanceof AnemoneError ? Reflect.get(error, "problem") : undefined;
+  return typeof problem?.pointer === "string" ? problem.pointer : null;
+}

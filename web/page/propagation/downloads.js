@@ -1,0 +1,48 @@
+/** Results as files. The service computes the coverage again, and writes the file. */
+import { setText } from "../element.js";
+import { client, failureInWords } from "../server.js";
+import { formatBytes } from "../words.js";
+import { PATH } from "./computation.js";
+import { save } from "./files.js";
+import { bytesOf } from "./tiles.js";
+
+const TYPES = { geojson: "application/geo+json", csv: "text/csv", png: "image/png" };
+
+/**
+ * @param {HTMLElement} buttons
+ * @param {HTMLElement} said
+ * @param {() => { document: import("./document.js").Coverage, quantity: string, levels: readonly number[] }} wanted
+ */
+export function offerDownloads(buttons, said, wanted) {
+  for (const button of buttons.querySelectorAll("button")) {
+    button.addEventListener("click", async () => {
+      const format = /** @type {keyof typeof TYPES} */ (button.value);
+      said.classList.remove("failure");
+      setText(said, "computes");
+      try {
+        setText(said, await download(format, wanted(), (part) => setText(said, `computes, ${Math.floor(part * 100)} %`)));
+      } catch (error) {
+        said.classList.add("failure");
+        setText(said, failureInWords(error));
+      }
+    });
+  }
+}
+
+/**
+ * @param {keyof typeof TYPES} format
+ * @param {{ document: import("./document.js").Coverage, quantity: string, levels: readonly number[] }} wanted
+ * @param {(part: number) => void} tell
+ */
+async function download(format, { document, quantity, levels }, tell) {
+  const output = { formats: [format], quantity, ...(format === "geojson" && levels.length > 0 && { levels }) };
+  const run = client.run(PATH, { ...document, output });
+  run.onprogress = ({ progress }) => tell(progress);
+  const result = /** @type {{ outputs?: Record<string, unknown> }} */ (await run.result);
+  const found = result.outputs?.[format];
+  if (found === null || found === undefined) return "The contour lines are too many for a file: choose fewer levels, or points that are further apart.";
+  const data = format === "png" ? bytesOf(String(found)) : typeof found === "string" ? found : JSON.stringify(found);
+  const name = `coverage.${format}`;
+  save(data, TYPES[format], name);
+  return `${name}, ${formatBytes(data.length)}, is saved.`;
+}

@@ -1,0 +1,93 @@
+/** The images of a map: the values in their colours, and the shaded terrain. One pixel for each point. */
+import { css, packed, palette, serverColour } from "./colours.js";
+import { clamp } from "./projection.js";
+import { NONE } from "./tiles.js";
+
+/** @typedef {import("./colours.js").ColourRange & { quantity: string, isServers: boolean }} Look what is drawn, and the values of the colours */
+
+/** The values of a grid as an image. It is drawn anew where tiles came, or all of it for another look. */
+export class Picture {
+  canvas = document.createElement("canvas");
+  #grid;
+  #context;
+  #image;
+  #pixels;
+  #look = "";
+  /** @type {import("./tiles.js").Rectangle | null} */
+  #changed = null;
+
+  /** @param {import("./tiles.js").Grid} grid */
+  constructor(grid) {
+    this.#grid = grid;
+    this.canvas.width = grid.columns;
+    this.canvas.height = grid.rows;
+    this.#context = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d"));
+    this.#image = this.#context.createImageData(grid.columns, grid.rows);
+    this.#pixels = new Uint32Array(this.#image.data.buffer);
+  }
+
+  /** @param {import("./tiles.js").Rectangle} changed */
+  add(changed) {
+    const before = this.#changed ?? changed;
+    this.#changed = {
+      left: Math.min(before.left, changed.left),
+      top: Math.min(before.top, changed.top),
+      right: Math.max(before.right, changed.right),
+      bottom: Math.max(before.bottom, changed.bottom),
+    };
+  }
+
+  /** Draws what has changed. @param {Look} look */
+  update(look) {
+    const key = JSON.stringify(look);
+    const { columns, rows } = this.#grid;
+    if (key !== this.#look) this.#changed = { left: 0, top: 0, right: columns, bottom: rows };
+    this.#look = key;
+    const changed = this.#changed;
+    this.#changed = null;
+    const values = this.#grid.values(look.quantity);
+    if (!changed || !values) return;
+    const { left, top, right, bottom } = changed;
+    const colours = palette(look.quantity === "loss_db");
+    const servers = look.isServers ? this.#grid.servers : null;
+    const ofServer = Array.from({ length: 256 }, (_, index) => packed(serverColour(index)));
+    const scale = 255 / Math.max(1, (look.high - look.low) * 100);
+    for (let row = top; row < bottom; row += 1) {
+      for (let at = row * columns + left, end = row * columns + right; at < end; at += 1) {
+        const value = values[at] ?? NONE;
+        const colour = servers ? ofServer[servers[at] ?? 0] : colours[clamp(Math.round((value - look.low * 100) * scale), 0, 255)];
+        this.#pixels[at] = value === NONE ? 0 : (colour ?? 0);
+      }
+    }
+    this.#context.putImageData(this.#image, 0, 0, left, top, right - left, bottom - top);
+  }
+}
+
+/** The shaded terrain as an image. @param {import("./relief.js").Relief} relief */
+export function shaded(relief) {
+  const canvas = document.createElement("canvas");
+  canvas.width = relief.columns;
+  canvas.height = relief.rows;
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  const image = context.createImageData(relief.columns, relief.rows);
+  const pixels = new Uint32Array(image.data.buffer);
+  relief.shade().forEach((light, index) => (pixels[index] = packed([light, light, light])));
+  context.putImageData(image, 0, 0);
+  return canvas;
+}
+
+/**
+ * Draws the legend of values: their colours, from the lowest to the highest.
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} width
+ * @param {number} height
+ * @param {boolean} isReversed
+ */
+export function drawColours(context, width, height, isReversed) {
+  const colours = palette(isReversed);
+  for (let x = 0; x < width; x += 1) {
+    const colour = colours[Math.round((x / Math.max(1, width - 1)) * 255)] ?? 0;
+    context.fillStyle = css([colour & 255, (colour >> 8) & 255, (colour >> 16) & 255]);
+    context.fillRect(x, 0, 1.5, height);
+  }
+}

@@ -1,0 +1,61 @@
+/** Terrain: its heights, and its shading by a light from the north-west. Pure. */
+import { clamp } from "./projection.js";
+import { numbersOf } from "./tiles.js";
+
+/** The light comes from the north-west, halfway up. */
+const LIGHT = { x: -0.5, y: 0.5, z: Math.SQRT1_2 };
+
+export class Relief {
+  /**
+   * @param {{ columns: number, rows: number, heights_m: string }} terrain as the run tells it
+   * @param {{ columns: number, rows: number, step_m: number }} area
+   */
+  constructor({ columns, rows, heights_m: heights }, area) {
+    this.columns = columns;
+    this.rows = rows;
+    this.heights = numbersOf(heights);
+    if (this.heights.length !== columns * rows) throw new RangeError("the terrain has not as many heights as it says");
+    /** The metres between two heights. */
+    this.stepX = ((area.columns - 1) * area.step_m) / Math.max(1, columns - 1) || 1;
+    this.stepY = ((area.rows - 1) * area.step_m) / Math.max(1, rows - 1) || 1;
+  }
+
+  /**
+   * The height at a spot, between the four around it.
+   * @param {import("./projection.js").Spot} spot
+   */
+  heightAt({ x, y }) {
+    const column = clamp(x / this.stepX, 0, this.columns - 1);
+    const row = clamp(this.rows - 1 - y / this.stepY, 0, this.rows - 1);
+    const [left, top] = [Math.min(Math.floor(column), Math.max(0, this.columns - 2)), Math.min(Math.floor(row), Math.max(0, this.rows - 2))];
+    const [east, south] = [column - left, row - top];
+    const upper = this.#height(left, top) * (1 - east) + this.#height(left + 1, top) * east;
+    const lower = this.#height(left, top + 1) * (1 - east) + this.#height(left + 1, top + 1) * east;
+    return upper * (1 - south) + lower * south;
+  }
+
+  /**
+   * @param {number} column
+   * @param {number} row
+   */
+  #height(column, row) {
+    return this.heights[clamp(row, 0, this.rows - 1) * this.columns + clamp(column, 0, this.columns - 1)] ?? 0;
+  }
+
+  /** The brightness of each height, 0 to 255; even ground has 180. Slopes count more on a flat map, so that they are seen. */
+  shade() {
+    const shade = new Uint8ClampedArray(this.columns * this.rows);
+    let [low, high] = [Infinity, -Infinity];
+    for (const height of this.heights) [low, high] = [Math.min(low, height), Math.max(high, height)];
+    const exaggerated = clamp((Math.min(this.stepX * this.columns, this.stepY * this.rows) * 0.15) / Math.max(1, high - low), 1, 20);
+    for (let row = 0; row < this.rows; row += 1) {
+      for (let column = 0; column < this.columns; column += 1) {
+        const east = ((this.#height(column + 1, row) - this.#height(column - 1, row)) / (2 * this.stepX)) * exaggerated;
+        const north = ((this.#height(column, row - 1) - this.#height(column, row + 1)) / (2 * this.stepY)) * exaggerated;
+        const light = (-east * LIGHT.x - north * LIGHT.y + LIGHT.z) / Math.hypot(east, north, 1);
+        shade[row * this.columns + column] = Math.max(0, light) * 255;
+      }
+    }
+    return shade;
+  }
+}
