@@ -1,8 +1,9 @@
 //! Buildings: polygons of GeoJSON (RFC 7946) with heights.
 
 use super::area::{Area, Frame, Spot};
+use super::roofs::{Roof, RoofGrid};
 use super::terrain::HeightGrid;
-use crate::reader::{Checked, Members, Node};
+use crate::reader::{Checked, Members, Node, brief};
 
 /// The most buildings.
 const BUILDINGS_MAX: usize = 20_000;
@@ -10,11 +11,9 @@ const BUILDINGS_MAX: usize = 20_000;
 /// The most corners of a ring, and the most rings of a building.
 const CORNERS_MAX: usize = 10_000;
 
-/// The most cells of the map of roofs.
-const CELLS_MAX: f64 = 1_000_000.0;
-
-/// The smallest cell of the map of roofs: finer than most streets.
-const CELL_M_MIN: f64 = 2.0;
+/// The most rows of the map of roofs that the sides of all buildings may cross together: what a few milliseconds suffice for,
+/// and more than a city within a request has.
+const CROSSINGS_MAX: usize = 1_000_000;
 
 /// The height of a floor, for buildings that give their floors alone.
 const FLOOR_M: f64 = 3.0;
@@ -49,8 +48,20 @@ impl Buildings {
         let collection = node.open_object()?;
         collection.word("type", &[("FeatureCollection", ())])?;
         let features = collection.require("features")?.items(1..=BUILDINGS_MAX)?;
-        let buildings = features.map(|feature| Building::read(&feature, area));
-        Ok(Self { buildings: buildings.collect::<Checked<_>>()? })
+        let grid = RoofGrid::new(area);
+        let (mut buildings, mut crossings) = (Vec::with_capacity(features.len()), 0);
+        for feature in features {
+            let building = Building::read(&feature, area)?;
+            crossings += grid.crossings(&building.rings);
+            buildings.push(building);
+            if crossings > CROSSINGS_MAX {
+                let most = brief(CROSSINGS_MAX as f64 * grid.cell_m / 1e3);
+                return Err(feature.unfit(format!(
+                    "with this building, the sides of all lead over more than {most} km from south to north, which is the most"
+                )));
+            }
+        }
+        Ok(Self { buildings })
     }
 
     /// Returns the mean shape of the city. The ground of the buildings is the box around all of them.
@@ -76,23 +87,15 @@ impl Buildings {
         }
     }
 
-    /// Draws the roofs on a map, as heights above ground. Asks before each row of each building whether to go on.
+    /// Draws the roofs on a map, as heights above ground. Asks before each building whether to go on.
     pub(super) fn roofs<E>(
         &self,
         area: &Area,
-        mut check: impl FnMut() -> Result<(), E>,
+        check: impl Fn() -> Result<(), E>,
     ) -> Result<HeightGrid, E> {
-        let cell_m = (area.width_m * area.height_m / CELLS_MAX).sqrt().max(CELL_M_MIN);
-        // At most about CELLS_MAX cells together, and at most 200 km / 2 m in one direction.
-        let [columns, rows] =
-            [area.width_m, area.height_m].map(|side_m| (side_m / cell_m) as usize + 2);
-        let mut heights_m = vec![0.0_f32; columns * rows];
-        let north_m = (rows - 1) as f64 * cell_m;
-        for building in &self.buildings {
-            building.draw(&mut heights_m, columns, north_m, cell_m, &mut check)?;
-        }
-        let corner = Spot { x_m: 0.0, y_m: north_m };
-        Ok(HeightGrid { corner, x_step_m: cell_m, y_step_m: cell_m, columns, heights_m })
+        let roofs = self.buildings.iter();
+        let roofs = roofs.map(|of| Roof { height_m: of.height_m, rings: &of.rings });
+        RoofGrid::new(area).draw(roofs.collect(), check)
     }
 }
 
@@ -118,46 +121,6 @@ impl Building {
             ring.iter().zip(next).map(|(from, to)| from.x_m * to.y_m - to.x_m * from.y_m).sum()
         };
         self.rings.iter().map(twice).sum::<f64>().abs() / 2.0
-    }
-
-    /// Draws the roof: in each row of cells between the crossings of the row with the rings.
-    fn draw<E>(
-        &self,
-        heights_m: &mut [f32],
-        columns: usize,
-        north_m: f64,
-        cell_m: f64,
-        check: &mut impl FnMut() -> Result<(), E>,
-    ) -> Result<(), E> {
-        let ys = || self.rings.iter().flatten().map(|spot| (north_m - spot.y_m) / cell_m);
-        let rows = heights_m.len() / columns;
-        // Saturates at 0, and ends at the last row.
-        let (first, last) =
-            (ys().fold(f64::MAX, f64::min).ceil() as usize, ys().fold(0.0, f64::max) as usize);
-        for row in first..=last.min(rows - 1) {
-            check()?;
-            let mut crossings = self.crossings(north_m - row as f64 * cell_m);
-            crossings.sort_by(f64::total_cmp);
-            for pair in crossings.chunks_exact(2) {
-                let cells = (pair[0] / cell_m).ceil().max(0.0) as usize
-                    ..=(pair[1] / cell_m).max(0.0) as usize;
-                for column in cells.take_while(|column| *column < columns) {
-                    let cell = &mut heights_m[row * columns + column];
-                    *cell = cell.max(self.height_m as f32);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The places at which the rings cross a line from west to east.
-    fn crossings(&self, y_m: f64) -> Vec<f64> {
-        let sides = self.rings.iter().flat_map(|ring| ring.iter().zip(ring.iter().cycle().skip(1)));
-        let crossing = |(from, to): (&Spot, &Spot)| {
-            let part = (y_m - from.y_m) / (to.y_m - from.y_m);
-            ((from.y_m > y_m) != (to.y_m > y_m)).then_some(from.x_m + part * (to.x_m - from.x_m))
-        };
-        sides.filter_map(crossing).collect()
     }
 }
 
@@ -255,6 +218,26 @@ mod tests {
         assert!(
             read(&far).unwrap().roofs(&area(), never).unwrap().heights_m.iter().all(|m| *m == 0.0)
         );
+    }
+
+    #[test]
+    fn the_sides_of_all_buildings_cross_as_many_rows_as_they_may_and_no_more() {
+        // From below the area to above it, and back: each side crosses its 52 rows.
+        let zigzag = |sides: usize| {
+            let corner =
+                |at: usize| json!([at % 100, if at.is_multiple_of(2) { -10 } else { 110 }]);
+            house(&json!(3), &json!([(0..sides).map(corner).collect::<Vec<_>>()]))
+        };
+        let sides = CROSSINGS_MAX / 52;
+        let most = [zigzag(10_000), zigzag(sides - 10_000)];
+        assert!(read(&json!(most)).is_ok());
+        let Err(anemone_hub::run::RunRefusal::Unprocessable { pointer, detail }) =
+            read(&json!([most[0], zigzag(sides - 10_000 + 2)]))
+        else {
+            panic!()
+        };
+        assert_eq!(pointer.as_deref(), Some("/features/1"));
+        assert!(detail.contains("more than 2000 km from south to north"), "{detail}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod measure;
 pub mod model;
 mod output;
 mod output_options;
+mod roofs;
 mod service;
 mod street;
 mod terrain;
