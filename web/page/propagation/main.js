@@ -132,6 +132,7 @@ function started(pane, key) {
   if (location.hash !== hash) history.replaceState(null, "", hash);
   remember(own, { document: stage.document, second: isCompared ? second : null });
   showBond();
+element("main").classList.remove("filling");
 }
 
 function changed() {
@@ -339,6 +340,7 @@ function listen() {
     radio.addEventListener("change", () => {
       if (bond() === "held") forget();
       showBond();
+element("main").classList.remove("filling");
       wish();
     });
   }
@@ -507,3 +509,4 @@ if (!resume()) {
   wish();
 }
 showBond();
+element("main").classList.remove("filling");
