@@ -25,6 +25,7 @@ const PAGES = [
   ["/runs", "#runs li progress"],
   ["/runs/KEY", "#plot #fields label"],
   ["/messages", "#messages li"],
+  ["/computations", "#size:not(:empty)"],
   ["/propagation", "[data-computation=done]"],
   ["/connections", "#threads tbody progress[aria-label]"],
 ];

@@ -20,7 +20,7 @@ import { countOf, formatCount, stateInWords } from "../words.js";
 import { AnemoneError, now, parsePosition } from "../../client.js";
 import { cancel } from "./cancel.js";
 import { showOutcome } from "./outcome.js";
-import { isOver, nameOf, percent, partInWords, progressInWords, timesInWords } from "./words.js";
+import { afterEvent, isOver, nameOf, percent, partInWords, progressInWords, timesInWords } from "./words.js";
 
 const REDRAW_EVERY_MS = 250;
 const SUMMARY_EVERY_MS = 2000;
@@ -75,7 +75,10 @@ function take(event) {
   isChanged = true;
   const { data, time } = event;
   if ("partial" in data) takePartial({ ...event, data: data.partial });
-  else if (run) takeProgress(data, time);
+  else if (run && !isOver(run)) {
+    toldAt = time;
+    run = afterEvent(run, data, time);
+  }
 }
 
 /** @param {Omit<TopicEvent, "topic">} event */
@@ -86,21 +89,6 @@ function takePartial(event) {
   const numbers = cells === null ? numbersOf(data) : columns.isTable ? columns.numbers(cells) : [];
   plot.add(time, numbers, offsetOf(event.position));
   log.add(event, cells);
-}
-
-/**
- * Takes the state, or the progress, that an event tells.
- * @param {any} data
- * @param {number} time
- */
-function takeProgress(data, time) {
-  const before = /** @type {RunState} */ (run);
-  // The state that the page has asked for may be newer than this event.
-  if (isOver(before)) return;
-  toldAt = time;
-  if (data.state === "running") run = { ...before, state: "running", place: null, started: before.started ?? time };
-  else if (data.state === "queued") run = { ...before, place: data.place ?? null };
-  else if ("progress" in data) run = { ...before, left: null, ...data };
 }
 
 /** @param {string} position */

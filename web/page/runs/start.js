@@ -90,7 +90,7 @@ function linkTo(location) {
  * @param {string} path
  * @param {string} text
  */
-function commandFor(path, text) {
+export function commandFor(path, text) {
   const input = text === "" ? "" : ` ${quoted(text)}`;
   const type = text === "" || isJson(text) ? "" : " --type text";
   return `anemone run '${at(path.slice(1))}'${input}${type}`;

@@ -30,6 +30,22 @@ export function isOver({ state }) {
   return state === "done" || state === "failed" || state === "cancelled";
 }
 
+/**
+ * Returns the state of a run after one of its events.
+ * @param {RunState} run
+ * @param {any} data
+ * @param {number} time when the server told it
+ * @returns {RunState}
+ */
+export function afterEvent(run, data, time) {
+  // The state that a page has asked for may be newer than this event.
+  if (isOver(run)) return run;
+  if (data.state === "running") return { ...run, state: "running", place: null, started: run.started ?? time };
+  if (data.state === "queued") return { ...run, place: data.place ?? null };
+  if (isOver(data)) return { ...run, ...data, place: null, left: null, ended: time };
+  return "progress" in data ? { ...run, left: null, ...data } : run;
+}
+
 /** @param {Pick<RunState, "service" | "key">} run */
 export function nameOf({ service, key }) {
   return `${service} ${key.slice(0, KEY_DIGITS)}`;

@@ -64,7 +64,7 @@ pub(crate) const COMPUTATIONS: &str = "/computations";
 pub(crate) const PROPAGATION: &str = "/propagation";
 
 /// The paths of the demo's services that have a page of their own: `/messages` has `messages.html`.
-pub(crate) const WITH_PAGE: [&str; 2] = ["/messages", PROPAGATION];
+pub(crate) const WITH_PAGE: [&str; 3] = [COMPUTATIONS, "/messages", PROPAGATION];
 
 impl Config {
     /// Returns the rules for topics: the declared ones, and one for each topic of a source, so that no client

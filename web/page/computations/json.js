@@ -1,0 +1,121 @@
+/** Reads JSON, and remembers where each value is in the text. Pure. */
+
+/** Arrays and objects inside of each other; those of a document need four. */
+const LEVELS_MAX = 100;
+
+const BLANKS = /[ \t\n\r]*/y;
+const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
+const PLAIN = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
+
+/** @typedef {[from: number, to: number]} Span offsets in the text */
+
+export class JsonError extends Error {
+  /**
+   * @param {string} message
+   * @param {number} at the offset of the first character that does not fit
+   */
+  constructor(message, at) {
+    super(message);
+    this.at = at;
+  }
+}
+
+/**
+ * Returns the value, and the place of each part of it by its JSON Pointer (RFC 6901).
+ * @param {string} text
+ * @returns {{ value: unknown, places: Map<string, Span> }}
+ * @throws {JsonError}
+ */
+export function readJson(text) {
+  /** @type {Map<string, Span>} */
+  const places = new Map();
+  let at = 0;
+
+  /** @param {string} expected */
+  const fail = (expected) => {
+    const found = at < text.length ? `not ${JSON.stringify(text.slice(at, at + 1))}` : "but the text ends here";
+    throw new JsonError(`${expected} is expected, ${found}`, at);
+  };
+  /** @param {RegExp} pattern */
+  const take = (pattern) => {
+    pattern.lastIndex = at;
+    const [found] = pattern.exec(text) ?? [];
+    at += found?.length ?? 0;
+    return found;
+  };
+  /** @param {string} mark */
+  const isAt = (mark) => {
+    take(BLANKS);
+    if (text[at] !== mark) return false;
+    at += 1;
+    return true;
+  };
+  /**
+   * Reads the parts of an array or an object up to its end.
+   * @param {string} end
+   * @param {() => void} part
+   */
+  const parts = (end, part) => {
+    if (isAt(end)) return;
+    do part();
+    while (isAt(","));
+    if (!isAt(end)) fail(`"," or "${end}"`);
+  };
+  /**
+   * @param {string} pointer
+   * @param {number} level
+   */
+  const value = (pointer, level) => {
+    take(BLANKS);
+    const from = at;
+    if (level > LEVELS_MAX) throw new JsonError(`more than ${LEVELS_MAX} levels of arrays and objects`, at);
+    if (isAt("[")) {
+      let index = 0;
+      parts("]", () => value(`${pointer}/${index++}`, level + 1));
+    } else if (isAt("{")) {
+      parts("}", () => {
+        take(BLANKS);
+        const name = take(STRING) ?? fail("a name in quotes");
+        if (!isAt(":")) fail('":"');
+        value(`${pointer}/${escaped(JSON.parse(String(name)))}`, level + 1);
+      });
+    } else if (take(STRING) === undefined && take(PLAIN) === undefined) {
+      fail("a value");
+    }
+    places.set(pointer, [from, at]);
+  };
+
+  value("", 1);
+  take(BLANKS);
+  if (at < text.length) fail("nothing more");
+  return { value: JSON.parse(text), places };
+}
+
+/** @param {string} name as a part of a JSON Pointer */
+export function escaped(name) {
+  return name.replaceAll("~", "~0").replaceAll("/", "~1");
+}
+
+/**
+ * Returns the place of a value, or of the closest one around it that there is.
+ * @param {Map<string, Span>} places
+ * @param {string} pointer
+ * @returns {Span}
+ */
+export function placeOf(places, pointer) {
+  for (let near = pointer; near !== ""; near = near.slice(0, near.lastIndexOf("/"))) {
+    const place = places.get(near);
+    if (place) return place;
+  }
+  return places.get("") ?? [0, 0];
+}
+
+/**
+ * Returns the line and the column of an offset; both count from 1.
+ * @param {string} text
+ * @param {number} at
+ */
+export function lineOf(text, at) {
+  const before = text.slice(0, at);
+  return { line: before.split("\n").length, column: at - before.lastIndexOf("\n") };
+}

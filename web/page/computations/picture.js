@@ -1,0 +1,122 @@
+/** The tree of actions as a picture: what each is, what it does now, and how far it is. */
+import { fieldsOf, find, setText } from "../element.js";
+import { countOf } from "../words.js";
+import { aboutAction, doneInWords, doneOf, layout, stateInWords, stateOf } from "./tree.js";
+
+/** Sizes in rem. */
+const WIDE = { width: 11, right: 12.8, down: 7.1 };
+const NARROW = { right: 1.4, down: 7 };
+const HEIGHT = 6.4;
+const NARROW_SCREEN = matchMedia("(max-width: 43.99rem)");
+const SVG = "http://www.w3.org/2000/svg";
+
+/** @typedef {import("./document.js").Action} Action */
+/** @typedef {import("./tree.js").Place} Place */
+
+export class TreePicture {
+  #parent;
+  #list;
+  /** @type {readonly Action[] | null} */
+  #actions = null;
+  #drawn = "";
+  /** @type {{ item: HTMLElement, field: (name: string) => HTMLElement, bar: HTMLProgressElement }[]} */
+  #items = [];
+
+  /** @param {HTMLElement} parent */
+  constructor(parent) {
+    this.#parent = parent;
+    this.#list = find(parent, "ol", HTMLElement);
+    NARROW_SCREEN.addEventListener("change", () => this.#place());
+  }
+
+  /**
+   * @param {readonly Action[] | null} actions
+   * @param {ReadonlyMap<number, import("./replay.js").List>} lists
+   * @param {boolean | null} isOver null for a document that is not started
+   */
+  show(actions, lists, isOver) {
+    if (actions !== this.#actions) this.#replan(actions);
+    for (const [index, { item, field, bar }] of this.#items.entries()) {
+      const action = /** @type {Action} */ (actions?.[index]);
+      const list = lists.get(index);
+      const state = stateOf(list, isOver ?? false);
+      const done = doneInWords(action, list);
+      item.dataset.run = isOver === null ? "" : state;
+      const isSort = list && action.do === "sort";
+      setText(field("comparisons"), isSort ? countOf(list.comparisons, "comparison") : "");
+      setText(field("writes"), isSort ? countOf(list.writes, "write") : "");
+      setText(field("state"), isOver === null ? "" : state === "running" && done !== "" ? done : stateInWords(state));
+      bar.hidden = isOver === null;
+      const value = doneOf(action, list);
+      if (bar.value !== value) bar.value = value;
+    }
+  }
+
+  /** @param {readonly Action[] | null} actions */
+  #replan(actions) {
+    this.#actions = actions;
+    const drawn = JSON.stringify(actions);
+    if (drawn === this.#drawn) return;
+    this.#drawn = drawn;
+    this.#items = (actions ?? []).map((action) => {
+      const content = /** @type {DocumentFragment} */ (find(document, "#action", HTMLTemplateElement).content.cloneNode(true));
+      const item = find(content, "li", HTMLElement);
+      const [field, bar] = [fieldsOf(item), find(item, "progress", HTMLProgressElement)];
+      setText(field("name"), action.id);
+      setText(field("about"), aboutAction(action));
+      item.title = action.work ? `${action.id}: ${action.work.exact ? "takes" : "is estimated to take"} ${action.work.total} ${action.work.unit}: ${action.work.rule}` : action.id;
+      bar.setAttribute("aria-label", `Progress of ${action.id}`);
+      return { item, field, bar };
+    });
+    this.#place();
+  }
+
+  #place() {
+    const { places } = layout(this.#actions ?? []);
+    const isNarrow = NARROW_SCREEN.matches;
+    const at = (/** @type {Place} */ { depth, row, line }) => (isNarrow ? { x: depth * NARROW.right, y: line * NARROW.down } : { x: depth * WIDE.right, y: row * WIDE.down });
+    let [width, height] = [0, 0];
+    for (const [index, place] of places.entries()) {
+      const item = this.#items[index]?.item;
+      const { x, y } = at(place);
+      [width, height] = [Math.max(width, x + WIDE.width), Math.max(height, y + HEIGHT)];
+      if (item) Object.assign(item.style, { left: `${x}rem`, top: `${y}rem`, width: isNarrow ? `calc(100% - ${x}rem)` : `${WIDE.width}rem` });
+    }
+    const svg = document.createElementNS(SVG, "svg");
+    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    svg.setAttribute("aria-hidden", "true");
+    Object.assign(svg.style, { width: `${width}rem`, height: `${height}rem` });
+    for (const [index, { after }] of (this.#actions ?? []).entries()) {
+      const [from, to] = [places[after ?? -1], places[index]];
+      if (!from || !to) continue;
+      const path = document.createElementNS(SVG, "path");
+      path.setAttribute("d", isNarrow ? elbow(at(from), at(to)) : curve(at(from), at(to)));
+      svg.append(path);
+    }
+    Object.assign(this.#list.style, { height: `${height}rem`, minWidth: isNarrow ? "" : `${width}rem` });
+    // In the order of a reader: children follow their parent.
+    const inOrder = [...this.#items].map(({ item }, index) => ({ item, line: places[index]?.line ?? 0 })).sort((a, b) => a.line - b.line);
+    this.#list.replaceChildren(...inOrder.map(({ item }) => item));
+    this.#parent.replaceChildren(svg, this.#list);
+  }
+}
+
+/** @typedef {{ x: number, y: number }} Point */
+
+/**
+ * @param {Point} from the corner of the parent
+ * @param {Point} to
+ */
+function curve(from, to) {
+  const [x1, y1, x2, y2] = [from.x + WIDE.width, from.y + HEIGHT / 2, to.x, to.y + HEIGHT / 2];
+  const middle = (x1 + x2) / 2;
+  return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`;
+}
+
+/**
+ * @param {Point} from
+ * @param {Point} to
+ */
+function elbow(from, to) {
+  return `M${from.x + 0.6} ${from.y + HEIGHT}V${to.y + HEIGHT / 2}H${to.x}`;
+}
