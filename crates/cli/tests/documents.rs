@@ -33,7 +33,9 @@ fn flags(text: &str) -> BTreeSet<String> {
 #[test]
 fn every_flag_in_the_documents_is_one() {
     let mut known = flags("--help --version");
-    for name in ["serve", "check", "sub", "pub", "call", "run", "runs", "topics", "windsonic"] {
+    for name in
+        ["serve", "check", "sub", "pub", "call", "run", "runs", "topics", "lab", "windsonic"]
+    {
         known.extend(flags(
             &String::from_utf8(output(command(&[name, "--help"]), "").stdout).unwrap(),
         ));
