@@ -21,10 +21,12 @@ import { Legend } from "./legend.js";
 import { recall, remember } from "./memory.js";
 import { Pane } from "./pane.js";
 import { PRESETS } from "./presets.js";
-import { Frame, View } from "./projection.js";
+import { Frame, View, webTiles } from "./projection.js";
 import { Reading } from "./reading.js";
 
 const EDIT_MS = 300;
+/** The width of the map for which a tile is tried. */
+const TRIED_PX = 500;
 
 /** @param {string} selector */
 const element = (selector) => find(document, selector, HTMLElement);
@@ -306,9 +308,19 @@ function use(document) {
   stage.selected = 0;
   range = null;
   reading.update();
-  tiles.use(input("#tiles").value.trim(), new Frame(document.area).isDegrees);
-  stage.tileOf = tiles.isUsed ? (tile) => tiles.get(tile) : null;
   show();
+  useTiles();
+}
+
+/** Draws the tiles that are wished for below the values. */
+function useTiles() {
+  const { frame } = stage;
+  tiles.use(input("#tiles").value.trim(), frame.isDegrees);
+  stage.tileOf = tiles.isUsed ? (tile) => tiles.get(tile) : null;
+  if (!tiles.isUsed) return;
+  // A map out of view is not drawn, so one tile is asked for here: what is said of the tiles stands beside their address.
+  const [tile] = webTiles(frame, { x: 0, y: 0 }, { x: frame.width, y: frame.height }, TRIED_PX / frame.width);
+  if (tile) tiles.get(tile);
 }
 
 function listen() {
@@ -373,7 +385,7 @@ function compare() {
   element(".panes").classList.toggle("compared", isCompared);
   if (isCompared) {
     // The same transmitters in a town and in the country.
-    if (left.grid !== null && stage.document.model === "hata" && stage.document.environment === "open") second.environment = "urban";
+    if (stage.document.model === "hata" && stage.document.environment === "open") second.environment = "urban";
     stage.view.scale = 0;
     showParts();
     wish();
@@ -400,8 +412,7 @@ function listenToMap() {
     redraw();
   });
   input("#tiles").addEventListener("change", () => {
-    tiles.use(input("#tiles").value.trim(), stage.frame.isDegrees);
-    stage.tileOf = tiles.isUsed ? (tile) => tiles.get(tile) : null;
+    useTiles();
     redraw();
   });
 }
