@@ -31,16 +31,18 @@ after(async () => {
  * @param {import("playwright-core").Page} page
  * @param {string} origin
  * @param {string} name
- * @param {object} [options] of the client, which then waits no random time
+ * @param {Record<string, any>} [options] of the client, which then waits no random time; `tokenFrom` is the path where it gets its tokens
  * @param {string[]} [others] more topics, of which the numbers are kept
  */
 export async function read(page, origin, name, options, others = []) {
   await page.goto(origin);
   await page.evaluate(
-    async ([name, options, others]) => {
+    async ([name, options, more]) => {
       /** @type {typeof import("../../clients/js/src/client.js")} */
       const { connect } = await import(String("/client.js"));
-      const client = connect("/", options && { ...options, random: () => 0 });
+      const { tokenFrom, ...others } = options ?? {};
+      const token = tokenFrom && (async () => await (await fetch(tokenFrom)).text());
+      const client = connect("/", options && { ...others, token, random: () => 0 });
       const topic = client.topic(name, { after: "earliest" });
       /** @type {Told} */
       const told = { numbers: [], gaps: [], opened: [], errors: [], closed: [] };
@@ -49,7 +51,7 @@ export async function read(page, origin, name, options, others = []) {
       topic.onopen = ({ transport }) => told.opened.push(transport);
       topic.onerror = ({ code, message }) => told.errors.push(`${code}: ${message}`);
       topic.onclose = (error) => told.closed.push(String(error?.code));
-      const numbersOfOthers = others.map((name) => {
+      const numbersOfOthers = more.map((name) => {
         /** @type {number[]} */ const numbers = [];
         client.topic(name, { after: "earliest" }).onmessage = ({ data }) => numbers.push(data.n);
         return numbers;

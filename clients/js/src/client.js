@@ -1,5 +1,5 @@
 /** A client of an Anemone server, which never loses its place. README.md has examples, and all options. */
-import { Link, newKey } from "./anemone-client/link.js";
+import { Link } from "./anemone-client/link.js";
 import { Run } from "./anemone-client/run.js";
 import { Topic } from "./anemone-client/topic.js";
 
@@ -62,9 +62,8 @@ export class Client {
    * @param {{ key?: string, signal?: AbortSignal }} [options]
    * @returns {Promise<import("./anemone-client/types.js").Published>}
    */
-  async publish(name, data, { key = newKey(), signal } = {}) {
-    const path = `topics/${encodeURIComponent(name)}?key=${encodeURIComponent(key)}`;
-    return /** @type {any} */ ((await this.call("POST", path, data, { signal })).data);
+  async publish(name, data, options) {
+    return (await this.#link.calls()).publish(this.#link, name, data, options);
   }
 
   /**

@@ -1,8 +1,8 @@
 /** Calls to services. A call is made again only where that is safe. */
 import { concat, decode, encode } from "./body.js";
 import { AnemoneError, foreign, typed } from "./error.js";
-import { isFinal, Multiplexed } from "./mux.js";
 import { newKey } from "./link.js";
+import { isFinal, Multiplexed } from "./mux.js";
 import { load } from "./parts.js";
 import { Backoff, sleep } from "./time.js";
 
@@ -143,6 +143,18 @@ function byMux(socket, { method, target, fields, payload }, signal) {
       return typeof payload === "string" ? `${head}\n${payload}` : concat([`${head}\n`, payload]);
     });
   });
+}
+
+/**
+ * Publishes an event, once, with as many tries as necessary.
+ * @param {import("./link.js").Link} link
+ * @param {string} name
+ * @param {unknown} data
+ * @param {{ key?: string, signal?: AbortSignal }} [options]
+ */
+export async function publish(link, name, data, { key = newKey(), signal } = {}) {
+  const path = `topics/${encodeURIComponent(name)}?key=${encodeURIComponent(key)}`;
+  return (await call(link, "POST", path, data, { signal })).data;
 }
 
 /**

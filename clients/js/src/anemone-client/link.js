@@ -28,7 +28,7 @@ export class Link {
   share;
   /** The most topics on one stream: as many as a server allows by default, until it says that they are too many. */
   topicsMax = 64;
-  /** @type {string | undefined} the token in use */
+  /** @type {string | Promise<string> | undefined} the token in use */
   token;
 
   #client;
@@ -163,8 +163,8 @@ export class Link {
    */
   fall(transport, { code }) {
     if (this.transport !== transport) return true; // another reading found out first
-    // A request that finds no server speaks for all of them.
-    const isLast = code === "unreachable" || this.#index === this.#transports.length - 1;
+    // A request that finds no server, or has no token, speaks for all of them.
+    const isLast = code === "unreachable" || code === "token-failed" || this.#index === this.#transports.length - 1;
     this.#index = isLast ? 0 : this.#index + 1;
     this.#improveLater();
     return !isLast;
@@ -276,5 +276,5 @@ function misuse(message) {
   return new AnemoneError("bad-argument", message);
 }
 
-/** A key under which a call may be made again. */
-export const newKey = () => Array.from({ length: 4 }, () => Math.random().toString(36).slice(2, 8)).join("");
+/** A key that nobody else has, under which a call may be made again. */
+export const newKey = () => crypto.getRandomValues(new Uint32Array(4)).join("-");

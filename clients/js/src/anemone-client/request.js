@@ -14,14 +14,23 @@ const LINE_MAX = 2 ** 25;
  */
 export async function ask(link, method, path, init) {
   const { fetch, token } = link.options;
-  for (let isRenewed = false; ; isRenewed = true) {
+  /** @type {typeof link.token} */
+  let refused;
+  for (;;) {
     if (typeof token !== "function") link.token = token;
-    else if (isRenewed || link.token === undefined) link.token = await fresh(token);
-    const headers = link.token ? { ...init.headers, authorization: `Bearer ${link.token}` } : init.headers;
+    // Whoever needs a new one at the same time waits for the same.
+    else if (link.token === undefined || link.token === refused) {
+      link.token = fresh(token);
+      link.token.catch(() => (link.token = undefined));
+    }
+    const held = link.token;
+    const value = await until(held, init.signal);
+    const headers = value ? { ...init.headers, authorization: `Bearer ${value}` } : init.headers;
     const reply = await fetch(new URL(path, link.base), { cache: "no-store", ...init, method, headers });
     if (reply.ok || reply.status === 304) return reply;
-    if (reply.status === 401 && typeof token === "function" && !isRenewed) continue;
-    throw refusal(reply.status, await reply.text(), reply.headers.get("retry-after"));
+    if (reply.status !== 401 || typeof token !== "function" || refused) throw refusal(reply.status, await reply.text(), reply.headers.get("retry-after"));
+    refused = held;
+    await reply.body?.cancel();
   }
 }
 
@@ -32,6 +41,20 @@ async function fresh(token) {
   } catch (cause) {
     throw new AnemoneError("token-failed", `there is no token: ${cause}`, { cause });
   }
+}
+
+/**
+ * Waits for a value no longer than until the signal aborts.
+ * @template Value
+ * @param {Value | Promise<Value>} value
+ * @param {AbortSignal | null | undefined} signal
+ * @returns {Promise<Value>}
+ */
+function until(value, signal) {
+  return new Promise((resolve, reject) => {
+    signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
+    Promise.resolve(value).then(resolve, reject);
+  });
 }
 
 /**

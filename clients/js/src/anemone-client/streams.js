@@ -12,8 +12,6 @@ import { TRANSPORTS } from "./transports.js";
 /** @typedef {import("./types.js").Item} Item */
 /** @typedef {Map<string, { reading: Reading, fail: (cause: unknown) => void }>} Members by name */
 
-const JSON_TYPE = { accept: "application/json" };
-
 /**
  * Reads over HTTP, together with others if it can.
  * @param {Reading} reading
@@ -148,7 +146,7 @@ export class Stream {
   async #findRefused(members) {
     let isFound = false;
     const ask1 = async (/** @type {Reading} */ reading) => {
-      const reply = await ask(this.#link, "GET", target(reading, { limit: 1 }), { headers: JSON_TYPE, signal: reading.signal });
+      const reply = await ask(this.#link, "GET", target(reading, { limit: 1 }), { headers: { accept: "application/json" }, signal: reading.signal });
       await reply.arrayBuffer();
     };
     const asked = [...members.values()].map(({ reading, fail }) =>

@@ -4,6 +4,7 @@
  * positions with the next leader, or by themselves.
  */
 import { AnemoneError } from "./error.js";
+import { newKey } from "./link.js";
 import { parsePosition } from "./position.js";
 import { now } from "./time.js";
 import { Topic } from "./topic.js";
@@ -17,7 +18,7 @@ const PING_MS = 5000;
  * @param {import("./types.js").Reading} reading
  */
 export async function read({ link, path, options, signal, take, wait }) {
-  const id = `${link.base} ${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
+  const id = `${link.base} ${newKey()}`;
   const channel = new BroadcastChannel(id);
   const pings = setInterval(() => channel.postMessage({}), PING_MS);
   link.share?.postMessage({ id, path, options: options() });
@@ -49,7 +50,7 @@ export function serve(link, { id, path, options }) {
   const topic = new Topic(link, path, { ...options, isForOthers: true });
   let say = (/** @type {import("./types.js").Item} */ item) => channel.postMessage({ item });
   const sayPosition = () => say(parsePosition(topic.position ?? "") ? { position: topic.position } : {});
-  const fail = (/** @type {AnemoneError} */ { code, message, status, problem, retryAt }) => channel.postMessage({ retryAt, error: { code, message, status, problem } });
+  const fail = (/** @type {AnemoneError} */ error) => channel.postMessage({ retryAt: error.retryAt, error: { ...error, message: error.message } });
   const end = () => topic.close();
   let timer = setTimeout(end, GONE_MS);
   /** @type {number | undefined} while this one waits for the server, the time of the next try */

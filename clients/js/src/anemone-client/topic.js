@@ -268,9 +268,9 @@ export class Topic {
     }
     if (!end) return;
     if (end.gap) this.#gap(end.gap);
-    const code = end.reason === "deleted" ? "topic-deleted" : end.reason;
-    this.isEnded = end.reason === "ended";
-    this.#finish(this.isEnded ? undefined : new AnemoneError(code, `the server has ended the topic: ${end.reason}`));
+    const { reason } = end;
+    this.isEnded = reason === "ended";
+    this.#finish(this.isEnded ? undefined : new AnemoneError(reason === "deleted" ? "topic-deleted" : reason, `the server has ended the topic: ${reason}`));
   }
 
   /**
