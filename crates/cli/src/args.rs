@@ -79,6 +79,7 @@ pub(crate) enum Command {
     ///
     /// Without --target, the command measures a server that it starts on this machine. It prints a report as Markdown. Ctrl-C
     /// ends it early, and the report tells what was measured by then.
+    #[command(after_long_help = exit::table())]
     Lab(anemone_lab::lab::Options),
     /// Emulate a Gill WindSonic anemometer on a pseudo-terminal
     Windsonic(Windsonic),

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anemone_client::{EndReason, Error};
+use anemone_lab::lab::Regression;
 
 use crate::command::{
     CallRefused, Ended, Forgotten, InputError, Misuse, ResultsLost, TrustError, is_about_events,
@@ -24,10 +25,11 @@ pub(crate) enum Exit {
     RunCancelled = 9,
     Uncertain = 10,
     ResultsLost = 11,
+    Regressed = 12,
 }
 
 impl Exit {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Done,
         Self::Failed,
         Self::Usage,
@@ -40,6 +42,7 @@ impl Exit {
         Self::RunCancelled,
         Self::Uncertain,
         Self::ResultsLost,
+        Self::Regressed,
     ];
 
     pub(crate) const fn meaning(self) -> &'static str {
@@ -66,6 +69,9 @@ impl Exit {
             Self::ResultsLost => {
                 "run: the run is done, but some of its events, perhaps with results, were lost, since the server keeps only the newest"
             }
+            Self::Regressed => {
+                "lab compare: a figure is worse than --fail-on allows, was not measured again, or its run is invalid"
+            }
         }
     }
 
@@ -89,6 +95,9 @@ impl Exit {
         }
         if error.is::<CallRefused>() {
             return Self::Refused;
+        }
+        if error.is::<Regression>() {
+            return Self::Regressed;
         }
         if error.is::<InputError>() {
             return Self::BadInput;

@@ -1,16 +1,19 @@
 //! Durations in HDR histograms, so that the percentiles of many samples can be computed together.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram as Hdr;
+use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
 
 /// Durations are exact to a thousandth.
 const DIGITS: u8 = 3;
 /// Longer durations count as this one: no wait of a measurement is as long.
 const NANOS_MAX: u64 = 3600 * 1_000_000_000;
+/// Logs give the longest duration in milliseconds, beside the histogram.
+const NANOS_PER_MS: f64 = 1e6;
 
 /// Durations from 1 ns to 1 h, each exact to a thousandth.
 #[derive(Clone, Debug)]
@@ -60,6 +63,27 @@ impl Histogram {
     }
 }
 
+/// Returns a log in the format of HdrHistogram: a line for each histogram, with the name of what it counts, in which spaces and
+/// commas become `_`. `begin` and `time` say when all of it was measured.
+pub(crate) fn log(
+    histograms: &[(String, Histogram)],
+    begin: SystemTime,
+    time: Duration,
+) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut serializer = V2DeflateSerializer::new();
+    let mut builder = IntervalLogWriterBuilder::new();
+    builder.with_start_time(begin).with_base_time(begin).with_max_value_divisor(NANOS_PER_MS);
+    let mut writer = builder.begin_log_with(&mut bytes, &mut serializer)?;
+    for (name, histogram) in histograms {
+        let tag = name.replace([',', ' ', '\n', '\r'], "_");
+        writer
+            .write_histogram(&histogram.0, Duration::ZERO, time, Tag::new(&tag))
+            .map_err(|error| anyhow::anyhow!("writing a log of histograms: {error}"))?;
+    }
+    Ok(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,5 +119,22 @@ mod tests {
         let read = Histogram::decoded(&histogram.encoded().unwrap()).unwrap();
         assert_eq!((read.len(), read.percentile(0.9)), (999, histogram.percentile(0.9)));
         assert!(Histogram::decoded("no histogram").is_err());
+    }
+
+    #[test]
+    fn a_log_has_each_histogram_under_its_name() {
+        use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+        let mut histogram = Histogram::default();
+        histogram.record(Duration::from_millis(3));
+        let begin = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
+        let named = [("20 B/TCP, again".to_owned(), histogram)];
+        let bytes = log(&named, begin, Duration::from_secs(7)).unwrap();
+        let entries: Vec<_> = IntervalLogIterator::new(&bytes).map(Result::unwrap).collect();
+        let LogEntry::Interval(entry) = entries.last().unwrap() else { panic!("{entries:?}") };
+        assert_eq!(entry.tag().unwrap().as_str(), "20_B/TCP__again");
+        assert_eq!(entry.duration(), Duration::from_secs(7));
+        assert!((entry.max() - 3.0).abs() < 0.01, "{}", entry.max());
+        assert_eq!(Histogram::decoded(entry.encoded_histogram()).unwrap().len(), 1);
+        assert!(entries.contains(&LogEntry::StartTime(Duration::from_secs(1000))), "{entries:?}");
     }
 }

@@ -9,6 +9,8 @@ use statrs::distribution::{ContinuousCDF as _, StudentsT};
 const RESAMPLES: usize = 10_000;
 /// A shift costs the square of its pairs, so it has fewer.
 const SHIFT_RESAMPLES: usize = 2_000;
+/// An interval misses the truth in this share of all cases.
+pub(crate) const DOUBT: f64 = 0.05;
 
 /// A median, and the interval that holds it with 95 % confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
@@ -29,8 +31,7 @@ impl Estimate {
             medians.extend(self::median(&resample));
         }
         medians.sort_unstable_by(f64::total_cmp);
-        let at = |share: f64| medians[((medians.len() - 1) as f64 * share).round() as usize];
-        Some(Self { median, low: at(0.025), high: at(0.975) })
+        Some(within(median, &medians, DOUBT))
     }
 
     /// Returns true if `value` is within the interval.
@@ -52,8 +53,68 @@ pub(crate) fn shift(of: &[f64], to: &[f64], random: &mut Random) -> Option<Estim
         })
         .collect();
     shifts.sort_unstable_by(f64::total_cmp);
-    let at = |share: f64| shifts[((shifts.len() - 1) as f64 * share).round() as usize];
-    Some(Estimate { median: middle, low: at(0.025), high: at(0.975) })
+    Some(within(middle, &shifts, DOUBT))
+}
+
+/// The medians of two runs against each other. Runs have no rounds in common, so the rounds of each are drawn by themselves.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    from: f64,
+    to: f64,
+    /// The differences of the medians of resamples, in their order.
+    differences: Vec<f64>,
+    /// The same in per cent of the first median; empty if that is zero in one.
+    per_cent: Vec<f64>,
+}
+
+impl Change {
+    /// Draws the rounds of both; `None` if one has none.
+    pub(crate) fn of(from: &[f64], to: &[f64], random: &mut Random) -> Option<Self> {
+        let mut change = Self {
+            from: median(from)?,
+            to: median(to)?,
+            differences: Vec::with_capacity(RESAMPLES),
+            per_cent: Vec::with_capacity(RESAMPLES),
+        };
+        let mut draws = [vec![0.0; from.len()], vec![0.0; to.len()]];
+        for _ in 0..RESAMPLES {
+            for (draw, values) in draws.iter_mut().zip([from, to]) {
+                draw.fill_with(|| values[random.below(values.len())]);
+            }
+            let [Some(one), Some(other)] = [&draws[0], &draws[1]].map(|draw| median(draw)) else {
+                continue;
+            };
+            change.differences.push(other - one);
+            change.per_cent.push((other / one - 1.0) * 100.0);
+        }
+        change.differences.sort_unstable_by(f64::total_cmp);
+        change.per_cent.sort_unstable_by(f64::total_cmp);
+        if !change.per_cent.iter().all(|value| value.is_finite()) {
+            change.per_cent.clear();
+        }
+        Some(change)
+    }
+
+    pub(crate) fn medians(&self) -> [f64; 2] {
+        [self.from, self.to]
+    }
+
+    /// Returns the difference with an interval that misses the true one in this share of all cases.
+    pub(crate) fn difference(&self, doubt: f64) -> Estimate {
+        within(self.to - self.from, &self.differences, doubt)
+    }
+
+    /// Returns the difference in per cent of the first median; `None` if that may be zero.
+    pub(crate) fn per_cent(&self, doubt: f64) -> Option<Estimate> {
+        let middle = (self.to / self.from - 1.0) * 100.0;
+        (!self.per_cent.is_empty()).then(|| within(middle, &self.per_cent, doubt))
+    }
+}
+
+/// An estimate with the interval that leaves out half of `doubt` at each end of its resamples, which are in order.
+fn within(median: f64, resamples: &[f64], doubt: f64) -> Estimate {
+    let at = |share: f64| resamples[((resamples.len() - 1) as f64 * share).round() as usize];
+    Estimate { median, low: at(doubt / 2.0), high: at(1.0 - doubt / 2.0) }
 }
 
 /// The median of the means of all pairs, each value with itself, too.
@@ -193,6 +254,30 @@ mod tests {
             let found = found.unwrap();
             assert!(found.holds(1.0) && !found.holds(0.0), "{found:?}");
         }
+    }
+
+    #[test]
+    fn runs_are_compared_without_their_rounds_being_pairs() {
+        let mut random = Random::new(9);
+        let mut run = |middle: f64| -> Vec<f64> {
+            (0..12).map(|_| middle + 0.1 * normal(&mut random)).collect()
+        };
+        let mut apart = 0;
+        for _ in 0..100 {
+            let (from, to) = (run(10.0), run(10.0));
+            let change = Change::of(&from, &to, &mut Random::new(1)).unwrap();
+            apart += usize::from(!change.difference(DOUBT).holds(0.0));
+        }
+        assert!(apart <= 12, "{apart} of 100 equal runs seem different");
+        let change = Change::of(&run(10.0), &run(11.0), &mut Random::new(1)).unwrap();
+        assert!(change.difference(DOUBT / 50.0).low > 0.5, "{change:?}");
+        let per_cent = change.per_cent(DOUBT).unwrap();
+        assert!(per_cent.holds(10.0), "{per_cent:?}");
+        assert!(per_cent.high <= change.per_cent(DOUBT / 50.0).unwrap().high);
+        let from_nothing = Change::of(&[0.0, 0.0], &[1.0, 1.0], &mut random).unwrap();
+        assert_eq!(from_nothing.per_cent(DOUBT), None);
+        assert_eq!(from_nothing.difference(DOUBT).low, 1.0);
+        assert!(Change::of(&[], &[1.0], &mut random).is_none());
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! `anemone lab`: the experiments, each with a question, an answer, and every round that it was measured in.
 
+mod compare;
+mod evaluate;
 mod experiment;
+mod files;
 mod link;
+mod merge;
 mod probe;
 mod relay;
 mod report;
@@ -19,6 +23,8 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context as _;
 use clap::Args;
 
+pub use self::compare::Regression;
+use self::evaluate::Evaluation;
 pub use self::experiment::Experiment;
 pub use self::link::{Link, LinkError};
 use self::session::{Session, Settings};
@@ -26,10 +32,14 @@ use self::target::Target;
 
 /// The settings of a run of the lab.
 #[derive(Clone, Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Options {
+    #[command(subcommand)]
+    evaluation: Option<Evaluation>,
+
     /// The experiment
-    #[arg(value_name = "NAME")]
-    experiment: Experiment,
+    #[arg(value_name = "NAME", required = true)]
+    experiment: Option<Experiment>,
 
     /// The server to measure, such as http://host:8080 [default: one that this command starts on this machine]
     #[arg(long, value_name = "URL")]
@@ -51,19 +61,23 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Directory for the reports: NAME.json with every round, NAME.csv and NAME.md
+    /// Directory for the reports: NAME.json with every round, NAME.csv, NAME.hlog (a log of HDR
+    /// histograms), NAME.html and NAME.md
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
-/// Runs the experiments, prints the report of each as Markdown on standard output, and writes it to `--out`. Once `stop` is
+/// Compares or merges reports, or runs the experiments, prints the report of each as Markdown on standard output, and writes it to `--out`. Once `stop` is
 /// true, the sample that is begun is the last one, and its report tells what was measured.
 ///
 /// # Errors
 /// A server that cannot be started or found, or a directory that cannot be written. What fails at the server is a part of the
-/// report.
+/// report. [`Regression`] is the error of a comparison that must not be.
 pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
-    for experiment in options.experiment.named() {
+    if let Some(evaluation) = &options.evaluation {
+        return evaluation.run();
+    }
+    for experiment in options.experiment.into_iter().flat_map(Experiment::named) {
         let target = match &options.target {
             Some(url) => Target::at(url)?,
             None => Target::start_reference()?,

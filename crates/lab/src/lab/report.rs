@@ -51,8 +51,11 @@ pub(crate) struct Report {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Environment {
     pub(crate) program: String,
-    /// Milliseconds since the Unix epoch.
+    /// The end of the run, in milliseconds since the Unix epoch.
     pub(crate) time: u64,
+    /// The time that the run took.
+    #[serde(default)]
+    pub(crate) duration_ms: u64,
     pub(crate) processor: String,
     pub(crate) cores: usize,
     pub(crate) system: String,
@@ -189,6 +192,11 @@ impl Report {
         median(&self.find(case, contender, quantity)?.values())
     }
 
+    /// Returns the greatest number of rounds that a series has.
+    pub(crate) fn rounds(&self) -> usize {
+        self.series.iter().map(|series| series.rounds.len()).max().unwrap_or(0)
+    }
+
     /// Compares each contender with `to` in each case, by the quantity of the report.
     pub(crate) fn compare_with(&mut self, to: &str) {
         let all = self.series.iter().filter(|series| series.quantity == self.quantity);
@@ -248,6 +256,7 @@ pub(crate) mod tests {
             environment: Environment {
                 program: "anemone".to_owned(),
                 time: 0,
+                duration_ms: 0,
                 processor: "a processor".to_owned(),
                 cores: 2,
                 system: "Linux".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -34,6 +34,7 @@ pub(crate) struct Session {
     pub(crate) settings: Settings,
     pub(crate) random: Random,
     stop: Arc<AtomicBool>,
+    begun: Instant,
     bar: ProgressBar,
     relays: Vec<Relay>,
 }
@@ -41,7 +42,8 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(target: Target, settings: Settings, stop: Arc<AtomicBool>) -> Self {
         let random = Random::new(settings.seed);
-        Self { target, settings, random, stop, bar: ProgressBar::hidden(), relays: Vec::new() }
+        let (begun, bar) = (Instant::now(), ProgressBar::hidden());
+        Self { target, settings, random, stop, begun, bar, relays: Vec::new() }
     }
 
     pub(crate) fn rounds(&self) -> usize {
@@ -156,6 +158,7 @@ impl Session {
         Environment {
             program: format!("anemone {}", env!("CARGO_PKG_VERSION")),
             time: time.as_millis() as u64,
+            duration_ms: self.begun.elapsed().as_millis() as u64,
             processor: crate::cpu::processor().unwrap_or_else(|| "unknown".to_owned()),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             system: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),

@@ -11,13 +11,51 @@ use crate::lab::report::Report;
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
 
-/// Returns the report as HTML.
+/// Returns a report as HTML.
 pub(super) fn html(report: &Report) -> anyhow::Result<String> {
-    let mut text = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{0} · Anemone lab</title>\n\
+    Ok(page(&format!("{} · Anemone lab", report.experiment), &section(report, 0)?))
+}
+
+/// Returns several reports as one file of HTML, with a table that leads to each.
+pub(crate) fn all(reports: &[Report]) -> anyhow::Result<String> {
+    let mut text = String::from(
+        "<h1>Reports of the lab</h1>\n<div class=\"wide\"><table class=\"contents\">\n<thead><tr><th>experiment</th>\
+         <th>where</th><th>answer</th></tr></thead>\n<tbody>\n",
+    );
+    for (at, report) in reports.iter().enumerate() {
+        let place = &report.environment;
+        let answer = report.invalid.as_ref().map_or_else(
+            || escaped(&report.answer),
+            |reason| format!("<strong class=\"bad\">Invalid:</strong> {}", escaped(reason)),
+        );
+        let _ = writeln!(
+            text,
+            "<tr><td><a href=\"#report-{at}\">{}</a></td><td>{}</td><td>{answer}</td></tr>",
+            escaped(&report.experiment),
+            escaped(&format!("{}, {}, link: {}", place.program, place.target, place.link)),
+        );
+    }
+    text += "</tbody>\n</table></div>\n";
+    for (at, report) in reports.iter().enumerate() {
+        text += &section(report, at)?;
+    }
+    Ok(page("Anemone lab", &text))
+}
+
+fn page(title: &str, sections: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{}</title>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<style>\n{STYLE}</style>\n<main>\n<p class=\"name\">{0}</p>\n\
-         <h1>{1}</h1>\n",
+         <meta name=\"color-scheme\" content=\"light dark\">\n<style>\n{STYLE}</style>\n<main>\n{sections}</main>\n\
+         <script>\n{SCRIPT}</script>\n</html>\n",
+        escaped(title)
+    )
+}
+
+/// Returns all about a report; `at` is its number on the page.
+fn section(report: &Report, at: usize) -> anyhow::Result<String> {
+    let mut text = format!(
+        "<section id=\"report-{at}\">\n<p class=\"name\">{}</p>\n<h1>{}</h1>\n",
         escaped(&report.experiment),
         escaped(&report.question)
     );
@@ -36,7 +74,7 @@ pub(super) fn html(report: &Report) -> anyhow::Result<String> {
     for sentence in report.method.iter().chain(&report.environment.sentences()) {
         let _ = writeln!(text, "<li>{}</li>", escaped(sentence));
     }
-    let _ = write!(text, "</ul>\n</main>\n<script>\n{SCRIPT}</script>\n</html>\n");
+    text += "</ul>\n</section>\n";
     Ok(text)
 }
 
@@ -103,6 +141,16 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::lab::report::tests::{report, series};
+
+    #[test]
+    fn several_reports_are_one_page() {
+        let reports = [report(), Report { question: "How many?".to_owned(), ..report() }];
+        let html = all(&reports).unwrap();
+        for part in ["href=\"#report-1\"", "id=\"report-1\"", "How many?", "How long?"] {
+            assert_eq!(html.matches(part).count(), 1, "{part} in {html}");
+        }
+        assert_eq!(html.matches("<script>").count(), 1);
+    }
 
     #[test]
     fn words_of_a_server_are_no_html() {

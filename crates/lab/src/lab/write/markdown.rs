@@ -22,7 +22,8 @@ pub(crate) fn markdown(report: &Report) -> String {
     text
 }
 
-fn rendered(table: &Table) -> String {
+/// Returns a table with its heading.
+pub(super) fn rendered(table: &Table) -> String {
     let row = |cells: &[String]| {
         let cells: Vec<_> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
         format!("| {} |\n", cells.join(" | "))

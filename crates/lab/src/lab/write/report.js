@@ -1,9 +1,9 @@
 // Hides and shows contenders, and tells the figure of the point that is nearest to the pointer.
-const plot = document.querySelector(".plot");
-if (plot) {
+for (const figure of document.querySelectorAll("figure")) {
+  const plot = figure.querySelector(".plot");
   const tip = plot.querySelector(".tip");
   const layers = [...plot.querySelectorAll("[data-of]")];
-  for (const box of document.querySelectorAll("[data-layer]")) {
+  for (const box of figure.querySelectorAll("[data-layer]")) {
     box.addEventListener("change", () => { layers[Number(box.dataset.layer)].hidden = !box.checked; });
   }
   plot.addEventListener("pointermove", ({ clientX, clientY }) => {

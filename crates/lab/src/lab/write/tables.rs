@@ -5,7 +5,7 @@ use crate::lab::report::{Comparison, Published, Report, Series, Verdict};
 use crate::report::figure;
 use crate::statistics::Estimate;
 
-const NONE: &str = "–";
+pub(super) const NONE: &str = "–";
 
 /// A table with a heading. Columns whose head is not empty hold figures, but the last one.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    fn new(title: String, head: &[&str], rows: Vec<Vec<String>>) -> Self {
+    pub(super) fn new(title: String, head: &[&str], rows: Vec<Vec<String>>) -> Self {
         Self { title, head: head.iter().map(|&text| text.to_owned()).collect(), rows }
     }
 
@@ -125,7 +125,8 @@ fn published(row: &Published) -> Vec<String> {
     vec![row.figure.clone(), row.published.clone(), row.measured.clone(), words]
 }
 
-fn interval(Estimate { median, low, high }: &Estimate) -> String {
+/// Returns an estimate with its interval.
+pub(super) fn interval(Estimate { median, low, high }: &Estimate) -> String {
     format!("{} [{}, {}]", figure(*median), figure(*low), figure(*high))
 }
 

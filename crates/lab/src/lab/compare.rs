@@ -1,0 +1,236 @@
+//! Two runs of the same experiments: the figures that have changed, and by how much.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::report::{Report, Series};
+use crate::statistics::{Change, DOUBT, Random};
+
+/// The share in per cent by which a figure may become worse.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Tolerance(f64);
+
+impl FromStr for Tolerance {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+        match number {
+            Ok(share) if (0.0..=1000.0).contains(&share) => Ok(Self(share)),
+            _ => Err("expected a share in per cent, such as 5%"),
+        }
+    }
+}
+
+impl fmt::Display for Tolerance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} %", self.0)
+    }
+}
+
+/// A run that must not follow the one before it, by the words of `--fail-on`.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum Regression {
+    /// Figures are worse.
+    #[error("worse by more than {tolerance}: {figures}")]
+    Worse {
+        /// The share that was allowed.
+        tolerance: String,
+        /// Each figure.
+        figures: String,
+    },
+    /// A run proves nothing.
+    #[error("{run} is invalid, so nothing is compared: {reason}")]
+    Invalid {
+        /// The run.
+        run: &'static str,
+        /// The reason.
+        reason: String,
+    },
+    /// A figure was not measured again.
+    #[error("not measured in B: {0}")]
+    Missing(String),
+}
+
+/// An experiment of two runs.
+#[derive(Debug)]
+pub(crate) struct Pair<'a> {
+    pub(crate) reports: [&'a Report; 2],
+    pub(crate) figures: Vec<Figure<'a>>,
+    /// The figures that only one of both has, with the name of that run.
+    pub(crate) alone: Vec<(&'static str, &'a Series)>,
+}
+
+/// A figure that both runs have.
+#[derive(Debug)]
+pub(crate) struct Figure<'a> {
+    pub(crate) series: &'a Series,
+    pub(crate) change: Change,
+}
+
+/// What a change is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Kind {
+    Equal,
+    NotDistinguishable,
+    Better,
+    Worse,
+}
+
+impl Figure<'_> {
+    /// Judges the change, wrong in this share of all cases that have none.
+    pub(crate) fn kind(&self, doubt: f64) -> Kind {
+        let difference = self.change.difference(doubt);
+        // Of rates such as calls/s, more is better; of times and bytes, less.
+        let is_more_better = self.series.unit.contains("/s");
+        match difference {
+            of if of.low == 0.0 && of.high == 0.0 => Kind::Equal,
+            of if of.holds(0.0) => Kind::NotDistinguishable,
+            of if (of.median > 0.0) == is_more_better => Kind::Better,
+            _ => Kind::Worse,
+        }
+    }
+
+    /// Returns true if it is worse by more than allowed, also considering that one of `of_all` figures may be so by chance.
+    fn is_beyond(&self, Tolerance(share): Tolerance, of_all: usize) -> bool {
+        let is_large =
+            self.change.per_cent(DOUBT).is_none_or(|per_cent| per_cent.median.abs() > share);
+        is_large && self.kind(DOUBT / of_all as f64) == Kind::Worse
+    }
+
+    pub(crate) fn name(&self) -> String {
+        name(self.series)
+    }
+}
+
+/// Returns a figure in words.
+pub(crate) fn name(series: &Series) -> String {
+    format!("{} of {}, {}", series.quantity, series.contender, series.case)
+}
+
+/// Pairs the experiments that both runs have.
+///
+/// # Errors
+/// When there are none.
+pub(crate) fn pairs<'a>(from: &'a [Report], to: &'a [Report]) -> anyhow::Result<Vec<Pair<'a>>> {
+    let found: Vec<_> = from
+        .iter()
+        .filter_map(|one| Some(pair(one, to.iter().find(|to| to.experiment == one.experiment)?)))
+        .collect();
+    if found.is_empty() {
+        let names = |reports: &[Report]| {
+            let names: Vec<_> = reports.iter().map(|one| one.experiment.as_str()).collect();
+            names.join(", ")
+        };
+        anyhow::bail!(
+            "A has the experiment {}, and B has {}: only runs of the same experiment are compared",
+            names(from),
+            names(to)
+        );
+    }
+    Ok(found)
+}
+
+fn pair<'a>(from: &'a Report, to: &'a Report) -> Pair<'a> {
+    let mut pair = Pair { reports: [from, to], figures: Vec::new(), alone: Vec::new() };
+    let same = |report: &'a Report, one: &Series| {
+        report.find(&one.case, &one.contender, &one.quantity).filter(|other| other.unit == one.unit)
+    };
+    for series in &from.series {
+        let other = same(to, series);
+        let change = other
+            .and_then(|other| Change::of(&series.values(), &other.values(), &mut Random::new(1)));
+        match change {
+            Some(change) => pair.figures.push(Figure { series, change }),
+            None => pair.alone.push(("A", series)),
+        }
+    }
+    let only = to.series.iter().filter(|series| same(from, series).is_none());
+    pair.alone.extend(only.map(|series| ("B", series)));
+    pair
+}
+
+/// Judges all pairs by the share by which a figure may become worse.
+///
+/// # Errors
+/// When a figure is worse, or was not measured again, or a run is invalid.
+pub(crate) fn judge(pairs: &[Pair<'_>], tolerance: Tolerance) -> Result<(), Regression> {
+    for pair in pairs {
+        for (run, report) in ["A", "B"].into_iter().zip(pair.reports) {
+            if let Some(reason) = report.invalid.clone() {
+                return Err(Regression::Invalid { run, reason });
+            }
+        }
+    }
+    let count = pairs.iter().map(|pair| pair.figures.len()).sum();
+    let figures = pairs.iter().flat_map(|pair| &pair.figures);
+    let worse: Vec<_> =
+        figures.filter(|figure| figure.is_beyond(tolerance, count)).map(Figure::name).collect();
+    if !worse.is_empty() {
+        let (tolerance, figures) = (tolerance.to_string(), worse.join("; "));
+        return Err(Regression::Worse { tolerance, figures });
+    }
+    let alone = pairs.iter().flat_map(|pair| &pair.alone).filter(|(run, _)| *run == "A");
+    let missing: Vec<_> = alone.map(|(_, series)| name(series)).collect();
+    if missing.is_empty() { Ok(()) } else { Err(Regression::Missing(missing.join("; "))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::report::tests::{report, series};
+
+    fn run(values: &[f64]) -> Report {
+        Report { series: vec![series("TCP", values)], ..report() }
+    }
+
+    const BEFORE: [f64; 8] = [10.0, 10.1, 9.9, 10.0, 10.2, 9.8, 10.0, 10.1];
+
+    fn judged(to: &Report, tolerance: &str) -> Result<(), Regression> {
+        let (from, to) = ([run(&BEFORE)], [to.clone()]);
+        judge(&pairs(&from, &to).unwrap(), tolerance.parse().unwrap())
+    }
+
+    #[test]
+    fn only_what_is_surely_worse_by_more_fails() {
+        let slower = run(&BEFORE.map(|value| value * 1.1));
+        let error = judged(&slower, "5%").unwrap_err();
+        assert_eq!(error.to_string(), "worse by more than 5 %: round trip of TCP, 20 B");
+        assert_eq!(judged(&slower, "20"), Ok(()));
+        assert_eq!(judged(&run(&BEFORE.map(|value| value / 2.0)), "0%"), Ok(()), "faster");
+        let noise = [5.0, 20.0, 9.0, 12.0, 8.0, 30.0, 10.0, 11.0];
+        assert_eq!(judged(&run(&noise), "5%"), Ok(()), "not distinguishable");
+        let mut rate = slower;
+        rate.series[0].unit = "calls/s".to_owned();
+        let mut before = run(&BEFORE);
+        before.series[0].unit = "calls/s".to_owned();
+        let (rate, before) = ([rate], [before]);
+        let tolerance: Tolerance = "5%".parse().unwrap();
+        assert_eq!(judge(&pairs(&before, &rate).unwrap(), tolerance), Ok(()), "more calls");
+        assert!(judge(&pairs(&rate, &before).unwrap(), tolerance).is_err(), "fewer calls");
+    }
+
+    #[test]
+    fn runs_that_prove_nothing_fail() {
+        let invalid = Report { invalid: Some("0 of 10 came".to_owned()), ..run(&BEFORE) };
+        let error = judged(&invalid, "5%").unwrap_err().to_string();
+        assert!(error.starts_with("B is invalid") && error.ends_with("0 of 10 came"), "{error}");
+        let missing = judged(&report(), "5%").unwrap_err();
+        assert_eq!(missing, Regression::Missing("round trip of TCP, 20 B".to_owned()));
+    }
+
+    #[test]
+    fn other_experiments_are_refused() {
+        let wind = Report { experiment: "wind".to_owned(), ..run(&BEFORE) };
+        let error = pairs(&[run(&BEFORE)], &[wind]).unwrap_err().to_string();
+        assert!(error.starts_with("A has the experiment echo, and B has wind"), "{error}");
+    }
+
+    #[test]
+    fn a_tolerance_is_a_share() {
+        for wrong in ["", "%", "-1%", "five", "NaN", "1e9"] {
+            assert!(wrong.parse::<Tolerance>().is_err(), "{wrong}");
+        }
+        assert_eq!("2.5%".parse::<Tolerance>().unwrap().to_string(), "2.5 %");
+    }
+}

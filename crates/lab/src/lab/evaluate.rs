@@ -1,0 +1,69 @@
+//! The commands about reports that were written before: `anemone lab compare` and `anemone lab report`.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Subcommand;
+
+use super::compare::{Tolerance, judge, pairs};
+use super::{files, merge, write};
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Evaluation {
+    /// Compare two runs, A before and B after: each figure with the interval of its change, as Markdown
+    ///
+    /// A and B are each NAME.json of a run, or the directory of `lab all --out`. The figures are paired by experiment, case, transport
+    /// and quantity. Each difference of medians has a bootstrap interval over the rounds.
+    Compare {
+        /// The run before
+        #[arg(value_name = "A")]
+        from: PathBuf,
+        /// The run after
+        #[arg(value_name = "B")]
+        to: PathBuf,
+        /// Exit with status 12 if a figure is worse by more than this share, such as 5%
+        ///
+        /// A figure counts only if its interval leaves no doubt, which is stricter the more figures there are. A figure that B does
+        /// not have and a run that is invalid fail, too.
+        #[arg(long, value_name = "SHARE")]
+        fail_on: Option<Tolerance>,
+    },
+    /// Put runs together in one HTML file: of several times, of other machines, and of the Lab page in browsers
+    ///
+    /// Runs under the same conditions have their rounds and their histograms in common; others stand beside each other.
+    Report {
+        /// Directories with reports, or single files
+        #[arg(value_name = "DIR", required = true)]
+        places: Vec<PathBuf>,
+        /// The file to write
+        #[arg(long, value_name = "FILE", default_value = "lab.html")]
+        out: PathBuf,
+    },
+}
+
+impl Evaluation {
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Compare { from, to, fail_on } => {
+                let (from, to) = (files::read(from)?, files::read(to)?);
+                let pairs = pairs(&from, &to)?;
+                let mut output = std::io::stdout().lock();
+                for pair in &pairs {
+                    output.write_all(write::changes(pair).as_bytes())?;
+                }
+                Ok(fail_on.map_or(Ok(()), |tolerance| judge(&pairs, tolerance))?)
+            }
+            Self::Report { places, out } => {
+                let mut reports = Vec::new();
+                for place in places {
+                    reports.extend(files::read(place)?);
+                }
+                let html = write::all(&merge::merged(reports))?;
+                fs::write(out, html).with_context(|| format!("writing {}", out.display()))?;
+                Ok(writeln!(std::io::stdout(), "{}", out.display())?)
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Reports that were written before, in files and directories.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use serde_json::Value;
+
+use super::report::{Report, VERSION};
+
+/// Reads the reports of a file, or of all files `*.json` in a directory. A file has one report, or a list of them, as the Lab page
+/// exports.
+pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<Report>> {
+    let mut files = vec![path.to_owned()];
+    if path.is_dir() {
+        files = in_directory(path).with_context(|| format!("reading {}", path.display()))?;
+    }
+    let mut reports = Vec::new();
+    for file in files {
+        let text =
+            fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+        reports.extend(parse(&text).with_context(|| file.display().to_string())?);
+    }
+    if reports.is_empty() {
+        bail!("{}: there is no report: anemone lab NAME --out DIR writes one", path.display());
+    }
+    Ok(reports)
+}
+
+fn in_directory(path: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let files = fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path()));
+    let mut files = files.collect::<Result<Vec<_>, _>>()?;
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
+    files.sort();
+    Ok(files)
+}
+
+fn parse(text: &str) -> anyhow::Result<Vec<Report>> {
+    const NO_REPORT: &str = "this is no report of anemone lab";
+    let reports = match serde_json::from_str(text).context(NO_REPORT)? {
+        Value::Array(reports) => reports,
+        report => vec![report],
+    };
+    let read = |report: Value| match report.get("version").and_then(Value::as_u64) {
+        None => bail!(NO_REPORT),
+        Some(version) if version != u64::from(VERSION) => bail!(
+            "this report has version {version}, and this program reads version {VERSION}: use the anemone that wrote it"
+        ),
+        Some(_) => serde_json::from_value(report).context(NO_REPORT),
+    };
+    reports.into_iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::report::tests::{report, series};
+
+    #[test]
+    fn a_file_has_a_report_or_a_list_of_them() {
+        let mut report = report();
+        report.series = vec![series("TCP", &[1.0, 2.0])];
+        let text = serde_json::to_string(&report).unwrap();
+        for (text, count) in [(text.clone(), 1), (format!("[{text},{text}]"), 2)] {
+            let read = parse(&text).unwrap();
+            assert_eq!((read.len(), read[0].series[0].values()), (count, vec![1.0, 2.0]));
+        }
+    }
+
+    #[test]
+    fn what_is_no_report_of_this_version_is_refused_with_words() {
+        let version = Report { version: 2, ..report() };
+        let version = serde_json::to_string(&version).unwrap();
+        for (text, words) in [
+            ("no JSON", "no report of anemone lab"),
+            ("{\"a\":1}", "no report of anemone lab"),
+            ("{\"version\":1}", "no report of anemone lab"),
+            (&*version, "has version 2, and this program reads version 1"),
+        ] {
+            let error = format!("{:#}", parse(text).unwrap_err());
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Runs of the same experiment under the same conditions, put together.
+
+use super::report::{Report, Series, compare};
+use crate::histogram::Histogram;
+
+/// Puts together the runs that were made by the same program under the same conditions. Each run counts once, and one that is invalid
+/// does not count beside others. Experiments stay in their order, and runs of one experiment stand together.
+pub(crate) fn merged(mut reports: Vec<Report>) -> Vec<Report> {
+    reports.sort_by_key(|report| report.environment.time);
+    let mut groups: Vec<Vec<Report>> = Vec::new();
+    for report in reports {
+        match groups.iter_mut().find(|group| are_alike(&group[0], &report)) {
+            Some(group) if group.iter().any(|one| is_same(one, &report)) => {}
+            Some(group) => group.push(report),
+            None => groups.push(vec![report]),
+        }
+    }
+    let mut names: Vec<String> = Vec::new();
+    for group in &groups {
+        if !names.contains(&group[0].experiment) {
+            names.push(group[0].experiment.clone());
+        }
+    }
+    groups.sort_by_key(|group| names.iter().position(|name| *name == group[0].experiment));
+    groups.into_iter().filter_map(together).collect()
+}
+
+/// Returns true if the figures of both may be put together.
+fn are_alike(one: &Report, other: &Report) -> bool {
+    let (a, b) = (&one.environment, &other.environment);
+    one.experiment == other.experiment
+        && one.quantity == other.quantity
+        && (&a.program, &a.processor, a.cores, &a.system)
+            == (&b.program, &b.processor, b.cores, &b.system)
+        && (&a.target, &a.link, a.is_quick) == (&b.target, &b.link, b.is_quick)
+}
+
+/// Returns true if both are the same run.
+fn is_same(one: &Report, other: &Report) -> bool {
+    let key = |report: &Report| (report.environment.time, report.environment.seed);
+    key(one) == key(other)
+}
+
+/// Puts runs together, of which the newest is the last.
+fn together(mut runs: Vec<Report>) -> Option<Report> {
+    let invalid = runs.iter().filter(|run| run.invalid.is_some()).count();
+    if invalid < runs.len() {
+        runs.retain(|run| run.invalid.is_none());
+    }
+    let count = runs.len();
+    let mut report = runs.pop()?;
+    for run in runs {
+        add(&mut report, run);
+    }
+    if count > 1 {
+        report.answer =
+            format!("{} (The newest of {count} runs; the figures are of all.)", report.answer);
+        report.environment.rounds = report.rounds();
+        for row in &mut report.published {
+            row.figure += ", newest run";
+        }
+        report.comparisons = compared(&report);
+        report.method.push(format!(
+            "{count} runs under the same conditions: their rounds and their histograms together."
+        ));
+    }
+    if invalid > 0 && report.invalid.is_none() {
+        report.method.push(format!("Invalid runs that are left out: {invalid}."));
+    }
+    Some(report)
+}
+
+/// Adds the rounds of an earlier run. A figure that one of both does not have has no value in those rounds.
+fn add(report: &mut Report, run: Report) {
+    let (own, more) = (report.rounds(), run.rounds());
+    report.series.iter_mut().for_each(|series| series.rounds.resize(own, None));
+    for mut series in run.series {
+        series.rounds.resize(more, None);
+        let known = report.series.iter_mut().find(|known| is_of(known, &series));
+        match known {
+            Some(known) => extend(known, series),
+            None => {
+                let rounds = std::mem::take(&mut series.rounds);
+                series.rounds = [vec![None; own], rounds].concat();
+                report.series.push(series);
+            }
+        }
+    }
+    report.series.iter_mut().for_each(|series| series.rounds.resize(own + more, None));
+    for comparison in run.comparisons {
+        let known = report.comparisons.iter().any(|known| {
+            (&known.case, &known.of, &known.to)
+                == (&comparison.case, &comparison.of, &comparison.to)
+        });
+        if !known {
+            report.comparisons.push(comparison);
+        }
+    }
+}
+
+fn is_of(one: &Series, other: &Series) -> bool {
+    let key = |series: &Series| {
+        (
+            series.case.clone(),
+            series.contender.clone(),
+            series.quantity.clone(),
+            series.unit.clone(),
+        )
+    };
+    key(one) == key(other)
+}
+
+fn extend(series: &mut Series, other: Series) {
+    series.rounds.extend(other.rounds);
+    series.expected += other.expected;
+    series.received += other.received;
+    for (kind, count) in other.faults {
+        *series.faults.entry(kind).or_default() += count;
+    }
+    if let Some(traffic) = other.traffic {
+        *series.traffic.get_or_insert_default() += traffic;
+    }
+    let histograms = [&series.histogram, &other.histogram];
+    let mut all = Histogram::default();
+    for text in histograms.into_iter().flatten() {
+        if let Ok(durations) = Histogram::decoded(text) {
+            all.add(&durations);
+        }
+    }
+    series.histogram = (all.len() > 0).then(|| all.encoded().ok()).flatten();
+}
+
+/// Compares what was compared in a run, with all rounds.
+fn compared(report: &Report) -> Vec<super::report::Comparison> {
+    let series = |case: &str, contender: &str| report.find(case, contender, &report.quantity);
+    let again = report
+        .comparisons
+        .iter()
+        .filter_map(|old| compare(series(&old.case, &old.of)?, series(&old.case, &old.to)?));
+    again.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::lab::link::Link;
+    use crate::lab::report::tests::{report, series};
+
+    fn run(time: u64, values: &[f64], micros: u64) -> Report {
+        let mut durations = Histogram::default();
+        durations.record(Duration::from_micros(micros));
+        let mut report = report();
+        report.environment.time = time;
+        report.series =
+            vec![series("WebSocket", values), series("TCP", &values[..values.len() - 1])];
+        report.series[0].histogram = durations.encoded().ok();
+        report.compare_with("TCP");
+        report
+    }
+
+    #[test]
+    fn rounds_and_histograms_are_put_together_and_percentiles_are_never_averaged() {
+        let all = merged(vec![run(2, &[3.0, 4.0], 3000), run(1, &[1.0, 2.0, 3.0], 1000)]);
+        let [report] = &all[..] else { panic!("{all:?}") };
+        let of = |contender| &report.find("20 B", contender, "round trip").unwrap().rounds;
+        assert_eq!(*of("WebSocket"), [3.0, 4.0, 1.0, 2.0, 3.0].map(Some));
+        assert_eq!(*of("TCP"), [Some(3.0), None, Some(1.0), Some(2.0), None]);
+        let series = &report.series[0];
+        assert_eq!((series.expected, series.received), (20, 18));
+        let durations = Histogram::decoded(series.histogram.as_ref().unwrap()).unwrap();
+        assert_eq!(durations.len(), 2);
+        assert_eq!(report.comparisons.len(), 1);
+        assert_eq!(report.comparisons[0].shift.median, 0.0, "of the rounds that both have");
+        assert_eq!(report.environment.rounds, 5);
+    }
+
+    #[test]
+    fn a_run_counts_once_and_other_conditions_stay_apart() {
+        let mut far = run(3, &[9.0, 9.0], 9);
+        far.environment.link = Link::with_delay(Duration::from_millis(1));
+        let mut broken = run(4, &[0.0, 0.0], 1);
+        broken.invalid = Some("0 of 10 came".to_owned());
+        let wind = Report { experiment: "wind".to_owned(), ..run(2, &[1.0, 1.0], 1) };
+        let one = run(1, &[1.0, 2.0], 1);
+        let all = merged(vec![wind, broken, far, one.clone(), one]);
+        let told: Vec<_> = all
+            .iter()
+            .map(|one| (one.experiment.as_str(), one.environment.rounds, one.rounds()))
+            .collect();
+        assert_eq!(told, [("echo", 3, 2), ("echo", 3, 2), ("wind", 3, 2)]);
+        assert!(all[0].method.iter().any(|words| words == "Invalid runs that are left out: 1."));
+    }
+}
