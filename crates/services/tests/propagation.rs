@@ -13,7 +13,11 @@ use anemone_services::Propagation;
 use anemone_services::propagation::model::{
     City, EARTH_KM, FreeSpace, Profile, Street, WalfischIkegami, bullington_db,
 };
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
+use tiff::encoder::{TiffEncoder, colortype};
+use tiff::tags::Tag;
 
 fn prepare(body: &str) -> Result<RunWork, RunRefusal> {
     Propagation::with_helpers(2)
@@ -53,17 +57,7 @@ fn run_of(request: &Value) -> (Vec<Value>, Value) {
 }
 
 fn bytes(text: &Value) -> Vec<u8> {
-    let digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let (mut bytes, mut bits, mut count) = (Vec::new(), 0_u32, 0);
-    for digit in text.as_str().unwrap().trim_end_matches('=').chars() {
-        bits = bits << 6 | u32::try_from(digits.find(digit).unwrap()).unwrap();
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push((bits >> count & 0xff) as u8);
-        }
-    }
-    bytes
+    BASE64_STANDARD.decode(text.as_str().unwrap()).unwrap()
 }
 
 /// The columns and rows of the points of a tile, as docs/PROPAGATION.md says.
@@ -207,6 +201,49 @@ fn terrain_adds_what_its_profile_says() {
         heights.len() as u64,
         2 * terrain["columns"].as_u64().unwrap() * terrain["rows"].as_u64().unwrap()
     );
+}
+
+/// A GeoTIFF file of the library, in Base64: its first cell has this corner in the north-west. The first key is that of the
+/// coordinates: 1 for metres, 2 for degrees.
+fn geotiff(heights: &[f32], columns: u32, corner: [f64; 2], cell: f64, kind: u16) -> Value {
+    let mut file = std::io::Cursor::new(Vec::new());
+    let mut encoder = TiffEncoder::new(&mut file).unwrap();
+    let rows = heights.len() as u32 / columns;
+    let mut image = encoder.new_image::<colortype::Gray32Float>(columns, rows).unwrap();
+    let tags = image.encoder();
+    tags.write_tag(Tag::ModelPixelScaleTag, &[cell, cell, 0.0][..]).unwrap();
+    let tie = [0.0, 0.0, 0.0, corner[0], corner[1], 0.0];
+    tags.write_tag(Tag::ModelTiepointTag, &tie[..]).unwrap();
+    tags.write_tag(Tag::GeoKeyDirectoryTag, &[1_u16, 1, 0, 1, 1024, 0, 1, kind][..]).unwrap();
+    tags.write_tag(Tag::GdalNodata, "-9999").unwrap();
+    image.write_data(heights).unwrap();
+    json!({"type": "geotiff", "data": BASE64_STANDARD.encode(file.into_inner())})
+}
+
+#[test]
+fn the_same_grid_is_the_same_terrain_in_each_form_of_a_file() {
+    let (columns, rows) = (103_u32, 83_u32);
+    let height = |at: u32| f64::from(at % 17 * 20 + at % columns).round();
+    let heights: Vec<f64> = (0..columns * rows).map(height).collect();
+    let text: Vec<String> = heights.iter().map(f64::to_string).collect();
+    let text = format!(
+        "ncols {columns} nrows {rows} xllcorner -100 yllcorner -100 cellsize 100 {}",
+        text.join(" ")
+    );
+    let heights: Vec<f32> = heights.iter().map(|height| *height as f32).collect();
+    let file = geotiff(&heights, columns, [-100.0, 8_200.0], 100.0, 1);
+    let of = |terrain: Value| {
+        let request = json!({"terrain": terrain, "step_m": 200, "quantities": ["loss_db"]});
+        let (partials, result) = run_of(&with(coverage(), request));
+        (values(&partials, "loss_db"), partials[0]["coverage"]["terrain"].clone(), result)
+    };
+    assert_eq!(of(file), of(json!({"type": "esri-ascii", "text": text})));
+    // Cells without a height count as 0 m, and are told.
+    let mut holes = heights;
+    (holes[5], holes[6]) = (-9_999.0, -9_999.0);
+    let (.., result) = of(geotiff(&holes, columns, [-100.0, 8_200.0], 100.0, 1));
+    let warning = &result["warnings"][0]["detail"];
+    assert_eq!(warning, "2 cells of the terrain have no height, and count as 0 m");
 }
 
 #[test]
@@ -439,6 +476,39 @@ fn what_does_not_fit_is_refused_with_its_place_and_what_is_allowed() {
             ascii(&format!("{header} 10000 1 2 NaN 4")),
             "/terrain/text",
             "row 2, column 1 is NaN, expected a height from -500 to 9000 m",
+        ),
+        (add(json!({"terrain": {"type": "geotiff"}})), "/terrain/data", "is missing"),
+        (
+            add(json!({"terrain": {"type": "geotiff", "text": "SUkqAA=="}})),
+            "/terrain/text",
+            "is unknown here; allowed are type, data",
+        ),
+        (
+            add(json!({"terrain": {"type": "geotiff", "data": "SUkq*A=="}})),
+            "/terrain/data",
+            "is no Base64: ",
+        ),
+        (
+            add(json!({"terrain": {"type": "geotiff", "data": "SUkqAA=="}})),
+            "/terrain/data",
+            "ends before the end of its directory",
+        ),
+        (
+            add(
+                json!({"terrain": geotiff(&[1.0, 1.0, f32::NAN, 1.0], 2, [0.0, 9_000.0], 9_000.0, 1)}),
+            ),
+            "/terrain/data",
+            "row 2, column 1 is NaN, expected a height from -500 to 9000 m",
+        ),
+        (
+            add(json!({"terrain": geotiff(&[1.0; 4], 2, [500_000.0, 9_000.0], 9_000.0, 1)})),
+            "/terrain/data",
+            "does not cover the area: x_m from 499999.999 to",
+        ),
+        (
+            add(json!({"terrain": geotiff(&[1.0; 4], 2, [0.0, 9_000.0], 9_000.0, 2)})),
+            "/terrain/data",
+            "has degrees, but the area is in metres",
         ),
         (
             ascii(&format!("{header} 10 1 2 3 4")),

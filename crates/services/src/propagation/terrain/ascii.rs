@@ -1,32 +1,9 @@
 //! The ASCII grid of Esri: a header of `name value` lines, and then the heights, in rows from north to south.
 
-use std::ops::RangeInclusive;
 use std::str::SplitAsciiWhitespace;
 
-use crate::reader::{brief, quoted};
-
-/// The heights that a grid may have: from below the Dead Sea to above Mount Everest.
-pub(super) const HEIGHTS_M: RangeInclusive<f64> = -500.0..=9_000.0;
-
-/// The most heights of a grid.
-pub(super) const CELLS_MAX: f64 = 1_000_000.0;
-
-/// The largest coordinate of a grid: more than the metres around the Earth.
-pub(super) const COORDINATE_MAX: f64 = 100_000_000.0;
-
-/// A grid in the coordinates of its file. A height is the value in the middle of a cell.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct AsciiGrid {
-    /// The coordinate of the middle of the first column.
-    pub(super) west: f64,
-    /// The coordinate of the middle of the last row.
-    pub(super) south: f64,
-    pub(super) cell: f64,
-    pub(super) columns: usize,
-    pub(super) heights_m: Vec<f32>,
-    /// The number of cells without a height, which count as 0 m.
-    pub(super) unknown: usize,
-}
+use super::file_grid::{CELLS_MAX, FileGrid, Heights, check_cell, check_coordinate, check_count};
+use crate::reader::quoted;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Header {
@@ -43,18 +20,11 @@ struct Header {
 ///
 /// # Errors
 /// A sentence that says what is wrong where.
-pub(super) fn parse(text: &str) -> Result<AsciiGrid, String> {
+pub(super) fn parse(text: &str) -> Result<FileGrid, String> {
     let mut words = text.split_ascii_whitespace();
     let (header, first) = parse_header(&mut words)?;
     let missing = |name: &str| format!("the header has no {name}");
-    let count = |value: Option<f64>, name| {
-        let count = value.ok_or_else(|| missing(name))?;
-        let fits = (2.0..=CELLS_MAX).contains(&count) && count.fract() == 0.0;
-        fits.then_some(count).ok_or_else(|| {
-            let found = brief(count);
-            format!("{name} is {found}, expected a whole number from 2 to {CELLS_MAX}")
-        })
-    };
+    let count = |value: Option<f64>, name| check_count(name, value.ok_or_else(|| missing(name))?);
     let (columns, rows) = (count(header.columns, "ncols")?, count(header.rows, "nrows")?);
     let cells = columns * rows;
     if cells > CELLS_MAX {
@@ -68,28 +38,19 @@ pub(super) fn parse(text: &str) -> Result<AsciiGrid, String> {
             "the header says {columns} x {rows} heights, but the text is too short for them"
         ));
     }
-    let cell = header.cell.ok_or_else(|| missing("cellsize"))?;
-    if !(1e-6..=100_000.0).contains(&cell) {
-        let found = brief(cell);
-        return Err(format!("cellsize is {found}, expected 0.000001 to 100000"));
-    }
+    let cell = check_cell("cellsize", header.cell.ok_or_else(|| missing("cellsize"))?)?;
     let middle = |edge: Option<(f64, bool)>, names| {
         let (edge, is_corner) = edge.ok_or_else(|| missing(names))?;
-        if edge.abs() > COORDINATE_MAX {
-            let found = brief(edge);
-            return Err(format!(
-                "{names} is {found}, expected -{COORDINATE_MAX} to {COORDINATE_MAX}"
-            ));
-        }
-        Ok(if is_corner { edge + cell / 2.0 } else { edge })
+        let edge = check_coordinate(names, edge)?;
+        Ok::<_, String>(if is_corner { edge + cell / 2.0 } else { edge })
     };
     let west = middle(header.west, "xllcorner or xllcenter")?;
     let south = middle(header.south, "yllcorner or yllcenter")?;
     // Both are whole numbers of at most CELLS_MAX.
     let (columns, cells) = (columns as usize, cells as usize);
-    let (heights_m, unknown) =
-        parse_heights(first.into_iter().chain(words), columns, cells, header.no_data)?;
-    Ok(AsciiGrid { west, south, cell, columns, heights_m, unknown })
+    let heights = Heights::with_capacity(columns, cells, header.no_data);
+    let heights = parse_heights(first.into_iter().chain(words), cells, heights)?;
+    Ok(FileGrid { west, south, cell_width: cell, cell_height: cell, columns, heights })
 }
 
 /// Parses the names and values in front, and returns also the first word after them.
@@ -126,38 +87,23 @@ fn is_no_number(word: &str) -> bool {
     word.parse().is_ok_and(|number: f64| !number.is_finite())
 }
 
-/// Parses the heights, and counts those that are unknown.
+/// Parses the heights.
 fn parse_heights<'a>(
     words: impl Iterator<Item = &'a str>,
-    columns: usize,
     cells: usize,
-    no_data: Option<f64>,
-) -> Result<(Vec<f32>, usize), String> {
-    let (mut heights_m, mut unknown) = (Vec::with_capacity(cells), 0);
+    mut heights: Heights,
+) -> Result<Heights, String> {
     for (at, word) in words.enumerate() {
         if at == cells {
             return Err(format!("there are more heights than the {cells} that the header says"));
         }
-        let height_m = word.parse().unwrap_or(f64::NAN);
-        if no_data == Some(height_m) {
-            unknown += 1;
-            heights_m.push(0.0);
-        } else if HEIGHTS_M.contains(&height_m) {
-            heights_m.push(height_m as f32);
-        } else {
-            let (row, column) = (at / columns + 1, at % columns + 1);
-            let (min, max) = (HEIGHTS_M.start(), HEIGHTS_M.end());
-            let found = quoted(word);
-            return Err(format!(
-                "row {row}, column {column} is {found}, expected a height from {min} to {max} m"
-            ));
-        }
+        heights.push(word.parse().unwrap_or(f64::NAN), || quoted(word))?;
     }
-    match heights_m.len() {
+    match heights.metres.len() {
         found if found < cells => {
             Err(format!("there are {found} heights, the header says {cells}"))
         }
-        _ => Ok((heights_m, unknown)),
+        _ => Ok(heights),
     }
 }
 
@@ -170,11 +116,10 @@ mod tests {
     #[test]
     fn a_grid_is_read_with_the_middles_of_its_cells() {
         let grid = parse(GRID).unwrap();
-        assert_eq!((grid.west, grid.south, grid.cell), (105.0, 200.5, 10.0));
-        assert_eq!(
-            (grid.columns, grid.heights_m, grid.unknown),
-            (3, vec![1.0, 2.0, 3.0, 0.0, 5.5, -6.0], 1)
-        );
+        assert_eq!((grid.west, grid.south), (105.0, 200.5));
+        assert_eq!((grid.cell_width, grid.cell_height), (10.0, 10.0));
+        let Heights { metres, unknown, .. } = grid.heights;
+        assert_eq!((grid.columns, metres, unknown), (3, vec![1.0, 2.0, 3.0, 0.0, 5.5, -6.0], 1));
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! Terrain: a grid of heights above the sea.
 
 mod ascii;
+mod file_grid;
+mod geo_keys;
+mod geotiff;
 mod grid;
 mod read;
+mod tiff_directory;
 mod valley;
 
 pub(super) use self::grid::HeightGrid;

@@ -1,10 +1,26 @@
 //! The terrain of a request.
 
-use super::ascii::{AsciiGrid, parse};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+
+use super::file_grid::FileGrid;
+use super::geo_keys::FileCoordinates;
 use super::grid::HeightGrid;
 use super::valley::valley;
-use crate::propagation::area::{Area, Spot};
+use super::{ascii, geotiff};
+use crate::propagation::area::{Area, Frame, Spot};
 use crate::reader::{Checked, Node, brief};
+
+/// The forms of terrain in a request.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Valley,
+    EsriAscii,
+    GeoTiff,
+}
+
+const FORMS: [(&str, Form); 3] =
+    [("valley", Form::Valley), ("esri-ascii", Form::EsriAscii), ("geotiff", Form::GeoTiff)];
 
 /// The source of the heights, after its check.
 #[derive(Clone, Debug)]
@@ -18,20 +34,33 @@ pub(in crate::propagation) enum TerrainSource {
 impl TerrainSource {
     /// Reads the terrain.
     pub(in crate::propagation) fn read(node: &Node<'_>, area: &Area) -> Checked<Self> {
-        let members = ["type", "depth_m", "text"];
-        let terrain = node.object(&members)?;
-        if terrain.word("type", &[("valley", true), ("esri-ascii", false)])? {
-            node.object(&members[..2])?;
-            return Ok(Self::Valley {
-                depth_m: terrain.number_or("depth_m", 400.0, 1.0..=3_000.0, "m")?,
-            });
+        let terrain = node.object(&["type", "depth_m", "text", "data"])?;
+        match terrain.word("type", &FORMS)? {
+            Form::Valley => {
+                node.object(&["type", "depth_m"])?;
+                let depth_m = terrain.number_or("depth_m", 400.0, 1.0..=3_000.0, "m")?;
+                Ok(Self::Valley { depth_m })
+            }
+            Form::EsriAscii => {
+                node.object(&["type", "text"])?;
+                let text = terrain.require("text")?;
+                let found = ascii::parse(text.any_text()?).map_err(|detail| text.unfit(detail))?;
+                Self::of_file(found, &text, area)
+            }
+            Form::GeoTiff => {
+                node.object(&["type", "data"])?;
+                let data = terrain.require("data")?;
+                Self::of_file(read_geotiff(&data, area)?, &data, area)
+            }
         }
-        node.object(&["type", "text"])?;
-        let text = terrain.require("text")?;
-        let found = parse(text.any_text()?).map_err(|detail| text.unfit(detail))?;
-        let grid = placed(&found, area);
-        check_covers(&grid, area).map_err(|detail| text.unfit(detail))?;
-        Ok(Self::Grid { grid, unknown: found.unknown })
+    }
+
+    /// Puts the grid of a file on the map.
+    fn of_file(found: FileGrid, node: &Node<'_>, area: &Area) -> Checked<Self> {
+        let unknown = found.heights.unknown;
+        let grid = placed(found, area);
+        check_covers(&grid, area).map_err(|detail| node.unfit(detail))?;
+        Ok(Self::Grid { grid, unknown })
     }
 
     /// Returns the heights, and the number of those that are unknown.
@@ -43,18 +72,37 @@ impl TerrainSource {
     }
 }
 
+/// Reads a GeoTIFF file in Base64, whose coordinates are of the kind that the area has.
+fn read_geotiff(data: &Node<'_>, area: &Area) -> Checked<FileGrid> {
+    let text = data.any_text()?;
+    let bytes = BASE64_STANDARD.decode(text);
+    let bytes = bytes.map_err(|error| data.unfit(format!("is no Base64: {error}")))?;
+    let (found, coordinates) = geotiff::parse(&bytes).map_err(|detail| data.unfit(detail))?;
+    match (coordinates, area.frame) {
+        (FileCoordinates::Degrees, Frame::Local) => {
+            Err(data.unfit("has degrees, but the area is in metres: expected one with metres"))
+        }
+        (FileCoordinates::Metres, Frame::Wgs84 { .. }) => {
+            Err(data.unfit("has metres, but the area is in degrees: expected one with degrees of WGS 84, EPSG 4326"))
+        }
+        _ => Ok(found),
+    }
+}
+
 /// Puts a grid on the map.
-fn placed(found: &AsciiGrid, area: &Area) -> HeightGrid {
-    let rows = found.heights_m.len() / found.columns;
-    let last = |count: usize| (count - 1) as f64 * found.cell;
-    let south_west = area.frame.spot(found.west, found.south);
-    let north_east = area.frame.spot(found.west + last(found.columns), found.south + last(rows));
+fn placed(found: FileGrid, area: &Area) -> HeightGrid {
+    let FileGrid { west, south, cell_width, cell_height, columns, heights } = found;
+    let rows = heights.metres.len() / columns;
+    let last = |count: usize, side: f64| (count - 1) as f64 * side;
+    let south_west = area.frame.spot(west, south);
+    let north_east =
+        area.frame.spot(west + last(columns, cell_width), south + last(rows, cell_height));
     HeightGrid {
         corner: Spot { x_m: south_west.x_m, y_m: north_east.y_m },
-        x_step_m: (north_east.x_m - south_west.x_m) / (found.columns - 1) as f64,
+        x_step_m: (north_east.x_m - south_west.x_m) / (columns - 1) as f64,
         y_step_m: (north_east.y_m - south_west.y_m) / (rows - 1) as f64,
-        columns: found.columns,
-        heights_m: found.heights_m.clone(),
+        columns,
+        heights_m: heights.metres,
     }
 }
 

@@ -1,0 +1,335 @@
+use std::io::Write as _;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A TIFF file that is written by hand, so that it may lie.
+#[derive(Clone, Debug)]
+struct Draft {
+    /// True if the high bytes come first.
+    is_big: bool,
+    /// Tag, type, number of values, and the bytes of these.
+    tags: Vec<(u16, u16, u32, Vec<u8>)>,
+    data: Vec<u8>,
+}
+
+const ASCII: u16 = 2;
+const SHORT: u16 = 3;
+const LONG: u16 = 4;
+const DOUBLE: u16 = 12;
+const DATA_AT: u32 = 8;
+
+impl Draft {
+    /// Three columns and two rows of signed numbers of 16 bits, in one strip, whose north-western corner is at (100, 220).
+    fn new() -> Self {
+        Self::of(&[1, 2, 3, -9999, 5, -6], 3)
+    }
+
+    fn of(heights: &[i16], columns: u32) -> Self {
+        let data: Vec<u8> = heights.iter().flat_map(|height| height.to_le_bytes()).collect();
+        let rows = heights.len() as u32 / columns;
+        let mut draft = Self { is_big: false, tags: Vec::new(), data };
+        for (tag, value) in [
+            (256, columns),
+            (257, rows),
+            (258, 16),
+            (259, 1),
+            (262, 1),
+            (273, DATA_AT),
+            (277, 1),
+            (278, rows),
+            (279, draft.data.len() as u32),
+            (339, 2),
+        ] {
+            draft = draft.long(tag, &[value]);
+        }
+        draft.double(33_550, &[10.0, 10.0, 0.0]).double(33_922, &[0.0, 0.0, 0.0, 100.0, 220.0, 0.0])
+    }
+
+    fn set(mut self, tag: u16, kind: u16, count: u32, bytes: Vec<u8>) -> Self {
+        self.tags.retain(|set| set.0 != tag);
+        self.tags.push((tag, kind, count, bytes));
+        self.tags.sort_by_key(|set| set.0);
+        self
+    }
+
+    fn long(self, tag: u16, values: &[u32]) -> Self {
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.set(tag, LONG, values.len() as u32, bytes)
+    }
+
+    fn double(self, tag: u16, values: &[f64]) -> Self {
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.set(tag, DOUBLE, values.len() as u32, bytes)
+    }
+
+    fn shorts(self, tag: u16, values: &[u16]) -> Self {
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.set(tag, SHORT, values.len() as u32, bytes)
+    }
+
+    fn text(self, tag: u16, text: &str) -> Self {
+        self.set(tag, ASCII, text.len() as u32, text.into())
+    }
+
+    fn without(mut self, tag: u16) -> Self {
+        self.tags.retain(|set| set.0 != tag);
+        self
+    }
+
+    fn data(mut self, data: Vec<u8>) -> Self {
+        self.data = data;
+        self
+    }
+
+    /// With these tags and data in tiles in place of strips.
+    fn tiled(self, width: u32, height: u32, offsets: &[u32], data: Vec<u8>) -> Self {
+        let draft = self.without(273).without(278).without(279).data(data);
+        let bytes = vec![draft.data.len() as u32; offsets.len()];
+        draft.long(322, &[width]).long(323, &[height]).long(324, offsets).long(325, &bytes)
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let number = |bytes: &[u8]| {
+            let mut bytes = bytes.to_vec();
+            if self.is_big {
+                bytes.reverse();
+            }
+            bytes
+        };
+        let numbers = |kind: u16, bytes: &[u8]| -> Vec<u8> {
+            let size = match kind {
+                SHORT => 2,
+                LONG => 4,
+                DOUBLE => 8,
+                _ => 1,
+            };
+            bytes.chunks(size).flat_map(number).collect()
+        };
+        let mut file = if self.is_big { b"MM\0\x2a" } else { b"II\x2a\0" }.to_vec();
+        let mut values_at = DATA_AT as usize + self.data.len();
+        values_at += values_at % 2;
+        let values = self.tags.iter().filter(|tag| tag.3.len() > 4);
+        let values_bytes: usize = values.map(|tag| tag.3.len()).sum();
+        file.extend(number(&((values_at + values_bytes) as u32).to_le_bytes()));
+        file.extend(numbers(SHORT, &self.data));
+        file.resize(values_at, 0);
+        let mut directory = number(&(self.tags.len() as u16).to_le_bytes());
+        for (tag, kind, count, bytes) in &self.tags {
+            directory.extend(number(&tag.to_le_bytes()));
+            directory.extend(number(&kind.to_le_bytes()));
+            directory.extend(number(&count.to_le_bytes()));
+            if bytes.len() > 4 {
+                directory.extend(number(&(file.len() as u32).to_le_bytes()));
+                file.extend(numbers(*kind, bytes));
+            } else {
+                directory.extend(numbers(*kind, bytes));
+                directory.resize(directory.len() + 4 - bytes.len(), 0);
+            }
+        }
+        file.extend(directory);
+        file.extend([0; 4]);
+        file
+    }
+
+    fn parse(&self) -> Result<FileGrid, String> {
+        parse(&self.bytes()).map(|(grid, _)| grid)
+    }
+}
+
+fn deflated(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn a_grid_is_read_with_the_middles_of_its_cells() {
+    let grid = Draft::new().text(42_113, "-9999\0").parse().unwrap();
+    assert_eq!((grid.west, grid.south), (105.0, 205.0));
+    assert_eq!((grid.cell_width, grid.cell_height, grid.columns), (10.0, 10.0, 3));
+    let Heights { metres, unknown, .. } = grid.heights;
+    assert_eq!((&metres[..], unknown), (&[1.0, 2.0, 3.0, 0.0, 5.0, -6.0][..], 1));
+    let big = Draft { is_big: true, ..Draft::new().text(42_113, "-9999\0") }.parse().unwrap();
+    assert_eq!((big.west, big.heights.metres), (105.0, metres));
+    // The tie point is the middle of the cell in column 1 and row 1.
+    let grid = Draft::of(&[1, 2, 3, 4], 2)
+        .shorts(34_735, &[1, 1, 0, 1, 1025, 0, 1, 2])
+        .double(33_550, &[10.0, 20.0, 0.0])
+        .double(33_922, &[1.0, 1.0, 0.0, 100.0, 200.0, 0.0]);
+    let grid = grid.parse().unwrap();
+    assert_eq!(
+        (grid.west, grid.south, grid.cell_width, grid.cell_height),
+        (90.0, 200.0, 10.0, 20.0)
+    );
+}
+
+#[test]
+fn all_kinds_of_numbers_and_methods_give_the_same_heights() {
+    let heights = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+    let of = |bits: u32, format: u32, data: Vec<u8>| {
+        let length = data.len() as u32;
+        Draft::new().long(258, &[bits]).long(339, &[format]).long(279, &[length]).data(data)
+    };
+    let bytes = |write: &dyn Fn(f64) -> Vec<u8>| heights.iter().flat_map(|h| write(*h)).collect();
+    let (unsigned, signed, float) = (1, 2, 3);
+    let mut drafts: Vec<Draft> = vec![
+        of(8, unsigned, bytes(&|h| vec![h as u8])),
+        of(8, signed, bytes(&|h| vec![h as u8])),
+        of(16, unsigned, bytes(&|h| (h as u16).to_le_bytes().into())),
+        of(16, signed, bytes(&|h| (h as i16).to_le_bytes().into())),
+        of(32, unsigned, bytes(&|h| (h as u32).to_le_bytes().into())),
+        of(32, signed, bytes(&|h| (h as i32).to_le_bytes().into())),
+        of(64, unsigned, bytes(&|h| (h as u64).to_le_bytes().into())),
+        of(64, signed, bytes(&|h| (h as i64).to_le_bytes().into())),
+        of(32, float, bytes(&|h| (h as f32).to_le_bytes().into())),
+        of(64, float, bytes(&|h| h.to_le_bytes().into())),
+    ];
+    let plain = bytes(&|h| (h as i16).to_le_bytes().into());
+    let packed = [&[11][..], &plain].concat();
+    drafts.push(of(16, signed, packed).long(259, &[32_773]));
+    drafts.push(of(16, signed, deflated(&plain)).long(259, &[8]));
+    // Differences of neighbours.
+    let differences =
+        [1_i16, 1, 1, 4, 1, 1].iter().flat_map(|h| h.to_le_bytes()).collect::<Vec<_>>();
+    drafts.push(of(16, signed, deflated(&differences)).long(259, &[8]).long(317, &[2]));
+    // Two tiles of 2 x 2 cells, of which the second reaches beyond the edge.
+    let tiles = [1_i16, 2, 4, 5, 3, 0, 6, 0].iter().flat_map(|h| h.to_le_bytes()).collect();
+    drafts.push(Draft::new().tiled(2, 2, &[8, 16], tiles));
+    // A strip that says it has more rows than there are.
+    drafts.push(of(16, signed, plain).long(278, &[u32::MAX]));
+    for draft in drafts {
+        let grid = draft.parse().unwrap_or_else(|error| panic!("{error}: {draft:?}"));
+        assert_eq!(grid.heights.metres, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "{draft:?}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told() {
+    let good = Draft::new;
+    let float = |values: [f32; 6]| {
+        let data: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let length = data.len() as u32;
+        good().long(258, &[32]).long(339, &[3]).long(279, &[length]).data(data)
+    };
+    let many = vec![8; 5_000];
+    for (draft, words) in [
+        (good(), "row 2, column 1 is -9999, expected a height from -500 to 9000 m"),
+        (float([1.0, f32::NAN, 1.0, 1.0, 1.0, 1.0]), "row 1, column 2 is NaN, expected"),
+        (float([1.0, 1.0, 1.0, 1.0, 1.0, f32::INFINITY]), "row 2, column 3 is inf, expected"),
+        (float([1e30; 6]), "row 1, column 1 is 1.000e30, expected"),
+        (good().text(42_113, "nothing\0"), "has a GDAL_NODATA that is no number: nothing"),
+        (
+            good().long(256, &[u32::MAX]),
+            "the number of columns is 4294967295, expected a whole number from 2 to 1000000",
+        ),
+        (good().long(256, &[1]), "the number of columns is 1, expected"),
+        (good().long(256, &[0]), "cannot be read: "),
+        (good().long(256, &[1_000_000]), "has 1000000 x 2 heights, at most 1000000 allowed"),
+        (good().long(256, &[500_000]), "says 500000 x 2 heights, but is too short for them"),
+        (good().long(256, &[500_000]).long(259, &[8]), "says 500000 x 2 heights, but is too short"),
+        (good().long(258, &[4]), "has values of 4 bits, expected 8, 16, 32 or 64"),
+        (good().long(262, &[2]).long(277, &[3]), "has colours or several bands"),
+        (good().long(277, &[2]), "has colours or several bands"),
+        (good().long(259, &[7]), "cannot be read: "),
+        (good().long(259, &[8]), "cannot be read: "),
+        (good().long(259, &[5]), "cannot be read: "),
+        (good().long(273, &[u32::MAX]), "cannot be read: "),
+        (good().long(273, &[4_000]), "cannot be read: "),
+        (
+            good().long(273, &many).long(279, &many),
+            "has 5000 values of tag 273, at most 4096 allowed",
+        ),
+        (
+            good().set(273, LONG, u32::MAX, vec![8; 4]),
+            "says that tag 273 has 4294967295 values, more than the file holds",
+        ),
+        (good().set(256, ASCII, 300_000_000, vec![8; 4]), "says that tag 256 has 300000000 values"),
+        (
+            good().tiled(1 << 31, 2, &[8], vec![0; 64]),
+            "has tiles of 2147483648 x 2 cells, at most 4096 x 4096 allowed",
+        ),
+        (
+            good().tiled(4_096, 4_096, &[8], vec![0; 64]),
+            "has tiles of 16777216 cells together, at most 4000000 allowed",
+        ),
+        (good().without(33_550), "has no ModelPixelScale: expected one that lies north up"),
+        (good().without(33_922), "has no ModelTiepoint"),
+        (good().double(33_550, &[10.0]), "has a ModelPixelScale of fewer than 2 values"),
+        (good().double(33_922, &[10.0]), "has a ModelTiepoint of fewer than 6 values"),
+        (
+            good().double(33_550, &[f64::NAN, 10.0]),
+            "the width of a cell is NaN, expected 0.000001 to 100000",
+        ),
+        (good().double(33_550, &[10.0, -10.0]), "the height of a cell is -10, expected"),
+        (
+            good().double(33_922, &[0.0, 0.0, 0.0, 1e308, 0.0, 0.0]),
+            "the coordinate of the western edge is 1.000e308, expected",
+        ),
+        (
+            good().double(33_922, &[0.0, 0.0, 0.0, 0.0, f64::NAN, 0.0]),
+            "the coordinate of the southern edge is NaN, expected",
+        ),
+        (good().shorts(34_735, &[1, 1, 0, 1, 4099, 0, 1, 9002]), "has heights in the unit 9002"),
+    ] {
+        let found = draft.parse().unwrap_err();
+        assert!(found.starts_with(words), "{found}, expected {words}");
+        assert!(found.len() < 150, "{found}");
+    }
+    for (bytes, words) in [
+        (&b""[..], "is no TIFF"),
+        (b"GIF89a", "is no TIFF"),
+        (b"II\x2b\0\x08\0\0\0", "is a BigTIFF"),
+        (b"II\x2a\0\xff\xff\xff\xff", "ends before the end of its directory"),
+        (b"MM\0\x2a\0\0\0\x08\0\x01", "ends before the end of its directory"),
+    ] {
+        let found = parse(bytes).unwrap_err();
+        assert!(found.starts_with(words), "{found}");
+    }
+}
+
+#[test]
+fn a_small_file_that_grows_without_end_is_cut_where_its_grid_ends() {
+    // 1,000,000 cells of zeros take 2 kB, and what follows them is not decoded.
+    let zeros = vec![0; 40_000_000];
+    let data = deflated(&zeros);
+    let length = data.len() as u32;
+    let draft = Draft::of(&[0; 6], 3)
+        .long(256, &[1_000])
+        .long(257, &[1_000])
+        .long(259, &[8])
+        .long(278, &[1_000])
+        .long(279, &[length])
+        .data(data);
+    assert!(length < 50_000, "{length}");
+    assert_eq!(draft.parse().unwrap().heights.metres.len(), 1_000_000);
+    let short = draft.data(deflated(&zeros[..1_999_999])).parse().unwrap_err();
+    assert!(short.starts_with("cannot be read: "), "{short}");
+}
+
+proptest! {
+    #[test]
+    fn a_file_that_is_cut_or_changed_anywhere_is_read_or_refused(
+        method in prop::sample::select(vec![1_u32, 5, 8, 32_773]),
+        is_tiled in any::<bool>(),
+        predictor in 1..4_u32,
+        changes in prop::collection::vec((0..600_usize, any::<u8>()), 0..6),
+        cut in prop::option::of(0..600_usize),
+    ) {
+        let plain: Vec<u8> = (0..24).collect();
+        let data = if method == 8 { deflated(&plain) } else { plain };
+        let length = data.len() as u32;
+        let mut draft = Draft::new().long(259, &[method]).long(317, &[predictor]).long(279, &[length]);
+        draft = if is_tiled { draft.tiled(2, 2, &[8, 8], data) } else { draft.data(data) };
+        let mut bytes = draft.bytes();
+        let length = bytes.len();
+        for (at, byte) in changes {
+            bytes[at % length] = byte;
+        }
+        bytes.truncate(cut.unwrap_or(length).min(length));
+        if let Ok((grid, _)) = parse(&bytes) {
+            prop_assert!(grid.heights.metres.len() <= 1_000_000);
+        }
+    }
+}

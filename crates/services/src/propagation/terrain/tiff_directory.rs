@@ -1,0 +1,87 @@
+//! The first directory of a TIFF file (TIFF 6.0, section 2), checked before the library reads it.
+//!
+//! The library makes room for as many values of a tag as the directory says.
+
+/// The most values of a tag that the library reads: one for each strip or tile.
+pub(super) const VALUES_MAX: u32 = 4_096;
+
+/// The tags of the baseline and of its extensions, which the library reads.
+const BASELINE: std::ops::RangeInclusive<u16> = 254..=531;
+
+/// The tags with numbers that say where the grid lies.
+const PLACE: [u16; 5] = [33_550, 33_922, 34_264, 34_735, 34_736];
+
+/// The type of a text.
+const ASCII: u16 = 2;
+
+/// The bytes of an entry.
+const ENTRY_BYTES: usize = 12;
+
+/// Numbers of a file, in its order of bytes.
+#[derive(Clone, Copy, Debug)]
+struct Numbers<'a> {
+    bytes: &'a [u8],
+    is_little: bool,
+}
+
+impl Numbers<'_> {
+    fn at<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
+        let mut bytes = *self.bytes.get(at..)?.first_chunk::<N>()?;
+        if !self.is_little {
+            bytes.reverse();
+        }
+        Some(bytes)
+    }
+
+    fn short(&self, at: usize) -> Option<u16> {
+        self.at(at).map(u16::from_le_bytes)
+    }
+
+    fn long(&self, at: usize) -> Option<u32> {
+        self.at(at).map(u32::from_le_bytes)
+    }
+}
+
+/// Checks that no tag says more values than the file can have.
+///
+/// # Errors
+/// A sentence that says what is wrong where.
+pub(super) fn check(bytes: &[u8]) -> Result<(), String> {
+    let is_little = match bytes.first_chunk::<4>() {
+        Some(b"II\x2a\0") => true,
+        Some(b"MM\0\x2a") => false,
+        Some(b"II\x2b\0" | b"MM\0\x2b") => {
+            return Err("is a BigTIFF, which is for files above 4 GiB: expected a TIFF".to_owned());
+        }
+        _ => return Err("is no TIFF: expected II*\\0 or MM\\0* in front".to_owned()),
+    };
+    let file = Numbers { bytes, is_little };
+    let short = || "ends before the end of its directory".to_owned();
+    // An offset of 32 bits.
+    let begin = file.long(4).ok_or_else(short)? as usize;
+    let count = file.short(begin).ok_or_else(short)?;
+    for entry in 0..usize::from(count) {
+        let at = begin + 2 + ENTRY_BYTES * entry;
+        let fields = (file.short(at), file.short(at + 2), file.long(at + 4), file.long(at + 8));
+        let (Some(tag), Some(kind), Some(values), Some(_)) = fields else { return Err(short()) };
+        check_entry(tag, kind, values, bytes.len())?;
+    }
+    Ok(())
+}
+
+fn check_entry(tag: u16, kind: u16, values: u32, file_bytes: usize) -> Result<(), String> {
+    let value_bytes = match kind {
+        1 | 2 | 6 | 7 => 1,
+        3 | 8 => 2,
+        4 | 9 | 11 | 13 => 4,
+        _ => 8,
+    };
+    if u64::from(values) * value_bytes > file_bytes as u64 {
+        return Err(format!("says that tag {tag} has {values} values, more than the file holds"));
+    }
+    let is_read = BASELINE.contains(&tag) || PLACE.contains(&tag);
+    if is_read && kind != ASCII && values > VALUES_MAX {
+        return Err(format!("has {values} values of tag {tag}, at most {VALUES_MAX} allowed"));
+    }
+    Ok(())
+}
