@@ -34,18 +34,18 @@ after(async () => {
 const isOfTest = (text) => text.includes("willReadFrequently");
 
 /**
- * Opens the page; it must have no fault, other than what the service refuses.
+ * Opens the page in a browser of its own; it must have no fault, other than what the service refuses.
  * @param {(page: import("playwright-core").Page) => Promise<void>} body
- * @param {{ refused?: number }} [options]
+ * @param {{ refused?: number, at?: string, hasTouch?: boolean }} [options]
  */
-async function withPage(body, { refused = 0 } = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true });
+async function withPage(body, { refused = 0, at = "", hasTouch = false } = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true, hasTouch });
   const page = await context.newPage();
   /** @type {string[]} */
   const faults = [];
   page.on("pageerror", (error) => faults.push(String(error)));
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && !isOfTest(message.text()) && faults.push(message.text()));
-  await page.goto(`${server.origin}/propagation`);
+  await page.goto(`${server.origin}/propagation${at}`);
   await body(page);
   assert.ok(faults.length <= refused && faults.every((fault) => /422/.test(fault)), faults.join("\n"));
   await context.close();
@@ -188,6 +188,29 @@ test("a run goes on after a reload and is seen by another window, and one that i
   });
 });
 
+test("another browser that is given the address of two maps shows their documents, and one of a run without a map says so", { timeout: STEP_MS_MAX }, async () => {
+  await withPage(async (page) => {
+    await page.locator("#preset").selectOption("city");
+    await page.getByLabel("Two models side by side").check();
+    await page.getByLabel("Model of the second map").selectOption("free-space");
+    await until("both runs in the address", async () => /run=.*&with=/.test(page.url()));
+    for (const map of [0, 1]) await says(page, "done", map);
+    await withPage(
+      async (other) => {
+        for (const map of [0, 1]) await says(other, "done", map);
+        assert.equal(await other.getByLabel("Name").first().inputValue(), "square");
+        assert.deepEqual([await other.getByLabel("Model of the first map").inputValue(), await other.getByLabel("Model of the second map").inputValue()], ["walfisch-ikegami", "free-space"]);
+        assert.match(String(await other.locator("#ground").textContent()), /\d buildings\.$/);
+        assert.equal(other.url(), page.url());
+      },
+      { at: new URL(page.url()).hash },
+    );
+  });
+  const start = { method: "POST", headers: { "Content-Type": "application/json", Prefer: "respond-async" }, body: JSON.stringify({ actions: [{ id: "a", do: "list", size: 4 }] }) };
+  const { key } = await (await fetch(`${server.origin}/computations`, start)).json();
+  await withPage(async (page) => becomes("why", () => page.locator("#refused").textContent(), /^This run has no map: /), { at: `#run=${key}` });
+});
+
 test("two models are side by side, of the same place", { timeout: STEP_MS_MAX }, async () => {
   await withPage(async (page) => {
     await page.locator("#preset").selectOption("plain");
@@ -273,6 +296,120 @@ test("transmitters are added and taken away, files are checked, and results are 
       }
     },
   );
+});
+
+test("fingers move the map, pinch it, read a value and drag a transmitter", { timeout: STEP_MS_MAX }, async () => {
+  await withPage(
+    async (page) => {
+      await page.locator("#preset").selectOption("plain");
+      await says(page, "done");
+      const map = page.getByRole("application", { name: "Map" });
+      await map.scrollIntoViewIfNeeded();
+      const box = /** @type {{ x: number, y: number, width: number, height: number }} */ (await map.boundingBox());
+      const place = async () => {
+        const found = await page.locator(".handle").boundingBox();
+        return { x: Number(found?.x), y: Number(found?.y) };
+      };
+      const touch = await fingers(page);
+      const [x, y] = [box.x + box.width * 0.25, box.y + box.height * 0.3];
+      const before = await place();
+      await touch([[x, y]], [[x + 20, y + 10]], [[x + 60, y + 30]]);
+      await until("the map to move with the finger", async () => Math.abs((await place()).x - before.x - 60) <= 1 && Math.abs((await place()).y - before.y - 30) <= 1);
+
+      // Two fingers around the transmitter move apart to twice the distance: the middle stays, and the map is twice as large.
+      const middle = { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+      const apart = (/** @type {number} */ px) => /** @type {[number, number][]} */ ([[middle.x - px, middle.y], [middle.x + px, middle.y]]);
+      const [near, scale] = [await place(), await metres(page, map, box)];
+      await touch(apart(60), apart(80), apart(100), apart(120));
+      await until("the map to be twice as large", async () => Math.abs((await metres(page, map, box)) / scale - 0.5) < 0.02);
+      const far = await place();
+      const fromMiddle = (/** @type {{ x: number }} */ spot) => spot.x - middle.x;
+      assert.ok(Math.abs(fromMiddle(far)) > Math.abs(fromMiddle(near)), "what is beside the middle moves away from it");
+
+      await touch([[middle.x, middle.y]]);
+      await becomes("the reading", () => page.locator("#reading").textContent(), /^−\d+\.\d dBm at /);
+      const first = keyOf(page);
+      const handle = await place();
+      await touch([[handle.x + 12, handle.y + 12]], [[handle.x + 20, handle.y + 20]], [[handle.x + 52, handle.y + 12]]);
+      await until("another run", async () => keyOf(page) !== first);
+      await until("the transmitter at the finger", async () => Math.abs((await place()).x - handle.x - 40) <= 1);
+    },
+    { hasTouch: true },
+  );
+});
+
+/**
+ * Returns what moves fingers over a page: from place to place, and up at the last one.
+ * @param {import("playwright-core").Page} page
+ */
+async function fingers(page) {
+  const session = await page.context().newCDPSession(page);
+  return async (/** @type {[number, number][][]} */ ...places) => {
+    for (const [index, place] of places.entries()) {
+      const touchPoints = place.map(([x, y], id) => ({ x, y, id }));
+      await session.send("Input.dispatchTouchEvent", { type: index === 0 ? "touchStart" : "touchMove", touchPoints });
+    }
+    await session.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] });
+  };
+}
+
+/**
+ * The metres between two places of the map that are 100 pixels apart.
+ * @param {import("playwright-core").Page} page
+ * @param {import("playwright-core").Locator} map
+ * @param {{ width: number, height: number }} box
+ */
+async function metres(page, map, { width, height }) {
+  const easts = [];
+  for (const x of [width / 2 - 50, width / 2 + 50]) {
+    await map.hover({ position: { x, y: height / 2 + 60 } });
+    easts.push(Number(/at (\d+) m east/.exec(String(await page.locator("#reading").textContent()))?.[1]));
+  }
+  return Number(easts[1]) - Number(easts[0]);
+}
+
+test("tiles of the web are drawn below the values, where they belong", { timeout: STEP_MS_MAX }, async () => {
+  await withPage(async (page) => {
+    /** @type {Set<string>} */
+    const asked = new Set();
+    await page.route("**/tiles/**", async (route) => {
+      const [, z, x, y] = /tiles\/(\d+)\/(\d+)\/(\d+)\.svg$/.exec(route.request().url()) ?? [];
+      asked.add(`${z}/${x}/${y}`);
+      // Two neighbours differ.
+      const colour = (Number(x) + Number(y)) % 2 === 0 ? "#ff0000" : "#0000ff";
+      const body = `<svg xmlns="http://www.w3.org/2000/svg" width="256" height="256"><rect width="256" height="256" fill="${colour}"/></svg>`;
+      await route.fulfill({ contentType: "image/svg+xml", body, headers: { "cross-origin-resource-policy": "same-origin" } });
+    });
+    await says(page, "done");
+    await page.getByLabel("Strength of the colours").fill("0.2");
+    const tiles = page.getByLabel("Map tiles below");
+    await tiles.fill("/tiles/{z}/{x}/{y}.svg");
+    await tiles.press("Tab");
+    await page.getByRole("application", { name: "Map" }).scrollIntoViewIfNeeded();
+    await becomes("what is said", () => page.locator("#tiles-said").textContent(), "");
+    const bright = () =>
+      maps(page).first().locator("canvas").evaluate((canvas) => {
+        const { width, height } = /** @type {HTMLCanvasElement} */ (canvas);
+        const { data } = /** @type {any} */ (canvas).getContext("2d").getImageData(0, 0, width, height);
+        let [red, blue] = [0, 0];
+        for (let at = 0; at < data.length; at += 4) {
+          if (data[at] > 150 && data[at + 2] < 100) red += 1;
+          if (data[at + 2] > 150 && data[at] < 100) blue += 1;
+        }
+        return [red, blue].map((count) => count / (width * height));
+      });
+    await until("red and blue tiles", async () => (await bright()).every((part) => part > 0.1));
+    const coarse = new Set(asked);
+    // The tiles of the middle of the area, 46.66° N 11° E, at their zoom.
+    const [z] = [...asked].map((tile) => Number(tile.split("/")[0]));
+    const x = Math.floor(((11 + 180) / 360) * 2 ** Number(z));
+    const angle = (46.66 * Math.PI) / 180;
+    const y = Math.floor(((1 - Math.asinh(Math.tan(angle)) / Math.PI) / 2) * 2 ** Number(z));
+    assert.ok(asked.has(`${z}/${x}/${y}`), `${[...asked]} without ${z}/${x}/${y}`);
+    await page.getByRole("button", { name: "Zoom in" }).click();
+    await page.getByRole("button", { name: "Zoom in" }).click();
+    await until("finer tiles", async () => [...asked].some((tile) => !coarse.has(tile) && Number(tile.split("/")[0]) > Number(z)));
+  });
 });
 
 test("a map of tiles that is not there is told", { timeout: STEP_MS_MAX }, async () => {

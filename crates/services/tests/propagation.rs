@@ -247,6 +247,22 @@ fn the_same_grid_is_the_same_terrain_in_each_form_of_a_file() {
 }
 
 #[test]
+fn watchers_are_told_the_document_unless_it_is_too_deep_for_an_event() {
+    let request = with(coverage(), json!({"step_m": 1_000}));
+    assert_eq!(run_of(&request).0[0]["document"], request);
+    let corners = json!([[0, 0], [20, 0], [20, 20], [0, 0]]);
+    let house = json!({
+        "type": "Feature",
+        "properties": {"height": 9, "deep": (0..110).fold(json!(1), |inside, _| json!([inside]))},
+        "geometry": {"type": "Polygon", "coordinates": [corners]},
+    });
+    let buildings = json!({"type": "FeatureCollection", "features": [house]});
+    let deep = with(request, json!({ "buildings": buildings }));
+    let (partials, result) = run_of(&deep);
+    assert_eq!((partials[0].get("document"), result["points"].as_u64()), (None, Some(11 * 9)));
+}
+
+#[test]
 fn the_valley_comes_with_the_program_and_its_hills_hide_points() {
     let valley = json!({"terrain": {"type": "valley", "depth_m": 500}, "step_m": 200, "quantities": ["loss_db"]});
     let (_, plain) = run_of(&with(coverage(), json!({"step_m": 200, "quantities": ["loss_db"]})));

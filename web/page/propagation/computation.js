@@ -5,7 +5,7 @@ import { client } from "../server.js";
 export const PATH = "propagation";
 
 /**
- * @typedef {object} Plan the first event of a run
+ * @typedef {object} Plan what a run computes
  * @property {{ coordinates: string, columns: number, rows: number, step_m: number, width_m: number, height_m: number, west?: number, south?: number,
  *   lon_m?: number, lat_m?: number }} area
  * @property {number} tiles
@@ -23,7 +23,7 @@ export const PATH = "propagation";
  * @typedef {object} Listener
  * @property {(key: string) => void} started the run has this key
  * @property {(place: number | null) => void} waits for so many runs
- * @property {(plan: Plan) => void} planned
+ * @property {(plan: Plan, document: unknown) => void} planned the first event of the run has come, with the document that asked for it
  * @property {(event: TileEvent) => void} refined
  * @property {(progress: { progress: number, left?: number }) => void} progressed
  * @property {(result: Result) => void} done
@@ -36,6 +36,7 @@ export class Computation {
   #listener;
   /** The turn whose events count. @type {{ cancel: () => void } | null} */
   #turn = null;
+  #isPlanned = false;
 
   /** @param {Listener} listener */
   constructor(listener) {
@@ -91,9 +92,10 @@ export class Computation {
 
   /**
    * @param {{ cancel: () => void }} turn
-   * @param {AsyncIterable<{ data?: any, end?: { problem?: { title: string, detail?: string } } }>} events
+   * @param {AsyncIterable<{ data?: any }>} events
    */
   async #read(turn, events) {
+    this.#isPlanned = false;
     try {
       for await (const { data } of events) {
         if (this.#turn !== turn) return;
@@ -110,7 +112,10 @@ export class Computation {
   /** @param {any} data an event; returns true at the last one */
   #take(data) {
     const { state, partial } = data;
-    if (partial?.coverage) this.#listener.planned(partial.coverage);
+    if (partial?.coverage) {
+      this.#isPlanned = true;
+      this.#listener.planned(partial.coverage, partial.document);
+    } else if (!this.#isPlanned && (partial || state === "done")) throw new AnemoneError("no-map", "this run has no map: it is of another service, or its first events are no longer kept");
     else if (partial?.tile) this.#listener.refined(partial);
     else if ("progress" in data) this.#listener.progressed(data);
     else if (state === "queued") this.#listener.waits(data.place ?? null);

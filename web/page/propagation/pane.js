@@ -6,6 +6,7 @@ import { failureInWords } from "../server.js";
 import { formatCount, formatMs } from "../words.js";
 import { Computation, placeOf } from "./computation.js";
 import { contour } from "./contours.js";
+import { isCoverage } from "./document.js";
 import { drawMap } from "./draw.js";
 import { ARROWS, Handles } from "./handles.js";
 import { Picture, shaded } from "./picture.js";
@@ -37,6 +38,7 @@ const KEY_ZOOM = 1.5;
  *
  * @typedef {object} Told
  * @property {(pane: Pane, key: string) => void} started
+ * @property {(pane: Pane, document: import("./document.js").Coverage) => void} told a run that was started before has this document
  * @property {(pane: Pane) => void} changed its values, or how far it is
  * @property {(pane: Pane) => void} painted the first tiles of a run can be seen
  * @property {(pane: Pane, detail: string, pointer: string | null) => void} refused
@@ -65,12 +67,16 @@ export class Pane {
   #picture = null;
   /** @type {HTMLCanvasElement | null} */
   #shade = null;
+  /** What the terrain was made of. */
+  #land = "";
   /** The map of a run that has no tile yet; until then, the one before stays. @type {{ plan: import("./computation.js").Plan, grid: Grid } | null} */
   #next = null;
   /** When the run was wished for, and when its first tiles came. */
   #asked = 0;
   #begun = 0;
   #isFirstToSee = false;
+  /** True for a run that was started before, so that its document is not known. */
+  #isWatched = false;
   #state = "";
   #progress = 0;
   /** @type {number | null} */
@@ -100,8 +106,11 @@ export class Pane {
     this.#handles = new Handles(find(figure, ".handles", HTMLElement), stage, name);
     this.#computation = new Computation({
       started: (key) => told.started(this, key),
-      waits: (place) => this.#say(place ? `waits for ${formatCount(place)} ${place === 1 ? "run" : "runs"}` : "starts next"),
-      planned: (plan) => this.#plan(plan),
+      waits: (place) => {
+        this.#say(place ? `waits for ${formatCount(place)} ${place === 1 ? "run" : "runs"}` : "starts next");
+        this.#told.changed(this);
+      },
+      planned: (plan, document) => this.#plan(plan, document),
       refined: (event) => this.#refine(event),
       progressed: ({ progress, left }) => {
         [this.#progress, this.#left] = [progress, left ?? null];
@@ -128,6 +137,7 @@ export class Pane {
   /** Shows a run that was started before. @param {string} key */
   watch(key) {
     this.#begin(performance.now());
+    this.#isWatched = true;
     this.#computation.watch(key);
   }
 
@@ -166,12 +176,16 @@ export class Pane {
     this.#asked = asked;
     this.#begun = this.#progress = 0;
     this.#left = this.#next = null;
-    this.#isFirstToSee = false;
+    this.#isFirstToSee = this.#isWatched = false;
     this.#say("starts");
   }
 
-  /** @param {import("./computation.js").Plan} plan */
-  #plan(plan) {
+  /**
+   * @param {import("./computation.js").Plan} plan
+   * @param {unknown} document
+   */
+  #plan(plan, document) {
+    if (this.#isWatched && isCoverage(document)) this.#told.told(this, document);
     this.#next = { plan, grid: new Grid(plan.area, plan.quantities, plan.transmitters.length > 1) };
     this.warnings = plan.warnings;
     this.#say("computes");
@@ -183,8 +197,7 @@ export class Pane {
       ({ plan: this.plan, grid: this.grid } = this.#next);
       this.#next = null;
       this.#picture = new Picture(this.grid);
-      this.relief = this.plan.terrain && new Relief(this.plan.terrain, this.plan.area);
-      this.#shade = this.relief && shaded(this.relief);
+      this.#raise(this.plan);
       this.#begun = performance.now();
       this.#isFirstToSee = true;
     }
@@ -193,6 +206,15 @@ export class Pane {
     this.#told.changed(this);
     this.#show();
     this.#ask();
+  }
+
+  /** Makes the terrain, unless it is that of the run before, as it is while a transmitter moves. @param {import("./computation.js").Plan} plan */
+  #raise({ terrain, area }) {
+    const land = terrain ? [terrain.heights_m, area.columns, area.rows, area.step_m].join() : "";
+    if (land === this.#land) return;
+    this.#land = land;
+    this.relief = terrain && new Relief(terrain, area);
+    this.#shade = this.relief && shaded(this.relief);
   }
 
   /**

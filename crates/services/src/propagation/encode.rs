@@ -32,8 +32,13 @@ fn hundredths(values: &[f32]) -> String {
     base64(&bytes.collect::<Vec<_>>())
 }
 
-/// Returns the first event: what is computed.
-pub(super) fn plan(coverage: &Coverage, land: &Land, tiles: &Tiles) -> Result<Data, RunFailure> {
+/// Returns the first event: what is computed, and the document that asked for it.
+pub(super) fn plan(
+    coverage: &Coverage,
+    land: &Land,
+    tiles: &Tiles,
+    document: Option<&Data>,
+) -> Result<Data, RunFailure> {
     let transmitters = coverage.transmitters.iter().map(|transmitter| {
         let mut value = json!(transmitter);
         let [east, north] = coverage.area.frame.names();
@@ -42,7 +47,7 @@ pub(super) fn plan(coverage: &Coverage, land: &Land, tiles: &Tiles) -> Result<Da
         value
     });
     let names: Vec<_> = coverage.measures.iter().map(|measure| measure.name()).collect();
-    data(&json!({ "coverage": {
+    let plan = data(&json!({
         "area": coverage.area,
         "levels": tiles.levels(),
         "tiles": tiles.len(),
@@ -52,7 +57,10 @@ pub(super) fn plan(coverage: &Coverage, land: &Land, tiles: &Tiles) -> Result<Da
         "street": coverage.streets,
         "terrain": land.terrain.as_ref().map(|grid| terrain(grid, &coverage.area)),
         "warnings": coverage.warnings,
-    }}))
+    }))?;
+    let document = document.map(|document| ("document", document));
+    let members: Vec<_> = std::iter::once(("coverage", &plan)).chain(document).collect();
+    Ok(Data::object(&members))
 }
 
 /// Describes the terrain within the area, in whole metres.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
+use anemone_hub::Data;
 use anemone_hub::run::{RunInput, RunRefusal, RunService, RunWork};
 
 use super::cores::Cores;
@@ -53,8 +54,11 @@ impl RunService for Propagation {
             let detail = format!("a coverage takes no parameters, but got {}", quoted(query));
             return Err(RunRefusal::BadParameter(detail));
         }
-        let coverage = Coverage::read(&reader::parse(&input.body)?)?;
+        let document = reader::parse(&input.body)?;
+        let coverage = Coverage::read(&document)?;
+        // Told to those who watch, unless the properties of a building are nested too deeply for an event.
+        let told = Data::json(&document).ok();
         let cores = Arc::clone(&self.cores);
-        Ok(RunWork::new(move |run| compute(coverage, &cores, run)))
+        Ok(RunWork::new(move |run| compute(coverage, told.as_ref(), &cores, run)))
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use anemone_hub::Data;
 use anemone_hub::run::{RunContext, RunFailure, RunOutcome, Stopped};
 use serde_json::{Map, Value, json};
 
@@ -38,11 +39,16 @@ struct Done {
     field: Option<Field>,
 }
 
-/// Computes a coverage, with as many helpers as there are processors free.
-pub(super) fn compute(mut coverage: Coverage, cores: &Cores, run: &RunContext) -> RunOutcome {
+/// Computes a coverage, with as many helpers as there are processors free. Watchers are told the document that it is of.
+pub(super) fn compute(
+    mut coverage: Coverage,
+    document: Option<&Data>,
+    cores: &Cores,
+    run: &RunContext,
+) -> RunOutcome {
     let land = build_land(&mut coverage, run)?;
     let tiles = Tiles::new(coverage.area.columns, coverage.area.rows);
-    run.partial(&encode::plan(&coverage, &land, &tiles)?)?;
+    run.partial(&encode::plan(&coverage, &land, &tiles, document)?)?;
     let done = Done {
         points: 0,
         extents: vec![(f32::INFINITY, f32::NEG_INFINITY); coverage.measures.len()],

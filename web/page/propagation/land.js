@@ -1,0 +1,86 @@
+/** The ground and the buildings of the document: what there is, and files of one's own. */
+import { setText } from "../element.js";
+import { areaOfGrid } from "./area.js";
+import { fitted, moveTransmitter, spotOf } from "./document.js";
+import { button, element, input } from "./elements.js";
+import { readBuildings, readTerrain } from "./files.js";
+import { Frame } from "./projection.js";
+
+/** @typedef {import("./document.js").Coverage} Coverage */
+
+/**
+ * @param {import("./pane.js").Stage} stage
+ * @param {(document: Coverage) => void} use a document that is another place
+ * @param {() => void} changed the document is the same place
+ */
+export function listenToLand(stage, use, changed) {
+  offer("#terrain-file", async (file) => {
+    const read = await readTerrain(file);
+    if ("fault" in read) return tell(read.fault, true);
+    const covered = areaOfGrid(read.terrain.text ?? "");
+    const document = { ...stage.document, terrain: read.terrain, ...covered };
+    if (covered) moveInside(document, stage.frame);
+    delete document.buildings;
+    use(document);
+    tell(`${file.name} is the terrain${covered ? ", and the map is its area" : ". The area of the map is as before, and must be within it"}.`);
+  });
+  offer("#buildings-file", async (file) => {
+    const read = await readBuildings(file);
+    if ("fault" in read) return tell(read.fault, true);
+    stage.document.buildings = read.buildings;
+    changed();
+    tell(`${file.name}: ${read.buildings.features.length} buildings. They count for the model COST 231-Walfisch-Ikegami.`);
+  });
+  for (const [id, name] of /** @type {const} */ ([["#no-terrain", "terrain"], ["#no-buildings", "buildings"]])) {
+    button(id).addEventListener("click", () => {
+      delete stage.document[name];
+      stage.document = fitted(stage.document);
+      tell("");
+      changed();
+    });
+  }
+}
+
+/**
+ * @param {string} selector
+ * @param {(file: File) => Promise<void>} take
+ */
+function offer(selector, take) {
+  input(selector).addEventListener("change", async () => {
+    const file = input(selector).files?.[0];
+    if (!file) return;
+    await take(file);
+    input(selector).value = "";
+  });
+}
+
+function tell(/** @type {string} */ words, isFault = false) {
+  const said = element("#files-said");
+  setText(said, words);
+  said.classList.toggle("failure", isFault);
+}
+
+/** Says what the ground is. @param {Coverage} document */
+export function showLand({ terrain, buildings }) {
+  const land = terrain === undefined ? "No terrain: a plain" : terrain.type === "valley" ? "Terrain: a valley that the service makes" : "Terrain from a file";
+  setText(element("#ground"), `${land}. ${buildings ? `${buildings.features.length} buildings` : "No buildings"}.`);
+  button("#no-terrain").hidden = !terrain;
+  button("#no-buildings").hidden = !buildings;
+}
+
+/**
+ * Puts the transmitters into a new area, spread as in the old one.
+ * @param {Coverage} document
+ * @param {Frame} before
+ */
+function moveInside(document, before) {
+  const after = new Frame(document.area);
+  document.transmitters = document.transmitters.map((transmitter) => {
+    const { x, y } = spotOf(transmitter, before);
+    const { lon: _lon, lat: _lat, x_m: _x, y_m: _y, ...others } = transmitter;
+    /** @type {import("./document.js").Transmitter} */
+    const moved = others;
+    moveTransmitter(moved, after, { x: (x / before.width) * after.width, y: (y / before.height) * after.height });
+    return moved;
+  });
+}
