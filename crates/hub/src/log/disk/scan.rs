@@ -140,7 +140,7 @@ pub(super) fn scan(bytes: &[u8], origin: Origin, below: u64) -> Scan {
         batch_bytes: 0,
         note: None,
     };
-    let (mut at, mut has_header) = (0, false);
+    let (mut at, mut has_header, mut is_short) = (0, false, false);
     match decode_segment_header(bytes, origin) {
         Ok(header) => {
             scan.end = header.bytes;
@@ -148,10 +148,8 @@ pub(super) fn scan(bytes: &[u8], origin: Origin, below: u64) -> Scan {
             scan.take_note(header.note.filter(|_| header.is_here));
             at = usize::try_from(header.bytes).unwrap_or(usize::MAX);
         }
-        Err(Fault::Short(_)) => {
-            scan.tail = if bytes.is_empty() { Tail::Whole } else { Tail::Torn };
-            return scan;
-        }
+        // The beginning of a header, unless records follow: then the length of its note is damaged.
+        Err(Fault::Short(_)) => is_short = true,
         Err(Fault::Garbage) => {}
     }
     let mut expected = origin.base;
@@ -166,7 +164,8 @@ pub(super) fn scan(bytes: &[u8], origin: Origin, below: u64) -> Scan {
             }
             found => {
                 if follows {
-                    let torn = matches!(found, Err(Fault::Short(_))) && has_header;
+                    let is_header = is_short && scan.spans.is_empty();
+                    let torn = is_header || has_header && matches!(found, Err(Fault::Short(_)));
                     scan.tail = if torn { Tail::Torn } else { Tail::Garbage };
                 }
                 follows = false;
@@ -337,10 +336,13 @@ mod tests {
 
     #[test]
     fn a_damaged_header_costs_no_record() {
-        let (mut bytes, _) = segment(5, &[1, 1]);
-        bytes[3] = 0;
-        let scan = scan(&bytes, 5, u64::MAX);
-        assert_eq!(spans(&scan), [(5, 6)]);
+        // The length of the note is at 10 and 11: a long one would be the beginning of a header alone.
+        for (at, damage) in [(3, 0), (11, 2), (10, 255), (11, 255)] {
+            let (mut bytes, _) = segment(5, &[1, 1]);
+            bytes[at] = damage;
+            let scan = scan(&bytes, 5, u64::MAX);
+            assert_eq!((spans(&scan), scan.tail), (vec![(5, 6)], Tail::Whole), "byte {at}");
+        }
     }
 
     #[test]
