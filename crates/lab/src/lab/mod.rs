@@ -1,5 +1,6 @@
 //! `anemone lab`: the experiments, each with a question, an answer, and every round that it was measured in.
 
+mod check;
 mod compare;
 mod evaluate;
 mod experiment;

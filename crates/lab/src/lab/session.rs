@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::check::{Checked, check};
 use super::link::Link;
 use super::probe::Place;
 use super::relay::Relay;
@@ -37,13 +38,14 @@ pub(crate) struct Session {
     begun: Instant,
     bar: ProgressBar,
     relays: Vec<Relay>,
+    checked: Vec<(Link, Checked)>,
 }
 
 impl Session {
     pub(crate) fn new(target: Target, settings: Settings, stop: Arc<AtomicBool>) -> Self {
         let random = Random::new(settings.seed);
-        let (begun, bar) = (Instant::now(), ProgressBar::hidden());
-        Self { target, settings, random, stop, begun, bar, relays: Vec::new() }
+        let (begun, bar, relays) = (Instant::now(), ProgressBar::hidden(), Vec::new());
+        Self { target, settings, random, stop, begun, bar, relays, checked: Vec::new() }
     }
 
     pub(crate) fn rounds(&self) -> usize {
@@ -95,11 +97,21 @@ impl Session {
         if link.is_direct() {
             return Ok(Place { patience, ..Place::new(address) });
         }
+        self.check(link)?;
         let relay = Relay::start(link, address, self.random.next())
             .context("starting the emulated link")?;
         let place = Place { patience, ..Place::new(relay.address()) };
         self.relays.push(relay);
         Ok(place)
+    }
+
+    /// Checks a link once, before it is used.
+    fn check(&mut self, link: &Link) -> anyhow::Result<()> {
+        if self.checked.iter().all(|(checked, _)| checked != link) {
+            let checked = check(link, self.random.next()).context("checking the emulated link")?;
+            self.checked.push((link.clone(), checked));
+        }
+        Ok(())
     }
 
     /// Begins a part with this many steps.
@@ -133,7 +145,13 @@ impl Session {
         quantity: Quantity,
         series: Vec<Series>,
     ) -> Report {
-        let invalid = invalid(&series);
+        let links = || self.checked.iter().map(|(_, checked)| checked);
+        let invalid = links().find_map(Checked::fault).or_else(|| invalid(&series));
+        let mut method = vec![format!(
+            "Rounds: {}, after one that is dropped; in each, every contender of every case once, in random order.",
+            self.rounds()
+        )];
+        method.extend(links().map(Checked::sentence));
         Report {
             version: VERSION,
             experiment: experiment.to_owned(),
@@ -145,10 +163,7 @@ impl Session {
             series,
             comparisons: Vec::new(),
             published: Vec::new(),
-            method: vec![format!(
-                "Rounds: {}, after one that is dropped; in each, every contender of every case once, in random order.",
-                self.rounds()
-            )],
+            method,
         }
     }
 

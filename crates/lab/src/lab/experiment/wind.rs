@@ -72,7 +72,8 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let mut report = session.report("wind", question, LATENCY, series);
     report.compare_with(Way::WebSocket.name());
     judge(&mut report, session.settings.link.mean_delay());
-    report.method = vec![format!(
+    // The rounds of this experiment are made of events.
+    report.method[0] = format!(
         "{} events, one every {} ms, to one topic that all transports read at the same time; latency from the moment before \
          the event is published, on the same clock, until its reader has parsed it; the first {WARM_UP_EVENTS} are dropped, \
          and the others are cut into {} rounds, whose medians are paired by event. Polls wait {} ms after each answer, as \
@@ -82,7 +83,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
         session.rounds(),
         PAUSE.as_millis(),
         ms(lag)
-    )];
+    );
     Ok(report)
 }
 

@@ -137,3 +137,83 @@ impl Stream {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use socket2::{Domain, Protocol, Socket, Type};
+
+    use super::*;
+
+    /// Every protocol of Ethernet, in the order of bytes that the kernel wants.
+    const ALL_PROTOCOLS: i32 = 0x0003_u16.to_be() as i32;
+    const ETHERNET_BYTES: usize = 14;
+    /// The payload of a full segment.
+    const PAYLOAD_BYTES: usize = 1448;
+
+    /// The ports of what was captured of TCP over IPv4, and its segments: the kernel cuts long packets up only after a capture
+    /// has seen them.
+    fn segments(packet: &[u8]) -> Option<([u16; 2], usize)> {
+        let ip = packet.get(ETHERNET_BYTES..)?;
+        let header = usize::from(ip.first()? & 0x0f) * 4;
+        let tcp = (ip[0] >> 4 == 4 && *ip.get(9)? == 6).then(|| ip.get(header..))??;
+        let at = |place: usize| Some(u16::from_be_bytes([*tcp.get(place)?, *tcp.get(place + 1)?]));
+        let payload = tcp.len().checked_sub(usize::from(*tcp.get(12)? >> 4) * 4)?;
+        Some(([at(0)?, at(2)?], payload.div_ceil(PAYLOAD_BYTES).max(1)))
+    }
+
+    /// A connection's segments by the kernel's count, and by a capture; `None` to those who may not capture.
+    fn counted_and_captured() -> Option<(u64, u64)> {
+        let all = Some(Protocol::from(ALL_PROTOCOLS));
+        let mut capture = Socket::new(Domain::PACKET, Type::RAW, all).ok()?;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap().port();
+        let place = Place::new(listener.local_addr().unwrap());
+        // Nobody listens there: a refused connection marks the end.
+        let marker = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            std::io::copy(&mut stream.try_clone().unwrap(), &mut stream).unwrap();
+        });
+        // Read at once, since the kernel keeps few packets.
+        let captured = thread::spawn(move || {
+            let (mut seen, mut packet) = (0, vec![0; 70_000]);
+            loop {
+                let len = capture.read(&mut packet).unwrap();
+                match segments(&packet[..len]) {
+                    Some((ports, _)) if ports.contains(&marker.port()) => return seen,
+                    Some((ports, segments)) if ports.contains(&server) => seen += segments,
+                    _ => {}
+                }
+            }
+        });
+        let mut stream = Stream::connect(&place).unwrap();
+        for len in [1, 100, 1448, 10_000] {
+            stream.exchange(&vec![7; len], len).unwrap();
+            stream.take(len);
+        }
+        let counted = stream.finish().unwrap().segments;
+        // The mark may be lost as any packet.
+        while !captured.is_finished() {
+            assert!(std::net::TcpStream::connect(marker).is_err());
+        }
+        // A packet of the loopback interface is captured when it leaves and when it arrives.
+        Some((counted, captured.join().unwrap() as u64 / 2))
+    }
+
+    #[test]
+    fn the_kernel_counts_the_packets_that_a_capture_sees() {
+        let mut tries = (0..10).map_while(|_| counted_and_captured()).peekable();
+        if tries.peek().is_none() {
+            // Captures are for root.
+            return;
+        }
+        // A capture loses packets on a busy machine, and finds none that were not sent.
+        let is_equal = tries.any(|(counted, captured)| {
+            assert!(captured <= counted + 1, "counted: {counted}, captured: {captured}");
+            counted.abs_diff(captured) <= 1
+        });
+        assert!(is_equal, "ten captures lost packets");
+    }
+}

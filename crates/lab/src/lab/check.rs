@@ -1,0 +1,184 @@
+//! Checks that an emulated link does what it was set to, before anything is measured over it.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::link::Link;
+use super::relay::Relay;
+use super::report::ms;
+
+/// Every figure is the best of so many: what else the machine does only ever makes it worse.
+const TRIES: usize = 3;
+const ROUND_TRIPS: usize = 5;
+/// Bytes that measure the rate take about this long.
+const RATE_TIME: Duration = Duration::from_millis(100);
+const RATE_BYTES_MIN: u64 = 4 << 10;
+const RATE_BYTES_MAX: u64 = 1 << 20;
+/// Timers may be early by their resolution, and threads late by the time they take to wake.
+const EARLY: Duration = Duration::from_micros(500);
+const LATE: Duration = Duration::from_millis(3);
+const LATE_SHARE: f64 = 0.1;
+/// Says that the bytes before it are to be counted and not to be sent back.
+const COUNTED: u8 = 1;
+const ECHOED: u8 = 0;
+
+/// What was measured, and what the settings of the link say.
+#[derive(Clone, Debug)]
+pub(crate) struct Checked {
+    link: String,
+    /// What it is the time of, the shortest that was measured, and the shortest and longest that the settings allow.
+    times: Vec<(&'static str, Duration, Duration, Duration)>,
+}
+
+impl Checked {
+    /// Returns the figures in a sentence.
+    pub(crate) fn sentence(&self) -> String {
+        let times = self.times.iter().map(|(what, measured, least, most)| {
+            format!("{what} {:.1} ms for {:.1} to {:.1}", ms(*measured), ms(*least), ms(*most))
+        });
+        format!(
+            "The emulated link ({}) was checked before use: {}.",
+            self.link,
+            times.collect::<Vec<_>>().join(", ")
+        )
+    }
+
+    /// Returns the reason why nothing can be measured over the link, if there is one.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let is_wrong = |time: &&(&str, Duration, Duration, Duration)| {
+            let (_, measured, least, most) = **time;
+            measured + EARLY < least || measured > most + LATE + most.mul_f64(LATE_SHARE)
+        };
+        self.times.iter().find(is_wrong).map(|(what, measured, least, most)| {
+            format!(
+                "the emulated link ({}) is not what it was set to: {what} took {:.1} ms instead of {:.1} to {:.1}",
+                self.link,
+                ms(*measured),
+                ms(*least),
+                ms(*most)
+            )
+        })
+    }
+}
+
+/// Measures the opening of a connection, round trips and the rate over a relay of the same settings.
+///
+/// # Errors
+/// A relay or a server that cannot be started, or a wait of more than a minute.
+pub(crate) fn check(link: &Link, seed: u64) -> io::Result<Checked> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let relay = Relay::start(link, listener.local_addr()?, seed)?;
+    // It ends when the last connection of this check does.
+    thread::spawn(move || {
+        for stream in listener.incoming().take(TRIES).flatten() {
+            // The other end sees that the connection has ended.
+            let _ = serve(stream);
+        }
+    });
+    let len = link.rate_bits.map(|bits| {
+        let bytes = bits as f64 / 8.0 * RATE_TIME.as_secs_f64();
+        (bytes as u64).clamp(RATE_BYTES_MIN, RATE_BYTES_MAX)
+    });
+    let mut best = [Duration::MAX; 3];
+    for _ in 0..TRIES {
+        for (best, time) in best.iter_mut().zip(measure(&relay, len)?) {
+            *best = time.min(*best);
+        }
+    }
+    let trip = |trips: u32, bytes: u64| {
+        let bytes = link.rate_bits.map_or(0.0, |rate| bytes as f64 * 8.0 / rate as f64);
+        let least = 2 * trips * link.delay + Duration::from_secs_f64(bytes);
+        (least, least + 2 * trips * link.jitter)
+    };
+    let [opening, round_trip, bytes] = best;
+    let ((opening_min, opening_max), (trip_min, trip_max)) = (trip(2, 1), trip(1, 1));
+    let mut times = vec![
+        ("the opening and a round trip", opening, opening_min, opening_max),
+        ("a round trip", round_trip, trip_min, trip_max),
+    ];
+    if let Some(len) = len {
+        let (least, most) = trip(1, len);
+        times.push(("many bytes and their answer", bytes, least, most));
+    }
+    Ok(Checked { link: link.to_string(), times })
+}
+
+/// Returns the time of the opening with one echo, the shortest of one more, and that of many bytes.
+fn measure(relay: &Relay, len: Option<u64>) -> io::Result<[Duration; 3]> {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let begun = Instant::now();
+    let mut stream = TcpStream::connect(relay.address())?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut echo = |begun: Instant| {
+        stream.write_all(&[ECHOED])?;
+        stream.read_exact(&mut [0])?;
+        io::Result::Ok(begun.elapsed())
+    };
+    let opening = echo(begun)?;
+    let mut shortest = Duration::MAX;
+    for _ in 0..ROUND_TRIPS {
+        shortest = shortest.min(echo(Instant::now())?);
+    }
+    let begun = Instant::now();
+    if let Some(len) = len {
+        let mut bytes = vec![COUNTED; len as usize];
+        *bytes.last_mut().unwrap_or(&mut 0) = ECHOED;
+        stream.write_all(&bytes)?;
+        stream.read_exact(&mut [0])?;
+    }
+    Ok([opening, shortest, begun.elapsed()])
+}
+
+/// Sends back each byte that asks for it.
+fn serve(mut stream: TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut bytes = [0; 16 << 10];
+    loop {
+        let len = stream.read(&mut bytes)?;
+        if len == 0 {
+            return Ok(());
+        }
+        let echoed = bytes[..len].iter().filter(|byte| **byte == ECHOED).count();
+        stream.write_all(&vec![ECHOED; echoed])?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_what_it_was_set_to() {
+        for link in ["delay=10ms", "delay=5ms,jitter=5ms,rate=2mbit"] {
+            let checked = check(&link.parse().unwrap(), 1).unwrap();
+            // A busy machine makes it late, and nothing may make it early.
+            for (what, measured, least, _) in &checked.times {
+                assert!(*measured + EARLY >= *least, "{link}: {what}: {measured:?} {least:?}");
+            }
+            assert!(checked.sentence().contains("a round trip"), "{}", checked.sentence());
+        }
+    }
+
+    #[test]
+    fn a_link_that_is_early_or_late_is_told() {
+        let checked = |measured| Checked {
+            link: "20 ms each way".to_owned(),
+            times: vec![(
+                "a round trip",
+                Duration::from_micros(measured),
+                Duration::from_millis(40),
+                Duration::from_millis(50),
+            )],
+        };
+        for right in [39_600, 40_000, 50_000, 57_900] {
+            assert_eq!(checked(right).fault(), None, "{right}");
+        }
+        for wrong in [39_400, 58_100] {
+            assert!(checked(wrong).fault().unwrap().contains("a round trip took"), "{wrong}");
+        }
+    }
+}
