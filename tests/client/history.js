@@ -13,9 +13,10 @@ export const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 3
  * @param {import("./relay.js").Relay} relay
  * @param {string[]} topics their URLs, past the relay
  * @param {() => number} random
+ * @param {import("./relay.js").Weather} [weather] besides, and afterwards
  */
-export async function publishThroughCuts(relay, topics, random) {
-  relay.weather = { cutAfter: () => someBytes(random), delayMs: () => (random() < 0.1 ? 5 * random() : 0) };
+export async function publishThroughCuts(relay, topics, random, weather = {}) {
+  relay.weather = { ...weather, cutAfter: () => someBytes(random), delayMs: () => (random() < 0.1 ? 5 * random() : 0) };
   relay.cut();
   let last = 0;
   while (relay.cuts < CUTS) {
@@ -26,7 +27,7 @@ export async function publishThroughCuts(relay, topics, random) {
     }
     await sleep(1);
   }
-  relay.weather = {};
+  relay.weather = weather;
   return last;
 }
 

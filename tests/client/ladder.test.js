@@ -10,7 +10,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { connect } from "../../clients/js/src/client.js";
 import { kill, numbersTo, publish, serve, until } from "../e2e/support.js";
-import { Relay } from "./relay.js";
+import { CUTS, SEED, publishThroughCuts } from "./history.js";
+import { ONLY_POLLS, ONLY_POLLS_IN_SILENCE, Relay, seeded } from "./relay.js";
 
 /** @typedef {import("../../clients/js/src/anemone-client/types.js").Options} Options */
 
@@ -32,7 +33,7 @@ afterEach(async () => {
  * @param {Options} [options]
  */
 async function reading(name, weather, options) {
-  const relay = await Relay.start(server.origin);
+  const relay = await Relay.start(server.origin, seeded(SEED));
   relay.weather = weather;
   const client = connect(relay.origin, { WebSocket, pollMs: 20, random: () => 0.1, ...options });
   cleanups.push(() => client.close(), () => relay.stop());
@@ -77,6 +78,34 @@ test("a WebSocket that gets no answer is left after 3 s, and streams that are he
   assert.deepEqual(tries.map(({ transport }) => transport), ["mux", "sse", "long-poll"]);
   console.log(`left after ${tries.map(({ transport, ms }) => `${transport} ${ms} ms`).join(", ")}`);
   for (const { ms } of tries.slice(0, 2)) assert.ok(ms >= 2900, `left after ${ms} ms`);
+});
+
+test("where nothing passes but polls, each of the others is left after 3 s", { timeout: 300_000 }, async () => {
+  const { client, has, url, opened } = await reading("scratch-silence", ONLY_POLLS_IN_SILENCE);
+  await publish(url, 1, 3);
+  await has(3);
+  assert.deepEqual(opened, ["poll"]);
+  const { tries } = client.diagnosis;
+  assert.deepEqual(tries.map(({ transport }) => transport), ["mux", "sse", "long-poll", "poll"]);
+  console.log(`left after ${tries.map(({ transport, ms }) => `${transport} ${ms} ms`).join(", ")}`);
+  for (const { ms } of tries.slice(0, 3)) assert.ok(ms >= 2900, `left after ${ms} ms`);
+});
+
+test(`where all that is better than a poll breaks, ${CUTS} cuts lose nothing, and the better transport is taken again`, { timeout: 300_000 }, async () => {
+  const { relay, has, url, numbers, opened, topic, client } = await reading("scratch-polls", ONLY_POLLS, { random: () => 0, pollMs: 1, waitSeconds: 0.1, betterMs: 1000 });
+  /** @type {unknown[]} */ const gaps = [];
+  topic.ongap = (gap) => gaps.push(gap);
+  await until(`a poll, after ${opened}`, () => opened.at(-1) === "poll");
+  const last = await publishThroughCuts(relay, [url], seeded(SEED), ONLY_POLLS);
+  await has(last);
+  assert.deepEqual([numbers, gaps], [numbersTo(last), []], `seed ${SEED}`);
+  assert.deepEqual(new Set(opened), new Set(["long-poll", "poll"]), "nothing better opens");
+  relay.weather = {};
+  relay.cut();
+  await until("the better transport", () => opened.at(-1) === "mux" && client.diagnosis.transport === "mux");
+  await publish(url, last + 1, last + 3);
+  await has(last + 3);
+  assert.deepEqual([numbers, gaps], [numbersTo(last + 3), []], `seed ${SEED}`);
 });
 
 test("back to the better transport, without a loss", { timeout: 300_000 }, async () => {

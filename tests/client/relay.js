@@ -8,6 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
  * @property {() => number} [cutAfter] the bytes towards the client after which a connection is cut
  * @property {() => number} [delayMs] before each piece of bytes towards the client
  * @property {"refuse" | "swallow"} [upgrades] what becomes of a WebSocket handshake
+ * @property {{ requests: RegExp, by: "reset" | "silence" }} [blocked] requests that do not reach the server
  * @property {boolean} [holds] keeps what the server sends on one connection until the server ends that
  * @property {boolean} [isGone] each new connection is cut at once
  * @property {boolean} [isDead] bytes go nowhere, and nothing is closed
@@ -101,13 +102,14 @@ export class Relay {
    * @param {import("node:net").Socket} server
    */
   #toServer(bytes, client, server) {
-    const { upgrades, isDead } = this.weather;
+    const { upgrades, blocked, isDead } = this.weather;
     if (isDead || this.#dead.has(client)) return;
     if (upgrades && /\r\nupgrade: websocket\r\n/i.test(bytes.toString("latin1"))) {
       if (upgrades === "refuse") client.end("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
       return;
     }
-    server.write(bytes);
+    if (!blocked?.requests.test(bytes.toString("latin1"))) return void server.write(bytes);
+    if (blocked.by === "reset") client.resetAndDestroy();
   }
 
   /**
@@ -160,6 +162,16 @@ export class Relay {
 function isStream(bytes) {
   return /content-type: (text\/event-stream|application\/x-ndjson)/i.test(bytes.toString("latin1").slice(0, 2000));
 }
+
+/** The requests that a server holds or answers without an end. */
+const HELD = /^GET \S*[?&]wait=(?!0 |0&)|\r\naccept: (text\/event-stream|application\/x-ndjson)\r\n/i;
+/** Also the first one of a long poll, which a server answers at once. */
+const HELD_OR_FIRST = /^GET \S*[?&]wait=|\r\naccept: text\/event-stream\r\n/i;
+
+/** Nothing passes but what is answered at once: all that is better than a poll breaks. @type {Weather} */
+export const ONLY_POLLS = { upgrades: "refuse", blocked: { requests: HELD, by: "reset" } };
+/** The same, and nobody says so. @type {Weather} */
+export const ONLY_POLLS_IN_SILENCE = { upgrades: "swallow", blocked: { requests: HELD_OR_FIRST, by: "silence" } };
 
 /**
  * Random numbers from a seed (mulberry32), so that a failure can be repeated.

@@ -50,7 +50,7 @@ export async function call(link, method, path, body, options = {}) {
       signal?.throwIfAborted();
       const error = limit.aborted ? new AnemoneError("timeout", "the answer takes too long", { cause }) : typed(cause);
       if (!isSent) link.tried(via, begun, error);
-      if (!isSent && isMux && link.fall(via, error)) continue;
+      if (!isSent && isMux && (await link.fall(via, error))) continue;
       const isRefused = error.status !== undefined;
       if (isSent && !isSafe && !isRefused) {
         throw new AnemoneError("uncertain", "no answer: the call may have been carried out", { cause });

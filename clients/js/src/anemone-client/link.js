@@ -10,6 +10,7 @@ import { Backoff, sleep } from "./time.js";
 /** The tries that are told. */
 const TRIES_MAX = 100;
 const LOADS_MAX = 5;
+const ANSWER_MS_MAX = 3000;
 /** @type {import("./types.js").TransportName[]} the best first */
 const LADDER = ["tabs", "mux", "sse", "long-poll", "poll"];
 const SIGNS = ["online", "offline", "visibilitychange", "pageshow", "pagehide", "freeze", "resume"];
@@ -161,13 +162,20 @@ export class Link {
    * @param {string} transport
    * @param {AnemoneError} error
    */
-  fall(transport, { code }) {
+  async fall(transport, { code }) {
+    let isLast = this.#index === this.#transports.length - 1 || code === "token-failed";
+    // What finds no server speaks for all of them, unless a plain request does find it.
+    if (!isLast && code === "unreachable") isLast = !(await this.#answers());
     if (this.transport !== transport) return true; // another reading found out first
-    // A request that finds no server, or has no token, speaks for all of them.
-    const isLast = code === "unreachable" || code === "token-failed" || this.#index === this.#transports.length - 1;
     this.#index = isLast ? 0 : this.#index + 1;
     this.#improveLater();
     return !isLast;
+  }
+
+  #answers() {
+    const { fetch } = this.options; // a browser's cannot be called as a method
+    const asked = fetch(new URL("clock", this.base), { cache: "no-store", signal: AbortSignal.timeout(ANSWER_MS_MAX) });
+    return asked.then(() => true, () => false);
   }
 
   #improveLater() {

@@ -166,7 +166,7 @@ export class Topic {
   async #recover(via, error, isGood) {
     if (isRefusal(error)) return this.#finish(error);
     let waitMs = 0;
-    if (isGood || !this.#link.fall(via, error)) {
+    if (isGood || !(await this.#link.fall(via, error))) {
       // What was there once is waited for, but not if something else answers in its place.
       const counts = !this.#wasThere || error.code === "foreign" || error.code === "protocol";
       this.#waits = counts ? this.#waits + 1 : 0;
