@@ -1,7 +1,6 @@
 /** The rhythm in which a page shows new events. */
 
 const SHOW_EVERY_MS = 100;
-const FRAME_MS = 17;
 const REST_FACTOR = 4;
 
 /**
@@ -10,15 +9,22 @@ const REST_FACTOR = 4;
  * @param {() => boolean} takeNews returns true if something has come since the last time
  */
 export async function keepShowing(parts, takeNews) {
+  const { port1, port2 } = new MessageChannel();
   const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+  /** Layout and painting are over: a message waits for them, and asks for no frame of its own. */
+  const painted = () =>
+    new Promise((resolve) => {
+      port1.onmessage = resolve;
+      port2.postMessage(null);
+    });
   for (;;) {
     let spent = 0;
     for (const part of takeNews() ? parts : []) {
       await frame();
       const begun = performance.now();
       part();
-      await frame(); // layout and painting are over
-      spent += Math.max(0, performance.now() - begun - FRAME_MS);
+      await painted();
+      spent += performance.now() - begun;
     }
     await new Promise((resolve) => setTimeout(resolve, Math.max(SHOW_EVERY_MS, spent * REST_FACTOR)));
   }
