@@ -28,6 +28,7 @@ const PAGES = [
   ["/computations", "#size:not(:empty)"],
   ["/propagation", "[data-computation=done]"],
   ["/connections", "#threads tbody progress[aria-label]"],
+  ["/lab", "#experiments [value=wind]:enabled"],
 ];
 
 /** @type {import("./support.js").Server} */ let server;

@@ -40,7 +40,7 @@ const CLIENT: [&str; 2] = ["/client.js", "/anemone-client"];
 const PARTS: [&str; 7] =
     ["/page", "/chart", "/home", "/measure", "/missing", "/topic", "/transport"];
 /// The paths of what these pages link to, or do without.
-const BESIDE: [&str; 2] = ["/wind", "/favicon.svg"];
+const BESIDE: [&str; 3] = ["/wind", "/lab", "/favicon.svg"];
 
 /// Mounts the pages at `/`. If a directory at `/` replaces the first one, mounts the JavaScript client for the pages in that
 /// directory, and what the pages about runs, topics and messages load, unless the directory has files at the same paths.
@@ -147,11 +147,12 @@ fn embedded(name: &str) -> Option<EmbeddedFile> {
     Web::get(name).or_else(|| Client::get(name))
 }
 
-/// Returns the name of the file at this path: `/` and `/wind` are pages.
+/// Returns the name of the file at this path: `/`, `/wind` and `/lab` are pages.
 fn name_of(path: &str) -> Option<&str> {
     let name = match path.strip_prefix('/')? {
         "" => "index.html",
         "wind" => "wind.html",
+        "lab" => "lab.html",
         name => name,
     };
     embedded(name).map(|_| name)

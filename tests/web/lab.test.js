@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Random, estimate, isDistinguishable, median, shift } from "../../web/measure/bootstrap.js";
+import { browserName } from "../../web/page/lab/environment.js";
+import { scaleOf } from "../../web/page/lab/answer.js";
+import { sampleOf } from "../../web/page/lab/latency.js";
+import { reportOf } from "../../web/page/lab/report.js";
+import { failed, interleaved } from "../../web/page/lab/rounds.js";
+
+test("the median is the middle, or between the two in the middle", () => {
+  assert.deepEqual([median([]), median([3]), median([3, 1, 2]), median([4, 1, 2, 3])], [null, 3, 2, 2.5]);
+});
+
+test("equal values leave no doubt, and none give no estimate", () => {
+  assert.deepEqual(estimate([1.5, 1.5, 1.5], new Random(1)), { median: 1.5, low: 1.5, high: 1.5 });
+  assert.equal(estimate([], new Random(1)), null);
+  assert.equal(shift([], [], new Random(1)), null);
+});
+
+/** Nearly normal: the sum of twelve uniform numbers. @param {Random} random */
+const normal = (random) => Array.from({ length: 12 }, () => random.next()).reduce((sum, value) => sum + value, -6);
+
+test("the interval of a median holds it nineteen times in twenty", () => {
+  const random = new Random(7);
+  let held = 0;
+  for (let run = 0; run < 100; run += 1) {
+    const found = estimate(Array.from({ length: 10 }, () => random.next()), new Random(1));
+    held += Number(found !== null && found.low <= 0.5 && found.high >= 0.5);
+  }
+  assert.ok(held >= 88, `${held} of 100`);
+});
+
+test("equal contenders seldom differ, and a known difference of 1 ms is found", () => {
+  const random = new Random(11);
+  let apart = 0;
+  for (let run = 0; run < 60; run += 1) {
+    const [of, to] = [0, 1].map(() => Array.from({ length: 12 }, () => normal(random)));
+    const found = shift(of ?? [], to ?? [], new Random(1));
+    apart += Number(found !== null && isDistinguishable(found));
+  }
+  assert.ok(apart <= 9, `${apart} of 60`);
+  const to = Array.from({ length: 10 }, () => 40 + 0.3 * normal(random));
+  const found = shift(to.map((ms) => ms + 1 + 0.3 * normal(random)), to, random);
+  assert.ok(found && found.low > 0 && found.low <= 1 && found.high >= 1, JSON.stringify(found));
+});
+
+test("the same seed gives the same order, and a shuffle reaches every order", () => {
+  assert.deepEqual(new Random(5).shuffled([1, 2, 3, 4]), new Random(5).shuffled([1, 2, 3, 4]));
+  const random = new Random(1);
+  const orders = new Set(Array.from({ length: 100 }, () => random.shuffled([1, 2, 3]).join("")));
+  assert.equal(orders.size, 6);
+});
+
+/** @type {import("../../web/page/lab/rounds.js").Quantity} */
+const TIME = { quantity: "time", unit: "ms" };
+
+/**
+ * @param {string} contender
+ * @param {() => Promise<number>} value
+ * @returns {import("../../web/page/lab/rounds.js").Cell}
+ */
+const cell = (contender, value) => ({
+  case: "1 call",
+  x: 1,
+  contender,
+  measure: async () => ({ figures: [{ ...TIME, value: await value() }], expected: 1, received: 1 }),
+});
+
+test("each round has every contender once, and the first round does not count", async () => {
+  let time = 0;
+  const cells = [cell("a", async () => (time += 1)), cell("b", async () => Promise.reject(Object.assign(new Error("no"), { status: 503 })))];
+  let steps = 0;
+  const [a, b] = await interleaved(cells, { first: TIME, rounds: 3, random: new Random(1), signal: new AbortController().signal, onStep: () => (steps += 1) });
+  assert.deepEqual([a?.rounds, a?.received, steps], [[2, 3, 4], 3, 8]);
+  assert.deepEqual([b?.rounds, b?.received, b?.expected, b?.faults], [[null, null, null], 0, 3, { refused: 3 }]);
+});
+
+test("what the user stops is no fault, and what was measured stays", async () => {
+  const controller = new AbortController();
+  let count = 0;
+  const one = cell("a", async () => {
+    count += 1;
+    if (count === 3) controller.abort();
+    return count;
+  });
+  const [series] = await interleaved([one], { first: TIME, rounds: 9, random: new Random(1), signal: controller.signal, onStep: () => {} });
+  assert.deepEqual([series?.rounds, series?.faults], [[2], {}]);
+});
+
+test("faults are counted by kind", () => {
+  const kinds = [new DOMException("late", "TimeoutError"), new SyntaxError("odd"), new TypeError("network")].map((error) => failed(error).faults);
+  assert.deepEqual(kinds, [{ stalled: 1 }, { wrong: 1 }, { unreachable: 1 }]);
+});
+
+/**
+ * @param {string} contender
+ * @param {(number | null)[]} rounds
+ * @returns {import("../../web/page/lab/report.js").Series}
+ */
+const series = (contender, rounds) => ({ case: "1 call", x: 1, contender, ...TIME, rounds, histogram: null, expected: rounds.length, received: rounds.filter((value) => value !== null).length, faults: {}, traffic: null });
+
+/** @param {import("../../web/page/lab/report.js").Series[]} all */
+const report = (all) => reportOf({ experiment: "calls", question: "How long?", quantity: "time", baseline: "WebSocket", method: [] }, all, /** @type {any} */ ({}), null);
+
+test("the verdict says which is best, and what cannot be told from it", () => {
+  const clear = report([series("WebSocket", [1, 1.1, 0.9, 1]), series("HTTP", [3, 3.1, 2.9, 3])]);
+  assert.equal(clear.answer, "1 call: 1.00 ms over WebSocket, HTTP 2.00 ms more.");
+  assert.equal(clear.comparisons[0]?.shift.median.toFixed(2), "2.00");
+  assert.equal(clear.invalid, null);
+  const alike = report([series("WebSocket", [1, 2, 3, 4]), series("HTTP", [2, 1, 4, 3])]);
+  assert.match(alike.answer, /HTTP not distinguishable|WebSocket not distinguishable/);
+});
+
+test("a report of which too little came is invalid", () => {
+  assert.match(String(report([series("WebSocket", [1, null, null, 1])]).invalid), /WebSocket in case 1 call: 2 of 4 came/);
+});
+
+test("rounds are paired where both have a value", () => {
+  const found = report([series("WebSocket", [1, null, 1, 1]), series("HTTP", [2, 9, 2, 2])]);
+  assert.equal(found.comparisons[0]?.shift.high, 1);
+});
+
+test("latencies are those of the events that all transports have", () => {
+  const arrivals = (/** @type {[string, number][]} */ ...all) => new Map(all);
+  const [a, b, none] = [arrivals(["e-1", 1], ["e-2", 3], ["e-3", 50]), arrivals(["e-2", 80], ["e-3", 90]), arrivals()];
+  const all = new Map([["a", a], ["b", b], ["none", none]]);
+  assert.equal(sampleOf(a, all, 10).figures[0]?.value, 10 + (3 + 50) / 2);
+  assert.deepEqual(sampleOf(none, all, 10).figures, []);
+  assert.equal(sampleOf(none, all, 10).received, 0);
+});
+
+test("a wide range is drawn in powers", () => {
+  const [linear, wide] = [scaleOf(2, 10), scaleOf(1, 100)];
+  assert.deepEqual([linear(0), linear(10), wide(1), Math.round(wide(10)), wide(100)], [0, 100, 0, 50, 100]);
+});
+
+test("browsers are told by their own names", () => {
+  const agent = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36";
+  assert.deepEqual([browserName(agent), browserName(`${agent} Edg/121.0`), browserName("Firefox/130.0"), browserName("")], ["Chrome 120", "Edge 121", "Firefox 130", "a browser"]);
+});

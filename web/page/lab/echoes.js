@@ -1,0 +1,143 @@
+/** Echoes of 1 B to 10 MB: a message of a WebSocket of its own, and the body of a POST. */
+import { now } from "../../client.js";
+import { median } from "../../measure/bootstrap.js";
+import { at } from "../site.js";
+
+const ANSWER_MS_MAX = 60_000;
+const TOO_BIG = 413;
+export const ROUND_TRIP = { quantity: "round trip", unit: "ms" };
+/** Sizes with the echoes of a sample, of which the median counts. */
+const SIZES = /** @type {const} */ ([
+  [1, "1 B", 10],
+  [100, "100 B", 10],
+  [10_000, "10 kB", 5],
+  [1_000_000, "1 MB", 2],
+  [10_000_000, "10 MB", 1],
+]);
+
+/** @typedef {{ name: string, echo: (bytes: Uint8Array, signal: AbortSignal) => Promise<Uint8Array>, close: () => void }} EchoWay */
+
+/** An echo that is longer than the server takes. */
+class TooBig extends Error {
+  status = TOO_BIG;
+}
+
+class ClosedError extends Error {
+  name = "ClosedError";
+}
+
+/** @type {EchoWay} */
+const http = {
+  name: "HTTP",
+  echo: async (bytes, signal) => {
+    const reply = await fetch(at("echo"), { method: "POST", body: /** @type {Uint8Array<ArrayBuffer>} */ (bytes), cache: "no-store", signal });
+    if (reply.status === TOO_BIG) throw new TooBig();
+    if (!reply.ok) throw Object.assign(new Error(`status ${reply.status}`), { status: reply.status });
+    return new Uint8Array(await reply.arrayBuffer());
+  },
+  close: () => {},
+};
+
+/** @returns {EchoWay} */
+function overWebSocket() {
+  const TOO_BIG_CODE = 1009;
+  /** @type {Promise<WebSocket> | null} */
+  let opening = null;
+  const open = () =>
+    new Promise((resolve, reject) => {
+      const socket = new WebSocket(at("echo").replace(/^http/, "ws"));
+      socket.binaryType = "arraybuffer";
+      socket.onopen = () => resolve(socket);
+      socket.onclose = () => reject(new Error("the WebSocket does not open"));
+    });
+  return {
+    name: "WebSocket",
+    echo: async (bytes, signal) => {
+      opening ??= open();
+      const socket = await opening.catch((error) => {
+        opening = null;
+        throw error;
+      });
+      return await new Promise((resolve, reject) => {
+        const end = (/** @type {unknown} */ reason) => {
+          opening = null;
+          socket.close();
+          reject(reason);
+        };
+        signal.addEventListener("abort", () => end(signal.reason), { once: true });
+        socket.onclose = ({ code }) => end(code === TOO_BIG_CODE ? new TooBig() : new ClosedError(`closed with ${code}`));
+        socket.onmessage = ({ data }) => resolve(new Uint8Array(data));
+        socket.send(bytes);
+      });
+    },
+    close: () => void opening?.then((socket) => socket.close(), () => {}),
+  };
+}
+
+/**
+ * The sizes that the server echoes, found out beforehand, and the cells that measure them.
+ * @param {import("../../measure/bootstrap.js").Random} random
+ * @param {AbortSignal} signal
+ * @returns {Promise<{ cells: import("./rounds.js").Cell[], tooBig: string[], close: () => void }>}
+ */
+export async function echoCells(random, signal) {
+  const ways = [overWebSocket(), http];
+  const cells = [];
+  const tooBig = [];
+  for (const [size, name, count] of SIZES) {
+    const bytes = Uint8Array.from({ length: size }, () => random.below(256));
+    if (await isTooBig(bytes, signal)) {
+      tooBig.push(name);
+      continue;
+    }
+    for (const way of ways) {
+      cells.push({ case: name, x: size, contender: way.name, measure: (/** @type {AbortSignal} */ signal) => sample(way, bytes, count, signal) });
+    }
+  }
+  return { cells, tooBig, close: () => ways.forEach((way) => way.close()) };
+}
+
+/**
+ * @param {Uint8Array} bytes
+ * @param {AbortSignal} signal
+ */
+async function isTooBig(bytes, signal) {
+  try {
+    await http.echo(bytes, ends(signal));
+    return false;
+  } catch (error) {
+    // A server may end the connection before the browser has read why.
+    return error instanceof TooBig || (bytes.length > 100_000 && error instanceof TypeError);
+  }
+}
+
+/** @param {AbortSignal} signal */
+function ends(signal) {
+  return AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS_MAX)]);
+}
+
+/**
+ * @param {EchoWay} way
+ * @param {Uint8Array} bytes
+ * @param {number} count
+ * @param {AbortSignal} signal
+ * @returns {Promise<import("./rounds.js").Sample>}
+ */
+async function sample(way, bytes, count, signal) {
+  const times = [];
+  while (times.length < count) {
+    const sent = now();
+    const echoed = await way.echo(bytes, ends(signal));
+    times.push(now() - sent);
+    if (!isEqual(echoed, bytes)) throw new SyntaxError("another echo came");
+  }
+  return { figures: [{ ...ROUND_TRIP, value: median(times) ?? 0 }], expected: count, received: count };
+}
+
+/**
+ * @param {Uint8Array} one
+ * @param {Uint8Array} other
+ */
+function isEqual(one, other) {
+  return one.length === other.length && one.every((byte, at) => byte === other[at]);
+}

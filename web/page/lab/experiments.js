@@ -1,0 +1,105 @@
+/** The experiments of the page: each measures, and makes a report. */
+import { now } from "../../client.js";
+import { Random } from "../../measure/bootstrap.js";
+import { probeBlock } from "../../measure/clock.js";
+import { browser } from "../../transport/environment.js";
+import { at } from "../site.js";
+import { formatMs } from "../words.js";
+import { RATE, TIME, callCells, callWays, sequentialCells } from "./calls.js";
+import { ROUND_TRIP, echoCells } from "./echoes.js";
+import { environmentOf, protocolOf } from "./environment.js";
+import { LATENCY, latencies } from "./latency.js";
+import { reportOf } from "./report.js";
+import { WARM_UP, interleaved } from "./rounds.js";
+
+/** @typedef {"calls" | "sequential" | "echo" | "wind"} Name */
+/** @typedef {{ rounds: number, atOnce: number, ms: number, signal: AbortSignal, onStep: (steps: number, of: number) => void }} Settings */
+/** @typedef {{ series: import("./report.js").Series[], method?: string[] }} Found */
+
+const QUICK_ROUNDS_MAX = 4;
+
+/** @type {Record<Name, { question: string, quantity: import("./rounds.js").Quantity, isMoreBetter?: boolean, method: string[], measure: (settings: Settings, random: Random, step: (of: number) => () => void) => Promise<Found> }>} */
+const EXPERIMENTS = {
+  calls: {
+    question: "How long does a call take, alone and among others?",
+    quantity: TIME,
+    method: [
+      "Each call gets the server's time, over a connection that is kept. The time of one call is the median of five.",
+      "The bytes of a reply are those of Resource Timing, with 300 that browsers assume for its header; of a WebSocket, a browser tells none.",
+    ],
+    measure: async ({ rounds, atOnce, signal }, random, step) => {
+      const ways = callWays();
+      const cells = callCells(ways, atOnce);
+      const series = await interleaved(cells, { first: TIME, rounds, random, signal, onStep: step(cells.length * (rounds + WARM_UP)) });
+      ways.forEach(({ client }) => client.close());
+      return { series };
+    },
+  },
+  sequential: {
+    question: "How many calls fit into a second, one after the other?",
+    quantity: RATE,
+    isMoreBetter: true,
+    method: ["The next call begins when the last one is answered."],
+    measure: async ({ rounds, ms, signal }, random, step) => {
+      const ways = callWays();
+      const cells = sequentialCells(ways, ms);
+      const series = await interleaved(cells, { first: RATE, rounds, random, signal, onStep: step(cells.length * (rounds + WARM_UP)) });
+      ways.forEach(({ client }) => client.close());
+      return { series, method: [`For ${ms / 1000} s in each round.`] };
+    },
+  },
+  echo: {
+    question: "How long do bytes take there and back?",
+    quantity: ROUND_TRIP,
+    method: ["Each echo is compared with what was sent. Over HTTP, the bytes are the body of a POST; over WebSocket, one message."],
+    measure: async ({ rounds, signal }, random, step) => {
+      const { cells, tooBig, close } = await echoCells(random, signal);
+      const series = await interleaved(cells, { first: ROUND_TRIP, rounds, random, signal, onStep: step(cells.length * (rounds + WARM_UP)) });
+      close();
+      const words = `Not measured, since the server or a proxy takes no body as long: ${tooBig.join(", ")}. In the server's configuration, message_bytes_max in [limits.echo] allows more.`;
+      return { series, method: tooBig.length > 0 ? [words] : [] };
+    },
+  },
+  wind: {
+    question: "Which transport brings four events a second soonest?",
+    quantity: LATENCY,
+    method: [
+      "All transports read the topic wind at the same time, and begin in random order; the events of a round that all of them have are compared, so that clocks cancel in every difference. Latency is from the moment at which the server had read the sensor, until the bytes are in the page.",
+      "A poll waits 150 ms after each answer, as in the publication that this repeats (Pimentel and Nickerson, 2012).",
+    ],
+    measure: async ({ rounds, signal }, random, step) => {
+      const clock = await probeBlock(at("clock"), { environment: browser, signal });
+      const series = await latencies({ rounds, offset: clock?.offset ?? 0, random, signal, onStep: step(rounds + WARM_UP) });
+      const words = clock ? `The server's clock is known to ±${formatMs(clock.bound)} ms, which is the doubt of each latency, but not of their differences.` : "The server's clock is not known, so only differences of latencies mean something.";
+      return { series, method: [words] };
+    },
+  },
+};
+
+/**
+ * Measures, and returns the report; null if it was stopped before anything was known.
+ * @param {Name} name
+ * @param {Settings} settings
+ */
+export async function run(name, settings) {
+  const { question, quantity, isMoreBetter = false, method, measure } = EXPERIMENTS[name];
+  const [begun, seed] = [now(), Math.floor(Math.random() * 2 ** 32)];
+  let isHidden = document.visibilityState === "hidden";
+  const look = () => void (isHidden ||= document.visibilityState === "hidden");
+  document.addEventListener("visibilitychange", look);
+  let steps = 0;
+  const step = (/** @type {number} */ of) => () => settings.onStep((steps += 1), of);
+  const found = await measure(settings, new Random(seed), step);
+  document.removeEventListener("visibilitychange", look);
+  if (found.series.every(({ rounds }) => rounds.length === 0)) return null;
+  const rounds = Math.max(...found.series.map((series) => series.rounds.length));
+  const environment = environmentOf({ begun, rounds, seed, isQuick: settings.rounds <= QUICK_ROUNDS_MAX });
+  const words = [
+    `Rounds: ${rounds}, after one that is dropped; in each, every transport once, in random order. Intervals are of 95 %, by bootstrap over the rounds. The page came over ${protocolOf()}.`,
+    ...method,
+    ...(found.method ?? []),
+  ];
+  const about = { experiment: name, question, quantity: quantity.quantity, baseline: "WebSocket", method: words, isMoreBetter };
+  const invalid = isHidden ? "the page was hidden meanwhile, and browsers slow down what is hidden" : null;
+  return reportOf(about, found.series, environment, invalid);
+}

@@ -1,0 +1,43 @@
+/** The reports that browsers have published on this server: events of a topic, each with one report. */
+import { part, setText } from "../element.js";
+import { hasTopic } from "../places.js";
+import { client } from "../server.js";
+
+const TOPIC = "scratch-lab";
+const SHOWN_MAX = 20;
+
+/**
+ * Publishes reports, each once. The server decides who may, and how long one may be.
+ * @param {readonly import("./report.js").Report[]} reports
+ */
+export async function publish(reports) {
+  for (const report of reports) {
+    const key = `lab-${report.environment.seed}-${report.environment.time}`;
+    await client.publish(TOPIC, report, { key });
+  }
+}
+
+/**
+ * Shows the newest ones, if there are some.
+ * @param {HTMLElement} section
+ */
+export async function listPublished(section) {
+  if (!(await hasTopic(TOPIC))) return;
+  const { data } = await client.call("GET", `topics/${TOPIC}?after=-${SHOWN_MAX}`);
+  const items = data.events.toReversed().flatMap((/** @type {any} */ event) => itemOf(event));
+  section.querySelector("ul")?.replaceChildren(...items);
+  section.hidden = items.length === 0;
+}
+
+/**
+ * Whatever is in the topic: somebody else may have written it.
+ * @param {{ time: number, data: any }} event
+ */
+function itemOf({ time, data }) {
+  if (typeof data?.experiment !== "string" || typeof data.answer !== "string") return [];
+  const item = document.createElement("li");
+  const when = new Date(time).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
+  item.append(part("strong", "", data.experiment), part("span", "", ""));
+  setText(/** @type {Element} */ (item.lastElementChild), ` ${when}, ${String(data.environment?.program)}: ${data.answer}`);
+  return [item];
+}

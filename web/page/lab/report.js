@@ -1,0 +1,171 @@
+/**
+ * Reports as `anemone lab` writes them, so that `anemone lab report` puts both together. Pure.
+ *
+ * @typedef {import("../../measure/bootstrap.js").Estimate} Estimate
+ * @typedef {"unreachable" | "closed" | "stalled" | "refused" | "wrong"} FaultKind
+ *
+ * @typedef {object} Series one figure of one contender in one case, a value for each round
+ * @property {string} case
+ * @property {number | null} x the place of the case on an axis, if cases are figures
+ * @property {string} contender
+ * @property {string} quantity
+ * @property {string} unit
+ * @property {(number | null)[]} rounds null for a round in which everything failed
+ * @property {null} histogram
+ * @property {number} expected
+ * @property {number} received
+ * @property {Partial<Record<FaultKind, number>>} faults
+ * @property {null} traffic
+ *
+ * @typedef {object} Comparison
+ * @property {string} case
+ * @property {string} of
+ * @property {string} to
+ * @property {string} unit
+ * @property {Estimate} shift
+ * @property {Estimate | null} ratio
+ * @property {null} welch
+ *
+ * @typedef {object} Environment
+ * @property {string} program
+ * @property {number} time
+ * @property {number} duration_ms
+ * @property {string} processor
+ * @property {number} cores
+ * @property {string} system
+ * @property {string} target
+ * @property {{ name: string | null, delay: Span, jitter: Span, rate_bits: null }} link
+ * @property {number} rounds
+ * @property {number} seed
+ * @property {boolean} is_quick
+ * @typedef {{ secs: number, nanos: number }} Span
+ *
+ * @typedef {object} Report
+ * @property {number} version
+ * @property {string} experiment
+ * @property {string} question
+ * @property {string} answer
+ * @property {string | null} invalid
+ * @property {Environment} environment
+ * @property {string} quantity
+ * @property {Series[]} series
+ * @property {Comparison[]} comparisons
+ * @property {never[]} published
+ * @property {string[]} method
+ */
+import { Random, estimate, isDistinguishable, median, shift } from "../../measure/bootstrap.js";
+import { formatCount, formatMs } from "../words.js";
+
+const VERSION = 1;
+/** With less of what was expected, a figure says nothing. */
+const REACH_MIN = 0.9;
+const NO_TIME = { secs: 0, nanos: 0 };
+
+/** No emulated link. */
+export const THIS_NETWORK = { name: null, delay: NO_TIME, jitter: NO_TIME, rate_bits: null };
+
+/**
+ * @param {{ experiment: string, question: string, quantity: string, baseline: string, method: string[], isMoreBetter?: boolean }} about
+ * @param {Series[]} series
+ * @param {Environment} environment
+ * @param {string | null} invalid the reason why nothing may be concluded, if the page knows one
+ * @returns {Report}
+ */
+export function reportOf({ experiment, question, quantity, baseline, method, isMoreBetter = false }, series, environment, invalid) {
+  const main = series.filter((one) => one.quantity === quantity);
+  const comparisons = main.flatMap((of) => {
+    const to = main.find((other) => other.case === of.case && other.contender === baseline);
+    const comparison = of.contender === baseline || !to ? null : compare(of, to);
+    return comparison ? [comparison] : [];
+  });
+  const report = { version: VERSION, experiment, question, answer: "", invalid: invalid ?? shortOf(series), environment, quantity, series, comparisons, published: [], method };
+  return { ...report, answer: answerOf(report, isMoreBetter) };
+}
+
+/** @param {Series} series */
+export function valuesOf({ rounds }) {
+  return rounds.filter((value) => value !== null);
+}
+
+/** @param {Series} series */
+export function estimateOf(series) {
+  return estimate(valuesOf(series), new Random(1));
+}
+
+/**
+ * Compares two contenders in the rounds that have a value of both.
+ * @param {Series} of
+ * @param {Series} to
+ * @returns {Comparison | null}
+ */
+export function compare(of, to) {
+  const pairs = of.rounds.flatMap((value, round) => {
+    const other = to.rounds[round] ?? null;
+    return value === null || other === null ? [] : [[value, other]];
+  });
+  const [ofs, tos] = [0, 1].map((side) => pairs.map((pair) => Number(pair[side])));
+  const random = new Random(1);
+  const found = shift(ofs ?? [], tos ?? [], random);
+  if (!found) return null;
+  const ratios = pairs.map(([one, other]) => Number(one) / Number(other));
+  const ratio = ratios.every(Number.isFinite) ? estimate(ratios, random) : null;
+  return { case: of.case, of: of.contender, to: to.contender, unit: of.unit, shift: found, ratio, welch: null };
+}
+
+/**
+ * Returns the reason why no verdict is possible, if there is one.
+ * @param {Series[]} series
+ */
+function shortOf(series) {
+  const short = series.find((one) => valuesOf(one).length === 0 || one.received < REACH_MIN * one.expected);
+  return short ? `${short.contender} in case ${short.case}: ${short.received} of ${short.expected} came` : null;
+}
+
+/**
+ * Returns the verdict: for each case the best contender, and those that cannot be told from it.
+ * @param {Report} report
+ * @param {boolean} isMoreBetter
+ */
+export function answerOf({ series, quantity }, isMoreBetter) {
+  const main = series.filter((one) => one.quantity === quantity);
+  const cases = [...new Set(main.map((one) => one.case))];
+  const sentences = cases.flatMap((name) => {
+    const words = verdictOf(main.filter((one) => one.case === name), isMoreBetter);
+    return words ? [`${name}: ${words}`] : [];
+  });
+  return sentences.length > 0 ? `${sentences.join("; ")}.` : "Nothing was measured.";
+}
+
+/**
+ * @param {Series[]} contenders of one case
+ * @param {boolean} isMoreBetter
+ */
+function verdictOf(contenders, isMoreBetter) {
+  const sign = isMoreBetter ? -1 : 1;
+  const middle = (/** @type {Series} */ one) => median(valuesOf(one)) ?? NaN;
+  const order = contenders.filter((one) => valuesOf(one).length > 0).sort((a, b) => sign * (middle(a) - middle(b)));
+  const [best, ...others] = order;
+  if (!best) return null;
+  const figure = `${formatValue(middle(best), best.unit)} over ${best.contender}`;
+  if (others.length === 0) return figure;
+  const compared = others.map((other) => ({ other, comparison: compare(other, best) }));
+  const isClear = (/** @type {Comparison | null} */ comparison) => comparison !== null && isDistinguishable(comparison.shift);
+  const alike = compared.filter(({ comparison }) => !isClear(comparison)).map(({ other }) => other.contender);
+  const behind = compared.filter(({ comparison }) => isClear(comparison)).map(({ other, comparison }) => {
+    const apart = Math.abs(comparison?.shift.median ?? 0);
+    return `${other.contender} ${formatValue(apart, other.unit)} ${isMoreBetter ? "fewer" : "more"}`;
+  });
+  const parts = [
+    ...(alike.length > 0 ? [`${alike.join(", ")} not distinguishable`] : []),
+    ...behind,
+  ];
+  return `${figure}; ${parts.join(", ")}`.replace("; ", ", ");
+}
+
+/**
+ * @param {number} value
+ * @param {string} unit
+ */
+export function formatValue(value, unit) {
+  return `${unit === "ms" ? formatMs(value) : formatCount(value)} ${unit}`.trim();
+}

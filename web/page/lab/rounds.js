@@ -1,0 +1,94 @@
+/**
+ * Rounds: in each, every contender of every case is measured once, in an order of its own. Pure but for what `measure` does.
+ *
+ * @typedef {object} Cell a contender in a case
+ * @property {string} case
+ * @property {number | null} x
+ * @property {string} contender
+ * @property {(signal: AbortSignal) => Promise<Sample>} measure
+ *
+ * @typedef {{ quantity: string, unit: string }} Quantity
+ * @typedef {object} Sample
+ * @property {(Quantity & { value: number })[]} figures
+ * @property {number} expected
+ * @property {number} received
+ * @property {Partial<Record<import("./report.js").FaultKind, number>>} [faults]
+ */
+
+/** Rounds before those that count. */
+export const WARM_UP = 1;
+
+/**
+ * Measures all cells. `stop` ends it after the sample that is begun; what was measured stays.
+ * @param {readonly Cell[]} cells
+ * @param {{ first: Quantity, rounds: number, random: import("../../measure/bootstrap.js").Random, signal: AbortSignal, onStep: () => void }} options
+ * @returns {Promise<import("./report.js").Series[]>}
+ */
+export async function interleaved(cells, { first, rounds, random, signal, onStep }) {
+  /** @type {Map<Cell, Sample[]>} */
+  const samples = new Map(cells.map((cell) => [cell, []]));
+  for (let round = 0; round < WARM_UP + rounds && !signal.aborted; round += 1) {
+    for (const cell of random.shuffled(cells)) {
+      if (signal.aborted) break;
+      const sample = await cell.measure(signal).catch((error) => failed(error));
+      // One that was cut off by the user is no fault of the server.
+      if (round >= WARM_UP && !signal.aborted) samples.get(cell)?.push(sample);
+      onStep();
+    }
+  }
+  return [...samples].flatMap(([cell, all]) => seriesOf(cell, all, first));
+}
+
+/**
+ * Makes a series of each figure, and one of the first also if there is none.
+ * @param {Pick<Cell, "case" | "x" | "contender">} cell
+ * @param {readonly Sample[]} samples
+ * @param {Quantity} first
+ * @returns {import("./report.js").Series[]}
+ */
+export function seriesOf({ case: name, x, contender }, samples, first) {
+  const units = new Map([{ figures: [first] }, ...samples].flatMap(({ figures }) => figures.map(({ quantity, unit }) => [quantity, unit])));
+  /** @type {Partial<Record<import("./report.js").FaultKind, number>>} */
+  const faults = {};
+  for (const sample of samples) {
+    for (const [kind, count] of Object.entries(sample.faults ?? {})) {
+      const known = /** @type {import("./report.js").FaultKind} */ (kind);
+      faults[known] = (faults[known] ?? 0) + count;
+    }
+  }
+  const sum = (/** @type {"expected" | "received"} */ what) => samples.reduce((all, sample) => all + sample[what], 0);
+  return [...units].map(([quantity, unit]) => ({
+    case: name,
+    x,
+    contender,
+    quantity,
+    unit,
+    rounds: samples.map(({ figures }) => figures.find((figure) => figure.quantity === quantity)?.value ?? null),
+    histogram: null,
+    expected: sum("expected"),
+    received: sum("received"),
+    faults,
+    traffic: null,
+  }));
+}
+
+/**
+ * A sample in which everything failed.
+ * @param {unknown} error
+ * @returns {Sample}
+ */
+export function failed(error) {
+  return { figures: [], expected: 1, received: 0, faults: { [faultOf(error)]: 1 } };
+}
+
+/**
+ * @param {unknown} error
+ * @returns {import("./report.js").FaultKind}
+ */
+function faultOf(error) {
+  if (!(error instanceof Error)) return "wrong";
+  if (error.name === "TimeoutError") return "stalled";
+  if ("status" in error && Number(error.status) >= 400) return "refused";
+  if (error instanceof SyntaxError) return "wrong";
+  return error.name === "ClosedError" ? "closed" : "unreachable";
+}
