@@ -172,7 +172,7 @@ pub(crate) fn anonymous_bytes(pid: u32) -> anyhow::Result<u64> {
 }
 
 /// Time that any process spent on any core.
-fn machine_ns() -> io::Result<u64> {
+pub(crate) fn machine_ns() -> io::Result<u64> {
     let text = fs::read_to_string("/proc/stat")?;
     Ok(busy_ticks(&text) * (1_000_000_000 / rustix::param::clock_ticks_per_second()))
 }

@@ -23,7 +23,10 @@ const SEGMENTS_OUT: usize = 136;
 const SEGMENTS_IN: usize = 140;
 const DATA_IN: usize = 152;
 const DATA_OUT: usize = 156;
-const INFO_BYTES_MIN: usize = 160;
+const BYTES_IN: usize = 128;
+const BYTES_OUT: usize = 200;
+const BYTES_RETRANSMITTED: usize = 208;
+const INFO_BYTES_MIN: usize = 216;
 const INFO_BYTES_MAX: usize = 512;
 
 /// What connections carried, seen from the client. Segments of both directions count, with those that open and close.
@@ -42,14 +45,31 @@ pub(crate) struct Traffic {
 impl Traffic {
     /// Reads the counters of a connection that has carried these bytes of payload.
     pub(crate) fn of(stream: &TcpStream, sent_bytes: u64, received_bytes: u64) -> io::Result<Self> {
+        Ok(Self { sent_bytes, received_bytes, ..Self::by_kernel(stream)? })
+    }
+
+    /// Reads what connections have carried, with the kernel's count of bytes.
+    pub(crate) fn of_all(streams: &[TcpStream]) -> io::Result<Self> {
+        let mut all = Self::default();
+        for stream in streams {
+            all += Self::by_kernel(stream)?;
+        }
+        Ok(all)
+    }
+
+    fn by_kernel(stream: &TcpStream) -> io::Result<Self> {
         let info = tcp_info(stream)?;
         let at = |place: usize| {
             let bytes = info.get(place..place + 4).and_then(|bytes| bytes.try_into().ok());
             u64::from(u32::from_ne_bytes(bytes.unwrap_or_default()))
         };
+        let bytes = |place: usize| {
+            let bytes = info.get(place..place + 8).and_then(|bytes| bytes.try_into().ok());
+            u64::from_ne_bytes(bytes.unwrap_or_default())
+        };
         Ok(Self {
-            sent_bytes,
-            received_bytes,
+            sent_bytes: bytes(BYTES_OUT).saturating_sub(bytes(BYTES_RETRANSMITTED)),
+            received_bytes: bytes(BYTES_IN),
             segments: at(SEGMENTS_OUT) + at(SEGMENTS_IN),
             data_segments: at(DATA_OUT) + at(DATA_IN),
             retransmitted: at(RETRANSMITTED),
@@ -131,6 +151,8 @@ mod tests {
         client.read_to_end(&mut reply).unwrap();
         let traffic = Traffic::of(&client, 8, 5).unwrap();
         assert_eq!((traffic.data_segments, traffic.retransmitted), (2, 0));
+        let by_kernel = Traffic::of_all(&[client]).unwrap();
+        assert_eq!((by_kernel.sent_bytes, by_kernel.received_bytes), (8, 5));
         // SYN, SYN-ACK, ACK; question, ACK; reply, FIN, and their ACKs, which may be one.
         assert!((7..=9).contains(&traffic.segments), "{traffic:?}");
         assert_eq!(traffic.wire_bytes(), 13 + 90 * traffic.segments + 16);

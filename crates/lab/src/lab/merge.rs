@@ -117,6 +117,10 @@ fn extend(series: &mut Series, other: Series) {
     for (kind, count) in other.faults {
         *series.faults.entry(kind).or_default() += count;
     }
+    series.strain = match (series.strain, other.strain) {
+        (Some(one), Some(other)) => Some(one.worse(other)),
+        (one, other) => one.or(other),
+    };
     if let Some(traffic) = other.traffic {
         *series.traffic.get_or_insert_default() += traffic;
     }

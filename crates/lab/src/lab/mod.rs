@@ -1,6 +1,7 @@
 //! `anemone lab`: the experiments, each with a question, an answer, and every round that it was measured in.
 
 mod check;
+mod clock;
 mod compare;
 mod evaluate;
 mod experiment;
@@ -12,6 +13,7 @@ mod relay;
 mod report;
 mod rounds;
 mod session;
+mod strain;
 mod target;
 mod theory;
 mod write;

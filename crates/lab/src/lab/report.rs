@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::link::Link;
 use super::probe::FaultKind;
+use super::strain::Strain;
+pub(crate) use super::theory::ms;
+use crate::histogram::Histogram;
 use crate::statistics::{Estimate, Random, median, shift, welch};
 use crate::tcp_info::Traffic;
 
@@ -14,11 +17,6 @@ use crate::tcp_info::Traffic;
 pub(crate) const VERSION: u32 = 1;
 /// The published experiments compare means with this confidence.
 const WELCH_CONFIDENCE: f64 = 0.99;
-
-/// Returns a time in milliseconds, with fractions.
-pub(crate) fn ms(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
-}
 
 /// A figure that is measured.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -104,6 +102,9 @@ pub(crate) struct Series {
     pub(crate) faults: BTreeMap<FaultKind, u64>,
     /// What the connections carried, in all rounds.
     pub(crate) traffic: Option<Traffic>,
+    /// How hard it was for this machine to measure them.
+    #[serde(default)]
+    pub(crate) strain: Option<Strain>,
 }
 
 /// Two contenders of a case, paired by round.
@@ -164,6 +165,11 @@ impl Series {
 
     pub(crate) fn estimate(&self) -> Option<Estimate> {
         Estimate::of(&self.values(), &mut Random::new(1))
+    }
+
+    /// Returns the duration that this share of all does not exceed, if durations were recorded.
+    pub(crate) fn percentile(&self, share: f64) -> Option<Duration> {
+        Histogram::decoded(self.histogram.as_deref()?).ok()?.percentile(share)
     }
 
     /// Returns the share of what was expected that came; 1 if nothing was expected.
@@ -242,6 +248,7 @@ pub(crate) mod tests {
             received: 9,
             faults: BTreeMap::from([(FaultKind::Stalled, 1)]),
             traffic: None,
+            strain: Some(Strain { lag_ms_p99: Some(0.1), cpu: 0.5, busy: None }),
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::probe::{Fault, FaultKind};
 use super::report::{Quantity, Series};
 use super::session::Session;
+use super::strain::{Moment, StrainMeter, Strained};
 use crate::histogram::Histogram;
 use crate::tcp_info::Traffic;
 
@@ -29,6 +30,10 @@ pub(crate) struct Sample {
     pub(crate) received: u64,
     pub(crate) faults: BTreeMap<FaultKind, u64>,
     pub(crate) traffic: Option<Traffic>,
+    /// The delays of sends behind their plan; the rest is filled in by the rounds.
+    pub(crate) strained: Strained,
+    /// One thread makes all of the load, so it can be too slow for the server.
+    pub(crate) is_load: bool,
     /// The words of the last fault, for people.
     pub(crate) words: Option<String>,
 }
@@ -57,6 +62,7 @@ pub(crate) fn interleaved<K>(
 ) -> Vec<Series> {
     let mut samples: Vec<Vec<Sample>> = cells.iter().map(|_| Vec::new()).collect();
     let rounds = session.rounds();
+    let meter = StrainMeter::start();
     session.begin((WARM_UP + rounds) * cells.len());
     'rounds: for round in 0..WARM_UP + rounds {
         let mut order: Vec<_> = (0..cells.len()).collect();
@@ -65,7 +71,9 @@ pub(crate) fn interleaved<K>(
             if session.is_stopped() {
                 break 'rounds;
             }
-            let sample = measure(session, &cells[at]);
+            let begun = Moment::now();
+            let mut sample = measure(session, &cells[at]);
+            sample.strained.add(&meter.since(begun));
             if let Some(words) = &sample.words {
                 session.say(&format!("{}, {}: {words}", cells[at].case, cells[at].contender));
             }
@@ -88,7 +96,9 @@ fn series<K>(first: Quantity, cell: &Cell<K>, samples: &[Sample]) -> Vec<Series>
     }
     let mut durations = Histogram::default();
     let (mut faults, mut traffic) = (BTreeMap::new(), None::<Traffic>);
+    let mut strained = Strained::default();
     for sample in samples {
+        strained.add(&sample.strained);
         durations.add(&sample.durations);
         for (kind, count) in &sample.faults {
             *faults.entry(*kind).or_default() += count;
@@ -97,6 +107,7 @@ fn series<K>(first: Quantity, cell: &Cell<K>, samples: &[Sample]) -> Vec<Series>
             *traffic.get_or_insert_default() += more;
         }
     }
+    let is_load = samples.iter().any(|sample| sample.is_load);
     let mut all = Vec::new();
     for (at, quantity) in quantities.iter().enumerate() {
         let value = |sample: &Sample| {
@@ -116,6 +127,7 @@ fn series<K>(first: Quantity, cell: &Cell<K>, samples: &[Sample]) -> Vec<Series>
             received: samples.iter().map(|sample| sample.received).sum(),
             faults: faults.clone(),
             traffic,
+            strain: (!samples.is_empty()).then(|| strained.strain(is_load)),
         });
     }
     all

@@ -39,13 +39,16 @@ pub(crate) struct Session {
     bar: ProgressBar,
     relays: Vec<Relay>,
     checked: Vec<(Link, Checked)>,
+    /// The reference server over TLS, once an experiment needs it.
+    secure: Option<Target>,
 }
 
 impl Session {
     pub(crate) fn new(target: Target, settings: Settings, stop: Arc<AtomicBool>) -> Self {
         let random = Random::new(settings.seed);
         let (begun, bar, relays) = (Instant::now(), ProgressBar::hidden(), Vec::new());
-        Self { target, settings, random, stop, begun, bar, relays, checked: Vec::new() }
+        let (checked, secure) = (Vec::new(), None);
+        Self { target, settings, random, stop, begun, bar, relays, checked, secure }
     }
 
     pub(crate) fn rounds(&self) -> usize {
@@ -78,6 +81,20 @@ impl Session {
         let address = self.target.web();
         let place = self.behind(address, link)?;
         Ok(Place { host: self.target.host(), ..place })
+    }
+
+    /// Returns the place of a reference server that speaks TLS, behind the link.
+    pub(crate) fn secure_web(&mut self) -> anyhow::Result<Option<Place>> {
+        if self.target.pid().is_none() {
+            return Ok(None);
+        }
+        let target = match self.secure.take() {
+            Some(target) => target,
+            None => Target::start_reference_with(&["--tls-dev"])?,
+        };
+        let (address, link) = (target.web(), self.settings.link.clone());
+        self.secure = Some(target);
+        self.behind(address, &link).map(Some)
     }
 
     /// Returns the place of the reference server's port for the multiplexed protocol over TCP, behind the link.
@@ -192,13 +209,19 @@ fn tell(words: &str) {
     eprintln!("{words}");
 }
 
-/// Returns the reason why no verdict is possible, if there is one: nothing came of a contender, or less than nine tenths.
+/// Returns the reason why no verdict is possible, if there is one: nothing came of a contender, or less than nine tenths,
+/// or the generator could not keep up.
 fn invalid(series: &[Series]) -> Option<String> {
     const REACH_MIN: f64 = 0.9;
-    let short =
-        series.iter().find(|series| series.reach() < REACH_MIN || series.values().is_empty())?;
-    Some(format!(
-        "{} in case {}: {} of {} came",
-        short.contender, short.case, short.received, short.expected
-    ))
+    let is_short = |series: &&Series| series.reach() < REACH_MIN || series.values().is_empty();
+    if let Some(short) = series.iter().find(is_short) {
+        return Some(format!(
+            "{} in case {}: {} of {} came",
+            short.contender, short.case, short.received, short.expected
+        ));
+    }
+    series.iter().find_map(|series| {
+        let excess = series.strain?.excess()?;
+        Some(format!("{excess} while it measured {} in case {}", series.contender, series.case))
+    })
 }

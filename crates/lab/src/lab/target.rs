@@ -29,10 +29,16 @@ pub(crate) struct Reference {
 impl Target {
     /// Starts this very program as a server on free ports of this machine.
     pub(crate) fn start_reference() -> anyhow::Result<Self> {
+        Self::start_reference_with(&[])
+    }
+
+    /// The same with more arguments.
+    pub(crate) fn start_reference_with(more: &[&str]) -> anyhow::Result<Self> {
         const FREE: &str = "127.0.0.1:0";
         let program = std::env::current_exe().context("finding this program")?;
         let mut child = Command::new(program)
             .args(["serve", "--demo", "--listen", FREE, "--tcp", FREE, "--tcp-echo", FREE])
+            .args(more)
             // The longest message of the experiments, and the settings of nobody else.
             .env("ANEMONE_LIMITS__ECHO__MESSAGE_BYTES_MAX", "32MiB")
             .env_remove("ANEMONE_CONFIG")
@@ -64,6 +70,7 @@ impl Target {
             let line = line.trim();
             let after = |words: &str| line.strip_prefix(words).and_then(|rest| rest.parse().ok());
             web = web.or_else(|| after("listening on http://"));
+            web = web.or_else(|| after("listening on https://"));
             tcp = tcp.or_else(|| after("tcp on "));
             tcp_echo = tcp_echo.or_else(|| after("tcp echo on "));
         }
@@ -92,6 +99,14 @@ impl Target {
         match self {
             Self::Reference(reference) => reference.web,
             Self::Url { address, .. } => *address,
+        }
+    }
+
+    /// Returns the process of the server, if it is one that the lab has started.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        match self {
+            Self::Reference(reference) => Some(reference.child.id()),
+            Self::Url { .. } => None,
         }
     }
 

@@ -3,6 +3,13 @@
 //! `d` is the delay in one direction, `round_trips` the round trips that each request takes beside its own (0 on a kept
 //! connection, 1 on a new one). Events come every `period`, and a poll waits `pause` after each answer.
 
+use std::time::Duration;
+
+/// Returns a time in milliseconds, with fractions.
+pub(crate) fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
 /// The latency of everything that is pushed.
 pub(crate) fn stream(d: f64) -> f64 {
     d

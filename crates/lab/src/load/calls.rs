@@ -4,17 +4,19 @@ use std::fmt;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use anemone_ws::proto::{Header, Opcode};
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 
 use super::frames::{Frames, Ring, masked};
 use super::generator::Generator;
 use super::http2::Http2Calls;
-use super::{connect, http, shake_hands};
+use super::opening::{connect_all, shake_all_hands};
+use super::{connect, http};
 use crate::statistics::Random;
+use crate::tcp_info::Traffic;
 
 const MULTIPLEXED_PATH: &str = "/ws";
 const SUBPROTOCOL: &str = "anemone.v1";
@@ -83,34 +85,64 @@ impl CalledService {
         in_flight: usize,
         random: &mut Random,
     ) -> anyhow::Result<Calls> {
+        if way == CallWay::Http2 {
+            return Ok(Calls::Http2(self.http2(connections, in_flight)?));
+        }
+        let frames = self.frames(way, in_flight, random)?;
+        let streams = self.open(way, connections)?;
+        Ok(Calls::Framed(Generator::new(streams, frames)?))
+    }
+
+    /// Opens connections, all at once, and makes so many calls on each, one after the other. Returns the time that all of
+    /// that took, and what the connections have carried.
+    pub(crate) fn converse(
+        &self,
+        way: CallWay,
+        connections: usize,
+        calls: usize,
+        random: &mut Random,
+    ) -> anyhow::Result<(Duration, Traffic)> {
+        let frames = self.frames(way, 1, random)?;
+        let begun = Instant::now();
+        let mut generator = Generator::new(self.open(way, connections)?, frames)?;
+        generator.run_each(calls)?;
+        Ok((begun.elapsed(), generator.traffic()?))
+    }
+
+    fn open(&self, way: CallWay, connections: usize) -> anyhow::Result<Vec<TcpStream>> {
+        let mut streams = connect_all(self.address, connections)?;
+        if way == CallWay::Multiplexed {
+            let handshake = || ClientHandshake::new(Nonce([5; 16]), &[SUBPROTOCOL]);
+            let host = self.address.to_string();
+            shake_all_hands(&mut streams, handshake, (&host, MULTIPLEXED_PATH))?;
+        }
+        Ok(streams)
+    }
+
+    /// Opens connections for calls over HTTP/2.
+    pub(crate) fn http2(&self, connections: usize, in_flight: usize) -> anyhow::Result<Http2Calls> {
+        Http2Calls::open(self.address, (&self.path, &self.body), connections, in_flight)
+    }
+
+    fn frames(
+        &self,
+        way: CallWay,
+        in_flight: usize,
+        random: &mut Random,
+    ) -> anyhow::Result<Frames> {
         let (sent, expected, changing) = match way {
             CallWay::Multiplexed => self.multiplexed(random),
             CallWay::Http => self.http()?,
-            CallWay::Http2 => {
-                let call = (&*self.path, &*self.body);
-                let calls = Http2Calls::open(self.address, call, connections, in_flight)?;
-                return Ok(Calls::Http2(calls));
-            }
+            CallWay::Http2 => bail!("the bytes of HTTP/2 depend on those before them"),
         };
-        let frames = Frames {
+        Ok(Frames {
             sent: Ring::new(sent, CALLS, in_flight),
             expected: Ring::new(expected, CALLS, in_flight),
             changing,
             fragments: None,
             in_flight,
             messages: CALLS,
-        };
-        let streams = (0..connections).map(|_| self.open(way)).collect::<Result<_, _>>()?;
-        Ok(Calls::Framed(Generator::new(streams, frames)?))
-    }
-
-    fn open(&self, way: CallWay) -> anyhow::Result<TcpStream> {
-        let mut stream = connect(self.address)?;
-        if way == CallWay::Multiplexed {
-            let handshake = ClientHandshake::new(Nonce([5; 16]), &[SUBPROTOCOL]);
-            shake_hands(&mut stream, handshake, MULTIPLEXED_PATH)?;
-        }
-        Ok(stream)
+        })
     }
 
     /// Returns the bytes of a ring's calls, those of their replies, and the part of each reply that may differ.

@@ -1,5 +1,6 @@
 //! The main loop: many connections with messages in flight, driven from one epoll set.
 
+use std::io;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use rustix::event::epoll::EventFlags;
 use super::connection::{Connection, Refill};
 use super::poller::Poller;
 use super::{Frames, PATIENCE};
+use crate::tcp_info::Traffic;
 
 const READ_BYTES: usize = 256 << 10;
 
@@ -53,6 +55,40 @@ impl Generator {
             }
         }
         Ok(messages)
+    }
+
+    /// Makes so many messages on each connection, one after the other, and waits for the last replies.
+    pub(crate) fn run_each(&mut self, messages: usize) -> anyhow::Result<()> {
+        ensure!(self.frames.in_flight == 1 && messages > 0, "one message after the other");
+        let mut left = vec![messages - 1; self.connections.len()];
+        for number in 0..self.connections.len() {
+            self.connections[number].begin(1, &self.frames)?;
+            self.watch_if_stuck(number)?;
+        }
+        let mut busy = self.connections.len();
+        while busy > 0 {
+            let ready = self.poller.wait(PATIENCE)?;
+            ensure!(ready > 0, "no reply for {} seconds", PATIENCE.as_secs());
+            for index in 0..ready {
+                let (number, flags) = self.poller.ready(index);
+                let refill = if left[number] > 0 { Refill::Yes } else { Refill::No };
+                let replies = self.serve(number, flags, refill)?;
+                match refill {
+                    Refill::Yes => left[number] -= replies,
+                    Refill::No => busy -= replies,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what all connections have carried.
+    pub(crate) fn traffic(&self) -> io::Result<Traffic> {
+        let mut all = Traffic::default();
+        for connection in &self.connections {
+            all += Traffic::of_all(std::slice::from_ref(&connection.stream))?;
+        }
+        Ok(all)
     }
 
     /// Serves the ready connections, and returns the number of completed replies.

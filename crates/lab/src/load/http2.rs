@@ -3,7 +3,9 @@
 //! HPACK makes the bytes of a reply depend on the replies before it. So the generator compares what it decodes: status,
 //! fields and body.
 
+use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,6 +24,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::PATIENCE;
 use super::unchecked::client_config;
+use crate::tcp_info::Traffic;
 
 const ALPN: &[u8] = b"h2";
 
@@ -29,6 +32,8 @@ const ALPN: &[u8] = b"h2";
 pub(crate) struct Http2Calls {
     runtime: Runtime,
     connections: Vec<SendRequest<Bytes>>,
+    /// The same connections, for the kernel's counters.
+    sockets: Vec<std::net::TcpStream>,
     in_flight: usize,
     request: Request<()>,
     expected: Arc<Reply>,
@@ -54,14 +59,18 @@ impl Http2Calls {
         let connector = TlsConnector::from(Arc::new(client_config(ALPN)?));
         let open = async {
             let mut streams = Vec::with_capacity(connections);
+            let mut sockets = Vec::with_capacity(connections);
             for _ in 0..connections {
-                streams.push(connect(&connector, address).await?);
+                let stream = connect(&connector, address).await?;
+                sockets.push(stream.get_ref().0.as_fd().try_clone_to_owned()?.into());
+                streams.push(stream);
             }
-            anyhow::Ok(streams)
+            anyhow::Ok((streams, sockets))
         };
-        let streams = runtime.block_on(within_patience(open))?;
+        let (streams, sockets) = runtime.block_on(within_patience(open))?;
         let request = Request::get(format!("https://{address}{path}")).body(())?;
-        Self::over(runtime, streams, request, body, in_flight)
+        let calls = Self::over(runtime, streams, request, body, in_flight)?;
+        Ok(Self { sockets, ..calls })
     }
 
     /// Takes over streams whose peers speak HTTP/2, and checks the first reply.
@@ -90,7 +99,38 @@ impl Http2Calls {
             reply.status,
             reply.body.escape_ascii()
         );
-        Ok(Self { runtime, connections, in_flight, request, expected: Arc::new(reply) })
+        let (sockets, expected) = (Vec::new(), Arc::new(reply));
+        Ok(Self { runtime, connections, sockets, in_flight, request, expected })
+    }
+
+    /// Makes so many calls at once on the first connection. Returns the time that each reply took.
+    pub(crate) fn exchange(&mut self, calls: usize) -> anyhow::Result<Vec<Duration>> {
+        let connection = self.connections.first().context("no connection")?;
+        let begun = Instant::now();
+        let all = async {
+            let callers: Vec<_> = (0..calls)
+                .map(|_| {
+                    let (mut connection, request) = (connection.clone(), self.request.clone());
+                    let expected = Arc::clone(&self.expected);
+                    tokio::spawn(async move {
+                        let reply = call(&mut connection, &request).await?;
+                        ensure!(reply == *expected, "wrong reply: {reply:?}, not {expected:?}");
+                        Ok(begun.elapsed())
+                    })
+                })
+                .collect();
+            let mut times = Vec::with_capacity(calls);
+            for caller in callers {
+                times.push(caller.await??);
+            }
+            Ok(times)
+        };
+        self.runtime.block_on(within_patience(all))
+    }
+
+    /// Returns what all connections have carried.
+    pub(crate) fn traffic(&self) -> io::Result<Traffic> {
+        Traffic::of_all(&self.sockets)
     }
 
     /// Keeps every connection's calls in flight for `time`, then waits for the last replies. Returns the number of calls.
@@ -210,6 +250,7 @@ mod tests {
         let mut calls = calls(|_| (200, "application/json", "{}")).unwrap();
         // The deadline has passed, so each of the three on two connections is made once.
         assert_eq!(calls.run(Duration::ZERO).unwrap(), 6);
+        assert_eq!(calls.exchange(5).unwrap().len(), 5);
         // More than the windows that HTTP/2 begins with.
         assert!(calls.run(Duration::from_millis(300)).unwrap() > 6);
     }

@@ -1,14 +1,16 @@
 //! Opens connections and makes sure that the server has them: a WebSocket by its handshake, TCP by one echoed byte.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 
 use anemone_ws::proto::Opcode;
 use anemone_ws::proto::handshake::{ClientHandshake, Established, Nonce, accept_key};
 use anyhow::{Context, bail, ensure};
+use rustix::io::Errno;
+use socket2::{Domain, Socket, Type};
 
 use super::frames::masked;
-use super::{Endpoint, Protocol, connect};
+use super::{Endpoint, PATIENCE, Protocol, connect};
 use crate::statistics::Random;
 
 /// The number of connections that are opened at once, below the backlog of any listener.
@@ -135,11 +137,34 @@ pub(crate) fn shake_hands(
 /// Opens a WebSocket on a connection to a server that may send messages at once.
 pub(crate) fn shake_hands_with_talker(
     stream: &mut TcpStream,
-    mut handshake: ClientHandshake,
+    handshake: ClientHandshake,
     path: &str,
 ) -> anyhow::Result<Established> {
     let host = stream.peer_addr()?.to_string();
     stream.write_all(handshake.request(&host, path, &[]).as_bytes())?;
+    established(stream, handshake)
+}
+
+/// Opens a WebSocket on each connection, all at once.
+pub(super) fn shake_all_hands(
+    streams: &mut [TcpStream],
+    handshake: impl Fn() -> ClientHandshake,
+    (host, path): (&str, &str),
+) -> anyhow::Result<()> {
+    for stream in &mut *streams {
+        stream.write_all(handshake().request(host, path, &[]).as_bytes())?;
+    }
+    for stream in streams {
+        let established = established(stream, handshake())?;
+        ensure!(established.rest.is_empty(), "more came than the handshake");
+    }
+    Ok(())
+}
+
+fn established(
+    stream: &mut TcpStream,
+    mut handshake: ClientHandshake,
+) -> anyhow::Result<Established> {
     let mut bytes = [0; RESPONSE_BYTES_MAX];
     loop {
         let len = stream.read(&mut bytes).context("waiting for the handshake")?;
@@ -148,6 +173,26 @@ pub(crate) fn shake_hands_with_talker(
             return Ok(established);
         }
     }
+}
+
+/// Begins so many connections at once. The first write on each waits until it is open.
+pub(super) fn connect_all(address: SocketAddr, count: usize) -> anyhow::Result<Vec<TcpStream>> {
+    let begin = || {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        match socket.connect(&address.into()) {
+            Err(error) if error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => {
+                return Err(error);
+            }
+            _ => socket.set_nonblocking(false)?,
+        }
+        socket.set_tcp_nodelay(true)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_write_timeout(Some(PATIENCE))?;
+        Ok(socket.into())
+    };
+    let streams = (0..count).map(|_| begin()).collect::<io::Result<_>>();
+    streams.with_context(|| format!("connecting to {address}"))
 }
 
 /// Opens `count` connections.

@@ -1,5 +1,8 @@
 //! The experiments, one file each.
 
+mod amortise;
+mod calibrate;
+mod calls;
 mod connect;
 mod echo;
 mod overhead;
@@ -14,6 +17,8 @@ use super::session::Session;
 /// An experiment, by the question that it answers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub enum Experiment {
+    /// Can figures of this machine be trusted? Equal contenders, timers, clocks, the generator's cost
+    Calibrate,
     /// What opening costs: TCP, HTTP, WebSocket
     Connect,
     /// The time of an echo over WebSocket beside bare TCP, by size
@@ -24,6 +29,10 @@ pub enum Experiment {
     Wind,
     /// Showing a long computation over each transport: communications, packets, bytes, time
     Progress,
+    /// One call, fifty at once, and as many as fit into a time, over REST and a socket
+    Calls,
+    /// The number of calls from which the set-up of a socket pays
+    Amortise,
     /// All of them, one after the other
     All,
 }
@@ -45,11 +54,14 @@ impl Experiment {
 
     pub(crate) fn run(self, session: &mut Session) -> anyhow::Result<Report> {
         match self {
+            Self::Calibrate => calibrate::run(session),
             Self::Connect => connect::run(session),
             Self::Echo => echo::run(session),
             Self::Overhead => overhead::run(session),
             Self::Wind => wind::run(session),
             Self::Progress => progress::run(session),
+            Self::Calls => calls::run(session),
+            Self::Amortise => amortise::run(session),
             Self::All => anyhow::bail!("all is several experiments"),
         }
     }

@@ -13,6 +13,7 @@ use crate::histogram::Histogram;
 use crate::lab::probe::{Fault, FaultKind, Feed, Http, Piece, Place, Source, Way};
 use crate::lab::report::{Published, Quantity, Report, Series, Verdict, ms};
 use crate::lab::session::Session;
+use crate::lab::strain::{Moment, StrainMeter, Strained};
 use crate::lab::theory;
 use crate::statistics::median;
 
@@ -55,8 +56,11 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
         .collect();
     // Every reader is connected by then, through the slowest of links.
     thread::sleep(Duration::from_millis(500) + 8 * session.settings.link.mean_delay());
+    let (meter, begun) = (StrainMeter::start(), Moment::now());
     let (sent, lag) = send(session, &direct, events)?;
     thread::sleep(PERIOD + PAUSE + 8 * session.settings.link.mean_delay());
+    let mut strained = meter.since(begun);
+    strained.lag.add(&lag);
     is_over.store(true, Ordering::Relaxed);
     // The last event lets every reader look at the flag.
     publish(&mut Http::connect(&direct)?, events + 1)?;
@@ -66,7 +70,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
         if let Some(fault) = &fault {
             session.say(&format!("{}: {fault}", way.name()));
         }
-        series.push(evaluate(session, way, &sent, &arrivals, fault));
+        series.push(evaluate(session, way, &sent, &arrivals, fault, &strained));
     }
     let question = "Which transport brings a stream of four events a second soonest?";
     let mut report = session.report("wind", question, LATENCY, series);
@@ -82,26 +86,26 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
         PERIOD.as_millis(),
         session.rounds(),
         PAUSE.as_millis(),
-        ms(lag)
+        lag.percentile(1.0).map_or(0.0, ms)
     );
     Ok(report)
 }
 
-/// Sends the events at their times. Returns the moments at which each was sent, and the greatest delay behind the plan.
+/// Sends the events at their times. Returns the moments at which each was sent, and the delays behind the plan.
 fn send(
     session: &mut Session,
     place: &Place,
     events: usize,
-) -> anyhow::Result<(BTreeMap<usize, Instant>, Duration)> {
+) -> anyhow::Result<(BTreeMap<usize, Instant>, Histogram)> {
     let mut http = Http::connect(place)?;
     let begun = Instant::now() + PERIOD;
-    let (mut sent, mut lag) = (BTreeMap::new(), Duration::ZERO);
+    let (mut sent, mut lag) = (BTreeMap::new(), Histogram::default());
     session.begin(events);
     for number in 1..=events {
         let planned = begun + PERIOD * number as u32;
         thread::sleep(planned.saturating_duration_since(Instant::now()));
         let now = Instant::now();
-        lag = lag.max(now.saturating_duration_since(planned));
+        lag.record(now.saturating_duration_since(planned));
         sent.insert(number, now);
         publish(&mut http, number)?;
         session.step();
@@ -165,6 +169,7 @@ fn evaluate(
     sent: &BTreeMap<usize, Instant>,
     arrivals: &Arrivals,
     fault: Option<Fault>,
+    strained: &Strained,
 ) -> Series {
     let counted: Vec<_> = sent.iter().skip(WARM_UP_EVENTS).collect();
     let mut durations = Histogram::default();
@@ -192,6 +197,7 @@ fn evaluate(
         received,
         faults: faults.into_iter().collect(),
         traffic: None,
+        strain: Some(strained.strain(false)),
     }
 }
 

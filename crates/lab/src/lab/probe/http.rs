@@ -79,6 +79,11 @@ impl Http {
         }
     }
 
+    /// Returns what the connection has carried so far.
+    pub(crate) fn traffic(&self) -> Result<Traffic, Fault> {
+        self.0.traffic()
+    }
+
     pub(crate) fn finish(self) -> Result<Traffic, Fault> {
         self.0.finish()
     }

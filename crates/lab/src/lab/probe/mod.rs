@@ -8,7 +8,7 @@ mod multiplexed;
 mod stream;
 mod web_socket;
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -101,6 +101,17 @@ impl Fault {
             Self::Stalled(_) => FaultKind::Stalled,
             Self::Refused { .. } => FaultKind::Refused,
             Self::Wrong(_) => FaultKind::Wrong,
+        }
+    }
+
+    /// Finds the kind of what stopped a load of many connections.
+    pub(crate) fn of_load(error: anyhow::Error) -> Self {
+        match error.downcast::<io::Error>() {
+            Ok(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Self::Stalled(PATIENCE)
+            }
+            Ok(error) => Self::Broken(error),
+            Err(error) => Self::Wrong(format!("{error:#}")),
         }
     }
 

@@ -20,6 +20,8 @@ pub(crate) enum Multiplexed {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    /// The request that it answers.
+    pub(crate) id: String,
     pub(crate) payload: Vec<u8>,
 }
 
@@ -68,10 +70,21 @@ impl Multiplexed {
             Some(end) => (&message[..end], &message[end + 1..]),
             None => (&message[..], &[][..]),
         };
-        let status =
-            line.get(..3).and_then(|status| std::str::from_utf8(status).ok()?.parse().ok());
-        let Some(status) = status else { return Err(Fault::wrong("no status came", line)) };
-        Ok(Answer { status, payload: payload.to_vec() })
+        let words = std::str::from_utf8(line).unwrap_or_default();
+        let mut words = words.split(' ');
+        let status = words.next().and_then(|status| status.parse().ok());
+        let (Some(status), Some(id)) = (status, words.next()) else {
+            return Err(Fault::wrong("no status came", line));
+        };
+        Ok(Answer { status, id: id.to_owned(), payload: payload.to_vec() })
+    }
+
+    /// Returns what the connection has carried so far.
+    pub(crate) fn traffic(&self) -> Result<Traffic, Fault> {
+        match self {
+            Self::WebSocket(socket) => socket.traffic(),
+            Self::Tcp(stream) => stream.traffic(),
+        }
     }
 
     pub(crate) fn finish(self) -> Result<Traffic, Fault> {

@@ -43,7 +43,8 @@ pub(super) fn tables(report: &Report) -> Vec<Table> {
         tables.push(Table::new(format!("{}, paired by round", report.quantity), &head, rows));
     }
     if !report.published.is_empty() {
-        let rows = report.published.iter().map(published).collect();
+        let rows =
+            report.published.iter().map(|row| published(row, report.invalid.is_some())).collect();
         let head = ["", "published", "measured", ""];
         tables.push(Table::new("Beside the publications".to_owned(), &head, rows));
     }
@@ -55,23 +56,16 @@ fn measured(report: &Report, quantity: &str, unit: &str) -> Table {
     let series: Vec<_> =
         report.series.iter().filter(|series| series.quantity == quantity).collect();
     if series.iter().all(|series| series.histogram.is_none()) {
-        let head = ["", "", "median of the rounds [95 %]", "received / expected", "faults"];
+        let head = ["", "", "median of the rounds [95 %]"].into_iter().chain(LAST);
         let rows = series.iter().map(|series| {
-            let [reach, faults] = reach_and_faults(series);
-            vec![series.case.clone(), series.contender.clone(), rounds(series), reach, faults]
+            let first = [series.case.clone(), series.contender.clone(), rounds(series)];
+            first.into_iter().chain(last(series)).collect()
         });
+        let head: Vec<_> = head.collect();
         return Table::new(title, &head, rows.collect());
     }
-    let head = [
-        "",
-        "",
-        "median of the rounds [95 %]",
-        "p50",
-        "p99",
-        "p99.9",
-        "received / expected",
-        "faults",
-    ];
+    let head = ["", "", "median of the rounds [95 %]", "p50", "p99", "p99.9"];
+    let head: Vec<_> = head.into_iter().chain(LAST).collect();
     Table::new(title, &head, series.into_iter().map(with_percentiles).collect())
 }
 
@@ -81,26 +75,27 @@ fn with_percentiles(series: &Series) -> Vec<String> {
         let time = durations.as_ref().and_then(|durations| durations.percentile(share));
         time.map_or_else(|| NONE.to_owned(), |time| figure(time.as_secs_f64() * 1e3))
     };
-    let [reach, faults] = reach_and_faults(series);
-    vec![
-        series.case.clone(),
-        series.contender.clone(),
-        rounds(series),
-        at(0.5),
-        at(0.99),
-        at(0.999),
-        reach,
-        faults,
-    ]
+    let [case, contender] = [&series.case, &series.contender].map(Clone::clone);
+    let first = [case, contender, rounds(series), at(0.5), at(0.99), at(0.999)];
+    first.into_iter().chain(last(series)).collect()
 }
 
 fn rounds(series: &Series) -> String {
     series.estimate().map_or_else(|| NONE.to_owned(), |estimate| interval(&estimate))
 }
 
-fn reach_and_faults(series: &Series) -> [String; 2] {
+/// The heads of the last columns: how much came, and how hard it was to measure.
+const LAST: [&str; 4] = ["received / expected", "client late, ms (p99)", "client CPU, %", "faults"];
+
+fn last(series: &Series) -> [String; 4] {
     let faults: Vec<_> = series.faults.iter().map(|(kind, count)| kind.counted(*count)).collect();
-    [format!("{} / {}", series.received, series.expected), faults.join(", ")]
+    let strain = |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), figure);
+    [
+        format!("{} / {}", series.received, series.expected),
+        strain(series.strain.and_then(|strain| strain.lag_ms_p99)),
+        strain(series.strain.map(|strain| strain.busy.unwrap_or(strain.cpu) * 100.0)),
+        faults.join(", "),
+    ]
 }
 
 fn compared(comparison: &Comparison) -> Vec<String> {
@@ -116,8 +111,9 @@ fn compared(comparison: &Comparison) -> Vec<String> {
     ]
 }
 
-fn published(row: &Published) -> Vec<String> {
+fn published(row: &Published, is_invalid: bool) -> Vec<String> {
     let words = match row.verdict {
+        _ if is_invalid => "invalid".to_owned(),
         Verdict::Replicates => row.verdict.words().to_owned(),
         verdict if row.because.is_empty() => verdict.words().to_owned(),
         verdict => format!("{}, because {}", verdict.words(), row.because),
@@ -140,7 +136,7 @@ mod tests {
         let row = with_percentiles(&series("TCP", &[2.0, 2.0, 2.0]));
         assert_eq!(
             row.join(" | "),
-            "20 B | TCP | 2.00 [2.00, 2.00] | – | – | – | 9 / 10 | nothing came in time: 1"
+            "20 B | TCP | 2.00 [2.00, 2.00] | – | – | – | 9 / 10 | 0.100 | 50.0 | nothing came in time: 1"
         );
     }
 }

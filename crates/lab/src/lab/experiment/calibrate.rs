@@ -1,0 +1,356 @@
+//! `calibrate`: can figures of this machine be trusted? Equal contenders, timers, clocks, and the generator's own cost.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anemone_ws::proto::Opcode;
+use serde_json::Value;
+
+use super::calls::SERVICE;
+use super::echo::ROUND_TRIP;
+use crate::cpu::{OTHERS_MAX, machine_ns, thread_time_ns};
+use crate::lab::clock::{Offset, PROBES, Probe};
+use crate::lab::probe::{Fault, Http, Place, Stream, WebSocket};
+use crate::lab::report::{Quantity, Report, Series, compare, ms};
+use crate::lab::rounds::{Cell, Sample, interleaved};
+use crate::lab::session::Session;
+use crate::lab::strain::{late, thread_time};
+use crate::statistics::Random;
+
+const COST: Quantity = Quantity { name: "client CPU for each", unit: "µs" };
+const LATE: Quantity = Quantity { name: "delay of a timer", unit: "ms" };
+const OFFSET: Quantity = Quantity { name: "clock of the server less this one", unit: "ms" };
+const BOUND: Quantity = Quantity { name: "bound of that", unit: "ms" };
+const CONTROL: Quantity = Quantity { name: "difference of equals", unit: "%" };
+const AGAIN: &str = " again";
+const LATER: &str = " and 1 ms";
+/// The known difference that must be found.
+const ADDED: Duration = Duration::from_millis(1);
+const PAYLOAD: [u8; 22] = [b'a'; 22];
+const TOPIC: &str = "/topics/scratch-lab-clock";
+/// Equals that differ by more leave no figure to trust, and neither do timers that are later.
+const RESOLUTION_MAX: f64 = 10.0;
+const LATE_MS_MAX: f64 = 5.0;
+/// Rounds of one repetition of the control, and echoes in each.
+const CONTROL_ROUNDS: usize = 10;
+const CONTROL_ECHOES: usize = 15;
+
+#[derive(Clone, Debug)]
+enum Pair {
+    Tcp(Place),
+    WebSocket(Place),
+    Http(Place),
+}
+
+#[derive(Clone, Debug)]
+struct Exchange {
+    pair: Pair,
+    added: Duration,
+}
+
+pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
+    let (begun, before) = (Instant::now(), used(session));
+    let cells = pairs(session)?;
+    let count = session.full_or_quick(500, 50);
+    let mut series = interleaved(session, ROUND_TRIP, &cells, |session, cell| {
+        let seed = session.random.next();
+        let mut sample = Sample { expected: count, ..Sample::default() };
+        if let Err(fault) = measure(&cell.key, count, seed, &mut sample) {
+            sample.fault(&fault);
+        }
+        sample
+    });
+    series.extend(timers(session));
+    let web = session.web()?;
+    let (clocks, drift) = clocks(session, &web);
+    series.extend(clocks);
+    let (controls, held) = controls(session, &cells[0].key)?;
+    let repetitions = controls.rounds.len();
+    series.push(controls);
+    let others = used(session)
+        .zip(before)
+        .map(|(now, before)| now.saturating_sub(before) as f64 / begun.elapsed().as_nanos() as f64);
+    let question = "Can figures of this machine be trusted?";
+    let mut report = session.report("calibrate", question, ROUND_TRIP, series);
+    compare_pairs(&mut report);
+    judge(&mut report, others);
+    report.method.push(format!(
+        "{count} echoes and calls of {} bytes in each round for each of two equal contenders, and for one whose client adds 1 ms; \
+         the peer in this process shows what the client itself costs. The resolution is the far end of the widest interval of \
+         two equals. Of {repetitions} comparisons of equals, {held} intervals held 0; 95 in 100 are expected.",
+        PAYLOAD.len()
+    ));
+    report.method.push(format!("{} {drift}", clock_of_this_machine()));
+    Ok(report)
+}
+
+/// Returns the pairs of equals, each with a contender that is 1 ms later.
+fn pairs(session: &mut Session) -> anyhow::Result<Vec<Cell<Exchange>>> {
+    let web = session.web()?;
+    let mut pairs = vec![("peer in this process", Pair::Tcp(Place::new(start_peer()?)))];
+    pairs.extend(session.tcp_echo()?.map(|place| ("TCP", Pair::Tcp(place))));
+    pairs.push(("WebSocket", Pair::WebSocket(web.clone())));
+    pairs.push(("HTTP", Pair::Http(web)));
+    let all = pairs.into_iter().flat_map(|(name, pair)| {
+        [("", Duration::ZERO), (AGAIN, Duration::ZERO), (LATER, ADDED)].map(|(more, added)| Cell {
+            case: name.to_owned(),
+            x: None,
+            contender: format!("{name}{more}"),
+            key: Exchange { pair: pair.clone(), added },
+        })
+    });
+    Ok(all.collect())
+}
+
+/// Starts the simplest echo there is, for one connection after the other.
+fn start_peer() -> anyhow::Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut bytes = [0; 1024];
+            while let Ok(len @ 1..) = stream.read(&mut bytes) {
+                if stream.write_all(&bytes[..len]).is_err() {
+                    break;
+                }
+            }
+        }
+    });
+    Ok(address)
+}
+
+fn measure(exchange: &Exchange, count: u64, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
+    let mut line = Line::open(&exchange.pair, seed)?;
+    line.exchange()?;
+    let cpu = thread_time();
+    for _ in 0..count {
+        let begun = Instant::now();
+        line.exchange()?;
+        // Awake, since a timer may be late.
+        let until = Instant::now() + exchange.added;
+        while Instant::now() < until {}
+        sample.durations.record(begun.elapsed());
+        sample.received += 1;
+    }
+    let cpu = thread_time().saturating_sub(cpu);
+    sample.figures.extend(sample.durations.percentile(0.5).map(|time| (ROUND_TRIP, ms(time))));
+    sample.figures.push((COST, ms(cpu) * 1e3 / count as f64));
+    Ok(())
+}
+
+enum Line {
+    Tcp(Stream),
+    WebSocket(Box<WebSocket>, Vec<u8>),
+    Http(Http),
+}
+
+impl Line {
+    fn open(pair: &Pair, seed: u64) -> Result<Self, Fault> {
+        Ok(match pair {
+            Pair::Tcp(place) => Self::Tcp(Stream::connect(place)?),
+            Pair::WebSocket(place) => {
+                let mut socket = WebSocket::connect(place, "/echo", &[], seed)?;
+                let frame = socket.frame(Opcode::Binary, &PAYLOAD);
+                Self::WebSocket(Box::new(socket), frame)
+            }
+            Pair::Http(place) => Self::Http(Http::connect(place)?),
+        })
+    }
+
+    fn exchange(&mut self) -> Result<(), Fault> {
+        let echoed = match self {
+            Self::Tcp(stream) => {
+                stream.exchange(&PAYLOAD, PAYLOAD.len())?;
+                stream.take(PAYLOAD.len())
+            }
+            Self::WebSocket(socket, frame) => socket.exchange(frame)?,
+            Self::Http(http) => {
+                http.call("GET", SERVICE, "", b"")?.expect(200)?;
+                return Ok(());
+            }
+        };
+        if echoed == PAYLOAD { Ok(()) } else { Err(Fault::wrong("another echo came", &echoed)) }
+    }
+}
+
+fn timers(session: &mut Session) -> Vec<Series> {
+    let count = session.full_or_quick(500, 50);
+    let cells = [Cell {
+        case: "timer".to_owned(),
+        x: None,
+        contender: "sleep of 1 ms".to_owned(),
+        key: Duration::from_millis(1),
+    }];
+    interleaved(session, LATE, &cells, |_, cell| {
+        let mut sample = Sample { expected: count, received: count, ..Sample::default() };
+        (0..count).for_each(|_| sample.durations.record(late(cell.key)));
+        sample.figures.extend(sample.durations.percentile(0.5).map(|time| (LATE, ms(time))));
+        sample
+    })
+}
+
+/// Compares the clocks of both ends in each round, and says how they drift.
+fn clocks(session: &mut Session, web: &Place) -> (Vec<Series>, String) {
+    let begun = Instant::now();
+    let mut offsets = Vec::new();
+    let (case, contender) = ("clock".to_owned(), "server".to_owned());
+    let cells = [Cell { case, x: None, contender, key: web.clone() }];
+    let series = interleaved(session, OFFSET, &cells, |_, cell| {
+        let mut sample = Sample { expected: PROBES as u64, ..Sample::default() };
+        match probes(&cell.key) {
+            Ok(probes) => {
+                sample.received = probes.len() as u64;
+                if let Some(Offset { offset, bound }) = Offset::of(&probes) {
+                    offsets.push((begun.elapsed().as_secs_f64(), offset, bound));
+                    sample.figures = vec![(OFFSET, offset), (BOUND, bound)];
+                }
+            }
+            Err(fault) => sample.fault(&fault),
+        }
+        sample
+    });
+    let ends = offsets.first().zip(offsets.last()).filter(|(first, last)| last.0 > first.0);
+    let drift = ends.map(|((from, first, one), (until, last, other))| {
+        let time = until - from;
+        let drift = (last - first) / time * 1e3;
+        let bound = (one + other) / time * 1e3;
+        format!("It drifts by {drift:.1} ± {bound:.1} µs a second from that of the server.")
+    });
+    (series, drift.unwrap_or_default())
+}
+
+/// Asks the server for its time: that of an event which it publishes.
+fn probes(place: &Place) -> Result<Vec<Probe>, Fault> {
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, ms);
+    let mut http = Http::connect(place)?;
+    let mut probes = Vec::new();
+    for _ in 0..PROBES {
+        let asked = now();
+        http.call("POST", TOPIC, "", b"1")?.expect(201)?;
+        let answered = now();
+        let page = http.call("GET", TOPIC, "", b"")?.expect(200)?;
+        let time = serde_json::from_slice(&page).ok();
+        let time = time.and_then(|page: Value| page.pointer("/events/0/time")?.as_f64());
+        let theirs = time.ok_or_else(|| Fault::wrong("an event without a time", &page))?;
+        probes.push(Probe { asked, theirs, answered });
+    }
+    Ok(probes)
+}
+
+/// Repeats the comparison of two equals. Returns their differences, and the number of intervals that held 0.
+fn controls(session: &mut Session, exchange: &Exchange) -> anyhow::Result<(Series, usize)> {
+    let repetitions = session.full_or_quick(100, 10);
+    let (mut held, mut differences) = (0, Vec::new());
+    session.begin(repetitions);
+    let mut line = Line::open(&exchange.pair, 1)?;
+    for _ in 0..repetitions {
+        if session.is_stopped() {
+            break;
+        }
+        let mut both = [Vec::new(), Vec::new()];
+        for _ in 0..CONTROL_ROUNDS {
+            let mut order = [0, 1];
+            session.random.shuffle(&mut order);
+            for at in order {
+                let begun = Instant::now();
+                (0..CONTROL_ECHOES).try_for_each(|_| line.exchange())?;
+                both[at].push(ms(begun.elapsed()) / CONTROL_ECHOES as f64);
+            }
+        }
+        let shift = crate::statistics::shift(&both[0], &both[1], &mut Random::new(1));
+        let middle = crate::statistics::median(&both[1]);
+        if let (Some(shift), Some(middle)) = (shift, middle) {
+            held += usize::from(shift.holds(0.0));
+            differences.push(Some(shift.median / middle * 100.0));
+        }
+        session.step();
+    }
+    let series = Series {
+        case: "control".to_owned(),
+        x: None,
+        contender: "equals, again and again".to_owned(),
+        quantity: CONTROL.name.to_owned(),
+        unit: CONTROL.unit.to_owned(),
+        expected: repetitions as u64,
+        received: differences.len() as u64,
+        rounds: differences,
+        histogram: None,
+        faults: std::collections::BTreeMap::new(),
+        traffic: None,
+        strain: None,
+    };
+    Ok((series, held))
+}
+
+/// Compares the second and the third of each pair with its first.
+fn compare_pairs(report: &mut Report) {
+    let mut comparisons = Vec::new();
+    for of in report.series.iter().filter(|series| series.quantity == ROUND_TRIP.name) {
+        let to = report.find(&of.case, &of.case, ROUND_TRIP.name);
+        comparisons
+            .extend(to.filter(|to| to.contender != of.contender).and_then(|to| compare(of, to)));
+    }
+    report.comparisons = comparisons;
+}
+
+fn judge(report: &mut Report, others: Option<f64>) {
+    let of = |ending: &'static str| {
+        report.comparisons.iter().filter(move |comparison| comparison.of.ends_with(ending))
+    };
+    let widest = of(AGAIN)
+        .filter_map(|comparison| {
+            let ratio = comparison.ratio?;
+            Some(((ratio.low - 1.0).abs().max((ratio.high - 1.0).abs()) * 100.0, &comparison.to))
+        })
+        .max_by(|one, other| one.0.total_cmp(&other.0));
+    let Some((resolution, of_whom)) = widest else { return };
+    let found = of(LATER).filter(|comparison| comparison.shift.low > 0.0).count();
+    let late = report.series.iter().find(|series| series.quantity == LATE.name);
+    let late = late.and_then(|series| series.percentile(0.99)).map_or(f64::NAN, ms);
+    let mut doubts = Vec::new();
+    if resolution > RESOLUTION_MAX {
+        doubts.push(format!("equals differ by up to {resolution:.0} %"));
+    }
+    if found < of(LATER).count() {
+        doubts.push("a difference of 1 ms is not always found".to_owned());
+    }
+    if late > LATE_MS_MAX {
+        doubts.push(format!("one timer in a hundred is more than {late:.1} ms late"));
+    }
+    if let Some(others) = others.filter(|others| *others > OTHERS_MAX) {
+        doubts.push(format!("other programs use {:.0} % of a core", others * 100.0));
+    }
+    report.answer = if doubts.is_empty() {
+        format!(
+            "Yes: differences from {resolution:.1} % on are real (two equals over {of_whom} differ by less), a difference of 1 ms is \
+             found, and 99 of 100 timers are at most {late:.2} ms late."
+        )
+    } else {
+        format!("Not now: {}.", doubts.join("; "))
+    };
+}
+
+/// Returns the CPU time of all other programs so far, if the server is one that the lab has started.
+fn used(session: &Session) -> Option<u64> {
+    let server = thread_time_ns(session.target.pid()?).ok()?;
+    let own = thread_time_ns(std::process::id()).ok()?;
+    Some(machine_ns().ok()?.saturating_sub(server + own))
+}
+
+fn clock_of_this_machine() -> String {
+    const READS: u32 = 10_000;
+    let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let source = std::fs::read_to_string(source).unwrap_or_default();
+    let begun = Instant::now();
+    let (mut last, mut steps) = (begun, Vec::new());
+    for _ in 0..READS {
+        let now = Instant::now();
+        steps.extend((now > last).then(|| now - last));
+        last = now;
+    }
+    let each = begun.elapsed() / READS;
+    let least = steps.into_iter().min().unwrap_or_default();
+    format!("The clock ({}) is read in {each:?} and steps by {least:?}.", source.trim())
+}

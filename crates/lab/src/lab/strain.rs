@@ -1,0 +1,186 @@
+//! The strain on the generator: the delay of its timers, and its CPU time. A generator that cannot keep up measures itself.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use super::theory::ms;
+use crate::histogram::Histogram;
+
+/// The time between two looks at the clock: so often that each sample has some, and so seldom that they cost nothing.
+const TICK: Duration = Duration::from_millis(5);
+/// With a greater delay in one of a hundred cases, latencies are those of this machine.
+const LAG_MAX: Duration = Duration::from_millis(10);
+/// A thread that is busy for a greater share of the time makes less load than the server can take.
+const BUSY_MAX: f64 = 0.95;
+
+/// The strain while a contender was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub(crate) struct Strain {
+    /// The delay of timers and of planned sends that is exceeded in one of a hundred cases.
+    pub(crate) lag_ms_p99: Option<f64>,
+    /// CPU seconds of this process for each second.
+    pub(crate) cpu: f64,
+    /// The same of the one thread that makes the load, if there is one.
+    pub(crate) busy: Option<f64>,
+}
+
+impl Strain {
+    /// Returns the greater of each figure.
+    pub(crate) fn worse(self, other: Self) -> Self {
+        let greater = |one: Option<f64>, other: Option<f64>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.max(other)),
+            (one, other) => one.or(other),
+        };
+        Self {
+            lag_ms_p99: greater(self.lag_ms_p99, other.lag_ms_p99),
+            cpu: self.cpu.max(other.cpu),
+            busy: greater(self.busy, other.busy),
+        }
+    }
+
+    /// Returns the reason why figures are those of the generator, if there is one.
+    pub(crate) fn excess(&self) -> Option<String> {
+        let late = self.lag_ms_p99.filter(|lag| *lag > ms(LAG_MAX));
+        let busy = self.busy.filter(|busy| *busy > BUSY_MAX);
+        late.map(|lag| format!("the generator was late by {lag:.1} ms (p99)")).or_else(|| {
+            busy.map(|busy| format!("the generator was busy for {:.0} % of the time", busy * 100.0))
+        })
+    }
+}
+
+/// What was counted in a time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Strained {
+    pub(crate) lag: Histogram,
+    time: Duration,
+    cpu: Duration,
+    thread: Duration,
+}
+
+impl Strained {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.lag.add(&other.lag);
+        self.time += other.time;
+        self.cpu += other.cpu;
+        self.thread += other.thread;
+    }
+
+    /// Returns the strain. `is_load` says that the thread which was watched makes all of the load.
+    pub(crate) fn strain(&self, is_load: bool) -> Strain {
+        let share = |cpu: Duration| cpu.as_secs_f64() / self.time.as_secs_f64().max(1e-9);
+        Strain {
+            lag_ms_p99: self.lag.percentile(0.99).map(ms),
+            cpu: share(self.cpu),
+            busy: is_load.then(|| share(self.thread)),
+        }
+    }
+}
+
+/// Watches this process until it is dropped.
+#[derive(Debug)]
+pub(crate) struct StrainMeter {
+    is_over: Arc<AtomicBool>,
+    lag: Arc<Mutex<Histogram>>,
+}
+
+/// A moment, by each of the clocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    time: Instant,
+    cpu: Duration,
+    thread: Duration,
+}
+
+impl Moment {
+    pub(crate) fn now() -> Self {
+        Self { time: Instant::now(), cpu: time_of(ClockId::ProcessCPUTime), thread: thread_time() }
+    }
+}
+
+impl StrainMeter {
+    pub(crate) fn start() -> Self {
+        let meter = Self { is_over: Arc::default(), lag: Arc::default() };
+        let (is_over, lag) = (Arc::clone(&meter.is_over), Arc::clone(&meter.lag));
+        thread::spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                let late = late(TICK);
+                lag.lock().unwrap_or_else(PoisonError::into_inner).record(late);
+            }
+        });
+        meter
+    }
+
+    /// Returns what was counted since `begun`, on the thread that calls.
+    pub(crate) fn since(&self, begun: Moment) -> Strained {
+        let now = Moment::now();
+        let mut lag = self.lag.lock().unwrap_or_else(PoisonError::into_inner);
+        Strained {
+            lag: std::mem::take(&mut lag),
+            time: now.time - begun.time,
+            cpu: now.cpu.saturating_sub(begun.cpu),
+            thread: now.thread.saturating_sub(begun.thread),
+        }
+    }
+}
+
+impl Drop for StrainMeter {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Sleeps, and returns how much too long.
+pub(crate) fn late(time: Duration) -> Duration {
+    let begun = Instant::now();
+    thread::sleep(time);
+    begun.elapsed().saturating_sub(time)
+}
+
+/// Returns the CPU time of this thread.
+pub(crate) fn thread_time() -> Duration {
+    time_of(ClockId::ThreadCPUTime)
+}
+
+fn time_of(clock: ClockId) -> Duration {
+    Duration::try_from(clock_gettime(clock)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_of_the_watched_thread_counts_and_its_sleep_does_not() {
+        let meter = StrainMeter::start();
+        let begun = Moment::now();
+        let end = thread_time() + Duration::from_millis(20);
+        while thread_time() < end {}
+        let worked = meter.since(begun);
+        assert!(worked.thread >= Duration::from_millis(20), "{worked:?}");
+        assert!(worked.cpu >= worked.thread && worked.time >= Duration::from_millis(20));
+        assert!(worked.strain(false).busy.is_none() && worked.strain(true).busy.is_some());
+    }
+
+    #[test]
+    fn the_greater_of_each_figure_stays() {
+        let strain = |lag, busy| Strain { lag_ms_p99: lag, cpu: 1.0, busy };
+        let worse = strain(Some(1.0), None).worse(strain(Some(2.0), Some(0.5)));
+        assert_eq!(worse, strain(Some(2.0), Some(0.5)));
+    }
+
+    #[test]
+    fn a_late_or_busy_generator_is_told() {
+        let strain = |lag, busy| Strain { lag_ms_p99: lag, cpu: 1.0, busy };
+        assert_eq!(strain(Some(10.0), Some(0.95)).excess(), None);
+        assert_eq!(strain(None, None).excess(), None);
+        let late = strain(Some(10.1), None).excess();
+        assert_eq!(late.as_deref(), Some("the generator was late by 10.1 ms (p99)"));
+        let busy = strain(None, Some(0.96)).excess();
+        assert_eq!(busy.as_deref(), Some("the generator was busy for 96 % of the time"));
+    }
+}
