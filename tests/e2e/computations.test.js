@@ -169,6 +169,19 @@ test("a reload goes on, another window sees the same, and either may cancel", { 
   assert.deepEqual(faults, []);
 });
 
+test("a run leads to where it is drawn, and back", { timeout: STEP_MS_MAX }, async () => {
+  const page = await open();
+  const key = await start(page, EXAMPLES.at(-1)?.text ?? "");
+  await isState(page, "done");
+  await page.getByRole("link", { name: "Its events, and how to read them" }).click();
+  await page.waitForURL(`${server.origin}/runs/${key}`);
+  await page.getByRole("link", { name: "Watch it drawn" }).click();
+  await page.waitForURL(`${server.origin}/computations#run=${key}`);
+  await isState(page, "done");
+  await until("a picture", async () => (await colours(page)).every((count) => count > 1));
+  assert.deepEqual(faults, []);
+});
+
 test("joining a run late gives the picture of watching it from the start", { timeout: STEP_MS_MAX }, async () => {
   const watcher = await open();
   const key = await start(watcher, JSON.stringify({ actions: [{ id: "list", do: "list", size: 300 }, ...["insertion", "heap", "merge"].map((algorithm) => ({ id: algorithm, after: "list", do: "sort", algorithm, criterion: "by-last-digit" }))] }), { states: "all" });

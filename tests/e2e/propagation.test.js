@@ -278,14 +278,21 @@ test("transmitters are added and taken away, files are checked, and results are 
 
       const grid = `ncols 21\nnrows 11\nxllcenter 0\nyllcenter 0\ncellsize 100\n${"100 ".repeat(231)}\n`;
       const file = (/** @type {string} */ name, /** @type {string | number} */ data) => ({ name, mimeType: "text/plain", buffer: Buffer.alloc(typeof data === "number" ? data : data.length, typeof data === "number" ? " " : data) });
-      await page.getByLabel("Terrain, an ASCII grid").setInputFiles(file("large.asc", 1_000_001));
+      const terrain = page.getByLabel("Terrain: GeoTIFF");
+      await terrain.setInputFiles(file("large.asc", 1_000_001));
       await becomes("what is said", () => page.locator("#files-said").textContent(), "large.asc has 1.00 MB, and at most 1.00 MB can be sent.");
-      await page.getByLabel("Terrain, an ASCII grid").setInputFiles(file("flat.asc", grid));
+      await terrain.setInputFiles(file("flat.asc", grid));
       await becomes("what is said", () => page.locator("#files-said").textContent(), "flat.asc is the terrain, and the map is its area.");
       await becomes("the width", () => page.getByLabel("Width", { exact: true }).inputValue(), "2000");
       await says(page, "done");
       await page.getByRole("application", { name: "Map" }).press("ArrowUp");
       await becomes("the ground", () => page.locator("#reading").textContent(), /ground 100 m above the sea/);
+
+      await terrain.setInputFiles({ name: "hill.tif", mimeType: "image/tiff", buffer: geoTiff(21, 11, 100, 250) });
+      await becomes("what is said", () => page.locator("#files-said").textContent(), "hill.tif is the terrain, and the map is its area.");
+      await says(page, "done");
+      await page.getByRole("application", { name: "Map" }).press("ArrowUp");
+      await becomes("the ground", () => page.locator("#reading").textContent(), /ground 250 m above the sea/);
 
       await page.getByLabel("Contour lines at").fill("-50");
       for (const [name, begin] of /** @type {const} */ ([["GeoJSON", '{"features":'], ["CSV", ""], ["PNG", "\x89PNG"]])) {
@@ -293,10 +300,41 @@ test("transmitters are added and taken away, files are checked, and results are 
         assert.equal(download.suggestedFilename(), `coverage.${name.toLowerCase()}`);
         const saved = await readFile(await download.path(), "latin1");
         assert.ok(saved.length > 100 && saved.startsWith(begin), saved.slice(0, 200));
+        if (name === "PNG") await becomes("the colours", () => page.locator("#download-said").textContent(), /light is −?\d+\.\d dBm, dark is −\d+\.\d dBm\.$/);
       }
     },
   );
 });
+
+/**
+ * A GeoTIFF file of 16-bit heights that are all the same, whose first cell is at the south-west corner of a map in metres.
+ * @param {number} columns
+ * @param {number} rows
+ * @param {number} cell metres
+ * @param {number} height
+ */
+function geoTiff(columns, rows, cell, height) {
+  const heights = Buffer.alloc(2 * columns * rows);
+  for (let at = 0; at < heights.length; at += 2) heights.writeInt16LE(height, at);
+  const far = Buffer.alloc(24 + 48 + 24);
+  [cell, cell, 0, 0, 0, 0, 0, (rows - 1) * cell, 0].forEach((value, at) => far.writeDoubleLE(value, 8 * at));
+  // Projected, in metres, and tied by the middle of a cell.
+  [1, 1, 0, 2, 1024, 0, 1, 1, 1025, 0, 1, 2].forEach((value, at) => far.writeUInt16LE(value, 72 + 2 * at));
+  const tags = [[256, 4, 1, columns], [257, 4, 1, rows], [258, 3, 1, 16], [259, 3, 1, 1], [262, 3, 1, 1], [273, 4, 1, 0], [277, 3, 1, 1], [278, 4, 1, rows], [279, 4, 1, heights.length], [339, 3, 1, 2], [33550, 12, 3, 0], [33922, 12, 6, 0], [34735, 3, 12, 0]];
+  const begin = 8 + 2 + 12 * tags.length + 4;
+  const places = new Map([[273, begin + far.length], [33550, begin], [33922, begin + 24], [34735, begin + 72]]);
+  const head = Buffer.alloc(begin);
+  head.write("II*\0\x08", "latin1");
+  head.writeUInt16LE(tags.length, 8);
+  for (const [index, [tag = 0, type = 0, count = 0, value = 0]] of tags.entries()) {
+    const at = 10 + 12 * index;
+    head.writeUInt16LE(tag, at);
+    head.writeUInt16LE(type, at + 2);
+    head.writeUInt32LE(count, at + 4);
+    head.writeUInt32LE(places.get(tag) ?? value, at + 8);
+  }
+  return Buffer.concat([head, far, heights]);
+}
 
 test("fingers move the map, pinch it, read a value and drag a transmitter", { timeout: STEP_MS_MAX }, async () => {
   await withPage(

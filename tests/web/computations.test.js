@@ -172,6 +172,19 @@ test("events that do not fit change nothing", () => {
   assert.equal(replay.lists.size, 0, "another plan has other lists");
 });
 
+test("the newest changes are marked, up to a quarter of the list", () => {
+  const replay = new Replay();
+  replay.take({ plan: [{ id: "a", do: "list", size: 16 }] });
+  replay.take({ action: 0, list: Array.from({ length: 16 }, (_, at) => at + 1) });
+  const marked = () => replay.lists.get(0)?.touched;
+  replay.take({ action: 0, changes: [["s", 3, 4]] });
+  assert.deepEqual(marked(), [3, 4]);
+  replay.take({ action: 0, changes: [["w", 1, 9], ["s", 5, 6], ["w", 7, 2, 8, 2]] });
+  assert.deepEqual(marked(), [5, 6, 7, 8]);
+  replay.take({ action: 0, list: Array.from({ length: 16 }, (_, at) => at + 1) });
+  assert.deepEqual(marked(), []);
+});
+
 test("a tree has a place for each action, and a branch for each leaf", () => {
   const { actions } = check(EXAMPLES[0]?.text ?? "");
   const { places, branches, depth } = layout(actions ?? []);

@@ -2,12 +2,14 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { areaOfGrid } from "../../web/page/propagation/area.js";
+import { areaOf, areaOfGrid } from "../../web/page/propagation/area.js";
 import { city, outlinesOf } from "../../web/page/propagation/buildings.js";
 import { colourAt, colourRange, palette } from "../../web/page/propagation/colours.js";
 import { contour, readLevels } from "../../web/page/propagation/contours.js";
 import { addTransmitter, faultOf, fitted, get, groupsOf, isCoverage, isOutside, moveTransmitter, set, spotOf, transmitterFields } from "../../web/page/propagation/document.js";
-import { FILE_BYTES_MAX, readBuildings, readTerrain } from "../../web/page/propagation/files.js";
+import { hashOf, keysIn } from "../../web/page/propagation/address.js";
+import { FILE_BYTES_MAX, TIFF_BYTES_MAX, readBuildings, readTerrain } from "../../web/page/propagation/files.js";
+import { readGeoTiff } from "../../web/page/propagation/geotiff.js";
 import { PRESETS } from "../../web/page/propagation/presets.js";
 import { profile, profileInWords } from "../../web/page/propagation/profile.js";
 import { Frame, View, tileUrl, webTiles } from "../../web/page/propagation/projection.js";
@@ -259,7 +261,8 @@ test("files are refused by their size before they are read", async () => {
       isRead = true;
       return Blob.prototype.text.call(blob);
     };
-    return { fake: /** @type {any} */ ({ name: "a.file", size: size ?? blob.size, text: reading }), isRead: () => isRead };
+    const fake = { name: "a.file", size: size ?? blob.size, text: reading, arrayBuffer: () => blob.arrayBuffer(), slice: (/** @type {number} */ begin, /** @type {number} */ end) => blob.slice(begin, end) };
+    return { fake: /** @type {any} */ (fake), isRead: () => isRead };
   };
   const large = file("{}", FILE_BYTES_MAX + 1);
   assert.deepEqual(await readBuildings(large.fake), { fault: "a.file has 1.00 MB, and at most 1.00 MB can be sent." });
@@ -267,9 +270,63 @@ test("files are refused by their size before they are read", async () => {
   assert.ok(!large.isRead());
   assert.deepEqual(await readTerrain(file("").fake), { fault: "a.file is empty." });
   assert.match(JSON.stringify(await readTerrain(file("II*").fake)), /ncols/);
+  assert.deepEqual(await readTerrain(file("II*\0", TIFF_BYTES_MAX + 1).fake), { fault: "a.file has 750 kB, and at most 750 kB can be sent." });
+  assert.deepEqual(await readTerrain(file("II*\0").fake), { terrain: { type: "geotiff", data: "SUkqAA==" }, covered: null });
   assert.match(JSON.stringify(await readBuildings(file("{").fake)), /is not JSON/);
   assert.match(JSON.stringify(await readBuildings(file("{}").fake)), /FeatureCollection/);
   assert.deepEqual(await readBuildings(file('{"type":"FeatureCollection","features":[]}').fake), { buildings: { type: "FeatureCollection", features: [] } });
+});
+
+/**
+ * The header of a TIFF file with these tags.
+ * @param {boolean} isLittle
+ * @param {readonly (readonly [tag: number, type: 3 | 4 | 12, values: readonly number[]])[]} tags
+ */
+function tiff(isLittle, tags) {
+  const view = new DataView(new ArrayBuffer(1000));
+  view.setUint32(0, isLittle ? 0x49492a00 : 0x4d4d002a);
+  view.setUint32(4, 8, isLittle);
+  view.setUint16(8, tags.length, isLittle);
+  let free = 500;
+  for (const [index, [tag, type, values]] of tags.entries()) {
+    const at = 10 + 12 * index;
+    const size = { 3: 2, 4: 4, 12: 8 }[type];
+    view.setUint16(at, tag, isLittle);
+    view.setUint16(at + 2, type, isLittle);
+    view.setUint32(at + 4, values.length, isLittle);
+    const isHere = values.length * size <= 4;
+    if (!isHere) view.setUint32(at + 8, free, isLittle);
+    for (const [nth, value] of values.entries()) {
+      const place = (isHere ? at + 8 : free) + nth * size;
+      if (type === 3) view.setUint16(place, value, isLittle);
+      else if (type === 4) view.setUint32(place, value, isLittle);
+      else view.setFloat64(place, value, isLittle);
+    }
+    if (!isHere) free += values.length * size;
+  }
+  return new Uint8Array(view.buffer);
+}
+
+test("the place of a GeoTIFF file is read from its tags, whatever the order of bytes, and a cut file has none", () => {
+  const tags = (/** @type {number[]} */ ...keys) => /** @type {const} */ ([[256, 3, [3]], [257, 4, [2]], [33550, 12, [0.5, 0.25, 0]], [33922, 12, [0, 0, 0, 10, 47, 0]], [34735, 3, [1, 1, 0, keys.length / 4, ...keys]]]);
+  for (const isLittle of [true, false]) {
+    const header = readGeoTiff(tiff(isLittle, tags(1024, 0, 1, 2)));
+    assert.deepEqual(header, { columns: 3, rows: 2, west: 10.25, south: 46.625, cellWidth: 0.5, cellHeight: 0.25, isMetres: false });
+    assert.deepEqual(header && areaOf(header)?.area, { west: 10.25, south: 46.625, east: 11.25, north: 46.875 });
+  }
+  const middles = readGeoTiff(tiff(true, tags(1024, 0, 1, 1, 1025, 0, 1, 2)));
+  assert.deepEqual([middles?.west, middles?.south, middles?.isMetres], [10, 46.75, true]);
+  assert.equal(middles && areaOf(middles), null, "a map in metres begins at 0");
+  const whole = tiff(true, tags());
+  for (let length = 0; length < 580; length += 1) assert.equal(readGeoTiff(whole.slice(0, length)), null);
+  assert.equal(readGeoTiff(tiff(true, [[256, 3, [3]], [257, 3, [2]]])), null);
+});
+
+test("the address has the runs of one map or of two", () => {
+  const [first, second] = ["a".repeat(32), "0".repeat(32)];
+  for (const keys of /** @type {const} */ ([[first, null], [first, second]])) assert.deepEqual(keysIn(hashOf(keys)), keys);
+  for (const hash of ["", "#", "#run=1", `#with=${first}`, `#run=${first}x`]) assert.equal(keysIn(hash), null);
+  assert.deepEqual(keysIn(`#run=${first}&with=x`), [first, null]);
 });
 
 test("the area of a grid is read from its header", () => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { waysTo } from "../../web/page/events/ways.js";
 import { Records, isSame } from "../../web/page/messages/records.js";
-import { countsInWords, hasText, inOrder, nameOf, partInWords, progressInWords, reasonOf, timesInWords } from "../../web/page/runs/words.js";
+import { countsInWords, drawnAt, hasText, inOrder, nameOf, partInWords, progressInWords, reasonOf, timesInWords } from "../../web/page/runs/words.js";
 
 /** @type {import("../../web/page/runs/words.js").RunState} */
 const RUN = { key: "0123456789abcdef0123456789abcdef", service: "/primes", state: "running", progress: null, text: null, left: null, place: null, created: 1000, started: 2000, ended: null, problem: null };
@@ -38,6 +38,8 @@ test("runs are counted, named and found", () => {
   assert.deepEqual(inOrder(states.map((state, at) => ({ state, at }))).map(({ at }) => at), [0, 2, 1, 3, 4, 5]);
   assert.equal(partInWords({ results: 996, first: 1272, events: 2271 }), "The last 996 results are here: events 1,272 to 2,271 of 2,271. Earlier ones are not loaded.");
   assert.equal(nameOf(RUN), "/primes 012345");
+  assert.equal(drawnAt(RUN), null);
+  assert.equal(drawnAt({ service: "/computations", key: "0".repeat(32) }), `computations#run=${"0".repeat(32)}`);
   const failed = { ...RUN, problem: { title: "The run failed", detail: "No Such File" } };
   assert.equal(reasonOf(failed.problem), "No Such File");
   assert.equal(reasonOf(null), "");

@@ -13,6 +13,7 @@ import { isOver, nameOf, percent, progressInWords, reasonOf, timesInWords } from
 import { newKey, sendOnEnter } from "../sending.js";
 import { client, failureInWords, isUnreached, learnClock, sentence, serverNow } from "../server.js";
 import { keepShowing } from "../showing.js";
+import { at } from "../site.js";
 import { countOf, stateInWords } from "../words.js";
 import { AnemoneError, now } from "../../client.js";
 import { ask } from "../ask.js";
@@ -74,6 +75,8 @@ function showRun() {
   document.title = `${run?.state === "running" && run.progress !== null ? `${percent(run.progress)} ` : ""}Computations · Anemone`;
   setText(element("#run-title"), run === null ? "Run" : run.key === "" ? "Run of this page" : `Run ${nameOf(run)}`);
   setText(field("kept"), run ? keptInWords(run) : (watching?.said ?? ""));
+  element("#as-run").hidden = !run?.key;
+  if (run?.key) find(document, "#as-run", HTMLAnchorElement).href = at(`runs/${run.key}`);
   if (run) showState(run);
 }
 

@@ -1,6 +1,12 @@
 /** The lists of a computation, as its events tell them ("Events" in `docs/COMPUTATIONS.md`). Pure. */
 
+/** The newest changes are marked. A mark shows something while most of the list has none. */
+const MARKED_PART_MAX = 0.25;
+/** Of a short list, at least a swap is marked. */
+const MARKED_MAX_LEAST = 2;
+
 /** @typedef {import("./document.js").Action} Action */
+/** @typedef {[kind: string, ...at: number[]]} Change a swap of two positions, or positions each with its new value */
 
 /**
  * A list as it is now.
@@ -11,7 +17,7 @@
  * @property {number} writes
  * @property {boolean} isDone
  * @property {number} version grows with each event
- * @property {readonly number[]} touched the positions of the last change
+ * @property {readonly number[]} touched the positions of the last changes
  */
 
 export class Replay {
@@ -45,7 +51,8 @@ export class Replay {
     if (Array.isArray(data.list)) this.#replace(action, data.list);
     const list = this.lists.get(action);
     if (!list) return;
-    for (const change of data.changes ?? []) apply(list, change);
+    const changed = (data.changes ?? []).flatMap((/** @type {Change} */ change) => apply(list, change));
+    list.touched = changed.slice(-Math.max(MARKED_MAX_LEAST, Math.floor(list.values.length * MARKED_PART_MAX)));
     list.version += 1;
     for (const name of /** @type {const} */ (["state", "comparisons", "writes"])) list[name] = data[name] ?? list[name];
     list.isDone = data.done === true;
@@ -72,17 +79,18 @@ export class Replay {
 }
 
 /**
+ * Applies a change, and returns the positions that it was at.
  * @param {List} list
- * @param {[kind: string, ...at: number[]]} change
+ * @param {Change} change
  */
-function apply(list, change) {
-  const { values } = list;
-  const [kind, first = 0, second = 0] = change;
+function apply({ values }, [kind, ...at]) {
   if (kind === "s") {
+    const [first = 0, second = 0] = at;
     [values[first], values[second]] = [values[second] ?? 0, values[first] ?? 0];
-    list.touched = [first, second];
-  } else if (kind === "w") {
-    for (let index = 1; index < change.length; index += 2) values[Number(change[index])] = Number(change[index + 1]);
-    list.touched = change.length === 3 ? [first] : [];
+    return at;
   }
+  if (kind !== "w") return [];
+  const places = at.filter((_, index) => index % 2 === 0);
+  places.forEach((place, index) => (values[place] = Number(at[2 * index + 1])));
+  return places;
 }

@@ -1,12 +1,13 @@
-/** The area that a grid of terrain covers, by its header. Pure. */
+/** The area that a grid of terrain covers, by its header, and a distance of points for it. Pure. */
 
 /** Grids with more cells are refused by the service anyway. */
 const POINTS_WISHED = 40_000;
 
+/** @typedef {{ area: import("./projection.js").Degrees | import("./projection.js").Metres, step_m: number }} Covered */
+
 /**
  * Reads the header of an ASCII grid of Esri; null if a value is missing, or the grid is neither in degrees nor begins at 0.
  * @param {string} text
- * @returns {{ area: import("./projection.js").Degrees | import("./projection.js").Metres, step_m: number } | null}
  */
 export function areaOfGrid(text) {
   /** @type {Record<string, number>} */
@@ -16,14 +17,23 @@ export function areaOfGrid(text) {
   // Heights stand in the middle of their cells.
   const west = xllcenter ?? (xllcorner ?? NaN) + cellsize / 2;
   const south = yllcenter ?? (yllcorner ?? NaN) + cellsize / 2;
-  const [width, height] = [(ncols - 1) * cellsize, (nrows - 1) * cellsize];
+  return areaOf({ columns: ncols, rows: nrows, west, south, cellWidth: cellsize, cellHeight: cellsize, isMetres: null });
+}
+
+/**
+ * The area of a grid whose cells are known; null if it is neither in degrees nor begins at 0.
+ * @param {import("./geotiff.js").GridHeader} header
+ * @returns {Covered | null}
+ */
+export function areaOf({ columns, rows, west, south, cellWidth, cellHeight, isMetres }) {
+  const [width, height] = [(columns - 1) * cellWidth, (rows - 1) * cellHeight];
   if (!(width > 0 && height > 0) || Number.isNaN(west + south)) return null;
   const [east, north] = [west + width, south + height];
-  if (cellsize < 1 && west >= -180 && east <= 180 && south >= -85 && north <= 85) {
+  if (isMetres !== true && cellWidth < 1 && west >= -180 && east <= 180 && south >= -85 && north <= 85) {
     const degree = 111_320 * Math.cos(((south + north) / 2) * (Math.PI / 180));
     return { area: { west, south, east, north }, step_m: stepFor(width * degree, height * 111_320) };
   }
-  if (Math.abs(west) > cellsize || Math.abs(south) > cellsize) return null;
+  if (isMetres === false || Math.abs(west) > cellWidth || Math.abs(south) > cellHeight) return null;
   return { area: { width_m: east, height_m: north }, step_m: stepFor(east, north) };
 }
 

@@ -5,7 +5,7 @@ import { Frame } from "./projection.js";
  * @typedef {"free-space" | "two-ray" | "hata" | "cost231-hata" | "walfisch-ikegami"} Model
  * @typedef {{ name?: string, height_m: number, frequency_mhz: number, power_dbm: number, gain_dbi?: number, lon?: number, lat?: number, x_m?: number,
  *   y_m?: number, antenna?: { type: "omni" | "sector", azimuth_deg?: number, beamwidth_deg?: number, front_to_back_db?: number } }} Transmitter
- * @typedef {{ type: string, depth_m?: number, text?: string, base64?: string }} Terrain
+ * @typedef {{ type: string, depth_m?: number, text?: string, data?: string }} Terrain
  * @typedef {{ building_height_m?: number, street_width_m?: number, building_separation_m?: number, street_angle_deg?: number,
  *   line_of_sight?: string }} Street
  * @typedef {{ area: import("./projection.js").Degrees | import("./projection.js").Metres, step_m: number, model: Model, environment?: string,

@@ -3,8 +3,10 @@ import { setText } from "../element.js";
 import { client, failureInWords } from "../server.js";
 import { formatBytes } from "../words.js";
 import { PATH } from "./computation.js";
+import { QUANTITIES } from "./document.js";
 import { save } from "./files.js";
 import { bytesOf } from "./tiles.js";
+import { signed } from "./words.js";
 
 const TYPES = { geojson: "application/geo+json", csv: "text/csv", png: "image/png" };
 
@@ -44,5 +46,17 @@ async function download(format, { document, quantity, levels }, tell) {
   const data = format === "png" ? bytesOf(String(found)) : typeof found === "string" ? found : JSON.stringify(found);
   const name = `coverage.${format}`;
   save(data, TYPES[format], name);
-  return `${name}, ${formatBytes(data.length)}, is saved.`;
+  return `${name}, ${formatBytes(data.length)}, is saved${format === "png" ? `: ${lightInWords(result, quantity)}` : ""}.`;
+}
+
+/**
+ * The ends of the colours of an image, whose range is that of its values: light is a strong signal, and so a small loss.
+ * @param {object} result
+ * @param {string} quantity
+ */
+function lightInWords(result, quantity) {
+  const { min, max } = Reflect.get(result, quantity) ?? {};
+  const [dark, light] = quantity === "loss_db" ? [max, min] : [min, max];
+  const unit = QUANTITIES.find(([name]) => name === quantity)?.[2];
+  return `light is ${signed(Number(light))} ${unit}, dark is ${signed(Number(dark))} ${unit}`;
 }

@@ -1,20 +1,37 @@
 /** Files of terrain and buildings: their size is checked before they are read, and what they are before they are sent. */
 import { formatBytes } from "../words.js";
+import { areaOf, areaOfGrid } from "./area.js";
 import { get } from "./document.js";
+import { isTiff, readGeoTiff } from "./geotiff.js";
 
 /** A request may have 1 MiB, with all else that it has. */
 export const FILE_BYTES_MAX = 1_000_000;
+/** Three bytes are four letters of Base64. */
+export const TIFF_BYTES_MAX = FILE_BYTES_MAX * 0.75;
 
 /**
  * @param {Blob & { name: string }} file
- * @returns {Promise<{ terrain: import("./document.js").Terrain } | { fault: string }>}
+ * @returns {Promise<{ terrain: import("./document.js").Terrain, covered: import("./area.js").Covered | null } | { fault: string }>}
  */
 export async function readTerrain(file) {
-  const fault = sizeFault(file);
+  const isImage = isTiff(new Uint8Array(await file.slice(0, 4).arrayBuffer()));
+  const fault = sizeFault(file, isImage ? TIFF_BYTES_MAX : FILE_BYTES_MAX);
   if (fault) return { fault };
+  if (isImage) {
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    const header = readGeoTiff(bytes);
+    return { terrain: { type: "geotiff", data: base64Of(bytes) }, covered: header && areaOf(header) };
+  }
   const text = await file.text();
-  if (!/^\s*ncols\s+\d+/i.test(text)) return { fault: `${file.name} is not an ASCII grid of Esri: it does not begin with “ncols”.` };
-  return { terrain: { type: "esri-ascii", text } };
+  if (!/^\s*ncols\s+\d+/i.test(text)) return { fault: `${file.name} is neither a GeoTIFF file nor an ASCII grid of Esri, which begins with “ncols”.` };
+  return { terrain: { type: "esri-ascii", text }, covered: areaOfGrid(text) };
+}
+
+/** @param {Uint8Array} bytes */
+function base64Of(bytes) {
+  let letters = "";
+  for (const byte of bytes) letters += String.fromCharCode(byte);
+  return btoa(letters);
 }
 
 /**
@@ -22,7 +39,7 @@ export async function readTerrain(file) {
  * @returns {Promise<{ buildings: import("./buildings.js").Buildings } | { fault: string }>}
  */
 export async function readBuildings(file) {
-  const fault = sizeFault(file);
+  const fault = sizeFault(file, FILE_BYTES_MAX);
   if (fault) return { fault };
   try {
     const buildings = JSON.parse(await file.text());
@@ -33,10 +50,13 @@ export async function readBuildings(file) {
   }
 }
 
-/** @param {Blob & { name: string }} file */
-function sizeFault({ name, size }) {
+/**
+ * @param {Blob & { name: string }} file
+ * @param {number} most
+ */
+function sizeFault({ name, size }, most) {
   if (size === 0) return `${name} is empty.`;
-  return size > FILE_BYTES_MAX ? `${name} has ${formatBytes(size)}, and at most ${formatBytes(FILE_BYTES_MAX)} can be sent.` : null;
+  return size > most ? `${name} has ${formatBytes(size)}, and at most ${formatBytes(most)} can be sent.` : null;
 }
 
 /**

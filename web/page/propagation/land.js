@@ -1,6 +1,5 @@
 /** The ground and the buildings of the document: what there is, and files of one's own. */
 import { setText } from "../element.js";
-import { areaOfGrid } from "./area.js";
 import { fitted, moveTransmitter, spotOf } from "./document.js";
 import { button, element, input } from "./elements.js";
 import { readBuildings, readTerrain } from "./files.js";
@@ -17,8 +16,8 @@ export function listenToLand(stage, use, changed) {
   offer("#terrain-file", async (file) => {
     const read = await readTerrain(file);
     if ("fault" in read) return tell(read.fault, true);
-    const covered = areaOfGrid(read.terrain.text ?? "");
-    const document = { ...stage.document, terrain: read.terrain, ...covered };
+    const { terrain, covered } = read;
+    const document = { ...stage.document, terrain, ...covered };
     if (covered) moveInside(document, stage.frame);
     delete document.buildings;
     use(document);

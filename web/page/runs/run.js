@@ -20,7 +20,7 @@ import { countOf, formatCount, stateInWords } from "../words.js";
 import { AnemoneError, now, parsePosition } from "../../client.js";
 import { cancel } from "./cancel.js";
 import { showOutcome } from "./outcome.js";
-import { afterEvent, isOver, nameOf, percent, partInWords, progressInWords, timesInWords } from "./words.js";
+import { afterEvent, drawnAt, isOver, nameOf, percent, partInWords, progressInWords, timesInWords } from "./words.js";
 
 const REDRAW_EVERY_MS = 250;
 const SUMMARY_EVERY_MS = 2000;
@@ -148,6 +148,9 @@ function showRun() {
   button("#cancel").hidden = isOver(run);
   button("#pause").hidden = isOver(run) && !isPaused;
   element("#goes-on").hidden = isOver(run);
+  const drawn = drawnAt(run);
+  element("#drawn").hidden = drawn === null;
+  if (drawn !== null) find(document, "#drawn a", HTMLAnchorElement).href = at(drawn);
   setText(element("#nothing"), nothingInWords(isOver(run)));
   showPart();
 }

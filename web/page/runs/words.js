@@ -51,6 +51,17 @@ export function nameOf({ service, key }) {
   return `${service} ${key.slice(0, KEY_DIGITS)}`;
 }
 
+/** The services whose pages draw their runs. */
+const DRAWING = ["/computations", "/propagation"];
+
+/**
+ * Returns the path of the page that draws a run; null if there is none.
+ * @param {Pick<RunState, "service" | "key">} run
+ */
+export function drawnAt({ service, key }) {
+  return DRAWING.includes(service) ? `${service.slice(1)}#run=${key}` : null;
+}
+
 /** @param {number} progress */
 export function percent(progress) {
   // 100 % is only for what is done.

@@ -19,16 +19,29 @@ const COLOURS: [[u8; 3]; 9] = [
     [253, 231, 37],
 ];
 
-/// Draws values with the darkest colour for the smallest one, and the lightest for the largest one.
-pub(super) fn png(values: &[f32], columns: usize) -> io::Result<Vec<u8>> {
+/// The values that are light.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Light {
+    /// The largest: of a signal.
+    Largest,
+    /// The smallest: of a loss, so that light is a strong signal in every image.
+    Smallest,
+}
+
+/// Draws values with the darkest colour at one end of their range, and the lightest at the other one.
+pub(super) fn png(values: &[f32], columns: usize, light: Light) -> io::Result<Vec<u8>> {
     let (low, high) =
         values.iter().fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), value| {
             (low.min(*value), high.max(*value))
         });
     let scale = 255.0 / (high - low).max(f32::MIN_POSITIVE);
+    let from_dark = |value: f32| match light {
+        Light::Largest => value - low,
+        Light::Smallest => high - value,
+    };
     // A cast to a byte ends at both ends of its range.
     let pixels: Vec<u8> =
-        values.iter().map(|value| ((value - low) * scale).round() as u8).collect();
+        values.iter().map(|value| (from_dark(*value) * scale).round() as u8).collect();
     let mut rows = ZlibEncoder::new(Vec::new(), Compression::default());
     for row in pixels.chunks(columns) {
         // Filter 0: the bytes as they are.
@@ -81,7 +94,13 @@ mod tests {
 
     #[test]
     fn an_image_has_a_pixel_for_each_point_in_the_colours_of_the_values() {
-        let image = png(&[-100.0, -50.0, -75.0, -100.0, -50.0, -50.0], 3).unwrap();
+        for light in [Light::Largest, Light::Smallest] {
+            check_image(light);
+        }
+    }
+
+    fn check_image(light: Light) {
+        let image = png(&[-100.0, -50.0, -75.0, -100.0, -50.0, -50.0], 3, light).unwrap();
         assert_eq!(&image[..8], b"\x89PNG\r\n\x1a\n");
         let (mut chunks, mut rest) = (Vec::new(), &image[8..]);
         while !rest.is_empty() {
@@ -99,11 +118,15 @@ mod tests {
         assert_eq!((&colours[..3], &colours[255 * 3..]), (&COLOURS[0][..], &COLOURS[8][..]));
         let mut pixels = Vec::new();
         flate2::read::ZlibDecoder::new(chunks[2].1).read_to_end(&mut pixels).unwrap();
-        assert_eq!(pixels, [0, 0, 255, 128, 0, 0, 255, 255]);
+        let expected = match light {
+            Light::Largest => [0, 0, 255, 128, 0, 0, 255, 255],
+            Light::Smallest => [0, 255, 0, 128, 0, 255, 0, 0],
+        };
+        assert_eq!(pixels, expected);
     }
 
     #[test]
     fn values_that_are_all_alike_make_an_image_too() {
-        assert!(png(&[3.0; 4], 2).is_ok());
+        assert!(png(&[3.0; 4], 2, Light::Largest).is_ok());
     }
 }

@@ -7,9 +7,10 @@ use serde_json::{Map, Value};
 use super::csv::csv;
 use super::field::Field;
 use super::geojson::geojson;
-use super::png::png;
+use super::png::{Light, png};
 use crate::propagation::coverage::Coverage;
 use crate::propagation::encode::base64;
+use crate::propagation::measure::Measure;
 use crate::propagation::output_options::{Format, OutputOptions};
 
 /// Writes the outputs by their names: GeoJSON as an object, `null` if its contours are too long; CSV as a text; PNG in
@@ -32,7 +33,11 @@ pub(in crate::propagation) fn write(
             }
             Format::Csv => ("csv", csv(coverage, field).into()),
             Format::Png => {
-                let image = png(&field.measures[options.measure], field.columns);
+                let light = match coverage.measures[options.measure] {
+                    Measure::LossDb => Light::Smallest,
+                    Measure::ReceivedDbm | Measure::FieldDbuvM => Light::Largest,
+                };
+                let image = png(&field.measures[options.measure], field.columns, light);
                 let image = image.map_err(|error| RunFailure::new(format!("no image: {error}")))?;
                 ("png", base64(&image).into())
             }
