@@ -38,7 +38,8 @@ const search = find(document, "#find", HTMLInputElement);
 const rows = new Map();
 let wake = new AbortController();
 let listedMax = LISTED_STEP;
-let isMore = false;
+/** The runs that the server has, also those that it does not list. */
+let total = 0;
 
 /** @param {RunState} run */
 function addRow(run) {
@@ -123,7 +124,7 @@ function filter() {
   const runs = [...rows.values()].map(({ run }) => run);
   const running = runs.filter(({ state }) => state === "running").length;
   document.title = `${running > 0 ? `${formatCount(running)} running · ` : ""}Runs · Anemone`;
-  const all = countsInWords(runs) + (isMore ? `; these are the first ${formatCount(runs.length)}, and there are more` : "");
+  const all = countsInWords(runs) + (total > runs.length ? `; these are the first ${formatCount(runs.length)} of ${formatCount(total)}` : "");
   setText(element("#count"), wanted === "" ? all : `${formatCount(shown)} of ${formatCount(runs.length)}`);
 }
 
@@ -131,14 +132,13 @@ function filter() {
 async function look() {
   const asked = now();
   try {
-    const { data } = await client.call("GET", `runs?limit=${Math.min(LISTED_MAX, listedMax + 1)}`, undefined, { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
+    const { data } = await client.call("GET", `runs?limit=${listedMax}`, undefined, { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
     showNotice(null);
     element("#runs").hidden = false;
     element("#none").hidden = data.runs.length > 0;
-    // One more than is shown tells that there are more.
-    isMore = data.runs.length > listedMax || data.runs.length === LISTED_MAX;
-    element("#more").hidden = data.runs.length <= listedMax;
-    show(data.runs.slice(0, listedMax));
+    total = data.total;
+    element("#more").hidden = total <= data.runs.length || listedMax === LISTED_MAX;
+    show(data.runs);
     const isBusy = data.runs.some((/** @type {RunState} */ run) => !isOver(run));
     return Math.max(isBusy ? LOOK_BUSY_MS : LOOK_IDLE_MS, (now() - asked) * REST_FACTOR);
   } catch (error) {
