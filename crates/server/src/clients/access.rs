@@ -16,19 +16,20 @@ use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use anemone_hub::Position;
+use anemone_wire::Token;
 use anemone_ws::Memory;
 use bytes::Bytes;
 use http::Response;
 use http_body::{Frame, SizeHint};
 
 pub use self::line::ACCESS_TARGET;
-use self::line::{AccessedRequest, Line, RequestOutcome};
+use self::line::{AccessedRequest, Line, Reached, ReadTopics, RequestOutcome};
 pub(crate) use self::line::{AnswerKind, CLIENT_GONE, SERVER_STOPPED};
 use self::samples::Samples;
 use crate::reply::body::{Body, pieces};
 use crate::request::own_path::in_log;
 
-/// The most characters of a path, and of a method, in a line.
+/// The most characters of a path, of the topics of a reader of several, of their places, and of a method, in a line.
 const PATH_CHARS_MAX: usize = 256;
 const METHOD_CHARS_MAX: usize = 32;
 
@@ -153,6 +154,16 @@ impl AccessLine {
         self.change(|outcome| outcome.status = Some(status));
     }
 
+    /// Sets the topics of a reader of several.
+    pub(crate) fn reads(&self, topics: impl FnOnce() -> String) {
+        if let Some(draft) = &self.0 {
+            let text = start(&topics(), PATH_CHARS_MAX);
+            let held = draft.log.memory.reserve(text.len());
+            let topics = Arc::new(ReadTopics { text, _held: held });
+            self.change(|outcome| outcome.topics = Some(topics));
+        }
+    }
+
     /// Counts bytes of the reply.
     pub(crate) fn sent(&self, bytes: usize) {
         self.change(|outcome| outcome.bytes += bytes as u64);
@@ -160,7 +171,15 @@ impl AccessLine {
 
     /// Sets the last position in the reply.
     pub(crate) fn reached(&self, position: Position) {
-        self.change(|outcome| outcome.position = Some(position));
+        self.change(|outcome| outcome.position = Some(Reached::Position(position)));
+    }
+
+    /// Sets the places in several topics up to which the reply goes.
+    pub(crate) fn reached_all(&self, token: &Token) {
+        self.change(|outcome| {
+            let text = start(&token.to_string(), PATH_CHARS_MAX);
+            outcome.position = Some(Reached::Token(text));
+        });
     }
 
     /// Sets the reason for the end; the first one counts.

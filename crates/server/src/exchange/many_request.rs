@@ -80,6 +80,7 @@ impl ManyRequest {
 
     /// Sets the request's line in the access log.
     pub(crate) fn with_access_line(self, access: AccessLine) -> Self {
+        access.reads(|| self.topics.choices.to_string());
         Self { access, ..self }
     }
 
@@ -217,6 +218,7 @@ impl ManyRequest {
         })?;
         let mut page = String::with_capacity(notices.len() + events.len() + 128);
         anemone_wire::write_topics_page(many.token(), &notices, &events, &mut page);
+        self.access.reached_all(many.token());
         let body = full(counted(&self.site().memory, page));
         let mut response = reply("application/json", "no-store", body);
         let (topics, token) = (self.topics.choices.query(), many.token());

@@ -94,6 +94,7 @@ struct ManyReply<F> {
 
 impl<F> Drop for ManyReply<F> {
     fn drop(&mut self) {
+        self.access.reached_all(self.reader.token());
         let described = Described::new(self.client, self.kind, OwnPath::TOPICS.in_log());
         self.site.closed.add(&described, Some(self.since), Cause::of_stream(self.why));
     }

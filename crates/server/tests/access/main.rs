@@ -1,6 +1,7 @@
 //! The access log: a line for each request over any transport, with its bytes and its position.
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
+mod many;
 mod refusals;
 
 use std::collections::BTreeSet;

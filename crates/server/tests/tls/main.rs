@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used)]
 
 mod access;
+mod counts;
 mod files;
 mod http2;
+mod many;
 mod secured;
 mod services;
 
@@ -23,7 +25,7 @@ use h2::client::SendRequest;
 use h2::ext::Protocol;
 use h2::{RecvStream, SendStream};
 use http::{HeaderMap, Request, Response, StatusCode};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
@@ -52,20 +54,7 @@ impl Clients for Secure {
     async fn http2(&self) -> Http2 {
         let stream = self.connect(&["h2", "http/1.1"]).await.unwrap();
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
-        // One stream that is not read must not take the window of the others.
-        let (client, connection) = h2::client::Builder::new()
-            .initial_connection_window_size(8 << 20)
-            .handshake(stream)
-            .await
-            .unwrap();
-        let connection = tokio::spawn(connection);
-        let mut client = client.ready().await.unwrap();
-        while !client.is_extended_connect_protocol_enabled() {
-            tokio::task::yield_now().await;
-            client = client.ready().await.unwrap();
-        }
-        let authority = format!("localhost:{}", self.fixture.address.port());
-        Http2 { client, connection, authority }
+        Http2::over(stream, self.fixture.address.port()).await
     }
 
     async fn websocket(&self, target: &str) -> Socket<TlsStream<TcpStream>> {
@@ -130,6 +119,23 @@ struct Http2 {
 }
 
 impl Http2 {
+    async fn over(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, port: u16) -> Self {
+        // One stream that is not read must not take the window of the others.
+        let (client, connection) = h2::client::Builder::new()
+            .initial_connection_window_size(8 << 20)
+            .handshake(stream)
+            .await
+            .unwrap();
+        let connection = tokio::spawn(connection);
+        let mut client = client.ready().await.unwrap();
+        while !client.is_extended_connect_protocol_enabled() {
+            tokio::task::yield_now().await;
+            client = client.ready().await.unwrap();
+        }
+        let authority = format!("localhost:{}", port);
+        Self { client, connection, authority }
+    }
+
     fn request(&self, method: &str, target: &str, fields: &[(&str, &str)]) -> Request<()> {
         let uri = format!("https://{}{target}", self.authority);
         let request = Request::builder().method(method).uri(uri);

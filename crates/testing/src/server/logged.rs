@@ -22,8 +22,8 @@ pub fn keep() {
     ONCE.call_once(|| tracing::subscriber::set_global_default(Events(push)).unwrap());
 }
 
-/// Waits for `count` logged requests of a client, and returns each as `METHOD PATH STATUS TRANSPORT BYTES POSITION
-/// END REPEATS`. The status and the last three may be missing.
+/// Waits for `count` logged requests of a client, and returns each as `METHOD PATH STATUS TRANSPORT TOPICS BYTES
+/// POSITION END REPEATS`. The status, the topics and the last three may be missing.
 pub fn requests(client: SocketAddr, count: usize) -> Vec<String> {
     let client = client.to_string();
     lines(count, |fields| fields.get("client") == Some(&client))
@@ -71,7 +71,7 @@ fn line(fields: &Fields) -> String {
     let words = ["method", "path", "status", "transport"];
     let words = words.iter().filter_map(|name| fields.get(name).map(String::as_str));
     let mut line = words.collect::<Vec<_>>().join(" ");
-    for name in ["bytes", "position", "end", "repeats"] {
+    for name in ["topics", "bytes", "position", "end", "repeats"] {
         if let Some(value) = fields.get(name) {
             line += &format!(" {name}={value}");
         }

@@ -1,6 +1,7 @@
 //! The contents of a line of the access log.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,14 +32,40 @@ impl AccessedRequest {
     }
 }
 
+/// The topics of a reader of several, as names and patterns.
+#[derive(Debug)]
+pub(super) struct ReadTopics {
+    pub(super) text: String,
+    pub(super) _held: Reservation,
+}
+
+/// The place that a request has reached.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Reached {
+    Position(Position),
+    /// The token of several topics, maybe cut.
+    Token(String),
+}
+
+impl fmt::Display for Reached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Position(position) => position.fmt(f),
+            Self::Token(token) => f.write_str(token),
+        }
+    }
+}
+
 /// The outcome of a request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RequestOutcome {
     /// `None` until there is a reply.
     pub(super) status: Option<u16>,
     pub(super) answer: AnswerKind,
+    /// `None` unless it reads several.
+    pub(super) topics: Option<Arc<ReadTopics>>,
     pub(super) bytes: u64,
-    pub(super) position: Option<Position>,
+    pub(super) position: Option<Reached>,
     pub(super) end: Option<Cow<'static, str>>,
 }
 
@@ -99,12 +126,13 @@ impl Line {
             target: ACCESS_TARGET,
             method = request.method,
             path = request.path,
+            topics = outcome.topics.as_ref().map(|topics| &*topics.text),
             status = outcome.status,
             transport = %outcome.answer.as_str(),
             client = client.as_ref().map(display),
             bytes = outcome.bytes,
             duration_ms = duration.as_micros() as f64 / 1000.0,
-            position = outcome.position.map(display),
+            position = outcome.position.as_ref().map(display),
             end = outcome.end.as_deref(),
             repeats = (repeats > 0).then_some(repeats),
             "request"
@@ -120,11 +148,11 @@ mod tests {
 
     #[test]
     fn a_request_that_is_given_up_before_its_reply_was_told_no_position_and_says_who_gave_it_up() {
-        let position = Position { epoch: Epoch::from_bits(9), offset: 3 };
+        let position = Reached::Position(Position { epoch: Epoch::from_bits(9), offset: 3 });
         let over = |status, end: Option<&'static str>, is_stopping| {
             let outcome = RequestOutcome {
                 status,
-                position: Some(position),
+                position: Some(position.clone()),
                 end: end.map(Cow::Borrowed),
                 ..RequestOutcome::default()
             };
@@ -138,6 +166,6 @@ mod tests {
         ] {
             assert_eq!(over(None, end, is_stopping), (None, None, Some(expected.to_owned())));
         }
-        assert_eq!(over(Some(200), None, true), (Some(200), Some(position), None));
+        assert_eq!(over(Some(200), None, true), (Some(200), Some(position.clone()), None));
     }
 }

@@ -11,7 +11,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::line::{AccessedRequest, AnswerKind, Line};
+use super::line::{AccessedRequest, AnswerKind, Line, ReadTopics};
 use crate::clients::places::Source;
 
 /// The interval of lines for similar requests.
@@ -43,6 +43,7 @@ impl Group {
             let request = Arc::clone(request);
             return Some(Self::Polls(PollKind {
                 request,
+                topics: outcome.topics.clone(),
                 answer: outcome.answer,
                 status: outcome.status,
             }));
@@ -61,19 +62,21 @@ impl Group {
     }
 }
 
-/// Polls of a client for one path with the same outcome.
+/// Polls of a client for one path, or for the same topics, with the same outcome.
 #[derive(Clone, Debug)]
 struct PollKind {
     request: Arc<AccessedRequest>,
+    topics: Option<Arc<ReadTopics>>,
     answer: AnswerKind,
     /// `None` if they were dropped.
     status: Option<u16>,
 }
 
 impl PollKind {
-    fn key(&self) -> (Option<Source>, &str, &str, AnswerKind, Option<u16>) {
+    fn key(&self) -> (Option<Source>, [Option<&str>; 3], AnswerKind, Option<u16>) {
         let AccessedRequest { method, path, .. } = &*self.request;
-        (self.request.source(), method, path, self.answer, self.status)
+        let topics = self.topics.as_ref().map(|topics| &*topics.text);
+        (self.request.source(), [Some(method), Some(path), topics], self.answer, self.status)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The query of a reader of several topics: `topic`, and the parameters of a reader of one.
 
+use std::fmt;
+
 use anemone_hub::{Start, TopicName};
 use anemone_wire::{After, Token};
 
@@ -132,10 +134,18 @@ impl TopicChoices {
 
     /// Returns the parameters that choose them. Names need no escaping.
     pub(crate) fn query(&self) -> String {
-        let prefixes = self.prefixes().map(|prefix| format!("topic={prefix}*"));
-        let all: Vec<_> =
-            self.names().map(|name| format!("topic={name}")).chain(prefixes).collect();
-        all.join("&")
+        format!("topic={}", self.joined("&topic="))
+    }
+
+    fn joined(&self, between: &str) -> String {
+        let prefixes = self.prefixes().map(|prefix| format!("{prefix}*"));
+        self.names().map(str::to_owned).chain(prefixes).collect::<Vec<_>>().join(between)
+    }
+}
+
+impl fmt::Display for TopicChoices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.joined(","))
     }
 }
 
@@ -168,6 +178,7 @@ mod tests {
             assert_eq!(choices.has(name), is_one, "{name}");
         }
         assert_eq!(choices.query(), "topic=wind&topic=$topics&topic=cpu*");
+        assert_eq!(choices.to_string(), "wind,$topics,cpu*");
         let all = parse("topic=*", None).unwrap().choices;
         assert!(all.has("wind") && !all.has("$topics"));
         assert!(asks_for_topics(Some("a=1&topic=b")) && asks_for_topics(Some("%74opic=b")));
