@@ -6,7 +6,8 @@ use std::str::FromStr;
 use http::Uri;
 
 use crate::start::Start;
-use crate::{After, AfterError, CallVia, Mode, Via};
+use crate::text::encoded;
+use crate::{After, AfterError, CallVia, Mode, TokenError, Via};
 
 /// A parsed URL of a topic, or of a server.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -17,6 +18,8 @@ pub(crate) struct Address {
     pub(crate) path: String,
     /// True if the path of the server may go on with the first segments of the path of a call.
     is_guessed: bool,
+    /// The names and patterns of several topics; none for one.
+    pub(crate) topics: Vec<String>,
     /// The parameters that belong to others, unchanged.
     parameters: Vec<String>,
     pub(crate) start: Option<Start>,
@@ -62,6 +65,18 @@ pub enum UrlError {
     /// The parameter `after` is not valid.
     #[error("after")]
     After(#[from] AfterError),
+    /// The parameter `after` of several topics is not valid.
+    #[error("after is no place, and no token of several topics")]
+    Token(#[from] TokenError),
+    /// A token is given to read one topic.
+    #[error("a token has places in several topics: name them, as in /topics?topic=wind&topic=cpu*")]
+    TokenOfOne,
+    /// The transport does not carry several topics.
+    #[error("{via} carries one topic: several are read over ndjson, sse, long-poll or poll")]
+    ViaOfOne {
+        /// The transport.
+        via: Via,
+    },
     /// The URL has both `after` and `since`.
     #[error("since and after both say where to begin: give only one of them")]
     AfterAndSince,
@@ -158,6 +173,7 @@ impl Address {
             authority: authority.as_str().to_owned(),
             path: uri.path().to_owned(),
             is_guessed: false,
+            topics: Vec::new(),
             parameters: Vec::new(),
             start: None,
             mode: None,
@@ -237,11 +253,12 @@ impl Address {
 
     /// Takes this crate's parameters and keeps others, for example a token for a proxy.
     fn take_query(&mut self, query: &str) -> Result<(), UrlError> {
-        let mut since = None;
+        let (mut since, mut after) = (None, None);
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             let decoded = form_urlencoded::parse(parameter.as_bytes()).next();
             match decoded.as_ref().map(|(name, value)| (&**name, &**value)) {
-                Some(("after", value)) => self.start = Some(value.parse::<After>()?.into()),
+                Some(("after", value)) => after = Some(value.to_owned()),
+                Some(("topic", value)) => self.topics.push(value.to_owned()),
                 Some(("since", value)) => since = Some(Start::Since(value.to_owned())),
                 Some(("mode", mode)) => {
                     self.mode = Some(Mode::of(mode).ok_or(UrlError::Mode)?);
@@ -249,11 +266,34 @@ impl Address {
                 _ => self.parameters.push(parameter.to_owned()),
             }
         }
-        if since.is_some() && self.start.is_some() {
+        if since.is_some() && after.is_some() {
             return Err(UrlError::AfterAndSince);
         }
+        self.start = match after.map(|after| (after.parse::<After>(), after)) {
+            None => None,
+            Some((Ok(after), _)) => Some(after.into()),
+            Some((Err(_), token)) if !self.topics.is_empty() => Some(Start::Token(token.parse()?)),
+            Some((Err(error), _)) => return Err(error.into()),
+        };
         self.start = self.start.take().or(since);
         Ok(())
+    }
+
+    /// Returns the address for reading these topics too, on one stream.
+    pub(crate) fn with_topics(mut self, more: Vec<String>) -> Self {
+        if more.is_empty() && self.topics.is_empty() {
+            return self;
+        }
+        let name = self.path.rsplit_once("/topics/").map(|(_, name)| name.to_owned());
+        let name = name.filter(|name| !name.is_empty() && !name.contains('/'));
+        self.topics = name.into_iter().chain(self.topics).chain(more).collect();
+        let (start, mode) = (self.start.clone(), self.mode);
+        Self { start, mode, ..self.topics() }
+    }
+
+    /// Returns true if several topics are read.
+    pub(crate) fn has_topics(&self) -> bool {
+        !self.topics.is_empty()
     }
 
     /// Returns the path and query with these parameters.
@@ -263,7 +303,8 @@ impl Address {
 
     fn with_query(&self, path: &str, own: &[(&str, String)]) -> String {
         let own = own.iter().map(|(name, value)| format!("{name}={value}"));
-        with_query(path, self.parameters.iter().cloned().chain(own))
+        let topics = self.topics.iter().map(|name| format!("topic={}", encoded(name)));
+        with_query(path, self.parameters.iter().cloned().chain(topics).chain(own))
     }
 
     /// Returns the URL for `Connect`, with this path and query.
@@ -332,6 +373,7 @@ impl Address {
     /// Checks that the transport matches the scheme.
     pub(crate) fn check(&self, via: Via) -> Result<(), UrlError> {
         match (self.scheme == Scheme::Tcp) == (via == Via::Tcp) {
+            true if self.has_topics() && !via.carries_several() => Err(UrlError::ViaOfOne { via }),
             true => Ok(()),
             false => Err(UrlError::Via { via }),
         }

@@ -59,6 +59,12 @@ pub enum Error {
     /// Events are missing without notice.
     #[error(transparent)]
     Hole(#[from] Hole),
+    /// The server tells of more topics than are allowed.
+    #[error("the patterns match more than {limit} topics")]
+    TooManyTopics {
+        /// [`Limits::topics_max`](crate::Limits::topics_max).
+        limit: usize,
+    },
     /// An HTTP exchange failed.
     #[error("HTTP exchange failed")]
     Http(#[from] hyper::Error),
@@ -191,6 +197,7 @@ impl Error {
             | Self::KeyInvalid
             | Self::NotText
             | Self::NoTopic { .. }
+            | Self::TooManyTopics { .. }
             | Self::MethodInvalid
             | Self::NotPost
             | Self::HeaderNotMultiplexed { .. }
@@ -266,7 +273,7 @@ impl Error {
             _ => false,
         };
         match address.example() {
-            Some(example) if is_none => Self::NoTopic { example },
+            Some(example) if is_none && !address.has_topics() => Self::NoTopic { example },
             _ => self,
         }
     }

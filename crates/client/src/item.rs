@@ -3,11 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::text::one_line;
-use crate::{After, EndReason, Error, Gap, Position, UnixTime, Via};
+use crate::text::{one_line, quoted};
+use crate::{After, EndReason, Error, Gap, Position, Token, UnixTime, Via};
 
-/// One of the things that a server tells of a topic, whatever the transport.
-pub(crate) type ServerItem = anemone_wire::Item<'static>;
+/// One of the things that a server tells, whatever the transport.
+#[derive(Clone, Debug)]
+pub(crate) enum ServerItem {
+    /// To a reader of one topic.
+    One(anemone_wire::Item<'static>),
+    /// To a reader of several.
+    Several(anemone_wire::ReadItem),
+}
+
+impl From<anemone_wire::Item<'_>> for ServerItem {
+    fn from(item: anemone_wire::Item<'_>) -> Self {
+        Self::One(item.into_owned())
+    }
+}
 
 /// An item of a subscription, in order.
 #[derive(Clone, Debug)]
@@ -34,6 +46,18 @@ pub enum Item {
         /// The reason.
         reason: EndReason,
     },
+    /// Of several topics: an event, a gap, skipped events or the end of this one. The end of a topic is not that of the
+    /// subscription: a topic that is created again comes again, and one whose reader was too slow goes on after the
+    /// gap with the next connection. The deletion of a topic may be told twice.
+    Of {
+        /// The name of the topic.
+        topic: Arc<str>,
+        /// What happened.
+        item: Box<Self>,
+    },
+    /// Of several topics: the places in all of them. It comes when reading begins, and after topics have joined or left.
+    /// After each event, the place in its topic is its position ([`Token::set`]).
+    Token(Token),
     /// A connection is open, and the server's messages are valid.
     Connected {
         /// The transport.
@@ -64,6 +88,11 @@ impl Item {
                 reason.write(After::Position, &mut out);
                 out.push('}');
             }
+            Self::Of { topic, item } => {
+                let item = item.to_json()?;
+                out = format!(r#"{{"topic":{},{}"#, quoted(topic), item.strip_prefix('{')?);
+            }
+            Self::Token(token) => out = format!(r#"{{"position":"{token}"}}"#),
             _ => self.to_wire()?.write(&mut out),
         }
         Some(out)
@@ -78,7 +107,11 @@ impl Item {
             }
             Self::Gap(gap) => WireItem::Gap(gap.clone()),
             Self::Skipped(count) => WireItem::Skipped { count: *count, last: None },
-            Self::End { .. } | Self::Connected { .. } | Self::Disconnected { .. } => return None,
+            Self::End { .. }
+            | Self::Of { .. }
+            | Self::Token(_)
+            | Self::Connected { .. }
+            | Self::Disconnected { .. } => return None,
         })
     }
 }

@@ -3,6 +3,7 @@
 //! - [`Subscribe`] starts a [`Subscription`], which yields [`Item`]s: events, each once and in order, and notices,
 //!   above all of missing events. When a connection breaks, it opens another one and continues from its position; it
 //!   reports that too.
+//!   [`Subscribe::topic`] reads several topics on one stream, also all whose names begin alike.
 //! - [`Publisher`] publishes events, each once, with as many attempts as necessary.
 //! - [`Topics`] lists the topics of a server.
 //! - [`Client`] calls the services of a server, and makes a call again where that is safe. [`RunHandle`] is a run, a long
@@ -42,6 +43,7 @@ mod hole;
 mod http;
 mod item;
 mod options;
+mod places;
 mod problem;
 mod publisher;
 mod refused;
@@ -59,7 +61,7 @@ mod web_socket;
 pub use address::UrlError;
 pub use anemone_wire::{
     After, AfterError, EndReason, Epoch, Gap, GapReason, Malformed, Mode, Position, PositionError,
-    Published, RunState, UnixTime,
+    Published, RunState, Token, TokenError, UnixTime,
 };
 /// The TLS library, for [`Subscribe::tls`].
 pub use anemone_ws::rustls;

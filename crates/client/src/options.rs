@@ -24,6 +24,8 @@ pub struct Limits {
     /// The bytes of a stream's items that may wait on a connection that several calls share; the connection then
     /// waits. Default 2 MiB, two of the longest items of a server.
     pub waiting_bytes_max: usize,
+    /// The most topics of a subscription to several. Default 4,096, more than a token of a server can have.
+    pub topics_max: usize,
     /// The most open calls of a client; more of them wait. Default 256, fewer than the requests that a server accepts
     /// at once on a multiplexed connection (1,000), or the connections from one address.
     pub calls_max: usize,
@@ -36,6 +38,7 @@ impl Default for Limits {
             page_bytes_max: 8 << 20,
             reply_bytes_max: 16 << 20,
             waiting_bytes_max: 2 << 20,
+            topics_max: 4096,
             calls_max: 256,
         }
     }

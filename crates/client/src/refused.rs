@@ -58,6 +58,13 @@ impl Refused {
         Self { problem: Details::parse(reply.payload), ..Self::bare(reply.status) }
     }
 
+    /// A problem that ends a stream.
+    pub(crate) fn of_problem(json: &str) -> Self {
+        let problem = Details::parse(json.as_bytes());
+        let status = problem.as_ref().map_or(500, |problem| problem.status);
+        Self { problem, ..Self::bare(status) }
+    }
+
     pub(crate) fn of_redirect(status: u16, location: Option<String>) -> Self {
         Self { location, ..Self::bare(status) }
     }

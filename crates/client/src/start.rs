@@ -1,13 +1,15 @@
 //! The place where a subscription begins.
 
-use crate::After;
 use crate::text::encoded;
+use crate::{After, Token};
 
 /// The place where a subscription begins.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Start {
     /// A place.
     After(After),
+    /// A place in each of several topics.
+    Token(Token),
     /// The first event of a run, where the server begins by itself.
     First,
     /// The first event of this time or later; the server parses it.
@@ -32,6 +34,7 @@ impl Start {
     pub(crate) fn parameter(&self) -> Option<(&'static str, String)> {
         match self {
             Self::After(after) => Some(("after", after.to_string())),
+            Self::Token(token) => Some(("after", token.to_string())),
             Self::Since(time) => Some(("since", encoded(time))),
             Self::First => None,
         }

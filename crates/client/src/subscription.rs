@@ -1,6 +1,6 @@
-//! A subscription: one topic, over as many connections as necessary.
+//! A subscription: one topic or several, over as many connections as necessary.
 //!
-//! Owns the decisions when to connect, when to change the transport, and what to report. The tracker checks the order
+//! Owns the decisions when to connect, when to change the transport, and what to report. The places check the order
 //! of items, and the back-off computes delays.
 
 use std::collections::VecDeque;
@@ -20,14 +20,17 @@ use crate::backoff::Backoff;
 use crate::error::Foreign;
 use crate::item::ServerItem;
 use crate::options::{Options, option_setters};
+use crate::places::{Places, SeveralPlaces};
 use crate::start::Start;
 use crate::tracker::{Step, Tracker};
 use crate::transport::{self, Link, Reading};
-use crate::{After, Error, Item, Limits, Mode, Retry, Via};
+use crate::{After, Error, Item, Limits, Mode, Retry, Token, UrlError, Via};
 
 /// The transports that are tried in turn if none is set: the first has the least overhead, the last works wherever
 /// HTTP does.
 const AUTO: [Via; 3] = [Via::WebSocket, Via::Sse, Via::LongPoll];
+/// The same for several topics, which no WebSocket carries. Lines take the fewest bytes, since blocks have a token each.
+const AUTO_SEVERAL: [Via; 3] = [Via::Ndjson, Via::Sse, Via::LongPoll];
 /// After this many connections in a row that broke without an event, the transport is considered unsuitable.
 const LOSSES_MAX: u32 = 3;
 /// A connection that lasted this long was good, even without an event.
@@ -54,6 +57,7 @@ const STABLE: Duration = Duration::from_secs(60);
 #[must_use = "nothing happens before `start`"]
 pub struct Subscribe {
     url: String,
+    topics: Vec<String>,
     via: Option<Via>,
     start: Option<Start>,
     mode: Option<Mode>,
@@ -61,7 +65,7 @@ pub struct Subscribe {
 }
 
 impl Subscribe {
-    /// Creates a subscription to the topic or run at `url`: `http://`, `https://`, `ws://` or `wss://`, the first two
+    /// Creates a subscription to the topic or run at `url`, or with [`Subscribe::topic`] to several topics: `http://`, `https://`, `ws://` or `wss://`, the first two
     /// meaning the same as the last two, or `tcp://HOST:PORT/topics/NAME`. Takes `after`, `since` and `mode` from its
     /// query.
     pub fn new(url: impl Into<String>) -> Self {
@@ -69,10 +73,25 @@ impl Subscribe {
     }
 
     pub(crate) fn with_options(url: String, options: Options) -> Self {
-        Self { url, via: None, start: None, mode: None, options }
+        Self { url, topics: Vec::new(), via: None, start: None, mode: None, options }
     }
 
-    /// Sets the transport. Default: a WebSocket; if that does not work, server-sent events, and then long polls.
+    /// Reads this topic too, or with `PREFIX*` all topics whose names begin so: several topics on one stream. The URL is
+    /// that of the server, or of one of the topics; `/topics?topic=wind&topic=cpu*` means the same. The items of a topic
+    /// come as [`Item::Of`], and a topic that is created later joins with its first event.
+    pub fn topic(mut self, name: impl Into<String>) -> Self {
+        self.topics.push(name.into());
+        self
+    }
+
+    /// Continues in several topics, each after its place.
+    pub fn resume(mut self, token: Token) -> Self {
+        self.start = Some(Start::Token(token));
+        self
+    }
+
+    /// Sets the transport. Default: a WebSocket; if that does not work, server-sent events, and then long polls. Several
+    /// topics: NDJSON, server-sent events, long polls.
     pub fn via(mut self, via: Via) -> Self {
         self.via = Some(via);
         self
@@ -121,19 +140,27 @@ impl Subscribe {
     /// # Errors
     /// [`Error::Url`] when the URL is not a topic's.
     pub fn start(self) -> Result<Subscription, Error> {
-        let address: Address = self.url.parse()?;
+        let address = self.url.parse::<Address>()?.with_topics(self.topics);
         let vias = match self.via {
             Some(via) => vec![via],
             None if address.scheme == Scheme::Tcp => vec![Via::Tcp],
+            None if address.has_topics() => AUTO_SEVERAL.to_vec(),
             None => AUTO.to_vec(),
         };
         vias.iter().try_for_each(|via| address.check(*via))?;
         self.options.check(&address)?;
         let default = if address.run_key().is_some() { Start::First } else { Start::default() };
         let start = self.start.or_else(|| address.start.clone()).unwrap_or(default);
-        let tracker = match start {
-            Start::After(After::Position(position)) => Tracker::resume(position),
-            _ => Tracker::default(),
+        let places = match &start {
+            Start::Token(_) if !address.has_topics() => return Err(UrlError::TokenOfOne.into()),
+            start if address.has_topics() => {
+                let token =
+                    if let Start::Token(token) = start { Some(token.clone()) } else { None };
+                let most = self.options.limits.topics_max;
+                Places::Several(SeveralPlaces::new(&address.topics, token, most))
+            }
+            Start::After(After::Position(position)) => Places::One(Tracker::resume(*position)),
+            _ => Places::One(Tracker::default()),
         };
         let engine = Engine {
             mode: self.mode.or(address.mode).unwrap_or_default(),
@@ -144,7 +171,7 @@ impl Subscribe {
             vias,
             current: 0,
             losses: 0,
-            tracker,
+            places,
             was_there: false,
             said: Vec::new(),
             items: VecDeque::new(),
@@ -220,7 +247,7 @@ struct Engine {
     current: usize,
     /// The number of connections in a row that broke without news.
     losses: u32,
-    tracker: Tracker,
+    places: Places,
     /// True if the server has sent something about the topic before.
     was_there: bool,
     backoff: Backoff,
@@ -269,13 +296,12 @@ impl Engine {
         if let Some(until) = until {
             sleep_until(until).await;
         }
-        self.tracker.reconnect();
+        self.places.reconnect();
         self.said.clear();
-        let position = self.tracker.position().map(|position| After::Position(position).into());
         let reading = Reading {
             address: Arc::clone(&self.address),
             options: Arc::clone(&self.options),
-            start: position.unwrap_or_else(|| self.start.clone()),
+            start: self.places.start().unwrap_or_else(|| self.start.clone()),
             mode: self.mode,
         };
         let via = self.via();
@@ -310,19 +336,21 @@ impl Engine {
     }
 
     fn take_said(&mut self) -> Result<(), Error> {
-        let repeated = self.tracker.repeated();
+        let repeated = self.places.repeated();
         for item in self.said.drain(..) {
-            let is_end = matches!(item, ServerItem::End(_));
-            if self.tracker.receive(item, &mut self.items)? == Step::Forward {
-                self.backoff.reset();
-                self.losses = 0;
-            }
-            if is_end {
-                self.phase = Phase::Over;
-                break;
+            match self.places.receive(item, &mut self.items)? {
+                Step::Forward => {
+                    self.backoff.reset();
+                    self.losses = 0;
+                }
+                Step::Stay => {}
+                Step::End => {
+                    self.phase = Phase::Over;
+                    break;
+                }
             }
         }
-        let repeated = self.tracker.repeated() - repeated;
+        let repeated = self.places.repeated() - repeated;
         if repeated > 0 {
             tracing::warn!("ignoring {repeated} events that the server sent again");
         }
@@ -347,12 +375,14 @@ impl Engine {
         self.losses += u32::from(is_open);
         let error = match error {
             // Nothing from the server was understood.
-            Error::Malformed(error) if !is_open && self.tracker.position().is_none() => {
+            Error::Malformed(error) if !is_open && self.places.start().is_none() => {
                 Foreign::Content(error).into()
             }
             // Streams report this with a notice.
-            Error::Refused(refused) if let Some(reason) = refused.end_reason(self.was_there) => {
-                self.tracker.end(reason, &mut self.items);
+            Error::Refused(refused)
+                if let Some(end) = self.places.end_of(&refused, self.was_there) =>
+            {
+                self.items.push_back(end);
                 self.phase = Phase::Over;
                 return;
             }

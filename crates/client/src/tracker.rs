@@ -5,8 +5,10 @@
 
 use std::collections::VecDeque;
 
-use crate::item::ServerItem;
 use crate::{EndReason, Gap, GapReason, Hole, Item, Position};
+
+/// What a server tells of a topic.
+type ServerItem = anemone_wire::Item<'static>;
 
 /// Tracks a topic across all connections of a subscription.
 #[derive(Debug, Default)]
@@ -27,6 +29,8 @@ pub(crate) enum Step {
     Forward,
     /// Nothing new.
     Stay,
+    /// Nothing follows.
+    End,
 }
 
 impl Tracker {
@@ -82,18 +86,18 @@ impl Tracker {
                 Ok(Step::Stay)
             }
             ServerItem::End(reason) => {
-                self.end(reason, items);
-                Ok(Step::Stay)
+                items.push_back(self.end(reason));
+                Ok(Step::End)
             }
         }
     }
 
-    /// Ends the topic. Missed events count from the last reported one.
-    pub(crate) fn end(&self, mut reason: EndReason, items: &mut VecDeque<Item>) {
+    /// Returns the end of the topic. Missed events count from the last reported one.
+    pub(crate) fn end(&self, mut reason: EndReason) -> Item {
         if let EndReason::TooSlow { gap: Some(gap) } = &mut reason {
             *gap = self.seen_from_here(gap.clone());
         }
-        items.push_back(Item::End { reason });
+        Item::End { reason }
     }
 
     fn standing(&mut self, found: Position, items: &mut VecDeque<Item>) -> Result<Step, Hole> {

@@ -47,6 +47,11 @@ impl Via {
             Self::Tcp => "tcp",
         }
     }
+
+    /// Returns true if it carries several topics. The multiplexed ones have a reader for each.
+    pub(crate) const fn carries_several(self) -> bool {
+        matches!(self, Self::Ndjson | Self::Sse | Self::LongPoll | Self::Poll)
+    }
 }
 
 impl fmt::Display for Via {

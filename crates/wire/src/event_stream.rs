@@ -9,7 +9,7 @@ use std::mem;
 
 use serde_json::value::RawValue;
 
-use crate::{Item, Malformed};
+use crate::{Item, Malformed, ReadItem};
 
 /// The time that an `EventSource` waits before it reconnects, in milliseconds.
 pub(crate) const RETRY_MS: u32 = 1000;
@@ -80,6 +80,19 @@ impl EventStream {
     pub fn decode(&mut self, input: &mut &[u8]) -> Result<Option<Item<'static>>, Malformed> {
         while let Some(block) = self.next_block(input)? {
             if let Some(item) = block.parse()? {
+                return Ok(Some(item));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes the next item of a stream of several topics, in the same way.
+    ///
+    /// # Errors
+    /// As those of [`EventStream::decode`].
+    pub fn decode_topics(&mut self, input: &mut &[u8]) -> Result<Option<ReadItem>, Malformed> {
+        while let Some(block) = self.next_block(input)? {
+            if let Some(item) = block.parse_topics()? {
                 return Ok(Some(item));
             }
         }
@@ -167,6 +180,17 @@ impl Block {
             ("gap" | "skipped" | "end", _, Some(data)) => {
                 Ok(Item::parse(data.as_bytes())?.map(Item::into_owned))
             }
+            _ => Ok(None),
+        }
+    }
+
+    /// Reads the item of several topics, whose object says all but the `id` of a block without data.
+    fn parse_topics(self) -> Result<Option<ReadItem>, Malformed> {
+        match (&*self.event, self.id, self.data) {
+            ("" | "message" | "gap" | "skipped" | "end", _, Some(data)) => {
+                ReadItem::parse(data.as_bytes())
+            }
+            ("", Some(id), None) => Ok(Some(ReadItem::At(id.parse()?))),
             _ => Ok(None),
         }
     }

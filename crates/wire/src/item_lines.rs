@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use crate::{Item, Malformed};
+use crate::{Item, Malformed, ReadItem};
 
 impl Item<'_> {
     /// Appends the item as a line of NDJSON. The data of an event must be one line.
@@ -32,6 +32,26 @@ impl ItemLines {
     /// # Errors
     /// When a line is longer than allowed, or an item is invalid. The reader is useless then.
     pub fn decode(&mut self, input: &mut &[u8]) -> Result<Option<Item<'static>>, Malformed> {
+        self.next(input, |line| Ok(Item::parse(line)?.map(Item::into_owned)))
+    }
+
+    /// Takes the next item of a stream of several topics, in the same way.
+    ///
+    /// # Errors
+    /// As those of [`ItemLines::decode`].
+    pub fn decode_topics(&mut self, input: &mut &[u8]) -> Result<Option<ReadItem>, Malformed> {
+        self.next(input, ReadItem::parse)
+    }
+
+    fn next<T>(
+        &mut self,
+        input: &mut &[u8],
+        parse: fn(&[u8]) -> Result<Option<T>, Malformed>,
+    ) -> Result<Option<T>, Malformed> {
+        let parse = |line: &[u8]| match line.trim_ascii() {
+            b"" => Ok(None),
+            line => parse(line),
+        };
         while let Some(end) = input.iter().position(|byte| *byte == b'\n') {
             let (line, rest) = input.split_at(end);
             *input = &rest[1..];
@@ -56,13 +76,6 @@ impl ItemLines {
         let limit = self.line_bytes_max;
         let fits = self.partial.len() + more.len() <= limit;
         if fits { Ok(()) } else { Err(Malformed::TooLong { limit }) }
-    }
-}
-
-fn parse(line: &[u8]) -> Result<Option<Item<'static>>, Malformed> {
-    match line.trim_ascii() {
-        b"" => Ok(None),
-        line => Ok(Item::parse(line)?.map(Item::into_owned)),
     }
 }
 

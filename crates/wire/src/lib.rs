@@ -8,7 +8,7 @@
 //! - [`Mode`]: the events that a reader who is behind gets.
 //! - [`UnixTime`]: the time of an event.
 //! - [`Gap`], [`EndReason`], [`Item`] and [`Page`]: what a server tells a reader, in JSON.
-//! - [`TopicItem`]: what a server tells a reader of several topics.
+//! - [`TopicItem`] and [`ReadItem`]: what a server tells a reader of several topics.
 //! - [`EventStream`] and [`ItemLines`]: items as server-sent events and as NDJSON.
 //! - [`is_too_deep`]: the rule for the nesting of JSON.
 //! - [`validate_idempotency_key`]: the rule for the keys of publishers.
@@ -50,6 +50,7 @@ mod position;
 pub mod problem;
 mod progress_line;
 mod published;
+mod read_item;
 mod run;
 #[cfg(test)]
 mod testing;
@@ -72,6 +73,7 @@ pub use page::{Page, PageEvent};
 pub use position::{Epoch, Position, PositionError};
 pub use progress_line::ProgressLine;
 pub use published::Published;
+pub use read_item::ReadItem;
 pub use run::{RunMembers, RunState};
 pub use time::{UnixTime, UnixTimeError};
 pub use token::{Token, TokenError};

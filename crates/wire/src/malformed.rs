@@ -1,7 +1,7 @@
 //! Errors in what a server sent.
 
-use crate::PositionError;
 use crate::framing::TooLong;
+use crate::{PositionError, TokenError};
 
 /// An error: no Anemone server sends this.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +32,12 @@ pub enum Malformed {
 
 impl From<PositionError> for Malformed {
     fn from(_: PositionError) -> Self {
+        Self::NoPosition
+    }
+}
+
+impl From<TokenError> for Malformed {
+    fn from(_: TokenError) -> Self {
         Self::NoPosition
     }
 }

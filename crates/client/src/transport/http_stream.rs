@@ -18,7 +18,7 @@ struct HttpStream<D> {
 }
 
 /// Takes the next item from bytes of the body.
-type Decode<D> = fn(&mut D, &mut &[u8]) -> Result<Option<ServerItem>, Malformed>;
+pub(super) type Decode<D> = fn(&mut D, &mut &[u8]) -> Result<Option<ServerItem>, Malformed>;
 
 pub(super) async fn open<D: Send>(
     reading: &Reading,

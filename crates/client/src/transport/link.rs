@@ -63,10 +63,10 @@ impl Reading {
 pub(super) fn multiplexed_item(message: &[u8]) -> Result<Option<ServerItem>, Error> {
     let (_, reply) = Reply::parse(message)?;
     if reply.status == 200 && reply.payload.is_empty() {
-        return Ok(Some(ServerItem::End(EndReason::Ended)));
+        return Ok(Some(Item::End(EndReason::Ended).into()));
     }
     if reply.is_final() {
         return Err(Error::of_reply(&reply));
     }
-    Ok(reply.item()?.map(Item::into_owned))
+    Ok(reply.item()?.map(ServerItem::from))
 }

@@ -13,7 +13,9 @@ pub(crate) use link::{Link, Reading};
 
 use anemone_wire::{EventStream, ItemLines};
 
+use crate::item::ServerItem;
 use crate::{Error, Via};
+use http_stream::Decode;
 
 /// Opens a connection.
 pub(crate) async fn open(via: Via, reading: Reading) -> Result<Box<dyn Link>, Error> {
@@ -22,11 +24,19 @@ pub(crate) async fn open(via: Via, reading: Reading) -> Result<Box<dyn Link>, Er
         Via::WebSocket => Box::new(websocket::open(&reading).await?),
         Via::Mux => Box::new(multiplexed::open(&reading).await?),
         Via::Sse => {
-            let (decoder, decode) = (EventStream::new(bytes_max), EventStream::decode);
+            let decode: Decode<EventStream> = match reading.address.has_topics() {
+                true => |stream, bytes| Ok(stream.decode_topics(bytes)?.map(ServerItem::Several)),
+                false => |stream, bytes| Ok(stream.decode(bytes)?.map(ServerItem::One)),
+            };
+            let decoder = EventStream::new(bytes_max);
             Box::new(http_stream::open(&reading, "text/event-stream", decoder, decode).await?)
         }
         Via::Ndjson => {
-            let (decoder, decode) = (ItemLines::new(bytes_max), ItemLines::decode);
+            let decode: Decode<ItemLines> = match reading.address.has_topics() {
+                true => |lines, bytes| Ok(lines.decode_topics(bytes)?.map(ServerItem::Several)),
+                false => |lines, bytes| Ok(lines.decode(bytes)?.map(ServerItem::One)),
+            };
+            let decoder = ItemLines::new(bytes_max);
             Box::new(http_stream::open(&reading, "application/x-ndjson", decoder, decode).await?)
         }
         Via::LongPoll => Box::new(long_poll::open(reading)),

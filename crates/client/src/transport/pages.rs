@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anemone_wire::{Item, Page};
+use anemone_wire::{Item, Page, ReadItem};
 
 use super::link::Reading;
 use crate::http::{Ask, Http};
@@ -19,6 +19,9 @@ pub(super) struct Pages {
     has_begun: bool,
 }
 
+/// The events and bytes of a full page with a server's defaults.
+const FULL: (usize, usize) = (1000, 1 << 20);
+
 /// The result of requesting a page.
 pub(super) struct Turned {
     /// True if reading has got any further.
@@ -33,14 +36,24 @@ impl Pages {
         Self { reading, http, has_begun: false }
     }
 
+    /// Takes the items of a page of several topics. Even an empty one may have more behind it.
+    fn take_several(&mut self, text: &[u8], items: &mut Vec<ServerItem>) -> Result<Turned, Error> {
+        let page = ReadItem::parse_page(text)?;
+        let Some(ReadItem::At(next)) = page.last() else { return Err(Malformed::Page.into()) };
+        let (next, told) = (Start::Token(next.clone()), page.len() - 1);
+        let is_forward = next != self.reading.start;
+        items.extend(page.into_iter().map(ServerItem::Several));
+        self.reading.start = next;
+        let is_full = told == 0 || told >= FULL.0 || text.len() >= FULL.1;
+        Ok(Turned { is_forward, is_full })
+    }
+
     /// Requests the next page, for which the server may wait.
     pub(super) async fn turn(
         &mut self,
         wait: Option<Duration>,
         items: &mut Vec<ServerItem>,
     ) -> Result<Turned, Error> {
-        /// The events and bytes of a full page with a server's defaults.
-        const FULL: (usize, usize) = (1000, 1 << 20);
         let asked = self.position();
         let mut parameters = self.reading.parameters(&match asked {
             // `Anew`, however many events are gone: a topic that ends slow readers would otherwise end the reader
@@ -56,14 +69,17 @@ impl Pages {
         let mut body = self.http.expect(answer, "application/json").await?;
         let limit = self.reading.options.limits.page_bytes_max;
         let text = self.http.whole(&mut body, limit).await?;
+        if self.reading.address.has_topics() {
+            return self.take_several(&text, items);
+        }
         let page = Page::parse(&text)?;
         let (next, events) = (page.next, page.events.len());
         if asked.is_some_and(|asked| asked.epoch == next.epoch && asked.offset > next.offset) {
             // Following it would never end.
             return Err(Malformed::Page.into());
         }
-        items.extend(page.into_items().map(Item::into_owned));
-        items.push(Item::Quiet(next));
+        items.extend(page.into_items().map(ServerItem::from));
+        items.push(Item::Quiet(next).into());
         self.reading.start = After::Position(next).into();
         self.has_begun = true;
         Ok(Turned {
@@ -76,7 +92,7 @@ impl Pages {
     fn position(&self) -> Option<Position> {
         match self.reading.start {
             Start::After(after) => after.position(),
-            Start::Since(_) | Start::First => None,
+            Start::Token(_) | Start::Since(_) | Start::First => None,
         }
     }
 }

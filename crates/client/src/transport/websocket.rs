@@ -23,7 +23,7 @@ impl Link for EventsSocket {
     fn read<'a>(&'a mut self, items: &'a mut Vec<ServerItem>) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             let message = web_socket::receive(&mut self.0).await?;
-            items.extend(Item::parse(message.as_bytes())?.map(Item::into_owned));
+            items.extend(Item::parse(message.as_bytes())?.map(ServerItem::from));
             Ok(())
         })
     }

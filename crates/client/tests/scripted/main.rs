@@ -12,6 +12,7 @@ mod publishing;
 mod resuming;
 mod running;
 mod secured;
+mod several;
 
 use std::time::Duration;
 
