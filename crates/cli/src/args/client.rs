@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use anemone_client::{After, Subscribe};
+use anemone_client::{After, AfterError, Subscribe, Token};
 use clap::ValueEnum;
 
 pub(super) const CONNECTION: &str = "Connection";
@@ -79,14 +79,19 @@ pub(crate) struct Sub {
     #[arg(value_parser = url)]
     pub(crate) url: String,
 
-    /// The transport; auto tries ws, then sse, then long-poll
+    /// Also read the topic with this name, or with PREFIX* all topics whose names begin so, on the same stream; may be
+    /// repeated. The URL may then be that of the server
+    #[arg(long = "topic", value_name = "NAME")]
+    pub(crate) topics: Vec<String>,
+
+    /// The transport; auto tries ws, then sse, then long-poll, and for several topics ndjson, sse, long-poll
     #[arg(long, value_enum, default_value_t = Via::Auto)]
     pub(crate) via: Via,
 
     /// Begin after this position, such as 4zq81x-42; earliest: with the oldest event; latest: with new events only; -10: with
-    /// the last 10 events [default: latest]
+    /// the last 10 events; for several topics also their positions, such as cpu:4zq81x-7,wind:4zq81x-42 [default: latest]
     #[arg(long, value_name = "POSITION", allow_negative_numbers = true)]
-    pub(crate) after: Option<After>,
+    pub(crate) after: Option<Place>,
 
     /// Begin with the last N events that are retained
     #[arg(long, value_name = "N", value_parser = last, conflicts_with_all = ["after", "since"])]
@@ -117,6 +122,24 @@ pub(crate) struct Sub {
     pub(crate) retries: Option<u32>,
 }
 
+/// A place in each topic, or one for all.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    All(After),
+    Each(Token),
+}
+
+impl FromStr for Place {
+    type Err = AfterError;
+
+    fn from_str(text: &str) -> Result<Self, AfterError> {
+        match text.parse() {
+            Ok(token) => Ok(Self::Each(token)),
+            Err(_) => text.parse().map(Self::All),
+        }
+    }
+}
+
 impl Sub {
     /// Returns true if the arguments and the URL mean future events.
     pub(crate) fn is_from_now(&self) -> bool {
@@ -126,19 +149,22 @@ impl Sub {
                 || parameter.starts_with("after=") && parameter != "after=latest"
         };
         match self.after() {
-            Some(after) => after == After::Latest,
+            Some(Place::All(after)) => after == After::Latest,
+            Some(Place::Each(_)) => false,
             None => self.since.is_none() && !query.split('&').any(says_where),
         }
     }
 
-    fn after(&self) -> Option<After> {
-        self.after.or(self.last)
+    fn after(&self) -> Option<Place> {
+        self.after.clone().or(self.last.map(Place::All))
     }
 
-    /// Sets the requested beginning.
+    /// Sets the topics and the requested beginning.
     pub(crate) fn begin(&self, subscribe: Subscribe) -> Subscribe {
+        let subscribe = self.topics.iter().fold(subscribe, |subscribe, name| subscribe.topic(name));
         match (self.after(), &self.since) {
-            (Some(after), _) => subscribe.after(after),
+            (Some(Place::All(after)), _) => subscribe.after(after),
+            (Some(Place::Each(token)), _) => subscribe.resume(token),
             (None, Some(time)) => subscribe.since(time),
             (None, None) => subscribe,
         }

@@ -1,4 +1,4 @@
-//! `anemone sub`: prints a line for each event of a topic.
+//! `anemone sub`: prints a line for each event of a topic, or of several.
 //!
 //! It handles no signal: Ctrl-C ends it, as it ends `cat`.
 
@@ -31,7 +31,8 @@ pub(crate) fn run(args: &args::Sub) -> anyhow::Result<()> {
         let is_quiet = args.reach.quiet;
         // A run is read from its beginning.
         let is_from_now = args.is_from_now() && RunHandle::at(&args.url).is_err();
-        let mut events = Events { subscription, is_quiet, is_from_now, seen: 0, ended: None };
+        let mut events =
+            Events { subscription, is_quiet, is_from_now, has_begun: false, seen: 0, ended: None };
         let unread = output::unread();
         tokio::pin!(unread);
         while count.is_none_or(|count| events.seen < count.get()) {
@@ -88,6 +89,8 @@ struct Events {
     is_quiet: bool,
     /// True if it begins with future events: a position before the first event then means that there is none yet.
     is_from_now: bool,
+    /// True if the beginning in several topics was reported.
+    has_begun: bool,
     /// The number of events so far.
     seen: u64,
     ended: Option<EndReason>,
@@ -108,6 +111,13 @@ impl Events {
                          all topics)"
                     );
                 }
+            }
+            Some(Item::Token(token)) if !self.has_begun => {
+                self.has_begun = true;
+                tracing::info!("reading begins after {token}");
+            }
+            Some(Item::Of { item, .. }) => {
+                self.seen += u64::from(matches!(**item, Item::Event { .. }))
             }
             Some(Item::Event { .. }) => self.seen += 1,
             Some(Item::End { reason }) => self.ended = Some(reason.clone()),
@@ -141,8 +151,19 @@ pub(super) fn report_connection(item: &Item, is_quiet: bool) {
 /// events unknowingly. The end is reported after everything before it. Returns false once nobody reads the output.
 fn print(item: &Item, output: Output) -> io::Result<bool> {
     match (item, output) {
-        (Item::Position(_), _) => Ok(true),
+        (Item::Position(_) | Item::Token(_), _) => Ok(true),
         (item, Output::Json) => output::print(item.to_json()),
+        (Item::Of { topic, item }, _) => match &**item {
+            Item::Gap(gap) => {
+                tracing::warn!("{topic}: {gap}");
+                Ok(true)
+            }
+            Item::End { reason } => {
+                tracing::warn!("{topic}: {reason}");
+                Ok(true)
+            }
+            item => print(item, output),
+        },
         (Item::Event { data, .. }, Output::Data) => output::write(&form::data(data)),
         (Item::Event { data, .. }, Output::Line) => output::write(&form::line(data)),
         (Item::Event { data, .. }, Output::Raw) => output::write(&form::raw(data)),
