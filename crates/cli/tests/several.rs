@@ -14,7 +14,7 @@ use anemone_client::{Content, Item, Publisher, Retry, Subscribe, Timeouts, Via};
 use anemone_testing::process::{Process, command, output, serve};
 
 /// The events of each topic.
-const EVENTS: u64 = 200;
+const EVENTS: u64 = 600;
 const TOPICS: [&str; 3] = ["scratch-a", "scratch-b1", "scratch-b2"];
 /// The least number of cuts of a stream. A poll has few connections to cut.
 const CUTS: usize = 20;
@@ -30,7 +30,7 @@ fn cutting(server: SocketAddr, seed: u64) -> SocketAddr {
     thread::spawn(move || {
         let mut random = fastrand::Rng::with_seed(seed);
         for client in listener.incoming() {
-            let (client, bytes) = (client.unwrap(), random.usize(100..6000));
+            let (client, bytes) = (client.unwrap(), random.usize(300..4000));
             let server = TcpStream::connect(server).unwrap();
             let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
             thread::spawn(move || copy(&from, &to, usize::MAX));
@@ -72,9 +72,13 @@ async fn publish(server: SocketAddr) {
 
 /// Reads all events of all topics through cuts, and returns those of each, and the number of cuts.
 async fn read(relay: SocketAddr, via: Option<Via>) -> (BTreeMap<String, Vec<u64>>, usize) {
-    let retry = Retry { delay_min: Duration::from_millis(1), ..Retry::default() };
+    let (delay_min, delay_max) = (Duration::from_millis(1), Duration::from_millis(4));
+    let retry = Retry { delay_min, delay_max, ..Retry::default() };
     let timeouts = Timeouts { poll_interval: Duration::from_millis(1), ..Timeouts::default() };
-    let subscribe = Subscribe::new(format!("http://{relay}/topics?after=earliest"));
+    // A page has to fit between two cuts.
+    let is_page = matches!(via, None | Some(Via::LongPoll | Via::Poll));
+    let limit = if is_page { "&limit=10" } else { "" };
+    let subscribe = Subscribe::new(format!("http://{relay}/topics?after=earliest{limit}"));
     let subscribe =
         subscribe.topic("scratch-a").topic("scratch-b*").retry(retry).timeouts(timeouts);
     let subscribe = match via {
