@@ -355,6 +355,11 @@ fn a_url_of_the_server_that_is_no_topic_is_told_what_one_looks_like() {
                 failure(&["sub", &format!("http://{address}{path}"), "--via", via]);
             assert!(said.trim_end().ends_with(&expected), "{path} {via}: {said}");
             assert!(!said.contains("not an Anemone server"), "{path} {via}: {said}");
+            let call = format!(
+                "if it is a service, this calls it: anemone call GET http://{address}{path}\n"
+            );
+            let is_service = ["/clock", "/host"].contains(&path);
+            assert_eq!(said.contains(&call), is_service, "{path} {via}: {said}");
             assert_eq!(status, 2, "{path} {via}: {said}");
         }
     }

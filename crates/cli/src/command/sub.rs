@@ -42,6 +42,7 @@ pub(crate) fn run(args: &args::Sub) -> anyhow::Result<()> {
             };
             if let Err(Error::NoTopic { example }) = &item {
                 topics::print_topics(&args.url, example, &args.reach).await;
+                topics::suggest_call(&args.url, &args.reach);
             }
             let item = match item.map_err(anyhow::Error::from) {
                 Err(error) => {

@@ -82,6 +82,21 @@ pub(super) async fn print_topics(url: &str, example: &str, reach: &args::Reach) 
     }
 }
 
+/// Tells how to call the service that may be at the URL, if it has a path.
+pub(super) fn suggest_call(url: &str, reach: &args::Reach) {
+    let (_, rest) = url.split_once("://").unwrap_or_default();
+    let path = rest.split(['?', '#']).next().unwrap_or_default();
+    let path = path.split_once('/').map_or("", |(_, path)| path.trim_end_matches('/'));
+    // A query may be secret.
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    if !["", "topics", "runs"].contains(&path) {
+        report(&format!(
+            "if it is a service, this calls it: anemone call{} GET {url}",
+            reach.flags()
+        ));
+    }
+}
+
 fn list(page: &[ListedTopic], url: &str) {
     const TOLD_MAX: usize = 20;
     let mut text = match page.is_empty() {

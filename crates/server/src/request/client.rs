@@ -43,7 +43,11 @@ impl fmt::Display for Foreign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::User(user) => {
-                return write!(f, "this one is another user of this machine, {user}");
+                return write!(
+                    f,
+                    "this one is another user of this machine, {user} (listen = \"unix:PATH\" is a way in for those who \
+                     may open that file)"
+                );
             }
             Self::Gone => "this one has closed its end, so its user cannot be determined",
             Self::UserUnknown => "the user of this one cannot be determined",
