@@ -93,7 +93,7 @@ impl Reader {
             self.stream = Some(self.open(http2).await);
         }
         let stream = self.stream.as_mut().unwrap();
-        let piece = stream.data().await.expect("the stream goes on").unwrap();
+        let piece = stream.data().await.unwrap().unwrap();
         stream.flow_control().release_capacity(piece.len()).unwrap();
         self.input += std::str::from_utf8(&piece).unwrap();
         let end = if self.way == Way::Sse { "\n\n" } else { "\n" };
