@@ -10,7 +10,7 @@ use anemone_hub::run::{RunWork, Runs, StartRun};
 use anemone_hub::{Epoch, Hub, Retention};
 use anemone_server::{Body, Mount, Options};
 use anemone_services::{
-    Collection, CollectionOptions, Computations, Field, ResourceService, Schema,
+    Collection, CollectionOptions, Computations, Field, Propagation, ResourceService, Schema,
 };
 use anemone_testing::calls::Call;
 use anemone_testing::multiplexed::{Carrier, Client};
@@ -48,6 +48,7 @@ fn prepare(options: &mut Options) {
     options.mounts.push(Mount::new("/tasks", ResourceService::new("/tasks", tasks)).unwrap());
     options.mounts.push(Mount::new("/never", Never).unwrap());
     options.mounts.push(Mount::run("/computations", Computations).unwrap());
+    options.mounts.push(Mount::run("/propagation", Propagation::with_helpers(0)).unwrap());
     options.limits.service_timeout = Duration::from_millis(200);
 }
 
@@ -70,6 +71,59 @@ const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
 const STALE: &[(&str, &str)] = &[("content-type", "application/json"), ("if-match", "\"1-1\"")];
 const CYCLE: &str = r#"{"actions":[{"id":"a","do":"sort","after":"a","algorithm":"quick"}]}"#;
 const HUGE: &str = r#"{"actions":[{"id":"a","do":"list","size":100001}]}"#;
+/// Documents for coverages: a good one, in which some are wrong.
+mod coverage {
+    macro_rules! document {
+        ($transmitter:literal, $more:literal) => {
+            concat!(
+                r#"{"area":{"width_m":1000,"height_m":1000},"step_m":100,"model":"free-space","transmitters":[{"#,
+                $transmitter,
+                r#","power_dbm":43}]"#,
+                $more,
+                "}"
+            )
+        };
+    }
+
+    pub(super) const NO_FREQUENCY: &str =
+        document!(r#""x_m":1,"y_m":1,"height_m":30,"frequency_mhz":0"#, "");
+    pub(super) const NEGATIVE: &str =
+        document!(r#""x_m":1,"y_m":1,"height_m":-30,"frequency_mhz":900"#, "");
+    pub(super) const OUTSIDE: &str =
+        document!(r#""x_m":1001,"y_m":1,"height_m":30,"frequency_mhz":900"#, "");
+    pub(super) const NOT_A_NUMBER: &str =
+        document!(r#""x_m":NaN,"y_m":1,"height_m":30,"frequency_mhz":900"#, "");
+    pub(super) const INFINITE: &str =
+        document!(r#""x_m":1e999,"y_m":1,"height_m":30,"frequency_mhz":900"#, "");
+
+    macro_rules! terrain {
+        ($terrain:literal) => {
+            document!(r#""x_m":1,"y_m":1,"height_m":30,"frequency_mhz":900"#, $terrain)
+        };
+    }
+
+    pub(super) const HOLE: &str = terrain!(
+        r#","terrain":{"type":"esri-ascii","text":"ncols 2 nrows 2 xllcorner 0 yllcorner 0 cellsize 500 1 NaN 3 4"}"#
+    );
+    pub(super) const LIE: &str = terrain!(
+        r#","terrain":{"type":"esri-ascii","text":"ncols 500000 nrows 2 xllcorner 0 yllcorner 0 cellsize 500 1 2 3 4"}"#
+    );
+    pub(super) const HUGE: &str = terrain!(
+        r#","terrain":{"type":"esri-ascii","text":"ncols 4294967295 nrows 4294967295 xllcorner 0 yllcorner 0 cellsize 500"}"#
+    );
+    pub(super) const FAR: &str = terrain!(
+        r#","terrain":{"type":"esri-ascii","text":"ncols 2 nrows 2 xllcorner 1e308 yllcorner 0 cellsize 500 1 2 3 4"}"#
+    );
+    pub(super) const NO_TIFF: &str = terrain!(r#","terrain":{"type":"geotiff","data":"R0lGODlh"}"#);
+    pub(super) const CUT_TIFF: &str =
+        terrain!(r#","terrain":{"type":"geotiff","data":"SUkqAAgAAAA="}"#);
+    pub(super) const FAR_BUILDING: &str = terrain!(
+        r#","buildings":{"type":"FeatureCollection","features":[{"type":"Feature","properties":{"height":9},"geometry":{"type":"Polygon","coordinates":[[[0,0],[1e308,0],[1,1],[0,0]]]}}]}"#
+    );
+    pub(super) const MANY_POINTS: &str =
+        r#"{"area":{"width_m":200000,"height_m":200000},"step_m":0.1}"#;
+}
+
 const UNKNOWN_RUN: &str = "/runs/00000000000000000000000000000000";
 
 const fn case<'a>(
@@ -117,6 +171,34 @@ fn cases<'a>(long: &'a str, deep: &'a str, ended: &'a str) -> Vec<Case<'a>> {
         case(("POST", "/computations", "{}"), (422, "unprocessable", "/actions")),
         case(("POST", "/computations", CYCLE), (422, "unprocessable", "/actions/0/after")),
         case(("POST", "/computations", HUGE), (422, "unprocessable", "1 to 100000")),
+        case(("POST", "/propagation", deep), (422, "unprocessable", "/a")),
+        case(("POST", "/propagation", coverage::NOT_A_NUMBER), (400, "bad-body", "line 1 column")),
+        case(("POST", "/propagation", coverage::INFINITE), (400, "bad-body", "out of range")),
+        case(("POST", "/propagation?attach&a=1", "{}"), (400, "bad-parameter", "a=1")),
+        case(("POST", "/propagation", "{}"), (422, "unprocessable", "/area")),
+        case(("POST", "/propagation", coverage::MANY_POINTS), (422, "unprocessable", "/step_m")),
+        case(
+            ("POST", "/propagation", coverage::NO_FREQUENCY),
+            (422, "unprocessable", "/transmitters/0/frequency_mhz"),
+        ),
+        case(
+            ("POST", "/propagation", coverage::NEGATIVE),
+            (422, "unprocessable", "/transmitters/0/height_m"),
+        ),
+        case(
+            ("POST", "/propagation", coverage::OUTSIDE),
+            (422, "unprocessable", "/transmitters/0/x_m"),
+        ),
+        case(("POST", "/propagation", coverage::HOLE), (422, "unprocessable", "row 1, column 2")),
+        case(("POST", "/propagation", coverage::LIE), (422, "unprocessable", "/terrain/text")),
+        case(("POST", "/propagation", coverage::HUGE), (422, "unprocessable", "/terrain/text")),
+        case(("POST", "/propagation", coverage::FAR), (422, "unprocessable", "/terrain/text")),
+        case(("POST", "/propagation", coverage::NO_TIFF), (422, "unprocessable", "/terrain/data")),
+        case(("POST", "/propagation", coverage::CUT_TIFF), (422, "unprocessable", "/terrain/data")),
+        case(
+            ("POST", "/propagation", coverage::FAR_BUILDING),
+            (422, "unprocessable", "/buildings/features/0/geometry/coordinates/0/1/0"),
+        ),
     ]
 }
 

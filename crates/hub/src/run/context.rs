@@ -112,6 +112,14 @@ impl RunContext {
         self.run.sleep(time).map_or(Ok(()), Err)
     }
 
+    /// Says how many bytes of memory the work holds from now on, in place of what it has said before. They count in
+    /// [`RunLimits::total_bytes_max`](super::RunLimits::total_bytes_max) until the work returns, also after a cancel. Runs that have ended
+    /// make room for them, and then events, as for any run that grows.
+    pub fn hold(&self, bytes: u64) {
+        self.run.hold(bytes);
+        self.keeper.count(&self.run);
+    }
+
     /// Keeps the standard error of a program with the run: the last 16 KiB.
     pub fn keep_stderr(&self, bytes: &[u8]) {
         self.run.keep_stderr(bytes);

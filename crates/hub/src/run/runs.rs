@@ -176,7 +176,7 @@ impl Shared {
     fn start(&self, start: StartRun) -> Result<Started, StartError> {
         let StartRun { service, owner, is_exempt, key, is_attached, held_bytes, work } = start;
         let attach = |run: &Arc<Run>| is_attached.then(|| Attachment::new(run));
-        let held_bytes = held_bytes + work.bytes();
+        let held_bytes = work.bytes(held_bytes);
         let owner = owner.filter(|_| !is_exempt);
         let key = key.map(|(key, digest)| ((owner, service.clone(), key), digest));
         let run = Arc::new(self.new_run(service, owner)?);

@@ -71,6 +71,8 @@ pub struct RunWork {
     work: Option<Box<Work>>,
     /// The size of the function with what it has captured.
     bytes: usize,
+    /// The bytes that its values own elsewhere, if it says so.
+    holding: Option<u64>,
     priority: Priority,
 }
 
@@ -82,7 +84,8 @@ impl RunWork {
     where
         W: FnOnce(&RunContext) -> RunOutcome + Send + 'static,
     {
-        Self { work: Some(Box::new(work)), bytes: size_of::<W>(), priority: Priority::Low }
+        let (bytes, priority) = (size_of::<W>(), Priority::Low);
+        Self { work: Some(Box::new(work)), bytes, holding: None, priority }
     }
 
     /// Gives its thread the normal priority. Use it for work that computes nothing itself, but publishes what others do:
@@ -94,9 +97,18 @@ impl RunWork {
         self
     }
 
-    /// Returns the bytes of memory that it takes itself, without those that its values own elsewhere.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes as u64
+    /// Says how many bytes of memory its values own until it begins. They count in place of
+    /// [`StartRun::held_bytes`](super::StartRun::held_bytes), which servers set to the size of the input. What it holds while it
+    /// works says [`RunContext::hold`].
+    #[must_use]
+    pub fn holding(mut self, bytes: u64) -> Self {
+        self.holding = Some(bytes);
+        self
+    }
+
+    /// Returns the bytes of memory that it takes itself, with those that it holds. Unless it says, the latter are `held`.
+    pub(crate) fn bytes(&self, held: u64) -> u64 {
+        self.bytes as u64 + self.holding.unwrap_or(held)
     }
 
     pub(crate) fn priority(&self) -> Priority {

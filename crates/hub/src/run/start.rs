@@ -26,7 +26,7 @@ pub struct StartRun {
     /// client, and only follows another one.
     pub is_attached: bool,
     /// The bytes that the work holds before it begins and while it runs, such as its input, besides the size of the function
-    /// itself, which is added. They count in
+    /// itself, which is added; a work that says them itself ([`RunWork::holding`]) counts as that. They count in
     /// [`RunLimits::total_bytes_max`](crate::run::RunLimits::total_bytes_max). All runs of an owner together hold at most a
     /// quarter of what the others leave of it; one run alone may hold more.
     pub held_bytes: u64,

@@ -87,6 +87,16 @@ impl Buildings {
         }
     }
 
+    /// Returns the bytes of memory that they take.
+    pub(super) fn bytes(&self) -> usize {
+        let of_ring = |ring: &Vec<Spot>| size_of_val(ring) + ring.capacity() * size_of::<Spot>();
+        let rings = self.buildings.iter().map(|building| {
+            let spare = building.rings.capacity() - building.rings.len();
+            spare * size_of::<Vec<Spot>>() + building.rings.iter().map(of_ring).sum::<usize>()
+        });
+        rings.sum::<usize>() + self.buildings.capacity() * size_of::<Building>()
+    }
+
     /// Draws the roofs on a map, as heights above ground. Asks before each building whether to go on.
     pub(super) fn roofs<E>(
         &self,

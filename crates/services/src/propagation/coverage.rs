@@ -130,11 +130,6 @@ impl Coverage {
             warnings,
         })
     }
-
-    /// Returns true if a point may take long enough to ask at each whether to go on.
-    pub(super) fn is_slow(&self) -> bool {
-        self.terrain.is_some() || self.buildings.is_some()
-    }
 }
 
 impl Choice {

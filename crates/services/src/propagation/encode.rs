@@ -4,6 +4,7 @@ use anemone_hub::Data;
 use anemone_hub::run::RunFailure;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::area::Area;
@@ -92,7 +93,7 @@ pub(super) fn tile(coverage: &Coverage, tile: Tile, values: &Values) -> Result<D
 }
 
 /// Returns data of this value.
-pub(super) fn data(value: &Value) -> Result<Data, RunFailure> {
+pub(super) fn data(value: &impl Serialize) -> Result<Data, RunFailure> {
     Data::json(value).map_err(|error| RunFailure::new(error.to_string()))
 }
 

@@ -79,6 +79,13 @@ pub(super) struct PathLoss {
     pub(super) km: f64,
 }
 
+impl Land {
+    /// Returns true if a point may take long enough to ask at each whether to go on.
+    pub(super) fn is_slow(&self) -> bool {
+        self.terrain.is_some() || self.roofs.is_some()
+    }
+}
+
 impl Model {
     pub(super) fn ranges(&self) -> &'static [Range] {
         match self {

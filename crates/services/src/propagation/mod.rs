@@ -11,6 +11,7 @@ mod coverage;
 mod encode;
 mod loss;
 mod measure;
+mod memory;
 pub mod model;
 mod output;
 mod output_options;

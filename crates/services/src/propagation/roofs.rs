@@ -56,6 +56,12 @@ impl RoofGrid {
         Self { cell_m, north_m: (rows - 1) as f64 * cell_m, columns, rows }
     }
 
+    /// Returns the bytes of the map, and those that it takes while it is drawn.
+    pub(super) fn bytes(&self) -> [usize; 2] {
+        let heights = self.rows * self.columns * size_of::<f32>();
+        [heights, heights + self.rows * (self.columns + 1) * size_of::<u32>()]
+    }
+
     /// Returns the rows that a side crosses: those at its lower end and above it, and below its upper end.
     fn rows_between(&self, from: Spot, to: Spot) -> Range<usize> {
         let next = |y_m: f64| {

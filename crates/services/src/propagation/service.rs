@@ -9,6 +9,7 @@ use anemone_hub::run::{RunInput, RunRefusal, RunService, RunWork};
 
 use super::cores::Cores;
 use super::coverage::Coverage;
+use super::memory;
 use super::work::compute;
 use crate::reader::{self, quoted};
 
@@ -59,6 +60,7 @@ impl RunService for Propagation {
         // Told to those who watch, unless the properties of a building are nested too deeply for an event.
         let told = Data::json(&document).ok();
         let cores = Arc::clone(&self.cores);
-        Ok(RunWork::new(move |run| compute(coverage, told.as_ref(), &cores, run)))
+        let bytes = memory::waiting(&coverage, told.as_ref());
+        Ok(RunWork::new(move |run| compute(coverage, told, &cores, run)).holding(bytes))
     }
 }

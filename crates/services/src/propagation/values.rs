@@ -45,7 +45,7 @@ impl Values {
             servers: Vec::new(),
             outside: vec![Outside::default(); coverage.paths.len()],
         };
-        let is_slow = coverage.is_slow();
+        let is_slow = land.is_slow();
         for (row, columns) in tile.rows() {
             check()?;
             for column in columns {

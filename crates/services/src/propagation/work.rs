@@ -6,16 +6,18 @@ use std::thread;
 
 use anemone_hub::Data;
 use anemone_hub::run::{RunContext, RunFailure, RunOutcome, Stopped};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::cores::{Core, Cores};
 use super::coverage::Coverage;
 use super::encode;
 use super::loss::{Land, Scratch};
-use super::output::{self, Field};
+use super::memory;
+use super::output::{self, Field, Outputs};
 use super::tiles::{Tile, Tiles};
 use super::values::Values;
-use super::warning::Outside;
+use super::warning::{Outside, Warning};
 
 /// A coverage that is computed.
 struct Work<'a> {
@@ -39,16 +41,30 @@ struct Done {
     field: Option<Field>,
 }
 
+/// The result of the run.
+#[derive(Debug, Serialize)]
+struct CoverageResult {
+    points: usize,
+    /// The smallest and the largest value by the name of the quantity.
+    #[serde(flatten)]
+    extents: Map<String, Value>,
+    warnings: Vec<Warning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outputs: Option<Outputs>,
+}
+
 /// Computes a coverage, with as many helpers as there are processors free. Watchers are told the document that it is of.
 pub(super) fn compute(
     mut coverage: Coverage,
-    document: Option<&Data>,
+    document: Option<Data>,
     cores: &Cores,
     run: &RunContext,
 ) -> RunOutcome {
+    run.hold(memory::working(&coverage, document.as_ref()));
     let land = build_land(&mut coverage, run)?;
     let tiles = Tiles::new(coverage.area.columns, coverage.area.rows);
-    run.partial(&encode::plan(&coverage, &land, &tiles, document)?)?;
+    run.partial(&encode::plan(&coverage, &land, &tiles, document.as_ref())?)?;
+    drop(document);
     let done = Done {
         points: 0,
         extents: vec![(f32::INFINITY, f32::NEG_INFINITY); coverage.measures.len()],
@@ -87,20 +103,21 @@ pub(super) fn compute(
         std::iter::once(own).chain(joined).collect::<Vec<_>>()
     });
     results.into_iter().collect::<Result<(), _>>()?;
-    let done = work.done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut result = result(&coverage, &done);
-    if let (Some(options), Some(field)) = (&coverage.output, &done.field) {
-        result["outputs"] = output::write(&coverage, field, options, || run.check())?;
+    let mut done = work.done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    drop(land);
+    let (mut result, field) = (result(&coverage, &done), done.field.take());
+    if let (Some(options), Some(field)) = (&coverage.output, field) {
+        result.outputs = Some(output::write(&coverage, field, options, || run.check())?);
     }
     encode::data(&result).map(Some)
 }
 
-/// Makes the ground and the roofs.
+/// Makes the ground and the roofs. What they are made of is dropped.
 fn build_land(coverage: &mut Coverage, run: &RunContext) -> Result<Land, Stopped> {
     let area = coverage.area;
-    let terrain = coverage.terrain.as_ref().map(|terrain| terrain.clone().grid(&area).0);
-    let roofs =
-        coverage.buildings.as_ref().map(|of| of.roofs(&area, || run.check())).transpose()?;
+    let terrain = coverage.terrain.take().map(|terrain| terrain.grid(&area).0);
+    let roofs = coverage.buildings.take();
+    let roofs = roofs.map(|of| of.roofs(&area, || run.check())).transpose()?;
     Ok(Land { terrain, roofs })
 }
 
@@ -143,13 +160,12 @@ impl Work<'_> {
     }
 }
 
-/// Returns the result of the run.
-fn result(coverage: &Coverage, done: &Done) -> Value {
-    let mut result = Map::new();
-    result.insert("points".to_owned(), done.points.into());
+/// Returns the result of the run, without its outputs.
+fn result(coverage: &Coverage, done: &Done) -> CoverageResult {
+    let mut extents = Map::new();
     for (measure, (min, max)) in coverage.measures.iter().zip(&done.extents) {
         let hundredth = |value: f32| (f64::from(value) * 100.0).round() / 100.0;
-        result.insert(
+        extents.insert(
             measure.name().to_owned(),
             json!({ "min": hundredth(*min), "max": hundredth(*max) }),
         );
@@ -159,6 +175,5 @@ fn result(coverage: &Coverage, done: &Done) -> Value {
             outside.warning(at, *coverage.paths[at].model.distances()?)
         });
     let warnings: Vec<_> = coverage.warnings.iter().cloned().chain(distances).collect();
-    result.insert("warnings".to_owned(), json!(warnings));
-    Value::Object(result)
+    CoverageResult { points: done.points, extents, warnings, outputs: None }
 }

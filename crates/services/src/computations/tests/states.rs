@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample;
 use serde_json::{Value, json};
 
 use super::picture::{Picture, numbers};
@@ -113,6 +116,48 @@ fn joining_at_any_plan_gives_the_picture_of_one_who_watched_from_the_start() {
         assert!(whole.lists.values().skip(1).all(|list| list.values == sorted && list.is_done));
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn joining_at_any_event_gives_the_picture_of_one_who_watched_from_the_start(
+        size in 2_usize..120,
+        algorithms in sample::subsequence(&ALGORITHMS[..], 1..6),
+        query in sample::select(vec!["", "batch=1", "states=every:3", "states=every:50", "states=rate:500"]),
+        joined_at in vec(any::<sample::Index>(), 8),
+    ) {
+        let watched = watch(&race(size, &algorithms), query, MILLI);
+        let events: Vec<&Value> = watched.events().collect();
+        let mut whole = Picture::default();
+        events.iter().for_each(|event| drop(whole.apply(event)));
+        let sorted: Vec<u64> = (1..=size as u64).collect();
+        prop_assert!(whole.lists.values().skip(1).all(|list| list.values == sorted && list.is_done));
+        for at in joined_at {
+            let at = at.index(events.len());
+            let mut joined = Picture::default();
+            events[at..].iter().for_each(|event| drop(joined.apply(event)));
+            // One who joins behind the last plan reads on from it instead.
+            if joined.has_plan() {
+                prop_assert_eq!(&joined, &whole, "joined at {} of {}", at, events.len());
+            }
+        }
+    }
+}
+
+const ALGORITHMS: [&str; 11] = [
+    "quick",
+    "merge",
+    "heap",
+    "shell",
+    "insertion",
+    "selection",
+    "bubble",
+    "cocktail",
+    "comb",
+    "radix",
+    "tim",
+];
 
 #[test]
 fn whole_lists_come_at_intervals_of_bytes() {

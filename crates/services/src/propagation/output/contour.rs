@@ -4,11 +4,19 @@ use std::collections::HashMap;
 
 use anemone_hub::run::Stopped;
 
+use super::check::check_at;
+
 /// A point of a line, in columns and rows of the grid.
 pub(super) type Vertex = (f64, f64);
 
 /// The edge between a point of the grid and the next one to the right (even) or below (odd): twice the index of the point.
 type Edge = usize;
+
+/// The edges to which lines lead from each: at most one on either side, and [`NONE`] for the others.
+type Links = HashMap<Edge, [Edge; 2]>;
+
+/// No edge of a grid.
+const NONE: Edge = Edge::MAX;
 
 /// The sides of a square, clockwise from the top.
 const SIDES: usize = 4;
@@ -25,24 +33,25 @@ pub(super) fn contours(
     vertices_max: usize,
     check: impl Fn() -> Result<(), Stopped>,
 ) -> Result<Option<Vec<Vec<Vertex>>>, Stopped> {
-    let mut links: HashMap<Edge, Vec<Edge>> = HashMap::new();
+    let mut links = Links::new();
     let rows = values.len() / columns;
     for row in 1..rows {
         check()?;
         for column in 1..columns {
+            check_at(column, &check)?;
             let corner = (row - 1) * columns + column - 1;
             for [from, to] in segments(values, columns, corner, level) {
-                links.entry(from).or_default().push(to);
-                links.entry(to).or_default().push(from);
+                link(&mut links, from, to);
+                link(&mut links, to, from);
             }
-        }
-        if links.len() > vertices_max {
-            return Ok(None);
+            if links.len() > vertices_max {
+                return Ok(None);
+            }
         }
     }
     let place = |edge: Edge| place(values, columns, edge, level);
     let join = |line: Vec<Edge>| line.into_iter().map(place).collect();
-    Ok(Some(lines(links).into_iter().map(join).collect()))
+    Ok(Some(lines(links, check)?.into_iter().map(join).collect()))
 }
 
 /// Returns the segments within the square whose first corner, in the north-west, is this point.
@@ -75,20 +84,46 @@ fn segments(
     found.into_iter()
 }
 
+/// Adds a link to one that may have one already.
+fn link(links: &mut Links, from: Edge, to: Edge) {
+    let of = links.entry(from).or_insert([NONE; 2]);
+    if of[0] == NONE {
+        of[0] = to;
+    } else {
+        of[1] = to;
+    }
+}
+
+/// Takes the last link of an edge.
+fn unlink(links: &mut Links, from: Edge) -> Option<Edge> {
+    let of = links.get_mut(&from)?;
+    let found = of.iter_mut().rev().find(|to| **to != NONE)?;
+    Some(std::mem::replace(found, NONE))
+}
+
+/// Removes the link from an edge to another.
+fn unlink_from(links: &mut Links, from: Edge, to: Edge) {
+    let found = links.get_mut(&from).and_then(|of| of.iter_mut().find(|edge| **edge == to));
+    if let Some(found) = found {
+        *found = NONE;
+    }
+}
+
 /// Joins segments to lines: first those with ends, then the closed ones.
-fn lines(mut links: HashMap<Edge, Vec<Edge>>) -> Vec<Vec<Edge>> {
+fn lines(
+    mut links: Links,
+    check: impl Fn() -> Result<(), Stopped>,
+) -> Result<Vec<Vec<Edge>>, Stopped> {
     let mut starts: Vec<_> = links.keys().copied().collect();
-    starts.sort_unstable_by_key(|edge| (links[edge].len(), *edge));
+    starts.sort_unstable_by_key(|edge| (links[edge][1] != NONE, *edge));
     let mut lines = Vec::new();
-    for start in starts {
+    for (number, start) in starts.into_iter().enumerate() {
+        check_at(number, &check)?;
         let mut line = vec![start];
         let mut at = start;
-        while let Some(next) = links.get_mut(&at).and_then(Vec::pop) {
-            if let Some(back) = links.get_mut(&next)
-                && let Some(found) = back.iter().position(|edge| *edge == at)
-            {
-                back.swap_remove(found);
-            }
+        while let Some(next) = unlink(&mut links, at) {
+            check_at(line.len(), &check)?;
+            unlink_from(&mut links, next, at);
             line.push(next);
             at = next;
         }
@@ -96,7 +131,7 @@ fn lines(mut links: HashMap<Edge, Vec<Edge>>) -> Vec<Vec<Edge>> {
             lines.push(line);
         }
     }
-    lines
+    Ok(lines)
 }
 
 /// Returns the place on an edge at which the field has this value.

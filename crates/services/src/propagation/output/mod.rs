@@ -1,5 +1,6 @@
 //! The result as a document: GeoJSON, CSV or PNG.
 
+mod check;
 mod contour;
 mod csv;
 mod field;
@@ -8,4 +9,4 @@ mod png;
 mod write;
 
 pub(super) use self::field::Field;
-pub(super) use self::write::write;
+pub(super) use self::write::{Outputs, bytes, write};

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 
+use anemone_hub::run::{RunFailure, Stopped};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
@@ -19,6 +20,9 @@ const COLOURS: [[u8; 3]; 9] = [
     [253, 231, 37],
 ];
 
+/// The pixels between two questions whether to go on.
+const PIECE: usize = 4_096;
+
 /// The values that are light.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Light {
@@ -28,8 +32,21 @@ pub(super) enum Light {
     Smallest,
 }
 
+/// Returns about as many bytes as an image of so many points takes, in Base64: a coverage has smooth colours.
+pub(super) fn bytes(points: usize) -> usize {
+    points / 2
+}
+
 /// Draws values with the darkest colour at one end of their range, and the lightest at the other one.
-pub(super) fn png(values: &[f32], columns: usize, light: Light) -> io::Result<Vec<u8>> {
+///
+/// # Errors
+/// The end that `check` returned, or an image that could not be made.
+pub(super) fn png(
+    values: &[f32],
+    columns: usize,
+    light: Light,
+    check: impl Fn() -> Result<(), Stopped>,
+) -> Result<Vec<u8>, RunFailure> {
     let (low, high) =
         values.iter().fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), value| {
             (low.min(*value), high.max(*value))
@@ -40,13 +57,18 @@ pub(super) fn png(values: &[f32], columns: usize, light: Light) -> io::Result<Ve
         Light::Smallest => high - value,
     };
     // A cast to a byte ends at both ends of its range.
-    let pixels: Vec<u8> =
-        values.iter().map(|value| (from_dark(*value) * scale).round() as u8).collect();
+    let pixel = |value: &f32| (from_dark(*value) * scale).round() as u8;
     let mut rows = ZlibEncoder::new(Vec::new(), Compression::default());
-    for row in pixels.chunks(columns) {
+    let mut pixels = Vec::with_capacity(PIECE);
+    for row in values.chunks(columns) {
         // Filter 0: the bytes as they are.
-        rows.write_all(&[0])?;
-        rows.write_all(row)?;
+        rows.write_all(&[0]).map_err(no_image)?;
+        for piece in row.chunks(PIECE) {
+            check()?;
+            pixels.clear();
+            pixels.extend(piece.iter().map(pixel));
+            rows.write_all(&pixels).map_err(no_image)?;
+        }
     }
     // At most 1,500,000 points.
     let [width, height] = [columns, values.len() / columns].map(|side| (side as u32).to_be_bytes());
@@ -55,9 +77,13 @@ pub(super) fn png(values: &[f32], columns: usize, light: Light) -> io::Result<Ve
     let mut image = b"\x89PNG\r\n\x1a\n".to_vec();
     chunk(&mut image, b"IHDR", &header);
     chunk(&mut image, b"PLTE", &palette());
-    chunk(&mut image, b"IDAT", &rows.finish()?);
+    chunk(&mut image, b"IDAT", &rows.finish().map_err(no_image)?);
     chunk(&mut image, b"IEND", &[]);
     Ok(image)
+}
+
+fn no_image(error: io::Error) -> RunFailure {
+    RunFailure::new(format!("no image: {error}"))
 }
 
 /// Adds a chunk: its length, its type, its data, and their checksum (section 5.3).
@@ -100,7 +126,8 @@ mod tests {
     }
 
     fn check_image(light: Light) {
-        let image = png(&[-100.0, -50.0, -75.0, -100.0, -50.0, -50.0], 3, light).unwrap();
+        let values = [-100.0, -50.0, -75.0, -100.0, -50.0, -50.0];
+        let image = png(&values, 3, light, || Ok(())).unwrap();
         assert_eq!(&image[..8], b"\x89PNG\r\n\x1a\n");
         let (mut chunks, mut rest) = (Vec::new(), &image[8..]);
         while !rest.is_empty() {
@@ -127,6 +154,6 @@ mod tests {
 
     #[test]
     fn values_that_are_all_alike_make_an_image_too() {
-        assert!(png(&[3.0; 4], 2, Light::Largest).is_ok());
+        assert!(png(&[3.0; 4], 2, Light::Largest, || Ok(())).is_ok());
     }
 }

@@ -20,6 +20,10 @@ impl HeightGrid {
         self.heights_m.len() / self.columns.max(1)
     }
 
+    pub(in crate::propagation) fn bytes(&self) -> usize {
+        self.heights_m.capacity() * size_of::<f32>()
+    }
+
     /// Returns the height of a place, interpolated between the four heights around it. Beyond the edge, the ground is as high as
     /// at the edge.
     pub(in crate::propagation) fn height_m(&self, spot: Spot) -> f64 {

@@ -6,7 +6,7 @@ use base64::prelude::BASE64_STANDARD;
 use super::file_grid::FileGrid;
 use super::geo_keys::FileCoordinates;
 use super::grid::HeightGrid;
-use super::valley::valley;
+use super::valley::{VALLEY_BYTES, valley};
 use super::{ascii, geotiff};
 use crate::propagation::area::{Area, Frame, Spot};
 use crate::reader::{Checked, Node, brief};
@@ -61,6 +61,14 @@ impl TerrainSource {
         let grid = placed(found, area);
         check_covers(&grid, area).map_err(|detail| node.unfit(detail))?;
         Ok(Self::Grid { grid, unknown })
+    }
+
+    /// Returns the bytes of the heights: those that it has, and those that it will have.
+    pub(in crate::propagation) fn bytes(&self) -> [usize; 2] {
+        match self {
+            Self::Valley { .. } => [0, VALLEY_BYTES],
+            Self::Grid { grid, .. } => [grid.bytes(); 2],
+        }
     }
 
     /// Returns the heights, and the number of those that are unknown.

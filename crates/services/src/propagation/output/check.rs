@@ -1,0 +1,14 @@
+//! How often an output asks whether to go on.
+
+use anemone_hub::run::Stopped;
+
+/// The points between two questions: less than a millisecond's work.
+const POINTS: usize = 4_096;
+
+/// Asks before the points whose turn it is.
+pub(super) fn check_at(
+    point: usize,
+    check: impl Fn() -> Result<(), Stopped>,
+) -> Result<(), Stopped> {
+    if point.is_multiple_of(POINTS) { check() } else { Ok(()) }
+}
