@@ -17,7 +17,11 @@ const PUBLISHED_PACKET_BYTES: u64 = 76;
 const PUBLISHED_SYN_BYTES: u64 = 12;
 const SYNS: u64 = 2;
 
+/// The kernel's states of a connection whose peer has sent its FIN: `TCP_CLOSE_WAIT`, `TCP_LAST_ACK` and `TCP_CLOSING`.
+const PEER_HAS_FINISHED: [u8; 3] = [8, 9, 11];
+
 /// Places in the kernel's `struct tcp_info`, which only ever grows at its end.
+const STATE: usize = 0;
 const RETRANSMITTED: usize = 100;
 const SEGMENTS_OUT: usize = 136;
 const SEGMENTS_IN: usize = 140;
@@ -67,9 +71,12 @@ impl Traffic {
             let bytes = info.get(place..place + 8).and_then(|bytes| bytes.try_into().ok());
             u64::from_ne_bytes(bytes.unwrap_or_default())
         };
+        // The kernel counts sequence numbers that came, and a FIN takes one (RFC 9293 section 3.4).
+        let fins =
+            u64::from(info.get(STATE).is_some_and(|state| PEER_HAS_FINISHED.contains(state)));
         Ok(Self {
             sent_bytes: bytes(BYTES_OUT).saturating_sub(bytes(BYTES_RETRANSMITTED)),
-            received_bytes: bytes(BYTES_IN),
+            received_bytes: bytes(BYTES_IN).saturating_sub(fins),
             segments: at(SEGMENTS_OUT) + at(SEGMENTS_IN),
             data_segments: at(DATA_OUT) + at(DATA_IN),
             retransmitted: at(RETRANSMITTED),
