@@ -4,17 +4,16 @@
 mod many;
 mod refusals;
 
-use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::net::{Shutdown, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anemone_hub::Retention;
 use anemone_hub::run::{RunWork, StartRun};
 use anemone_server::{AccessLog, Options, PublishRight, SlowReader, TopicRule, TopicRules};
 use anemone_testing::logged;
-use anemone_testing::multiplexed::{BOTH, Carrier, Client};
+use anemone_testing::multiplexed::{BOTH, Client};
 use anemone_testing::{EventStream, Fixture, Reply, Socket, request, send, wait_until};
 use anemone_ws::proto::{CloseCode, CloseFrame, Config, Message};
 use socket2::SockRef;
@@ -43,33 +42,6 @@ fn all() -> Fixture {
     start(AccessLog::All, |_| {})
 }
 
-/// Opens a connection whose port no other one of this process has had, to any server: the port identifies its lines
-/// in the log.
-fn connect(fixture: &Fixture) -> TcpStream {
-    loop {
-        let stream = fixture.connect();
-        if is_new(stream.local_addr().unwrap()) {
-            return stream;
-        }
-    }
-}
-
-/// Opens a multiplexed connection with such a port.
-fn open(carrier: Carrier, fixture: &Fixture) -> Client {
-    loop {
-        let client = Client::open(carrier, fixture);
-        if is_new(client.address()) {
-            return client;
-        }
-    }
-}
-
-/// Returns true for an address whose port no other connection of this process has had.
-fn is_new(address: SocketAddr) -> bool {
-    static PORTS: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
-    PORTS.lock().unwrap().insert(address.port())
-}
-
 /// Returns the reply to a request on a connection of its own, and the client's address.
 fn ask(
     fixture: &Fixture,
@@ -77,20 +49,19 @@ fn ask(
     target: &str,
     fields: &[(&str, &str)],
 ) -> (Reply, SocketAddr) {
-    let mut stream = connect(fixture);
+    let mut stream = fixture.connect();
     let client = stream.local_addr().unwrap();
     send(&mut stream, method, target, fields);
     (Reply::read(&mut BufReader::new(stream), method), client)
 }
 
-/// Returns the logged line of a request that is answered at once. Another connection may have had its port before.
+/// Returns the logged line of a request that is answered at once.
 fn line_of(fixture: &Fixture, method: &str, target: &str, fields: &[(&str, &str)]) -> String {
-    let mut stream = connect(fixture);
+    let mut stream = fixture.connect();
     let client = stream.local_addr().unwrap();
-    let before = logged::requests(client, 0).len();
     send(&mut stream, method, target, fields);
     let reply = Reply::read(&mut BufReader::new(stream), method);
-    let line = logged::requests(client, before + 1).remove(before);
+    let line = logged::requests(client, 1).remove(0);
     let bytes = if method == "HEAD" { 0 } else { reply.body.len() };
     let said = format!(" bytes={bytes}");
     assert!(line.contains(&said), "{line}: the body has {bytes} bytes");
@@ -169,7 +140,7 @@ fn a_post_has_the_position_of_its_last_event() {
         ("application/json", "{", "POST /topics/chat 400 http"),
     ] {
         let len = body.len().to_string();
-        let mut stream = connect(&fixture);
+        let mut stream = fixture.connect();
         let client = stream.local_addr().unwrap();
         send(
             &mut stream,
@@ -196,7 +167,7 @@ fn a_stream_has_a_line_at_its_end_with_all_that_it_had() {
     ] {
         for way in WAYS {
             let fixture = all();
-            let mut stream = connect(&fixture);
+            let mut stream = fixture.connect();
             let client = stream.local_addr().unwrap();
             let frame = [("Sec-Fetch-Dest", "iframe"), ("Sec-Fetch-Site", "same-origin")];
             let fields = [&[("Accept", accept)], way, &frame].concat();
@@ -242,7 +213,7 @@ fn the_line_of_a_stream_says_why_it_ended() {
     for way in WAYS {
         let mut fixture = all();
         let open = |fixture: &Fixture, target: &str| {
-            let stream = connect(fixture);
+            let stream = fixture.connect();
             let client = stream.local_addr().unwrap();
             let fields = [&[("Accept", "text/event-stream")], way].concat();
             let request = request(fixture.address, "GET", target, &fields);
@@ -335,7 +306,7 @@ fn told(client: &mut Client, message: &str) -> String {
 #[test]
 fn each_multiplexed_request_has_a_line() {
     let fixture = all();
-    let [socket, stream] = BOTH.map(|carrier| open(carrier, &fixture));
+    let [socket, stream] = BOTH.map(|carrier| Client::open(carrier, &fixture));
     for (mut client, transport) in [(socket, "multiplexed"), (stream, "tcp")] {
         let address = client.address();
         let clock = told(&mut client, "GET a /clock").len();
@@ -381,7 +352,7 @@ fn each_multiplexed_request_has_a_line() {
 #[test]
 fn a_multiplexed_request_that_is_refused_before_it_begins_has_a_line_too() {
     let fixture = start(AccessLog::All, |options| options.limits.multiplexed_requests_max = 1);
-    let [socket, stream] = BOTH.map(|carrier| open(carrier, &fixture));
+    let [socket, stream] = BOTH.map(|carrier| Client::open(carrier, &fixture));
     for (mut client, transport) in [(socket, "multiplexed"), (stream, "tcp")] {
         let address = client.address();
         assert!(told(&mut client, "GET a /topics/wind").starts_with("100 a"));
@@ -414,7 +385,7 @@ fn a_multiplexed_request_that_is_refused_before_it_begins_has_a_line_too() {
 /// Returns the logged lines of some requests below this path on one connection, after the server has stopped.
 fn sampled<'a>(path: &str, targets: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut fixture = start(AccessLog::Sampled, |_| {});
-    let mut writer = connect(&fixture);
+    let mut writer = fixture.connect();
     let client = writer.local_addr().unwrap();
     let mut reader = BufReader::new(writer.try_clone().unwrap());
     for target in targets {
@@ -448,7 +419,7 @@ fn refusals_are_counted_whatever_was_asked_for() {
 #[test]
 fn of_many_polls_one_has_a_line_and_the_rest_are_counted() {
     let mut fixture = start(AccessLog::Sampled, |_| {});
-    let stream = connect(&fixture);
+    let stream = fixture.connect();
     let client = stream.local_addr().unwrap();
     let mut writer = stream.try_clone().unwrap();
     let mut reader = BufReader::new(stream);
@@ -486,7 +457,7 @@ fn a_request_that_cannot_be_read_has_a_line_without_a_method() {
     let fixture = all();
     let long = format!("GET / HTTP/1.1\r\nlong: {}\r\n\r\n", "x".repeat(100_000));
     for (said, status) in [("NONSENSE\r\n\r\n", 400), (&long, 431)] {
-        let mut stream = connect(&fixture);
+        let mut stream = fixture.connect();
         let client = stream.local_addr().unwrap();
         stream.write_all(said.as_bytes()).unwrap();
         let reply = Reply::read_head(&mut BufReader::new(stream));

@@ -1,11 +1,15 @@
 //! HTTP/1.1 over plain sockets.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, ErrorKind, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
+use socket2::{Domain, Socket, Type};
 
 use crate::PATIENCE;
+use crate::server::logged;
 
 /// The fields of every WebSocket handshake over HTTP/1.1 (RFC 6455 section 4.1).
 pub const HANDSHAKE: [(&str, &str); 4] = [
@@ -15,12 +19,32 @@ pub const HANDSHAKE: [(&str, &str); 4] = [
     ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
 ];
 
-/// A connection that answers in time or fails.
+/// A connection that answers in time or fails. While the log is kept, no other one of this process has had its port, to any
+/// server, so the port identifies its lines in the log.
 pub fn connect(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(address).unwrap();
+    let stream = if logged::is_kept() {
+        connect_from_new_port(address)
+    } else {
+        TcpStream::connect(address).unwrap()
+    };
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.set_nodelay(true).unwrap();
     stream
+}
+
+fn connect_from_new_port(address: SocketAddr) -> TcpStream {
+    static PORTS: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let any: IpAddr =
+        if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    loop {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::new(any, 0).into()).unwrap();
+        let port = socket.local_addr().unwrap().as_socket().unwrap().port();
+        if PORTS.lock().unwrap_or_else(PoisonError::into_inner).insert(port) {
+            socket.connect(&address.into()).unwrap();
+            return socket.into();
+        }
+    }
 }
 
 pub fn send(stream: &mut TcpStream, method: &str, target: &str, fields: &[(&str, &str)]) {

@@ -15,11 +15,15 @@ use crate::wait_for;
 type Fields = BTreeMap<&'static str, String>;
 
 static LOGGED: Mutex<Vec<Fields>> = Mutex::new(Vec::new());
+static KEPT: Once = Once::new();
 
 /// Keeps everything that is logged from now on.
 pub fn keep() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| tracing::subscriber::set_global_default(Events(push)).unwrap());
+    KEPT.call_once(|| tracing::subscriber::set_global_default(Events(push)).unwrap());
+}
+
+pub(super) fn is_kept() -> bool {
+    KEPT.is_completed()
 }
 
 /// Waits for `count` logged requests of a client, and returns each as `METHOD PATH STATUS TRANSPORT TOPICS BYTES
