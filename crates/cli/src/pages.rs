@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(paths(Some(root.path())), all);
         std::fs::write(root.path().join("favicon.svg"), "<svg/>").unwrap();
         std::fs::create_dir(root.path().join("wind")).unwrap();
-        assert_eq!(paths(Some(root.path())), [&CLIENT[..], &PARTS, &["/"]].concat());
+        assert_eq!(paths(Some(root.path())), [&CLIENT[..], &PARTS, &["/lab", "/"]].concat());
         std::fs::create_dir(root.path().join("chart")).unwrap();
         assert_eq!(paths(Some(root.path())), [&CLIENT[..], &["/"]].concat());
         std::fs::write(root.path().join("client.js"), "export const mine = 1;").unwrap();
