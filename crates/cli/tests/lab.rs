@@ -155,6 +155,24 @@ fn an_emulated_link_delays_each_event_and_polling_waits_longer() {
 }
 
 #[test]
+fn a_poll_far_away_waits_for_its_next_cycle() {
+    let report = report("distance", &[]);
+    for delay in [20.0, 90.0, 130.0] {
+        let of = |name| {
+            let case = format!("{delay} ms each way");
+            values(&report, &case, name, "one-way latency")
+        };
+        for name in ["WebSocket", "long poll", "poll, new connections"] {
+            assert!(of(name).iter().all(|ms| *ms >= delay), "{name}: {:?}", of(name));
+        }
+        // A connection costs a round trip, which comes on top of each poll.
+        let new = of("poll, new connections");
+        assert!(new.iter().all(|ms| *ms >= 2.0 * delay), "{new:?}");
+    }
+    assert_eq!(report["models"].as_array().unwrap().len(), 15);
+}
+
+#[test]
 fn a_server_that_is_not_there_is_counted_and_makes_the_verdict_invalid() {
     // A port of which the listener has gone.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

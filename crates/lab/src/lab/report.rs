@@ -41,6 +41,9 @@ pub(crate) struct Report {
     pub(crate) series: Vec<Series>,
     pub(crate) comparisons: Vec<Comparison>,
     pub(crate) published: Vec<Published>,
+    /// What theory says of the quantity, beside what was measured.
+    #[serde(default)]
+    pub(crate) models: Vec<Model>,
     /// The way in which it was measured, a sentence each.
     pub(crate) method: Vec<String>,
 }
@@ -120,6 +123,22 @@ pub(crate) struct Comparison {
     pub(crate) ratio: Option<Estimate>,
     /// The difference of the means, with the interval of Welch's test at 99 %, as the publications give it.
     pub(crate) welch: Option<Estimate>,
+}
+
+/// The value that theory gives for a contender in a case.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Model {
+    pub(crate) case: String,
+    /// The place of the case on the axis, if the cases are figures.
+    pub(crate) x: Option<f64>,
+    pub(crate) contender: String,
+    pub(crate) value: f64,
+}
+
+impl Model {
+    pub(crate) fn new(case: &str, x: Option<f64>, contender: &str, value: f64) -> Self {
+        Self { case: case.to_owned(), x, contender: contender.to_owned(), value }
+    }
 }
 
 /// A published figure beside the one that was measured.
@@ -277,6 +296,7 @@ pub(crate) mod tests {
             series: Vec::new(),
             comparisons: Vec::new(),
             published: Vec::new(),
+            models: Vec::new(),
             method: Vec::new(),
         }
     }

@@ -180,6 +180,7 @@ impl Session {
             series,
             comparisons: Vec::new(),
             published: Vec::new(),
+            models: Vec::new(),
             method,
         }
     }

@@ -4,7 +4,9 @@ mod amortise;
 mod calibrate;
 mod calls;
 mod connect;
+mod distance;
 mod echo;
+mod events;
 mod overhead;
 mod progress;
 mod wind;
@@ -27,6 +29,8 @@ pub enum Experiment {
     Overhead,
     /// The latency of a stream of four events a second over each transport, all at once
     Wind,
+    /// The same by the delay of the network, and where polls fall behind
+    Distance,
     /// Showing a long computation over each transport: communications, packets, bytes, time
     Progress,
     /// One call, fifty at once, and as many as fit into a time, over REST and a socket
@@ -59,6 +63,7 @@ impl Experiment {
             Self::Echo => echo::run(session),
             Self::Overhead => overhead::run(session),
             Self::Wind => wind::run(session),
+            Self::Distance => distance::run(session),
             Self::Progress => progress::run(session),
             Self::Calls => calls::run(session),
             Self::Amortise => amortise::run(session),

@@ -147,6 +147,14 @@ impl Feed {
         }
     }
 
+    /// Opens a new connection for the next poll. What is pushed goes on over the one that it has.
+    pub(crate) fn reconnect(&mut self, place: &Place) -> Result<(), Fault> {
+        if let Reader::Polls { http, .. } = &mut self.reader {
+            *http = Http::connect(place)?;
+        }
+        Ok(())
+    }
+
     /// Closes the connection, and returns what it has carried.
     pub(crate) fn finish(self) -> Result<Traffic, Fault> {
         match self.reader {

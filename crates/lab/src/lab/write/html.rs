@@ -102,8 +102,12 @@ fn drawn(plot: &Plot, report: &Report) -> String {
         let _ =
             writeln!(text, "<div data-of=\"{at}\" data-points=\"{points}\">{}</div>", layer.svg);
     }
-    text += "<p class=\"tip\" hidden></p>\n</div>\n\
-             <figcaption>Medians of the rounds with their intervals of 95 %.</figcaption>\n</figure>\n";
+    let theory = if report.models.is_empty() { "" } else { " Dashes: theory." };
+    let _ = writeln!(
+        text,
+        "<p class=\"tip\" hidden></p>\n</div>\n<figcaption>Medians of the rounds with their intervals of 95 %.{theory}</figcaption>\n\
+         </figure>"
+    );
     text
 }
 

@@ -50,6 +50,19 @@ struct Point {
     words: String,
 }
 
+/// What is drawn of one contender: its points, and the places and values that theory gives.
+struct Group {
+    points: Vec<Point>,
+    theory: Vec<(f64, f64)>,
+}
+
+impl Group {
+    fn values(&self) -> Vec<f64> {
+        let measured = self.points.iter().flat_map(|point| [point.low, point.y, point.high]);
+        measured.chain(self.theory.iter().map(|(_, value)| *value)).collect()
+    }
+}
+
 /// Draws the quantity of a report by case. `None` if there is nothing to draw.
 pub(super) fn plot(report: &Report) -> anyhow::Result<Option<Plot>> {
     let all: Vec<&Series> = report
@@ -72,36 +85,36 @@ pub(super) fn plot(report: &Report) -> anyhow::Result<Option<Plot>> {
     };
     let places: Vec<f64> = all.iter().filter_map(|series| series.x).collect();
     let is_log_x = has_places && logarithmic(&places);
-    let groups: Vec<Vec<Point>> = contenders
-        .iter()
-        .enumerate()
-        .map(|(at, contender)| {
-            let own = all.iter().filter(|series| series.contender == **contender);
-            let shift = (at as f64 - (contenders.len() as f64 - 1.0) / 2.0)
-                / (contenders.len() as f64 * 1.6);
-            own.filter_map(|series| {
-                let case = cases.iter().position(|case| **case == series.case)? as f64;
-                let x = match series.x.filter(|_| has_places) {
-                    Some(x) if is_log_x => x.log10(),
-                    Some(x) => x,
-                    None => case + shift,
-                };
-                point(series, x)
-            })
-            .collect()
+    let along = |at: usize, case: &str, place: Option<f64>| -> Option<f64> {
+        let shift =
+            (at as f64 - (contenders.len() as f64 - 1.0) / 2.0) / (contenders.len() as f64 * 1.6);
+        let case = cases.iter().position(|one| *one == case)? as f64;
+        Some(match place.filter(|_| has_places) {
+            Some(x) if is_log_x => x.log10(),
+            Some(x) => x,
+            None => case + shift,
         })
-        .collect();
-    let values: Vec<f64> =
-        groups.iter().flatten().flat_map(|point| [point.low, point.y, point.high]).collect();
+    };
+    let groups = contenders.iter().enumerate().map(|(at, contender)| {
+        let own = all.iter().filter(|series| series.contender == **contender);
+        let points = own.filter_map(|series| point(series, along(at, &series.case, series.x)?));
+        let models = report.models.iter().filter(|model| model.contender == **contender);
+        let theory =
+            models.filter_map(|model| Some((along(at, &model.case, model.x)?, model.value)));
+        Group { points: points.collect(), theory: theory.collect() }
+    });
+    let groups: Vec<Group> = groups.collect();
+    let values: Vec<f64> = groups.iter().flat_map(Group::values).collect();
     if values.is_empty() {
         return Ok(None);
     }
     let is_log_y = logarithmic(&values);
     let frame = Frame::new(&groups, is_log_x, is_log_y, cases, has_places, report);
     let axes = frame.axes()?;
-    let layers = contenders.iter().zip(&groups).enumerate().map(|(at, (contender, points))| {
-        frame.layer(contender, COLOURS[at % COLOURS.len()], points)
-    });
+    let layers =
+        contenders.iter().zip(&groups).enumerate().map(|(at, (contender, group))| {
+            frame.layer(contender, COLOURS[at % COLOURS.len()], group)
+        });
     Ok(Some(Plot { axes, layers: layers.collect::<Result<_, _>>()? }))
 }
 
@@ -144,17 +157,18 @@ type Chart<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, Ra
 
 impl<'a> Frame<'a> {
     fn new(
-        groups: &[Vec<Point>],
+        groups: &[Group],
         is_log_x: bool,
         is_log_y: bool,
         cases: Vec<&'a str>,
         has_places: bool,
         report: &Report,
     ) -> Self {
-        let points = || groups.iter().flatten();
+        let points = || groups.iter().flat_map(|group| &group.points);
         let of = |value: f64| if is_log_y { value.log10() } else { value };
-        let low = points().map(|point| of(point.low)).fold(f64::INFINITY, f64::min);
-        let high = points().map(|point| of(point.high)).fold(f64::NEG_INFINITY, f64::max);
+        let values = || groups.iter().flat_map(Group::values).map(of);
+        let low = values().fold(f64::INFINITY, f64::min);
+        let high = values().fold(f64::NEG_INFINITY, f64::max);
         let room = ((high - low) * 0.08).max(high.abs() * 0.02).max(1e-9);
         // A figure that is not logarithmic is seen from zero on.
         let y = (if is_log_y { low - room } else { low.min(0.0) }, high + room);
@@ -223,10 +237,16 @@ impl<'a> Frame<'a> {
         Ok(svg)
     }
 
-    fn layer(&self, contender: &str, colour: RGBColor, points: &[Point]) -> anyhow::Result<Layer> {
+    fn layer(&self, contender: &str, colour: RGBColor, group: &Group) -> anyhow::Result<Layer> {
         let y = |value: f64| if self.is_log_y { value.log10() } else { value };
+        let points = &group.points;
         let (svg, places) = self.draw(|chart| {
-            if self.has_places {
+            for line in self.theory(group) {
+                let line = line.into_iter().map(|(x, value)| (x, y(value)));
+                let style = colour.mix(0.6).stroke_width(2);
+                chart.draw_series(DashedLineSeries::new(line, 6, 5, style)).map_err(failed)?;
+            }
+            if self.has_places && group.theory.is_empty() {
                 let line = points.iter().map(|point| (point.x, y(point.y)));
                 chart.draw_series(LineSeries::new(line, colour.stroke_width(2))).map_err(failed)?;
             }
@@ -259,6 +279,17 @@ impl<'a> Frame<'a> {
     }
 }
 
+impl Frame<'_> {
+    /// Returns the lines of theory: one through all places, or a dash at each case.
+    fn theory(&self, group: &Group) -> Vec<Vec<(f64, f64)>> {
+        const DASH: f64 = 0.05;
+        if self.has_places {
+            return vec![group.theory.clone()];
+        }
+        group.theory.iter().map(|(x, value)| vec![(x - DASH, *value), (x + DASH, *value)]).collect()
+    }
+}
+
 /// Formats a place on the axis, in thousands and millions from there on.
 fn place(x: f64, is_log: bool) -> String {
     let value = if is_log { 10_f64.powf(x) } else { x };
@@ -277,6 +308,7 @@ fn failed(error: impl std::fmt::Display) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::report::Model;
     use crate::lab::report::tests::{report, series};
 
     #[test]
@@ -291,6 +323,12 @@ mod tests {
             assert_eq!(layer.points.len(), 1);
             assert!(layer.svg.contains("<circle"), "{}", layer.svg);
         }
+        report.models = vec![Model::new("20 B", Some(20.0), "TCP", 9.0)];
+        let with_theory = super::plot(&report).unwrap().unwrap();
+        assert_ne!(
+            with_theory.layers[0].points[0].1, plot.layers[0].points[0].1,
+            "9 ms is in view"
+        );
         report.series.clear();
         assert!(super::plot(&report).unwrap().is_none());
     }

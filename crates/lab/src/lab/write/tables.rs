@@ -37,6 +37,9 @@ pub(super) fn tables(report: &Report) -> Vec<Table> {
     }
     let mut tables: Vec<_> =
         quantities.iter().map(|(quantity, unit)| measured(report, quantity, unit)).collect();
+    if let Some(table) = modelled(report) {
+        tables.push(table);
+    }
     if !report.comparisons.is_empty() {
         let head = ["", "", "shift [95 %]", "ratio [95 %]", "means, Welch [99 %]", ""];
         let rows = report.comparisons.iter().map(compared).collect();
@@ -96,6 +99,20 @@ fn last(series: &Series) -> [String; 4] {
         strain(series.strain.map(|strain| strain.busy.unwrap_or(strain.cpu) * 100.0)),
         faults.join(", "),
     ]
+}
+
+/// Returns what theory says beside what was measured.
+fn modelled(report: &Report) -> Option<Table> {
+    let rows = report.models.iter().filter_map(|model| {
+        let measured = report.median(&model.case, &model.contender, &report.quantity)?;
+        let more = figure(measured - model.value);
+        let [case, contender] = [&model.case, &model.contender].map(Clone::clone);
+        Some(vec![case, contender, figure(model.value), figure(measured), more, String::new()])
+    });
+    let rows: Vec<_> = rows.collect();
+    let head = ["", "", "theory", "median of the rounds", "more than theory", ""];
+    let title = format!("{}, by theory", report.quantity);
+    (!rows.is_empty()).then(|| Table::new(title, &head, rows))
 }
 
 fn compared(comparison: &Comparison) -> Vec<String> {

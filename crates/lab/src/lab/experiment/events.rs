@@ -1,0 +1,235 @@
+//! A stream of four events a second (B), read over several transports at once: what `wind` and `distance` share.
+//!
+//! Owns the publisher, the readers and the medians of the rounds. The experiments choose who reads, and say what it means.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde_json::Value;
+
+use crate::histogram::Histogram;
+use crate::lab::probe::{Fault, FaultKind, Feed, Http, Piece, Place, Source, Way};
+use crate::lab::report::{Quantity, Series, ms};
+use crate::lab::session::Session;
+use crate::lab::strain::{Moment, StrainMeter, Strained};
+use crate::statistics::{Random, median};
+
+pub(super) const LATENCY: Quantity = Quantity { name: "one-way latency", unit: "ms" };
+pub(super) const PERIOD: Duration = Duration::from_millis(250);
+/// The client of the publication waits so long after each answer to a poll.
+pub(super) const PAUSE: Duration = Duration::from_millis(150);
+/// The first events, while connections and caches are new.
+const WARM_UP_EVENTS: usize = 4;
+/// The number of events of the publication.
+const EVENTS: usize = 1200;
+const QUICK_EVENTS: usize = 48;
+
+/// What a poll does with its connection after each answer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Connections {
+    Kept,
+    New,
+}
+
+/// A reader to be, with its place in the report.
+#[derive(Clone, Debug)]
+pub(super) struct Contender {
+    pub(super) case: String,
+    pub(super) x: Option<f64>,
+    pub(super) name: String,
+    pub(super) way: Way,
+    pub(super) connections: Connections,
+    pub(super) place: Place,
+}
+
+/// What came of a stream.
+#[derive(Debug)]
+pub(super) struct Streamed {
+    pub(super) series: Vec<Series>,
+    /// The sentence about the method.
+    pub(super) method: String,
+}
+
+/// The time of each event at a reader, by its number.
+type Arrivals = BTreeMap<usize, Instant>;
+
+/// Publishes the events to a topic that all contenders read at the same time.
+pub(super) fn stream(
+    session: &mut Session,
+    topic: &'static str,
+    contenders: Vec<Contender>,
+    delay_max: Duration,
+) -> anyhow::Result<Streamed> {
+    let events = session.full_or_quick(EVENTS, QUICK_EVENTS);
+    let direct = Place { host: session.target.host(), ..Place::new(session.target.web()) };
+    publish(&mut Http::connect(&direct)?, topic, 0)
+        .context("publishing to the topic of this experiment")?;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let block = block_len(events.saturating_sub(WARM_UP_EVENTS), session.rounds());
+    let readers = contenders.into_iter().map(|contender| {
+        let (seed, over) = (session.random.next(), Arc::clone(&is_over));
+        let reading = contender.clone();
+        (contender, thread::spawn(move || read(&reading, topic, block, seed, &over)))
+    });
+    let readers: Vec<_> = readers.collect();
+    // Every reader is connected by then, through the slowest of links.
+    thread::sleep(Duration::from_millis(500) + 8 * delay_max);
+    let (meter, begun) = (StrainMeter::start(), Moment::now());
+    let (sent, lag) = send(session, &direct, topic, events)?;
+    thread::sleep(PERIOD + PAUSE + 8 * delay_max);
+    let mut strained = meter.since(begun);
+    strained.lag.add(&lag);
+    is_over.store(true, Ordering::Relaxed);
+    // The last event lets every reader look at the flag.
+    publish(&mut Http::connect(&direct)?, topic, events + 1)?;
+    let mut series = Vec::new();
+    for (contender, reader) in readers {
+        let (arrivals, fault) = reader.join().ok().context("a reader has panicked")?;
+        if let Some(fault) = &fault {
+            session.say(&format!("{}, {}: {fault}", contender.case, contender.name));
+        }
+        series.push(evaluate(session.rounds(), &contender, &sent, &arrivals, fault, &strained));
+    }
+    let method = format!(
+        "{} events, one every {} ms, to one topic that all transports read at the same time; latency from the moment before \
+         the event is published, on the same clock, until its reader has parsed it; the first {WARM_UP_EVENTS} are dropped, \
+         and the others are cut into {} rounds, whose medians are paired by event. Polls wait {} ms after each answer, as \
+         published, and begin each round in another phase. The publisher was at most {:.1} ms late.",
+        sent.len(),
+        PERIOD.as_millis(),
+        session.rounds(),
+        PAUSE.as_millis(),
+        lag.percentile(1.0).map_or(0.0, ms)
+    );
+    Ok(Streamed { series, method })
+}
+
+/// Returns the number of events of each round.
+fn block_len(events: usize, rounds: usize) -> usize {
+    events.div_ceil(rounds).max(1)
+}
+
+/// Sends the events at their times. Returns the moments at which each was sent, and the delays behind the plan.
+fn send(
+    session: &mut Session,
+    place: &Place,
+    topic: &str,
+    events: usize,
+) -> anyhow::Result<(BTreeMap<usize, Instant>, Histogram)> {
+    let mut http = Http::connect(place)?;
+    let begun = Instant::now() + PERIOD;
+    let (mut sent, mut lag) = (BTreeMap::new(), Histogram::default());
+    session.begin(events);
+    for number in 1..=events {
+        let planned = begun + PERIOD * number as u32;
+        thread::sleep(planned.saturating_duration_since(Instant::now()));
+        let now = Instant::now();
+        lag.record(now.saturating_duration_since(planned));
+        sent.insert(number, now);
+        publish(&mut http, topic, number)?;
+        session.step();
+        if session.is_stopped() {
+            break;
+        }
+    }
+    Ok((sent, lag))
+}
+
+fn publish(http: &mut Http, topic: &str, number: usize) -> Result<(), Fault> {
+    // As long as a message of the sensor.
+    let body = format!(r#"{{"n":{number:>6},"m":1.2}}"#);
+    http.call("POST", topic, "Content-Type: application/json\r\n", body.as_bytes())?.expect(201)?;
+    Ok(())
+}
+
+/// Reads until it is over.
+fn read(
+    contender: &Contender,
+    topic: &str,
+    block: usize,
+    seed: u64,
+    is_over: &AtomicBool,
+) -> (Arrivals, Option<Fault>) {
+    let mut arrivals = Arrivals::new();
+    let mut random = Random::new(seed);
+    let mut go_on = || {
+        let source = Source { target: topic, body: None, page: None };
+        let mut feed = Feed::open(contender.way, &contender.place, source, seed)?;
+        let (mut newest, mut round) = (0, None);
+        while !is_over.load(Ordering::Relaxed) {
+            match feed.next()? {
+                Piece::Event(data) => {
+                    newest = number(&data)?;
+                    arrivals.entry(newest).or_insert_with(Instant::now);
+                }
+                Piece::Answer => {
+                    if contender.way == Way::Poll {
+                        thread::sleep(PAUSE);
+                        // The phase decides what a poll finds where its cycle is a simple fraction of the period.
+                        if round != Some(newest / block) {
+                            round = Some(newest / block);
+                            thread::sleep(PERIOD.mul_f64(random.below(1000) as f64 / 1000.0));
+                        }
+                    }
+                    if contender.connections == Connections::New {
+                        feed.reconnect(&contender.place)?;
+                    }
+                }
+                Piece::End => return Err(Fault::Closed),
+            }
+        }
+        Ok(())
+    };
+    let fault = go_on().err();
+    (arrivals, fault)
+}
+
+fn number(data: &[u8]) -> Result<usize, Fault> {
+    let event: Value =
+        serde_json::from_slice(data).map_err(|_| Fault::wrong("no JSON came", data))?;
+    let number = event["n"].as_u64().and_then(|number| usize::try_from(number).ok());
+    number.ok_or_else(|| Fault::wrong("another event came", data))
+}
+
+/// Cuts the events into rounds, and takes the median of each.
+fn evaluate(
+    rounds_max: usize,
+    contender: &Contender,
+    sent: &BTreeMap<usize, Instant>,
+    arrivals: &Arrivals,
+    fault: Option<Fault>,
+    strained: &Strained,
+) -> Series {
+    let counted: Vec<_> = sent.iter().skip(WARM_UP_EVENTS).collect();
+    let mut durations = Histogram::default();
+    let mut received = 0;
+    let mut rounds = Vec::new();
+    for block in counted.chunks(block_len(counted.len(), rounds_max)) {
+        let latencies = block.iter().filter_map(|(number, sent)| {
+            Some(arrivals.get(number)?.saturating_duration_since(**sent))
+        });
+        let latencies: Vec<_> = latencies.collect();
+        received += latencies.len() as u64;
+        latencies.iter().for_each(|latency| durations.record(*latency));
+        rounds.push(median(&latencies.into_iter().map(ms).collect::<Vec<_>>()));
+    }
+    let faults: Vec<(FaultKind, u64)> = fault.iter().map(|fault| (fault.kind(), 1)).collect();
+    Series {
+        case: contender.case.clone(),
+        x: contender.x,
+        contender: contender.name.clone(),
+        quantity: LATENCY.name.to_owned(),
+        unit: LATENCY.unit.to_owned(),
+        rounds,
+        histogram: durations.encoded().ok(),
+        expected: counted.len() as u64,
+        received,
+        faults: faults.into_iter().collect(),
+        traffic: None,
+        strain: Some(strained.strain(false)),
+    }
+}
