@@ -37,6 +37,7 @@ pub(crate) use opening::{Opener, echo_once, join, open, shake_hands, shake_hands
 pub(crate) use publishers::{Acknowledged, Publishers, Way};
 pub(crate) use readers::{Deliveries, Readers};
 pub(crate) use topic::Topic;
+pub(crate) use unchecked::client_config;
 
 /// The longest wait for anything that a server should do at once.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);

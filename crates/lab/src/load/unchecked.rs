@@ -15,7 +15,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 
 /// Returns the configuration of a client that accepts every certificate and offers one protocol.
-pub(super) fn client_config(alpn: &[u8]) -> Result<ClientConfig, Error> {
+pub(crate) fn client_config(alpn: &[u8]) -> Result<ClientConfig, Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let verifier = Arc::new(AnyCertificate(Arc::clone(&provider)));
     let mut config = ClientConfig::builder_with_provider(provider)

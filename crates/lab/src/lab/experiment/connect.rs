@@ -2,14 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use crate::lab::probe::{Fault, Http, Place, Stream, WebSocket};
+use super::calls::{BODY, SERVICE};
+use crate::lab::probe::{Fault, Http, Place, Stream, WebSocket, over_tls};
 use crate::lab::report::{Published, Quantity, Report, Verdict, ms};
 use crate::lab::rounds::{Cell, Sample, interleaved};
 use crate::lab::session::Session;
+use crate::load::CalledService;
 
 const OPENING: Quantity = Quantity { name: "opening", unit: "ms" };
 const CASE: &str = "to the first byte of an answer";
 const TCP: &str = "TCP";
+const WEB_SOCKET: &str = "WebSocket";
+const HEALTH: &str = "/health";
 /// The publication's times on gigabit Ethernet, and their ratio.
 const PUBLISHED_TCP_MS: f64 = 0.965;
 const PUBLISHED_WEB_SOCKET_MS: f64 = 3.533;
@@ -21,11 +25,15 @@ enum Opening {
     Tcp(Place),
     Http(Place),
     WebSocket(Place),
+    /// HTTP/1.1 over TLS.
+    Tls(Place),
+    /// HTTP/2 over TLS.
+    Http2(Place),
 }
 
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let web = session.web()?;
-    let tcp = session.tcp_echo()?;
+    let (tcp, secure) = (session.tcp_echo()?, session.secure_web()?);
     let cell = |contender: &str, key| Cell {
         case: CASE.to_owned(),
         x: None,
@@ -38,7 +46,11 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
         cells.push(cell("TCP again", Opening::Tcp(place)));
     }
     cells.push(cell("HTTP", Opening::Http(web.clone())));
-    cells.push(cell("WebSocket", Opening::WebSocket(web)));
+    cells.push(cell(WEB_SOCKET, Opening::WebSocket(web)));
+    if let Some(place) = secure {
+        cells.push(cell("HTTP over TLS", Opening::Tls(place.clone())));
+        cells.push(cell("HTTP/2 over TLS", Opening::Http2(place)));
+    }
     let count = session.full_or_quick(50, 10);
     let series = interleaved(session, OPENING, &cells, |session, cell| {
         let seed = session.random.next();
@@ -48,7 +60,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let mut report = session.report("connect", question, OPENING, series);
     report.compare_with(TCP);
     let median = |contender: &str| report.median(CASE, contender, OPENING.name);
-    if let (Some(tcp), Some(web_socket)) = (median(TCP), median("WebSocket")) {
+    if let (Some(tcp), Some(web_socket)) = (median(TCP), median(WEB_SOCKET)) {
         let ratio = web_socket / tcp;
         let published = PUBLISHED_WEB_SOCKET_MS / PUBLISHED_TCP_MS;
         report.answer = format!(
@@ -66,7 +78,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     }
     report.method.push(format!(
         "{count} connections in each round, one after the other; TCP is open when its first byte is back, HTTP when a small \
-         answer is there, a WebSocket after its handshake."
+         answer is there, a WebSocket after its handshake. TLS is version 1.3, and no session is resumed."
     ));
     Ok(report)
 }
@@ -95,10 +107,16 @@ fn open(opening: &Opening, seed: u64) -> Result<Duration, Fault> {
             stream.fill()?;
         }
         Opening::Http(place) => {
-            Http::connect(place)?.call("GET", "/health/live", "", b"")?;
+            Http::connect(place)?.call("GET", HEALTH, "", b"")?.expect(200)?;
         }
         Opening::WebSocket(place) => {
             WebSocket::connect(place, "/echo", &[], seed)?;
+        }
+        Opening::Tls(place) => over_tls(place, HEALTH)?,
+        Opening::Http2(place) => {
+            let (path, body) = (SERVICE.to_owned(), BODY.to_owned());
+            let service = CalledService { address: place.address, path, body };
+            service.http2(1, 1).map_err(Fault::of_load)?;
         }
     }
     Ok(begun.elapsed())

@@ -9,6 +9,7 @@ mod echo;
 mod events;
 mod overhead;
 mod progress;
+mod sizes;
 mod wind;
 
 use clap::ValueEnum;
@@ -31,6 +32,8 @@ pub enum Experiment {
     Wind,
     /// The same by the delay of the network, and where polls fall behind
     Distance,
+    /// Larger and larger data over HTTP and WebSocket, through several links; the share of masking
+    Sizes,
     /// Showing a long computation over each transport: communications, packets, bytes, time
     Progress,
     /// One call, fifty at once, and as many as fit into a time, over REST and a socket
@@ -64,6 +67,7 @@ impl Experiment {
             Self::Overhead => overhead::run(session),
             Self::Wind => wind::run(session),
             Self::Distance => distance::run(session),
+            Self::Sizes => sizes::run(session),
             Self::Progress => progress::run(session),
             Self::Calls => calls::run(session),
             Self::Amortise => amortise::run(session),

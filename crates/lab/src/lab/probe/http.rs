@@ -1,5 +1,6 @@
 //! Requests over one HTTP/1.1 connection, and streams of chunks.
 
+use super::stream::AT_ONCE_BYTES;
 use super::{Fault, Place, Stream};
 use crate::load::{Head, chunk, head, request};
 use crate::tcp_info::Traffic;
@@ -31,20 +32,23 @@ impl Http {
         body: &[u8],
     ) -> Result<Reply, Fault> {
         self.ask(method, target, fields, body)?;
-        let (status, length, location) = self.head(|head| {
-            let length = head.field("content-length").map(str::to_owned);
-            (head.status, length, head.field("location").map(str::to_owned))
-        })?;
-        let body = match length {
-            Some(length) => {
-                let wrong = |_| Fault::wrong("a Content-Length is no number", length.as_bytes());
-                let len = length.parse().map_err(wrong)?;
-                self.0.fill_to(len)?;
-                self.0.take(len)
-            }
-            None => self.chunks()?,
-        };
-        Ok(Reply { status, body, location })
+        reply(&mut self.0)
+    }
+
+    /// The same for a body whose echo comes while it is sent.
+    pub(crate) fn exchange(
+        &mut self,
+        method: &str,
+        target: &str,
+        fields: &str,
+        body: &[u8],
+    ) -> Result<Reply, Fault> {
+        let request = request(method, &self.0.place().host, target, fields, body);
+        if request.len() <= AT_ONCE_BYTES {
+            self.0.send(&request)?;
+            return reply(&mut self.0);
+        }
+        self.0.send_beside(&request, reply)
     }
 
     /// Sends a request whose response is a stream of chunks: [`chunk`](Self::chunk) returns these.
@@ -56,7 +60,7 @@ impl Http {
         body: &[u8],
     ) -> Result<(), Fault> {
         self.ask(method, target, fields, body)?;
-        match self.head(|head| head.status)? {
+        match read_head(&mut self.0, |head| head.status)? {
             200 => Ok(()),
             status => {
                 let body = String::from_utf8_lossy(self.0.bytes()).into_owned();
@@ -67,16 +71,7 @@ impl Http {
 
     /// Returns the next chunk; `None` after the last one.
     pub(crate) fn chunk(&mut self) -> Result<Option<Vec<u8>>, Fault> {
-        loop {
-            if let Some((data, len)) = chunk(self.0.bytes()).map_err(wrong)? {
-                let (begin, end) = (len - 2 - data.len(), len - 2);
-                let is_last = data.is_empty();
-                let mut bytes = self.0.take(len);
-                bytes.truncate(end);
-                return Ok((!is_last).then(|| bytes.split_off(begin)));
-            }
-            self.0.fill()?;
-        }
+        read_chunk(&mut self.0)
     }
 
     /// Returns what the connection has carried so far.
@@ -92,25 +87,6 @@ impl Http {
         let request = request(method, &self.0.place().host, target, fields, body);
         self.0.send(&request)
     }
-
-    fn head<T>(&mut self, read: impl FnOnce(&Head<'_>) -> T) -> Result<T, Fault> {
-        loop {
-            if let Some(head) = head(self.0.bytes()).map_err(wrong)? {
-                let (value, len) = (read(&head), head.len);
-                self.0.take(len);
-                return Ok(value);
-            }
-            self.0.fill()?;
-        }
-    }
-
-    fn chunks(&mut self) -> Result<Vec<u8>, Fault> {
-        let mut body = Vec::new();
-        while let Some(chunk) = self.chunk()? {
-            body.extend_from_slice(&chunk);
-        }
-        Ok(body)
-    }
 }
 
 impl Reply {
@@ -121,6 +97,49 @@ impl Reply {
         }
         let body = String::from_utf8_lossy(&self.body).into_owned();
         Err(Fault::Refused { status: self.status, body })
+    }
+}
+
+/// Waits for the whole response.
+fn reply(stream: &mut Stream) -> Result<Reply, Fault> {
+    let (status, length, location) = read_head(stream, |head| {
+        let length = head.field("content-length").map(str::to_owned);
+        (head.status, length, head.field("location").map(str::to_owned))
+    })?;
+    let Some(length) = length else {
+        let mut body = Vec::new();
+        while let Some(chunk) = read_chunk(stream)? {
+            body.extend_from_slice(&chunk);
+        }
+        return Ok(Reply { status, body, location });
+    };
+    let wrong = |_| Fault::wrong("a Content-Length is no number", length.as_bytes());
+    let len = length.parse().map_err(wrong)?;
+    stream.fill_to(len)?;
+    Ok(Reply { status, body: stream.take(len), location })
+}
+
+fn read_head<T>(stream: &mut Stream, read: impl FnOnce(&Head<'_>) -> T) -> Result<T, Fault> {
+    loop {
+        if let Some(head) = head(stream.bytes()).map_err(wrong)? {
+            let (value, len) = (read(&head), head.len);
+            stream.take(len);
+            return Ok(value);
+        }
+        stream.fill()?;
+    }
+}
+
+fn read_chunk(stream: &mut Stream) -> Result<Option<Vec<u8>>, Fault> {
+    loop {
+        if let Some((data, len)) = chunk(stream.bytes()).map_err(wrong)? {
+            let (begin, end) = (len - 2 - data.len(), len - 2);
+            let is_last = data.is_empty();
+            let mut bytes = stream.take(len);
+            bytes.truncate(end);
+            return Ok((!is_last).then(|| bytes.split_off(begin)));
+        }
+        stream.fill()?;
     }
 }
 

@@ -6,6 +6,7 @@ mod feed;
 mod http;
 mod multiplexed;
 mod stream;
+mod tls;
 mod web_socket;
 
 use std::io::{self, ErrorKind};
@@ -21,6 +22,7 @@ pub(crate) use self::feed::{Feed, Piece, Source, Way};
 pub(crate) use self::http::Http;
 pub(crate) use self::multiplexed::Multiplexed;
 pub(crate) use self::stream::Stream;
+pub(crate) use self::tls::over_tls;
 pub(crate) use self::web_socket::WebSocket;
 
 /// The longest wait for anything that a server should do at once.

@@ -1,0 +1,220 @@
+//! `sizes`: larger and larger data over HTTP and WebSocket, through several links, and the share of masking (C).
+
+use std::time::{Duration, Instant};
+
+use anemone_ws::proto::Opcode;
+
+use super::echo::WEB_SOCKET;
+use crate::lab::link::Link;
+use crate::lab::probe::{Fault, Http, Place, WebSocket};
+use crate::lab::report::{Published, Quantity, Report, Verdict, ms};
+use crate::lab::rounds::{Cell, Sample, interleaved};
+use crate::lab::session::Session;
+use crate::statistics::Random;
+
+const TIME: Quantity = Quantity { name: "time of all messages", unit: "ms" };
+const MASKING: Quantity = Quantity { name: "share of masking", unit: "%" };
+const HTTP: &str = "HTTP";
+const HTTP_NEW: &str = "HTTP, new connections";
+const LOCAL: &str = "this machine";
+/// The bytes of a message, and the number of messages, as published.
+const SIZES: [(usize, usize); 6] =
+    [(1, 100), (500, 10), (1_000, 10), (100_000, 10), (1_000_000, 1), (10_000_000, 1)];
+const QUICK_SIZES: [(usize, usize); 4] = [(1, 5), (1_000, 5), (100_000, 1), (1_000_000, 1)];
+/// The publication's networks.
+const LINKS: [&str; 3] = ["wifi", "wan", "hsdpa"];
+const QUICK_LINKS: [&str; 1] = ["wan"];
+/// What a link needs longer for is left out.
+const TRANSFER_MAX: Duration = Duration::from_secs(10);
+/// The publication found WebSocket faster below this size on two of its networks.
+const LARGE_BYTES: usize = 100_000;
+/// The publication's 4.48 of 4.55 s.
+const PUBLISHED_MASKING: f64 = 98.5;
+
+#[derive(Clone, Debug)]
+struct Sending {
+    place: Place,
+    contender: &'static str,
+    payload_bytes: usize,
+    count: usize,
+}
+
+pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
+    let sizes = session.full_or_quick(&SIZES[..], &QUICK_SIZES[..]);
+    let links = links(session)?;
+    let mut cells = Vec::new();
+    for (network, link) in &links {
+        let place = session.web_behind(link)?;
+        let fits = |(bytes, count): &&(usize, usize)| fits(link, *bytes, *count);
+        for &(payload_bytes, count) in sizes.iter().filter(fits) {
+            cells.extend([HTTP, HTTP_NEW, WEB_SOCKET].map(|contender| Cell {
+                case: case(network, payload_bytes, count),
+                x: None,
+                contender: contender.to_owned(),
+                key: Sending { place: place.clone(), contender, payload_bytes, count },
+            }));
+        }
+    }
+    let series = interleaved(session, TIME, &cells, |session, cell| {
+        let seed = session.random.next();
+        let mut sample = Sample { expected: cell.key.count as u64, ..Sample::default() };
+        if let Err(fault) = measure(&cell.key, seed, &mut sample) {
+            sample.fault(&fault);
+        }
+        sample
+    });
+    let question = "Is data sooner at a server over HTTP or over WebSocket, by its size?";
+    let mut report = session.report("sizes", question, TIME, series);
+    report.compare_with(HTTP);
+    let networks: Vec<_> = links.into_iter().map(|(network, _)| network).collect();
+    judge(&mut report, &networks, sizes);
+    report.method.push(format!(
+        "Each message is sent once its predecessor has come back whole (POST /echo, and the echo by WebSocket), and is compared \
+         with what was sent; the time is that of all messages over a connection that is open, or over one that is opened for each. A link that would need \
+         more than {} s for a case is not asked. Frames are made and masked within the time; the share of masking is the time of \
+         making them.",
+        TRANSFER_MAX.as_secs()
+    ));
+    Ok(report)
+}
+
+/// Returns the links, each with its name: those of the publication, or the one of this run.
+fn links(session: &Session) -> anyhow::Result<Vec<(String, Link)>> {
+    let link = &session.settings.link;
+    if !link.is_direct() {
+        return Ok(vec![(link.name.clone().unwrap_or_else(|| link.to_string()), link.clone())]);
+    }
+    let names = session.full_or_quick(&LINKS[..], &QUICK_LINKS[..]);
+    let named = names.iter().map(|name| Ok(((*name).to_owned(), name.parse()?)));
+    [Ok((LOCAL.to_owned(), Link::default()))].into_iter().chain(named).collect()
+}
+
+fn fits(link: &Link, bytes: usize, count: usize) -> bool {
+    let bits = (bytes * count * 8) as f64;
+    link.rate_bits.is_none_or(|rate| bits / rate as f64 <= TRANSFER_MAX.as_secs_f64())
+}
+
+fn case(network: &str, bytes: usize, count: usize) -> String {
+    let size = match bytes {
+        _ if bytes >= 1_000_000 => format!("{} MB", bytes / 1_000_000),
+        _ if bytes >= 1_000 => format!("{} kB", bytes / 1_000),
+        _ => format!("{bytes} B"),
+    };
+    format!("{network}, {count} x {size}")
+}
+
+fn measure(sending: &Sending, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
+    // Text, as the publication sent it; the same bytes may not be compressed on the way.
+    let payload: Vec<u8> = Random::new(seed)
+        .bytes(sending.payload_bytes)
+        .iter()
+        .map(|byte| b'a' + byte % 26)
+        .collect();
+    let mut masking = Duration::ZERO;
+    let begun;
+    if sending.contender == WEB_SOCKET {
+        let mut socket = WebSocket::connect(&sending.place, "/echo", &[], seed)?;
+        begun = Instant::now();
+        for _ in 0..sending.count {
+            let making = Instant::now();
+            let frame = socket.frame(Opcode::Text, &payload);
+            masking += making.elapsed();
+            check(&socket.exchange(&frame)?, &payload)?;
+            sample.received += 1;
+        }
+    } else {
+        let mut http = Http::connect(&sending.place)?;
+        let fields = "Content-Type: text/plain\r\n";
+        begun = Instant::now();
+        for _ in 0..sending.count {
+            if sending.contender == HTTP_NEW {
+                http = Http::connect(&sending.place)?;
+            }
+            check(&http.exchange("POST", "/echo", fields, &payload)?.expect(200)?, &payload)?;
+            sample.received += 1;
+        }
+    }
+    let time = begun.elapsed();
+    sample.durations.record(time);
+    sample.figures.push((TIME, ms(time)));
+    if sending.contender == WEB_SOCKET {
+        sample.figures.push((MASKING, masking.as_secs_f64() / time.as_secs_f64() * 100.0));
+    }
+    Ok(())
+}
+
+fn check(echoed: &[u8], payload: &[u8]) -> Result<(), Fault> {
+    if echoed == payload { Ok(()) } else { Err(Fault::wrong("another echo came", echoed)) }
+}
+
+fn judge(report: &mut Report, networks: &[String], sizes: &[(usize, usize)]) {
+    let gain = |network: &str, (bytes, count): (usize, usize)| {
+        let median = |contender| report.median(&case(network, bytes, count), contender, TIME.name);
+        Some(median(HTTP)? / median(WEB_SOCKET)?)
+    };
+    let gains = |is_large: bool| -> Vec<f64> {
+        let sizes = sizes.iter().filter(|(bytes, _)| (*bytes >= LARGE_BYTES) == is_large);
+        sizes.flat_map(|size| networks.iter().filter_map(|of| gain(of, *size))).collect()
+    };
+    let Some(((small_low, small_high), (large_low, large_high))) =
+        range(&gains(false)).zip(range(&gains(true)))
+    else {
+        return;
+    };
+    let masked = report.series.iter().filter(|series| series.quantity == MASKING.name);
+    let masking = masked.filter_map(|series| series.estimate()).map(|share| share.median);
+    let masking = masking.fold(0.0, f64::max);
+    report.answer = format!(
+        "Over a connection that stays open, HTTP takes {small_low:.2} to {small_high:.2} times as long as WebSocket for messages below \
+         100 kB, and {large_low:.2} to {large_high:.2} times from there on; masking is at most {masking:.1} % of the time to send."
+    );
+    report.published.push(Published {
+        figure: "small messages are sooner over WebSocket on WAN and HSDPA+ (C)".to_owned(),
+        published: "yes, below 100 kB".to_owned(),
+        measured: format!("HTTP takes {small_low:.2} to {small_high:.2} times as long"),
+        verdict: Verdict::of(small_low > 1.0),
+        because: "a request of their page had the fields of a browser and often a connection of its own; \
+                  a request over an open connection costs one round trip as an echo by WebSocket does"
+            .to_owned(),
+    });
+    report.published.push(Published {
+        figure: "share of masking in the time to send 10 MB, % (C)".to_owned(),
+        published: format!("{PUBLISHED_MASKING}"),
+        measured: format!("at most {masking:.1}, of all sizes and links"),
+        verdict: Verdict::of(masking > 90.0),
+        because: "their client masked byte by byte in a script, at 2.2 MB/s".to_owned(),
+    });
+}
+
+/// Returns the least and the greatest value.
+fn range(values: &[f64]) -> Option<(f64, f64)> {
+    let low = values.iter().copied().reduce(f64::min)?;
+    Some((low, values.iter().copied().fold(low, f64::max)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_link_is_not_asked_for_what_takes_it_too_long() {
+        let hsdpa: Link = "hsdpa".parse().unwrap();
+        assert!(fits(&hsdpa, 1_000_000, 1), "2.7 s");
+        assert!(!fits(&hsdpa, 10_000_000, 1), "27 s");
+        assert!(fits(&Link::default(), usize::MAX / 8, 1), "without a rate");
+    }
+
+    #[test]
+    fn a_case_says_how_many_messages_of_which_size_go_where() {
+        assert_eq!(case("wan", 1, 100), "wan, 100 x 1 B");
+        assert_eq!(case("wan", 500, 10), "wan, 10 x 500 B");
+        assert_eq!(case("wifi", 10_000_000, 1), "wifi, 1 x 10 MB");
+        assert_eq!(case("wifi", 100_000, 10), "wifi, 10 x 100 kB");
+    }
+
+    #[test]
+    fn a_range_is_that_of_all_values() {
+        assert_eq!(range(&[2.0, 1.0, 3.0]), Some((1.0, 3.0)));
+        assert_eq!(range(&[]), None);
+    }
+}
