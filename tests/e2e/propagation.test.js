@@ -295,7 +295,7 @@ test("transmitters are added and taken away, files are checked, and results are 
       await becomes("the ground", () => page.locator("#reading").textContent(), /ground 250 m above the sea/);
 
       await page.getByLabel("Contour lines at").fill("-50");
-      for (const [name, begin] of /** @type {const} */ ([["GeoJSON", '{"features":'], ["CSV", ""], ["PNG", "\x89PNG"]])) {
+      for (const [name, begin] of /** @type {const} */ ([["GeoJSON", '{"type":"FeatureCollection"'], ["CSV", ""], ["PNG", "\x89PNG"]])) {
         const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name, exact: true }).click()]);
         assert.equal(download.suggestedFilename(), `coverage.${name.toLowerCase()}`);
         const saved = await readFile(await download.path(), "latin1");
