@@ -195,6 +195,36 @@ fn data_of_each_size_comes_back_over_http_and_web_socket() {
 }
 
 #[test]
+fn a_cut_reader_goes_on_without_loss_and_without_doubles() {
+    let report = report("reconnect", &["--rounds", "2"]);
+    for way in ["WebSocket", "multiplexed", "TCP", "SSE", "NDJSON", "long poll", "poll"] {
+        let of = |quantity| values(&report, "100 events a second", way, quantity);
+        assert!(of("from a cut to the next event").iter().all(|ms| *ms > 0.0), "{way}");
+        assert_eq!(
+            (of("events lost"), of("events doubled")),
+            (vec![0.0; 2], vec![0.0; 2]),
+            "{way}"
+        );
+    }
+}
+
+#[test]
+fn readers_are_counted_until_their_transport_bends_and_weighed_while_they_wait() {
+    let report_of = |name| report(name, &["--rounds", "1"]);
+    let (fanout, idle) = (report_of("fanout"), report_of("idle"));
+    for way in ["WebSocket", "SSE", "NDJSON", "long poll"] {
+        assert_eq!(values(&fanout, "50 readers", way, "reach"), [100.0], "{way}");
+        let cpu = values(&fanout, "50 readers", way, "server CPU of a delivery")[0];
+        assert!(cpu > 0.0, "{way}: {cpu}");
+        let bytes = values(&idle, "a quiet reader", way, "memory of the server for a reader")[0];
+        assert!((100.0..100_000.0).contains(&bytes), "{way}: {bytes}");
+    }
+    let output = lab(&["idle", "--quick", "--target", "http://127.0.0.1:1"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("leave --target out"), "{said}");
+}
+
+#[test]
 fn a_server_that_is_not_there_is_counted_and_makes_the_verdict_invalid() {
     // A port of which the listener has gone.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

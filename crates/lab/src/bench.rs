@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::{Parser, ValueEnum};
-use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::cpu::{Cores, processor};
 use crate::experiment::hostile::floods::{self, Flood};
 use crate::experiment::rounds::{Plan, RunPlan};
 use crate::experiment::{Before, Times, Work, calls, fan_out, hostile, mask, publish, runs};
-use crate::load::{Closing, Shape};
+use crate::load::{Closing, Shape, raise_descriptor_limit};
 use crate::report;
 use crate::server::Program;
 use crate::statistics::Random;
@@ -408,14 +407,6 @@ impl Options {
              were asked for.\n"
         )
     }
-}
-
-/// Lets this process and the ones it starts have as many descriptors as they may.
-fn raise_descriptor_limit() -> anyhow::Result<usize> {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    setrlimit(Resource::Nofile, limit).context("raising the limit of descriptors")?;
-    Ok(limit.current.map_or(usize::MAX, |limit| limit as usize))
 }
 
 #[cfg(test)]

@@ -45,6 +45,8 @@ pub struct Options {
     experiment: Option<Experiment>,
 
     /// The server to measure, such as http://host:8080 [default: one that this command starts on this machine]
+    ///
+    /// What only a server of this machine can tell, its memory above all, is then left out of `all`.
     #[arg(long, value_name = "URL")]
     target: Option<String>,
 
@@ -80,7 +82,13 @@ pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     if let Some(evaluation) = &options.evaluation {
         return evaluation.run();
     }
-    for experiment in options.experiment.into_iter().flat_map(Experiment::named) {
+    let is_possible = |experiment: &Experiment| {
+        options.target.is_none()
+            || options.experiment != Some(Experiment::All)
+            || !experiment.is_of_own_server()
+    };
+    let experiments = options.experiment.into_iter().flat_map(Experiment::named);
+    for experiment in experiments.filter(is_possible) {
         let target = match &options.target {
             Some(url) => Target::at(url)?,
             None => Target::start_reference()?,

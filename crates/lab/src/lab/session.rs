@@ -90,7 +90,7 @@ impl Session {
         }
         let target = match self.secure.take() {
             Some(target) => target,
-            None => Target::start_reference_with(&["--tls-dev"])?,
+            None => Target::start_reference_with(&["--tls-dev"], &[])?,
         };
         let (address, link) = (target.web(), self.settings.link.clone());
         self.secure = Some(target);

@@ -29,11 +29,14 @@ pub(crate) struct Reference {
 impl Target {
     /// Starts this very program as a server on free ports of this machine.
     pub(crate) fn start_reference() -> anyhow::Result<Self> {
-        Self::start_reference_with(&[])
+        Self::start_reference_with(&[], &[])
     }
 
-    /// The same with more arguments.
-    pub(crate) fn start_reference_with(more: &[&str]) -> anyhow::Result<Self> {
+    /// The same with more arguments, and with variables of its environment.
+    pub(crate) fn start_reference_with(
+        more: &[&str],
+        variables: &[(&str, &str)],
+    ) -> anyhow::Result<Self> {
         const FREE: &str = "127.0.0.1:0";
         let program = std::env::current_exe().context("finding this program")?;
         let mut child = Command::new(program)
@@ -42,6 +45,7 @@ impl Target {
             // The longest message of the experiments, and the settings of nobody else.
             .env("ANEMONE_LIMITS__ECHO__MESSAGE_BYTES_MAX", "32MiB")
             .env_remove("ANEMONE_CONFIG")
+            .envs(variables.iter().copied())
             // Ctrl-C at a terminal is for the lab, which still measures for a moment.
             .process_group(0)
             .stdin(Stdio::null())

@@ -33,7 +33,9 @@ pub(crate) use frames::{Frames, Shape, masked_frame};
 pub(crate) use generator::Generator;
 pub(crate) use http::{Head, chunk, head, post, request, response};
 pub(crate) use http2::Http2Calls;
-pub(crate) use opening::{Opener, echo_once, join, open, shake_hands, shake_hands_with_talker};
+pub(crate) use opening::{
+    Opener, echo_once, join, open, raise_descriptor_limit, shake_hands, shake_hands_with_talker,
+};
 pub(crate) use publishers::{Acknowledged, Publishers, Way};
 pub(crate) use readers::{Deliveries, Readers};
 pub(crate) use topic::Topic;

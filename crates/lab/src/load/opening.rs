@@ -7,6 +7,7 @@ use anemone_ws::proto::Opcode;
 use anemone_ws::proto::handshake::{ClientHandshake, Established, Nonce, accept_key};
 use anyhow::{Context, bail, ensure};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit, setrlimit};
 use socket2::{Domain, Socket, Type};
 
 use super::frames::masked;
@@ -18,6 +19,14 @@ pub(super) const BATCH: usize = 100;
 /// The number of handshakes made in advance; each connection takes the next.
 const HANDSHAKES: usize = 64;
 const RESPONSE_BYTES_MAX: usize = 2048;
+
+/// Lets this process and the ones it starts have as many descriptors as they may, and returns their number.
+pub(crate) fn raise_descriptor_limit() -> anyhow::Result<usize> {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).context("raising the limit of descriptors")?;
+    Ok(limit.current.map_or(usize::MAX, |limit| limit as usize))
+}
 
 /// Opens connections to one endpoint; created before the clock starts.
 #[derive(Debug)]

@@ -139,7 +139,7 @@ fn send(
     Ok((sent, lag))
 }
 
-fn publish(http: &mut Http, topic: &str, number: usize) -> Result<(), Fault> {
+pub(super) fn publish(http: &mut Http, topic: &str, number: usize) -> Result<(), Fault> {
     // As long as a message of the sensor.
     let body = format!(r#"{{"n":{number:>6},"m":1.2}}"#);
     http.call("POST", topic, "Content-Type: application/json\r\n", body.as_bytes())?.expect(201)?;
@@ -157,7 +157,7 @@ fn read(
     let mut arrivals = Arrivals::new();
     let mut random = Random::new(seed);
     let mut go_on = || {
-        let source = Source { target: topic, body: None, page: None };
+        let source = Source { target: topic, body: None, page: None, after: None };
         let mut feed = Feed::open(contender.way, &contender.place, source, seed)?;
         let (mut newest, mut round) = (0, None);
         while !is_over.load(Ordering::Relaxed) {
@@ -188,7 +188,7 @@ fn read(
     (arrivals, fault)
 }
 
-fn number(data: &[u8]) -> Result<usize, Fault> {
+pub(super) fn number(data: &[u8]) -> Result<usize, Fault> {
     let event: Value =
         serde_json::from_slice(data).map_err(|_| Fault::wrong("no JSON came", data))?;
     let number = event["n"].as_u64().and_then(|number| usize::try_from(number).ok());

@@ -7,8 +7,11 @@ mod connect;
 mod distance;
 mod echo;
 mod events;
+mod fanout;
+mod idle;
 mod overhead;
 mod progress;
+mod reconnect;
 mod sizes;
 mod wind;
 
@@ -40,6 +43,12 @@ pub enum Experiment {
     Calls,
     /// The number of calls from which the set-up of a socket pays
     Amortise,
+    /// The number of readers that each transport serves until events come late
+    Fanout,
+    /// The memory and the CPU time of a reader while nothing happens
+    Idle,
+    /// The time from a cut to the next event, and what is lost or doubled
+    Reconnect,
     /// All of them, one after the other
     All,
 }
@@ -53,6 +62,11 @@ impl Experiment {
             }
             one => vec![one],
         }
+    }
+
+    /// Returns true if the server must be one that the lab starts.
+    pub(crate) fn is_of_own_server(self) -> bool {
+        self == Self::Idle
     }
 
     pub(crate) fn name(self) -> String {
@@ -71,6 +85,9 @@ impl Experiment {
             Self::Progress => progress::run(session),
             Self::Calls => calls::run(session),
             Self::Amortise => amortise::run(session),
+            Self::Fanout => fanout::run(session),
+            Self::Idle => idle::run(session),
+            Self::Reconnect => reconnect::run(session),
             Self::All => anyhow::bail!("all is several experiments"),
         }
     }

@@ -129,7 +129,8 @@ fn watch(watch: &Watch, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
     let is_polled = matches!(way, Way::Poll | Way::LongPoll);
     let body = computation.document.as_bytes();
     let begun = Instant::now();
-    let source = Source { target: TARGET, body: Some(body), page: is_polled.then_some(PAGE) };
+    let source =
+        Source { target: TARGET, body: Some(body), page: is_polled.then_some(PAGE), after: None };
     let mut feed = Feed::open(*way, place, source, seed)?;
     let mut messages = Messages { communications: 1, ..Messages::default() };
     let mut is_news = false;

@@ -11,6 +11,8 @@ const FIRST_STATUS: u16 = 100;
 const NOTICE_STATUS: u16 = 110;
 /// In seconds: the wait of a long poll.
 const WAIT_SECONDS: u32 = 5;
+/// The subprotocol of a WebSocket whose messages have positions.
+const EVENTS: &str = "anemone.events";
 
 /// A way of reading events.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -74,6 +76,8 @@ pub(crate) struct Source<'a> {
     pub(crate) body: Option<&'a [u8]>,
     /// The most events of the answer to one poll; the server's own number without it.
     pub(crate) page: Option<u32>,
+    /// The position to begin after. With it, the positions of events are kept.
+    pub(crate) after: Option<&'a str>,
 }
 
 /// One reader.
@@ -84,14 +88,24 @@ pub(crate) struct Feed {
     waiting: Vec<Piece>,
     /// The beginning of a line whose end has not come.
     line: Vec<u8>,
+    /// The position of the newest event, or of the beginning.
+    position: String,
 }
 
 #[derive(Debug)]
 enum Reader {
     WebSocket(Box<WebSocket>),
+    /// A WebSocket whose messages have positions.
+    Events(Box<WebSocket>),
     Multiplexed(Multiplexed),
     Stream(Way, Http),
-    Polls { http: Http, path: String, query: String, wait: bool, after: String },
+    Polls {
+        http: Http,
+        path: String,
+        query: String,
+        wait: bool,
+        after: String,
+    },
 }
 
 impl Feed {
@@ -102,10 +116,16 @@ impl Feed {
         source: Source<'_>,
         seed: u64,
     ) -> Result<Self, Fault> {
-        let Source { target, body, page } = source;
+        let Source { target, body, page, after } = source;
+        let begin = after.map(|after| format!("{target}?after={after}"));
+        let asked = begin.as_deref().unwrap_or(target);
         let method = if body.is_some() { "POST" } else { "GET" };
         let payload = body.unwrap_or_default();
         let reader = match way {
+            Way::WebSocket if after.is_some() => {
+                let socket = WebSocket::connect(place, asked, &[EVENTS], seed)?;
+                Reader::Events(Box::new(socket))
+            }
             Way::WebSocket => {
                 let mut socket = WebSocket::connect(place, target, &[], seed)?;
                 if body.is_some() {
@@ -118,22 +138,26 @@ impl Feed {
                     Way::Tcp => Multiplexed::tcp(place)?,
                     _ => Multiplexed::web_socket(place, seed)?,
                 };
-                requests.ask(&format!("{method} 1 {target}"), payload)?;
+                requests.ask(&format!("{method} 1 {asked}"), payload)?;
                 Reader::Multiplexed(requests)
             }
             Way::Sse | Way::Ndjson => {
                 let mut http = Http::connect(place)?;
-                http.stream(method, target, &fields(way, body), payload)?;
+                http.stream(method, asked, &fields(way, body), payload)?;
                 Reader::Stream(way, http)
             }
             Way::LongPoll | Way::Poll => {
                 let mut http = Http::connect(place)?;
-                let (path, after) = begin_polls(&mut http, target, body)?;
+                let (path, after) = match after {
+                    Some(after) => (target.to_owned(), after.to_owned()),
+                    None => begin_polls(&mut http, target, body)?,
+                };
                 let query = page.map(|page| format!("&limit={page}")).unwrap_or_default();
                 Reader::Polls { http, path, query, wait: way == Way::LongPoll, after }
             }
         };
-        Ok(Self { reader, waiting: Vec::new(), line: Vec::new() })
+        let position = after.unwrap_or_default().to_owned();
+        Ok(Self { reader, waiting: Vec::new(), line: Vec::new(), position })
     }
 
     /// Waits for the next piece. A reader of a topic is ready once the first [`Self::is_ready`] says so.
@@ -147,6 +171,15 @@ impl Feed {
         }
     }
 
+    /// Returns the position of the newest event that came, unless there are others that [`next`](Self::next) has not returned yet.
+    pub(crate) fn position(&self) -> Option<&str> {
+        let position = match &self.reader {
+            Reader::Polls { after, .. } => after,
+            _ => &self.position,
+        };
+        self.waiting.iter().all(|piece| *piece == Piece::Answer).then_some(position)
+    }
+
     /// Opens a new connection for the next poll. What is pushed goes on over the one that it has.
     pub(crate) fn reconnect(&mut self, place: &Place) -> Result<(), Fault> {
         if let Reader::Polls { http, .. } = &mut self.reader {
@@ -158,7 +191,7 @@ impl Feed {
     /// Closes the connection, and returns what it has carried.
     pub(crate) fn finish(self) -> Result<Traffic, Fault> {
         match self.reader {
-            Reader::WebSocket(socket) => socket.finish(),
+            Reader::WebSocket(socket) | Reader::Events(socket) => socket.finish(),
             Reader::Multiplexed(requests) => requests.finish(),
             Reader::Stream(_, http) | Reader::Polls { http, .. } => http.finish(),
         }
@@ -166,11 +199,20 @@ impl Feed {
 
     /// Waits for a message, a chunk or a page, and puts its pieces into `waiting` in their order.
     fn wait(&mut self) -> Result<(), Fault> {
-        let waiting = &mut self.waiting;
+        let (waiting, position) = (&mut self.waiting, &mut self.position);
         match &mut self.reader {
             Reader::WebSocket(socket) => {
                 waiting.push(socket.receive()?.map_or(Piece::End, Piece::Event));
             }
+            Reader::Events(socket) => match socket.receive()? {
+                Some(message) => {
+                    let item: Value = parse(&message)?;
+                    let of = item["position"].as_str();
+                    of.ok_or_else(|| Fault::wrong("a notice came", &message))?.clone_into(position);
+                    waiting.extend(item.get("data").map(event));
+                }
+                None => waiting.push(Piece::End),
+            },
             Reader::Multiplexed(requests) => {
                 let answer = requests.answer()?;
                 match answer.status {
@@ -178,7 +220,10 @@ impl Feed {
                         return Err(Fault::wrong("a gap came", &answer.payload));
                     }
                     FIRST_STATUS | NOTICE_STATUS => {}
-                    MORE_STATUS => waiting.push(Piece::Event(answer.payload)),
+                    MORE_STATUS => {
+                        position.clone_from(&answer.position);
+                        waiting.push(Piece::Event(answer.payload));
+                    }
                     OK => waiting.push(Piece::End),
                     status => {
                         let body = String::from_utf8_lossy(&answer.payload).into_owned();
@@ -191,7 +236,7 @@ impl Feed {
                 self.line.extend_from_slice(&chunk);
                 let mut begin = 0;
                 while let Some(len) = self.line[begin..].iter().position(|&byte| byte == b'\n') {
-                    waiting.extend(piece(*way, &self.line[begin..begin + len])?);
+                    waiting.extend(piece(*way, &self.line[begin..begin + len], position)?);
                     begin += len + 1;
                 }
                 self.line.drain(..begin);
@@ -206,9 +251,7 @@ impl Feed {
                 next.ok_or_else(|| Fault::wrong("a page without a position", &body))?
                     .clone_into(after);
                 let events = page["events"].as_array().into_iter().flatten();
-                waiting.extend(
-                    events.map(|event| Piece::Event(event["data"].to_string().into_bytes())),
-                );
+                waiting.extend(events.map(|item| event(&item["data"])));
                 waiting.push(Piece::Answer);
                 if page["end"].is_object() {
                     waiting.push(Piece::End);
@@ -242,10 +285,13 @@ fn begin_polls(
     Ok((format!("/{place}"), "earliest".to_owned()))
 }
 
-/// Returns what a line of a stream says, if anything.
-fn piece(way: Way, line: &[u8]) -> Result<Option<Piece>, Fault> {
+/// Returns what a line of a stream says, if anything, and keeps the position that it has.
+fn piece(way: Way, line: &[u8], position: &mut String) -> Result<Option<Piece>, Fault> {
     if way == Way::Sse {
         let end = br#"data: {"end":"#;
+        if let Some(id) = line.strip_prefix(b"id: ") {
+            *position = String::from_utf8_lossy(id).into_owned();
+        }
         return Ok(match line.strip_prefix(b"data: ") {
             Some(_) if line.starts_with(end) => Some(Piece::End),
             Some(data) => Some(Piece::Event(data.to_vec())),
@@ -257,11 +303,18 @@ fn piece(way: Way, line: &[u8]) -> Result<Option<Piece>, Fault> {
         return Ok(None);
     }
     let item: Value = parse(line)?;
+    if let Some(own) = item["position"].as_str() {
+        own.clone_into(position);
+    }
     Ok(match (&item["data"], &item["end"]) {
         (Value::Null, Value::Null) => None,
         (Value::Null, _) => Some(Piece::End),
-        (data, _) => Some(Piece::Event(data.to_string().into_bytes())),
+        (data, _) => Some(event(data)),
     })
+}
+
+fn event(data: &Value) -> Piece {
+    Piece::Event(data.to_string().into_bytes())
 }
 
 fn parse(bytes: &[u8]) -> Result<Value, Fault> {
@@ -274,18 +327,23 @@ mod tests {
 
     #[test]
     fn lines_of_streams_are_understood() {
-        let sse = |line: &str| piece(Way::Sse, line.as_bytes()).unwrap();
+        let sse = |line: &str| piece(Way::Sse, line.as_bytes(), &mut String::new()).unwrap();
         assert_eq!(sse("data: 7"), Some(Piece::Event(b"7".to_vec())));
         assert_eq!(sse(r#"data: {"end":{"reason":"ended"}}"#), Some(Piece::End));
         assert_eq!((sse("id: e-1"), sse(""), sse("retry: 1000")), (None, None, None));
-        assert!(piece(Way::Sse, b"event: gap").is_err());
-        let line = |line: &str| piece(Way::Ndjson, line.as_bytes()).unwrap();
+        let mut position = String::new();
+        assert!(piece(Way::Sse, b"event: gap", &mut position).is_err());
+        assert_eq!(piece(Way::Sse, b"id: e-7", &mut position).unwrap(), None);
+        assert_eq!(position, "e-7");
+        let line = |line: &str| piece(Way::Ndjson, line.as_bytes(), &mut String::new()).unwrap();
         assert_eq!(
             line(r#"{"position":"e-1","time":1,"data":7}"#),
             Some(Piece::Event(b"7".to_vec()))
         );
         assert_eq!(line(r#"{"position":"e-0"}"#), None);
         assert_eq!(line(r#"{"end":{"reason":"ended"}}"#), Some(Piece::End));
-        assert!(piece(Way::Ndjson, b"no").is_err());
+        assert!(piece(Way::Ndjson, b"no", &mut position).is_err());
+        piece(Way::Ndjson, br#"{"position":"e-8","data":7}"#, &mut position).unwrap();
+        assert_eq!(position, "e-8");
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     /// The request that it answers.
     pub(crate) id: String,
+    /// The position of an event; empty if there is none.
+    pub(crate) position: String,
     pub(crate) payload: Vec<u8>,
 }
 
@@ -76,7 +78,8 @@ impl Multiplexed {
         let (Some(status), Some(id)) = (status, words.next()) else {
             return Err(Fault::wrong("no status came", line));
         };
-        Ok(Answer { status, id: id.to_owned(), payload: payload.to_vec() })
+        let (id, position) = (id.to_owned(), words.next().unwrap_or_default().to_owned());
+        Ok(Answer { status, id, position, payload: payload.to_vec() })
     }
 
     /// Returns what the connection has carried so far.

@@ -1,0 +1,195 @@
+//! `idle`: the memory and the CPU time of a reader while nothing happens, on each transport.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+
+use super::fanout::OTHER_DESCRIPTORS;
+use crate::cpu::{anonymous_bytes, at_rest_ns, thread_time_ns};
+use crate::lab::probe::Fault;
+use crate::lab::report::{Quantity, Report};
+use crate::lab::rounds::{Cell, Sample, interleaved};
+use crate::lab::session::Session;
+use crate::lab::target::Target;
+use crate::load::{
+    Delivery, Endpoint, Opener, Protocol, Readers, Topic, open, raise_descriptor_limit,
+};
+use crate::statistics::Random;
+
+const MEMORY: Quantity = Quantity { name: "memory of the server for a reader", unit: "B" };
+const KERNEL: Quantity =
+    Quantity { name: "memory of the kernel for a reader, both ends", unit: "B" };
+const CPU: Quantity = Quantity { name: "server CPU of a heartbeat", unit: "µs" };
+const CASE: &str = "a quiet reader";
+const PATH: &str = "/topics/scratch-lab-idle";
+const BARE: &str = "WebSocket without a topic";
+const READERS: usize = 2_000;
+const QUICK_READERS: usize = 200;
+/// The interval of heartbeats and pings while it is measured.
+const HEARTBEAT: &str = "1s";
+const HEARTBEATS: u32 = 5;
+const QUICK_HEARTBEATS: u32 = 1;
+/// The defaults of a server: heartbeats of streams, and pings.
+const DEFAULT_SECONDS: f64 = 15.0;
+/// These are opened and closed first, so that memory allocated only once does not count.
+const FIRST: usize = 10;
+/// The longest wait for the memory of the kernel to rest.
+const REST_MAX: Duration = Duration::from_secs(2);
+
+#[derive(Clone, Debug)]
+struct Quiet {
+    delivery: Option<Delivery>,
+    readers: usize,
+    heartbeats: u32,
+}
+
+pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
+    if session.target.pid().is_none() {
+        bail!(
+            "idle measures the process of the server, so it needs one that the lab starts: leave --target out"
+        );
+    }
+    let allowed = raise_descriptor_limit()?.saturating_sub(OTHER_DESCRIPTORS).max(1);
+    let readers = session.full_or_quick(READERS, QUICK_READERS).min(allowed);
+    let heartbeats = session.full_or_quick(HEARTBEATS, QUICK_HEARTBEATS);
+    let roles = [None].into_iter().chain(Delivery::ALL.map(Some));
+    let cells: Vec<_> = roles
+        .map(|delivery| Cell {
+            case: CASE.to_owned(),
+            x: None,
+            contender: delivery.map_or_else(|| BARE.to_owned(), |delivery| delivery.to_string()),
+            key: Quiet { delivery, readers, heartbeats },
+        })
+        .collect();
+    let series = interleaved(session, MEMORY, &cells, |session, cell| {
+        let mut random = Random::new(session.random.next());
+        let mut sample = Sample { expected: readers as u64, ..Sample::default() };
+        if let Err(error) = measure(&cell.key, &mut random, &mut sample) {
+            sample.fault(&Fault::of_load(error));
+        }
+        sample
+    });
+    let question = "What does a reader cost while nothing happens?";
+    let mut report = session.report("idle", question, MEMORY, series);
+    report.compare_with(BARE);
+    answer(&mut report);
+    report.method.push(format!(
+        "Each sample has a server of its own, and {readers} readers on this machine, without an emulated link. Memory of the server: \
+         its heap and stacks, after all are open, less before. Memory of the kernel: its slabs and the buffers of TCP on the whole machine, \
+         so for both ends of a connection. CPU: of {heartbeats} s with a heartbeat or a ping each second for each reader; a long poll has none."
+    ));
+    Ok(report)
+}
+
+fn measure(quiet: &Quiet, random: &mut Random, sample: &mut Sample) -> anyhow::Result<()> {
+    let variables = [
+        ("ANEMONE_LIMITS__HEARTBEAT", HEARTBEAT),
+        ("ANEMONE_LIMITS__WEBSOCKET__PING_INTERVAL", HEARTBEAT),
+    ];
+    let server = Target::start_reference_with(&[], &variables)?;
+    let pid = server.pid().context("the server is another's")?;
+    let topic = Topic { address: server.web(), path: PATH.to_owned() };
+    ensure!(topic.create()?, "{PATH} cannot be published to");
+    let echo =
+        Endpoint { address: server.web(), protocol: Protocol::WebSocket, path: "/echo".to_owned() };
+    let mut opener = Opener::new(echo, random)?;
+    match quiet.delivery {
+        Some(delivery) => drop(Readers::open(delivery, &topic, FIRST, random)?),
+        None => drop(open(&mut opener, FIRST)?),
+    }
+    at_rest_ns(pid)?;
+    let (server_before, kernel_before) = (anonymous_bytes(pid)?, kernel_at_rest()?);
+    let mut readers = None;
+    let mut bare = Vec::new();
+    match quiet.delivery {
+        Some(delivery) => readers = Some(Readers::open(delivery, &topic, quiet.readers, random)?),
+        None => bare = open(&mut opener, quiet.readers)?,
+    }
+    sample.received = quiet.readers as u64;
+    at_rest_ns(pid)?;
+    let count = quiet.readers as f64;
+    let grown = |after: u64, before: u64| (after as f64 - before as f64) / count;
+    sample.figures.push((MEMORY, grown(anonymous_bytes(pid)?, server_before)));
+    sample.figures.push((KERNEL, grown(kernel_at_rest()?, kernel_before)));
+    let before = thread_time_ns(pid)?;
+    thread::sleep(Duration::from_secs(u64::from(quiet.heartbeats)));
+    let used = (thread_time_ns(pid)? - before) as f64;
+    sample.figures.push((CPU, used / 1e3 / count / f64::from(quiet.heartbeats)));
+    drop((readers, bare));
+    Ok(())
+}
+
+/// Returns the memory of the kernel once it rests: the sockets of what ended are given back with a delay.
+fn kernel_at_rest() -> anyhow::Result<u64> {
+    const LOOK: Duration = Duration::from_millis(100);
+    const STILL: u64 = 256 << 10;
+    let end = Instant::now() + REST_MAX;
+    let mut before = kernel_bytes()?;
+    loop {
+        thread::sleep(LOOK);
+        let now = kernel_bytes()?;
+        if now.abs_diff(before) < STILL || Instant::now() > end {
+            return Ok(now);
+        }
+        before = now;
+    }
+}
+
+/// Returns the memory of the kernel's slabs and of the buffers of TCP.
+fn kernel_bytes() -> anyhow::Result<u64> {
+    let read = |path: &str| fs::read_to_string(path).with_context(|| format!("reading {path}"));
+    let (memory, sockets) = (read("/proc/meminfo")?, read("/proc/net/sockstat")?);
+    let slab = slab(&memory).context("/proc/meminfo has no Slab")?;
+    let pages = buffers(&sockets).context("/proc/net/sockstat has no buffers of TCP")?;
+    Ok(slab + pages * rustix::param::page_size() as u64)
+}
+
+/// Returns the bytes of `Slab:  123 kB`.
+fn slab(memory: &str) -> Option<u64> {
+    let line = memory.lines().find_map(|line| line.strip_prefix("Slab:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+}
+
+/// Returns the pages of `TCP: inuse 4 orphan 0 tw 0 alloc 6 mem 1`.
+fn buffers(sockets: &str) -> Option<u64> {
+    let line = sockets.lines().find_map(|line| line.strip_prefix("TCP:"))?;
+    let mut words = line.split_whitespace().skip_while(|word| *word != "mem");
+    words.nth(1)?.parse().ok()
+}
+
+fn answer(report: &mut Report) {
+    let of = |contender: &str, quantity: Quantity| report.median(CASE, contender, quantity.name);
+    let all = Delivery::ALL.map(|delivery| delivery.to_string());
+    let memory = |name: &String| Some(format!("{:.1} kB over {name}", of(name, MEMORY)? / 1e3));
+    let parts: Vec<_> = all.iter().filter_map(memory).collect();
+    let most = all.iter().filter_map(|name| of(name, CPU)).reduce(f64::max);
+    let (Some(most), false) = (most, parts.is_empty()) else { return };
+    report.answer = format!(
+        "While nothing happens, a reader takes of the server's memory {}; a heartbeat every {DEFAULT_SECONDS} s for each of 10,000 readers keeps a \
+         core busy for at most {:.1} % of the time.",
+        parts.join(", "),
+        most / 1e6 / DEFAULT_SECONDS * 10_000.0 * 100.0
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_the_kernel_is_read_as_it_writes_it() {
+        assert_eq!(
+            slab("MemTotal:  9 kB\nSlab:            2048 kB\nSReclaimable: 1 kB\n"),
+            Some(2 << 20)
+        );
+        assert_eq!(slab("MemTotal: 9 kB\n"), None);
+        assert_eq!(
+            buffers("sockets: used 9\nTCP: inuse 4 orphan 0 tw 0 alloc 6 mem 17\nUDP: mem 3\n"),
+            Some(17)
+        );
+        assert_eq!(buffers("TCP: inuse 4\n"), None);
+        assert!(kernel_bytes().unwrap() > 0);
+    }
+}
