@@ -89,6 +89,13 @@ export const KINDS = {
       "global\n  maxconn 1000\ndefaults\n  mode http\n  timeout connect 5000\n  timeout client 50000\n  timeout server 50000\n",
     command: (main, site) => ["haproxy", "-db", "-f", main, "-f", site],
   },
+  plainHaproxy: {
+    file: "haproxy.cfg",
+    isSecure: false,
+    places: ({ ports }) => [["bind :80", `bind 127.0.0.1:${ports.http}`]],
+    main: () => "global\n  maxconn 1000\n",
+    command: (main, site) => ["haproxy", "-db", "-f", main, "-f", site],
+  },
   apache: {
     file: "apache.conf",
     isSecure: true,
@@ -158,10 +165,11 @@ export class Proxy {
   }
 
   /**
-   * @param {keyof typeof KINDS} name
+   * @param {string} name one of `KINDS`
    * @param {Ports} server the ports of the server behind it
+   * @param {string} [site] what it has in place of its file in `deploy/`
    */
-  static async start(name, server) {
+  static async start(name, server, site) {
     const kind = /** @type {Kind} */ (KINDS[name]);
     const own = new Proxy(name, kind, await folder(`anemone-${name}-`));
     // A server that was started by root has its work done by somebody else.
@@ -169,7 +177,7 @@ export class Proxy {
     const [cert, key, both] = ["cert.pem", "key.pem", "both.pem"].map((name) => join(own.folder, name));
     const place = { folder: own.folder, ports: own.ports, cert: String(cert), key: String(key), both: String(both) };
     await certify(place);
-    const text = await readFile(new URL(`../../deploy/${kind.file}`, import.meta.url), "utf8");
+    const text = site ?? await readFile(new URL(`../../deploy/${kind.file}`, import.meta.url), "utf8");
     for (let attempt = 1; ; attempt += 1) {
       place.ports = own.ports = { http: await freePort(), tcp: await freePort() };
       /** @type {[string, string][]} */
@@ -177,10 +185,10 @@ export class Proxy {
         ["127.0.0.1:8080", `127.0.0.1:${server.http}`],
         ...(text.includes(":8081") ? [/** @type {[string, string]} */ (["127.0.0.1:8081", `127.0.0.1:${server.tcp}`])] : []),
       ];
-      const [main, site] = [join(own.folder, "main.conf"), join(own.folder, "site.conf")];
-      await writeFile(site, replaced(text, [...upstream, ...kind.places(place)]));
-      await writeFile(main, kind.main(place, site));
-      own.#command = kind.command(main, site, own.folder);
+      const [main, included] = [join(own.folder, "main.conf"), join(own.folder, "site.conf")];
+      await writeFile(included, replaced(text, [...upstream, ...kind.places(place)]));
+      await writeFile(main, kind.main(place, included));
+      own.#command = kind.command(main, included, own.folder);
       try {
         await own.run();
         return own;

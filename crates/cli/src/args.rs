@@ -16,7 +16,7 @@ use anemone_sources::windsonic::emulate::{Format, Rate};
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::client::{
-    Behind, ContentArg, Field, Listing, Output, Pub, Reach, Sub, Topics,
+    Behind, ContentArg, Doctor, Field, Listing, Output, Pub, Reach, Sub, Topics,
 };
 pub(crate) use self::services::{
     Body, Call, CallOutput, CallVia, Run, RunListing, RunOutput, Runs,
@@ -81,6 +81,11 @@ pub(crate) enum Command {
     /// ends it early, and the report tells what was measured by then.
     #[command(after_long_help = exit::table())]
     Lab(anemone_lab::lab::Options),
+    /// Examine the way to a server: find what a proxy does to streams, WebSockets and quiet connections, and the setting that changes it
+    ///
+    /// It opens a dozen connections, and publishes nothing. Its exit status is 13 if something is wrong.
+    #[command(after_long_help = exit::table())]
+    Doctor(Doctor),
     /// Emulate a Gill WindSonic anemometer on a pseudo-terminal
     Windsonic(Windsonic),
     /// Print a script that lets a shell complete commands, flags and their values

@@ -3,10 +3,12 @@
 use std::process::ExitCode;
 
 use anemone_client::{EndReason, Error};
+use anemone_lab::doctor::NotServer;
 use anemone_lab::lab::Regression;
 
 use crate::command::{
-    CallRefused, Ended, Forgotten, InputError, Misuse, ResultsLost, TrustError, is_about_events,
+    CallRefused, Ended, Forgotten, InputError, Misuse, ResultsLost, TrustError, Unfit,
+    is_about_events,
 };
 use crate::config::ConfigError;
 
@@ -26,10 +28,11 @@ pub(crate) enum Exit {
     Uncertain = 10,
     ResultsLost = 11,
     Regressed = 12,
+    Unfit = 13,
 }
 
 impl Exit {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Done,
         Self::Failed,
         Self::Usage,
@@ -43,6 +46,7 @@ impl Exit {
         Self::Uncertain,
         Self::ResultsLost,
         Self::Regressed,
+        Self::Unfit,
     ];
 
     pub(crate) const fn meaning(self) -> &'static str {
@@ -72,6 +76,7 @@ impl Exit {
             Self::Regressed => {
                 "lab compare: a figure is worse than --fail-on allows, was not measured again, or its run is invalid"
             }
+            Self::Unfit => "doctor: something on the way to the server is set wrong",
         }
     }
 
@@ -90,7 +95,7 @@ impl Exit {
         if error.is::<ResultsLost>() {
             return Self::ResultsLost;
         }
-        if error.is::<TrustError>() || error.is::<Misuse>() {
+        if error.is::<TrustError>() || error.is::<Misuse>() || error.is::<NotServer>() {
             return Self::Usage;
         }
         if error.is::<CallRefused>() {
@@ -98,6 +103,9 @@ impl Exit {
         }
         if error.is::<Regression>() {
             return Self::Regressed;
+        }
+        if let Some(unfit) = error.downcast_ref() {
+            return if matches!(unfit, Unfit::NoServer) { Self::NoConnection } else { Self::Unfit };
         }
         if error.is::<InputError>() {
             return Self::BadInput;

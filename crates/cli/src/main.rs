@@ -71,6 +71,10 @@ fn run(command: Command, wanted: Wanted, form: Option<LogForm>) -> anyhow::Resul
             log::start(wanted);
             command::lab::run(&options)
         }
+        Command::Doctor(options) => {
+            log::start(Wanted { quiet: options.reach.quiet, ..wanted });
+            command::doctor::run(&options)
+        }
         Command::Windsonic(options) => {
             log::start(wanted);
             command::windsonic::run(options)

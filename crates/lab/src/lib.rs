@@ -5,6 +5,7 @@
 //! internals.
 //!
 //! [`mod@lab`] answers questions about transports: which of them serves a user best, on this network. Its clients are its own.
+//! [`mod@doctor`] finds what stands in their way.
 //!
 //! # Reading the modules
 //! `load` makes the traffic and checks every reply, `cpu` measures a process, `server` starts and stops programs,
@@ -13,6 +14,7 @@
 
 pub mod bench;
 mod cpu;
+pub mod doctor;
 mod experiment;
 mod goals;
 mod histogram;

@@ -74,6 +74,27 @@ impl FromStr for Field {
 }
 
 #[derive(Debug, clap::Args)]
+pub(crate) struct Doctor {
+    /// The server as browsers reach it, such as https://wind.example, also below a path
+    pub(crate) url: String,
+
+    /// Keep quiet connections for this time, to see what is cut: the longest silence is that of a long poll behind a proxy, 50 s
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    pub(crate) wait: Duration,
+
+    /// Say that a stream is held back if it has not begun after this time, and some round trips
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = time)]
+    pub(crate) begin_max: Duration,
+
+    /// Print one line of JSON instead of lines for people
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct Sub {
     /// The topic, such as http://127.0.0.1:8080/topics/wind; with --via tcp, tcp://HOST:PORT/topics/NAME
     #[arg(value_parser = url)]

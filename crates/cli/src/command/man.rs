@@ -120,6 +120,6 @@ mod tests {
             assert!(synopsis.expect(&page).contains(part), "{page}");
         }
         let pages = fs::read_dir(directory.path().join("new")).unwrap().count();
-        assert_eq!(pages, 13);
+        assert_eq!(pages, 14);
     }
 }

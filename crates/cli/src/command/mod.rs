@@ -4,6 +4,7 @@ mod body;
 pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod doctor;
 mod form;
 pub(crate) mod lab;
 pub(crate) mod man;
@@ -27,6 +28,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub(crate) use self::call::CallRefused;
+pub(crate) use self::doctor::Unfit;
 pub(crate) use self::misuse::Misuse;
 pub(crate) use self::publish::{InputError, is_about_events};
 pub(crate) use self::reach::{TrustError, advice};

@@ -16,6 +16,7 @@ use anemone_client::rustls::{
     self, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
 use anemone_client::{Error, Publisher, Subscribe, Timeouts, Topics};
+use anemone_lab::doctor::Way;
 
 use crate::args;
 
@@ -60,6 +61,20 @@ macro_rules! client {
 }
 
 client!(anemone_client::Client, Publisher, Subscribe, Topics);
+
+impl Client for Way {
+    fn header(self, name: String, value: String) -> Self {
+        self.header(name, value)
+    }
+
+    fn tls(self, config: Arc<ClientConfig>) -> Self {
+        self.tls(config)
+    }
+
+    fn timeouts(self, timeouts: Timeouts) -> Self {
+        self.timeout(timeouts.connect + timeouts.answer)
+    }
+}
 
 impl args::Reach {
     /// Returns the client of `url` with these options.

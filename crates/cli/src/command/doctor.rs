@@ -1,0 +1,34 @@
+//! `anemone doctor`: says what is wrong on the way to a server.
+
+use anemone_lab::doctor::{Way, examine};
+
+use super::runtime;
+use crate::args;
+use crate::output::print;
+
+/// Something on the way to the server is set wrong.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unfit {
+    #[error("there is no Anemone server")]
+    NoServer,
+    #[error("on the way to the server is 1 fault")]
+    Fault,
+    #[error("on the way to the server are {0} faults")]
+    Faults(usize),
+}
+
+pub(crate) fn run(args: &args::Doctor) -> anyhow::Result<()> {
+    let way = args.reach.apply(&args.url, Way::new(&args.url)?)?;
+    let diagnosis = runtime()?.block_on(examine(&way, args.begin_max, args.wait));
+    if args.json {
+        print([serde_json::to_string(&diagnosis)?])?;
+    } else {
+        print(diagnosis.lines())?;
+    }
+    match diagnosis.faults() {
+        _ if !diagnosis.is_reached() => Err(Unfit::NoServer.into()),
+        0 => Ok(()),
+        1 => Err(Unfit::Fault.into()),
+        faults => Err(Unfit::Faults(faults).into()),
+    }
+}

@@ -1,0 +1,102 @@
+//! What an examination has found, in one sentence.
+
+use serde::Serialize;
+
+use super::remedy::Remedy;
+
+/// An examination.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Name {
+    Reach,
+    KeepAlive,
+    Sse,
+    Ndjson,
+    Upgrade,
+    Origin,
+    Connections,
+    Http2,
+    Idle,
+}
+
+impl Name {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Reach => "server",
+            Self::KeepAlive => "keep-alive",
+            Self::Sse => "SSE",
+            Self::Ndjson => "NDJSON",
+            Self::Upgrade => "WebSocket",
+            Self::Origin => "origin",
+            Self::Connections => "connections",
+            Self::Http2 => "HTTP/2",
+            Self::Idle => "silence",
+        }
+    }
+}
+
+/// How it went.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum State {
+    Good,
+    Fault,
+    /// Nothing is wrong, and something should be known.
+    Note,
+    /// It could not be told.
+    Unknown,
+}
+
+impl State {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Fault => "FAULT",
+            Self::Note => "note",
+            Self::Unknown => "?",
+        }
+    }
+}
+
+/// The result of an examination.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Finding {
+    name: Name,
+    state: State,
+    words: String,
+    remedies: Vec<Remedy>,
+}
+
+impl Finding {
+    pub(super) fn good(name: Name, words: String) -> Self {
+        Self { name, state: State::Good, words, remedies: Vec::new() }
+    }
+
+    pub(super) fn fault(name: Name, words: String, remedies: Vec<Remedy>) -> Self {
+        Self { name, state: State::Fault, words, remedies }
+    }
+
+    pub(super) fn note(name: Name, words: String) -> Self {
+        Self { name, state: State::Note, words, remedies: Vec::new() }
+    }
+
+    pub(super) fn unknown(name: Name, words: String) -> Self {
+        Self { name, state: State::Unknown, words, remedies: Vec::new() }
+    }
+
+    pub(super) fn is_fault(&self) -> bool {
+        self.state == State::Fault
+    }
+
+    pub(super) fn has_remedy(&self) -> bool {
+        !self.remedies.is_empty()
+    }
+
+    /// Returns the lines for people.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let first = format!("  {:<6} {:<12} {}", self.state.words(), self.name.words(), self.words);
+        let remedies = self.remedies.iter();
+        let more = remedies.map(|one| format!("{:21} {}: {}", "", one.program, one.setting));
+        [first].into_iter().chain(more).collect()
+    }
+}

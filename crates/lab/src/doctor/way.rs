@@ -1,0 +1,263 @@
+//! The way to a server: its URL, and connections that are opened and asked as a browser would.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anemone_ws::rustls::ClientConfig;
+use anemone_ws::{ClientStream, Connect, ConnectError};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::load::{head, request};
+
+/// The longest head or body that is read.
+const BYTES_MAX: usize = 64 << 10;
+const READ_BYTES: usize = 4 << 10;
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A server, and how it is reached.
+#[derive(Clone, Debug)]
+pub struct Way {
+    pub(super) is_secure: bool,
+    /// The host, with the port if there is one.
+    pub(super) authority: String,
+    /// The path before that of the server's own resources, without a slash at its end.
+    base: String,
+    fields: Vec<(String, String)>,
+    tls: Option<Arc<ClientConfig>>,
+    timeout: Duration,
+}
+
+/// A URL that is not a server's.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("not the URL of a server, such as https://wind.example or http://127.0.0.1:8080")]
+pub struct NotServer;
+
+impl Way {
+    /// Returns the way to a server with this URL, which may have a path: `https://host/wind/`.
+    ///
+    /// # Errors
+    /// [`NotServer`] for other schemes, for a URL with a query, a fragment or a user, and for one without a host.
+    pub fn new(url: &str) -> Result<Self, NotServer> {
+        let (scheme, rest) = url.split_once("://").ok_or(NotServer)?;
+        let is_secure = match scheme.to_ascii_lowercase().as_str() {
+            "http" | "ws" => false,
+            "https" | "wss" => true,
+            _ => return Err(NotServer),
+        };
+        let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+        let is_wrong = |char: char| char.is_whitespace() || char.is_control();
+        if authority.is_empty() || url.contains(['?', '#', '@']) || url.contains(is_wrong) {
+            return Err(NotServer);
+        }
+        let (authority, base) = (authority.to_owned(), path.trim_end_matches('/').to_owned());
+        Ok(Self { is_secure, authority, base, fields: Vec::new(), tls: None, timeout: TIMEOUT })
+    }
+
+    /// Adds a header field to each request.
+    #[must_use]
+    pub fn header(mut self, name: String, value: String) -> Self {
+        self.fields.push((name, value));
+        self
+    }
+
+    /// Sets whom to trust; by default, whom this machine trusts.
+    #[must_use]
+    pub fn tls(mut self, config: Arc<ClientConfig>) -> Self {
+        self.tls = Some(config);
+        self
+    }
+
+    /// Sets the longest wait for a connection, and for an answer. Default: 20 s.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// The longest wait for a connection, and for an answer.
+    pub(super) fn patience(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Returns the origin of the server's own pages (RFC 6454).
+    pub(super) fn origin(&self) -> String {
+        format!("http{}://{}", if self.is_secure { "s" } else { "" }, self.authority)
+    }
+
+    /// Returns the URL without header fields.
+    pub(super) fn url(&self) -> String {
+        format!("{}{}", self.origin(), self.base)
+    }
+
+    /// Returns the options of a WebSocket at a path of the server.
+    pub(super) fn socket(&self, path: &str) -> Connect {
+        let s = if self.is_secure { "s" } else { "" };
+        let url = format!("ws{s}://{}{}{path}", self.authority, self.base);
+        let connect = Connect::new(url).timeout(self.timeout);
+        let connect = match &self.tls {
+            Some(config) => connect.tls(Arc::clone(config)),
+            None => connect,
+        };
+        let fields = self.fields.iter();
+        fields.fold(connect, |connect, (name, value)| connect.header(name, value))
+    }
+
+    /// Opens a connection for requests.
+    pub(super) async fn open(&self) -> Result<Line, ConnectError> {
+        let stream = self.socket("/").open_stream().await?;
+        Ok(Line { stream, bytes: Vec::new() })
+    }
+
+    /// Opens a connection, and makes a request. Each of `fields` ends with a line end.
+    pub(super) async fn ask(&self, path: &str, fields: &str) -> Result<Line, Trouble> {
+        let mut line = self.open().await?;
+        line.ask(self, path, fields).await?;
+        Ok(line)
+    }
+}
+
+/// An HTTP/1.1 connection.
+pub(super) struct Line {
+    stream: ClientStream,
+    bytes: Vec<u8>,
+}
+
+/// What is known of an answer before its body.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) length: Option<usize>,
+    /// The connection carries no other request.
+    pub(super) is_last: bool,
+    /// The fields `Server` and `Via`.
+    pub(super) programs: String,
+}
+
+/// The reason why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Trouble {
+    #[error("{}", with_causes(.0))]
+    Connect(#[from] ConnectError),
+    #[error("the connection broke: {0}")]
+    Broken(#[from] io::Error),
+    #[error("the connection was closed before an answer")]
+    Closed,
+    #[error("the answer is no HTTP")]
+    NotHttp,
+    #[error("no answer came within {} s", .0.as_secs_f64())]
+    Silent(Duration),
+}
+
+/// Returns an error with all its causes.
+pub(super) fn with_causes(error: &ConnectError) -> String {
+    let (mut words, mut cause) = (error.to_string(), std::error::Error::source(error));
+    while let Some(error) = cause {
+        words += &format!(": {error}");
+        cause = error.source();
+    }
+    words
+}
+
+impl Line {
+    pub(super) async fn ask(&mut self, way: &Way, path: &str, fields: &str) -> io::Result<()> {
+        let own = way.fields.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+        let fields = own.chain([fields.to_owned()]).collect::<String>();
+        let target = format!("{}{path}", way.base);
+        self.bytes.clear();
+        self.stream.write_all(&request("GET", &way.authority, &target, &fields, b"")).await?;
+        self.stream.flush().await
+    }
+
+    /// Waits for the head of an answer.
+    pub(super) async fn answer(&mut self, patience: Duration) -> Result<Answer, Trouble> {
+        let head = tokio::time::timeout(patience, self.head());
+        head.await.unwrap_or(Err(Trouble::Silent(patience)))
+    }
+
+    async fn head(&mut self) -> Result<Answer, Trouble> {
+        loop {
+            const OLD: &[u8] = b"HTTP/1.0 ";
+            let is_old = self.bytes.starts_with(OLD);
+            if is_old {
+                // Both versions are read alike.
+                self.bytes[..OLD.len()].copy_from_slice(b"HTTP/1.1 ");
+            }
+            if let Some(head) = head(&self.bytes).map_err(|_| Trouble::NotHttp)? {
+                let connection = head.field("connection").unwrap_or_default().to_ascii_lowercase();
+                let programs = ["server", "via"].map(|name| head.field(name).unwrap_or_default());
+                let length = head.field("content-length").and_then(|length| length.parse().ok());
+                let (status, len) = (head.status, head.len);
+                let answer = Answer {
+                    status,
+                    length,
+                    is_last: is_old || connection.contains("close"),
+                    programs: programs.join(" "),
+                };
+                self.bytes.drain(..len);
+                return Ok(answer);
+            }
+            if self.more().await? == 0 {
+                return Err(Trouble::Closed);
+            }
+        }
+    }
+
+    /// Waits for a whole body of a known length.
+    pub(super) async fn body(&mut self, answer: &Answer) -> Result<Vec<u8>, Trouble> {
+        let length = answer.length.filter(|length| *length <= BYTES_MAX);
+        let length = length.ok_or(Trouble::NotHttp)?;
+        while self.bytes.len() < length {
+            if self.more().await? == 0 {
+                return Err(Trouble::Closed);
+            }
+        }
+        Ok(self.bytes.drain(..length).collect())
+    }
+
+    /// Waits until there is any byte of the body. False at the end of the connection.
+    pub(super) async fn begins(&mut self) -> io::Result<bool> {
+        Ok(!self.bytes.is_empty() || self.more().await? > 0)
+    }
+
+    /// Waits for more bytes, which are dropped; 0 at the end.
+    pub(super) async fn next(&mut self) -> io::Result<usize> {
+        self.bytes.clear();
+        self.more().await
+    }
+
+    async fn more(&mut self) -> io::Result<usize> {
+        if self.bytes.len() > BYTES_MAX {
+            return Err(io::Error::other("more came than was asked for"));
+        }
+        let mut more = [0; READ_BYTES];
+        let len = self.stream.read(&mut more).await?;
+        self.bytes.extend_from_slice(&more[..len]);
+        Ok(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_is_the_url_of_a_server() {
+        let way = Way::new("https://wind.example:8443/below/").unwrap();
+        assert!(way.is_secure && way.authority == "wind.example:8443" && way.base == "/below");
+        assert_eq!(way.origin(), "https://wind.example:8443");
+        assert_eq!(Way::new("http://[::1]:80").unwrap().authority, "[::1]:80");
+        for wrong in [
+            "",
+            "wind.example",
+            "tcp://wind.example:1",
+            "http://",
+            "http:///a",
+            "http://a/?b",
+            "http://u:p@a",
+            "http://a b",
+        ] {
+            assert_eq!(Way::new(wrong).unwrap_err(), NotServer, "{wrong}");
+        }
+    }
+}

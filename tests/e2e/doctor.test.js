@@ -1,0 +1,125 @@
+/**
+ * `anemone doctor` against the real nginx and HAProxy, set up right, and wrong in each way: it finds that and nothing else, and
+ * says what to set.
+ *
+ * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`), nginx, HAProxy and openssl. Waits on
+ * conditions, never for a fixed time: what is right has longer time limits than any machine needs.
+ */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Proxy } from "./proxies.js";
+import { kill, serve, start, until } from "./support.js";
+
+const STEP_MS_MAX = 300_000;
+/** The time limit of what cuts quiet connections, and the time for which the doctor keeps them. */
+const CUT = "1s";
+const WAIT = "4s";
+
+/** @type {import("./support.js").Server} */ let server;
+
+before(async () => {
+  server = await serve("--demo", "--listen", "127.0.0.1:0");
+});
+
+after(async () => {
+  await Proxy.removeAll();
+  await kill(server);
+});
+
+/** @typedef {{ name: string, state: string, words: string, remedies: { program: string, setting: string }[] }} Finding */
+
+/**
+ * What the doctor says of a URL.
+ * @param {string} url
+ * @param {string[]} args
+ * @returns {Promise<{ status: number | null, findings: Finding[], faults: Finding[], said: string }>}
+ */
+async function doctor(url, ...args) {
+  const program = start(["doctor", url, "--json", "--quiet", "--wait", WAIT, ...args]);
+  await until("the doctor to end", () => program.process.exitCode !== null);
+  const said = program.output.join("");
+  const line = said.split("\n").find((line) => line.startsWith("{"));
+  assert.ok(line, said);
+  const { findings } = /** @type {{ findings: Finding[] }} */ (JSON.parse(line));
+  return { status: program.process.exitCode, findings, faults: findings.filter(({ state }) => state === "fault"), said };
+}
+
+/**
+ * @param {string} name a kind of proxy
+ * @param {string} site its configuration
+ * @param {string[]} args
+ */
+async function behind(name, site, ...args) {
+  const proxy = await Proxy.start(name, { http: Number(new URL(server.origin).port), tcp: 0 }, site);
+  try {
+    return await doctor(`http://127.0.0.1:${proxy.ports.http}`, ...args);
+  } finally {
+    await proxy.remove();
+  }
+}
+
+const HOST = "proxy_set_header Host $http_host;";
+const UPGRADE = 'proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection "upgrade";';
+
+/** @param {string[]} lines of the location */
+const nginx = (...lines) =>
+  `limit_conn_zone $binary_remote_addr zone=each:1m; server { listen 80; location / { proxy_pass http://127.0.0.1:8080; ${lines.join(" ")} } }`;
+
+/**
+ * @param {string} [frontend] more lines of it
+ * @param {string} [limit] of all times
+ */
+const haproxy = (frontend = "", limit = "60s") =>
+  `defaults\n  mode http\n  timeout connect 5s\n  timeout client ${limit}\n  timeout server ${limit}\n  timeout tunnel ${limit}\n` +
+  `frontend web\n  bind :80\n  ${frontend}\n  default_backend anemone\nbackend anemone\n  server anemone 127.0.0.1:8080\n`;
+
+/** The proxies that are set up wrong, the faults that follow, and the setting that is told. */
+const WRONG = /** @type {const} */ ([
+  // Without HTTP/1.1 to the server, nginx passes on what fills a buffer; with it, whatever comes.
+  ["nginx that holds streams back", "stock", nginx(HOST, "proxy_ignore_headers X-Accel-Buffering;"), ["sse", "ndjson", "upgrade"], "proxy_buffering off;"],
+  ["nginx with a short time-out", "stock", nginx(HOST, UPGRADE, `proxy_read_timeout ${CUT};`), ["idle"], "proxy_read_timeout 60s;"],
+  ["nginx without upgrades", "stock", nginx(HOST), ["upgrade"], "proxy_set_header Upgrade $http_upgrade;"],
+  ["nginx that closes connections", "stock", nginx(HOST, UPGRADE, "keepalive_timeout 0;"), ["keep-alive"], "keepalive_timeout 75s;"],
+  ["nginx with its own host", "stock", nginx(UPGRADE), ["origin"], "proxy_set_header Host $http_host;"],
+  ["nginx with another host", "stock", nginx(UPGRADE, "proxy_set_header Host inner.example;"), ["reach"], "proxy_set_header Host $http_host;"],
+  ["nginx with few connections", "stock", nginx(HOST, UPGRADE, "limit_conn each 6;"), ["connections"], "limit_conn"],
+  ["HAProxy with a short time-out", "plainHaproxy", haproxy("", CUT), ["idle"], "timeout tunnel 1h"],
+  ["HAProxy without upgrades", "plainHaproxy", haproxy("http-request del-header Upgrade"), ["upgrade"], "Upgrade"],
+  ["HAProxy that closes connections", "plainHaproxy", haproxy("option httpclose"), ["keep-alive"], "option http-keep-alive"],
+  ["HAProxy with another host", "plainHaproxy", haproxy("http-request set-header Host inner.example"), ["reach"], "Host"],
+]);
+
+for (const [what, name, site, expected, setting] of WRONG) {
+  test(`${what} is found, and nothing else`, { timeout: STEP_MS_MAX }, async () => {
+    // What is held back never comes; everything else has time.
+    const isHeld = expected.some((fault) => fault === "sse");
+    const { status, faults, said } = await behind(name, site, ...(isHeld ? [] : ["--begin-max", "30s"]));
+    assert.deepEqual([faults.map((fault) => fault.name), status], [[...expected], 13], said);
+    const program = name === "stock" ? "nginx" : "HAProxy";
+    assert.ok(faults[0]?.remedies.some((remedy) => remedy.program === program && remedy.setting.includes(setting)), said);
+    for (const { remedies } of faults) {
+      assert.ok(remedies.some((remedy) => remedy.program === program), said);
+      // HAProxy does not say its name.
+      assert.equal(remedies.some((remedy) => remedy.program === "Cloudflare"), name !== "stock", said);
+    }
+  });
+}
+
+test("a way on which nothing is wrong is told so", { timeout: STEP_MS_MAX }, async () => {
+  const args = ["--begin-max", "30s"];
+  const direct = await doctor(server.origin, ...args);
+  for (const { status, faults, findings, said } of [direct, await behind("stock", nginx(HOST, UPGRADE), ...args), await behind("plainHaproxy", haproxy(), ...args)]) {
+    assert.deepEqual([faults, status], [[], 0], said);
+    assert.deepEqual(findings.filter(({ state }) => state === "unknown"), [], said);
+    assert.equal(findings.length, 9, said);
+  }
+});
+
+test("a server that is not there, and one that is another, are told without a hang", { timeout: STEP_MS_MAX }, async () => {
+  const nobody = await doctor("http://127.0.0.1:1");
+  assert.equal(nobody.status, 4);
+  assert.match(String(nobody.faults[0]?.words), /refused/);
+  const other = await behind("stock", "server { listen 80; location / { return 200 'hello'; } location /x { proxy_pass http://127.0.0.1:8080; } }");
+  assert.equal(other.status, 4);
+  assert.match(String(other.faults[0]?.words), /status 200 came instead of an Anemone server's health, behind nginx/);
+});
