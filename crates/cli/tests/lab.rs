@@ -225,6 +225,24 @@ fn readers_are_counted_until_their_transport_bends_and_weighed_while_they_wait()
 }
 
 #[test]
+fn advice_names_a_transport_and_what_it_saves() {
+    let stream = ["--rate", "20", "--size", "100", "--readers", "1000", "--distance", "10ms"];
+    let report = report("advise", &stream);
+    let (question, answer) = (&report["question"], report["answer"].as_str().unwrap());
+    assert!(question.as_str().unwrap().contains("1000 readers, 10 ms away"), "{question}");
+    assert!(answer.starts_with("Take ") && answer.contains("Against a poll it saves"), "{answer}");
+    let case = "20 events a second of 100 B";
+    let bytes = |way| values(&report, case, way, "on the wire, each reader")[0];
+    assert!(bytes("long poll") > 2.0 * bytes("WebSocket"), "{answer}");
+    for (flag, value) in
+        [("--rate", "0.1"), ("--rate", "NaN"), ("--size", "3"), ("--distance", "9s")]
+    {
+        let output = lab(&["advise", flag, value]);
+        assert_eq!(output.status.code(), Some(2), "{flag} {value}");
+    }
+}
+
+#[test]
 fn a_server_that_is_not_there_is_counted_and_makes_the_verdict_invalid() {
     // A port of which the listener has gone.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::TcpStream;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Sub};
 use std::os::fd::AsRawFd as _;
 
 use serde::{Deserialize, Serialize};
@@ -97,6 +97,22 @@ impl Traffic {
     pub(crate) fn published_bytes(&self) -> u64 {
         let packets = PUBLISHED_PACKET_BYTES * self.segments;
         self.payload_bytes() + packets + PUBLISHED_SYN_BYTES * SYNS * self.connections
+    }
+}
+
+impl Sub for Traffic {
+    type Output = Self;
+
+    /// Returns what one connection has carried since an earlier look at it.
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            sent_bytes: self.sent_bytes - earlier.sent_bytes,
+            received_bytes: self.received_bytes - earlier.received_bytes,
+            segments: self.segments - earlier.segments,
+            data_segments: self.data_segments - earlier.data_segments,
+            retransmitted: self.retransmitted - earlier.retransmitted,
+            connections: self.connections - earlier.connections,
+        }
     }
 }
 

@@ -22,6 +22,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -30,7 +31,7 @@ pub use self::compare::Regression;
 use self::evaluate::Evaluation;
 pub use self::experiment::Experiment;
 pub use self::link::{Link, LinkError};
-use self::session::{Session, Settings};
+use self::session::{Session, Settings, Wish};
 use self::target::Target;
 
 /// The settings of a run of the lab.
@@ -66,10 +67,38 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
+    /// advise: events a second of your stream
+    #[arg(long, value_name = "N", value_parser = rate, default_value = "4")]
+    rate: f64,
+
+    /// advise: bytes of an event, JSON of at least 20
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(20..=1_000_000), default_value_t = 22)]
+    size: u64,
+
+    /// advise: readers at the same time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), default_value_t = 100)]
+    readers: u64,
+
+    /// advise: the time from the server to a reader, such as 40ms [default: that of --link, or 20ms]
+    #[arg(long, value_name = "TIME", value_parser = distance)]
+    distance: Option<Duration>,
+
     /// Directory for the reports: NAME.json with every round, NAME.csv, NAME.hlog (a log of HDR
     /// histograms), NAME.html and NAME.md
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+}
+
+/// Parses events a second: so many that a minute has some, and so few that a client can keep up.
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|rate| (0.5..=1000.0).contains(rate));
+    rate.ok_or_else(|| "expected 0.5 to 1000 events a second".to_owned())
+}
+
+fn distance(text: &str) -> Result<Duration, String> {
+    let link = format!("delay={text}").parse::<Link>();
+    link.map(|link| link.delay)
+        .map_err(|_| "expected a time of at most 5 s, such as 40ms".to_owned())
 }
 
 /// Compares or merges reports, or runs the experiments, prints the report of each as Markdown on standard output, and writes it to `--out`. Once `stop` is
@@ -98,6 +127,12 @@ pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
             is_quick: options.quick,
             link: options.link.clone().unwrap_or_default(),
             seed: options.seed,
+            wish: Wish {
+                rate: options.rate,
+                bytes: options.size as usize,
+                readers: options.readers,
+                distance: options.distance,
+            },
         };
         let mut session = Session::new(target, settings, Arc::clone(stop));
         let name = experiment.name();

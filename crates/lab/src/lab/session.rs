@@ -26,6 +26,19 @@ pub(crate) struct Settings {
     pub(crate) is_quick: bool,
     pub(crate) link: Link,
     pub(crate) seed: u64,
+    pub(crate) wish: Wish,
+}
+
+/// The stream that advice is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    /// Events a second.
+    pub(crate) rate: f64,
+    /// The bytes of an event.
+    pub(crate) bytes: usize,
+    pub(crate) readers: u64,
+    /// The time to a reader, in one direction; without one, the link of the run says it.
+    pub(crate) distance: Option<Duration>,
 }
 
 /// A run of one experiment.

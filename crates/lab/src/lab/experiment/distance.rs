@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::events::{Connections, Contender, LATENCY, PAUSE, PERIOD, stream};
+use super::events::{Connections, Contender, LATENCY, PAUSE, PERIOD, Plan, stream};
 use crate::lab::link::Link;
 use crate::lab::probe::Way;
 use crate::lab::report::{Model, Published, Report, Verdict, ms};
@@ -45,7 +45,8 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
         }));
     }
     let longest = Duration::from_millis(delays.iter().copied().max().unwrap_or(0)) + base.jitter;
-    let streamed = stream(session, TOPIC, contenders, longest)?;
+    let plan = Plan::of_sensor(session, TOPIC);
+    let streamed = stream(session, plan, contenders, longest)?;
     let question =
         "How far away may a reader be until polls bring a stream of four events a second later?";
     let mut report = session.report("distance", question, LATENCY, streamed.series);

@@ -1,4 +1,4 @@
-//! A stream of four events a second (B), read over several transports at once: what `wind` and `distance` share.
+//! A stream of events, read over several transports at once: what `wind`, `distance` (B) and `advise` share.
 //!
 //! Owns the publisher, the readers and the medians of the rounds. The experiments choose who reads, and say what it means.
 
@@ -17,13 +17,16 @@ use crate::lab::report::{Quantity, Series, ms};
 use crate::lab::session::Session;
 use crate::lab::strain::{Moment, StrainMeter, Strained};
 use crate::statistics::{Random, median};
+use crate::tcp_info::Traffic;
 
 pub(super) const LATENCY: Quantity = Quantity { name: "one-way latency", unit: "ms" };
+/// The sensor of the publication has four events a second, of 22 bytes.
 pub(super) const PERIOD: Duration = Duration::from_millis(250);
+const EVENT_BYTES: usize = 22;
 /// The client of the publication waits so long after each answer to a poll.
 pub(super) const PAUSE: Duration = Duration::from_millis(150);
 /// The first events, while connections and caches are new.
-const WARM_UP_EVENTS: usize = 4;
+pub(super) const WARM_UP_EVENTS: usize = 4;
 /// The number of events of the publication.
 const EVENTS: usize = 1200;
 const QUICK_EVENTS: usize = 48;
@@ -33,6 +36,27 @@ const QUICK_EVENTS: usize = 48;
 pub(super) enum Connections {
     Kept,
     New,
+}
+
+/// The events of a stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) topic: &'static str,
+    pub(super) period: Duration,
+    /// The bytes of an event, at least [`Plan::BYTES_MIN`].
+    pub(super) bytes: usize,
+    pub(super) events: usize,
+}
+
+impl Plan {
+    /// The bytes of an event that has its number and nothing else.
+    pub(super) const BYTES_MIN: usize = 20;
+
+    /// Returns the stream of the publication.
+    pub(super) fn of_sensor(session: &Session, topic: &'static str) -> Self {
+        let events = session.full_or_quick(EVENTS, QUICK_EVENTS);
+        Self { topic, period: PERIOD, bytes: EVENT_BYTES, events }
+    }
 }
 
 /// A reader to be, with its place in the report.
@@ -60,39 +84,42 @@ type Arrivals = BTreeMap<usize, Instant>;
 /// Publishes the events to a topic that all contenders read at the same time.
 pub(super) fn stream(
     session: &mut Session,
-    topic: &'static str,
+    plan: Plan,
     contenders: Vec<Contender>,
     delay_max: Duration,
 ) -> anyhow::Result<Streamed> {
-    let events = session.full_or_quick(EVENTS, QUICK_EVENTS);
+    let Plan { topic, period, events, .. } = plan;
     let direct = Place { host: session.target.host(), ..Place::new(session.target.web()) };
-    publish(&mut Http::connect(&direct)?, topic, 0)
+    publish(&mut Http::connect(&direct)?, topic, 0, plan.bytes)
         .context("publishing to the topic of this experiment")?;
     let is_over = Arc::new(AtomicBool::new(false));
     let block = block_len(events.saturating_sub(WARM_UP_EVENTS), session.rounds());
     let readers = contenders.into_iter().map(|contender| {
         let (seed, over) = (session.random.next(), Arc::clone(&is_over));
         let reading = contender.clone();
-        (contender, thread::spawn(move || read(&reading, topic, block, seed, &over)))
+        (contender, thread::spawn(move || read(&reading, plan, block, seed, &over)))
     });
     let readers: Vec<_> = readers.collect();
     // Every reader is connected by then, through the slowest of links.
     thread::sleep(Duration::from_millis(500) + 8 * delay_max);
     let (meter, begun) = (StrainMeter::start(), Moment::now());
-    let (sent, lag) = send(session, &direct, topic, events)?;
-    thread::sleep(PERIOD + PAUSE + 8 * delay_max);
+    let (sent, lag) = send(session, &direct, plan)?;
+    thread::sleep(period + PAUSE + 8 * delay_max);
     let mut strained = meter.since(begun);
     strained.lag.add(&lag);
     is_over.store(true, Ordering::Relaxed);
     // The last event lets every reader look at the flag.
-    publish(&mut Http::connect(&direct)?, topic, events + 1)?;
+    publish(&mut Http::connect(&direct)?, topic, events + 1, plan.bytes)?;
     let mut series = Vec::new();
     for (contender, reader) in readers {
-        let (arrivals, fault) = reader.join().ok().context("a reader has panicked")?;
+        let Read { arrivals, traffic, fault } =
+            reader.join().ok().context("a reader has panicked")?;
         if let Some(fault) = &fault {
             session.say(&format!("{}, {}: {fault}", contender.case, contender.name));
         }
-        series.push(evaluate(session.rounds(), &contender, &sent, &arrivals, fault, &strained));
+        let mut own = evaluate(session.rounds(), &contender, &sent, &arrivals, fault, &strained);
+        own.traffic = traffic;
+        series.push(own);
     }
     let method = format!(
         "{} events, one every {} ms, to one topic that all transports read at the same time; latency from the moment before \
@@ -100,7 +127,7 @@ pub(super) fn stream(
          and the others are cut into {} rounds, whose medians are paired by event. Polls wait {} ms after each answer, as \
          published, and begin each round in another phase. The publisher was at most {:.1} ms late.",
         sent.len(),
-        PERIOD.as_millis(),
+        period.as_millis(),
         session.rounds(),
         PAUSE.as_millis(),
         lag.percentile(1.0).map_or(0.0, ms)
@@ -117,20 +144,19 @@ fn block_len(events: usize, rounds: usize) -> usize {
 fn send(
     session: &mut Session,
     place: &Place,
-    topic: &str,
-    events: usize,
+    plan: Plan,
 ) -> anyhow::Result<(BTreeMap<usize, Instant>, Histogram)> {
     let mut http = Http::connect(place)?;
-    let begun = Instant::now() + PERIOD;
+    let begun = Instant::now() + plan.period;
     let (mut sent, mut lag) = (BTreeMap::new(), Histogram::default());
-    session.begin(events);
-    for number in 1..=events {
-        let planned = begun + PERIOD * number as u32;
+    session.begin(plan.events);
+    for number in 1..=plan.events {
+        let planned = begun + plan.period * number as u32;
         thread::sleep(planned.saturating_duration_since(Instant::now()));
         let now = Instant::now();
         lag.record(now.saturating_duration_since(planned));
         sent.insert(number, now);
-        publish(&mut http, topic, number)?;
+        publish(&mut http, plan.topic, number, plan.bytes)?;
         session.step();
         if session.is_stopped() {
             break;
@@ -139,32 +165,42 @@ fn send(
     Ok((sent, lag))
 }
 
-pub(super) fn publish(http: &mut Http, topic: &str, number: usize) -> Result<(), Fault> {
-    // As long as a message of the sensor.
-    let body = format!(r#"{{"n":{number:>6},"m":1.2}}"#);
+pub(super) fn publish(
+    http: &mut Http,
+    topic: &str,
+    number: usize,
+    bytes: usize,
+) -> Result<(), Fault> {
+    let more = "0".repeat(bytes.saturating_sub(Plan::BYTES_MIN));
+    let body = format!(r#"{{"n":{number:>7},"m":"{more}"}}"#);
     http.call("POST", topic, "Content-Type: application/json\r\n", body.as_bytes())?.expect(201)?;
     Ok(())
 }
 
+/// What a reader has got.
+struct Read {
+    arrivals: Arrivals,
+    /// What its connection has carried since the first events, if it was one.
+    traffic: Option<Traffic>,
+    fault: Option<Fault>,
+}
+
 /// Reads until it is over.
-fn read(
-    contender: &Contender,
-    topic: &str,
-    block: usize,
-    seed: u64,
-    is_over: &AtomicBool,
-) -> (Arrivals, Option<Fault>) {
-    let mut arrivals = Arrivals::new();
+fn read(contender: &Contender, plan: Plan, block: usize, seed: u64, is_over: &AtomicBool) -> Read {
+    let (mut arrivals, mut traffic) = (Arrivals::new(), None);
     let mut random = Random::new(seed);
     let mut go_on = || {
-        let source = Source { target: topic, body: None, page: None, after: None };
+        let source = Source { target: plan.topic, body: None, page: None, after: None };
         let mut feed = Feed::open(contender.way, &contender.place, source, seed)?;
-        let (mut newest, mut round) = (0, None);
+        let (mut newest, mut round, mut opened) = (0, None, None);
         while !is_over.load(Ordering::Relaxed) {
             match feed.next()? {
                 Piece::Event(data) => {
                     newest = number(&data)?;
                     arrivals.entry(newest).or_insert_with(Instant::now);
+                    if newest == WARM_UP_EVENTS {
+                        opened = Some(feed.traffic()?);
+                    }
                 }
                 Piece::Answer => {
                     if contender.way == Way::Poll {
@@ -172,7 +208,7 @@ fn read(
                         // The phase decides what a poll finds where its cycle is a simple fraction of the period.
                         if round != Some(newest / block) {
                             round = Some(newest / block);
-                            thread::sleep(PERIOD.mul_f64(random.below(1000) as f64 / 1000.0));
+                            thread::sleep(plan.period.mul_f64(random.below(1000) as f64 / 1000.0));
                         }
                     }
                     if contender.connections == Connections::New {
@@ -182,10 +218,13 @@ fn read(
                 Piece::End => return Err(Fault::Closed),
             }
         }
+        if let Some(opened) = opened.filter(|_| contender.connections == Connections::Kept) {
+            traffic = Some(feed.traffic()? - opened);
+        }
         Ok(())
     };
     let fault = go_on().err();
-    (arrivals, fault)
+    Read { arrivals, traffic, fault }
 }
 
 pub(super) fn number(data: &[u8]) -> Result<usize, Fault> {

@@ -1,5 +1,6 @@
 //! The experiments, one file each.
 
+mod advise;
 mod amortise;
 mod calibrate;
 mod calls;
@@ -49,6 +50,8 @@ pub enum Experiment {
     Idle,
     /// The time from a cut to the next event, and what is lost or doubled
     Reconnect,
+    /// Which transport for a stream of yours: --rate, --size, --readers, --distance
+    Advise,
     /// All of them, one after the other
     All,
 }
@@ -88,6 +91,7 @@ impl Experiment {
             Self::Fanout => fanout::run(session),
             Self::Idle => idle::run(session),
             Self::Reconnect => reconnect::run(session),
+            Self::Advise => advise::run(session),
             Self::All => anyhow::bail!("all is several experiments"),
         }
     }

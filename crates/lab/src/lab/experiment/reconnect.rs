@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
-use super::events::{number, publish};
+use super::events::{Plan, number, publish};
 use crate::lab::probe::{Fault, Feed, Http, Piece, Place, Source, Way};
 use crate::lab::report::{Quantity, Report, ms};
 use crate::lab::rounds::{Cell, Sample, interleaved};
@@ -45,7 +45,8 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let cells: Vec<_> = cells.collect();
     let direct = Place { host: session.target.host(), ..Place::new(session.target.web()) };
     let mut http = Http::connect(&direct)?;
-    publish(&mut http, TOPIC, 0).context("publishing to the topic of this experiment")?;
+    publish(&mut http, TOPIC, 0, Plan::BYTES_MIN)
+        .context("publishing to the topic of this experiment")?;
     let is_over = Arc::new(AtomicBool::new(false));
     let over = Arc::clone(&is_over);
     let publisher = thread::spawn(move || publish_until(&over, &mut http));
@@ -82,7 +83,7 @@ fn publish_until(is_over: &AtomicBool, http: &mut Http) -> Result<(), Fault> {
         }
         let planned = begun + PERIOD * event;
         thread::sleep(planned.saturating_duration_since(Instant::now()));
-        publish(http, TOPIC, event as usize)?;
+        publish(http, TOPIC, event as usize, Plan::BYTES_MIN)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::events::{Connections, Contender, LATENCY, PAUSE, PERIOD, stream};
+use super::events::{Connections, Contender, LATENCY, PAUSE, PERIOD, Plan, stream};
 use crate::lab::probe::Way;
 use crate::lab::report::{Model, Published, Report, Verdict, ms};
 use crate::lab::session::Session;
@@ -21,7 +21,8 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
         Some(Contender { case, x: None, name, way, connections: Connections::Kept, place })
     });
     let delay = session.settings.link.mean_delay();
-    let streamed = stream(session, TOPIC, contenders.collect(), delay)?;
+    let plan = Plan::of_sensor(session, TOPIC);
+    let streamed = stream(session, plan, contenders.collect(), delay)?;
     let question = "Which transport brings a stream of four events a second soonest?";
     let mut report = session.report("wind", question, LATENCY, streamed.series);
     report.compare_with(Way::WebSocket.name());

@@ -188,6 +188,15 @@ impl Feed {
         Ok(())
     }
 
+    /// Returns what the connection has carried so far.
+    pub(crate) fn traffic(&self) -> Result<Traffic, Fault> {
+        match &self.reader {
+            Reader::WebSocket(socket) | Reader::Events(socket) => socket.traffic(),
+            Reader::Multiplexed(requests) => requests.traffic(),
+            Reader::Stream(_, http) | Reader::Polls { http, .. } => http.traffic(),
+        }
+    }
+
     /// Closes the connection, and returns what it has carried.
     pub(crate) fn finish(self) -> Result<Traffic, Fault> {
         match self.reader {

@@ -1,0 +1,169 @@
+//! `advise`: which transport for a stream of the user's, what it saves, and when that does not matter.
+
+use std::time::Duration;
+
+use super::events::{Connections, Contender, LATENCY, PAUSE, Plan, WARM_UP_EVENTS, stream};
+use crate::lab::link::Link;
+use crate::lab::probe::Way;
+use crate::lab::report::{Model, Quantity, Report, Series, ms};
+use crate::lab::session::{Session, Wish};
+use crate::lab::theory;
+
+const TOPIC: &str = "/topics/scratch-lab-advise";
+const BYTES: Quantity = Quantity { name: "on the wire, each reader", unit: "kB/h" };
+const TIME: Duration = Duration::from_secs(60);
+const QUICK_TIME: Duration = Duration::from_secs(12);
+/// The events of a slow stream, and of a fast one.
+const EVENTS: std::ops::RangeInclusive<usize> = 16..=20_000;
+const DISTANCE: Duration = Duration::from_millis(20);
+/// The transports that browsers have.
+const WAYS: [Way; 6] =
+    [Way::WebSocket, Way::Multiplexed, Way::Sse, Way::Ndjson, Way::LongPoll, Way::Poll];
+/// Nobody sees a difference of less than this between two events of a picture (RAIL calls 100 ms instantaneous).
+const SEEN_MS: f64 = 50.0;
+/// A latency is as good as the best within so much, and bytes within a share.
+const ALIKE_MS: f64 = 2.0;
+const ALIKE_SHARE: f64 = 1.1;
+
+pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
+    let Wish { rate, bytes, readers, distance } = session.settings.wish;
+    if let Some(delay) = distance {
+        session.settings.link = Link { name: None, delay, ..session.settings.link.clone() };
+    } else if session.settings.link.is_direct() && session.target.pid().is_some() {
+        session.settings.link = Link::with_delay(DISTANCE);
+    }
+    let time = session.full_or_quick(TIME, QUICK_TIME).as_secs_f64();
+    let events = ((rate * time) as usize).clamp(*EVENTS.start(), *EVENTS.end());
+    let plan = Plan { topic: TOPIC, period: Duration::from_secs_f64(1.0 / rate), bytes, events };
+    let place = session.web()?;
+    let case = format!("{rate} events a second of {bytes} B");
+    let contenders = WAYS.map(|way| Contender {
+        case: case.clone(),
+        x: None,
+        name: way.name().to_owned(),
+        way,
+        connections: Connections::Kept,
+        place: place.clone(),
+    });
+    let delay = session.settings.link.mean_delay();
+    let mut streamed = stream(session, plan, contenders.to_vec(), delay)?;
+    // The last event, which ends the stream, counts as one of the first that do not.
+    let counted = (events + 1 - WARM_UP_EVENTS) as f64;
+    let hours = plan.period.as_secs_f64() * counted / 3600.0;
+    let bytes = streamed.series.iter().filter_map(|series| on_the_wire(series, hours));
+    let bytes: Vec<_> = bytes.collect();
+    streamed.series.extend(bytes);
+    let question = format!(
+        "Which transport for {rate} events a second of {} B, {readers} readers, {} ms away?",
+        plan.bytes,
+        ms(delay)
+    );
+    let mut report = session.report("advise", &question, LATENCY, streamed.series);
+    report.compare_with(Way::WebSocket.name());
+    report.models =
+        WAYS.map(|way| Model::new(&case, None, way.name(), latency(way, delay, plan))).to_vec();
+    let all = WAYS.iter().filter_map(|way| {
+        let of = |quantity: Quantity| report.median(&case, way.name(), quantity.name);
+        Some(Cost { way: *way, latency_ms: of(LATENCY)?, kb_an_hour: of(BYTES)? })
+    });
+    let all: Vec<_> = all.collect();
+    if let Some(advice) = advice(&all, readers, plan.period) {
+        report.answer = advice;
+    }
+    report.method[0] = streamed.method;
+    report.method.push(
+        "Bytes are those of the client's kernel for one connection, without its opening, with the headers of Ethernet, IP and TCP. A \
+         poll waits 150 ms after each answer: a longer pause saves as many bytes as it costs latency."
+            .to_owned(),
+    );
+    Ok(report)
+}
+
+fn latency(way: Way, delay: Duration, plan: Plan) -> f64 {
+    match way {
+        Way::LongPoll => theory::long_poll(ms(delay), 0.0, ms(plan.period)),
+        Way::Poll => theory::poll(ms(delay), 0.0, ms(PAUSE)),
+        _ => theory::stream(ms(delay)),
+    }
+}
+
+/// Returns a figure of the bytes of a reader in an hour.
+fn on_the_wire(series: &Series, hours: f64) -> Option<Series> {
+    let kb = series.traffic?.wire_bytes() as f64 / 1e3 / hours;
+    Some(Series {
+        quantity: BYTES.name.to_owned(),
+        unit: BYTES.unit.to_owned(),
+        rounds: vec![Some(kb)],
+        histogram: None,
+        ..series.clone()
+    })
+}
+
+/// What a transport costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cost {
+    way: Way,
+    latency_ms: f64,
+    kb_an_hour: f64,
+}
+
+/// Returns the advice in sentences: the transport that costs least of those that are soonest, what it saves, and when that does
+/// not matter.
+fn advice(all: &[Cost], readers: u64, period: Duration) -> Option<String> {
+    let soonest = all.iter().map(|cost| cost.latency_ms).reduce(f64::min)?;
+    let soon = all.iter().filter(|cost| cost.latency_ms <= soonest + ALIKE_MS);
+    let least = soon.clone().map(|cost| cost.kb_an_hour).reduce(f64::min)?;
+    let alike: Vec<_> = soon.filter(|cost| cost.kb_an_hour <= least * ALIKE_SHARE).collect();
+    let best = alike.first()?;
+    let names: Vec<_> = alike.iter().map(|cost| cost.way.name()).collect();
+    let total = |kb: f64| kb * readers as f64 / 1e3;
+    let mut words = format!(
+        "Take {}: an event is there after {:.1} ms, and {readers} readers cost {:.0} MB an hour.",
+        names.join(" or "),
+        best.latency_ms,
+        total(best.kb_an_hour)
+    );
+    for way in [Way::LongPoll, Way::Poll] {
+        let Some(other) = all.iter().find(|cost| cost.way == way && !names.contains(&way.name()))
+        else {
+            continue;
+        };
+        let later = other.latency_ms - best.latency_ms;
+        let more = total(other.kb_an_hour - best.kb_an_hour);
+        words += &format!(
+            " Against a {} it saves {:.1} ms and {more:.0} MB an hour{}.",
+            way.name(),
+            later.max(0.0),
+            if later < SEEN_MS { ", which nobody sees; the bytes decide" } else { "" }
+        );
+    }
+    if ms(period) > 20.0 * SEEN_MS {
+        words += " With so few events, none of this matters to a reader who may wait as long as a long poll takes.";
+    }
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_soonest_transport_that_costs_least_is_advised_with_what_it_saves() {
+        let cost = |way, latency_ms, kb_an_hour| Cost { way, latency_ms, kb_an_hour };
+        let all = [
+            cost(Way::WebSocket, 20.0, 1000.0),
+            cost(Way::Sse, 20.5, 1500.0),
+            cost(Way::Ndjson, 19.9, 1050.0),
+            cost(Way::LongPoll, 21.0, 5000.0),
+            cost(Way::Poll, 115.0, 6000.0),
+        ];
+        let words = advice(&all, 100, Duration::from_millis(250)).unwrap();
+        assert_eq!(
+            words,
+            "Take WebSocket or NDJSON: an event is there after 20.0 ms, and 100 readers cost 100 MB an hour. Against a long poll it saves \
+             1.0 ms and 400 MB an hour, which nobody sees; the bytes decide. Against a poll it saves 95.0 ms and 500 MB an hour."
+        );
+        assert!(advice(&all, 1, Duration::from_secs(2)).unwrap().ends_with("takes."));
+        assert_eq!(advice(&[], 1, Duration::from_secs(1)), None);
+    }
+}
