@@ -3,6 +3,7 @@
 mod check;
 mod clock;
 mod compare;
+mod description;
 mod evaluate;
 mod experiment;
 mod files;
@@ -45,10 +46,11 @@ pub struct Options {
     #[arg(value_name = "NAME", required = true)]
     experiment: Option<Experiment>,
 
-    /// The server to measure, such as http://host:8080 [default: one that this command starts on this machine]
+    /// The server to measure: the URL of an Anemone server, such as http://host:8080, or a file that describes any other one
+    /// [default: a server that this command starts on this machine]
     ///
-    /// What only a server of this machine can tell, its memory above all, is then left out of `all`.
-    #[arg(long, value_name = "URL")]
+    /// The file is TOML, and says where the server has an echo, an answer and a stream: README.md has a whole one. What only a server of this machine can tell, its memory above all, is then left out of `all`.
+    #[arg(long, value_name = "URL|FILE")]
     target: Option<String>,
 
     /// A first look within a minute, and no result to quote
@@ -111,15 +113,14 @@ pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     if let Some(evaluation) = &options.evaluation {
         return evaluation.run();
     }
-    let is_possible = |experiment: &Experiment| {
-        options.target.is_none()
-            || options.experiment != Some(Experiment::All)
-            || !experiment.is_of_own_server()
+    let is_asked = |experiment: &Experiment| {
+        options.experiment != Some(Experiment::All)
+            || options.target.as_deref().is_none_or(|server| experiment.is_possible(server))
     };
     let experiments = options.experiment.into_iter().flat_map(Experiment::named);
-    for experiment in experiments.filter(is_possible) {
+    for experiment in experiments.filter(is_asked) {
         let target = match &options.target {
-            Some(url) => Target::at(url)?,
+            Some(server) => Target::named(server)?,
             None => Target::start_reference()?,
         };
         let settings = Settings {

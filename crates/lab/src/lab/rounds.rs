@@ -54,6 +54,7 @@ impl Sample {
 const WARM_UP: usize = 1;
 
 /// Measures all cells in rounds. `quantity` is the first figure of each sample. Ctrl-C ends it after the sample that is begun; what was measured stays.
+/// A cell whose server was silent for longer than the patience is not asked again: its first silence counts, also in the warm-up.
 pub(crate) fn interleaved<K>(
     session: &mut Session,
     quantity: Quantity,
@@ -61,6 +62,7 @@ pub(crate) fn interleaved<K>(
     mut measure: impl FnMut(&mut Session, &Cell<K>) -> Sample,
 ) -> Vec<Series> {
     let mut samples: Vec<Vec<Sample>> = cells.iter().map(|_| Vec::new()).collect();
+    let mut silent = vec![false; cells.len()];
     let rounds = session.rounds();
     let meter = StrainMeter::start();
     session.begin((WARM_UP + rounds) * cells.len());
@@ -71,13 +73,19 @@ pub(crate) fn interleaved<K>(
             if session.is_stopped() {
                 break 'rounds;
             }
+            if silent[at] {
+                session.step();
+                continue;
+            }
             let begun = Moment::now();
             let mut sample = measure(session, &cells[at]);
             sample.strained.add(&meter.since(begun));
             if let Some(words) = &sample.words {
                 session.say(&format!("{}, {}: {words}", cells[at].case, cells[at].contender));
             }
-            if round >= WARM_UP {
+            let is_silent = sample.faults.contains_key(&FaultKind::Stalled);
+            silent[at] |= is_silent;
+            if round >= WARM_UP || is_silent {
                 samples[at].push(sample);
             }
             session.step();

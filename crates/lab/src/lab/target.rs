@@ -4,15 +4,26 @@ use std::fmt;
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::{Context as _, bail};
+
+use super::description::Description;
+
+/// The path of an Anemone server's echo.
+const ECHO: &str = "/echo";
+
+/// Returns true if a server is named by a file.
+pub(crate) fn is_file(server: &str) -> bool {
+    !server.contains("://")
+}
 
 /// The measured server.
 #[derive(Debug)]
 pub(crate) enum Target {
     Reference(Reference),
-    Url { url: String, address: SocketAddr, host: String },
+    Url { url: String, address: SocketAddr, host: String, offer: Option<Box<Description>> },
 }
 
 /// The reference server, a process of its own; it is killed when dropped.
@@ -80,8 +91,41 @@ impl Target {
         }
     }
 
+    /// Finds the server of a URL, or the one that a file describes.
+    pub(crate) fn named(server: &str) -> anyhow::Result<Self> {
+        if !is_file(server) {
+            return Self::at(server);
+        }
+        let described = Description::read(Path::new(server))?;
+        let mut target = Self::at(&described.url)?;
+        if let Self::Url { offer, .. } = &mut target {
+            *offer = Some(Box::new(described));
+        }
+        Ok(target)
+    }
+
+    /// Returns what the server offers if a file describes it. Otherwise it is an Anemone server.
+    pub(crate) fn offer(&self) -> Option<&Description> {
+        match self {
+            Self::Reference(_) => None,
+            Self::Url { offer, .. } => offer.as_deref(),
+        }
+    }
+
+    /// Returns the path of the WebSocket echo.
+    pub(crate) fn echo_socket(&self) -> anyhow::Result<String> {
+        let path = self.offer().map_or(Some(ECHO), |offer| offer.echo.websocket.as_deref());
+        path.map(str::to_owned).context("the file has no websocket in [echo]")
+    }
+
+    /// Returns the path that sends back the body of a `POST`.
+    pub(crate) fn echo_http(&self) -> anyhow::Result<String> {
+        let path = self.offer().map_or(Some(ECHO), |offer| offer.echo.http.as_deref());
+        path.map(str::to_owned).context("the file has no http in [echo]")
+    }
+
     /// Finds the server of a URL.
-    pub(crate) fn at(url: &str) -> anyhow::Result<Self> {
+    fn at(url: &str) -> anyhow::Result<Self> {
         let rest = url.strip_prefix("http://").with_context(|| {
             format!("{url}: a target is a URL such as http://host:8080; TLS is not measured yet")
         })?;
@@ -96,7 +140,7 @@ impl Target {
         };
         let found = name.to_socket_addrs().with_context(|| format!("finding {host}"))?.next();
         let address = found.with_context(|| format!("{host} has no address"))?;
-        Ok(Self::Url { url: url.to_owned(), address, host })
+        Ok(Self::Url { url: url.to_owned(), address, host, offer: None })
     }
 
     pub(crate) fn web(&self) -> SocketAddr {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::events::{Connections, Contender, LATENCY, PAUSE, Plan, WARM_UP_EVENTS, stream};
+use super::events::{Connections, Contender, LATENCY, PAUSE, Plan, WARM_UP_EVENTS, has, stream};
 use crate::lab::link::Link;
 use crate::lab::probe::Way;
 use crate::lab::report::{Model, Quantity, Report, Series, ms};
@@ -37,7 +37,13 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let plan = Plan { topic: TOPIC, period: Duration::from_secs_f64(1.0 / rate), bytes, events };
     let place = session.web()?;
     let case = format!("{rate} events a second of {bytes} B");
-    let contenders = WAYS.map(|way| Contender {
+    let mut ways = Vec::new();
+    for way in WAYS {
+        if has(session, way)? {
+            ways.push(way);
+        }
+    }
+    let contenders = ways.iter().map(|&way| Contender {
         case: case.clone(),
         x: None,
         name: way.name().to_owned(),
@@ -46,7 +52,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
         place: place.clone(),
     });
     let delay = session.settings.link.mean_delay();
-    let mut streamed = stream(session, plan, contenders.to_vec(), delay)?;
+    let mut streamed = stream(session, plan, contenders.collect(), delay)?;
     // The last event, which ends the stream, counts as one of the first that do not.
     let counted = (events + 1 - WARM_UP_EVENTS) as f64;
     let hours = plan.period.as_secs_f64() * counted / 3600.0;

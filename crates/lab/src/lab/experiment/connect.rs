@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::calls::{BODY, SERVICE};
-use crate::lab::probe::{Fault, Http, Place, Stream, WebSocket, over_tls};
+use crate::lab::probe::{Fault, FaultKind, Http, Place, Stream, WebSocket, over_tls};
 use crate::lab::report::{Published, Quantity, Report, Verdict, ms};
 use crate::lab::rounds::{Cell, Sample, interleaved};
 use crate::lab::session::Session;
@@ -23,8 +23,8 @@ const ALIKE: f64 = 1.25;
 #[derive(Clone, Debug)]
 enum Opening {
     Tcp(Place),
-    Http(Place),
-    WebSocket(Place),
+    Http(Place, String),
+    WebSocket(Place, String),
     /// HTTP/1.1 over TLS.
     Tls(Place),
     /// HTTP/2 over TLS.
@@ -45,8 +45,9 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
         cells.push(cell(TCP, Opening::Tcp(place.clone())));
         cells.push(cell("TCP again", Opening::Tcp(place)));
     }
-    cells.push(cell("HTTP", Opening::Http(web.clone())));
-    cells.push(cell(WEB_SOCKET, Opening::WebSocket(web)));
+    let get = session.target.offer().map_or(HEALTH, |offer| offer.get.as_deref().unwrap_or("/"));
+    cells.push(cell("HTTP", Opening::Http(web.clone(), get.to_owned())));
+    cells.push(cell(WEB_SOCKET, Opening::WebSocket(web, session.target.echo_socket()?)));
     if let Some(place) = secure {
         cells.push(cell("HTTP over TLS", Opening::Tls(place.clone())));
         cells.push(cell("HTTP/2 over TLS", Opening::Http2(place)));
@@ -91,7 +92,12 @@ fn measure(opening: &Opening, count: u64, seed: u64) -> Sample {
                 sample.durations.record(time);
                 sample.received += 1;
             }
-            Err(fault) => sample.fault(&fault),
+            Err(fault) => {
+                sample.fault(&fault);
+                if fault.kind() == FaultKind::Stalled {
+                    break;
+                }
+            }
         }
     }
     sample.figures.extend(sample.durations.percentile(0.5).map(|time| (OPENING, ms(time))));
@@ -106,11 +112,11 @@ fn open(opening: &Opening, seed: u64) -> Result<Duration, Fault> {
             stream.send(b"a")?;
             stream.fill()?;
         }
-        Opening::Http(place) => {
-            Http::connect(place)?.call("GET", HEALTH, "", b"")?.expect(200)?;
+        Opening::Http(place, path) => {
+            Http::connect(place)?.call("GET", path, "", b"")?.expect(200)?;
         }
-        Opening::WebSocket(place) => {
-            WebSocket::connect(place, "/echo", &[], seed)?;
+        Opening::WebSocket(place, path) => {
+            WebSocket::connect(place, path, &[], seed)?;
         }
         Opening::Tls(place) => over_tls(place, HEALTH)?,
         Opening::Http2(place) => {

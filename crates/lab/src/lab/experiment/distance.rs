@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::events::{Connections, Contender, LATENCY, PAUSE, PERIOD, Plan, stream};
+use super::events::{Connections, Contender, LATENCY, PAUSE, PERIOD, Plan, has, stream};
 use crate::lab::link::Link;
 use crate::lab::probe::Way;
 use crate::lab::report::{Model, Published, Report, Verdict, ms};
@@ -31,11 +31,17 @@ const EDMONTON: (u64, f64) = (40, 151.3);
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let delays = session.full_or_quick(&DELAYS_MS[..], &QUICK_DELAYS_MS[..]);
     let base = Link { name: None, ..session.settings.link.clone() };
+    let mut readers = Vec::new();
+    for reader in READERS {
+        if has(session, reader.1)? {
+            readers.push(reader);
+        }
+    }
     let mut contenders = Vec::new();
     for delay_ms in delays {
         let link = Link { delay: Duration::from_millis(*delay_ms), ..base.clone() };
         let place = session.web_behind(&link)?;
-        contenders.extend(READERS.map(|(name, way, connections)| Contender {
+        contenders.extend(readers.iter().map(|&(name, way, connections)| Contender {
             case: case(*delay_ms),
             x: Some(*delay_ms as f64),
             name: name.to_owned(),

@@ -24,13 +24,15 @@ const ECHOES_MAX: u32 = 10_000;
 #[derive(Clone, Debug)]
 struct Echo {
     place: Place,
-    is_web_socket: bool,
+    /// The path of a WebSocket; bare TCP without one.
+    web_socket: Option<String>,
     payload_bytes: usize,
 }
 
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let web = session.web()?;
     let tcp = session.tcp_echo()?;
+    let path = session.target.echo_socket()?;
     let mut cells = Vec::new();
     for payload_bytes in SIZES {
         let cell = |contender: &str, place: &Place| Cell {
@@ -39,7 +41,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
             contender: contender.to_owned(),
             key: Echo {
                 place: place.clone(),
-                is_web_socket: contender == WEB_SOCKET,
+                web_socket: (contender == WEB_SOCKET).then(|| path.clone()),
                 payload_bytes,
             },
         };
@@ -127,8 +129,8 @@ enum Line {
 
 impl Line {
     fn open(echo: &Echo, seed: u64) -> Result<Self, Fault> {
-        if echo.is_web_socket {
-            let socket = WebSocket::connect(&echo.place, "/echo", &[], seed)?;
+        if let Some(path) = &echo.web_socket {
+            let socket = WebSocket::connect(&echo.place, path, &[], seed)?;
             return Ok(Self::WebSocket(Box::new(socket)));
         }
         Stream::connect(&echo.place).map(Self::Tcp)

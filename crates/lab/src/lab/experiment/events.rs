@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 use crate::histogram::Histogram;
+use crate::lab::description::{Form, Stream};
 use crate::lab::probe::{Fault, FaultKind, Feed, Http, Piece, Place, Source, Way};
 use crate::lab::report::{Quantity, Series, ms};
 use crate::lab::session::Session;
@@ -90,26 +91,31 @@ pub(super) fn stream(
 ) -> anyhow::Result<Streamed> {
     let Plan { topic, period, events, .. } = plan;
     let direct = Place { host: session.target.host(), ..Place::new(session.target.web()) };
-    publish(&mut Http::connect(&direct)?, topic, 0, plan.bytes)
+    let offered = stream_of(session)?.map(Arc::new);
+    let topic = offered.as_ref().map_or(topic, |stream| &stream.publish).to_owned();
+    publish(&mut Http::connect(&direct)?, &topic, 0, plan.bytes)
         .context("publishing to the topic of this experiment")?;
     let is_over = Arc::new(AtomicBool::new(false));
     let block = block_len(events.saturating_sub(WARM_UP_EVENTS), session.rounds());
     let readers = contenders.into_iter().map(|contender| {
         let (seed, over) = (session.random.next(), Arc::clone(&is_over));
         let reading = contender.clone();
-        (contender, thread::spawn(move || read(&reading, plan, block, seed, &over)))
+        (contender, {
+            let stream = offered.clone();
+            thread::spawn(move || read(&reading, plan, stream.as_deref(), block, seed, &over))
+        })
     });
     let readers: Vec<_> = readers.collect();
     // Every reader is connected by then, through the slowest of links.
     thread::sleep(Duration::from_millis(500) + 8 * delay_max);
     let (meter, begun) = (StrainMeter::start(), Moment::now());
-    let (sent, lag) = send(session, &direct, plan)?;
+    let (sent, lag) = send(session, &direct, &topic, plan)?;
     thread::sleep(period + PAUSE + 8 * delay_max);
     let mut strained = meter.since(begun);
     strained.lag.add(&lag);
     is_over.store(true, Ordering::Relaxed);
     // The last event lets every reader look at the flag.
-    publish(&mut Http::connect(&direct)?, topic, events + 1, plan.bytes)?;
+    publish(&mut Http::connect(&direct)?, &topic, events + 1, plan.bytes)?;
     let mut series = Vec::new();
     for (contender, reader) in readers {
         let Read { arrivals, traffic, fault } =
@@ -135,6 +141,17 @@ pub(super) fn stream(
     Ok(Streamed { series, method })
 }
 
+/// Returns the stream that a file describes, if there is a file.
+fn stream_of(session: &Session) -> anyhow::Result<Option<Stream>> {
+    let Some(offer) = session.target.offer() else { return Ok(None) };
+    Ok(Some(offer.stream.clone().context("the file has no [stream]")?))
+}
+
+/// Returns true if the server has events in this way.
+pub(super) fn has(session: &Session, way: Way) -> anyhow::Result<bool> {
+    Ok(stream_of(session)?.is_none_or(|stream| stream.has(way)))
+}
+
 /// Returns the number of events of each round.
 fn block_len(events: usize, rounds: usize) -> usize {
     events.div_ceil(rounds).max(1)
@@ -144,6 +161,7 @@ fn block_len(events: usize, rounds: usize) -> usize {
 fn send(
     session: &mut Session,
     place: &Place,
+    topic: &str,
     plan: Plan,
 ) -> anyhow::Result<(BTreeMap<usize, Instant>, Histogram)> {
     let mut http = Http::connect(place)?;
@@ -156,7 +174,7 @@ fn send(
         let now = Instant::now();
         lag.record(now.saturating_duration_since(planned));
         sent.insert(number, now);
-        publish(&mut http, plan.topic, number, plan.bytes)?;
+        publish(&mut http, topic, number, plan.bytes)?;
         session.step();
         if session.is_stopped() {
             break;
@@ -173,8 +191,10 @@ pub(super) fn publish(
 ) -> Result<(), Fault> {
     let more = "0".repeat(bytes.saturating_sub(Plan::BYTES_MIN));
     let body = format!(r#"{{"n":{number:>7},"m":"{more}"}}"#);
-    http.call("POST", topic, "Content-Type: application/json\r\n", body.as_bytes())?.expect(201)?;
-    Ok(())
+    let reply = http.call("POST", topic, "Content-Type: application/json\r\n", body.as_bytes())?;
+    let status = reply.status;
+    // Anemone says 201, and others what they like.
+    if (200..300).contains(&status) { Ok(()) } else { reply.expect(201).map(|_| ()) }
 }
 
 /// What a reader has got.
@@ -186,11 +206,25 @@ struct Read {
 }
 
 /// Reads until it is over.
-fn read(contender: &Contender, plan: Plan, block: usize, seed: u64, is_over: &AtomicBool) -> Read {
+fn read(
+    contender: &Contender,
+    plan: Plan,
+    offered: Option<&Stream>,
+    block: usize,
+    seed: u64,
+    is_over: &AtomicBool,
+) -> Read {
     let (mut arrivals, mut traffic) = (Arrivals::new(), None);
     let mut random = Random::new(seed);
     let mut go_on = || {
-        let source = Source { target: plan.topic, body: None, page: None, after: None };
+        let (path, form) = match offered {
+            Some(stream) => {
+                (stream.target(contender.way, ""), Form::Plain(stream.poll(contender.way)))
+            }
+            None => (Some(plan.topic.to_owned()), Form::Anemone),
+        };
+        let path = path.ok_or_else(|| Fault::Wrong("no such stream".to_owned()))?;
+        let source = Source { target: &path, body: None, page: None, after: None, form };
         let mut feed = Feed::open(contender.way, &contender.place, source, seed)?;
         let (mut newest, mut round, mut opened) = (0, None, None);
         while !is_over.load(Ordering::Relaxed) {

@@ -16,10 +16,12 @@ mod reconnect;
 mod sizes;
 mod wind;
 
+use anyhow::ensure;
 use clap::ValueEnum;
 
 use super::report::Report;
 use super::session::Session;
+use super::target::is_file;
 
 /// An experiment, by the question that it answers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
@@ -67,9 +69,15 @@ impl Experiment {
         }
     }
 
-    /// Returns true if the server must be one that the lab starts.
-    pub(crate) fn is_of_own_server(self) -> bool {
-        self == Self::Idle
+    /// Returns true if a server can be measured so that the lab does not start: an Anemone server, or one that a file describes.
+    pub(crate) fn is_possible(self, server: &str) -> bool {
+        self != Self::Idle && (!is_file(server) || self.is_of_any_server())
+    }
+
+    /// Returns true if it needs nothing that only an Anemone server has.
+    fn is_of_any_server(self) -> bool {
+        use Experiment::{Advise, Connect, Distance, Echo, Overhead, Sizes, Wind};
+        matches!(self, Connect | Echo | Overhead | Wind | Distance | Sizes | Advise)
     }
 
     pub(crate) fn name(self) -> String {
@@ -77,6 +85,10 @@ impl Experiment {
     }
 
     pub(crate) fn run(self, session: &mut Session) -> anyhow::Result<Report> {
+        ensure!(
+            session.target.offer().is_none() || self.is_of_any_server(),
+            "it measures what only an Anemone server has; connect, echo, overhead, wind, distance, sizes and advise measure any server"
+        );
         match self {
             Self::Calibrate => calibrate::run(session),
             Self::Connect => connect::run(session),

@@ -28,7 +28,8 @@ const PUBLISHED: [(usize, f64, f64); 7] = [
 #[derive(Clone, Debug)]
 struct Exchange {
     place: Place,
-    is_web_socket: bool,
+    /// The path of a WebSocket; bare TCP without one.
+    web_socket: Option<String>,
     payload_bytes: usize,
 }
 
@@ -50,6 +51,7 @@ pub(crate) fn overhead(payload_bytes: usize, is_masked: bool) -> f64 {
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let web = session.web()?;
     let tcp = session.tcp_echo()?;
+    let path = session.target.echo_socket()?;
     let mut cells = Vec::new();
     for (payload_bytes, ..) in PUBLISHED {
         let cell = |contender: &str, place: &Place| Cell {
@@ -58,7 +60,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
             contender: contender.to_owned(),
             key: Exchange {
                 place: place.clone(),
-                is_web_socket: contender == WEB_SOCKET,
+                web_socket: (contender == WEB_SOCKET).then(|| path.clone()),
                 payload_bytes,
             },
         };
@@ -149,8 +151,8 @@ fn rounded(value: f64, published: f64) -> f64 {
 fn measure(exchange: &Exchange, count: u64, seed: u64) -> Result<(Traffic, Traffic), Fault> {
     let payload = vec![b'a'; exchange.payload_bytes];
     let wrong = |echoed: &[u8]| Err(Fault::wrong("another echo came", echoed));
-    if exchange.is_web_socket {
-        let mut socket = WebSocket::connect(&exchange.place, "/echo", &[], seed)?;
+    if let Some(path) = &exchange.web_socket {
+        let mut socket = WebSocket::connect(&exchange.place, path, &[], seed)?;
         let opening = socket.traffic()?;
         let frame = socket.frame(Opcode::Binary, &payload);
         for _ in 0..count {

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
+use crate::lab::description::Form;
 use crate::lab::probe::{Fault, Feed, Piece, Place, Source, Way};
 use crate::lab::report::{Published, Quantity, Report, Verdict, ms};
 use crate::lab::rounds::{Cell, Sample, interleaved};
@@ -129,8 +130,13 @@ fn watch(watch: &Watch, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
     let is_polled = matches!(way, Way::Poll | Way::LongPoll);
     let body = computation.document.as_bytes();
     let begun = Instant::now();
-    let source =
-        Source { target: TARGET, body: Some(body), page: is_polled.then_some(PAGE), after: None };
+    let source = Source {
+        target: TARGET,
+        body: Some(body),
+        page: is_polled.then_some(PAGE),
+        after: None,
+        form: Form::Anemone,
+    };
     let mut feed = Feed::open(*way, place, source, seed)?;
     let mut messages = Messages { communications: 1, ..Messages::default() };
     let mut is_news = false;

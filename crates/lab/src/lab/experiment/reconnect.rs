@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use super::events::{Plan, number, publish};
+use crate::lab::description::Form;
 use crate::lab::probe::{Fault, Feed, Http, Piece, Place, Source, Way};
 use crate::lab::report::{Quantity, Report, ms};
 use crate::lab::rounds::{Cell, Sample, interleaved};
@@ -109,7 +110,13 @@ impl Seen {
 
 fn measure(cuts: &Cuts, random: &mut Random, sample: &mut Sample) -> Result<(), Fault> {
     let open = |after: &str, seed| {
-        let source = Source { target: TOPIC, body: None, page: None, after: Some(after) };
+        let source = Source {
+            target: TOPIC,
+            body: None,
+            page: None,
+            after: Some(after),
+            form: Form::Anemone,
+        };
         Feed::open(cuts.way, &cuts.place, source, seed)
     };
     let mut seen = Seen::default();

@@ -35,6 +35,8 @@ const PUBLISHED_MASKING: f64 = 98.5;
 struct Sending {
     place: Place,
     contender: &'static str,
+    /// The path of the echo.
+    path: String,
     payload_bytes: usize,
     count: usize,
 }
@@ -42,6 +44,7 @@ struct Sending {
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let sizes = session.full_or_quick(&SIZES[..], &QUICK_SIZES[..]);
     let links = links(session)?;
+    let (http, socket) = (session.target.echo_http()?, session.target.echo_socket()?);
     let mut cells = Vec::new();
     for (network, link) in &links {
         let place = session.web_behind(link)?;
@@ -51,7 +54,13 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
                 case: case(network, payload_bytes, count),
                 x: None,
                 contender: contender.to_owned(),
-                key: Sending { place: place.clone(), contender, payload_bytes, count },
+                key: Sending {
+                    place: place.clone(),
+                    contender,
+                    path: if contender == WEB_SOCKET { socket.clone() } else { http.clone() },
+                    payload_bytes,
+                    count,
+                },
             }));
         }
     }
@@ -113,7 +122,7 @@ fn measure(sending: &Sending, seed: u64, sample: &mut Sample) -> Result<(), Faul
     let mut masking = Duration::ZERO;
     let begun;
     if sending.contender == WEB_SOCKET {
-        let mut socket = WebSocket::connect(&sending.place, "/echo", &[], seed)?;
+        let mut socket = WebSocket::connect(&sending.place, &sending.path, &[], seed)?;
         begun = Instant::now();
         for _ in 0..sending.count {
             let making = Instant::now();
@@ -130,7 +139,7 @@ fn measure(sending: &Sending, seed: u64, sample: &mut Sample) -> Result<(), Faul
             if sending.contender == HTTP_NEW {
                 http = Http::connect(&sending.place)?;
             }
-            check(&http.exchange("POST", "/echo", fields, &payload)?.expect(200)?, &payload)?;
+            check(&http.exchange("POST", &sending.path, fields, &payload)?.expect(200)?, &payload)?;
             sample.received += 1;
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::events::{Connections, Contender, LATENCY, PAUSE, PERIOD, Plan, stream};
+use super::events::{Connections, Contender, LATENCY, PAUSE, PERIOD, Plan, has, stream};
 use crate::lab::probe::Way;
 use crate::lab::report::{Model, Published, Report, Verdict, ms};
 use crate::lab::session::Session;
@@ -15,7 +15,13 @@ const PUBLISHED_POLLING: std::ops::RangeInclusive<f64> = 2.3..=4.5;
 
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let (web, tcp) = (session.web()?, session.tcp()?);
-    let contenders = Way::ALL.into_iter().filter_map(|way| {
+    let mut ways = Vec::new();
+    for way in Way::ALL {
+        if has(session, way)? {
+            ways.push(way);
+        }
+    }
+    let contenders = ways.into_iter().filter_map(|way| {
         let place = if way == Way::Tcp { tcp.clone()? } else { web.clone() };
         let (case, name) = (CASE.to_owned(), way.name().to_owned());
         Some(Contender { case, x: None, name, way, connections: Connections::Kept, place })

@@ -2,10 +2,13 @@
 
 use serde_json::Value;
 
+use super::piece::{OK, Piece, event, parse};
+use super::plain::PlainPolls;
+use super::way::Way;
 use super::{Fault, Http, Multiplexed, Place, WebSocket};
+use crate::lab::description::Form;
 use crate::tcp_info::Traffic;
 
-const OK: u16 = 200;
 const MORE_STATUS: u16 = 206;
 const FIRST_STATUS: u16 = 100;
 const NOTICE_STATUS: u16 = 110;
@@ -13,61 +16,6 @@ const NOTICE_STATUS: u16 = 110;
 const WAIT_SECONDS: u32 = 5;
 /// The subprotocol of a WebSocket whose messages have positions.
 const EVENTS: &str = "anemone.events";
-
-/// A way of reading events.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) enum Way {
-    WebSocket,
-    Multiplexed,
-    Tcp,
-    Sse,
-    Ndjson,
-    LongPoll,
-    Poll,
-}
-
-impl Way {
-    pub(crate) const ALL: [Self; 7] = [
-        Self::WebSocket,
-        Self::Multiplexed,
-        Self::Tcp,
-        Self::Sse,
-        Self::Ndjson,
-        Self::LongPoll,
-        Self::Poll,
-    ];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::WebSocket => "WebSocket",
-            Self::Multiplexed => "multiplexed",
-            Self::Tcp => "TCP",
-            Self::Sse => "SSE",
-            Self::Ndjson => "NDJSON",
-            Self::LongPoll => "long poll",
-            Self::Poll => "poll",
-        }
-    }
-
-    fn accept(self) -> &'static str {
-        match self {
-            Self::Sse => "Accept: text/event-stream\r\n",
-            Self::Ndjson => "Accept: application/x-ndjson\r\n",
-            _ => "",
-        }
-    }
-}
-
-/// A part of what a server says to its reader.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Piece {
-    /// The data of an event.
-    Event(Vec<u8>),
-    /// The whole answer to a poll. Its events came before.
-    Answer,
-    /// The end of a run.
-    End,
-}
 
 /// What is read: the path with its query, and for a run that this starts, the body of its request.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +26,7 @@ pub(crate) struct Source<'a> {
     pub(crate) page: Option<u32>,
     /// The position to begin after. With it, the positions of events are kept.
     pub(crate) after: Option<&'a str>,
+    pub(crate) form: Form<'a>,
 }
 
 /// One reader.
@@ -90,6 +39,8 @@ pub(crate) struct Feed {
     line: Vec<u8>,
     /// The position of the newest event, or of the beginning.
     position: String,
+    /// What comes is data and nothing else.
+    is_plain: bool,
 }
 
 #[derive(Debug)]
@@ -106,6 +57,8 @@ enum Reader {
         wait: bool,
         after: String,
     },
+    /// Polls of a server that a file describes.
+    PlainPolls(PlainPolls),
 }
 
 impl Feed {
@@ -116,7 +69,7 @@ impl Feed {
         source: Source<'_>,
         seed: u64,
     ) -> Result<Self, Fault> {
-        let Source { target, body, page, after } = source;
+        let Source { target, body, page, after, form } = source;
         let begin = after.map(|after| format!("{target}?after={after}"));
         let asked = begin.as_deref().unwrap_or(target);
         let method = if body.is_some() { "POST" } else { "GET" };
@@ -146,6 +99,9 @@ impl Feed {
                 http.stream(method, asked, &fields(way, body), payload)?;
                 Reader::Stream(way, http)
             }
+            Way::LongPoll | Way::Poll if let Form::Plain(Some(poll)) = form => {
+                Reader::PlainPolls(PlainPolls::begin(Http::connect(place)?, poll))
+            }
             Way::LongPoll | Way::Poll => {
                 let mut http = Http::connect(place)?;
                 let (path, after) = match after {
@@ -157,7 +113,8 @@ impl Feed {
             }
         };
         let position = after.unwrap_or_default().to_owned();
-        Ok(Self { reader, waiting: Vec::new(), line: Vec::new(), position })
+        let is_plain = matches!(form, Form::Plain(_));
+        Ok(Self { reader, waiting: Vec::new(), line: Vec::new(), position, is_plain })
     }
 
     /// Waits for the next piece. A reader of a topic is ready once the first [`Self::is_ready`] says so.
@@ -182,8 +139,10 @@ impl Feed {
 
     /// Opens a new connection for the next poll. What is pushed goes on over the one that it has.
     pub(crate) fn reconnect(&mut self, place: &Place) -> Result<(), Fault> {
-        if let Reader::Polls { http, .. } = &mut self.reader {
-            *http = Http::connect(place)?;
+        match &mut self.reader {
+            Reader::Polls { http, .. } => *http = Http::connect(place)?,
+            Reader::PlainPolls(polls) => polls.http = Http::connect(place)?,
+            _ => {}
         }
         Ok(())
     }
@@ -194,6 +153,7 @@ impl Feed {
             Reader::WebSocket(socket) | Reader::Events(socket) => socket.traffic(),
             Reader::Multiplexed(requests) => requests.traffic(),
             Reader::Stream(_, http) | Reader::Polls { http, .. } => http.traffic(),
+            Reader::PlainPolls(polls) => polls.http.traffic(),
         }
     }
 
@@ -203,6 +163,7 @@ impl Feed {
             Reader::WebSocket(socket) | Reader::Events(socket) => socket.finish(),
             Reader::Multiplexed(requests) => requests.finish(),
             Reader::Stream(_, http) | Reader::Polls { http, .. } => http.finish(),
+            Reader::PlainPolls(polls) => polls.http.finish(),
         }
     }
 
@@ -245,11 +206,17 @@ impl Feed {
                 self.line.extend_from_slice(&chunk);
                 let mut begin = 0;
                 while let Some(len) = self.line[begin..].iter().position(|&byte| byte == b'\n') {
-                    waiting.extend(piece(*way, &self.line[begin..begin + len], position)?);
+                    let line = &self.line[begin..begin + len];
+                    match self.is_plain && *way == Way::Ndjson {
+                        true if line.trim_ascii().is_empty() => {}
+                        true => waiting.push(Piece::Event(line.to_vec())),
+                        false => waiting.extend(piece(*way, line, position)?),
+                    }
                     begin += len + 1;
                 }
                 self.line.drain(..begin);
             }
+            Reader::PlainPolls(polls) => waiting.extend(polls.next()?),
             Reader::Polls { http, path, query, wait, after } => {
                 let prefer =
                     if *wait { format!("Prefer: wait={WAIT_SECONDS}\r\n") } else { String::new() };
@@ -320,14 +287,6 @@ fn piece(way: Way, line: &[u8], position: &mut String) -> Result<Option<Piece>, 
         (Value::Null, _) => Some(Piece::End),
         (data, _) => Some(event(data)),
     })
-}
-
-fn event(data: &Value) -> Piece {
-    Piece::Event(data.to_string().into_bytes())
-}
-
-fn parse(bytes: &[u8]) -> Result<Value, Fault> {
-    serde_json::from_slice(bytes).map_err(|_| Fault::wrong("no JSON came", bytes))
 }
 
 #[cfg(test)]

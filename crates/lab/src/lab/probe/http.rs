@@ -16,11 +16,15 @@ pub(crate) struct Reply {
 
 /// A connection that is kept alive.
 #[derive(Debug)]
-pub(crate) struct Http(Stream);
+pub(crate) struct Http {
+    stream: Stream,
+    /// The body of the response has no chunks: it ends with the connection.
+    is_raw: bool,
+}
 
 impl Http {
     pub(crate) fn connect(place: &Place) -> Result<Self, Fault> {
-        Stream::connect(place).map(Self)
+        Ok(Self { stream: Stream::connect(place)?, is_raw: false })
     }
 
     /// Sends a request, and returns the whole response. Each of `fields` ends with a line end.
@@ -32,7 +36,7 @@ impl Http {
         body: &[u8],
     ) -> Result<Reply, Fault> {
         self.ask(method, target, fields, body)?;
-        reply(&mut self.0)
+        reply(&mut self.stream)
     }
 
     /// The same for a body whose echo comes while it is sent.
@@ -43,15 +47,15 @@ impl Http {
         fields: &str,
         body: &[u8],
     ) -> Result<Reply, Fault> {
-        let request = request(method, &self.0.place().host, target, fields, body);
+        let request = request(method, &self.stream.place().host, target, fields, body);
         if request.len() <= AT_ONCE_BYTES {
-            self.0.send(&request)?;
-            return reply(&mut self.0);
+            self.stream.send(&request)?;
+            return reply(&mut self.stream);
         }
-        self.0.send_beside(&request, reply)
+        self.stream.send_beside(&request, reply)
     }
 
-    /// Sends a request whose response is a stream of chunks: [`chunk`](Self::chunk) returns these.
+    /// Sends a request whose response is a stream: [`chunk`](Self::chunk) returns its pieces.
     pub(crate) fn stream(
         &mut self,
         method: &str,
@@ -60,10 +64,14 @@ impl Http {
         body: &[u8],
     ) -> Result<(), Fault> {
         self.ask(method, target, fields, body)?;
-        match read_head(&mut self.0, |head| head.status)? {
+        let (status, is_chunked) = read_head(&mut self.stream, |head| {
+            (head.status, head.field("transfer-encoding").is_some())
+        })?;
+        self.is_raw = !is_chunked;
+        match status {
             200 => Ok(()),
             status => {
-                let body = String::from_utf8_lossy(self.0.bytes()).into_owned();
+                let body = String::from_utf8_lossy(self.stream.bytes()).into_owned();
                 Err(Fault::Refused { status, body })
             }
         }
@@ -71,21 +79,25 @@ impl Http {
 
     /// Returns the next chunk; `None` after the last one.
     pub(crate) fn chunk(&mut self) -> Result<Option<Vec<u8>>, Fault> {
-        read_chunk(&mut self.0)
+        if self.is_raw {
+            self.stream.fill_to(1)?;
+            return Ok(Some(self.stream.take(usize::MAX)));
+        }
+        read_chunk(&mut self.stream)
     }
 
     /// Returns what the connection has carried so far.
     pub(crate) fn traffic(&self) -> Result<Traffic, Fault> {
-        self.0.traffic()
+        self.stream.traffic()
     }
 
     pub(crate) fn finish(self) -> Result<Traffic, Fault> {
-        self.0.finish()
+        self.stream.finish()
     }
 
     fn ask(&mut self, method: &str, target: &str, fields: &str, body: &[u8]) -> Result<(), Fault> {
-        let request = request(method, &self.0.place().host, target, fields, body);
-        self.0.send(&request)
+        let request = request(method, &self.stream.place().host, target, fields, body);
+        self.stream.send(&request)
     }
 }
 
@@ -100,23 +112,41 @@ impl Reply {
     }
 }
 
-/// Waits for the whole response.
+/// Waits for the whole response (RFC 9112 section 6.3).
 fn reply(stream: &mut Stream) -> Result<Reply, Fault> {
-    let (status, length, location) = read_head(stream, |head| {
-        let length = head.field("content-length").map(str::to_owned);
-        (head.status, length, head.field("location").map(str::to_owned))
+    let (status, length, is_chunked, location) = read_head(stream, |head| {
+        let field = |name| head.field(name).map(str::to_owned);
+        let is_chunked = head.field("transfer-encoding").is_some();
+        (head.status, field("content-length"), is_chunked, field("location"))
     })?;
-    let Some(length) = length else {
-        let mut body = Vec::new();
-        while let Some(chunk) = read_chunk(stream)? {
-            body.extend_from_slice(&chunk);
+    let body = match length {
+        _ if [204, 304].contains(&status) => Vec::new(),
+        Some(length) => {
+            let wrong = |_| Fault::wrong("a Content-Length is no number", length.as_bytes());
+            let len = length.parse().map_err(wrong)?;
+            stream.fill_to(len)?;
+            stream.take(len)
         }
-        return Ok(Reply { status, body, location });
+        None if is_chunked => {
+            let mut body = Vec::new();
+            while let Some(chunk) = read_chunk(stream)? {
+                body.extend_from_slice(&chunk);
+            }
+            body
+        }
+        None => {
+            // It ends with the connection.
+            loop {
+                match stream.fill() {
+                    Ok(()) => {}
+                    Err(Fault::Closed) => break,
+                    Err(fault) => return Err(fault),
+                }
+            }
+            stream.take(usize::MAX)
+        }
     };
-    let wrong = |_| Fault::wrong("a Content-Length is no number", length.as_bytes());
-    let len = length.parse().map_err(wrong)?;
-    stream.fill_to(len)?;
-    Ok(Reply { status, body: stream.take(len), location })
+    Ok(Reply { status, body, location })
 }
 
 fn read_head<T>(stream: &mut Stream, read: impl FnOnce(&Head<'_>) -> T) -> Result<T, Fault> {

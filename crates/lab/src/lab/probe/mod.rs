@@ -5,8 +5,11 @@
 mod feed;
 mod http;
 mod multiplexed;
+mod piece;
+mod plain;
 mod stream;
 mod tls;
+mod way;
 mod web_socket;
 
 use std::io::{self, ErrorKind};
@@ -18,11 +21,13 @@ use anemone_ws::proto::handshake::ResponseError;
 use serde::{Deserialize, Serialize};
 use socket2::{Domain, Socket, Type};
 
-pub(crate) use self::feed::{Feed, Piece, Source, Way};
+pub(crate) use self::feed::{Feed, Source};
 pub(crate) use self::http::Http;
 pub(crate) use self::multiplexed::Multiplexed;
+pub(crate) use self::piece::Piece;
 pub(crate) use self::stream::Stream;
 pub(crate) use self::tls::over_tls;
+pub(crate) use self::way::Way;
 pub(crate) use self::web_socket::WebSocket;
 
 /// The longest wait for anything that a server should do at once.

@@ -1,0 +1,27 @@
+//! What a server says to its readers, piece by piece.
+
+use serde_json::Value;
+
+use super::Fault;
+
+/// The status of a poll.
+pub(super) const OK: u16 = 200;
+
+/// A part of what a server says to its reader.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Piece {
+    /// The data of an event.
+    Event(Vec<u8>),
+    /// The whole answer to a poll. Its events came before.
+    Answer,
+    /// The end of a run.
+    End,
+}
+
+pub(super) fn event(data: &Value) -> Piece {
+    Piece::Event(data.to_string().into_bytes())
+}
+
+pub(super) fn parse(bytes: &[u8]) -> Result<Value, Fault> {
+    serde_json::from_slice(bytes).map_err(|_| Fault::wrong("no JSON came", bytes))
+}
