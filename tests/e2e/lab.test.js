@@ -10,6 +10,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { output } from "./programs.js";
+import { Proxy } from "./proxies.js";
 import { BIN, PATIENCE_MS, becomes, folder, kill, launch, remove, serve } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
@@ -98,6 +99,87 @@ test("it measures every transport, and its report is one of the lab", { timeout:
   assert.equal(events.length, 4);
   assert.deepEqual(faults, []);
   await page.close();
+});
+
+test("the report of the command line opens from the disk, with its plots drawn and the figures of its JSON", { timeout: STEP_MS_MAX }, async () => {
+  const out = join(directory, "report");
+  const { errors } = await output(BIN, ["lab", "overhead", "--quick", "--rounds", "1", "--out", out]);
+  const path = join(out, "overhead.json");
+  /** @type {import("../../web/page/lab/report.js").Report} */
+  const report = JSON.parse(await readFile(path, "utf8").catch(() => assert.fail(errors)));
+  const page = await browser.newPage();
+  /** @type {string[]} */
+  const faults = [];
+  page.on("pageerror", (error) => faults.push(String(error)));
+  page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+  page.on("request", (request) => request.url().startsWith("file:") || faults.push(request.url()));
+  await page.goto(`file://${join(out, "overhead.html")}`);
+  assert.ok((await page.locator("body").innerText()).includes(report.answer));
+  const main = report.series.filter((one) => one.quantity === report.quantity);
+  const points = await page.locator(".plot [data-of]").evaluateAll((layers) => layers.map((layer) => ({ told: JSON.parse(String(layer.getAttribute("data-points"))).length, drawn: layer.querySelectorAll("circle").length })));
+  assert.equal(points.reduce((sum, { told }) => sum + told, 0), main.length);
+  assert.ok(points.every(({ told, drawn }) => told > 0 && drawn >= told), JSON.stringify(points));
+  // A point is where it can be seen, and it tells its figure.
+  const plot = await page.locator(".plot").boundingBox();
+  const point = await page.locator("figure svg circle").first().boundingBox();
+  assert.ok(plot && point && point.width > 0 && point.x > plot.x && point.y > plot.y && point.x < plot.x + plot.width, JSON.stringify({ plot, point }));
+  await page.mouse.move(point.x + point.width / 2, point.y + point.height / 2);
+  await becomes("what is told", async () => await page.locator(".tip").textContent(), /\d/);
+  // The table: the median of each series, of one round here, to three digits.
+  const rows = await page.locator("table").first().locator("tbody tr").evaluateAll((rows) => rows.map((row) => [...row.querySelectorAll("td")].map((cell) => cell.textContent)));
+  assert.equal(rows.length, main.length);
+  for (const [at, { case: name, contender, rounds }] of main.entries()) {
+    assert.deepEqual(rows[at]?.slice(0, 2), [name, contender]);
+    assert.ok(Math.abs(parseFloat(String(rows[at]?.[2])) / Number(rounds[0]) - 1) < 0.005, `${rows[at]}: ${rounds}`);
+  }
+  // A contender is hidden and shown.
+  const layer = page.locator(".plot [data-of]").first();
+  await page.locator("[data-layer]").first().uncheck();
+  assert.equal(await layer.isVisible(), false);
+  await page.locator("[data-layer]").first().check();
+  assert.equal(await layer.isVisible(), true);
+  assert.deepEqual(faults, []);
+  await page.close();
+});
+
+/**
+ * What the page finds on its way: the state and the words of each examination, and the settings.
+ * @param {string} origin
+ */
+async function findingsAt(origin) {
+  const { page, faults } = await open(origin);
+  await page.locator("#wait").selectOption("5");
+  await page.locator("#examine").click();
+  await page.locator("#examine:enabled").waitFor({ timeout: PATIENCE_MS });
+  const found = await page.locator("#findings > li").evaluateAll((items) => items.map((item) => [item.querySelector("strong")?.textContent, item.getAttribute("data-state")]));
+  const said = { found: Object.fromEntries(found), settings: (await texts(page, "#findings ul li")).join("\n"), words: (await texts(page, "#findings > li")).join("\n"), end: await page.locator("#diagnosis").textContent() };
+  if (process.env.SHOTS) await page.locator("#doctor").screenshot({ path: `${process.env.SHOTS}/doctor-${new URL(origin).port}.png` });
+  assert.deepEqual(faults, []);
+  await page.close();
+  return said;
+}
+
+test("it finds nothing wrong where nothing is, but the six connections of a browser", { timeout: STEP_MS_MAX }, async () => {
+  const { found, end, words } = await findingsAt(server.origin);
+  assert.deepEqual(found, { "keep-alive": "good", SSE: "good", NDJSON: "good", WebSocket: "good", origin: "good", connections: "note", silence: "good" }, words);
+  assert.match(words, /6 of 8 streams at once get through/);
+  assert.equal(end, "Nothing is wrong.");
+});
+
+test("it finds what nginx does to streams, upgrades, quiet connections and the origin", { timeout: STEP_MS_MAX }, async () => {
+  const lines = "proxy_ignore_headers X-Accel-Buffering; proxy_read_timeout 1s; keepalive_timeout 0;";
+  const site = `server { listen 80; location / { proxy_pass http://127.0.0.1:8080; ${lines} } location ~ ^/(page|lab) { proxy_pass http://127.0.0.1:8080; } }`;
+  const proxy = await Proxy.start("stock", { http: Number(new URL(server.origin).port), tcp: 0 }, site);
+  try {
+    const { found, settings, end, words } = await findingsAt(`http://127.0.0.1:${proxy.ports.http}`);
+    assert.deepEqual(found, { "keep-alive": "fault", SSE: "fault", NDJSON: "fault", WebSocket: "fault", origin: "fault", connections: "unknown", silence: "fault" }, words);
+    assert.match(settings, /nginx: proxy_buffering off;/);
+    assert.match(settings, /nginx: keepalive_timeout 75s;/);
+    assert.doesNotMatch(settings, /HAProxy/);
+    assert.equal(end, "6 faults. The answers come through nginx.");
+  } finally {
+    await proxy.remove();
+  }
 });
 
 test("a measurement is stopped, and what is missing on the server is told", { timeout: STEP_MS_MAX }, async () => {

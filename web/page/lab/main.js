@@ -7,6 +7,7 @@ import { formatDuration } from "../words.js";
 import { now } from "../../client.js";
 import { answerElement } from "./answer.js";
 import { run } from "./experiments.js";
+import { offerDoctor } from "./findings.js";
 import { listPublished, publish } from "./published.js";
 
 /** @param {string} selector */
@@ -112,6 +113,7 @@ element("#upload").addEventListener("click", async () => {
   }
 });
 
+offerDoctor(element("#doctor"));
 void showPlaces();
 void listPublished(element("#others"));
 await offer();

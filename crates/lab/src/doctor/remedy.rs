@@ -1,6 +1,9 @@
 //! The settings that mend what is found, for the programs that stand in front of servers.
 
-use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
 
 /// What can be wrong on the way to a server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -22,105 +25,60 @@ pub(super) enum Fault {
 }
 
 /// A setting of a program.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Remedy {
-    pub(super) program: &'static str,
-    pub(super) setting: &'static str,
+    pub(super) program: String,
+    pub(super) setting: String,
 }
 
-/// The programs, each with what their answers have in the fields `Server` or `Via`. HAProxy says nothing there.
-const PROGRAMS: [(&str, &str); 6] = [
-    ("nginx", "nginx"),
-    ("HAProxy", ""),
-    ("Caddy", "caddy"),
-    ("Apache", "apache"),
-    ("AWS ALB", "awselb"),
-    ("Cloudflare", "cloudflare"),
-];
+/// A program that may stand in front of a server.
+#[derive(Debug, Deserialize)]
+struct Program {
+    name: String,
+    /// What its answers have in the fields `Server` or `Via`; empty if they have nothing there.
+    mark: String,
+}
 
-/// The settings in the order of [`PROGRAMS`], and at the end that of the server.
-const fn settings(fault: Fault) -> [&'static str; 7] {
-    match fault {
-        Fault::Buffered => [
-            "proxy_buffering off; proxy_http_version 1.1; and no proxy_ignore_headers X-Accel-Buffering;",
-            "option http-no-delay, and no compression of text/event-stream and application/x-ndjson",
-            "reverse_proxy { flush_interval -1 }",
-            "ProxyPass / http://… flushpackets=on, and no mod_deflate for streams",
-            "targets of the type instance or ip: those of the type lambda are buffered",
-            "Network > Response Buffering: off",
-            "",
-        ],
-        Fault::Idle => [
-            "proxy_read_timeout 60s; proxy_send_timeout 60s;",
-            "timeout client 60s, timeout server 60s, timeout tunnel 1h",
-            "reverse_proxy { transport http { read_timeout 60s } }, and no stream_timeout",
-            "ProxyTimeout 60, or timeout=60 at ProxyPass",
-            "idle_timeout.timeout_seconds = 60 or more",
-            "nothing to set: its limit is 100 s; look at what is behind it",
-            "or let the server speak sooner: [limits] heartbeat, websocket.ping_interval and wait_proxied below the time-out",
-        ],
-        Fault::Upgrade => [
-            "proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection \"upgrade\";",
-            "it passes upgrades by itself in mode http: remove what deletes or denies the field Upgrade",
-            "it passes upgrades by itself: remove header_up -Upgrade and header_up -Connection",
-            "ProxyPass / http://… upgrade=websocket, from 2.4.47 on",
-            "a target group of the protocol version HTTP1: HTTP2 and gRPC pass no WebSocket",
-            "Network > WebSockets: on",
-            "",
-        ],
-        Fault::KeepAlive => [
-            "keepalive_timeout 75s; and keepalive_requests of 1000 or more",
-            "option http-keep-alive instead of option httpclose, and timeout http-keep-alive 10s",
-            "servers { timeouts { idle 5m } }",
-            "KeepAlive On",
-            "client_keep_alive.seconds = 3600",
-            "nothing to set: it keeps connections; look at what is before it",
-            "",
-        ],
-        Fault::Origin => [
-            "proxy_set_header Host $http_host; proxy_set_header X-Forwarded-Proto $scheme;",
-            "http-request set-header X-Forwarded-Proto https, and nothing that sets Host",
-            "nothing that sets Host: no header_up Host",
-            "ProxyPreserveHost On, and RequestHeader set X-Forwarded-Proto https",
-            "routing.http.preserve_host_header.enabled = true",
-            "no Origin Rule that overrides the Host header",
-            "or tell the server: serve --allow-origin with the origin of the pages, and --trusted-proxy with the address of the proxy",
-        ],
-        Fault::Host => [
-            "proxy_set_header Host $http_host;",
-            "nothing that sets Host",
-            "nothing that sets Host: no header_up Host",
-            "ProxyPreserveHost On",
-            "routing.http.preserve_host_header.enabled = true",
-            "no Origin Rule that overrides the Host header",
-            "or tell the server: serve --allow-host with the host that it is asked for",
-        ],
-        Fault::Connections => [
-            "a greater limit_conn, or none",
-            "a greater maxconn at global, frontend and server",
-            "nothing to set: look at what is behind it",
-            "a greater MaxRequestWorkers: each stream needs one",
-            "nothing to set: look at what is behind it",
-            "nothing to set: look at what is behind it",
-            "or the server's own limit: [limits] connections_per_address_max, and --trusted-proxy, so that the proxy's clients count one by one",
-        ],
+/// The programs, and the settings that mend each fault. The Lab page has the same file.
+#[derive(Debug, Deserialize)]
+struct Known {
+    programs: Vec<Program>,
+    settings: BTreeMap<String, Vec<Remedy>>,
+}
+
+const SERVER: &str = "Anemone";
+
+static KNOWN: LazyLock<Option<Known>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("../../../../web/page/lab/remedies.json")).ok()
+});
+
+impl Fault {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Buffered => "buffered",
+            Self::Idle => "idle",
+            Self::Upgrade => "upgrade",
+            Self::KeepAlive => "keep-alive",
+            Self::Host => "host",
+            Self::Origin => "origin",
+            Self::Connections => "connections",
+        }
     }
 }
 
 /// Returns the name of the program that gave an answer, if its fields say so.
 pub(super) fn program(fields: &str) -> Option<&'static str> {
     let fields = fields.to_ascii_lowercase();
-    let known = |(_, mark): &&(&str, &str)| !mark.is_empty() && fields.contains(mark);
-    PROGRAMS.iter().find(known).map(|(name, _)| *name)
+    let is_known = |one: &&Program| !one.mark.is_empty() && fields.contains(&one.mark);
+    let found = KNOWN.as_ref()?.programs.iter().find(is_known);
+    found.map(|program| program.name.as_str())
 }
 
 /// Returns the settings that mend a fault: those of the program on the way if it is known, or of all.
 pub(super) fn remedies(fault: Fault, program: Option<&str>) -> Vec<Remedy> {
-    let all = PROGRAMS.iter().map(|(name, _)| *name).chain(["Anemone"]).zip(settings(fault));
-    let is_asked = |name: &str| program.is_none_or(|program| name == program || name == "Anemone");
-    all.filter(|(name, setting)| is_asked(name) && !setting.is_empty())
-        .map(|(program, setting)| Remedy { program, setting })
-        .collect()
+    let all = KNOWN.as_ref().and_then(|known| known.settings.get(fault.name()));
+    let is_asked = |name: &str| program.is_none_or(|program| [program, SERVER].contains(&name));
+    all.into_iter().flatten().filter(|one| is_asked(&one.program)).cloned().collect()
 }
 
 #[cfg(test)]
@@ -138,7 +96,10 @@ mod tests {
         );
         assert_eq!(program(" "), None);
         let named = remedies(Fault::Idle, Some("nginx"));
-        assert_eq!(named.iter().map(|one| one.program).collect::<Vec<_>>(), ["nginx", "Anemone"]);
+        assert_eq!(
+            named.iter().map(|one| one.program.as_str()).collect::<Vec<_>>(),
+            ["nginx", "Anemone"]
+        );
         assert_eq!(remedies(Fault::Upgrade, None).len(), 6);
         assert_eq!(remedies(Fault::Origin, None).len(), 7);
     }
