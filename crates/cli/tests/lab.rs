@@ -1,6 +1,7 @@
 //! `anemone lab`, as people run it: each experiment gives a whole report, and its figures are those of the protocol.
 #![allow(clippy::unwrap_used)]
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -240,6 +241,74 @@ fn advice_names_a_transport_and_what_it_saves() {
         let output = lab(&["advise", flag, value]);
         assert_eq!(output.status.code(), Some(2), "{flag} {value}");
     }
+}
+
+/// An agent that is killed when dropped.
+struct Agent(std::process::Child, String);
+
+impl Agent {
+    fn start() -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_anemone"))
+            .args(["lab", "agent", "--listen", "127.0.0.1:0"])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self(child, line.trim().strip_prefix("agent on ").unwrap().to_owned())
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn an_agent_publishes_on_its_own_clock_and_its_latencies_are_those_of_the_link() {
+    let agent = Agent::start();
+    // Whoever sends something else ends only his own lab.
+    for wrong in [
+        &b"no\n"[..],
+        b"{}\n",
+        &[b'a'; 10_000],
+        b"{\"publish\":{\"topic\":\"/x\",\"first\":1,\"count\":1,\"period_ms\":1,\"bytes\":9}}\n",
+    ] {
+        let mut stream = std::net::TcpStream::connect(&agent.1).unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap());
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        assert!(line.starts_with("{\"ready\""), "{line}");
+        stream.write_all(wrong).unwrap();
+        line.clear();
+        // A refusal, or the end; bytes that nobody read may reset the connection.
+        let _ = lines.read_line(&mut line);
+        assert!(line.is_empty() || line.starts_with("{\"failed\""), "{line}");
+    }
+    let report = report("wind", &["--link", "delay=20ms", "--agent", &agent.1]);
+    for way in ["WebSocket", "multiplexed", "TCP", "SSE", "NDJSON", "long poll", "poll"] {
+        let latencies = values(&report, "4 events a second", way, "one-way latency");
+        // The same machine: both clocks run alike, and their difference is known to some ms even where the machine is busy.
+        assert!(latencies.iter().all(|ms| *ms >= 15.0), "{way}: {latencies:?}");
+    }
+    let method = report["method"].to_string();
+    assert!(method.contains("Its clock is known to ±") && method.contains("drifts by"), "{method}");
+    let output = lab(&["fanout", "--quick", "--agent", &agent.1]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && said.contains("needs the server on this machine"),
+        "{said}"
+    );
+    let gone = agent.1.clone();
+    drop(agent);
+    let output = lab(&["wind", "--quick", "--agent", &gone]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && said.contains("is anemone lab agent running there"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -1,14 +1,16 @@
-//! The commands about reports that were written before: `anemone lab compare` and `anemone lab report`.
+//! The commands beside the experiments: `anemone lab compare`, `anemone lab report` and `anemone lab agent`.
 
 use std::fs;
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
 use clap::Subcommand;
 
 use super::compare::{Tolerance, judge, pairs};
-use super::{files, merge, write};
+use super::{agent, files, merge, write};
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Evaluation {
@@ -41,11 +43,20 @@ pub(crate) enum Evaluation {
         #[arg(long, value_name = "FILE", default_value = "lab.html")]
         out: PathBuf,
     },
+    /// Wait for labs of other machines, which give --agent: start a server for each, publish, and tell the time
+    ///
+    /// Whoever reaches the port can start servers and make load, so it is for a network that you trust.
+    Agent {
+        /// The address and the port to listen on; the servers listen on the same address
+        #[arg(long, value_name = "IP:PORT")]
+        listen: SocketAddr,
+    },
 }
 
 impl Evaluation {
-    pub(crate) fn run(&self) -> anyhow::Result<()> {
+    pub(crate) fn run(&self, stop: &AtomicBool) -> anyhow::Result<()> {
         match self {
+            Self::Agent { listen } => agent::serve(*listen, stop),
             Self::Compare { from, to, fail_on } => {
                 let (from, to) = (files::read(from)?, files::read(to)?);
                 let pairs = pairs(&from, &to)?;

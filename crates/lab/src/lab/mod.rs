@@ -1,12 +1,15 @@
 //! `anemone lab`: the experiments, each with a question, an answer, and every round that it was measured in.
 
+mod agent;
 mod check;
 mod clock;
 mod compare;
 mod description;
 mod evaluate;
 mod experiment;
+mod far;
 mod files;
+mod lines;
 mod link;
 mod merge;
 mod probe;
@@ -31,6 +34,7 @@ use clap::Args;
 pub use self::compare::Regression;
 use self::evaluate::Evaluation;
 pub use self::experiment::Experiment;
+use self::far::Agent;
 pub use self::link::{Link, LinkError};
 use self::session::{Session, Settings, Wish};
 use self::target::Target;
@@ -52,6 +56,10 @@ pub struct Options {
     /// The file is TOML, and says where the server has an echo, an answer and a stream: README.md has a whole one. What only a server of this machine can tell, its memory above all, is then left out of `all`.
     #[arg(long, value_name = "URL|FILE")]
     target: Option<String>,
+
+    /// The agent of a second machine, such as 192.0.2.7:7000: it starts the server to measure, and publishes there
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "target")]
+    agent: Option<String>,
 
     /// A first look within a minute, and no result to quote
     #[arg(long)]
@@ -111,17 +119,19 @@ fn distance(text: &str) -> Result<Duration, String> {
 /// report. [`Regression`] is the error of a comparison that must not be.
 pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     if let Some(evaluation) = &options.evaluation {
-        return evaluation.run();
+        return evaluation.run(stop);
     }
     let is_asked = |experiment: &Experiment| {
         options.experiment != Some(Experiment::All)
             || options.target.as_deref().is_none_or(|server| experiment.is_possible(server))
+                && (options.agent.is_none() || experiment.is_of_far_server())
     };
     let experiments = options.experiment.into_iter().flat_map(Experiment::named);
     for experiment in experiments.filter(is_asked) {
-        let target = match &options.target {
-            Some(server) => Target::named(server)?,
-            None => Target::start_reference()?,
+        let target = match (&options.target, &options.agent) {
+            (Some(server), _) => Target::named(server)?,
+            (None, Some(agent)) => Target::Far(Box::new(Agent::connect(agent)?)),
+            (None, None) => Target::start_reference()?,
         };
         let settings = Settings {
             rounds: options.rounds.map(usize::from),

@@ -78,6 +78,16 @@ impl Session {
         if self.is_quick() { quick } else { full }
     }
 
+    /// Returns the bar, for those who cannot have the session meanwhile.
+    pub(crate) fn progress(&self) -> ProgressBar {
+        self.bar.clone()
+    }
+
+    /// Returns what is true once the user has asked to stop.
+    pub(crate) fn stop(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
+    }
+
     /// Returns true once the user has asked to stop.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{BufRead as _, BufReader};
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -10,6 +10,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use anyhow::{Context as _, bail};
 
 use super::description::Description;
+use super::far::Agent;
 
 /// The path of an Anemone server's echo.
 const ECHO: &str = "/echo";
@@ -23,7 +24,14 @@ pub(crate) fn is_file(server: &str) -> bool {
 #[derive(Debug)]
 pub(crate) enum Target {
     Reference(Reference),
-    Url { url: String, address: SocketAddr, host: String, offer: Option<Box<Description>> },
+    Url {
+        url: String,
+        address: SocketAddr,
+        host: String,
+        offer: Option<Box<Description>>,
+    },
+    /// One that an agent has started on a second machine.
+    Far(Box<Agent>),
 }
 
 /// The reference server, a process of its own; it is killed when dropped.
@@ -48,10 +56,19 @@ impl Target {
         more: &[&str],
         variables: &[(&str, &str)],
     ) -> anyhow::Result<Self> {
-        const FREE: &str = "127.0.0.1:0";
+        Self::start_reference_at([127, 0, 0, 1].into(), more, variables)
+    }
+
+    /// The same at another address of this machine.
+    pub(crate) fn start_reference_at(
+        ip: IpAddr,
+        more: &[&str],
+        variables: &[(&str, &str)],
+    ) -> anyhow::Result<Self> {
+        let free = &SocketAddr::new(ip, 0).to_string();
         let program = std::env::current_exe().context("finding this program")?;
         let mut child = Command::new(program)
-            .args(["serve", "--demo", "--listen", FREE, "--tcp", FREE, "--tcp-echo", FREE])
+            .args(["serve", "--demo", "--listen", free, "--tcp", free, "--tcp-echo", free])
             .args(more)
             // The longest message of the experiments, and the settings of nobody else.
             .env("ANEMONE_LIMITS__ECHO__MESSAGE_BYTES_MAX", "32MiB")
@@ -104,11 +121,19 @@ impl Target {
         Ok(target)
     }
 
+    /// Returns the agent that publishes, if there is one.
+    pub(crate) fn agent(&mut self) -> Option<&mut Agent> {
+        match self {
+            Self::Far(agent) => Some(agent),
+            _ => None,
+        }
+    }
+
     /// Returns what the server offers if a file describes it. Otherwise it is an Anemone server.
     pub(crate) fn offer(&self) -> Option<&Description> {
         match self {
-            Self::Reference(_) => None,
             Self::Url { offer, .. } => offer.as_deref(),
+            _ => None,
         }
     }
 
@@ -147,6 +172,7 @@ impl Target {
         match self {
             Self::Reference(reference) => reference.web,
             Self::Url { address, .. } => *address,
+            Self::Far(agent) => agent.web,
         }
     }
 
@@ -154,7 +180,7 @@ impl Target {
     pub(crate) fn pid(&self) -> Option<u32> {
         match self {
             Self::Reference(reference) => Some(reference.child.id()),
-            Self::Url { .. } => None,
+            _ => None,
         }
     }
 
@@ -163,6 +189,7 @@ impl Target {
         match self {
             Self::Reference(reference) => reference.web.to_string(),
             Self::Url { host, .. } => host.clone(),
+            Self::Far(agent) => agent.web.to_string(),
         }
     }
 
@@ -170,6 +197,7 @@ impl Target {
         match self {
             Self::Reference(reference) => Some(reference.tcp),
             Self::Url { .. } => None,
+            Self::Far(agent) => Some(agent.tcp),
         }
     }
 
@@ -177,6 +205,7 @@ impl Target {
         match self {
             Self::Reference(reference) => Some(reference.tcp_echo),
             Self::Url { .. } => None,
+            Self::Far(agent) => Some(agent.tcp_echo),
         }
     }
 }
@@ -186,6 +215,9 @@ impl fmt::Display for Target {
         match self {
             Self::Reference(_) => f.write_str("a server of this program, on this machine"),
             Self::Url { url, .. } => f.write_str(url),
+            Self::Far(agent) => {
+                write!(f, "a server of this program, on another machine ({})", agent.machine)
+            }
         }
     }
 }

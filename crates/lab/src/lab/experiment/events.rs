@@ -13,7 +13,8 @@ use serde_json::Value;
 
 use crate::histogram::Histogram;
 use crate::lab::description::{Form, Stream};
-use crate::lab::probe::{Fault, FaultKind, Feed, Http, Piece, Place, Source, Way};
+use crate::lab::lines::Events;
+use crate::lab::probe::{EVENT_BYTES_MIN, Fault, FaultKind, Feed, Http, Piece, Place, Source, Way};
 use crate::lab::report::{Quantity, Series, ms};
 use crate::lab::session::Session;
 use crate::lab::strain::{Moment, StrainMeter, Strained};
@@ -51,7 +52,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// The bytes of an event that has its number and nothing else.
-    pub(super) const BYTES_MIN: usize = 20;
+    pub(super) const BYTES_MIN: usize = EVENT_BYTES_MIN;
 
     /// Returns the stream of the publication.
     pub(super) fn of_sensor(session: &Session, topic: &'static str) -> Self {
@@ -93,8 +94,8 @@ pub(super) fn stream(
     let direct = Place { host: session.target.host(), ..Place::new(session.target.web()) };
     let offered = stream_of(session)?.map(Arc::new);
     let topic = offered.as_ref().map_or(topic, |stream| &stream.publish).to_owned();
-    publish(&mut Http::connect(&direct)?, &topic, 0, plan.bytes)
-        .context("publishing to the topic of this experiment")?;
+    let mut publisher = Publisher { place: direct, topic, plan };
+    publisher.one(session, 0).context("publishing to the topic of this experiment")?;
     let is_over = Arc::new(AtomicBool::new(false));
     let block = block_len(events.saturating_sub(WARM_UP_EVENTS), session.rounds());
     let readers = contenders.into_iter().map(|contender| {
@@ -109,13 +110,13 @@ pub(super) fn stream(
     // Every reader is connected by then, through the slowest of links.
     thread::sleep(Duration::from_millis(500) + 8 * delay_max);
     let (meter, begun) = (StrainMeter::start(), Moment::now());
-    let (sent, lag) = send(session, &direct, &topic, plan)?;
+    let Published { sent, lag, clocks } = publisher.all(session)?;
     thread::sleep(period + PAUSE + 8 * delay_max);
     let mut strained = meter.since(begun);
     strained.lag.add(&lag);
     is_over.store(true, Ordering::Relaxed);
     // The last event lets every reader look at the flag.
-    publish(&mut Http::connect(&direct)?, &topic, events + 1, plan.bytes)?;
+    publisher.one(session, events + 1)?;
     let mut series = Vec::new();
     for (contender, reader) in readers {
         let Read { arrivals, traffic, fault } =
@@ -129,9 +130,9 @@ pub(super) fn stream(
     }
     let method = format!(
         "{} events, one every {} ms, to one topic that all transports read at the same time; latency from the moment before \
-         the event is published, on the same clock, until its reader has parsed it; the first {WARM_UP_EVENTS} are dropped, \
+         the event is published until its reader has parsed it; the first {WARM_UP_EVENTS} are dropped, \
          and the others are cut into {} rounds, whose medians are paired by event. Polls wait {} ms after each answer, as \
-         published, and begin each round in another phase. The publisher was at most {:.1} ms late.",
+         published, and begin each round in another phase. The publisher was at most {:.1} ms late. {clocks}",
         sent.len(),
         period.as_millis(),
         session.rounds(),
@@ -157,44 +158,76 @@ fn block_len(events: usize, rounds: usize) -> usize {
     events.div_ceil(rounds).max(1)
 }
 
-/// Sends the events at their times. Returns the moments at which each was sent, and the delays behind the plan.
-fn send(
-    session: &mut Session,
-    place: &Place,
-    topic: &str,
+/// Publishes the events of a plan, from here or by the agent of a second machine.
+struct Publisher {
+    /// The server, without an emulated link.
+    place: Place,
+    topic: String,
     plan: Plan,
-) -> anyhow::Result<(BTreeMap<usize, Instant>, Histogram)> {
-    let mut http = Http::connect(place)?;
-    let begun = Instant::now() + plan.period;
-    let (mut sent, mut lag) = (BTreeMap::new(), Histogram::default());
-    session.begin(plan.events);
-    for number in 1..=plan.events {
-        let planned = begun + plan.period * number as u32;
-        thread::sleep(planned.saturating_duration_since(Instant::now()));
-        let now = Instant::now();
-        lag.record(now.saturating_duration_since(planned));
-        sent.insert(number, now);
-        publish(&mut http, topic, number, plan.bytes)?;
-        session.step();
-        if session.is_stopped() {
-            break;
-        }
-    }
-    Ok((sent, lag))
 }
 
-pub(super) fn publish(
-    http: &mut Http,
-    topic: &str,
-    number: usize,
-    bytes: usize,
-) -> Result<(), Fault> {
-    let more = "0".repeat(bytes.saturating_sub(Plan::BYTES_MIN));
-    let body = format!(r#"{{"n":{number:>7},"m":"{more}"}}"#);
-    let reply = http.call("POST", topic, "Content-Type: application/json\r\n", body.as_bytes())?;
-    let status = reply.status;
-    // Anemone says 201, and others what they like.
-    if (200..300).contains(&status) { Ok(()) } else { reply.expect(201).map(|_| ()) }
+/// What was published.
+struct Published {
+    /// The moment before each event was published.
+    sent: BTreeMap<usize, Instant>,
+    /// The delays behind the plan.
+    lag: Histogram,
+    /// A sentence about the clocks.
+    clocks: String,
+}
+
+impl Publisher {
+    fn events(&self, first: usize, count: usize) -> Events {
+        let (topic, period_ms) = (self.topic.clone(), ms(self.plan.period));
+        Events { topic, first, count: count as u32, period_ms, bytes: self.plan.bytes }
+    }
+
+    /// Publishes one event at once.
+    fn one(&mut self, session: &mut Session, number: usize) -> anyhow::Result<()> {
+        let events = self.events(number, 1);
+        match session.target.agent() {
+            Some(agent) => agent.publish(&events, || true).map(|_| ()),
+            None => {
+                Ok(Http::connect(&self.place)?.publish(&self.topic, number, self.plan.bytes)?)
+            }
+        }
+    }
+
+    /// Publishes all events at their times.
+    fn all(&mut self, session: &mut Session) -> anyhow::Result<Published> {
+        let Plan { period, events, bytes, .. } = self.plan;
+        session.begin(events);
+        let (mut sent, mut lag) = (BTreeMap::new(), Histogram::default());
+        let whole = self.events(1, events);
+        let (progress, stop) = (session.progress(), session.stop());
+        if let Some(agent) = session.target.agent() {
+            let step = || {
+                progress.inc(1);
+                !stop.load(Ordering::Relaxed)
+            };
+            let (told, clocks) = agent.publish(&whole, step)?;
+            for event in told {
+                sent.insert(event.number, event.at);
+                lag.record(event.late);
+            }
+            return Ok(Published { sent, lag, clocks });
+        }
+        let mut http = Http::connect(&self.place)?;
+        let begun = Instant::now() + period;
+        for number in 1..=events {
+            let planned = begun + period * number as u32;
+            thread::sleep(planned.saturating_duration_since(Instant::now()));
+            let now = Instant::now();
+            lag.record(now.saturating_duration_since(planned));
+            sent.insert(number, now);
+            http.publish(&self.topic, number, bytes)?;
+            session.step();
+            if session.is_stopped() {
+                break;
+            }
+        }
+        Ok(Published { sent, lag, clocks: "Both ends have the same clock.".to_owned() })
+    }
 }
 
 /// What a reader has got.

@@ -84,7 +84,16 @@ impl Experiment {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
+    /// Returns true if a server on another machine can be measured: what publishes from here, or reads its process, cannot.
+    pub(crate) fn is_of_far_server(self) -> bool {
+        self.is_of_any_server() || matches!(self, Self::Calls | Self::Amortise)
+    }
+
     pub(crate) fn run(self, session: &mut Session) -> anyhow::Result<Report> {
+        ensure!(
+            session.target.agent().is_none() || self.is_of_far_server(),
+            "it needs the server on this machine; connect, echo, overhead, wind, distance, sizes, calls, amortise and advise measure one of an agent"
+        );
         ensure!(
             session.target.offer().is_none() || self.is_of_any_server(),
             "it measures what only an Anemone server has; connect, echo, overhead, wind, distance, sizes and advise measure any server"

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
-use super::events::{Plan, number, publish};
+use super::events::{Plan, number};
 use crate::lab::description::Form;
 use crate::lab::probe::{Fault, Feed, Http, Piece, Place, Source, Way};
 use crate::lab::report::{Quantity, Report, ms};
@@ -46,7 +46,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let cells: Vec<_> = cells.collect();
     let direct = Place { host: session.target.host(), ..Place::new(session.target.web()) };
     let mut http = Http::connect(&direct)?;
-    publish(&mut http, TOPIC, 0, Plan::BYTES_MIN)
+    http.publish(TOPIC, 0, Plan::BYTES_MIN)
         .context("publishing to the topic of this experiment")?;
     let is_over = Arc::new(AtomicBool::new(false));
     let over = Arc::clone(&is_over);
@@ -84,7 +84,7 @@ fn publish_until(is_over: &AtomicBool, http: &mut Http) -> Result<(), Fault> {
         }
         let planned = begun + PERIOD * event;
         thread::sleep(planned.saturating_duration_since(Instant::now()));
-        publish(http, TOPIC, event as usize, Plan::BYTES_MIN)?;
+        http.publish(TOPIC, event as usize, Plan::BYTES_MIN)?;
     }
     Ok(())
 }

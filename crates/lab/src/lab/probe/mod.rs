@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use socket2::{Domain, Socket, Type};
 
 pub(crate) use self::feed::{Feed, Source};
-pub(crate) use self::http::Http;
+pub(crate) use self::http::{EVENT_BYTES_MIN, Http};
 pub(crate) use self::multiplexed::Multiplexed;
 pub(crate) use self::piece::Piece;
 pub(crate) use self::stream::Stream;

@@ -1,0 +1,146 @@
+//! A second machine: the agent there starts the server to measure, publishes with its own clock, and tells its time.
+//!
+//! One connection is one lab: lines of JSON in both directions, one question at a time.
+
+use std::io::{BufReader, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+
+use super::lines::{Answer, Ask, Events, VERSION, hear, say};
+use super::probe::{Http, Place};
+use super::target::Target;
+use super::theory::ms;
+
+/// A lab that says nothing for so long is gone.
+const SILENCE_MAX: Duration = Duration::from_secs(600);
+/// The most that one question may ask for.
+const EVENTS_MAX: u32 = 100_000;
+const EVENT_BYTES_MAX: usize = 1_000_000;
+const PERIOD_MS_MAX: f64 = 10_000.0;
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Waits for labs until `stop` is true; each has a server and a thread of its own.
+pub(super) fn serve(listen: SocketAddr, stop: &AtomicBool) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(listen).with_context(|| format!("listening on {listen}"))?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    writeln!(std::io::stdout(), "agent on {address}")?;
+    while !stop.load(Ordering::Relaxed) {
+        match listener.accept() {
+            Ok((stream, peer)) => {
+                thread::spawn(move || match talk(stream, address.ip()) {
+                    Ok(()) => {}
+                    Err(error) => eprint(&format!("{peer}: {error:#}")),
+                });
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => thread::sleep(LOOK),
+            Err(error) => return Err(error).context("accepting a lab"),
+        }
+    }
+    Ok(())
+}
+
+/// Writes a line for people.
+#[expect(clippy::print_stderr, reason = "the agent is a program's command, which talks to people")]
+fn eprint(words: &str) {
+    eprintln!("{words}");
+}
+
+/// Serves one lab.
+fn talk(stream: TcpStream, ip: IpAddr) -> anyhow::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(SILENCE_MAX))?;
+    stream.set_write_timeout(Some(SILENCE_MAX))?;
+    let clock = Instant::now();
+    let server = Target::start_reference_at(ip, &[], &[])?;
+    let [tcp, tcp_echo] =
+        [server.tcp(), server.tcp_echo()].map(|found| found.map_or(0, |at| at.port()));
+    let machine = crate::cpu::processor().unwrap_or_else(|| "unknown".to_owned());
+    let web = server.web().port();
+    let mut writer = stream.try_clone()?;
+    say(&mut writer, &Answer::Ready { version: VERSION, machine, web, tcp, tcp_echo })?;
+    // The server takes events from its own machine only.
+    let place = Place::new((if ip.is_unspecified() { loopback(ip) } else { ip }, web).into());
+    let mut reader = BufReader::new(stream);
+    while let Some(ask) = hear(&mut reader)? {
+        match ask {
+            Ask::Time => say(&mut writer, &Answer::Time(ms(clock.elapsed())))?,
+            Ask::Publish(events) => publish_all(&mut writer, &place, &events, clock)?,
+        }
+    }
+    Ok(())
+}
+
+fn loopback(ip: IpAddr) -> IpAddr {
+    if ip.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() }
+}
+
+fn publish_all(
+    writer: &mut TcpStream,
+    place: &Place,
+    events: &Events,
+    clock: Instant,
+) -> anyhow::Result<()> {
+    if let Err(error) = check(events) {
+        return say(writer, &Answer::Failed(format!("{error:#}")));
+    }
+    let mut http = match Http::connect(place) {
+        Ok(http) => http,
+        Err(fault) => return say(writer, &Answer::Failed(fault.to_string())),
+    };
+    let period = Duration::from_secs_f64(events.period_ms / 1e3);
+    let begun = Instant::now();
+    for count in 0..events.count {
+        let planned = begun + period * count;
+        thread::sleep(planned.saturating_duration_since(Instant::now()));
+        let (now, number) = (Instant::now(), events.first + count as usize);
+        if let Err(fault) = http.publish(&events.topic, number, events.bytes) {
+            return say(writer, &Answer::Failed(fault.to_string()));
+        }
+        let late_ms = ms(now.saturating_duration_since(planned));
+        // A lab that is gone ends it.
+        say(writer, &Answer::Sent { number, at_ms: ms(now - clock), late_ms })?;
+    }
+    Ok(())
+}
+
+fn check(events: &Events) -> anyhow::Result<()> {
+    let Events { topic, count, period_ms, bytes, .. } = events;
+    let is_path =
+        topic.starts_with("/topics/") && topic.bytes().all(|byte| byte.is_ascii_graphic());
+    ensure!(is_path, "{topic:?} is no topic");
+    ensure!(*count <= EVENTS_MAX, "{count} events: at most {EVENTS_MAX} at once");
+    ensure!(*bytes <= EVENT_BYTES_MAX, "{bytes} bytes: at most {EVENT_BYTES_MAX}");
+    ensure!(
+        (0.0..=PERIOD_MS_MAX).contains(period_ms),
+        "a period of {period_ms} ms: at most {PERIOD_MS_MAX}"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_lab_may_ask_for_is_bounded() {
+        let events =
+            Events { topic: "/topics/a".to_owned(), first: 1, count: 1, period_ms: 1.0, bytes: 20 };
+        assert!(check(&events).is_ok());
+        for wrong in [
+            Events { topic: "/runs".to_owned(), ..events.clone() },
+            Events { topic: "/topics/a\r\nb".to_owned(), ..events.clone() },
+            Events { count: EVENTS_MAX + 1, ..events.clone() },
+            Events { bytes: EVENT_BYTES_MAX + 1, ..events.clone() },
+            Events { period_ms: f64::NAN, ..events.clone() },
+            Events { period_ms: -1.0, ..events.clone() },
+        ] {
+            assert!(check(&wrong).is_err(), "{wrong:?}");
+        }
+    }
+}
