@@ -29,6 +29,7 @@ pub(crate) fn long_poll(d: f64, round_trips: f64, period: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statistics::Random;
 
     #[test]
     fn polling_takes_75_ms_and_two_delays_and_long_polling_falls_off_at_125_ms() {
@@ -36,5 +37,47 @@ mod tests {
         assert_eq!((long_poll(125.0, 0.0, 250.0), stream(125.0)), (125.0, 125.0));
         assert_eq!(long_poll(126.0, 0.0, 250.0), 252.0);
         assert_eq!(long_poll(63.0, 1.0, 250.0), 189.0);
+    }
+    /// Reads a sensor for 300 s of simulated time as the published client does, and returns the mean latency. Each 10 s, polls
+    /// begin in another phase.
+    fn simulated(d: f64, is_long: bool, random: &mut Random) -> f64 {
+        const PERIOD: f64 = 250.0;
+        const PAUSE: f64 = 150.0;
+        const EVENTS: usize = 1200;
+        let mut phase = || random.below(1_000_000) as f64 / 1e6 * PERIOD;
+        let mut now = if is_long { -d } else { phase() };
+        let (mut next, mut begun, mut sum) = (0, 0.0, 0.0);
+        while next < EVENTS {
+            // The request is at the server, which answers a long poll once there is an event.
+            let first = next as f64 * PERIOD;
+            let asked = now + d;
+            let answered = if is_long { asked.max(first) } else { asked };
+            while next < EVENTS && next as f64 * PERIOD <= answered {
+                sum += answered + d - next as f64 * PERIOD;
+                next += 1;
+            }
+            now = answered + d + if is_long { 0.0 } else { PAUSE };
+            if !is_long && now - begun > 10_000.0 {
+                begun = now;
+                now += phase();
+            }
+        }
+        sum / EVENTS as f64
+    }
+
+    #[test]
+    fn a_simulated_sensor_is_read_as_late_as_theory_says() {
+        let mut random = Random::new(1);
+        for d in [20.0, 40.0, 90.0] {
+            let (found, expected) = (simulated(d, false, &mut random), 75.0 + 2.0 * d);
+            assert!((found / expected - 1.0).abs() < 0.03, "polling at {d} ms: {found}");
+        }
+        for d in [0.0, 20.0, 60.0, 90.0, 120.0] {
+            let found = simulated(d, true, &mut random);
+            assert!((found - d).abs() < 2.0, "long polling at {d} ms: {found}");
+        }
+        // The cliff.
+        assert!(simulated(124.0, true, &mut random) < 130.0);
+        assert!(simulated(127.0, true, &mut random) > 220.0);
     }
 }
