@@ -425,7 +425,7 @@ fn nobody_writes_into_the_log_but_the_log() {
 
 #[test]
 fn the_exit_statuses_are_in_the_help_of_each_command() {
-    let tables = ["", "sub", "pub", "call", "run", "runs"].map(|command| {
+    let tables = ["", "sub", "pub", "call", "run", "runs", "doctor"].map(|command| {
         let args: Vec<&str> =
             command.split(' ').filter(|word| !word.is_empty()).chain(["--help"]).collect();
         let help = lines(&args, "").join("\n");
@@ -437,6 +437,6 @@ fn the_exit_statuses_are_in_the_help_of_each_command() {
     let rows = rows.map(|(status, meaning)| format!("| {status} | {} |\n", meaning.trim()));
     let readme = include_str!("../../../README.md");
     let known: Vec<String> = rows.filter(|row| !row.contains("128+N")).collect();
-    assert_eq!(known.len(), 13);
+    assert_eq!(known.len(), 14);
     assert!(readme.contains(&known.concat()), "{}", known.concat());
 }

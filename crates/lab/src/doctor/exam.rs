@@ -51,7 +51,7 @@ pub(super) async fn reach(way: &Way, begin_max: Duration) -> (Finding, Option<Kn
     let begun = Instant::now();
     let health = async {
         let answer = line.answer(way.patience()).await?;
-        let body = line.body(&answer).await.unwrap_or_default();
+        let body = line.body(&answer, way.patience()).await.unwrap_or_default();
         Ok::<_, Trouble>((answer, body))
     };
     let (answer, body) = match health.await {
@@ -83,7 +83,7 @@ pub(super) async fn keep_alive(way: &Way, known: Known) -> Finding {
     let twice = async {
         let mut line = way.ask(HEALTH, "").await?;
         let answer = line.answer(way.patience()).await?;
-        line.body(&answer).await?;
+        line.body(&answer, way.patience()).await?;
         if answer.is_last {
             return Ok(false);
         }

@@ -204,7 +204,16 @@ impl Line {
     }
 
     /// Waits for a whole body of a known length.
-    pub(super) async fn body(&mut self, answer: &Answer) -> Result<Vec<u8>, Trouble> {
+    pub(super) async fn body(
+        &mut self,
+        answer: &Answer,
+        patience: Duration,
+    ) -> Result<Vec<u8>, Trouble> {
+        let body = tokio::time::timeout(patience, self.whole(answer));
+        body.await.unwrap_or(Err(Trouble::Silent(patience)))
+    }
+
+    async fn whole(&mut self, answer: &Answer) -> Result<Vec<u8>, Trouble> {
         let length = answer.length.filter(|length| *length <= BYTES_MAX);
         let length = length.ok_or(Trouble::NotHttp)?;
         while self.bytes.len() < length {

@@ -4,6 +4,7 @@
 
 use std::io::{BufReader, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,6 +22,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(600);
 const EVENTS_MAX: u32 = 100_000;
 const EVENT_BYTES_MAX: usize = 1_000_000;
 const PERIOD_MS_MAX: f64 = 10_000.0;
+/// So many labs at once; each has a server.
+const LABS_MAX: usize = 4;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Waits for labs until `stop` is true; each has a server and a thread of its own.
@@ -29,12 +32,22 @@ pub(super) fn serve(listen: SocketAddr, stop: &AtomicBool) -> anyhow::Result<()>
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
     writeln!(std::io::stdout(), "agent on {address}")?;
+    // Each lab has one of them.
+    let labs = Arc::new(());
     while !stop.load(Ordering::Relaxed) {
         match listener.accept() {
+            Ok((mut stream, _)) if Arc::strong_count(&labs) > LABS_MAX => {
+                let words = format!("{LABS_MAX} labs have servers here, which is the most");
+                // It may be gone already.
+                let _ = say(&mut stream, &Answer::Failed(words));
+            }
             Ok((stream, peer)) => {
-                thread::spawn(move || match talk(stream, address.ip()) {
-                    Ok(()) => {}
-                    Err(error) => eprint(&format!("{peer}: {error:#}")),
+                let lab = Arc::clone(&labs);
+                thread::spawn(move || {
+                    if let Err(error) = talk(stream, address.ip()) {
+                        eprint(&format!("{peer}: {error:#}"));
+                    }
+                    drop(lab);
                 });
             }
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => thread::sleep(LOOK),

@@ -47,8 +47,12 @@ impl Agent {
         writer.set_write_timeout(Some(PATIENCE))?;
         let mut reader = BufReader::new(writer.try_clone()?);
         let ready = hear(&mut reader).context("waiting for the agent's server")?;
-        let Some(Answer::Ready { version, machine, web, tcp, tcp_echo }) = ready else {
-            bail!("the agent {place} has no server: {ready:?}");
+        let (version, machine, web, tcp, tcp_echo) = match ready {
+            Some(Answer::Ready { version, machine, web, tcp, tcp_echo }) => {
+                (version, machine, web, tcp, tcp_echo)
+            }
+            Some(Answer::Failed(words)) => bail!("the agent {place} refuses: {words}"),
+            _ => bail!("at {place} is no agent of a lab"),
         };
         ensure!(
             version == VERSION,
