@@ -23,7 +23,7 @@ fuzz: ## Each fuzz target for a minute
 
 PROFILE ?= release
 bench: ## What messages, readers and events cost the server, beside a bare TCP echo in C; make bench -- --only hostile; PROFILE=perf keeps symbols
-	cargo build --profile $(PROFILE) --bin anemone --bin bench --example measured
+	cargo build --profile $(PROFILE) --bin anemone --bin bench --example measured --example coverage_speed
 	target/$(PROFILE)/bench $(ARGS)
 
 # What follows `bench --` are arguments of the program, and no goals. What has a = goes into ARGS="…" instead.

@@ -167,6 +167,8 @@ enum Experiment {
     Calls,
     /// Partial results of runs, and an echo beside runs that compute
     Runs,
+    /// Coverages of a million points by each model: points a second of a core, and the time that is not the model
+    Coverage,
     /// Opening and closing connections
     Connect,
     /// User memory of connections that say nothing
@@ -214,6 +216,9 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     if options.wants(Experiment::Runs) && !options.control {
         report += &report::of_runs(&options.runs(folder).run()?);
     }
+    if options.wants(Experiment::Coverage) && !options.control {
+        report += &coverage(folder)?;
+    }
     if options.wants(Experiment::Mask) && !options.control {
         let xor = Program::xor(folder)?;
         let mut random = Random::new(options.seed);
@@ -234,6 +239,14 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         report += &report::of_floods(&outcomes, time);
     }
     Ok(std::io::stdout().write_all(report.as_bytes())?)
+}
+
+/// Has the example of the services measure coverages, on the generator's core.
+fn coverage(folder: &Path) -> anyhow::Result<String> {
+    let path = folder.join("examples/coverage_speed");
+    let program = Program::server(path, Vec::new(), folder.join(SERVER_LOG));
+    let told = program.output(&[]).context("measuring coverages")?;
+    Ok(format!("\n### Coverages of 1,000 x 1,000 points, one core\n\n```\n{told}```\n"))
 }
 
 impl Options {

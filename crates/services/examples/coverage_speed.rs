@@ -1,5 +1,5 @@
 //! Measures how fast coverages are computed by one thread, and what share of the time is not the model:
-//! `cargo run --release --package anemone-services --example coverage_speed`
+//! `make bench -- --only coverage`
 //!
 //! Each line is a coverage of 1,000 x 1,000 points of one transmitter, started as a run and read to its end, beside a loop
 //! that calls the model alone for the same distances.

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
+use crate::cpu::stat_time_ns;
 use crate::lab::description::Form;
 use crate::lab::probe::{Fault, Feed, Piece, Place, Source, Way};
 use crate::lab::report::{Published, Quantity, Report, Verdict, ms};
@@ -14,10 +15,14 @@ const TIME: Quantity = Quantity { name: "time", unit: "ms" };
 const COMMUNICATIONS: Quantity = Quantity { name: "communications", unit: "" };
 const OTHERS: Quantity = Quantity { name: "other messages", unit: "" };
 const EMPTY: Quantity = Quantity { name: "polls without news", unit: "" };
+const RATE: Quantity = Quantity { name: "states a second", unit: "" };
+const CPU: Quantity = Quantity { name: "server CPU of a state", unit: "µs" };
 const PACKETS: Quantity = Quantity { name: "packets", unit: "" };
 const PAYLOAD: Quantity = Quantity { name: "payload", unit: "B" };
 const WIRE: Quantity = Quantity { name: "on the wire", unit: "B" };
 const AS_PUBLISHED: Quantity = Quantity { name: "as the publication counts", unit: "B" };
+/// The CPU time of fewer states cannot be told.
+const STATES_MIN: u64 = 1_000;
 /// Each state in a message of its own, as published.
 const TARGET: &str = "/computations?batch=1";
 const PAGE: u32 = 1;
@@ -102,11 +107,21 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
             }));
         }
     }
+    let pid = session.target.pid();
     let series = interleaved(session, TIME, &cells, |session, cell| {
         let seed = session.random.next();
         let mut sample = Sample { expected: cell.key.computation.states, ..Sample::default() };
+        // The threads of runs have ended by then, so it is the time of the whole process, in ticks.
+        let cpu_ns = || pid.and_then(|pid| stat_time_ns(pid).ok());
+        let before = cpu_ns();
         if let Err(fault) = watch(&cell.key, seed, &mut sample) {
             sample.fault(&fault);
+        }
+        // A tick of 10 ms is nothing to a few states.
+        let is_long = cell.key.computation.states >= STATES_MIN;
+        if let Some((before, after)) = before.zip(cpu_ns()).filter(|_| is_long) {
+            let states = sample.received.max(1) as f64;
+            sample.figures.push((CPU, after.saturating_sub(before) as f64 / 1e3 / states));
         }
         sample
     });
@@ -169,6 +184,7 @@ fn watch(watch: &Watch, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
     sample.durations.record(time);
     sample.figures = vec![
         (TIME, ms(time)),
+        (RATE, messages.states as f64 / time.as_secs_f64()),
         (COMMUNICATIONS, messages.communications as f64),
         (OTHERS, messages.others as f64),
         (EMPTY, messages.empty as f64),
