@@ -79,7 +79,7 @@ pub(crate) enum Command {
     ///
     /// Without --target, the command measures a server that it starts on this machine. It prints a report as Markdown. Ctrl-C
     /// ends it early, and the report tells what was measured by then.
-    #[command(after_long_help = exit::table())]
+    #[command(arg_required_else_help = true, after_long_help = exit::table())]
     Lab(anemone_lab::lab::Options),
     /// Examine the way to a server: find what a proxy does to streams, WebSockets and quiet connections, and the setting that changes it
     ///

@@ -349,6 +349,9 @@ fn what_is_no_link_and_no_target_is_refused_with_words() {
         (&["echo", "--target", "ftp://host"], "a target is a URL"),
         (&["echo", "--rounds", "0"], "--rounds"),
         (&["nothing"], "possible values"),
+        (&["wind", "--rate", "4"], "advise"),
+        (&["wind", "--target", "127.0.0.1:1"], "no URL such as http://127.0.0.1:1"),
+        (&["wind", "--out", "/proc/nowhere"], "creating the directory"),
     ] {
         let output = lab(args);
         let said = String::from_utf8_lossy(&output.stderr);

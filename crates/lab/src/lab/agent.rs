@@ -20,6 +20,7 @@ use super::theory::ms;
 const SILENCE_MAX: Duration = Duration::from_secs(600);
 /// The most that one question may ask for.
 const EVENTS_MAX: u32 = 100_000;
+const FIRST_MAX: usize = 1_000_000;
 const EVENT_BYTES_MAX: usize = 1_000_000;
 const PERIOD_MS_MAX: f64 = 10_000.0;
 /// So many labs at once; each has a server.
@@ -123,10 +124,11 @@ fn publish_all(
 }
 
 fn check(events: &Events) -> anyhow::Result<()> {
-    let Events { topic, count, period_ms, bytes, .. } = events;
+    let Events { topic, first, count, period_ms, bytes } = events;
     let is_path =
         topic.starts_with("/topics/") && topic.bytes().all(|byte| byte.is_ascii_graphic());
     ensure!(is_path, "{topic:?} is no topic");
+    ensure!(*first <= FIRST_MAX, "the first event is {first}: at most {FIRST_MAX}");
     ensure!(*count <= EVENTS_MAX, "{count} events: at most {EVENTS_MAX} at once");
     ensure!(*bytes <= EVENT_BYTES_MAX, "{bytes} bytes: at most {EVENT_BYTES_MAX}");
     ensure!(
@@ -148,6 +150,7 @@ mod tests {
         for wrong in [
             Events { topic: "/runs".to_owned(), ..events.clone() },
             Events { topic: "/topics/a\r\nb".to_owned(), ..events.clone() },
+            Events { first: usize::MAX, ..events.clone() },
             Events { count: EVENTS_MAX + 1, ..events.clone() },
             Events { bytes: EVENT_BYTES_MAX + 1, ..events.clone() },
             Events { period_ms: f64::NAN, ..events.clone() },

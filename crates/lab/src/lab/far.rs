@@ -33,6 +33,11 @@ pub(crate) struct Sent {
     pub(crate) late: Duration,
 }
 
+/// Returns a time of so many milliseconds; none for what is no time.
+fn time_of(ms: f64) -> Duration {
+    Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default()
+}
+
 impl Agent {
     /// Connects to an agent at `HOST:PORT`, which then starts a server.
     pub(crate) fn connect(place: &str) -> anyhow::Result<Self> {
@@ -110,8 +115,8 @@ impl Agent {
         };
         let sent = told.into_iter().map(|(number, at_ms, late_ms)| Sent {
             number,
-            at: self.clock + Duration::from_secs_f64(here(at_ms).max(0.0) / 1e3),
-            late: Duration::from_secs_f64(late_ms.max(0.0) / 1e3),
+            at: self.clock.checked_add(time_of(here(at_ms))).unwrap_or(self.clock),
+            late: time_of(late_ms),
         });
         let bound = first.bound.max(last.bound);
         let words = format!(

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::Args;
 
 pub use self::compare::Regression;
@@ -77,17 +77,17 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// advise: events a second of your stream
-    #[arg(long, value_name = "N", value_parser = rate, default_value = "4")]
-    rate: f64,
+    /// advise: events a second of your stream [default: 4]
+    #[arg(long, value_name = "N", value_parser = rate)]
+    rate: Option<f64>,
 
-    /// advise: bytes of an event, JSON of at least 20
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(20..=1_000_000), default_value_t = 22)]
-    size: u64,
+    /// advise: bytes of an event, JSON of at least 20 [default: 22]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(20..=1_000_000))]
+    size: Option<u64>,
 
-    /// advise: readers at the same time
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), default_value_t = 100)]
-    readers: u64,
+    /// advise: readers at the same time [default: 100]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    readers: Option<u64>,
 
     /// advise: the time from the server to a reader, such as 40ms [default: that of --link, or 20ms]
     #[arg(long, value_name = "TIME", value_parser = distance)]
@@ -121,6 +121,21 @@ pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     if let Some(evaluation) = &options.evaluation {
         return evaluation.run(stop);
     }
+    if !matches!(options.experiment, Some(Experiment::Advise | Experiment::All)) {
+        let given = [
+            ("--rate", options.rate.is_some()),
+            ("--size", options.size.is_some()),
+            ("--readers", options.readers.is_some()),
+            ("--distance", options.distance.is_some()),
+        ];
+        if let Some((flag, _)) = given.iter().find(|(_, is_given)| *is_given) {
+            bail!("{flag} describes the stream that advise is asked about, and nothing else");
+        }
+    }
+    if let Some(directory) = &options.out {
+        // Before anything is measured that could not be kept.
+        write::prepare(directory)?;
+    }
     let is_asked = |experiment: &Experiment| {
         options.experiment != Some(Experiment::All)
             || options.target.as_deref().is_none_or(|server| experiment.is_possible(server))
@@ -139,20 +154,26 @@ pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
             link: options.link.clone().unwrap_or_default(),
             seed: options.seed,
             wish: Wish {
-                rate: options.rate,
-                bytes: options.size as usize,
-                readers: options.readers,
+                rate: options.rate.unwrap_or(4.0),
+                bytes: options.size.unwrap_or(22) as usize,
+                readers: options.readers.unwrap_or(100),
                 distance: options.distance,
             },
         };
         let mut session = Session::new(target, settings, Arc::clone(stop));
         let name = experiment.name();
-        let report =
+        let mut report =
             experiment.run(&mut session).with_context(|| format!("the experiment {name}"))?;
+        report.complete();
+        std::io::stdout().write_all(write::markdown(&report).as_bytes())?;
         if let Some(directory) = &options.out {
             write::write(&report, directory)?;
+            let path = directory.join(format!("{name}.html"));
+            session.say(&format!(
+                "written: {}, and beside it .json, .csv, .hlog and .md",
+                path.display()
+            ));
         }
-        std::io::stdout().write_all(write::markdown(&report).as_bytes())?;
         if session.is_stopped() {
             break;
         }

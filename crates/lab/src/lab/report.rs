@@ -18,6 +18,15 @@ pub(crate) const VERSION: u32 = 1;
 /// The published experiments compare means with this confidence.
 const WELCH_CONFIDENCE: f64 = 0.99;
 
+/// The publications whose figures stand beside the measured ones.
+const PUBLICATIONS: [(char, &str); 5] = [
+    ('A', "Skvorc and others, a WebSocket beside a TCP socket, MIPRO 2014"),
+    ('B', "Pimentel and Nickerson, live wind in a browser, IEEE Internet Computing 2012"),
+    ('C', "Herok, larger and larger data over HTTP and WebSocket"),
+    ('D', "Gómez, Tayebi and Casado, computations that show their progress, 2020"),
+    ('E', "Luecke, one service over REST and WebSocket (Feathers), 2018"),
+];
+
 /// A figure that is measured.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Quantity {
@@ -215,6 +224,39 @@ impl Report {
     /// Returns the median of the rounds of this figure.
     pub(crate) fn median(&self, case: &str, contender: &str, quantity: &str) -> Option<f64> {
         median(&self.find(case, contender, quantity)?.values())
+    }
+
+    /// Adds what follows from the rest: the answer if the contenders that it is about are missing, and the publications.
+    pub(crate) fn complete(&mut self) {
+        if self.answer.is_empty() {
+            let of = |series: &&Series| series.quantity == self.quantity;
+            let medians = self.series.iter().filter(of).filter_map(|series| {
+                let median = median(&series.values())?;
+                Some(format!("{}, {}: {median:.3} {}", series.case, series.contender, series.unit))
+            });
+            let medians: Vec<_> = medians.collect();
+            self.answer = match medians.is_empty() {
+                true => "Nothing could be measured.".to_owned(),
+                false => format!("Medians of the {}: {}.", self.quantity, medians.join("; ")),
+            };
+        }
+        let is_named = |letter: char| {
+            let marks = [
+                format!("({letter})"),
+                format!("({letter}1)"),
+                format!("({letter}2)"),
+                format!("({letter}3)"),
+                format!(", {letter})"),
+            ];
+            self.published
+                .iter()
+                .any(|row| marks.iter().any(|mark| row.figure.contains(mark.as_str())))
+        };
+        let named = PUBLICATIONS.iter().filter(|(letter, _)| is_named(*letter));
+        let named: Vec<_> = named.map(|(letter, name)| format!("({letter}) {name}")).collect();
+        if !named.is_empty() {
+            self.method.push(format!("The publication: {}.", named.join("; ")));
+        }
     }
 
     /// Returns the greatest number of rounds that a series has.

@@ -113,6 +113,9 @@ impl Target {
         if !is_file(server) {
             return Self::at(server);
         }
+        if !Path::new(server).exists() {
+            bail!("{server} is no file, and no URL such as http://{server}");
+        }
         let described = Description::read(Path::new(server))?;
         let mut target = Self::at(&described.url)?;
         if let Self::Url { offer, .. } = &mut target {

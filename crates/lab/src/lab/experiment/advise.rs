@@ -124,10 +124,10 @@ fn advice(all: &[Cost], readers: u64, period: Duration) -> Option<String> {
     let names: Vec<_> = alike.iter().map(|cost| cost.way.name()).collect();
     let total = |kb: f64| kb * readers as f64 / 1e3;
     let mut words = format!(
-        "Take {}: an event is there after {:.1} ms, and {readers} readers cost {:.0} MB an hour.",
+        "Take {}: an event is there after {:.1} ms, and {readers} readers cost {} an hour.",
         names.join(" or "),
         best.latency_ms,
-        total(best.kb_an_hour)
+        volume(total(best.kb_an_hour))
     );
     for way in [Way::LongPoll, Way::Poll] {
         let Some(other) = all.iter().find(|cost| cost.way == way && !names.contains(&way.name()))
@@ -136,17 +136,23 @@ fn advice(all: &[Cost], readers: u64, period: Duration) -> Option<String> {
         };
         let later = other.latency_ms - best.latency_ms;
         let more = total(other.kb_an_hour - best.kb_an_hour);
+        let seen = if later < SEEN_MS { ", which nobody sees," } else { "" };
         words += &format!(
-            " Against a {} it saves {:.1} ms and {more:.0} MB an hour{}.",
+            " Against a {} it saves {:.1} ms{seen} and {} an hour.",
             way.name(),
             later.max(0.0),
-            if later < SEEN_MS { ", which nobody sees; the bytes decide" } else { "" }
+            volume(more)
         );
     }
     if ms(period) > 20.0 * SEEN_MS {
         words += " With so few events, none of this matters to a reader who may wait as long as a long poll takes.";
     }
     Some(words)
+}
+
+/// Returns megabytes as people say them.
+fn volume(mb: f64) -> String {
+    if mb.abs() < 1e4 { format!("{mb:.0} MB") } else { format!("{:.0} GB", mb / 1e3) }
 }
 
 #[cfg(test)]
@@ -167,7 +173,7 @@ mod tests {
         assert_eq!(
             words,
             "Take WebSocket or NDJSON: an event is there after 20.0 ms, and 100 readers cost 100 MB an hour. Against a long poll it saves \
-             1.0 ms and 400 MB an hour, which nobody sees; the bytes decide. Against a poll it saves 95.0 ms and 500 MB an hour."
+             1.0 ms, which nobody sees, and 400 MB an hour. Against a poll it saves 95.0 ms and 500 MB an hour."
         );
         assert!(advice(&all, 1, Duration::from_secs(2)).unwrap().ends_with("takes."));
         assert_eq!(advice(&[], 1, Duration::from_secs(1)), None);

@@ -1,11 +1,13 @@
 //! The events of a topic or a run, as each transport brings them.
 
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 
 use super::piece::{OK, Piece, event, parse};
 use super::plain::PlainPolls;
 use super::way::Way;
-use super::{Fault, Http, Multiplexed, Place, WebSocket};
+use super::{Fault, Http, Multiplexed, Place, WebSocket, within_limit};
 use crate::lab::description::Form;
 use crate::tcp_info::Traffic;
 
@@ -41,6 +43,8 @@ pub(crate) struct Feed {
     position: String,
     /// What comes is data and nothing else.
     is_plain: bool,
+    /// The longest wait for a piece.
+    patience: Duration,
 }
 
 #[derive(Debug)]
@@ -114,14 +118,26 @@ impl Feed {
         };
         let position = after.unwrap_or_default().to_owned();
         let is_plain = matches!(form, Form::Plain(_));
-        Ok(Self { reader, waiting: Vec::new(), line: Vec::new(), position, is_plain })
+        Ok(Self {
+            reader,
+            waiting: Vec::new(),
+            line: Vec::new(),
+            position,
+            is_plain,
+            patience: place.patience_of_all(),
+        })
     }
 
     /// Waits for the next piece. A reader of a topic is ready once the first [`Self::is_ready`] says so.
     pub(crate) fn next(&mut self) -> Result<Piece, Fault> {
+        let begun = Instant::now();
         loop {
             if let Some(piece) = self.waiting.pop() {
                 return Ok(piece);
+            }
+            // What comes may be no piece: a comment, or a part of a line.
+            if begun.elapsed() > self.patience {
+                return Err(Fault::Stalled(self.patience));
             }
             self.wait()?;
             self.waiting.reverse();
@@ -203,18 +219,20 @@ impl Feed {
             }
             Reader::Stream(way, http) => {
                 let Some(chunk) = http.chunk()? else { return Err(Fault::Closed) };
+                let (mut begin, mut from) = (0, self.line.len());
                 self.line.extend_from_slice(&chunk);
-                let mut begin = 0;
-                while let Some(len) = self.line[begin..].iter().position(|&byte| byte == b'\n') {
-                    let line = &self.line[begin..begin + len];
+                while let Some(len) = self.line[from..].iter().position(|&byte| byte == b'\n') {
+                    let line = &self.line[begin..from + len];
                     match self.is_plain && *way == Way::Ndjson {
                         true if line.trim_ascii().is_empty() => {}
                         true => waiting.push(Piece::Event(line.to_vec())),
                         false => waiting.extend(piece(*way, line, position)?),
                     }
-                    begin += len + 1;
+                    begin = from + len + 1;
+                    from = begin;
                 }
                 self.line.drain(..begin);
+                within_limit(self.line.len())?;
             }
             Reader::PlainPolls(polls) => waiting.extend(polls.next()?),
             Reader::Polls { http, path, query, wait, after } => {

@@ -1,7 +1,7 @@
 //! Requests over one HTTP/1.1 connection, and streams of chunks.
 
 use super::stream::AT_ONCE_BYTES;
-use super::{Fault, Place, Stream};
+use super::{Fault, Place, Stream, within_head, within_limit};
 use crate::load::{Head, chunk, head, request};
 use crate::tcp_info::Traffic;
 
@@ -150,6 +150,7 @@ fn reply(stream: &mut Stream) -> Result<Reply, Fault> {
             let mut body = Vec::new();
             while let Some(chunk) = read_chunk(stream)? {
                 body.extend_from_slice(&chunk);
+                within_limit(body.len())?;
             }
             body
         }
@@ -175,6 +176,7 @@ fn read_head<T>(stream: &mut Stream, read: impl FnOnce(&Head<'_>) -> T) -> Resul
             stream.take(len);
             return Ok(value);
         }
+        within_head(stream.bytes().len())?;
         stream.fill()?;
     }
 }

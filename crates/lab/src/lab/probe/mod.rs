@@ -34,7 +34,8 @@ pub(crate) use self::web_socket::WebSocket;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest segment on Ethernet (RFC 9293 section 3.7.1), with 12 bytes for timestamps among them.
 const SEGMENT_BYTES: u32 = 1460;
-/// A longer head, message or chunk is a fault of the server, unless more was asked for.
+const HEAD_BYTES_MAX: usize = 256 << 10;
+/// A longer message or chunk is a fault of the server, unless more was asked for.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 32 << 20;
 
 /// The place of a server, which may be behind a link.
@@ -49,6 +50,11 @@ pub(crate) struct Place {
 impl Place {
     pub(crate) fn new(address: SocketAddr) -> Self {
         Self { address, host: address.to_string(), patience: PATIENCE }
+    }
+
+    /// The longest wait for something that comes slowly, but comes: the longest message through the slowest link.
+    pub(crate) fn patience_of_all(&self) -> Duration {
+        12 * self.patience
     }
 
     /// Opens a TCP connection whose segments are as long as on Ethernet, also on this machine, and without the delay of
@@ -144,6 +150,22 @@ impl FaultKind {
     }
 }
 
+/// Refuses a head that has grown beyond what any server sends.
+fn within_head(bytes: usize) -> Result<(), Fault> {
+    if bytes <= HEAD_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Fault::Wrong(format!("a head has more than {HEAD_BYTES_MAX} bytes")))
+}
+
+/// Refuses a message that has grown beyond what anybody asks for.
+fn within_limit(bytes: usize) -> Result<(), Fault> {
+    if bytes <= MESSAGE_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Fault::Wrong(format!("a message has more than {MESSAGE_BYTES_MAX} bytes")))
+}
+
 impl From<ProtocolError> for Fault {
     fn from(error: ProtocolError) -> Self {
         Self::Wrong(format!("no WebSocket frame: {error}"))
@@ -155,3 +177,6 @@ impl From<ResponseError> for Fault {
         Self::Wrong(format!("no WebSocket handshake: {error}"))
     }
 }
+
+#[cfg(test)]
+mod tests;

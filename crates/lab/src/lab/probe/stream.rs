@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::thread;
+use std::time::Instant;
 
 use super::{Fault, MESSAGE_BYTES_MAX, Place};
 use crate::tcp_info::Traffic;
@@ -21,13 +22,18 @@ pub(crate) struct Stream {
     taken: usize,
     sent_bytes: u64,
     received_bytes: u64,
+    /// What is asked for must be complete by then, however slowly it comes.
+    deadline: Instant,
 }
 
 impl Stream {
     pub(crate) fn connect(place: &Place) -> Result<Self, Fault> {
         let stream = place.connect()?;
         let (buffer, taken) = (Vec::new(), 0);
-        Ok(Self { stream, place: place.clone(), buffer, taken, sent_bytes: 0, received_bytes: 0 })
+        let deadline = Instant::now() + place.patience_of_all();
+        let (sent_bytes, received_bytes) = (0, 0);
+        let place = place.clone();
+        Ok(Self { stream, place, buffer, taken, sent_bytes, received_bytes, deadline })
     }
 
     pub(crate) fn place(&self) -> &Place {
@@ -38,6 +44,7 @@ impl Stream {
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         self.stream.write_all(bytes).map_err(|error| self.fault(error))?;
         self.sent_bytes += bytes.len() as u64;
+        self.deadline = Instant::now() + self.place.patience_of_all();
         Ok(())
     }
 
@@ -51,6 +58,7 @@ impl Stream {
         let bytes = self.bytes();
         let bytes = bytes[..len.min(bytes.len())].to_vec();
         self.taken += bytes.len();
+        self.deadline = Instant::now() + self.place.patience_of_all();
         bytes
     }
 
@@ -60,6 +68,9 @@ impl Stream {
         self.taken = 0;
         if self.buffer.len() > MESSAGE_BYTES_MAX {
             return Err(Fault::Wrong(format!("a message has more than {MESSAGE_BYTES_MAX} bytes")));
+        }
+        if Instant::now() > self.deadline {
+            return Err(Fault::Stalled(self.place.patience_of_all()));
         }
         let old = self.buffer.len();
         self.buffer.resize(old + READ_BYTES, 0);
@@ -100,6 +111,7 @@ impl Stream {
     ) -> Result<T, Fault> {
         let mut writer = self.stream.try_clone().map_err(Fault::Broken)?;
         self.sent_bytes += bytes.len() as u64;
+        self.deadline = Instant::now() + self.place.patience_of_all();
         let (received, sent) = thread::scope(|scope| {
             let sending = scope.spawn(move || writer.write_all(bytes));
             (receive(self), sending.join())

@@ -4,10 +4,13 @@ use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use anemone_ws::proto::{Header, MaskKey, Opcode};
 
 use super::stream::AT_ONCE_BYTES;
-use super::{Fault, MESSAGE_BYTES_MAX, Place, Stream};
+use super::{Fault, MESSAGE_BYTES_MAX, Place, Stream, within_head, within_limit};
 use crate::load::masked_frame;
 use crate::statistics::Random;
 use crate::tcp_info::Traffic;
+
+/// So many pings and pongs between two messages are no server's that has anything to say.
+const CONTROLS_MAX: u32 = 10_000;
 
 /// An open WebSocket.
 #[derive(Debug)]
@@ -33,7 +36,10 @@ impl WebSocket {
         loop {
             stream.fill()?;
             let end = stream.bytes().windows(4).position(|bytes| bytes == b"\r\n\r\n");
-            let Some(end) = end else { continue };
+            let Some(end) = end else {
+                within_head(stream.bytes().len())?;
+                continue;
+            };
             let head = stream.take(end + 4);
             if !head.starts_with(b"HTTP/1.1 101") {
                 let status = std::str::from_utf8(&head).ok().and_then(|head| head.get(9..12));
@@ -79,6 +85,7 @@ impl WebSocket {
                     Opcode::Close => return Err(Fault::Closed),
                     Opcode::Continuation | Opcode::Text | Opcode::Binary => {
                         message.extend_from_slice(&payload);
+                        within_limit(message.len())?;
                         if header.fin {
                             return Ok(message);
                         }
@@ -90,15 +97,24 @@ impl WebSocket {
 
     /// Waits for a message, of one or more frames, and answers pings; `None` once the server has closed.
     pub(crate) fn receive(&mut self) -> Result<Option<Vec<u8>>, Fault> {
-        let mut message = Vec::new();
+        let (mut message, mut controls) = (Vec::new(), 0);
         loop {
             let (header, payload) = receive_frame(&mut self.stream)?;
+            if matches!(header.opcode, Opcode::Ping | Opcode::Pong) {
+                controls += 1;
+                if controls > CONTROLS_MAX {
+                    return Err(Fault::Wrong(format!(
+                        "{controls} pings and pongs came and no message"
+                    )));
+                }
+            }
             match header.opcode {
                 Opcode::Ping => self.send(Opcode::Pong, &payload)?,
                 Opcode::Pong => {}
                 Opcode::Close => return Ok(None),
                 Opcode::Continuation | Opcode::Text | Opcode::Binary => {
                     message.extend_from_slice(&payload);
+                    within_limit(message.len())?;
                     if header.fin {
                         return Ok(Some(message));
                     }

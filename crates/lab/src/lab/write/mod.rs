@@ -18,14 +18,18 @@ pub(crate) use self::html::all;
 pub(crate) use self::markdown::markdown;
 use super::report::Report;
 
-/// Writes a report in every form into a directory.
+/// Makes a directory for reports.
+pub(crate) fn prepare(directory: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(directory)
+        .with_context(|| format!("creating the directory {}", directory.display()))
+}
+
+/// Writes a report in every form into a directory that [`prepare`] has made.
 pub(crate) fn write(report: &Report, directory: &Path) -> anyhow::Result<()> {
     let into = |extension: &str, text: &[u8]| {
         let path = directory.join(format!("{}.{extension}", report.experiment));
         fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
     };
-    fs::create_dir_all(directory)
-        .with_context(|| format!("creating the directory {}", directory.display()))?;
     into("html", html::html(report)?.as_bytes())?;
     into("json", &serde_json::to_vec_pretty(report)?)?;
     into("csv", csv::csv(report).as_bytes())?;

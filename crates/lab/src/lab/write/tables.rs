@@ -75,7 +75,9 @@ fn measured(report: &Report, quantity: &str, unit: &str) -> Table {
 fn with_percentiles(series: &Series) -> Vec<String> {
     let durations = series.histogram.as_deref().and_then(|text| Histogram::decoded(text).ok());
     let at = |share: f64| {
-        let time = durations.as_ref().and_then(|durations| durations.percentile(share));
+        // Of fewer durations, it would be the longest one.
+        let enough = durations.as_ref().filter(|all| all.len() as f64 * (1.0 - share) >= 1.0);
+        let time = enough.and_then(|durations| durations.percentile(share));
         time.map_or_else(|| NONE.to_owned(), |time| figure(time.as_secs_f64() * 1e3))
     };
     let [case, contender] = [&series.case, &series.contender].map(Clone::clone);

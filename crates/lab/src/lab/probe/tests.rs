@@ -1,0 +1,81 @@
+//! Servers that never come to an end.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::thread;
+use std::time::Duration;
+
+use anemone_ws::proto::handshake::accept_key;
+
+use super::*;
+use crate::lab::description::Form;
+
+/// A server that answers a request with `begin`, and goes on with `more` for ever, each after a pause.
+fn endless(begin: &'static str, more: Vec<u8>, pause: Duration) -> Place {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = [0; 4096];
+        let len = stream.read(&mut request).unwrap();
+        let request = String::from_utf8_lossy(&request[..len]).into_owned();
+        let key = request.lines().find_map(|line| line.strip_prefix("Sec-WebSocket-Key: "));
+        let begin = begin.replace("KEY", &key.map(accept_key).unwrap_or_default());
+        stream.write_all(begin.as_bytes()).unwrap();
+        // It ends when the client has gone.
+        while stream.write_all(&more).is_ok() {
+            thread::sleep(pause);
+        }
+    });
+    // What comes at once is refused for its length, however busy the machine is.
+    let patience = if pause.is_zero() { PATIENCE } else { Duration::from_millis(40) };
+    Place { patience, ..Place::new(address) }
+}
+
+const TRICKLE: Duration = Duration::from_millis(5);
+const AT_ONCE: Duration = Duration::ZERO;
+const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+const UPGRADED: &str = "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: KEY\r\n\r\n";
+
+fn call(place: &Place) -> FaultKind {
+    Http::connect(place).unwrap().call("GET", "/", "", b"").unwrap_err().kind()
+}
+
+#[test]
+fn what_comes_byte_by_byte_is_not_waited_for_for_ever() {
+    let head = endless("HTTP/1.1 200 OK\r\n", b"a".to_vec(), TRICKLE);
+    assert_eq!(call(&head), FaultKind::Stalled);
+    let body =
+        endless("HTTP/1.1 200 OK\r\ncontent-length: 30000000\r\n\r\n", b"a".to_vec(), TRICKLE);
+    assert_eq!(call(&body), FaultKind::Stalled);
+}
+
+#[test]
+fn what_grows_without_end_is_refused() {
+    let chunk = [b"10000\r\n".to_vec(), vec![b'a'; 0x10000], b"\r\n".to_vec()].concat();
+    assert_eq!(call(&endless(CHUNKED, chunk.clone(), AT_ONCE)), FaultKind::Wrong);
+    assert_eq!(
+        call(&endless("HTTP/1.1 200 OK\r\n", vec![b'a'; 1 << 20], AT_ONCE)),
+        FaultKind::Wrong
+    );
+    let source = Source { target: "/", body: None, page: None, after: None, form: Form::Anemone };
+    let line = endless(CHUNKED, chunk, AT_ONCE);
+    let mut feed = Feed::open(Way::Ndjson, &line, source, 1).unwrap();
+    assert_eq!(feed.next().unwrap_err().kind(), FaultKind::Wrong);
+}
+
+#[test]
+fn a_stream_of_comments_or_of_pings_is_no_stream_of_events() {
+    let source = Source { target: "/", body: None, page: None, after: None, form: Form::Anemone };
+    let comments = endless(CHUNKED, b"2\r\n:\n\r\n".to_vec(), TRICKLE);
+    let mut feed = Feed::open(Way::Sse, &comments, source, 1).unwrap();
+    assert_eq!(feed.next().unwrap_err().kind(), FaultKind::Stalled);
+    let pings = endless(UPGRADED, [0x89, 0].repeat(1000), AT_ONCE);
+    let mut socket = WebSocket::connect(&pings, "/", &[], 1).unwrap();
+    assert_eq!(socket.receive().unwrap_err().kind(), FaultKind::Wrong);
+    // A message in fragments that has no last one.
+    let fragment = [&[0x00, 127, 0, 0, 0, 0, 0, 16, 0, 0][..], &[b'a'; 1 << 20]].concat();
+    let fragments = endless(UPGRADED, fragment, AT_ONCE);
+    let mut socket = WebSocket::connect(&fragments, "/", &[], 1).unwrap();
+    assert_eq!(socket.receive().unwrap_err().kind(), FaultKind::Wrong);
+}
