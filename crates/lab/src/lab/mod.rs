@@ -89,7 +89,8 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     readers: Option<u64>,
 
-    /// advise: the time from the server to a reader, such as 40ms [default: that of --link, or 20ms]
+    /// advise: the time from the server to a reader, such as 40ms [default: that of --link, and without one 20ms for a
+    /// server on this machine]
     #[arg(long, value_name = "TIME", value_parser = distance)]
     distance: Option<Duration>,
 

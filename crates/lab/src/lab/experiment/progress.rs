@@ -21,6 +21,7 @@ const PACKETS: Quantity = Quantity { name: "packets", unit: "" };
 const PAYLOAD: Quantity = Quantity { name: "payload", unit: "B" };
 const WIRE: Quantity = Quantity { name: "on the wire", unit: "B" };
 const AS_PUBLISHED: Quantity = Quantity { name: "as the publication counts", unit: "B" };
+const QUICK_ROUNDS: usize = 2;
 /// The CPU time of fewer states cannot be told.
 const STATES_MIN: u64 = 1_000;
 /// Each state in a message of its own, as published.
@@ -93,6 +94,10 @@ struct Messages {
 }
 
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
+    if session.is_quick() {
+        // Each round shows 157,000 states.
+        session.settings.rounds.get_or_insert(QUICK_ROUNDS);
+    }
     let web = session.web()?;
     let tcp = session.tcp()?;
     let mut cells = Vec::new();
