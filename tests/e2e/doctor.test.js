@@ -77,6 +77,7 @@ const haproxy = (frontend = "", limit = "60s") =>
 const WRONG = /** @type {const} */ ([
   // Without HTTP/1.1 to the server, nginx passes on what fills a buffer; with it, whatever comes.
   ["nginx that holds streams back", "stock", nginx(HOST, "proxy_ignore_headers X-Accel-Buffering;"), ["sse", "ndjson", "upgrade"], "proxy_buffering off;"],
+  ["nginx as it comes", "stock", "server { listen 80; location / { proxy_pass http://127.0.0.1:8080; } }", ["upgrade", "origin"], "proxy_set_header Upgrade $http_upgrade;"],
   ["nginx with a short time-out", "stock", nginx(HOST, UPGRADE, `proxy_read_timeout ${CUT};`), ["idle"], "proxy_read_timeout 60s;"],
   ["nginx without upgrades", "stock", nginx(HOST), ["upgrade"], "proxy_set_header Upgrade $http_upgrade;"],
   ["nginx that closes connections", "stock", nginx(HOST, UPGRADE, "keepalive_timeout 0;"), ["keep-alive"], "keepalive_timeout 75s;"],
@@ -122,4 +123,7 @@ test("a server that is not there, and one that is another, are told without a ha
   const other = await behind("stock", "server { listen 80; location / { return 200 'hello'; } location /x { proxy_pass http://127.0.0.1:8080; } }");
   assert.equal(other.status, 4);
   assert.match(String(other.faults[0]?.words), /status 200 came instead of an Anemone server's health, behind nginx/);
+  const gone = await behind("stock", "server { listen 80; location / { proxy_pass http://127.0.0.1:1; } location /x { proxy_pass http://127.0.0.1:8080; } }");
+  assert.equal(gone.status, 4);
+  assert.match(String(gone.faults[0]?.words), /status 502 .* the proxy does not reach the server/);
 });

@@ -18,6 +18,7 @@ const MISDIRECTED: u16 = 421;
 const HEALTH: &str = "/health";
 /// The index, which every server has and whose readers get a beginning at once.
 const INDEX: &str = "/topics/$topics?after=latest";
+const POSTED: &str = "/topics/$topics";
 const SSE: &str = "Accept: text/event-stream\r\n";
 const NDJSON: &str = "Accept: application/x-ndjson\r\n";
 const SUBPROTOCOL: &str = "anemone.v1";
@@ -71,7 +72,16 @@ pub(super) async fn reach(way: &Way, begin_max: Duration) -> (Finding, Option<Kn
     let by = behind.map(|name| format!(", behind {name}")).unwrap_or_default();
     if !health["status"].is_string() {
         let status = answer.status;
-        return fault(format!("status {status} came instead of an Anemone server's health{by}"));
+        let why = match status {
+            502..=504 => {
+                "; the proxy does not reach the server: does it run, at the port that the proxy asks?"
+            }
+            404 => "; is the server below another path?",
+            _ => "",
+        };
+        return fault(format!(
+            "status {status} came instead of an Anemone server's health{by}{why}"
+        ));
     }
     let round_trip = begun.elapsed();
     let words = format!("an Anemone server answers after {} ms{by}", round_trip.as_millis());
@@ -168,24 +178,47 @@ pub(super) async fn web_socket(way: &Way, known: Known) -> [Finding; 2] {
             remedies(Fault::Upgrade, known.program),
         ),
     };
-    if opened.is_err() {
-        let words = "cannot be told without a WebSocket".to_owned();
-        return [upgrade, Finding::unknown(Name::Origin, words)];
-    }
     let origin = way.origin();
+    if opened.is_err() {
+        return [upgrade, origin_of_post(way, known, &origin).await];
+    }
     let own = way.socket("/ws").subprotocols([SUBPROTOCOL]).header("Origin", &origin);
     let own = match own.connect().await {
         Ok(_) => Finding::good(Name::Origin, format!("pages of {origin} may open one")),
-        Err(ConnectError::Refused(refusal)) if refusal.status() == 403 => Finding::fault(
-            Name::Origin,
-            format!(
-                "the server refuses pages of {origin}, its own: another host or scheme reaches it than the browser asked for"
-            ),
-            remedies(Fault::Origin, known.program),
-        ),
+        Err(ConnectError::Refused(refusal)) if refusal.status() == 403 => {
+            refused_origin(known, &origin)
+        }
         Err(error) => Finding::unknown(Name::Origin, with_causes(&error)),
     };
     [upgrade, own]
+}
+
+/// Asks with the origin of the server's own pages for something that no server does: without a right to that origin, it says so.
+async fn origin_of_post(way: &Way, known: Known, origin: &str) -> Finding {
+    let fields = format!("Origin: {origin}\r\nContent-Type: application/json\r\n");
+    let asked = async {
+        let mut line = way.post(POSTED, &fields, b"null").await?;
+        let answer = line.answer(way.patience()).await?;
+        line.body(&answer, way.patience()).await
+    };
+    match asked.await {
+        Ok(body) => {
+            let problem: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+            let kind = problem["type"].as_str().unwrap_or_default();
+            match kind.ends_with("origin-refused") {
+                true => refused_origin(known, origin),
+                false => Finding::good(Name::Origin, format!("pages of {origin} are its own")),
+            }
+        }
+        Err(trouble) => Finding::unknown(Name::Origin, trouble.to_string()),
+    }
+}
+
+fn refused_origin(known: Known, origin: &str) -> Finding {
+    let words = format!(
+        "the server refuses pages of {origin}, its own: another host or scheme reaches it than the browser asked for"
+    );
+    Finding::fault(Name::Origin, words, remedies(Fault::Origin, known.program))
 }
 
 /// Opens more streams at once than a browser does.

@@ -115,6 +115,18 @@ impl Way {
         line.ask(self, path, fields).await?;
         Ok(line)
     }
+
+    /// The same with a method and a body.
+    pub(super) async fn post(
+        &self,
+        path: &str,
+        fields: &str,
+        body: &[u8],
+    ) -> Result<Line, Trouble> {
+        let mut line = self.open().await?;
+        line.send(self, "POST", path, fields, body).await?;
+        Ok(line)
+    }
 }
 
 /// An HTTP/1.1 connection.
@@ -151,6 +163,9 @@ pub(super) enum Trouble {
 
 /// Returns an error with all its causes.
 pub(super) fn with_causes(error: &ConnectError) -> String {
+    if let ConnectError::Refused(refusal) = error {
+        return format!("the handshake is answered with status {}", refusal.status());
+    }
     let (mut words, mut cause) = (error.to_string(), std::error::Error::source(error));
     while let Some(error) = cause {
         words += &format!(": {error}");
@@ -161,11 +176,22 @@ pub(super) fn with_causes(error: &ConnectError) -> String {
 
 impl Line {
     pub(super) async fn ask(&mut self, way: &Way, path: &str, fields: &str) -> io::Result<()> {
+        self.send(way, "GET", path, fields, b"").await
+    }
+
+    async fn send(
+        &mut self,
+        way: &Way,
+        method: &str,
+        path: &str,
+        fields: &str,
+        body: &[u8],
+    ) -> io::Result<()> {
         let own = way.fields.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
         let fields = own.chain([fields.to_owned()]).collect::<String>();
         let target = format!("{}{path}", way.base);
         self.bytes.clear();
-        self.stream.write_all(&request("GET", &way.authority, &target, &fields, b"")).await?;
+        self.stream.write_all(&request(method, &way.authority, &target, &fields, body)).await?;
         self.stream.flush().await
     }
 

@@ -249,6 +249,9 @@ fn invalid(series: &[Series]) -> Option<String> {
     series.iter().find_map(|series| {
         let strain = series.strain?;
         let excess = strain.excess().filter(|_| is_time(&series, strain.busy.is_some()))?;
-        Some(format!("{excess} while it measured {} in case {}", series.contender, series.case))
+        let (contender, case) = (&series.contender, &series.case);
+        Some(format!(
+            "{excess} while it measured {contender} in case {case}: close other programs, and run it again"
+        ))
     })
 }

@@ -78,8 +78,8 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     }
     report.method[0] = streamed.method;
     report.method.push(
-        "Bytes are those of the client's kernel for one connection, without its opening, with the headers of Ethernet, IP and TCP. A \
-         poll waits 150 ms after each answer: a longer pause saves as many bytes as it costs latency."
+        "Bytes are those of the client's kernel for one connection, without its opening, with the headers of Ethernet, IP and TCP. Each \
+         transport had one reader: whether the server bears as many as you have, lab fanout tells. A poll waits 150 ms after each answer: a longer pause saves as many bytes as it costs latency."
             .to_owned(),
     );
     Ok(report)
