@@ -19,11 +19,17 @@ pub(crate) enum Unfit {
 
 pub(crate) fn run(args: &args::Doctor) -> anyhow::Result<()> {
     let way = args.reach.apply(&args.url, Way::new(&args.url)?)?;
-    let diagnosis = runtime()?.block_on(examine(&way, args.begin_max, args.wait));
+    let tell = |lines: &[String]| {
+        if !args.json {
+            // Who reads no longer may still want the exit status.
+            let _ = print(lines);
+        }
+    };
+    let diagnosis = runtime()?.block_on(examine(&way, args.begin_max, args.wait, tell));
     if args.json {
         print([serde_json::to_string(&diagnosis)?])?;
-    } else {
-        print(diagnosis.lines())?;
+    } else if diagnosis.faults() == 0 {
+        print(["Nothing is wrong."])?;
     }
     match diagnosis.faults() {
         _ if !diagnosis.is_reached() => Err(Unfit::NoServer.into()),

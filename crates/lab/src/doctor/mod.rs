@@ -26,22 +26,35 @@ pub struct Diagnosis {
 }
 
 /// Examines the way to a server. A stream that has not begun after `begin_max`, and some round trips, counts as held back.
-/// Quiet connections are kept for `wait`; everything else takes some seconds. Cancel safe: dropping the future closes all connections.
-pub async fn examine(way: &Way, begin_max: Duration, wait: Duration) -> Diagnosis {
+/// Quiet connections are kept for `wait`; everything else takes some seconds. `tell` gets the lines about each
+/// examination as soon as it has ended. Cancel safe: dropping the future closes all connections.
+pub async fn examine(
+    way: &Way,
+    begin_max: Duration,
+    wait: Duration,
+    mut tell: impl FnMut(&[String]),
+) -> Diagnosis {
     let (first, known) = reach(way, begin_max).await;
+    tell(&first.lines());
     let mut findings = vec![first];
     if let Some(known) = known {
         let quiet = idle(way, known, wait);
         let soon = async {
-            let mut findings = vec![keep_alive(way, known).await];
-            findings.push(stream(way, known, Name::Sse).await);
-            findings.push(stream(way, known, Name::Ndjson).await);
-            findings.extend(web_socket(way, known).await);
-            findings.push(LocalSet::new().run_until(connections(way, known)).await);
-            findings.push(protocol(way).await);
+            let mut findings = Vec::new();
+            let mut add = |finding: Finding| {
+                tell(&finding.lines());
+                findings.push(finding);
+            };
+            add(keep_alive(way, known).await);
+            add(stream(way, known, Name::Sse).await);
+            add(stream(way, known, Name::Ndjson).await);
+            web_socket(way, known).await.into_iter().for_each(&mut add);
+            add(LocalSet::new().run_until(connections(way, known)).await);
+            add(protocol(way).await);
             findings
         };
         let (soon, quiet) = tokio::join!(soon, quiet);
+        tell(&quiet.lines());
         findings.extend(soon);
         findings.push(quiet);
     }
@@ -60,13 +73,5 @@ impl Diagnosis {
     #[must_use]
     pub fn is_reached(&self) -> bool {
         self.findings.len() > 1 || self.findings.iter().any(Finding::has_remedy)
-    }
-
-    /// Returns the lines for people: one for each examination, and one for each setting that mends a fault.
-    #[must_use]
-    pub fn lines(&self) -> Vec<String> {
-        let findings = self.findings.iter().flat_map(Finding::lines);
-        let end = (self.faults == 0).then(|| "Nothing is wrong.".to_owned());
-        [self.url.clone()].into_iter().chain(findings).chain(end).collect()
     }
 }

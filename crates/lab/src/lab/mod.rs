@@ -165,6 +165,9 @@ pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
         let name = experiment.name();
         let mut report =
             experiment.run(&mut session).with_context(|| format!("the experiment {name}"))?;
+        if session.is_stopped() {
+            report.method.push("It was interrupted: this is what was measured by then.".to_owned());
+        }
         report.complete();
         std::io::stdout().write_all(write::markdown(&report).as_bytes())?;
         if let Some(directory) = &options.out {
