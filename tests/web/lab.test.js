@@ -97,13 +97,13 @@ test("faults are counted by kind", () => {
  * @param {(number | null)[]} rounds
  * @returns {import("../../web/page/lab/report.js").Series}
  */
-const series = (contender, rounds) => ({ case: "1 call", x: 1, contender, ...TIME, rounds, histogram: null, expected: rounds.length, received: rounds.filter((value) => value !== null).length, faults: {}, traffic: null });
+const series = (contender, rounds) => ({ case: "1 call", x: 1, contender, ...TIME, is_more_better: false, rounds, histogram: null, expected: rounds.length, received: rounds.filter((value) => value !== null).length, faults: {}, traffic: null });
 
 /** @param {import("../../web/page/lab/report.js").Series[]} all */
 const report = (all) => reportOf({ experiment: "calls", question: "How long?", quantity: "time", baseline: "WebSocket", method: [] }, all, /** @type {any} */ ({}), null);
 
 test("the verdict says which is best, and what cannot be told from it", () => {
-  const clear = report([series("WebSocket", [1, 1.1, 0.9, 1]), series("HTTP", [3, 3.1, 2.9, 3])]);
+  const clear = report([series("WebSocket", [1, 1.1, 0.9, 1, 1, 1]), series("HTTP", [3, 3.1, 2.9, 3, 3, 3])]);
   assert.equal(clear.answer, "1 call: 1.00 ms over WebSocket, HTTP 2.00 ms more.");
   assert.equal(clear.comparisons[0]?.shift.median.toFixed(2), "2.00");
   assert.equal(clear.invalid, null);

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anemone_client::{EndReason, Error};
 use anemone_lab::doctor::NotServer;
-use anemone_lab::lab::Regression;
+use anemone_lab::lab::{InvalidRun, NoServer, Regression, WrongUse};
 
 use crate::command::{
     CallRefused, Ended, Forgotten, InputError, Misuse, ResultsLost, TrustError, Unfit,
@@ -74,7 +74,7 @@ impl Exit {
                 "run: the run is done, but some of its events, perhaps with results, were lost, since the server keeps only the newest"
             }
             Self::Regressed => {
-                "lab compare: a figure is worse than --fail-on allows, was not measured again, or its run is invalid"
+                "lab: the answer of a run must not be relied on; lab compare: a figure is worse than --fail-on allows, was not measured again, or its runs are invalid or have too few rounds"
             }
             Self::Unfit => "doctor: something on the way to the server is set wrong",
         }
@@ -95,13 +95,20 @@ impl Exit {
         if error.is::<ResultsLost>() {
             return Self::ResultsLost;
         }
-        if error.is::<TrustError>() || error.is::<Misuse>() || error.is::<NotServer>() {
+        let is_wrong_use = error.is::<TrustError>()
+            || error.is::<Misuse>()
+            || error.is::<NotServer>()
+            || error.is::<WrongUse>();
+        if is_wrong_use {
             return Self::Usage;
+        }
+        if error.is::<NoServer>() {
+            return Self::NoConnection;
         }
         if error.is::<CallRefused>() {
             return Self::Refused;
         }
-        if error.is::<Regression>() {
+        if error.is::<Regression>() || error.is::<InvalidRun>() {
             return Self::Regressed;
         }
         if let Some(unfit) = error.downcast_ref() {

@@ -8,7 +8,7 @@ const ANSWER_MS_MAX = 10_000;
 /** The single calls of a sample, of which the median counts. */
 const SINGLE_CALLS = 5;
 export const TIME = { quantity: "time", unit: "ms" };
-export const RATE = { quantity: "calls in a second", unit: "calls/s" };
+export const RATE = { quantity: "calls in a second", unit: "calls/s", isMoreBetter: true };
 const BYTES = { quantity: "a reply, as the browser tells", unit: "B" };
 
 /** @typedef {{ name: string, client: import("../../client.js").Client }} Way */

@@ -8,6 +8,10 @@ const ANSWER_MS_MAX = 20_000;
 /** More streams at once than browsers open to a server over HTTP/1.1. */
 const STREAMS = 8;
 const BROWSER_CONNECTIONS = 6;
+/** A server that answers more polls in a time has not waited. */
+const ANSWERS_MAX = 100;
+/** A stream is not silent for longer: the server sends a heartbeat each 15 s, or as often as it is set to. */
+const HEARTBEAT_MS_MAX = 20_000;
 /** The index: every server has it, and its readers get a beginning at once. */
 const INDEX = "topics/$topics?after=latest";
 const SUBPROTOCOL = "anemone.v1";
@@ -70,7 +74,7 @@ async function keepAlive() {
  * Opens a stream, and waits for its beginning. The caller aborts it.
  * @param {string} type
  * @param {AbortSignal} signal
- * @returns {Promise<{ ms?: number, status?: number, reader?: ReadableStreamDefaultReader<Uint8Array> }>} none of both: it is held back
+ * @returns {Promise<{ ms?: number, status?: number, isCut?: boolean, foreign?: string, reader?: ReadableStreamDefaultReader<Uint8Array> }>} none of them: it is held back
  */
 async function begin(type, signal) {
   const begun = browser.now();
@@ -79,11 +83,13 @@ async function begin(type, signal) {
   try {
     const reply = await browser.fetch(at(INDEX), { cache: "no-store", headers: { Accept: type }, signal: AbortSignal.any([signal, late.signal]) });
     if (!reply.ok || !reply.body) return { status: reply.status };
+    const found = reply.headers.get("content-type") ?? "";
+    if (!found.startsWith(type)) return { foreign: found };
     const reader = reply.body.getReader();
-    await reader.read();
+    if ((await reader.read()).done) return { isCut: true };
     return { ms: browser.now() - begun, reader };
   } catch {
-    return {};
+    return { isCut: !late.signal.aborted };
   } finally {
     clearTimeout(timer);
   }
@@ -96,8 +102,10 @@ async function begin(type, signal) {
  * @returns {Promise<Finding>}
  */
 async function stream(name, type, signal) {
-  const { ms, status, reader } = await begin(type, signal);
+  const { ms, status, isCut, foreign, reader } = await begin(type, signal);
   await reader?.cancel().catch(() => {});
+  if (foreign !== undefined) return { name, state: "fault", words: `no stream came but an answer of the type "${foreign}": something on the way takes Accept: ${type} away, changes Content-Type, or answers itself` };
+  if (isCut) return { name, state: "unknown", words: "the connection was closed before a stream began" };
   if (status !== undefined) return { name, state: "unknown", words: `the index of topics is refused with status ${status}` };
   if (ms === undefined) return wrong(name, "buffered", `no byte of a stream came within ${BEGIN_MS_MAX / 1000} s, although the server sends its beginning at once: something on the way holds it back`);
   return good(name, `a stream begins after ${Math.round(ms)} ms`);
@@ -162,11 +170,12 @@ async function silence(waitMs, signal) {
   const quiet = { "a stream (SSE)": quietStream(ending.signal), "a long poll": quietPoll(waitMs, ending.signal), "a WebSocket": quietSocket(ending.signal) };
   const results = await Promise.all(Object.entries(quiet).map(async ([what, cut]) => ({ what, cut: await cut })));
   clearTimeout(timer);
-  const cuts = results.flatMap(({ what, cut }) => (typeof cut === "number" ? [`${what} is cut after ${(cut / 1000).toFixed(1)} s of silence`] : []));
+  const cuts = results.flatMap(({ what, cut }) => (typeof cut === "number" ? [`${what} is cut, or lets nothing through, after ${(cut / 1000).toFixed(1)} s of silence`] : []));
   if (cuts.length > 0) return wrong(name, "idle", cuts.join(", "));
   const held = results.filter(({ cut }) => cut === "held").map(({ what }) => what);
   if (signal.aborted || held.length === 0) return { name, state: "unknown", words: "nothing was held open" };
-  return good(name, `open for ${waitMs / 1000} s, with the server's heartbeats: ${held.join(", ")}`);
+  const heartbeats = waitMs > HEARTBEAT_MS_MAX && held.includes("a stream (SSE)") ? ", with the server's heartbeats" : "";
+  return good(name, `open for ${waitMs / 1000} s${heartbeats}: ${held.join(", ")}`);
 }
 
 /** @typedef {"held" | "unknown" | number} Quiet a number: the time in ms after which it was cut */
@@ -185,7 +194,8 @@ async function quietStream(signal) {
   } catch {
     // Cut, or the time is over.
   }
-  return signal.aborted ? "held" : browser.now() - newest;
+  // What drops a connection without a word lets no heartbeat through either.
+  return signal.aborted && browser.now() - newest < HEARTBEAT_MS_MAX ? "held" : browser.now() - newest;
 }
 
 /**
@@ -195,13 +205,21 @@ async function quietStream(signal) {
  */
 async function quietPoll(waitMs, signal) {
   const begun = browser.now();
+  let asked = begun;
   try {
-    const { status } = await browser.fetch(at(INDEX), { cache: "no-store", headers: { Prefer: `wait=${Math.ceil(waitMs / 1000)}` }, signal });
-    if (status < 400) return "held";
-    // What a proxy says when it gives up.
-    return [408, 502, 504].includes(status) ? browser.now() - begun : "unknown";
+    for (let answers = 0; answers < ANSWERS_MAX; answers += 1) {
+      asked = browser.now();
+      const left = waitMs - (asked - begun);
+      if (left <= 0) return "held";
+      const { status } = await browser.fetch(at(INDEX), { cache: "no-store", redirect: "manual", headers: { Prefer: `wait=${Math.ceil(left / 1000)}` }, signal });
+      // The server has waited as long as it does, or a topic is new: the next poll goes on.
+      if (status === 200) continue;
+      // What a proxy says when it gives up.
+      return [408, 502, 504].includes(status) ? browser.now() - asked : "unknown";
+    }
+    return "unknown";
   } catch {
-    return signal.aborted ? "held" : browser.now() - begun;
+    return signal.aborted ? "held" : browser.now() - asked;
   }
 }
 

@@ -15,7 +15,13 @@ const SIZES = /** @type {const} */ ([
   [10_000_000, "10 MB", 1],
 ]);
 
-/** @typedef {{ name: string, echo: (bytes: Uint8Array, signal: AbortSignal) => Promise<Uint8Array>, close: () => void }} EchoWay */
+/**
+ * @typedef {object} EchoWay
+ * @property {string} name
+ * @property {() => Promise<void>} open opens what is kept, so that no echo pays for it
+ * @property {(bytes: Uint8Array, signal: AbortSignal) => Promise<Uint8Array>} echo
+ * @property {() => void} close
+ */
 
 /** An echo that is longer than the server takes. */
 class TooBig extends Error {
@@ -29,6 +35,7 @@ class ClosedError extends Error {
 /** @type {EchoWay} */
 const http = {
   name: "HTTP",
+  open: async () => {},
   echo: async (bytes, signal) => {
     const reply = await fetch(at("echo"), { method: "POST", body: /** @type {Uint8Array<ArrayBuffer>} */ (bytes), cache: "no-store", signal });
     if (reply.status === TOO_BIG) throw new TooBig();
@@ -58,16 +65,28 @@ function overWebSocket() {
         opening = null;
         throw error;
       });
-      return await new Promise((resolve, reject) => {
-        const end = (/** @type {unknown} */ reason) => {
-          opening = null;
-          socket.close();
-          reject(reason);
-        };
-        signal.addEventListener("abort", () => end(signal.reason), { once: true });
-        socket.onclose = ({ code }) => end(code === TOO_BIG_CODE ? new TooBig() : new ClosedError(`closed with ${code}`));
-        socket.onmessage = ({ data }) => resolve(new Uint8Array(data));
-        socket.send(bytes);
+      const echoed = new AbortController();
+      try {
+        return await new Promise((resolve, reject) => {
+          const end = (/** @type {unknown} */ reason) => {
+            opening = null;
+            socket.close();
+            reject(reason);
+          };
+          // An echo that has come leaves no timer behind, which would close the socket of the next ones.
+          signal.addEventListener("abort", () => end(signal.reason), { signal: echoed.signal });
+          socket.onclose = ({ code }) => end(code === TOO_BIG_CODE ? new TooBig() : new ClosedError(`closed with ${code}`));
+          socket.onmessage = ({ data }) => resolve(new Uint8Array(data));
+          socket.send(bytes);
+        });
+      } finally {
+        echoed.abort();
+      }
+    },
+    open: async () => {
+      opening ??= open();
+      await opening.catch(() => {
+        opening = null;
       });
     },
     close: () => void opening?.then((socket) => socket.close(), () => {}),
@@ -125,6 +144,7 @@ function ends(signal) {
  */
 async function sample(way, bytes, count, signal) {
   const times = [];
+  await way.open();
   while (times.length < count) {
     const sent = now();
     const echoed = await way.echo(bytes, ends(signal));

@@ -18,7 +18,7 @@ import { WARM_UP, interleaved } from "./rounds.js";
 
 const QUICK_ROUNDS_MAX = 4;
 
-/** @type {Record<Name, { question: string, quantity: import("./rounds.js").Quantity, isMoreBetter?: boolean, method: string[], measure: (settings: Settings, random: Random, step: (of: number) => () => void) => Promise<Found> }>} */
+/** @type {Record<Name, { question: string, quantity: import("./rounds.js").Quantity, method: string[], measure: (settings: Settings, random: Random, step: (of: number) => () => void) => Promise<Found> }>} */
 const EXPERIMENTS = {
   calls: {
     question: "How long does a call take, alone and among others?",
@@ -38,7 +38,6 @@ const EXPERIMENTS = {
   sequential: {
     question: "How many calls fit into a second, one after the other?",
     quantity: RATE,
-    isMoreBetter: true,
     method: ["The next call begins when the last one is answered."],
     measure: async ({ rounds, ms, signal }, random, step) => {
       const ways = callWays();
@@ -82,7 +81,7 @@ const EXPERIMENTS = {
  * @param {Settings} settings
  */
 export async function run(name, settings) {
-  const { question, quantity, isMoreBetter = false, method, measure } = EXPERIMENTS[name];
+  const { question, quantity, method, measure } = EXPERIMENTS[name];
   const [begun, seed] = [now(), Math.floor(Math.random() * 2 ** 32)];
   let isHidden = document.visibilityState === "hidden";
   const look = () => void (isHidden ||= document.visibilityState === "hidden");
@@ -99,7 +98,7 @@ export async function run(name, settings) {
     ...method,
     ...(found.method ?? []),
   ];
-  const about = { experiment: name, question, quantity: quantity.quantity, baseline: "WebSocket", method: words, isMoreBetter };
+  const about = { experiment: name, question, quantity: quantity.quantity, baseline: "WebSocket", method: words, isMoreBetter: quantity.isMoreBetter ?? false };
   const invalid = isHidden ? "the page was hidden meanwhile, and browsers slow down what is hidden" : null;
   return reportOf(about, found.series, environment, invalid);
 }

@@ -20,22 +20,27 @@ export function offerDoctor(section) {
     const leave = () => ending.abort();
     window.addEventListener("pagehide", leave);
     setText(said, `Quiet connections are kept for ${wait.value} s.`);
-    /** @type {Remedies} */
-    const remedies = await (await fetch(at("page/lab/remedies.json"))).json();
-    const program = await programOf(remedies.programs);
-    let faults = 0;
-    await examine({
-      waitMs: Number(wait.value) * 1000,
-      signal: ending.signal,
-      onFinding: (finding) => {
-        if (finding.state === "fault") faults += 1;
-        list.append(itemOf(finding, remedies, program));
-      },
-    });
-    window.removeEventListener("pagehide", leave);
-    const behind = program ? ` The answers come through ${program}.` : "";
-    setText(said, (faults === 0 ? "Nothing is wrong." : faults === 1 ? "1 fault." : `${faults} faults.`) + behind);
-    begin.disabled = false;
+    try {
+      /** @type {Remedies} */
+      const remedies = await (await fetch(at("page/lab/remedies.json"))).json();
+      const program = await programOf(remedies.programs);
+      let faults = 0;
+      await examine({
+        waitMs: Number(wait.value) * 1000,
+        signal: ending.signal,
+        onFinding: (finding) => {
+          if (finding.state === "fault") faults += 1;
+          list.append(itemOf(finding, remedies, program));
+        },
+      });
+      const behind = program ? ` The answers come through ${program}.` : "";
+      setText(said, (faults === 0 ? "Nothing is wrong." : faults === 1 ? "1 fault." : `${faults} faults.`) + behind);
+    } catch {
+      setText(said, "The server does not answer.");
+    } finally {
+      window.removeEventListener("pagehide", leave);
+      begin.disabled = false;
+    }
   });
 }
 

@@ -10,6 +10,7 @@
  * @property {string} contender
  * @property {string} quantity
  * @property {string} unit
+ * @property {boolean} is_more_better of rates; of times and bytes, less is
  * @property {(number | null)[]} rounds null for a round in which everything failed
  * @property {null} histogram
  * @property {number} expected
@@ -25,6 +26,7 @@
  * @property {Estimate} shift
  * @property {Estimate | null} ratio
  * @property {null} welch
+ * @property {number} pairs the rounds that have a value of both
  *
  * @typedef {object} Environment
  * @property {string} program
@@ -57,8 +59,10 @@ import { Random, estimate, isDistinguishable, median, shift } from "../../measur
 import { formatCount, formatMs } from "../words.js";
 
 const VERSION = 1;
-/** With less of what was expected, a figure says nothing. */
+/** With less of what was expected, or of the rounds, a figure says nothing. */
 const REACH_MIN = 0.9;
+/** Fewer pairs of equals are all on one side of each other in more than one of twenty cases. */
+const PAIRS_MIN = 6;
 const NO_TIME = { secs: 0, nanos: 0 };
 
 /** No emulated link. */
@@ -78,7 +82,7 @@ export function reportOf({ experiment, question, quantity, baseline, method, isM
     const comparison = of.contender === baseline || !to ? null : compare(of, to);
     return comparison ? [comparison] : [];
   });
-  const report = { version: VERSION, experiment, question, answer: "", invalid: invalid ?? shortOf(series), environment, quantity, series, comparisons, published: [], method };
+  const report = { version: VERSION, experiment, question, answer: "", invalid: invalid ?? shortOf(series, quantity), environment, quantity, series, comparisons, published: [], method };
   return { ...report, answer: answerOf(report, isMoreBetter) };
 }
 
@@ -109,16 +113,22 @@ export function compare(of, to) {
   if (!found) return null;
   const ratios = pairs.map(([one, other]) => Number(one) / Number(other));
   const ratio = ratios.every(Number.isFinite) ? estimate(ratios, random) : null;
-  return { case: of.case, of: of.contender, to: to.contender, unit: of.unit, shift: found, ratio, welch: null };
+  return { case: of.case, of: of.contender, to: to.contender, unit: of.unit, shift: found, ratio, welch: null, pairs: pairs.length };
 }
 
 /**
  * Returns the reason why no verdict is possible, if there is one.
  * @param {Series[]} series
+ * @param {string} quantity the figure that it is about
  */
-function shortOf(series) {
-  const short = series.find((one) => valuesOf(one).length === 0 || one.received < REACH_MIN * one.expected);
-  return short ? `${short.contender} in case ${short.case}: ${short.received} of ${short.expected} came` : null;
+function shortOf(series, quantity) {
+  for (const one of series) {
+    const [values, rounds] = [valuesOf(one).length, one.rounds.length];
+    const about = `${one.contender} in case ${one.case}`;
+    if (one.received < REACH_MIN * one.expected) return `${about}: ${one.received} of ${one.expected} came`;
+    if (values === 0 || (one.quantity === quantity && values < REACH_MIN * rounds)) return `${about}: ${values} of ${rounds} rounds gave a figure`;
+  }
+  return null;
 }
 
 /**
@@ -149,7 +159,7 @@ function verdictOf(contenders, isMoreBetter) {
   const figure = `${formatValue(middle(best), best.unit)} over ${best.contender}`;
   if (others.length === 0) return figure;
   const compared = others.map((other) => ({ other, comparison: compare(other, best) }));
-  const isClear = (/** @type {Comparison | null} */ comparison) => comparison !== null && isDistinguishable(comparison.shift);
+  const isClear = (/** @type {Comparison | null} */ comparison) => comparison !== null && comparison.pairs >= PAIRS_MIN && isDistinguishable(comparison.shift);
   const alike = compared.filter(({ comparison }) => !isClear(comparison)).map(({ other }) => other.contender);
   const behind = compared.filter(({ comparison }) => isClear(comparison)).map(({ other, comparison }) => {
     const apart = Math.abs(comparison?.shift.median ?? 0);

@@ -7,7 +7,7 @@
  * @property {string} contender
  * @property {(signal: AbortSignal) => Promise<Sample>} measure
  *
- * @typedef {{ quantity: string, unit: string }} Quantity
+ * @typedef {{ quantity: string, unit: string, isMoreBetter?: boolean }} Quantity
  * @typedef {object} Sample
  * @property {(Quantity & { value: number })[]} figures
  * @property {number} expected
@@ -47,7 +47,7 @@ export async function interleaved(cells, { first, rounds, random, signal, onStep
  * @returns {import("./report.js").Series[]}
  */
 export function seriesOf({ case: name, x, contender }, samples, first) {
-  const units = new Map([{ figures: [first] }, ...samples].flatMap(({ figures }) => figures.map(({ quantity, unit }) => [quantity, unit])));
+  const quantities = new Map([{ figures: [first] }, ...samples].flatMap(({ figures }) => figures.map((of) => /** @type {const} */ ([of.quantity, of]))));
   /** @type {Partial<Record<import("./report.js").FaultKind, number>>} */
   const faults = {};
   for (const sample of samples) {
@@ -57,12 +57,13 @@ export function seriesOf({ case: name, x, contender }, samples, first) {
     }
   }
   const sum = (/** @type {"expected" | "received"} */ what) => samples.reduce((all, sample) => all + sample[what], 0);
-  return [...units].map(([quantity, unit]) => ({
+  return [...quantities.values()].map(({ quantity, unit, isMoreBetter = false }) => ({
     case: name,
     x,
     contender,
     quantity,
     unit,
+    is_more_better: isMoreBetter,
     rounds: samples.map(({ figures }) => figures.find((figure) => figure.quantity === quantity)?.value ?? null),
     histogram: null,
     expected: sum("expected"),

@@ -8,6 +8,9 @@ use anemone_lab::lab::{self, Options};
 
 use super::{EndSignals, runtime};
 
+/// The status of a program that was ended by Ctrl-C.
+const INTERRUPTED: i32 = 130;
+
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let runtime = runtime()?;
     let mut signals = EndSignals::listen(&runtime)?;
@@ -16,6 +19,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     thread::spawn(move || {
         runtime.block_on(signals.next());
         stopped.store(true, Ordering::Relaxed);
+        // Who asks again does not wait for what is being measured.
+        runtime.block_on(signals.next());
+        std::process::exit(INTERRUPTED);
     });
     lab::run(options, &stop)
 }

@@ -19,8 +19,10 @@ const HEALTH: &str = "/health";
 /// The index, which every server has and whose readers get a beginning at once.
 const INDEX: &str = "/topics/$topics?after=latest";
 const POSTED: &str = "/topics/$topics";
-const SSE: &str = "Accept: text/event-stream\r\n";
-const NDJSON: &str = "Accept: application/x-ndjson\r\n";
+const SSE: &str = "text/event-stream";
+const NDJSON: &str = "application/x-ndjson";
+/// A stream is not silent for longer: the server sends a heartbeat each 15 s, or as often as it is set to.
+const HEARTBEAT_MAX: Duration = Duration::from_secs(20);
 const SUBPROTOCOL: &str = "anemone.v1";
 const ROUND_TRIPS: u32 = 4;
 /// So many streams at once, which is more than a browser opens to a server over HTTP/1.1.
@@ -116,26 +118,31 @@ enum Begun {
     At(Duration, Line),
     Held,
     Refused(u16),
+    /// Something else came, of this type.
+    Foreign(String),
     Trouble(Trouble),
 }
 
-async fn begin(way: &Way, fields: &str, patience: Duration) -> Begun {
+async fn begin(way: &Way, wanted: &str, patience: Duration) -> Begun {
     let begun = Instant::now();
-    let mut line = match way.ask(INDEX, fields).await {
+    let mut line = match way.ask(INDEX, &format!("Accept: {wanted}\r\n")).await {
         Ok(line) => line,
         Err(trouble) => return Begun::Trouble(trouble),
     };
     let opened = async {
-        let Answer { status, .. } = line.answer(way.patience()).await?;
+        let Answer { status, media_type, .. } = line.answer(way.patience()).await?;
         if status != 200 {
-            return Ok(Err(status));
+            return Ok(Err(Begun::Refused(status)));
+        }
+        if !media_type.starts_with(wanted) {
+            return Ok(Err(Begun::Foreign(media_type)));
         }
         Ok(Ok(line.begins().await?))
     };
     match timeout(patience, opened).await {
         Err(_) | Ok(Err(Trouble::Silent(_))) => Begun::Held,
         Ok(Err(trouble)) => Begun::Trouble(trouble),
-        Ok(Ok(Err(status))) => Begun::Refused(status),
+        Ok(Ok(Err(other))) => other,
         Ok(Ok(Ok(false))) => Begun::Trouble(Trouble::Closed),
         Ok(Ok(Ok(true))) => Begun::At(begun.elapsed(), line),
     }
@@ -143,8 +150,8 @@ async fn begin(way: &Way, fields: &str, patience: Duration) -> Begun {
 
 /// Opens a stream, and waits for the beginning that every stream of the server has.
 pub(super) async fn stream(way: &Way, known: Known, name: Name) -> Finding {
-    let fields = if name == Name::Sse { SSE } else { NDJSON };
-    match begin(way, fields, known.patience()).await {
+    let wanted = if name == Name::Sse { SSE } else { NDJSON };
+    match begin(way, wanted, known.patience()).await {
         Begun::At(time, _) => {
             Finding::good(name, format!("a stream begins after {} ms", time.as_millis()))
         }
@@ -159,6 +166,13 @@ pub(super) async fn stream(way: &Way, known: Known, name: Name) -> Finding {
         Begun::Refused(status) => {
             Finding::unknown(name, format!("the index of topics is refused with status {status}"))
         }
+        Begun::Foreign(found) => Finding::fault(
+            name,
+            format!(
+                "no stream came but an answer of the type {found:?}: something on the way takes Accept: {wanted} away, changes Content-Type, or answers itself"
+            ),
+            Vec::new(),
+        ),
         Begun::Trouble(trouble) => Finding::unknown(name, trouble.to_string()),
     }
 }
@@ -288,9 +302,10 @@ pub(super) async fn idle(way: &Way, known: Known, wait: Duration) -> Finding {
     );
     let named = [("a stream (SSE)", sse), ("a long poll", poll), ("a WebSocket", socket)];
     let cuts = named.iter().filter_map(|(what, quiet)| match quiet {
-        Quiet::Cut(after) => {
-            Some(format!("{what} is cut after {:.1} s of silence", after.as_secs_f64()))
-        }
+        Quiet::Cut(after) => Some(format!(
+            "{what} is cut, or lets nothing through, after {:.1} s of silence",
+            after.as_secs_f64()
+        )),
         _ => None,
     });
     let cuts: Vec<_> = cuts.collect();
@@ -304,9 +319,11 @@ pub(super) async fn idle(way: &Way, known: Known, wait: Duration) -> Finding {
         true => Finding::unknown(Name::Idle, "nothing can be held open".to_owned()),
         false => {
             let seconds = wait.as_secs_f64();
+            let is_long = wait > HEARTBEAT_MAX && sse == Quiet::Held;
+            let heartbeats = if is_long { ", with the server's heartbeats" } else { "" };
             Finding::good(
                 Name::Idle,
-                format!("open for {seconds} s, with the server's heartbeats: {}", held.join(", ")),
+                format!("open for {seconds} s{heartbeats}: {}", held.join(", ")),
             )
         }
     }
@@ -326,27 +343,35 @@ async fn quiet_stream(way: &Way, known: Known, wait: Duration) -> Quiet {
     let (begun, mut newest) = (Instant::now(), Instant::now());
     while let Some(left) = wait.checked_sub(begun.elapsed()) {
         match timeout(left, line.next()).await {
-            Err(_) => return Quiet::Held,
+            Err(_) => break,
             Ok(Ok(0) | Err(_)) => return Quiet::Cut(newest.elapsed()),
             Ok(Ok(_)) => newest = Instant::now(),
         }
     }
-    Quiet::Held
+    // What drops a connection without a word lets no heartbeat through either.
+    if newest.elapsed() > HEARTBEAT_MAX { Quiet::Cut(newest.elapsed()) } else { Quiet::Held }
 }
 
 async fn quiet_poll(way: &Way, wait: Duration) -> Quiet {
-    let prefer = format!("Prefer: wait={}\r\n", wait.as_secs().max(1));
-    let Ok(mut line) = way.ask(INDEX, &prefer).await else { return Quiet::Unknown };
+    /// A server that answers more polls in a time has not waited.
+    const ANSWERS_MAX: usize = 100;
     let begun = Instant::now();
-    match line.answer(wait).await {
-        Err(Trouble::Silent(_)) => Quiet::Held,
-        Ok(answer) if answer.status < 400 => Quiet::Held,
-        // What a proxy says when it gives up.
-        Ok(Answer { status: 408 | 502 | 504, .. }) | Err(Trouble::Closed | Trouble::Broken(_)) => {
-            Quiet::Cut(begun.elapsed())
+    for _ in 0..ANSWERS_MAX {
+        let Some(left) = wait.checked_sub(begun.elapsed()) else { return Quiet::Held };
+        let prefer = format!("Prefer: wait={}\r\n", left.as_secs().max(1));
+        let Ok(mut line) = way.ask(INDEX, &prefer).await else { return Quiet::Unknown };
+        let asked = Instant::now();
+        match line.answer(left).await {
+            Err(Trouble::Silent(_)) => return Quiet::Held,
+            // The server has waited as long as it does, or a topic is new: the next poll goes on.
+            Ok(Answer { status: 200, .. }) => {}
+            // What a proxy says when it gives up.
+            Ok(Answer { status: 408 | 502 | 504, .. })
+            | Err(Trouble::Closed | Trouble::Broken(_)) => return Quiet::Cut(asked.elapsed()),
+            _ => return Quiet::Unknown,
         }
-        _ => Quiet::Unknown,
     }
+    Quiet::Unknown
 }
 
 async fn quiet_socket(way: &Way, wait: Duration) -> Quiet {

@@ -140,6 +140,8 @@ pub(super) struct Line {
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) length: Option<usize>,
+    /// The field `Content-Type`.
+    pub(super) media_type: String,
     /// The connection carries no other request.
     pub(super) is_last: bool,
     /// The fields `Server` and `Via`.
@@ -203,21 +205,16 @@ impl Line {
 
     async fn head(&mut self) -> Result<Answer, Trouble> {
         loop {
-            const OLD: &[u8] = b"HTTP/1.0 ";
-            let is_old = self.bytes.starts_with(OLD);
-            if is_old {
-                // Both versions are read alike.
-                self.bytes[..OLD.len()].copy_from_slice(b"HTTP/1.1 ");
-            }
             if let Some(head) = head(&self.bytes).map_err(|_| Trouble::NotHttp)? {
-                let connection = head.field("connection").unwrap_or_default().to_ascii_lowercase();
                 let programs = ["server", "via"].map(|name| head.field(name).unwrap_or_default());
                 let length = head.field("content-length").and_then(|length| length.parse().ok());
+                let media_type = head.field("content-type").unwrap_or_default().to_owned();
                 let (status, len) = (head.status, head.len);
                 let answer = Answer {
                     status,
                     length,
-                    is_last: is_old || connection.contains("close"),
+                    media_type,
+                    is_last: head.is_last(),
                     programs: programs.join(" "),
                 };
                 self.bytes.drain(..len);

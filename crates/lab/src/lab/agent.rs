@@ -14,6 +14,7 @@ use anyhow::{Context as _, ensure};
 use super::lines::{Answer, Ask, Events, VERSION, hear, say};
 use super::probe::{Http, Place};
 use super::target::Target;
+use super::terminal::tell;
 use super::theory::ms;
 
 /// A lab that says nothing for so long is gone.
@@ -45,23 +46,24 @@ pub(super) fn serve(listen: SocketAddr, stop: &AtomicBool) -> anyhow::Result<()>
             Ok((stream, peer)) => {
                 let lab = Arc::clone(&labs);
                 thread::spawn(move || {
-                    if let Err(error) = talk(stream, address.ip()) {
-                        eprint(&format!("{peer}: {error:#}"));
+                    tell(&format!("{peer}: a lab begins"));
+                    match talk(stream, address.ip()) {
+                        Ok(()) => tell(&format!("{peer}: the lab is over")),
+                        Err(error) => tell(&format!("{peer}: {error:#}")),
                     }
                     drop(lab);
                 });
             }
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => thread::sleep(LOOK),
-            Err(error) => return Err(error).context("accepting a lab"),
+            Err(error) => {
+                // One that was reset before it was accepted, or that finds no descriptor left, is no end of the others.
+                if error.kind() != std::io::ErrorKind::WouldBlock {
+                    tell(&format!("a lab could not be accepted: {error}"));
+                }
+                thread::sleep(LOOK);
+            }
         }
     }
     Ok(())
-}
-
-/// Writes a line for people.
-#[expect(clippy::print_stderr, reason = "the agent is a program's command, which talks to people")]
-fn eprint(words: &str) {
-    eprintln!("{words}");
 }
 
 /// Serves one lab.
@@ -71,13 +73,14 @@ fn talk(stream: TcpStream, ip: IpAddr) -> anyhow::Result<()> {
     stream.set_read_timeout(Some(SILENCE_MAX))?;
     stream.set_write_timeout(Some(SILENCE_MAX))?;
     let clock = Instant::now();
+    let mut writer = stream.try_clone()?;
+    say(&mut writer, &Answer::Hello { version: VERSION })?;
     let server = Target::start_reference_at(ip, &[], &[])?;
     let [tcp, tcp_echo] =
         [server.tcp(), server.tcp_echo()].map(|found| found.map_or(0, |at| at.port()));
     let machine = crate::cpu::processor().unwrap_or_else(|| "unknown".to_owned());
     let web = server.web().port();
-    let mut writer = stream.try_clone()?;
-    say(&mut writer, &Answer::Ready { version: VERSION, machine, web, tcp, tcp_echo })?;
+    say(&mut writer, &Answer::Ready { machine, web, tcp, tcp_echo })?;
     // The server takes events from its own machine only.
     let place = Place::new((if ip.is_unspecified() { loopback(ip) } else { ip }, web).into());
     let mut reader = BufReader::new(stream);
@@ -85,6 +88,8 @@ fn talk(stream: TcpStream, ip: IpAddr) -> anyhow::Result<()> {
         match ask {
             Ask::Time => say(&mut writer, &Answer::Time(ms(clock.elapsed())))?,
             Ask::Publish(events) => publish_all(&mut writer, &place, &events, clock)?,
+            // What was to be stopped is over.
+            Ask::Stop => {}
         }
     }
     Ok(())
@@ -119,8 +124,19 @@ fn publish_all(
         let late_ms = ms(now.saturating_duration_since(planned));
         // A lab that is gone ends it.
         say(writer, &Answer::Sent { number, at_ms: ms(now - clock), late_ms })?;
+        if has_more(writer)? {
+            break;
+        }
     }
-    Ok(())
+    say(writer, &Answer::Done)
+}
+
+/// Returns true if the lab has said something more, which can only be that it wants no more events.
+fn has_more(stream: &TcpStream) -> anyhow::Result<bool> {
+    stream.set_nonblocking(true)?;
+    let peeked = stream.peek(&mut [0]);
+    stream.set_nonblocking(false)?;
+    Ok(peeked.is_ok_and(|len| len > 0))
 }
 
 fn check(events: &Events) -> anyhow::Result<()> {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::report::{Report, Series};
-use crate::statistics::{Change, DOUBT, Random};
+use crate::statistics::{Change, DOUBT, Estimate, Random};
 
 /// The share in per cent by which a figure may become worse.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,6 +47,18 @@ pub enum Regression {
         /// The reason.
         reason: String,
     },
+    /// The runs have too few rounds to tell anything.
+    #[error(
+        "{figures} figures of {rounds} rounds each are worse by chance too often: repeat both runs with --rounds {needed}"
+    )]
+    TooFewRounds {
+        /// The figures that both runs have.
+        figures: usize,
+        /// The rounds of the run that has fewer.
+        rounds: usize,
+        /// The rounds that are enough.
+        needed: usize,
+    },
     /// A figure was not measured again.
     #[error("not measured in B: {0}")]
     Missing(String),
@@ -81,21 +93,23 @@ impl Figure<'_> {
     /// Judges the change, wrong in this share of all cases that have none.
     pub(crate) fn kind(&self, doubt: f64) -> Kind {
         let difference = self.change.difference(doubt);
-        // Of rates such as calls/s, more is better; of times and bytes, less.
-        let is_more_better = self.series.unit.contains("/s");
         match difference {
             of if of.low == 0.0 && of.high == 0.0 => Kind::Equal,
             of if of.holds(0.0) => Kind::NotDistinguishable,
-            of if (of.median > 0.0) == is_more_better => Kind::Better,
+            of if (of.median > 0.0) == self.series.is_more_better => Kind::Better,
             _ => Kind::Worse,
         }
     }
 
-    /// Returns true if it is worse by more than allowed, also considering that one of `of_all` figures may be so by chance.
+    /// Returns true if it is surely worse by more than allowed, also considering that one of `of_all` figures may be so by chance.
+    /// A figure that was zero may not become worse at all.
     fn is_beyond(&self, Tolerance(share): Tolerance, of_all: usize) -> bool {
-        let is_large =
-            self.change.per_cent(DOUBT).is_none_or(|per_cent| per_cent.median.abs() > share);
-        is_large && self.kind(DOUBT / of_all as f64) == Kind::Worse
+        let doubt = DOUBT / of_all as f64;
+        let is_surely_more = |per_cent: Estimate| match self.series.is_more_better {
+            true => per_cent.high < -share,
+            false => per_cent.low > share,
+        };
+        self.kind(doubt) == Kind::Worse && self.change.per_cent(doubt).is_none_or(is_surely_more)
     }
 
     pub(crate) fn name(&self) -> String {
@@ -163,6 +177,11 @@ pub(crate) fn judge(pairs: &[Pair<'_>], tolerance: Tolerance) -> Result<(), Regr
         }
     }
     let count = pairs.iter().map(|pair| pair.figures.len()).sum();
+    let reports = pairs.iter().flat_map(|pair| pair.reports);
+    let (rounds, needed) = (reports.map(Report::rounds).min().unwrap_or(0), rounds_needed(count));
+    if count > 0 && rounds < needed {
+        return Err(Regression::TooFewRounds { figures: count, rounds, needed });
+    }
     let figures = pairs.iter().flat_map(|pair| &pair.figures);
     let worse: Vec<_> =
         figures.filter(|figure| figure.is_beyond(tolerance, count)).map(Figure::name).collect();
@@ -173,6 +192,17 @@ pub(crate) fn judge(pairs: &[Pair<'_>], tolerance: Tolerance) -> Result<(), Regr
     let alone = pairs.iter().flat_map(|pair| &pair.alone).filter(|(run, _)| *run == "A");
     let missing: Vec<_> = alone.map(|(_, series)| name(series)).collect();
     if missing.is_empty() { Ok(()) } else { Err(Regression::Missing(missing.join("; "))) }
+}
+
+/// Returns the rounds of each run from which on equals seem worse in less than [`DOUBT`] of all comparisons of so many figures: n
+/// rounds lie all on one side of n others in 1 of C(2n, n) orders.
+fn rounds_needed(figures: usize) -> usize {
+    let (mut rounds, mut orders) = (1_usize, 2.0);
+    while 2.0 / orders > DOUBT / figures.max(1) as f64 {
+        orders *= (2 * (2 * rounds + 1)) as f64 / (rounds + 1) as f64;
+        rounds += 1;
+    }
+    rounds
 }
 
 #[cfg(test)]
@@ -201,13 +231,30 @@ mod tests {
         let noise = [5.0, 20.0, 9.0, 12.0, 8.0, 30.0, 10.0, 11.0];
         assert_eq!(judged(&run(&noise), "5%"), Ok(()), "not distinguishable");
         let mut rate = slower;
-        rate.series[0].unit = "calls/s".to_owned();
+        rate.series[0].is_more_better = true;
         let mut before = run(&BEFORE);
-        before.series[0].unit = "calls/s".to_owned();
+        before.series[0].is_more_better = true;
         let (rate, before) = ([rate], [before]);
         let tolerance: Tolerance = "5%".parse().unwrap();
         assert_eq!(judge(&pairs(&before, &rate).unwrap(), tolerance), Ok(()), "more calls");
         assert!(judge(&pairs(&rate, &before).unwrap(), tolerance).is_err(), "fewer calls");
+    }
+
+    #[test]
+    fn what_may_be_worse_by_less_than_allowed_is_allowed() {
+        let noisy = [10.0, 12.5, 10.1, 12.4, 10.2, 12.0, 10.3, 12.6];
+        assert_eq!(judged(&run(&noisy), "5%"), Ok(()), "surely worse, and not surely by 5 %");
+        assert!(judged(&run(&BEFORE.map(|value| value + 2.0)), "5%").is_err());
+    }
+
+    #[test]
+    fn few_rounds_prove_nothing() {
+        // C(2n, n) is 6, 20, 70, 252, 924 and 3,432.
+        assert_eq!([1, 2, 6, 7, 24].map(rounds_needed), [4, 5, 5, 6, 7]);
+        let few = [10.0, 10.1, 9.9];
+        let (from, to) = ([run(&few)], [run(&few.map(|value| value * 2.0))]);
+        let error = judge(&pairs(&from, &to).unwrap(), "5".parse().unwrap()).unwrap_err();
+        assert!(error.to_string().ends_with("repeat both runs with --rounds 4"), "{error}");
     }
 
     #[test]

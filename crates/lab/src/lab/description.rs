@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
 
 use super::probe::Way;
@@ -85,31 +85,33 @@ impl Description {
     fn parse(text: &str) -> anyhow::Result<Self> {
         let own: Self = toml::from_str(text)?;
         let Self { echo, get, stream, .. } = &own;
-        let mut paths: Vec<&String> =
-            [&echo.websocket, &echo.http, get].into_iter().flatten().collect();
+        path("get", get.as_deref())?;
+        path("[echo] websocket", echo.websocket.as_deref())?;
+        path("[echo] http", echo.http.as_deref())?;
         if let Some(stream) = stream {
-            let pushed = [&stream.websocket, &stream.sse, &stream.ndjson];
-            paths.extend(pushed.into_iter().flatten().chain([&stream.publish]));
-            for poll in stream.poll.iter().chain(&stream.long_poll) {
-                ensure!(
-                    poll.path.contains(AFTER),
-                    "{}: the path of a poll has {AFTER} for the position",
-                    poll.path
-                );
-                for pointer in [&poll.next, &poll.events, &poll.data] {
-                    ensure!(
-                        pointer.is_empty() || pointer.starts_with('/'),
-                        "{pointer}: a JSON Pointer begins with /"
-                    );
-                }
-                paths.push(&poll.path);
+            path("[stream] publish", Some(&stream.publish))?;
+            path("[stream] websocket", stream.websocket.as_deref())?;
+            path("[stream] sse", stream.sse.as_deref())?;
+            path("[stream] ndjson", stream.ndjson.as_deref())?;
+            let polls =
+                [("[stream.poll]", &stream.poll), ("[stream.long_poll]", &stream.long_poll)];
+            for (table, poll) in polls {
+                poll.as_ref().map_or(Ok(()), |poll| poll.check(table))?;
             }
         }
-        for path in paths {
-            let is_path = path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic());
-            ensure!(is_path, "{path:?} is no path: it begins with / and has no spaces");
-        }
         Ok(own)
+    }
+}
+
+/// Checks a path, if there is one.
+fn path(key: &str, path: Option<&str>) -> anyhow::Result<()> {
+    let is_path =
+        |path: &str| path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic());
+    match path {
+        Some(path) if !is_path(path) => {
+            bail!("{key}: {path:?} is no path, which begins with / and has no spaces")
+        }
+        _ => Ok(()),
     }
 }
 
@@ -139,9 +141,36 @@ impl Stream {
     }
 }
 
+/// Escapes all but what RFC 3986 section 2.3 calls unreserved, so that any position can be a part of a path.
+fn percent_encoded(text: &str) -> String {
+    let escaped = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+            char::from(byte).to_string()
+        }
+        byte => format!("%{byte:02X}"),
+    };
+    text.bytes().map(escaped).collect()
+}
+
 impl Poll {
+    fn check(&self, table: &str) -> anyhow::Result<()> {
+        let Self { path: own, next, events, data, .. } = self;
+        path(&format!("{table} path"), Some(own))?;
+        ensure!(
+            own.contains(AFTER),
+            "{table} path: {own} has no {AFTER}, where the position comes"
+        );
+        for (key, pointer) in [("next", next), ("events", events), ("data", data)] {
+            ensure!(
+                pointer.is_empty() || pointer.starts_with('/'),
+                "{table} {key}: {pointer:?} is no JSON Pointer, which begins with /"
+            );
+        }
+        Ok(())
+    }
+
     pub(crate) fn target(&self, after: &str) -> String {
-        self.path.replace(AFTER, after)
+        self.path.replace(AFTER, &percent_encoded(after))
     }
 
     pub(crate) fn first(&self) -> &str {
@@ -176,15 +205,21 @@ mod tests {
         let stream = own.stream.unwrap();
         assert_eq!((own.url.as_str(), own.get.as_deref()), ("http://127.0.0.1:9000", Some("/")));
         assert_eq!(stream.target(Way::LongPoll, "7").as_deref(), Some("/poll?since=7&wait=30"));
+        let cursor = stream.target(Way::LongPoll, "a+b&c d\r\n");
+        assert_eq!(cursor.as_deref(), Some("/poll?since=a%2Bb%26c%20d%0D%0A&wait=30"));
         assert!(stream.has(Way::Sse) && !stream.has(Way::Ndjson) && !stream.has(Way::Poll));
     }
 
     #[test]
     fn what_is_wrong_in_a_file_is_told() {
         for (right, wrong, words) in [
-            ("/ws-echo", "ws-echo", "is no path"),
-            ("{after}", "after", "{after}"),
-            ("/items", "items", "JSON Pointer"),
+            ("/ws-echo", "ws-echo", "[echo] websocket: \"ws-echo\" is no path"),
+            (
+                "{after}",
+                "after",
+                "[stream.long_poll] path: /poll?since=after&wait=30 has no {after}",
+            ),
+            ("/items", "items", "[stream.long_poll] events: \"items\" is no JSON Pointer"),
             ("get =", "got =", "got"),
             ("publish", "publisch", "publisch"),
             ("url", "uri", "url"),

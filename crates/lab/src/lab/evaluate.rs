@@ -58,7 +58,8 @@ impl Evaluation {
         match self {
             Self::Agent { listen } => agent::serve(*listen, stop),
             Self::Compare { from, to, fail_on } => {
-                let (from, to) = (files::read(from)?, files::read(to)?);
+                let read = |path| files::read(path).map(merge::merged);
+                let (from, to) = (read(from)?, read(to)?);
                 let pairs = pairs(&from, &to)?;
                 let mut output = std::io::stdout().lock();
                 for pair in &pairs {

@@ -4,13 +4,17 @@ use std::io::BufReader;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 
 use super::clock::{Offset, PROBES, Probe};
+use super::error::NoServer;
 use super::lines::{Answer, Ask, Events, VERSION, hear, say};
+use super::terminal::printable;
 use super::theory::ms;
 
 const PATIENCE: Duration = Duration::from_secs(20);
+/// An agent says at once that it is one.
+const HELLO_MAX: Duration = Duration::from_secs(3);
 
 /// An agent that this lab has for itself.
 #[derive(Debug)]
@@ -44,27 +48,35 @@ impl Agent {
         let found =
             place.to_socket_addrs().with_context(|| format!("finding the agent {place}"))?.next();
         let address = found.with_context(|| format!("the agent {place} has no address"))?;
-        let writer = TcpStream::connect_timeout(&address, PATIENCE).with_context(|| {
-            format!("connecting to the agent {place}: is anemone lab agent running there?")
+        let writer = TcpStream::connect_timeout(&address, PATIENCE).map_err(|error| {
+            NoServer(format!(
+                "connecting to the agent {place}: {error}: is anemone lab agent running there?"
+            ))
         })?;
         writer.set_nodelay(true)?;
-        writer.set_read_timeout(Some(PATIENCE))?;
+        writer.set_read_timeout(Some(HELLO_MAX))?;
         writer.set_write_timeout(Some(PATIENCE))?;
         let mut reader = BufReader::new(writer.try_clone()?);
-        let ready = hear(&mut reader).context("waiting for the agent's server")?;
-        let (version, machine, web, tcp, tcp_echo) = match ready {
-            Some(Answer::Ready { version, machine, web, tcp, tcp_echo }) => {
-                (version, machine, web, tcp, tcp_echo)
-            }
-            Some(Answer::Failed(words)) => bail!("the agent {place} refuses: {words}"),
-            _ => bail!("at {place} is no agent of a lab"),
+        let refused = |words: &str| anyhow!("the agent {place} refuses: {}", printable(words));
+        let version = match hear(&mut reader) {
+            Ok(Some(Answer::Hello { version })) => version,
+            Ok(Some(Answer::Failed(words))) => return Err(refused(&words)),
+            _ => bail!(NoServer(format!("at {place} is no agent of a lab"))),
         };
         ensure!(
             version == VERSION,
             "the agent {place} has version {version}, and this lab {VERSION}"
         );
+        writer.set_read_timeout(Some(PATIENCE))?;
+        let ready = hear(&mut reader).context("waiting for the agent's server")?;
+        let (machine, web, tcp, tcp_echo) = match ready {
+            Some(Answer::Ready { machine, web, tcp, tcp_echo }) => (machine, web, tcp, tcp_echo),
+            Some(Answer::Failed(words)) => return Err(refused(&words)),
+            _ => bail!("the agent {place} has started no server"),
+        };
         let at = |port| SocketAddr::new(address.ip(), port);
         let (web, tcp, tcp_echo) = (at(web), at(tcp), at(tcp_echo));
+        let machine = printable(&machine);
         Ok(Self { writer, reader, clock: Instant::now(), machine, web, tcp, tcp_echo })
     }
 
@@ -94,17 +106,19 @@ impl Agent {
         say(&mut self.writer, &Ask::Publish(events.clone()))?;
         let mut told = Vec::new();
         let mut is_wanted = true;
-        for _ in 0..events.count {
+        loop {
             match self.hear()? {
-                // The agent goes on to the end, but what comes after a stop does not count.
-                Answer::Sent { number, at_ms, late_ms } if is_wanted => {
+                Answer::Sent { number, at_ms, late_ms } if told.len() < events.count as usize => {
                     told.push((number, at_ms, late_ms))
                 }
-                Answer::Sent { .. } => {}
-                Answer::Failed(words) => bail!("the agent cannot publish: {words}"),
+                Answer::Done => break,
+                Answer::Failed(words) => bail!("the agent cannot publish: {}", printable(&words)),
                 other => bail!("the agent said {other:?}"),
             }
-            is_wanted = is_wanted && step();
+            if is_wanted && !step() {
+                is_wanted = false;
+                say(&mut self.writer, &Ask::Stop)?;
+            }
         }
         let (until, last) = self.compare()?;
         let time = (until - from).max(1e-3);

@@ -16,8 +16,10 @@ const LINE_BYTES_MAX: u64 = 4 << 10;
 pub(crate) enum Ask {
     /// The time on the agent's clock.
     Time,
-    /// Events, each answered by [`Answer::Sent`].
+    /// Events, each answered by [`Answer::Sent`], and the last followed by [`Answer::Done`].
     Publish(Events),
+    /// The end of the events before the last.
+    Stop,
 }
 
 /// Numbered events at planned times.
@@ -36,9 +38,12 @@ pub(crate) struct Events {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Answer {
-    /// The first line: the ports of the server.
-    Ready {
+    /// The first line, at once.
+    Hello {
         version: u32,
+    },
+    /// The second: the ports of the server.
+    Ready {
         machine: String,
         web: u16,
         tcp: u16,
@@ -52,6 +57,8 @@ pub(crate) enum Answer {
         at_ms: f64,
         late_ms: f64,
     },
+    /// No more events come.
+    Done,
     Failed(String),
 }
 

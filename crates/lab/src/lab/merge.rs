@@ -27,12 +27,12 @@ pub(crate) fn merged(mut reports: Vec<Report>) -> Vec<Report> {
 
 /// Returns true if the figures of both may be put together.
 fn are_alike(one: &Report, other: &Report) -> bool {
-    let (a, b) = (&one.environment, &other.environment);
     one.experiment == other.experiment
+        // The question of advise tells the stream that it is about.
+        && one.question == other.question
         && one.quantity == other.quantity
-        && (&a.program, &a.processor, a.cores, &a.system)
-            == (&b.program, &b.processor, b.cores, &b.system)
-        && (&a.target, &a.link, a.is_quick) == (&b.target, &b.link, b.is_quick)
+        && one.environment.program == other.environment.program
+        && one.environment.is_like(&other.environment)
 }
 
 /// Returns true if both are the same run.

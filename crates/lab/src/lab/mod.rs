@@ -5,6 +5,7 @@ mod check;
 mod clock;
 mod compare;
 mod description;
+mod error;
 mod evaluate;
 mod experiment;
 mod far;
@@ -19,7 +20,9 @@ mod rounds;
 mod session;
 mod strain;
 mod target;
+mod terminal;
 mod theory;
+mod tryout;
 mod write;
 
 use std::io::Write as _;
@@ -28,16 +31,19 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, ensure};
 use clap::Args;
 
 pub use self::compare::Regression;
+pub use self::error::{InvalidRun, NoServer, WrongUse};
 use self::evaluate::Evaluation;
 pub use self::experiment::Experiment;
 use self::far::Agent;
 pub use self::link::{Link, LinkError};
+use self::report::Report;
 use self::session::{Session, Settings, Wish};
 use self::target::Target;
+use self::terminal::{printable, tell};
 
 /// The settings of a run of the lab.
 #[derive(Clone, Debug, Args)]
@@ -113,74 +119,143 @@ fn distance(text: &str) -> Result<Duration, String> {
 }
 
 /// Compares or merges reports, or runs the experiments, prints the report of each as Markdown on standard output, and writes it to `--out`. Once `stop` is
-/// true, the sample that is begun is the last one, and its report tells what was measured.
+/// true, the sample that is begun is the last one, and its report tells what was measured. Of several experiments, one that fails
+/// does not end the others.
 ///
 /// # Errors
-/// A server that cannot be started or found, or a directory that cannot be written. What fails at the server is a part of the
-/// report. [`Regression`] is the error of a comparison that must not be.
+/// [`WrongUse`] of a flag or a URL, [`NoServer`] if there is nothing to measure, and other errors if a server cannot be started, or a directory cannot be written. What fails at the
+/// server is a part of the report, and [`InvalidRun`] is the error of reports that say nothing for it. [`Regression`] is the error of a comparison
+/// that must not be.
 pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     if let Some(evaluation) = &options.evaluation {
         return evaluation.run(stop);
     }
-    if !matches!(options.experiment, Some(Experiment::Advise | Experiment::All)) {
-        let given = [
-            ("--rate", options.rate.is_some()),
-            ("--size", options.size.is_some()),
-            ("--readers", options.readers.is_some()),
-            ("--distance", options.distance.is_some()),
-        ];
-        if let Some((flag, _)) = given.iter().find(|(_, is_given)| *is_given) {
-            bail!("{flag} describes the stream that advise is asked about, and nothing else");
-        }
-    }
+    options.check()?;
     if let Some(directory) = &options.out {
         // Before anything is measured that could not be kept.
         write::prepare(directory)?;
     }
-    let is_asked = |experiment: &Experiment| {
-        options.experiment != Some(Experiment::All)
-            || options.target.as_deref().is_none_or(|server| experiment.is_possible(server))
-                && (options.agent.is_none() || experiment.is_of_far_server())
-    };
-    let experiments = options.experiment.into_iter().flat_map(Experiment::named);
-    for experiment in experiments.filter(is_asked) {
-        let target = match (&options.target, &options.agent) {
-            (Some(server), _) => Target::named(server)?,
-            (None, Some(agent)) => Target::Far(Box::new(Agent::connect(agent)?)),
-            (None, None) => Target::start_reference()?,
-        };
-        let settings = Settings {
-            rounds: options.rounds.map(usize::from),
-            is_quick: options.quick,
-            link: options.link.clone().unwrap_or_default(),
-            seed: options.seed,
-            wish: Wish {
-                rate: options.rate.unwrap_or(4.0),
-                bytes: options.size.unwrap_or(22) as usize,
-                readers: options.readers.unwrap_or(100),
-                distance: options.distance,
-            },
-        };
-        let mut session = Session::new(target, settings, Arc::clone(stop));
+    let (mut invalid, mut failed) = (Vec::new(), None);
+    for experiment in experiments(options)? {
         let name = experiment.name();
-        let mut report =
-            experiment.run(&mut session).with_context(|| format!("the experiment {name}"))?;
-        if session.is_stopped() {
-            report.method.push("It was interrupted: this is what was measured by then.".to_owned());
-        }
-        report.complete();
-        std::io::stdout().write_all(write::markdown(&report).as_bytes())?;
-        if let Some(directory) = &options.out {
-            write::write(&report, directory)?;
-            let path = directory.join(format!("{name}.html"));
-            session.say(&format!(
-                "written: {}, and beside it .json, .csv, .hlog and .md",
-                path.display()
-            ));
+        let mut session = Session::new(target(options)?, options.settings(), Arc::clone(stop));
+        match experiment.run(&mut session).with_context(|| format!("the experiment {name}")) {
+            Ok(report) => {
+                invalid.extend(report.invalid.iter().map(|reason| format!("{name}: {reason}")));
+                hand_out(options, &session, report)?;
+            }
+            Err(error) if options.experiment == Some(Experiment::All) => {
+                session.say(&printable(&format!("{error:#}")));
+                failed.get_or_insert(error);
+            }
+            Err(error) => return Err(error),
         }
         if session.is_stopped() {
             break;
         }
     }
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    ensure!(invalid.is_empty(), InvalidRun(invalid.join("; ")));
     Ok(())
+}
+
+/// Returns the experiments that are asked for, and says which of `all` need more than the server has. A file is tried before.
+fn experiments(options: &Options) -> anyhow::Result<Vec<Experiment>> {
+    let named = options.experiment.map(Experiment::named).unwrap_or_default();
+    let Some(server) = &options.target else {
+        let is_near = options.agent.is_none() || options.experiment != Some(Experiment::All);
+        let all = named.into_iter().filter(|one| is_near || one.is_of_far_server());
+        return Ok(all.collect());
+    };
+    let target = Target::named(server)?;
+    let offer = target.offer();
+    if let Some(offer) = offer {
+        let place = probe::Place { host: target.host(), ..probe::Place::new(target.web()) };
+        for fault in tryout::faults(&place, offer) {
+            tell(&format!("{server}, {fault}"));
+        }
+    }
+    if options.experiment != Some(Experiment::All) {
+        return Ok(named);
+    }
+    let (possible, others): (Vec<_>, Vec<_>) =
+        named.into_iter().partition(|one| one.is_possible(offer));
+    if !others.is_empty() {
+        let names: Vec<_> = others.into_iter().map(Experiment::name).collect();
+        tell(&format!(
+            "left out, since they need more than is known of this server: {}",
+            names.join(", ")
+        ));
+    }
+    Ok(possible)
+}
+
+fn target(options: &Options) -> anyhow::Result<Target> {
+    match (&options.target, &options.agent) {
+        (Some(server), _) => Target::named(server),
+        (None, Some(agent)) => Ok(Target::Far(Box::new(Agent::connect(agent)?))),
+        (None, None) => Target::start_reference(),
+    }
+}
+
+/// Prints a report, and writes it to the directory if there is one.
+fn hand_out(options: &Options, session: &Session, mut report: Report) -> anyhow::Result<()> {
+    if session.is_stopped() {
+        report.method.push("It was interrupted: this is what was measured by then.".to_owned());
+    }
+    report.complete();
+    std::io::stdout().write_all(write::markdown(&report).as_bytes())?;
+    if let Some(directory) = &options.out {
+        write::write(&report, directory)?;
+        let path = directory.join(format!("{}.html", report.experiment));
+        session
+            .say(&format!("written: {}, and beside it .json, .csv, .hlog and .md", path.display()));
+    }
+    Ok(())
+}
+
+impl Options {
+    /// Refuses flags that no experiment reads which was asked for.
+    fn check(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.experiment != Some(Experiment::Idle) || self.target.is_none(),
+            WrongUse(
+                "idle measures the process of the server, so it needs one that the lab starts: leave --target out"
+                    .to_owned()
+            )
+        );
+        let given = [
+            ("--rate", self.rate.is_some()),
+            ("--size", self.size.is_some()),
+            ("--readers", self.readers.is_some()),
+            ("--distance", self.distance.is_some()),
+        ];
+        let has_advise = matches!(self.experiment, Some(Experiment::Advise | Experiment::All));
+        for (flag, is_given) in given {
+            ensure!(
+                has_advise || !is_given,
+                WrongUse(format!(
+                    "{flag} describes the stream that advise is asked about, and nothing else"
+                ))
+            );
+        }
+        Ok(())
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            rounds: self.rounds.map(usize::from),
+            is_quick: self.quick,
+            link: self.link.clone().unwrap_or_default(),
+            seed: self.seed,
+            wish: Wish {
+                rate: self.rate.unwrap_or(4.0),
+                bytes: self.size.unwrap_or(22) as usize,
+                readers: self.readers.unwrap_or(100),
+                distance: self.distance,
+            },
+        }
+    }
 }

@@ -32,6 +32,19 @@ const PUBLICATIONS: [(char, &str); 5] = [
 pub(crate) struct Quantity {
     pub(crate) name: &'static str,
     pub(crate) unit: &'static str,
+    pub(crate) is_more_better: bool,
+}
+
+impl Quantity {
+    /// Of times, bytes and the like, less is better.
+    pub(crate) const fn less(name: &'static str, unit: &'static str) -> Self {
+        Self { name, unit, is_more_better: false }
+    }
+
+    /// Of rates and the like, more is better.
+    pub(crate) const fn more(name: &'static str, unit: &'static str) -> Self {
+        Self { name, unit, is_more_better: true }
+    }
 }
 
 /// All about one experiment.
@@ -77,6 +90,19 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
+    /// Returns true if both are the same place under the same conditions: nothing but the program and the time is another.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        (&self.processor, self.cores, &self.system, &self.target, &self.link, self.is_quick)
+            == (
+                &other.processor,
+                other.cores,
+                &other.system,
+                &other.target,
+                &other.link,
+                other.is_quick,
+            )
+    }
+
     /// Returns it in words.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let mut sentences = vec![format!(
@@ -105,6 +131,9 @@ pub(crate) struct Series {
     pub(crate) contender: String,
     pub(crate) quantity: String,
     pub(crate) unit: String,
+    /// Of rates and the like, more is better; of times and bytes, less.
+    #[serde(default)]
+    pub(crate) is_more_better: bool,
     /// `None` for a round in which everything failed.
     pub(crate) rounds: Vec<Option<f64>>,
     /// All durations of all rounds, as an HDR histogram (V2, compressed) in Base64.
@@ -132,6 +161,9 @@ pub(crate) struct Comparison {
     pub(crate) ratio: Option<Estimate>,
     /// The difference of the means, with the interval of Welch's test at 99 %, as the publications give it.
     pub(crate) welch: Option<Estimate>,
+    /// The rounds that have a value of both.
+    #[serde(default)]
+    pub(crate) pairs: usize,
 }
 
 /// The value that theory gives for a contender in a case.
@@ -207,9 +239,11 @@ impl Series {
 }
 
 impl Comparison {
-    /// Returns true if the interval of the shift leaves no doubt that there is a difference.
+    /// Returns true if the interval of the shift leaves no doubt that there is a difference. With fewer than six pairs, equals
+    /// are all on one side of each other in more than one of twenty cases, so nothing is without doubt.
     pub(crate) fn is_distinguishable(&self) -> bool {
-        !self.shift.holds(0.0)
+        const PAIRS_MIN: usize = 6;
+        self.pairs >= PAIRS_MIN && !self.shift.holds(0.0)
     }
 }
 
@@ -289,6 +323,7 @@ pub(crate) fn compare(of: &Series, to: &Series) -> Option<Comparison> {
         shift: shift(&ofs, &tos, &mut random)?,
         ratio: ratios.and_then(|ratios| Estimate::of(&ratios, &mut random)),
         welch: welch(&ofs, &tos, WELCH_CONFIDENCE),
+        pairs: ofs.len(),
     })
 }
 
@@ -303,6 +338,7 @@ pub(crate) mod tests {
             contender: contender.to_owned(),
             quantity: "round trip".to_owned(),
             unit: "ms".to_owned(),
+            is_more_better: false,
             rounds: rounds.iter().copied().map(Some).collect(),
             histogram: None,
             expected: 10,
@@ -344,13 +380,24 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_difference_needs_rounds_enough() {
+        let compared = |rounds: usize| {
+            let [of, to] = [2.0, 1.0].map(|value| vec![value; rounds]);
+            compare(&series("a", &of), &series("b", &to)).unwrap()
+        };
+        assert!(compared(6).is_distinguishable());
+        // Equals would be all on one side in one of sixteen cases.
+        assert!(!compared(5).is_distinguishable());
+    }
+
+    #[test]
     fn rounds_are_paired_where_both_have_a_value() {
         let (mut of, to) = (series("a", &[2.0, 9.0, 4.0]), series("b", &[1.0, 1.0, 2.0]));
         of.rounds[1] = None;
         let comparison = compare(&of, &to).unwrap();
         assert_eq!(comparison.ratio.unwrap().median, 2.0);
         assert_eq!(comparison.shift.median, 1.5);
-        assert!(comparison.is_distinguishable());
+        assert_eq!(comparison.pairs, 2);
         of.rounds = vec![None; 3];
         assert!(compare(&of, &to).is_none(), "nothing to compare");
         assert_eq!(of.reach(), 0.9);

@@ -54,7 +54,8 @@ impl Sample {
 const WARM_UP: usize = 1;
 
 /// Measures all cells in rounds. `quantity` is the first figure of each sample. Ctrl-C ends it after the sample that is begun; what was measured stays.
-/// A cell whose server was silent for longer than the patience is not asked again: its first silence counts, also in the warm-up.
+/// A cell whose server was silent for longer than the patience is not asked again: its first silence counts, also in the warm-up, and
+/// the rounds after it have no value.
 pub(crate) fn interleaved<K>(
     session: &mut Session,
     quantity: Quantity,
@@ -62,7 +63,8 @@ pub(crate) fn interleaved<K>(
     mut measure: impl FnMut(&mut Session, &Cell<K>) -> Sample,
 ) -> Vec<Series> {
     let mut samples: Vec<Vec<Sample>> = cells.iter().map(|_| Vec::new()).collect();
-    let mut silent = vec![false; cells.len()];
+    // The sample in which the server fell silent before the rounds that count.
+    let mut silent: Vec<Option<Sample>> = cells.iter().map(|_| None).collect();
     let rounds = session.rounds();
     let meter = StrainMeter::start();
     session.begin((WARM_UP + rounds) * cells.len());
@@ -73,20 +75,31 @@ pub(crate) fn interleaved<K>(
             if session.is_stopped() {
                 break 'rounds;
             }
-            if silent[at] {
+            if let Some(silence) = &mut silent[at] {
+                if round >= WARM_UP {
+                    samples[at].push(std::mem::take(silence));
+                }
                 session.step();
                 continue;
             }
             let begun = Moment::now();
             let mut sample = measure(session, &cells[at]);
             sample.strained.add(&meter.since(begun));
+            if sample.received == sample.expected {
+                // What failed before anything was asked for did not come either.
+                sample.expected += sample.faults.values().sum::<u64>();
+            }
             if let Some(words) = &sample.words {
                 session.say(&format!("{}, {}: {words}", cells[at].case, cells[at].contender));
             }
             let is_silent = sample.faults.contains_key(&FaultKind::Stalled);
-            silent[at] |= is_silent;
-            if round >= WARM_UP || is_silent {
+            if round >= WARM_UP {
                 samples[at].push(sample);
+                silent[at] = is_silent.then(Sample::default);
+            } else if is_silent {
+                // It is told with the first round, which has no value.
+                sample.figures.clear();
+                silent[at] = Some(sample);
             }
             session.step();
         }
@@ -128,6 +141,7 @@ fn series<K>(first: Quantity, cell: &Cell<K>, samples: &[Sample]) -> Vec<Series>
             contender: cell.contender.clone(),
             quantity: quantity.name.to_owned(),
             unit: quantity.unit.to_owned(),
+            is_more_better: quantity.is_more_better,
             rounds: samples.iter().map(value).collect(),
             // The first figure is the summary of the durations.
             histogram: (at == 0 && durations.len() > 0).then(|| durations.encoded().ok()).flatten(),

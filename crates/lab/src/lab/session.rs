@@ -9,15 +9,18 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::check::{Checked, check};
 use super::link::Link;
-use super::probe::Place;
+use super::probe::{PATIENCE, Place};
 use super::relay::Relay;
 use super::report::{Environment, Quantity, Report, Series, VERSION};
 use super::target::Target;
+use super::terminal::tell;
 use crate::statistics::Random;
 
 /// The least number of rounds whose intervals mean something.
 const ROUNDS: usize = 10;
 const QUICK_ROUNDS: usize = 4;
+/// With it, also a server that is silent in each of ten cases takes no minute.
+const QUICK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The settings of a run of the lab.
 #[derive(Clone, Debug)]
@@ -133,7 +136,7 @@ impl Session {
     }
 
     fn behind(&mut self, address: std::net::SocketAddr, link: &Link) -> anyhow::Result<Place> {
-        let patience = super::probe::PATIENCE + 8 * link.mean_delay();
+        let patience = self.full_or_quick(PATIENCE, QUICK_PATIENCE) + 8 * link.mean_delay();
         if link.is_direct() {
             return Ok(Place { patience, ..Place::new(address) });
         }
@@ -186,7 +189,7 @@ impl Session {
         series: Vec<Series>,
     ) -> Report {
         let links = || self.checked.iter().map(|(_, checked)| checked);
-        let invalid = links().find_map(Checked::fault).or_else(|| invalid(&series));
+        let invalid = links().find_map(Checked::fault).or_else(|| invalid(&series, quantity));
         let mut method = vec![format!(
             "Rounds: {}, after one that is dropped; in each, every contender of every case once, in random order.",
             self.rounds()
@@ -227,22 +230,25 @@ impl Session {
     }
 }
 
-/// Writes a line for people.
-#[expect(clippy::print_stderr, reason = "the lab is a program's command, which talks to people")]
-fn tell(words: &str) {
-    eprintln!("{words}");
-}
-
-/// Returns the reason why no verdict is possible, if there is one: nothing came of a contender, or less than nine tenths,
-/// or the generator could not keep up.
-fn invalid(series: &[Series]) -> Option<String> {
+/// Returns the reason why no verdict is possible, if there is one: nothing came of a contender, or less than nine tenths, or
+/// fewer than nine tenths of its rounds have the figure that it is about, or the generator could not keep up.
+fn invalid(series: &[Series], quantity: Quantity) -> Option<String> {
     const REACH_MIN: f64 = 0.9;
-    let is_short = |series: &&Series| series.reach() < REACH_MIN || series.values().is_empty();
-    if let Some(short) = series.iter().find(is_short) {
-        return Some(format!(
-            "{} in case {}: {} of {} came",
-            short.contender, short.case, short.received, short.expected
-        ));
+    for of in series {
+        let (values, rounds) = (of.values().len(), of.rounds.len());
+        let is_short = of.reach() < REACH_MIN || values == 0;
+        let has_few = of.quantity == quantity.name && (values as f64) < REACH_MIN * rounds as f64;
+        if !is_short && !has_few {
+            continue;
+        }
+        let came = match of.reach() < REACH_MIN {
+            true => format!("{} of {} came", of.received, of.expected),
+            false => format!("{values} of {rounds} rounds gave a figure"),
+        };
+        let faults: Vec<_> = of.faults.iter().map(|(kind, count)| kind.counted(*count)).collect();
+        let why =
+            if faults.is_empty() { String::new() } else { format!(" ({})", faults.join(", ")) };
+        return Some(format!("{} in case {}: {came}{why}", of.contender, of.case));
     }
     // Bytes and packets are the same, however late they are.
     let is_time = |series: &&Series, busy: bool| series.unit == "ms" || busy;
@@ -254,4 +260,44 @@ fn invalid(series: &[Series]) -> Option<String> {
             "{excess} while it measured {contender} in case {case}: close other programs, and run it again"
         ))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::probe::FaultKind;
+    use crate::lab::report::tests::series;
+
+    const OF: Quantity = Quantity::less("round trip", "ms");
+
+    fn told(of: Series) -> Option<String> {
+        invalid(&[of], OF)
+    }
+
+    fn whole(rounds: &[f64]) -> Series {
+        Series { expected: 10, received: 10, ..series("TCP", rounds) }
+    }
+
+    #[test]
+    fn a_verdict_needs_nine_tenths_of_what_was_expected_and_of_the_rounds() {
+        assert_eq!(told(whole(&[1.0; 10])), None);
+        let mut rounds = whole(&[1.0; 10]);
+        rounds.rounds[3] = None;
+        assert_eq!(told(rounds.clone()), None, "nine of ten");
+        rounds.rounds[4] = None;
+        let words = told(rounds).unwrap();
+        assert_eq!(
+            words,
+            "TCP in case 20 B: 8 of 10 rounds gave a figure (nothing came in time: 1)"
+        );
+        let words = told(Series { received: 8, ..whole(&[1.0; 10]) }).unwrap();
+        assert!(words.starts_with("TCP in case 20 B: 8 of 10 came"), "{words}");
+        let mut refused = Series { expected: 0, received: 0, ..whole(&[]) };
+        refused.rounds = vec![None; 10];
+        refused.faults = [(FaultKind::Refused, 10)].into();
+        let words = told(refused).unwrap();
+        assert_eq!(words, "TCP in case 20 B: 0 of 10 rounds gave a figure (refused: 10)");
+        let of_another = Series { quantity: "bytes".to_owned(), ..whole(&[1.0, 2.0]) };
+        assert_eq!(told(of_another), None);
+    }
 }

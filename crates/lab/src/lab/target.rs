@@ -2,16 +2,22 @@
 
 use std::fmt;
 use std::io::{BufRead as _, BufReader};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
+use http::Uri;
 
 use super::description::Description;
+use super::error::{NoServer, WrongUse};
 use super::far::Agent;
+use super::probe::{Http, Place};
 
+/// What a target looks like.
+const A_URL: &str = "a target is a URL such as http://host:8080";
 /// The path of an Anemone server's echo.
 const ECHO: &str = "/echo";
 
@@ -34,10 +40,10 @@ pub(crate) enum Target {
     Far(Box<Agent>),
 }
 
-/// The reference server, a process of its own; it is killed when dropped.
+/// The reference server, a process of its own.
 #[derive(Debug)]
 pub(crate) struct Reference {
-    child: Child,
+    process: Guarded,
     /// Kept open, so that the server can print.
     _output: BufReader<ChildStdout>,
     web: SocketAddr,
@@ -67,27 +73,30 @@ impl Target {
     ) -> anyhow::Result<Self> {
         let free = &SocketAddr::new(ip, 0).to_string();
         let program = std::env::current_exe().context("finding this program")?;
-        let mut child = Command::new(program)
+        let mut command = Command::new(program);
+        for (name, _) in std::env::vars_os() {
+            // The settings of the user are for other servers.
+            if name.as_encoded_bytes().starts_with(b"ANEMONE_") {
+                command.env_remove(name);
+            }
+        }
+        command
             .args(["serve", "--demo", "--listen", free, "--tcp", free, "--tcp-echo", free])
             .args(more)
-            // The longest message of the experiments, and the settings of nobody else.
+            // The longest message of the experiments.
             .env("ANEMONE_LIMITS__ECHO__MESSAGE_BYTES_MAX", "32MiB")
-            .env_remove("ANEMONE_CONFIG")
             .envs(variables.iter().copied())
-            // Ctrl-C at a terminal is for the lab, which still measures for a moment.
-            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .context("starting the reference server")?;
-        let output = child.stdout.take().context("the reference server has no output")?;
+            .stderr(Stdio::null());
+        let mut process = Guarded::start(command).context("starting the reference server")?;
+        let output = process.child.stdout.take().context("the reference server has no output")?;
         let mut output = BufReader::new(output);
         let (mut web, mut tcp, mut tcp_echo) = (None, None, None);
         loop {
             if let (Some(web), Some(tcp), Some(tcp_echo)) = (web, tcp, tcp_echo) {
                 return Ok(Self::Reference(Reference {
-                    child,
+                    process,
                     _output: output,
                     web,
                     tcp,
@@ -96,8 +105,9 @@ impl Target {
             }
             let mut line = String::new();
             if output.read_line(&mut line)? == 0 {
-                let _ = child.kill();
-                bail!("the reference server ended before it said where it listens");
+                bail!(
+                    "the reference server ended before it said where it listens: anemone serve --demo --listen {free} tells why"
+                );
             }
             let line = line.trim();
             let after = |words: &str| line.strip_prefix(words).and_then(|rest| rest.parse().ok());
@@ -111,17 +121,42 @@ impl Target {
     /// Finds the server of a URL, or the one that a file describes.
     pub(crate) fn named(server: &str) -> anyhow::Result<Self> {
         if !is_file(server) {
-            return Self::at(server);
+            let target = Self::at(server)?;
+            target.check()?;
+            return Ok(target);
         }
         if !Path::new(server).exists() {
-            bail!("{server} is no file, and no URL such as http://{server}");
+            bail!(WrongUse(format!("{server} is no file, and no URL such as http://{server}")));
         }
         let described = Description::read(Path::new(server))?;
-        let mut target = Self::at(&described.url)?;
+        let target = Self::at(&described.url);
+        let mut target = target.with_context(|| format!("{server}, url"))?;
         if let Self::Url { offer, .. } = &mut target {
             *offer = Some(Box::new(described));
         }
+        target.check()?;
         Ok(target)
+    }
+
+    /// Asks whether a server is there, and without a description whether it is Anemone.
+    fn check(&self) -> anyhow::Result<()> {
+        const HEALTH: &str = "/health";
+        let host = self.host();
+        let place = Place { host: host.clone(), ..Place::new(self.web()) };
+        let none = |fault| NoServer(format!("no server at {host}: {fault}"));
+        let mut http = Http::connect(&place).map_err(none)?;
+        if self.offer().is_some() {
+            return Ok(());
+        }
+        let reply = http.call("GET", HEALTH, "", b"").map_err(none)?;
+        ensure!(
+            reply.status == 200,
+            NoServer(format!(
+                "{host} is no Anemone server, since GET {HEALTH} has the status {}: --target FILE describes another one",
+                reply.status
+            ))
+        );
+        Ok(())
     }
 
     /// Returns the agent that publishes, if there is one.
@@ -130,6 +165,11 @@ impl Target {
             Self::Far(agent) => Some(agent),
             _ => None,
         }
+    }
+
+    /// Returns true for a server that a lab has started, here or by an agent, with limits for its experiments.
+    pub(crate) fn is_own(&self) -> bool {
+        !matches!(self, Self::Url { .. })
     }
 
     /// Returns what the server offers if a file describes it. Otherwise it is an Anemone server.
@@ -154,21 +194,28 @@ impl Target {
 
     /// Finds the server of a URL.
     fn at(url: &str) -> anyhow::Result<Self> {
-        let rest = url.strip_prefix("http://").with_context(|| {
-            format!("{url}: a target is a URL such as http://host:8080; TLS is not measured yet")
-        })?;
-        let host = rest.trim_end_matches('/').to_owned();
-        if host.contains('/') {
-            bail!("{url}: a target is the URL of a server, without a path");
+        let wrong = |why: &str| WrongUse(format!("{url}: {why}"));
+        let uri: Uri = url.parse().map_err(|_| wrong(A_URL))?;
+        match uri.scheme_str() {
+            Some("http") => {}
+            Some("https") => bail!(wrong("TLS is not measured yet, only http://host:8080")),
+            _ => bail!(wrong(A_URL)),
         }
-        let name = if host.rsplit(':').next().is_some_and(|port| port.parse::<u16>().is_ok()) {
-            host.clone()
-        } else {
-            format!("{host}:80")
-        };
-        let found = name.to_socket_addrs().with_context(|| format!("finding {host}"))?.next();
-        let address = found.with_context(|| format!("{host} has no address"))?;
-        Ok(Self::Url { url: url.to_owned(), address, host, offer: None })
+        let authority = uri.authority().with_context(|| wrong(A_URL))?;
+        let (name, host) = (authority.host(), authority.as_str());
+        ensure!(!host.contains('@'), wrong("a target is the URL of a server, without a user"));
+        ensure!(
+            uri.path() == "/" && uri.query().is_none(),
+            wrong("a target is the URL of a server, without a path")
+        );
+        let has_port = host.len() > name.len();
+        let port = authority.port_u16().or((!has_port).then_some(80));
+        let port = port.with_context(|| wrong("a port is a number up to 65535"))?;
+        let found = (name.trim_matches(['[', ']']), port).to_socket_addrs();
+        let found = found.map_err(|error| NoServer(format!("finding {name}: {error}")))?;
+        let address = reachable(found.collect());
+        let address = address.with_context(|| NoServer(format!("{name} has no address")))?;
+        Ok(Self::Url { url: url.to_owned(), address, host: host.to_owned(), offer: None })
     }
 
     pub(crate) fn web(&self) -> SocketAddr {
@@ -182,7 +229,7 @@ impl Target {
     /// Returns the process of the server, if it is one that the lab has started.
     pub(crate) fn pid(&self) -> Option<u32> {
         match self {
-            Self::Reference(reference) => Some(reference.child.id()),
+            Self::Reference(reference) => Some(reference.process.child.id()),
             _ => None,
         }
     }
@@ -225,12 +272,49 @@ impl fmt::Display for Target {
     }
 }
 
-impl Drop for Reference {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+/// A process that ends with this one, however that ends; and when dropped.
+#[derive(Debug)]
+struct Guarded {
+    child: Child,
+    /// A shell that reads from a pipe of which only this process has the other end, and then ends its group.
+    guard: Child,
+}
+
+impl Guarded {
+    fn start(mut command: Command) -> std::io::Result<Self> {
+        let guard = Command::new("sh")
+            .args(["-c", "trap '' HUP INT QUIT TERM; read -r _; kill -KILL 0"])
+            // Ctrl-C at a terminal is for the lab, which still measures for a moment.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let group = i32::try_from(guard.id()).map_err(std::io::Error::other)?;
+        let child = command.process_group(group).spawn();
+        // Without its pipe the guard ends by itself.
+        Ok(Self { child: child?, guard })
     }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        for process in [&mut self.child, &mut self.guard] {
+            // It may have ended by itself.
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+/// Returns the first address where something listens: `localhost` has two, and many servers listen at one. Without any, the first.
+fn reachable(addresses: Vec<SocketAddr>) -> Option<SocketAddr> {
+    const LOOK: Duration = Duration::from_secs(3);
+    let listens = |address: &&SocketAddr| TcpStream::connect_timeout(address, LOOK).is_ok();
+    if addresses.len() < 2 {
+        return addresses.first().copied();
+    }
+    addresses.iter().find(listens).or(addresses.first()).copied()
 }
 
 #[cfg(test)]
@@ -238,12 +322,45 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_name_with_several_addresses_is_the_one_that_listens() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let listening = listener.local_addr().unwrap();
+        let silent = SocketAddr::from(([127, 0, 0, 1], 1));
+        assert_eq!(reachable(vec![silent, listening]), Some(listening));
+        assert_eq!(reachable(vec![silent, silent]), Some(silent));
+        assert_eq!(reachable(Vec::new()), None);
+    }
+
+    #[test]
+    fn a_process_ends_with_the_one_that_guards_it() {
+        let mut sleep = Command::new("sleep");
+        sleep.arg("600");
+        let mut guarded = Guarded::start(sleep).unwrap();
+        // As the kernel does when this process is killed.
+        drop(guarded.guard.stdin.take());
+        assert!(!guarded.child.wait().unwrap().success());
+    }
+
+    #[test]
     fn a_target_is_the_url_of_a_server() {
         let target = Target::at("http://127.0.0.1:8080/").unwrap();
         assert_eq!((target.web().port(), target.host()), (8080, "127.0.0.1:8080".to_owned()));
         assert_eq!(Target::at("http://127.0.0.1").unwrap().web().port(), 80);
-        for wrong in ["https://127.0.0.1", "127.0.0.1:80", "http://127.0.0.1/path", "http://"] {
-            assert!(Target::at(wrong).is_err(), "{wrong}");
+        assert_eq!(Target::at("HTTP://127.0.0.1:8080").unwrap().web().port(), 8080);
+        assert!(Target::at("http://[::1]:8080").unwrap().web().is_ipv6());
+        for (wrong, words) in [
+            ("https://127.0.0.1", "TLS"),
+            ("ftp://127.0.0.1", "such as"),
+            ("127.0.0.1:80", "such as"),
+            ("http://", "such as"),
+            ("http://127.0.0.1/path", "path"),
+            ("http://127.0.0.1?query", "path"),
+            ("http://user:secret@127.0.0.1", "user"),
+            ("http://127.0.0.1:99999", "port"),
+        ] {
+            let error = Target::at(wrong).unwrap_err();
+            assert!(error.to_string().contains(words), "{wrong}: {error}");
+            assert!(error.is::<WrongUse>(), "{wrong}");
         }
     }
 }

@@ -58,10 +58,18 @@ pub(crate) fn response(bytes: &[u8]) -> anyhow::Result<Option<Response<'_>>> {
 pub(crate) struct Head<'a> {
     pub(crate) status: u16,
     fields: &'a str,
+    /// The length, with the interim responses before it.
     pub(crate) len: usize,
 }
 
 impl Head<'_> {
+    /// Returns true if the server closes the connection after the response (RFC 9112 section 9.3).
+    pub(crate) fn is_last(&self) -> bool {
+        let connection = self.field("connection").unwrap_or_default().to_ascii_lowercase();
+        connection.contains("close")
+            || self.fields.starts_with("HTTP/1.0") && !connection.contains("keep-alive")
+    }
+
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let mut fields = self.fields.split("\r\n").filter_map(|line| line.split_once(':'));
         let (_, value) = fields.find(|(field, _)| field.eq_ignore_ascii_case(name))?;
@@ -69,24 +77,39 @@ impl Head<'_> {
     }
 }
 
-/// Parses the head at the beginning of `bytes`, once it is complete.
+/// Parses the head of HTTP/1.1 or HTTP/1.0 at the beginning of `bytes`, once it is complete. Interim responses before it
+/// (RFC 9110 section 15.2) are skipped, but not 101, after which no other comes.
 pub(crate) fn head(bytes: &[u8]) -> anyhow::Result<Option<Head<'_>>> {
-    let Some(end) = find(bytes, b"\r\n\r\n") else { return Ok(None) };
-    let head = std::str::from_utf8(&bytes[..end])?;
-    let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3));
-    let status = status.and_then(|status| status.parse().ok());
-    let status = status.with_context(|| format!("no response: {head}"))?;
-    Ok(Some(Head { status, fields: head, len: end + 4 }))
+    const SWITCHING_PROTOCOLS: u16 = 101;
+    let mut begin = 0;
+    loop {
+        let Some(end) = find(&bytes[begin..], b"\r\n\r\n") else { return Ok(None) };
+        let head = std::str::from_utf8(&bytes[begin..begin + end])?;
+        let line = head.lines().next().unwrap_or_default();
+        let rest = ["HTTP/1.1 ", "HTTP/1.0 "].iter().find_map(|version| line.strip_prefix(version));
+        let status = rest.and_then(|rest| rest.get(..3)).and_then(|status| status.parse().ok());
+        let status = status.with_context(|| format!("no response: {line}"))?;
+        begin += end + 4;
+        if !(100..200).contains(&status) || status == SWITCHING_PROTOCOLS {
+            return Ok(Some(Head { status, fields: head, len: begin }));
+        }
+    }
 }
 
 /// Parses the chunk at the beginning of `bytes` (RFC 9112 section 7.1) once it is complete; returns it with its whole
-/// length. The last chunk of a stream is empty.
+/// length. The last chunk of a stream is empty, and trailers belong to it.
 pub(crate) fn chunk(bytes: &[u8]) -> anyhow::Result<Option<(&[u8], usize)>> {
     let Some(line) = find(bytes, b"\r\n") else { return Ok(None) };
     let size = std::str::from_utf8(&bytes[..line])?;
-    let size = usize::from_str_radix(size, 16).with_context(|| format!("no chunk: {size}"))?;
+    // Extensions come after a semicolon.
+    let digits = size.split(';').next().unwrap_or_default().trim_end();
+    let size = usize::from_str_radix(digits, 16).with_context(|| format!("no chunk: {size}"))?;
     ensure!(size <= CHUNK_BYTES_MAX, "a chunk of {size} bytes came");
     let (begin, end) = (line + 2, line + 2 + size);
+    if size == 0 && !bytes[end..].starts_with(b"\r\n") {
+        let trailers = find(&bytes[end..], b"\r\n\r\n");
+        return Ok(trailers.map(|len| (&bytes[..0], end + len + 4)));
+    }
     let Some(after) = bytes.get(end..end + 2) else { return Ok(None) };
     ensure!(after == b"\r\n", "a chunk goes on after its end");
     Ok(Some((&bytes[begin..end], end + 2)))
@@ -159,6 +182,23 @@ mod tests {
     }
 
     #[test]
+    fn interim_responses_and_the_older_version_are_understood() {
+        let bytes = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.0 200 OK\r\nA: b\r\n\r\n";
+        for cut in 0..bytes.len() {
+            assert!(head(&bytes[..cut]).unwrap().is_none(), "{cut}");
+        }
+        let found = head(bytes).unwrap().unwrap();
+        assert_eq!((found.status, found.field("a"), found.len), (200, Some("b"), bytes.len()));
+        assert!(found.is_last());
+        let is_last = |text: &str| head(text.as_bytes()).unwrap().unwrap().is_last();
+        assert!(!is_last("HTTP/1.1 200 OK\r\n\r\n"));
+        assert!(!is_last("HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\n\r\n"));
+        assert!(is_last("HTTP/1.1 200 OK\r\nConnection: Close\r\n\r\n"));
+        assert_eq!(head(b"HTTP/1.1 101 Switching\r\n\r\n").unwrap().unwrap().status, 101);
+        assert!(head(b"SSH-2.0-x\r\n\r\n").is_err());
+    }
+
+    #[test]
     fn a_chunk_is_there_once_its_last_byte_is() {
         let bytes = b"A\r\n0123456789\r\n1";
         for cut in 0..bytes.len() - 1 {
@@ -166,6 +206,11 @@ mod tests {
         }
         assert_eq!(chunk(bytes).unwrap(), Some((&b"0123456789"[..], bytes.len() - 1)));
         assert_eq!(chunk(b"0\r\n\r\n").unwrap(), Some((&b""[..], 5)));
+        let extended = b"2 ;a=\"b\"\r\nhi\r\n";
+        assert_eq!(chunk(extended).unwrap(), Some((&b"hi"[..], extended.len())));
+        let trailers = b"0\r\nA: b\r\nC: d\r\n\r\n";
+        assert_eq!(chunk(trailers).unwrap(), Some((&b""[..], trailers.len())));
+        assert!(chunk(&trailers[..trailers.len() - 1]).unwrap().is_none());
         assert!(chunk(b"ffffffffffffffff\r\n").is_err());
         assert!(chunk(b"x\r\n").is_err());
         assert!(chunk(b"1\r\nabc").is_err());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::events::{Connections, Contender, LATENCY, PAUSE, Plan, WARM_UP_EVENTS, has, stream};
+use super::events::{Connections, Contender, LATENCY, PAUSE, Plan, has, stream};
 use crate::lab::link::Link;
 use crate::lab::probe::Way;
 use crate::lab::report::{Model, Quantity, Report, Series, ms};
@@ -10,7 +10,7 @@ use crate::lab::session::{Session, Wish};
 use crate::lab::theory;
 
 const TOPIC: &str = "/topics/scratch-lab-advise";
-const BYTES: Quantity = Quantity { name: "on the wire, each reader", unit: "kB/h" };
+const BYTES: Quantity = Quantity::less("on the wire, each reader", "kB/h");
 const TIME: Duration = Duration::from_secs(60);
 const QUICK_TIME: Duration = Duration::from_secs(12);
 /// The events of a slow stream, and of a fast one.
@@ -53,18 +53,15 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     });
     let delay = session.settings.link.mean_delay();
     let mut streamed = stream(session, plan, contenders.collect(), delay)?;
-    // The last event, which ends the stream, counts as one of the first that do not.
-    let counted = (events + 1 - WARM_UP_EVENTS) as f64;
-    let hours = plan.period.as_secs_f64() * counted / 3600.0;
-    let bytes = streamed.series.iter().filter_map(|series| on_the_wire(series, hours));
-    let bytes: Vec<_> = bytes.collect();
+    let all = streamed.series.iter().zip(&streamed.times);
+    let bytes: Vec<_> = all.filter_map(|(series, time)| on_the_wire(series, (*time)?)).collect();
     streamed.series.extend(bytes);
     let question = format!(
         "Which transport for {rate} events a second of {} B, {readers} readers, {} ms away?",
         plan.bytes,
         ms(delay)
     );
-    let mut report = session.report("advise", &question, LATENCY, streamed.series);
+    let mut report = streamed.report(session, "advise", &question);
     report.compare_with(Way::WebSocket.name());
     report.models =
         WAYS.map(|way| Model::new(&case, None, way.name(), latency(way, delay, plan))).to_vec();
@@ -76,7 +73,6 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     if let Some(advice) = advice(&all, readers, plan.period) {
         report.answer = advice;
     }
-    report.method[0] = streamed.method;
     report.method.push(
         "Bytes are those of the client's kernel for one connection, without its opening, with the headers of Ethernet, IP and TCP. Each \
          transport had one reader: whether the server bears as many as you have, lab fanout tells. A poll waits 150 ms after each answer: a longer pause saves as many bytes as it costs latency."
@@ -93,9 +89,9 @@ fn latency(way: Way, delay: Duration, plan: Plan) -> f64 {
     }
 }
 
-/// Returns a figure of the bytes of a reader in an hour.
-fn on_the_wire(series: &Series, hours: f64) -> Option<Series> {
-    let kb = series.traffic?.wire_bytes() as f64 / 1e3 / hours;
+/// Returns a figure of the bytes of a reader in an hour, from those of this time.
+fn on_the_wire(series: &Series, time: Duration) -> Option<Series> {
+    let kb = series.traffic?.wire_bytes() as f64 / 1e3 * 3600.0 / time.as_secs_f64();
     Some(Series {
         quantity: BYTES.name.to_owned(),
         unit: BYTES.unit.to_owned(),
@@ -137,12 +133,12 @@ fn advice(all: &[Cost], readers: u64, period: Duration) -> Option<String> {
         let later = other.latency_ms - best.latency_ms;
         let more = total(other.kb_an_hour - best.kb_an_hour);
         let seen = if later < SEEN_MS { ", which nobody sees," } else { "" };
-        words += &format!(
-            " Against a {} it saves {:.1} ms{seen} and {} an hour.",
-            way.name(),
-            later.max(0.0),
-            volume(more)
-        );
+        let more = match more < 0.0 {
+            true => format!(", and costs {} an hour more", volume(-more)),
+            false => format!(" and {} an hour", volume(more)),
+        };
+        words +=
+            &format!(" Against a {} it saves {:.1} ms{seen}{more}.", way.name(), later.max(0.0));
     }
     if ms(period) > 20.0 * SEEN_MS {
         words += " With so few events, none of this matters to a reader who may wait as long as a long poll takes.";
@@ -176,6 +172,9 @@ mod tests {
              1.0 ms, which nobody sees, and 400 MB an hour. Against a poll it saves 95.0 ms and 500 MB an hour."
         );
         assert!(advice(&all, 1, Duration::from_secs(2)).unwrap().ends_with("takes."));
+        let cheap = [all[0], cost(Way::Poll, 115.0, 400.0)];
+        let words = advice(&cheap, 100, Duration::from_millis(1)).unwrap();
+        assert!(words.ends_with("saves 95.0 ms, and costs 60 MB an hour more."), "{words}");
         assert_eq!(advice(&[], 1, Duration::from_secs(1)), None);
     }
 }

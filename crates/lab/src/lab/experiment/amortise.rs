@@ -8,10 +8,9 @@ use crate::lab::session::Session;
 use crate::load::{CallWay, CalledService};
 use crate::statistics::Random;
 
-const RATE: Quantity = Quantity { name: "calls a second, set-up included", unit: "" };
-const TIME: Quantity = Quantity { name: "time of all connections", unit: "ms" };
-const BYTES: Quantity =
-    Quantity { name: "a call with its share of the set-up, on the wire", unit: "B" };
+const RATE: Quantity = Quantity::more("calls a second, set-up included", "");
+const TIME: Quantity = Quantity::less("time of all connections", "ms");
+const BYTES: Quantity = Quantity::less("a call with its share of the set-up, on the wire", "B");
 const CONNECTIONS: usize = 100;
 /// The calls of each connection, as published.
 const CALLS: [usize; 6] = [1, 10, 50, 500, 1000, 2000];

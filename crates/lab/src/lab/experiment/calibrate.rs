@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anemone_ws::proto::Opcode;
 use serde_json::Value;
+use statrs::distribution::{Binomial, DiscreteCDF as _};
 
 use super::calls::SERVICE;
 use super::echo::ROUND_TRIP;
@@ -17,13 +18,13 @@ use crate::lab::report::{Quantity, Report, Series, compare, ms};
 use crate::lab::rounds::{Cell, Sample, interleaved};
 use crate::lab::session::Session;
 use crate::lab::strain::{late, thread_time};
-use crate::statistics::Random;
+use crate::statistics::{DOUBT, Random};
 
-const COST: Quantity = Quantity { name: "client CPU for each", unit: "µs" };
-const LATE: Quantity = Quantity { name: "delay of a timer", unit: "ms" };
-const OFFSET: Quantity = Quantity { name: "clock of the server less this one", unit: "ms" };
-const BOUND: Quantity = Quantity { name: "bound of that", unit: "ms" };
-const CONTROL: Quantity = Quantity { name: "difference of equals", unit: "%" };
+const COST: Quantity = Quantity::less("client CPU for each", "µs");
+const LATE: Quantity = Quantity::less("delay of a timer", "ms");
+const OFFSET: Quantity = Quantity::less("clock of the server less this one", "ms");
+const BOUND: Quantity = Quantity::less("bound of that", "ms");
+const CONTROL: Quantity = Quantity::less("difference of equals", "%");
 const AGAIN: &str = " again";
 const LATER: &str = " and 1 ms";
 /// The known difference that must be found.
@@ -75,7 +76,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let question = "Can figures of this machine be trusted?";
     let mut report = session.report("calibrate", question, ROUND_TRIP, series);
     compare_pairs(&mut report);
-    judge(&mut report, others);
+    judge(&mut report, others, held, repetitions);
     report.method.push(format!(
         "{count} echoes and calls of {} bytes in each round for each of two equal contenders, and for one whose client adds 1 ms; \
          the peer in this process shows what the client itself costs. The resolution is the far end of the widest interval of \
@@ -273,6 +274,7 @@ fn controls(session: &mut Session, exchange: &Exchange) -> anyhow::Result<(Serie
         contender: "equals, again and again".to_owned(),
         quantity: CONTROL.name.to_owned(),
         unit: CONTROL.unit.to_owned(),
+        is_more_better: CONTROL.is_more_better,
         expected: repetitions as u64,
         received: differences.len() as u64,
         rounds: differences,
@@ -295,7 +297,14 @@ fn compare_pairs(report: &mut Report) {
     report.comparisons = comparisons;
 }
 
-fn judge(report: &mut Report, others: Option<f64>) {
+/// Returns the least number of intervals that hold the truth which is no wonder: fewer do so in one of a hundred cases.
+fn held_min(repetitions: usize) -> usize {
+    const WONDER: f64 = 0.01;
+    let all = Binomial::new(1.0 - DOUBT, repetitions as u64);
+    all.map_or(0, |all| all.inverse_cdf(WONDER) as usize)
+}
+
+fn judge(report: &mut Report, others: Option<f64>, held: usize, repetitions: usize) {
     let of = |ending: &'static str| {
         report.comparisons.iter().filter(move |comparison| comparison.of.ends_with(ending))
     };
@@ -308,8 +317,14 @@ fn judge(report: &mut Report, others: Option<f64>) {
     let Some((resolution, of_whom)) = widest else { return };
     let found = of(LATER).filter(|comparison| comparison.shift.low > 0.0).count();
     let late = report.series.iter().find(|series| series.quantity == LATE.name);
-    let late = late.and_then(|series| series.percentile(0.99)).map_or(f64::NAN, ms);
+    let Some(late) = late.and_then(|series| series.percentile(0.99)).map(ms) else { return };
     let mut doubts = Vec::new();
+    if held < held_min(repetitions) {
+        doubts.push(format!(
+            "equals seem different in {} of {repetitions} comparisons",
+            repetitions - held
+        ));
+    }
     if resolution > RESOLUTION_MAX {
         doubts.push(format!("equals differ by up to {resolution:.0} %"));
     }

@@ -16,11 +16,11 @@ pub(super) const BODY: &str = r#"{"id":"testing"}"#;
 pub(super) const HTTP: &str = "HTTP/1.1";
 pub(super) const MULTIPLEXED: &str = "multiplexed";
 const SIX: &str = "HTTP/1.1, 6 connections";
-const TIME: Quantity = Quantity { name: "time", unit: "ms" };
-const RATE: Quantity = Quantity { name: "calls a second", unit: "" };
-const PAYLOAD: Quantity = Quantity { name: "a call and its reply", unit: "B" };
-const WIRE: Quantity = Quantity { name: "a call and its reply on the wire", unit: "B" };
-const OPENING: Quantity = Quantity { name: "the opening", unit: "B" };
+const TIME: Quantity = Quantity::less("time", "ms");
+const RATE: Quantity = Quantity::more("calls a second", "");
+const PAYLOAD: Quantity = Quantity::less("a call and its reply", "B");
+const WIRE: Quantity = Quantity::less("a call and its reply on the wire", "B");
+const OPENING: Quantity = Quantity::less("the opening", "B");
 const ONE: &str = "one after the other";
 const AT_ONCE: usize = 50;
 /// The connections that a browser opens to a host.

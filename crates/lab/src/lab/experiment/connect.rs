@@ -1,6 +1,8 @@
-//! `connect`: the cost of opening, until the first byte of an answer is there (A1).
+//! `connect`: the cost of opening, until the connection has been of use (A1).
 
 use std::time::{Duration, Instant};
+
+use anyhow::ensure;
 
 use super::calls::{BODY, SERVICE};
 use crate::lab::probe::{Fault, FaultKind, Http, Place, Stream, WebSocket, over_tls};
@@ -9,8 +11,8 @@ use crate::lab::rounds::{Cell, Sample, interleaved};
 use crate::lab::session::Session;
 use crate::load::CalledService;
 
-const OPENING: Quantity = Quantity { name: "opening", unit: "ms" };
-const CASE: &str = "to the first byte of an answer";
+const OPENING: Quantity = Quantity::less("opening", "ms");
+const CASE: &str = "until an answer is there";
 const TCP: &str = "TCP";
 const WEB_SOCKET: &str = "WebSocket";
 const HEALTH: &str = "/health";
@@ -45,9 +47,12 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
         cells.push(cell(TCP, Opening::Tcp(place.clone())));
         cells.push(cell("TCP again", Opening::Tcp(place)));
     }
-    let get = session.target.offer().map_or(HEALTH, |offer| offer.get.as_deref().unwrap_or("/"));
-    cells.push(cell("HTTP", Opening::Http(web.clone(), get.to_owned())));
-    cells.push(cell(WEB_SOCKET, Opening::WebSocket(web, session.target.echo_socket()?)));
+    let get = session.target.offer().map_or(Some(HEALTH), |offer| offer.get.as_deref());
+    cells.extend(get.map(|path| cell("HTTP", Opening::Http(web.clone(), path.to_owned()))));
+    if let Ok(path) = session.target.echo_socket() {
+        cells.push(cell(WEB_SOCKET, Opening::WebSocket(web, path)));
+    }
+    ensure!(!cells.is_empty(), "the file has neither get nor a websocket in [echo]");
     if let Some(place) = secure {
         cells.push(cell("HTTP over TLS", Opening::Tls(place.clone())));
         cells.push(cell("HTTP/2 over TLS", Opening::Http2(place)));
@@ -65,20 +70,20 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
         let ratio = web_socket / tcp;
         let published = PUBLISHED_WEB_SOCKET_MS / PUBLISHED_TCP_MS;
         report.answer = format!(
-            "A WebSocket is open after {web_socket:.3} ms, {ratio:.1} times as late as the first byte over TCP ({tcp:.3} ms)."
+            "A WebSocket is open after {web_socket:.3} ms, {ratio:.1} times as late as the first echo over TCP ({tcp:.3} ms)."
         );
         report.published.push(Published {
             figure: "set-up of a WebSocket, times that of TCP (A1)".to_owned(),
             published: format!("{published:.2}"),
             measured: format!("{ratio:.2}"),
             verdict: Verdict::of((published / ALIKE..=published * ALIKE).contains(&ratio)),
-            because: "theirs was Java on two hosts, and TCP's was connect() alone; ours is until the first byte of an answer, \
+            because: "theirs was Java on two hosts, and TCP's was connect() alone; ours is until an answer is there, \
                       which is when the kernel of the server has also woken its program"
                 .to_owned(),
         });
     }
     report.method.push(format!(
-        "{count} connections in each round, one after the other; TCP is open when its first byte is back, HTTP when a small \
+        "{count} connections in each round, one after the other; TCP is open when its first byte is back, HTTP when all of a small \
          answer is there, a WebSocket after its handshake. TLS is version 1.3, and no session is resumed."
     ));
     Ok(report)

@@ -55,11 +55,10 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let streamed = stream(session, plan, contenders, longest)?;
     let question =
         "How far away may a reader be until polls bring a stream of four events a second later?";
-    let mut report = session.report("distance", question, LATENCY, streamed.series);
+    let mut report = streamed.report(session, "distance", question);
     report.compare_with(Way::WebSocket.name());
     report.models = models(delays, ms(base.jitter / 2));
     answer(&mut report, delays);
-    report.method[0] = streamed.method;
     report.method.push("All delays were measured at the same time, on the same events.".to_owned());
     Ok(report)
 }

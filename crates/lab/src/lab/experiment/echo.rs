@@ -10,9 +10,11 @@ use crate::lab::rounds::{Cell, Sample, interleaved};
 use crate::lab::session::Session;
 use crate::statistics::Random;
 
-pub(super) const ROUND_TRIP: Quantity = Quantity { name: "round trip", unit: "ms" };
+pub(super) const ROUND_TRIP: Quantity = Quantity::less("round trip", "ms");
 pub(super) const TCP: &str = "TCP";
 pub(super) const WEB_SOCKET: &str = "WebSocket";
+/// The longest message that an Anemone server echoes as it comes.
+const LARGE: usize = 1 << 20;
 const SIZES: [usize; 10] = [1, 16, 125, 126, 1024, 16_384, 65_535, 65_536, 1 << 20, 16 << 20];
 /// What the publication found for the smallest and for the largest messages.
 const PUBLISHED_SMALL: &str = "150 to 250 %";
@@ -34,7 +36,10 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let tcp = session.tcp_echo()?;
     let path = session.target.echo_socket()?;
     let mut cells = Vec::new();
-    for payload_bytes in SIZES {
+    let sizes = SIZES.into_iter().filter(|bytes| {
+        *bytes <= LARGE || session.target.offer().is_some() || session.target.is_own()
+    });
+    for payload_bytes in sizes {
         let cell = |contender: &str, place: &Place| Cell {
             case: size(payload_bytes),
             x: Some(payload_bytes as f64),
@@ -73,17 +78,25 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
 }
 
 fn judge(report: &mut Report) {
-    let tax = |report: &Report, bytes: usize| {
-        let median = |contender| report.median(&size(bytes), contender, ROUND_TRIP.name);
-        let (tcp, web_socket) = (median(TCP)?, median(WEB_SOCKET)?);
-        Some((web_socket - tcp) / tcp * 100.0)
+    // The ratio of the rounds, whose interval stands in the table.
+    let tax = |bytes: usize| {
+        let of = size(bytes);
+        let mut all = report.comparisons.iter();
+        let found = all.find(|one| one.case == of && one.of == WEB_SOCKET)?;
+        let percent = (found.ratio?.median - 1.0) * 100.0;
+        let words = match found.is_distinguishable() {
+            true => format!("{percent:.0} % longer"),
+            false => format!("as long, as far as can be told ({percent:+.0} %),"),
+        };
+        Some((percent, words))
     };
-    let (Some(small), Some(large)) = (tax(report, SIZES[0]), tax(report, SIZES[SIZES.len() - 1]))
+    let (Some((small, of_small)), Some((large, of_large))) =
+        (tax(SIZES[0]), tax(SIZES[SIZES.len() - 1]))
     else {
         return;
     };
     report.answer = format!(
-        "An echo over WebSocket takes {small:.0} % longer than over bare TCP for 1 byte, and {large:.0} % for 16 MiB."
+        "Beside bare TCP, an echo over WebSocket takes {of_small} for 1 byte, and {of_large} for 16 MiB."
     );
     let because = "their server and client were Java, with threads and buffers of their own for WebSocket; here both ends work \
                    on the bytes where they are";

@@ -3,25 +3,27 @@
 //! Owns the publisher, the readers and the medians of the rounds. The experiments choose who reads, and say what it means.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use serde_json::Value;
 
 use crate::histogram::Histogram;
 use crate::lab::description::{Form, Stream};
 use crate::lab::lines::Events;
-use crate::lab::probe::{EVENT_BYTES_MIN, Fault, FaultKind, Feed, Http, Piece, Place, Source, Way};
-use crate::lab::report::{Quantity, Series, ms};
+use crate::lab::probe::{
+    EVENT_BYTES_MIN, Fault, FaultKind, Feed, Http, Piece, Place, Source, Way, number,
+};
+use crate::lab::report::{Quantity, Report, Series, ms};
 use crate::lab::session::Session;
 use crate::lab::strain::{Moment, StrainMeter, Strained};
 use crate::statistics::{Random, median};
 use crate::tcp_info::Traffic;
 
-pub(super) const LATENCY: Quantity = Quantity { name: "one-way latency", unit: "ms" };
+pub(super) const LATENCY: Quantity = Quantity::less("one-way latency", "ms");
 /// The sensor of the publication has four events a second, of 22 bytes.
 pub(super) const PERIOD: Duration = Duration::from_millis(250);
 const EVENT_BYTES: usize = 22;
@@ -76,8 +78,24 @@ pub(super) struct Contender {
 #[derive(Debug)]
 pub(super) struct Streamed {
     pub(super) series: Vec<Series>,
+    /// The time of the traffic of each.
+    pub(super) times: Vec<Option<Duration>>,
     /// The sentence about the method.
     pub(super) method: String,
+    /// Why not all events could be published, if so.
+    pub(super) fault: Option<String>,
+}
+
+impl Streamed {
+    /// Makes the report. Its rounds are made of events, so its method has other words about them.
+    pub(super) fn report(self, session: &Session, experiment: &str, question: &str) -> Report {
+        let mut report = session.report(experiment, question, LATENCY, self.series);
+        report.method[0] = self.method;
+        if let Some(fault) = self.fault {
+            report.invalid.get_or_insert(fault);
+        }
+        report
+    }
 }
 
 /// The time of each event at a reader, by its number.
@@ -110,36 +128,46 @@ pub(super) fn stream(
     // Every reader is connected by then, through the slowest of links.
     thread::sleep(Duration::from_millis(500) + 8 * delay_max);
     let (meter, begun) = (StrainMeter::start(), Moment::now());
-    let Published { sent, lag, clocks } = publisher.all(session)?;
+    let Sending { sent, lag, clocks, mut fault } = publisher.all(session)?;
     thread::sleep(period + PAUSE + 8 * delay_max);
     let mut strained = meter.since(begun);
-    strained.lag.add(&lag);
+    strained.behind.add(&lag);
     is_over.store(true, Ordering::Relaxed);
-    // The last event lets every reader look at the flag.
-    publisher.one(session, events + 1)?;
-    let mut series = Vec::new();
+    // The last event lets every reader look at the flag; without it, each ends after its patience.
+    if let Err(error) = publisher.one(session, events + 1) {
+        fault.get_or_insert(format!("the last event could not be published: {error:#}"));
+    }
+    let (mut series, mut times) = (Vec::new(), Vec::new());
     for (contender, reader) in readers {
-        let Read { arrivals, traffic, fault } =
+        let Read { arrivals, doubled, carried, fault } =
             reader.join().ok().context("a reader has panicked")?;
         if let Some(fault) = &fault {
             session.say(&format!("{}, {}: {fault}", contender.case, contender.name));
         }
-        let mut own = evaluate(session.rounds(), &contender, &sent, &arrivals, fault, &strained);
-        own.traffic = traffic;
+        let mut own = evaluate(block, &contender, &sent, &arrivals, fault, &strained);
+        if doubled > 0 {
+            session.say(&format!(
+                "{}, {}: {doubled} events came twice",
+                contender.case, contender.name
+            ));
+            *own.faults.entry(FaultKind::Wrong).or_default() += doubled;
+        }
+        own.traffic = carried.map(|(traffic, _)| traffic);
+        times.push(carried.map(|(_, time)| time));
         series.push(own);
     }
+    let rounds = series.iter().map(|series| series.rounds.len()).max().unwrap_or(0);
     let method = format!(
-        "{} events, one every {} ms, to one topic that all transports read at the same time; latency from the moment before \
-         the event is published until its reader has parsed it; the first {WARM_UP_EVENTS} are dropped, \
-         and the others are cut into {} rounds, whose medians are paired by event. Polls wait {} ms after each answer, as \
-         published, and begin each round in another phase. The publisher was at most {:.1} ms late. {clocks}",
+        "{} events, one every {} ms, to one topic that all transports read at the same time; latency from the moment for which \
+         the event is planned until its reader has parsed it; the first {WARM_UP_EVENTS} are dropped, \
+         and the others are cut into {rounds} rounds, one after the other, whose medians are paired by event. Polls wait {} ms after each \
+         answer, as published, and begin each round in another phase. The publisher was at most {:.1} ms late. {clocks}",
         sent.len(),
         period.as_millis(),
-        session.rounds(),
         PAUSE.as_millis(),
         lag.percentile(1.0).map_or(0.0, ms)
     );
-    Ok(Streamed { series, method })
+    Ok(Streamed { series, times, method, fault })
 }
 
 /// Returns the stream that a file describes, if there is a file.
@@ -158,6 +186,11 @@ fn block_len(events: usize, rounds: usize) -> usize {
     events.div_ceil(rounds).max(1)
 }
 
+/// Returns the round of an event; those of the warm-up belong to the first.
+fn round_of(number: usize, block: usize) -> usize {
+    number.saturating_sub(WARM_UP_EVENTS + 1) / block
+}
+
 /// Publishes the events of a plan, from here or by the agent of a second machine.
 struct Publisher {
     /// The server, without an emulated link.
@@ -167,13 +200,15 @@ struct Publisher {
 }
 
 /// What was published.
-struct Published {
-    /// The moment before each event was published.
+struct Sending {
+    /// The moment for which each event was planned: a server that holds up the publisher holds up its readers.
     sent: BTreeMap<usize, Instant>,
     /// The delays behind the plan.
     lag: Histogram,
     /// A sentence about the clocks.
     clocks: String,
+    /// Why it ended before the last event, if so.
+    fault: Option<String>,
 }
 
 impl Publisher {
@@ -194,10 +229,10 @@ impl Publisher {
     }
 
     /// Publishes all events at their times.
-    fn all(&mut self, session: &mut Session) -> anyhow::Result<Published> {
+    fn all(&mut self, session: &mut Session) -> anyhow::Result<Sending> {
         let Plan { period, events, bytes, .. } = self.plan;
         session.begin(events);
-        let (mut sent, mut lag) = (BTreeMap::new(), Histogram::default());
+        let (mut sent, mut lag, mut fault) = (BTreeMap::new(), Histogram::default(), None);
         let whole = self.events(1, events);
         let (progress, stop) = (session.progress(), session.stop());
         if let Some(agent) = session.target.agent() {
@@ -207,34 +242,38 @@ impl Publisher {
             };
             let (told, clocks) = agent.publish(&whole, step)?;
             for event in told {
-                sent.insert(event.number, event.at);
+                sent.insert(event.number, event.at.checked_sub(event.late).unwrap_or(event.at));
                 lag.record(event.late);
             }
-            return Ok(Published { sent, lag, clocks });
+            return Ok(Sending { sent, lag, clocks, fault });
         }
         let mut http = Http::connect(&self.place)?;
         let begun = Instant::now() + period;
         for number in 1..=events {
             let planned = begun + period * number as u32;
             thread::sleep(planned.saturating_duration_since(Instant::now()));
-            let now = Instant::now();
-            lag.record(now.saturating_duration_since(planned));
-            sent.insert(number, now);
-            http.publish(&self.topic, number, bytes)?;
+            lag.record(Instant::now().saturating_duration_since(planned));
+            if let Err(error) = http.publish(&self.topic, number, bytes) {
+                fault = Some(format!("event {number} of {events} could not be published: {error}"));
+                break;
+            }
+            sent.insert(number, planned);
             session.step();
             if session.is_stopped() {
                 break;
             }
         }
-        Ok(Published { sent, lag, clocks: "Both ends have the same clock.".to_owned() })
+        Ok(Sending { sent, lag, clocks: "Both ends have the same clock.".to_owned(), fault })
     }
 }
 
 /// What a reader has got.
 struct Read {
     arrivals: Arrivals,
-    /// What its connection has carried since the first events, if it was one.
-    traffic: Option<Traffic>,
+    /// Events that came again.
+    doubled: u64,
+    /// What its connection has carried since the first events and in which time, if it was one.
+    carried: Option<(Traffic, Duration)>,
     fault: Option<Fault>,
 }
 
@@ -247,7 +286,7 @@ fn read(
     seed: u64,
     is_over: &AtomicBool,
 ) -> Read {
-    let (mut arrivals, mut traffic) = (Arrivals::new(), None);
+    let (mut arrivals, mut carried, mut doubled) = (Arrivals::new(), None, 0);
     let mut random = Random::new(seed);
     let mut go_on = || {
         let (path, form) = match offered {
@@ -264,17 +303,20 @@ fn read(
             match feed.next()? {
                 Piece::Event(data) => {
                     newest = number(&data)?;
-                    arrivals.entry(newest).or_insert_with(Instant::now);
+                    match arrivals.entry(newest) {
+                        Entry::Vacant(first) => _ = first.insert(Instant::now()),
+                        Entry::Occupied(_) => doubled += 1,
+                    }
                     if newest == WARM_UP_EVENTS {
-                        opened = Some(feed.traffic()?);
+                        opened = Some((feed.traffic()?, Instant::now()));
                     }
                 }
                 Piece::Answer => {
                     if contender.way == Way::Poll {
                         thread::sleep(PAUSE);
                         // The phase decides what a poll finds where its cycle is a simple fraction of the period.
-                        if round != Some(newest / block) {
-                            round = Some(newest / block);
+                        if round != Some(round_of(newest, block)) {
+                            round = Some(round_of(newest, block));
                             thread::sleep(plan.period.mul_f64(random.below(1000) as f64 / 1000.0));
                         }
                     }
@@ -285,25 +327,19 @@ fn read(
                 Piece::End => return Err(Fault::Closed),
             }
         }
-        if let Some(opened) = opened.filter(|_| contender.connections == Connections::Kept) {
-            traffic = Some(feed.traffic()? - opened);
+        let is_kept = contender.connections == Connections::Kept;
+        if let Some((opened, since)) = opened.filter(|_| is_kept) {
+            carried = Some((feed.traffic()? - opened, since.elapsed()));
         }
         Ok(())
     };
     let fault = go_on().err();
-    Read { arrivals, traffic, fault }
-}
-
-pub(super) fn number(data: &[u8]) -> Result<usize, Fault> {
-    let event: Value =
-        serde_json::from_slice(data).map_err(|_| Fault::wrong("no JSON came", data))?;
-    let number = event["n"].as_u64().and_then(|number| usize::try_from(number).ok());
-    number.ok_or_else(|| Fault::wrong("another event came", data))
+    Read { arrivals, doubled, carried, fault }
 }
 
 /// Cuts the events into rounds, and takes the median of each.
 fn evaluate(
-    rounds_max: usize,
+    block: usize,
     contender: &Contender,
     sent: &BTreeMap<usize, Instant>,
     arrivals: &Arrivals,
@@ -314,8 +350,11 @@ fn evaluate(
     let mut durations = Histogram::default();
     let mut received = 0;
     let mut rounds = Vec::new();
-    for block in counted.chunks(block_len(counted.len(), rounds_max)) {
-        let latencies = block.iter().filter_map(|(number, sent)| {
+    let is_same = |one: &(&usize, _), other: &(&usize, _)| {
+        round_of(*one.0, block) == round_of(*other.0, block)
+    };
+    for round in counted.chunk_by(is_same) {
+        let latencies = round.iter().filter_map(|(number, sent)| {
             Some(arrivals.get(number)?.saturating_duration_since(**sent))
         });
         let latencies: Vec<_> = latencies.collect();
@@ -330,6 +369,7 @@ fn evaluate(
         contender: contender.name.clone(),
         quantity: LATENCY.name.to_owned(),
         unit: LATENCY.unit.to_owned(),
+        is_more_better: LATENCY.is_more_better,
         rounds,
         histogram: durations.encoded().ok(),
         expected: counted.len() as u64,
@@ -337,5 +377,21 @@ fn evaluate(
         faults: faults.into_iter().collect(),
         traffic: None,
         strain: Some(strained.strain(false)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rounds_of_a_stream_are_cut_as_its_polls_change_their_phase() {
+        let block = block_len(48 - WARM_UP_EVENTS, 4);
+        assert_eq!(block, 11);
+        assert_eq!(
+            [1, 5, 15, 16, 26, 27, 48].map(|number| round_of(number, block)),
+            [0, 0, 0, 1, 1, 2, 3]
+        );
+        assert_eq!(block_len(0, 10), 1, "also of a stream that is too short");
     }
 }

@@ -10,12 +10,13 @@ use crate::lab::report::{Quantity, Report, ms};
 use crate::lab::rounds::{Cell, Sample, interleaved};
 use crate::lab::session::Session;
 use crate::lab::strain::thread_time;
+use crate::lab::terminal::printable;
 use crate::load::{Deliveries, Delivery, Readers, Topic, raise_descriptor_limit};
 use crate::statistics::Random;
 
-const LATENCY: Quantity = Quantity { name: "latency, p99", unit: "ms" };
-const CPU: Quantity = Quantity { name: "server CPU of a delivery", unit: "µs" };
-const REACH: Quantity = Quantity { name: "reach", unit: "%" };
+const LATENCY: Quantity = Quantity::less("latency, p99", "ms");
+const CPU: Quantity = Quantity::less("server CPU of a delivery", "µs");
+const REACH: Quantity = Quantity::more("reach", "%");
 const PATH: &str = "/topics/scratch-lab-fanout";
 const PERIOD: Duration = Duration::from_millis(250);
 const EVENTS: u32 = 12;
@@ -46,6 +47,20 @@ enum Bend {
     Late(usize),
     /// The generator had no time left.
     Generator(usize),
+    /// It could not be tried, for this reason.
+    Fault(usize, String),
+}
+
+impl Bend {
+    /// Returns the number that did not hold.
+    fn readers(&self) -> Option<usize> {
+        match self {
+            Self::None => None,
+            Self::Late(readers) | Self::Generator(readers) | Self::Fault(readers, _) => {
+                Some(*readers)
+            }
+        }
+    }
 }
 
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
@@ -104,7 +119,7 @@ fn steps(session: &Session) -> anyhow::Result<Vec<usize>> {
     Ok(steps.iter().map(|readers| (*readers).min(most)).collect())
 }
 
-/// Tries greater and greater numbers of readers. Returns those that held, at least one, and what ended it.
+/// Tries greater and greater numbers of readers. Returns those that held, or the least if none did, and what ended it.
 fn climb(
     session: &mut Session,
     steps: &[usize],
@@ -123,7 +138,8 @@ fn climb(
         let bend = match &measured {
             Ok(deliveries) if holds(deliveries) && busy <= BUSY_MAX => Bend::None,
             Ok(_) if busy > BUSY_MAX => Bend::Generator(readers),
-            _ => Bend::Late(readers),
+            Ok(_) => Bend::Late(readers),
+            Err(error) => Bend::Fault(readers, printable(&format!("{error:#}"))),
         };
         if bend == Bend::None || held.is_empty() {
             held.push(readers);
@@ -165,7 +181,7 @@ fn measure(
     let deliveries = readers.run(&times)?;
     let after = pid.map(thread_time_ns).transpose()?;
     sample.received = deliveries.received;
-    sample.strained.lag.add(&deliveries.lag);
+    sample.strained.behind.add(&deliveries.lag);
     sample.figures.extend(deliveries.latency.percentile(0.99).map(|time| (LATENCY, ms(time))));
     let reach = deliveries.received as f64 / deliveries.expected as f64;
     sample.figures.push((REACH, reach * 100.0));
@@ -187,8 +203,11 @@ fn answer(report: &mut Report, bends: &[(Delivery, Bend)], steps: &[usize]) {
             Bend::None => "the most that were tried".to_owned(),
             Bend::Late(readers) => format!("{readers} are served late"),
             Bend::Generator(readers) => format!("with {readers}, this client has no time left"),
+            Bend::Fault(readers, words) => format!("{readers} could not be tried: {words}"),
         };
-        Some(format!("{name} {most} (p99 {latency:.1} ms; {why})"))
+        // The least number is measured also if it did not hold.
+        let less = if bend.readers() == Some(most) { "fewer than " } else { "" };
+        Some(format!("{name} {less}{most} (p99 {latency:.1} ms; {why})"))
     });
     let parts: Vec<_> = parts.collect();
     if !parts.is_empty() {

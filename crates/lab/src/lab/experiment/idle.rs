@@ -4,7 +4,7 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 
 use super::fanout::OTHER_DESCRIPTORS;
 use crate::cpu::{anonymous_bytes, at_rest_ns, thread_time_ns};
@@ -18,10 +18,9 @@ use crate::load::{
 };
 use crate::statistics::Random;
 
-const MEMORY: Quantity = Quantity { name: "memory of the server for a reader", unit: "B" };
-const KERNEL: Quantity =
-    Quantity { name: "memory of the kernel for a reader, both ends", unit: "B" };
-const CPU: Quantity = Quantity { name: "server CPU of a heartbeat", unit: "µs" };
+const MEMORY: Quantity = Quantity::less("memory of the server for a reader", "B");
+const KERNEL: Quantity = Quantity::less("memory of the kernel for a reader, both ends", "B");
+const CPU: Quantity = Quantity::less("server CPU of a heartbeat", "µs");
 const CASE: &str = "a quiet reader";
 const PATH: &str = "/topics/scratch-lab-idle";
 const BARE: &str = "WebSocket without a topic";
@@ -46,11 +45,6 @@ struct Quiet {
 }
 
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
-    if session.target.pid().is_none() {
-        bail!(
-            "idle measures the process of the server, so it needs one that the lab starts: leave --target out"
-        );
-    }
     let allowed = raise_descriptor_limit()?.saturating_sub(OTHER_DESCRIPTORS).max(1);
     let readers = session.full_or_quick(READERS, QUICK_READERS).min(allowed);
     let heartbeats = session.full_or_quick(HEARTBEATS, QUICK_HEARTBEATS);
@@ -115,7 +109,8 @@ fn measure(quiet: &Quiet, random: &mut Random, sample: &mut Sample) -> anyhow::R
     sample.figures.push((KERNEL, grown(kernel_at_rest()?, kernel_before)));
     let before = thread_time_ns(pid)?;
     thread::sleep(Duration::from_secs(u64::from(quiet.heartbeats)));
-    let used = (thread_time_ns(pid)? - before) as f64;
+    // A thread that has ended meanwhile takes its time along.
+    let used = thread_time_ns(pid)?.saturating_sub(before) as f64;
     sample.figures.push((CPU, used / 1e3 / count / f64::from(quiet.heartbeats)));
     drop((readers, bare));
     Ok(())

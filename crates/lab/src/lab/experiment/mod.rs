@@ -19,9 +19,10 @@ mod wind;
 use anyhow::ensure;
 use clap::ValueEnum;
 
+use super::description::Description;
+use super::error::WrongUse;
 use super::report::Report;
 use super::session::Session;
-use super::target::is_file;
 
 /// An experiment, by the question that it answers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
@@ -69,9 +70,18 @@ impl Experiment {
         }
     }
 
-    /// Returns true if a server can be measured so that the lab does not start: an Anemone server, or one that a file describes.
-    pub(crate) fn is_possible(self, server: &str) -> bool {
-        self != Self::Idle && (!is_file(server) || self.is_of_any_server())
+    /// Returns true if a server can be measured so that the lab does not start: an Anemone server, or one of which a file says
+    /// what it offers.
+    pub(crate) fn is_possible(self, offer: Option<&Description>) -> bool {
+        let Some(offer) = offer else { return self != Self::Idle };
+        let (has_socket, has_http) = (offer.echo.websocket.is_some(), offer.echo.http.is_some());
+        match self {
+            Self::Connect => has_socket || offer.get.is_some(),
+            Self::Echo | Self::Overhead => has_socket,
+            Self::Sizes => has_socket && has_http,
+            Self::Wind | Self::Distance | Self::Advise => offer.stream.is_some(),
+            _ => false,
+        }
     }
 
     /// Returns true if it needs nothing that only an Anemone server has.
@@ -92,11 +102,11 @@ impl Experiment {
     pub(crate) fn run(self, session: &mut Session) -> anyhow::Result<Report> {
         ensure!(
             session.target.agent().is_none() || self.is_of_far_server(),
-            "it needs the server on this machine; connect, echo, overhead, wind, distance, sizes, calls, amortise and advise measure one of an agent"
+            WrongUse("it needs the server on this machine; connect, echo, overhead, wind, distance, sizes, calls, amortise and advise measure one of an agent".to_owned())
         );
         ensure!(
             session.target.offer().is_none() || self.is_of_any_server(),
-            "it measures what only an Anemone server has; connect, echo, overhead, wind, distance, sizes and advise measure any server"
+            WrongUse("it measures what only an Anemone server has; connect, echo, overhead, wind, distance, sizes and advise measure any server".to_owned())
         );
         match self {
             Self::Calibrate => calibrate::run(session),

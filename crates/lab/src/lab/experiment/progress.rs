@@ -11,16 +11,16 @@ use crate::lab::report::{Published, Quantity, Report, Verdict, ms};
 use crate::lab::rounds::{Cell, Sample, interleaved};
 use crate::lab::session::Session;
 
-const TIME: Quantity = Quantity { name: "time", unit: "ms" };
-const COMMUNICATIONS: Quantity = Quantity { name: "communications", unit: "" };
-const OTHERS: Quantity = Quantity { name: "other messages", unit: "" };
-const EMPTY: Quantity = Quantity { name: "polls without news", unit: "" };
-const RATE: Quantity = Quantity { name: "states a second", unit: "" };
-const CPU: Quantity = Quantity { name: "server CPU of a state", unit: "µs" };
-const PACKETS: Quantity = Quantity { name: "packets", unit: "" };
-const PAYLOAD: Quantity = Quantity { name: "payload", unit: "B" };
-const WIRE: Quantity = Quantity { name: "on the wire", unit: "B" };
-const AS_PUBLISHED: Quantity = Quantity { name: "as the publication counts", unit: "B" };
+const TIME: Quantity = Quantity::less("time", "ms");
+const COMMUNICATIONS: Quantity = Quantity::less("communications", "");
+const OTHERS: Quantity = Quantity::less("other messages", "");
+const EMPTY: Quantity = Quantity::less("polls without news", "");
+const RATE: Quantity = Quantity::more("states a second", "");
+const CPU: Quantity = Quantity::less("server CPU of a state", "µs");
+const PACKETS: Quantity = Quantity::less("packets", "");
+const PAYLOAD: Quantity = Quantity::less("payload", "B");
+const WIRE: Quantity = Quantity::less("on the wire", "B");
+const AS_PUBLISHED: Quantity = Quantity::less("as the publication counts", "B");
 const QUICK_ROUNDS: usize = 2;
 /// The CPU time of fewer states cannot be told.
 const STATES_MIN: u64 = 1_000;
@@ -123,9 +123,9 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
             sample.fault(&fault);
         }
         // A tick of 10 ms is nothing to a few states.
-        let is_long = cell.key.computation.states >= STATES_MIN;
+        let is_long = cell.key.computation.states >= STATES_MIN && sample.faults.is_empty();
         if let Some((before, after)) = before.zip(cpu_ns()).filter(|_| is_long) {
-            let states = sample.received.max(1) as f64;
+            let states = sample.received as f64;
             sample.figures.push((CPU, after.saturating_sub(before) as f64 / 1e3 / states));
         }
         sample

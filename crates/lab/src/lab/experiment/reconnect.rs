@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
-use super::events::{Plan, number};
+use super::events::Plan;
 use crate::lab::description::Form;
-use crate::lab::probe::{Fault, Feed, Http, Piece, Place, Source, Way};
+use crate::lab::probe::{Fault, Feed, Http, Piece, Place, Source, Way, number};
 use crate::lab::report::{Quantity, Report, ms};
 use crate::lab::rounds::{Cell, Sample, interleaved};
 use crate::lab::session::Session;
 use crate::statistics::Random;
 
-const GAP: Quantity = Quantity { name: "from a cut to the next event", unit: "ms" };
-const LOST: Quantity = Quantity { name: "events lost", unit: "" };
-const DOUBLED: Quantity = Quantity { name: "events doubled", unit: "" };
+const GAP: Quantity = Quantity::less("from a cut to the next event", "ms");
+const LOST: Quantity = Quantity::less("events lost", "");
+const DOUBLED: Quantity = Quantity::less("events doubled", "");
 const CASE: &str = "100 events a second";
 const TOPIC: &str = "/topics/scratch-lab-reconnect";
 const PERIOD: Duration = Duration::from_millis(10);

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::piece::{OK, Piece, event, parse};
 use super::plain::PlainPolls;
+use super::sse::Sse;
 use super::way::Way;
 use super::{Fault, Http, Multiplexed, Place, WebSocket, within_limit};
 use crate::lab::description::Form;
@@ -14,8 +15,8 @@ use crate::tcp_info::Traffic;
 const MORE_STATUS: u16 = 206;
 const FIRST_STATUS: u16 = 100;
 const NOTICE_STATUS: u16 = 110;
-/// In seconds: the wait of a long poll.
-const WAIT_SECONDS: u32 = 5;
+/// In seconds: the wait of a long poll, shorter than any patience.
+const WAIT_SECONDS: u32 = 4;
 /// The subprotocol of a WebSocket whose messages have positions.
 const EVENTS: &str = "anemone.events";
 
@@ -53,7 +54,8 @@ enum Reader {
     /// A WebSocket whose messages have positions.
     Events(Box<WebSocket>),
     Multiplexed(Multiplexed),
-    Stream(Way, Http),
+    Sse(Http, Sse),
+    Ndjson(Http),
     Polls {
         http: Http,
         path: String,
@@ -78,6 +80,7 @@ impl Feed {
         let asked = begin.as_deref().unwrap_or(target);
         let method = if body.is_some() { "POST" } else { "GET" };
         let payload = body.unwrap_or_default();
+        let is_plain = matches!(form, Form::Plain(_));
         let reader = match way {
             Way::WebSocket if after.is_some() => {
                 let socket = WebSocket::connect(place, asked, &[EVENTS], seed)?;
@@ -101,7 +104,10 @@ impl Feed {
             Way::Sse | Way::Ndjson => {
                 let mut http = Http::connect(place)?;
                 http.stream(method, asked, &fields(way, body), payload)?;
-                Reader::Stream(way, http)
+                match way {
+                    Way::Sse => Reader::Sse(http, Sse::new(is_plain)),
+                    _ => Reader::Ndjson(http),
+                }
             }
             Way::LongPoll | Way::Poll if let Form::Plain(Some(poll)) = form => {
                 Reader::PlainPolls(PlainPolls::begin(Http::connect(place)?, poll))
@@ -117,7 +123,6 @@ impl Feed {
             }
         };
         let position = after.unwrap_or_default().to_owned();
-        let is_plain = matches!(form, Form::Plain(_));
         Ok(Self {
             reader,
             waiting: Vec::new(),
@@ -128,7 +133,7 @@ impl Feed {
         })
     }
 
-    /// Waits for the next piece. A reader of a topic is ready once the first [`Self::is_ready`] says so.
+    /// Waits for the next piece.
     pub(crate) fn next(&mut self) -> Result<Piece, Fault> {
         let begun = Instant::now();
         loop {
@@ -168,7 +173,9 @@ impl Feed {
         match &self.reader {
             Reader::WebSocket(socket) | Reader::Events(socket) => socket.traffic(),
             Reader::Multiplexed(requests) => requests.traffic(),
-            Reader::Stream(_, http) | Reader::Polls { http, .. } => http.traffic(),
+            Reader::Sse(http, _) | Reader::Ndjson(http) | Reader::Polls { http, .. } => {
+                http.traffic()
+            }
             Reader::PlainPolls(polls) => polls.http.traffic(),
         }
     }
@@ -178,7 +185,9 @@ impl Feed {
         match self.reader {
             Reader::WebSocket(socket) | Reader::Events(socket) => socket.finish(),
             Reader::Multiplexed(requests) => requests.finish(),
-            Reader::Stream(_, http) | Reader::Polls { http, .. } => http.finish(),
+            Reader::Sse(http, _) | Reader::Ndjson(http) | Reader::Polls { http, .. } => {
+                http.finish()
+            }
             Reader::PlainPolls(polls) => polls.http.finish(),
         }
     }
@@ -212,27 +221,22 @@ impl Feed {
                     }
                     OK => waiting.push(Piece::End),
                     status => {
-                        let body = String::from_utf8_lossy(&answer.payload).into_owned();
-                        return Err(Fault::Refused { status, body });
+                        return Err(Fault::refused(status, &answer.payload));
                     }
                 }
             }
-            Reader::Stream(way, http) => {
-                let Some(chunk) = http.chunk()? else { return Err(Fault::Closed) };
-                let (mut begin, mut from) = (0, self.line.len());
-                self.line.extend_from_slice(&chunk);
-                while let Some(len) = self.line[from..].iter().position(|&byte| byte == b'\n') {
-                    let line = &self.line[begin..from + len];
-                    match self.is_plain && *way == Way::Ndjson {
-                        true if line.trim_ascii().is_empty() => {}
-                        true => waiting.push(Piece::Event(line.to_vec())),
-                        false => waiting.extend(piece(*way, line, position)?),
-                    }
-                    begin = from + len + 1;
-                    from = begin;
-                }
-                self.line.drain(..begin);
-                within_limit(self.line.len())?;
+            Reader::Sse(http, sse) => {
+                lines(http, &mut self.line, |line| {
+                    waiting.extend(sse.line(line, position)?);
+                    Ok(())
+                })?;
+            }
+            Reader::Ndjson(http) => {
+                let is_plain = self.is_plain;
+                lines(http, &mut self.line, |line| {
+                    waiting.extend(ndjson(line, is_plain, position)?);
+                    Ok(())
+                })?;
             }
             Reader::PlainPolls(polls) => waiting.extend(polls.next()?),
             Reader::Polls { http, path, query, wait, after } => {
@@ -279,22 +283,31 @@ fn begin_polls(
     Ok((format!("/{place}"), "earliest".to_owned()))
 }
 
-/// Returns what a line of a stream says, if anything, and keeps the position that it has.
-fn piece(way: Way, line: &[u8], position: &mut String) -> Result<Option<Piece>, Fault> {
-    if way == Way::Sse {
-        let end = br#"data: {"end":"#;
-        if let Some(id) = line.strip_prefix(b"id: ") {
-            *position = String::from_utf8_lossy(id).into_owned();
-        }
-        return Ok(match line.strip_prefix(b"data: ") {
-            Some(_) if line.starts_with(end) => Some(Piece::End),
-            Some(data) => Some(Piece::Event(data.to_vec())),
-            None if line == b"event: gap" => return Err(Fault::wrong("a gap came", line)),
-            None => None,
-        });
+/// Waits for a chunk, and hands out the lines that are complete with it. `rest` keeps the beginning of the next one.
+fn lines(
+    http: &mut Http,
+    rest: &mut Vec<u8>,
+    mut line: impl FnMut(&[u8]) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let Some(chunk) = http.chunk()? else { return Err(Fault::Closed) };
+    let (mut begin, mut from) = (0, rest.len());
+    rest.extend_from_slice(&chunk);
+    while let Some(len) = rest[from..].iter().position(|&byte| byte == b'\n') {
+        line(&rest[begin..from + len])?;
+        begin = from + len + 1;
+        from = begin;
     }
-    if line.is_empty() {
+    rest.drain(..begin);
+    within_limit(rest.len())
+}
+
+/// Returns what a line of NDJSON says, if anything, and keeps the position that it has.
+fn ndjson(line: &[u8], is_plain: bool, position: &mut String) -> Result<Option<Piece>, Fault> {
+    if line.trim_ascii().is_empty() {
         return Ok(None);
+    }
+    if is_plain {
+        return Ok(Some(Piece::Event(line.to_vec())));
     }
     let item: Value = parse(line)?;
     if let Some(own) = item["position"].as_str() {
@@ -312,24 +325,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_streams_are_understood() {
-        let sse = |line: &str| piece(Way::Sse, line.as_bytes(), &mut String::new()).unwrap();
-        assert_eq!(sse("data: 7"), Some(Piece::Event(b"7".to_vec())));
-        assert_eq!(sse(r#"data: {"end":{"reason":"ended"}}"#), Some(Piece::End));
-        assert_eq!((sse("id: e-1"), sse(""), sse("retry: 1000")), (None, None, None));
-        let mut position = String::new();
-        assert!(piece(Way::Sse, b"event: gap", &mut position).is_err());
-        assert_eq!(piece(Way::Sse, b"id: e-7", &mut position).unwrap(), None);
-        assert_eq!(position, "e-7");
-        let line = |line: &str| piece(Way::Ndjson, line.as_bytes(), &mut String::new()).unwrap();
+    fn lines_of_ndjson_are_understood() {
+        let line = |line: &str| ndjson(line.as_bytes(), false, &mut String::new()).unwrap();
         assert_eq!(
             line(r#"{"position":"e-1","time":1,"data":7}"#),
             Some(Piece::Event(b"7".to_vec()))
         );
-        assert_eq!(line(r#"{"position":"e-0"}"#), None);
+        assert_eq!((line(r#"{"position":"e-0"}"#), line("")), (None, None));
         assert_eq!(line(r#"{"end":{"reason":"ended"}}"#), Some(Piece::End));
-        assert!(piece(Way::Ndjson, b"no", &mut position).is_err());
-        piece(Way::Ndjson, br#"{"position":"e-8","data":7}"#, &mut position).unwrap();
+        let mut position = String::new();
+        assert!(ndjson(b"no", false, &mut position).is_err());
+        assert_eq!(ndjson(b"no", true, &mut position).unwrap(), Some(Piece::Event(b"no".to_vec())));
+        ndjson(br#"{"position":"e-8","data":7}"#, false, &mut position).unwrap();
         assert_eq!(position, "e-8");
     }
 }

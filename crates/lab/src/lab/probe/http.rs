@@ -17,17 +17,22 @@ pub(crate) struct Reply {
     pub(crate) location: Option<String>,
 }
 
-/// A connection that is kept alive.
+/// A connection that is kept alive; if the server closes it after an answer, the next request opens another.
 #[derive(Debug)]
 pub(crate) struct Http {
     stream: Stream,
     /// The body of the response has no chunks: it ends with the connection.
     is_raw: bool,
+    /// The server closes the connection after the newest answer.
+    is_over: bool,
+    /// What the connections before have carried.
+    before: Traffic,
 }
 
 impl Http {
     pub(crate) fn connect(place: &Place) -> Result<Self, Fault> {
-        Ok(Self { stream: Stream::connect(place)?, is_raw: false })
+        let (stream, before) = (Stream::connect(place)?, Traffic::default());
+        Ok(Self { stream, is_raw: false, is_over: false, before })
     }
 
     /// Sends a request, and returns the whole response. Each of `fields` ends with a line end.
@@ -39,7 +44,7 @@ impl Http {
         body: &[u8],
     ) -> Result<Reply, Fault> {
         self.ask(method, target, fields, body)?;
-        reply(&mut self.stream)
+        self.reply()
     }
 
     /// The same for a body whose echo comes while it is sent.
@@ -50,12 +55,15 @@ impl Http {
         fields: &str,
         body: &[u8],
     ) -> Result<Reply, Fault> {
+        self.reopen()?;
         let request = request(method, &self.stream.place().host, target, fields, body);
         if request.len() <= AT_ONCE_BYTES {
             self.stream.send(&request)?;
-            return reply(&mut self.stream);
+            return self.reply();
         }
-        self.stream.send_beside(&request, reply)
+        let (reply, is_last) = self.stream.send_beside(&request, reply)?;
+        self.is_over = is_last;
+        Ok(reply)
     }
 
     /// Sends a request whose response is a stream: [`chunk`](Self::chunk) returns its pieces.
@@ -73,15 +81,13 @@ impl Http {
         self.is_raw = !is_chunked;
         match status {
             200 => Ok(()),
-            status => {
-                let body = String::from_utf8_lossy(self.stream.bytes()).into_owned();
-                Err(Fault::Refused { status, body })
-            }
+            status => Err(Fault::refused(status, self.stream.bytes())),
         }
     }
 
-    /// Returns the next chunk; `None` after the last one.
+    /// Waits for the next chunk; `None` after the last one.
     pub(crate) fn chunk(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+        self.stream.begin_wait();
         if self.is_raw {
             self.stream.fill_to(1)?;
             return Ok(Some(self.stream.take(usize::MAX)));
@@ -105,16 +111,38 @@ impl Http {
         if (200..300).contains(&status) { Ok(()) } else { reply.expect(201).map(|_| ()) }
     }
 
-    /// Returns what the connection has carried so far.
+    /// Returns what the connection, and those before it, have carried so far.
     pub(crate) fn traffic(&self) -> Result<Traffic, Fault> {
-        self.stream.traffic()
+        let mut traffic = self.before;
+        traffic += self.stream.traffic()?;
+        Ok(traffic)
     }
 
     pub(crate) fn finish(self) -> Result<Traffic, Fault> {
-        self.stream.finish()
+        let mut traffic = self.before;
+        traffic += self.stream.finish()?;
+        Ok(traffic)
+    }
+
+    fn reply(&mut self) -> Result<Reply, Fault> {
+        let (reply, is_last) = reply(&mut self.stream)?;
+        self.is_over = is_last;
+        Ok(reply)
+    }
+
+    /// Opens another connection if the server has closed this one.
+    fn reopen(&mut self) -> Result<(), Fault> {
+        if self.is_over {
+            let place = self.stream.place().clone();
+            let old = std::mem::replace(&mut self.stream, Stream::connect(&place)?);
+            self.before += old.traffic()?;
+            self.is_over = false;
+        }
+        Ok(())
     }
 
     fn ask(&mut self, method: &str, target: &str, fields: &str, body: &[u8]) -> Result<(), Fault> {
+        self.reopen()?;
         let request = request(method, &self.stream.place().host, target, fields, body);
         self.stream.send(&request)
     }
@@ -126,17 +154,16 @@ impl Reply {
         if self.status == status {
             return Ok(self.body);
         }
-        let body = String::from_utf8_lossy(&self.body).into_owned();
-        Err(Fault::Refused { status: self.status, body })
+        Err(Fault::refused(self.status, &self.body))
     }
 }
 
-/// Waits for the whole response (RFC 9112 section 6.3).
-fn reply(stream: &mut Stream) -> Result<Reply, Fault> {
-    let (status, length, is_chunked, location) = read_head(stream, |head| {
+/// Waits for the whole response (RFC 9112 section 6.3), and tells whether the server closes the connection after it.
+fn reply(stream: &mut Stream) -> Result<(Reply, bool), Fault> {
+    let (status, length, is_chunked, location, mut is_last) = read_head(stream, |head| {
         let field = |name| head.field(name).map(str::to_owned);
         let is_chunked = head.field("transfer-encoding").is_some();
-        (head.status, field("content-length"), is_chunked, field("location"))
+        (head.status, field("content-length"), is_chunked, field("location"), head.is_last())
     })?;
     let body = match length {
         _ if [204, 304].contains(&status) => Vec::new(),
@@ -156,6 +183,7 @@ fn reply(stream: &mut Stream) -> Result<Reply, Fault> {
         }
         None => {
             // It ends with the connection.
+            is_last = true;
             loop {
                 match stream.fill() {
                     Ok(()) => {}
@@ -166,7 +194,7 @@ fn reply(stream: &mut Stream) -> Result<Reply, Fault> {
             stream.take(usize::MAX)
         }
     };
-    Ok(Reply { status, body, location })
+    Ok((Reply { status, body, location }, is_last))
 }
 
 fn read_head<T>(stream: &mut Stream, read: impl FnOnce(&Head<'_>) -> T) -> Result<T, Fault> {
@@ -195,5 +223,6 @@ fn read_chunk(stream: &mut Stream) -> Result<Option<Vec<u8>>, Fault> {
 }
 
 fn wrong(error: anyhow::Error) -> Fault {
-    Fault::Wrong(format!("no HTTP: {error:#}"))
+    let words = error.to_string();
+    Fault::wrong("no HTTP", words.as_bytes())
 }

@@ -7,6 +7,7 @@ mod http;
 mod multiplexed;
 mod piece;
 mod plain;
+mod sse;
 mod stream;
 mod tls;
 mod way;
@@ -21,10 +22,12 @@ use anemone_ws::proto::handshake::ResponseError;
 use serde::{Deserialize, Serialize};
 use socket2::{Domain, Socket, Type};
 
+use super::terminal::printable;
+
 pub(crate) use self::feed::{Feed, Source};
 pub(crate) use self::http::{EVENT_BYTES_MIN, Http};
 pub(crate) use self::multiplexed::Multiplexed;
-pub(crate) use self::piece::Piece;
+pub(crate) use self::piece::{Piece, number};
 pub(crate) use self::stream::Stream;
 pub(crate) use self::tls::over_tls;
 pub(crate) use self::way::Way;
@@ -60,6 +63,17 @@ impl Place {
     /// Opens a TCP connection whose segments are as long as on Ethernet, also on this machine, and without the delay of
     /// Nagle's algorithm.
     pub(crate) fn connect(&self) -> Result<TcpStream, Fault> {
+        loop {
+            match self.connect_once() {
+                // A signal came, such as Ctrl-C.
+                Err(Fault::Unreachable { error, .. }) if error.kind() == ErrorKind::Interrupted => {
+                }
+                connected => return connected,
+            }
+        }
+    }
+
+    fn connect_once(&self) -> Result<TcpStream, Fault> {
         let unreachable = |error| Fault::Unreachable { address: self.address, error };
         let socket = Socket::new(Domain::for_address(self.address), Type::STREAM, None);
         let socket = socket.map_err(unreachable)?;
@@ -120,19 +134,28 @@ impl Fault {
     /// Finds the kind of what stopped a load of many connections.
     pub(crate) fn of_load(error: anyhow::Error) -> Self {
         match error.downcast::<io::Error>() {
-            Ok(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                Self::Stalled(PATIENCE)
-            }
-            Ok(error) => Self::Broken(error),
-            Err(error) => Self::Wrong(format!("{error:#}")),
+            Ok(error) => Self::of_io(error, PATIENCE),
+            Err(error) => Self::Wrong(printable(&format!("{error:#}"))),
         }
+    }
+
+    /// Finds the kind of what went wrong with a connection whose waits end after `patience`.
+    fn of_io(error: io::Error, patience: Duration) -> Self {
+        match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Stalled(patience),
+            _ => Self::Broken(error),
+        }
+    }
+
+    /// Says that the server refused; of a long body, the beginning.
+    pub(crate) fn refused(status: u16, body: &[u8]) -> Self {
+        let body = printable(&String::from_utf8_lossy(start(body)));
+        Self::Refused { status, body }
     }
 
     /// Says that something else came than was expected; of long bytes, the beginning.
     pub(crate) fn wrong(words: &str, bytes: &[u8]) -> Self {
-        const SHOWN_BYTES: usize = 80;
-        let shown = &bytes[..bytes.len().min(SHOWN_BYTES)];
-        Self::Wrong(format!("{words}: {}", shown.escape_ascii()))
+        Self::Wrong(format!("{words}: {}", start(bytes).escape_ascii()))
     }
 }
 
@@ -148,6 +171,12 @@ impl FaultKind {
         };
         format!("{words}: {count}")
     }
+}
+
+/// The part of what a server said that people are shown.
+fn start(bytes: &[u8]) -> &[u8] {
+    const SHOWN_BYTES: usize = 200;
+    &bytes[..bytes.len().min(SHOWN_BYTES)]
 }
 
 /// Refuses a head that has grown beyond what any server sends.

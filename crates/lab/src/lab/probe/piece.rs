@@ -22,6 +22,12 @@ pub(super) fn event(data: &Value) -> Piece {
     Piece::Event(data.to_string().into_bytes())
 }
 
+/// Returns the number of an event that [`Http::publish`](super::Http::publish) has made.
+pub(crate) fn number(data: &[u8]) -> Result<usize, Fault> {
+    let number = parse(data)?["n"].as_u64().and_then(|number| usize::try_from(number).ok());
+    number.ok_or_else(|| Fault::wrong("another event came", data))
+}
+
 pub(super) fn parse(bytes: &[u8]) -> Result<Value, Fault> {
     serde_json::from_slice(bytes).map_err(|_| Fault::wrong("no JSON came", bytes))
 }

@@ -1,7 +1,8 @@
 //! One TCP connection whose bytes and segments are counted.
 
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -22,7 +23,7 @@ pub(crate) struct Stream {
     taken: usize,
     sent_bytes: u64,
     received_bytes: u64,
-    /// What is asked for must be complete by then, however slowly it comes.
+    /// What is waited for must be complete by then, however slowly it comes.
     deadline: Instant,
 }
 
@@ -40,12 +41,23 @@ impl Stream {
         &self.place
     }
 
-    /// Sends bytes with one write, if the kernel takes them so.
+    /// Sends bytes with one write, if the kernel takes them so, and begins to wait for what they ask for.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        self.answer(bytes)?;
+        self.begin_wait();
+        Ok(())
+    }
+
+    /// Sends bytes that ask for nothing, as a pong: what is waited for must be there as soon as before.
+    pub(crate) fn answer(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         self.stream.write_all(bytes).map_err(|error| self.fault(error))?;
         self.sent_bytes += bytes.len() as u64;
-        self.deadline = Instant::now() + self.place.patience_of_all();
         Ok(())
+    }
+
+    /// Begins to wait for something, such as the next message of a server that sends them by itself.
+    pub(crate) fn begin_wait(&mut self) {
+        self.deadline = Instant::now() + self.place.patience_of_all();
     }
 
     /// Returns what came and was not taken.
@@ -58,7 +70,6 @@ impl Stream {
         let bytes = self.bytes();
         let bytes = bytes[..len.min(bytes.len())].to_vec();
         self.taken += bytes.len();
-        self.deadline = Instant::now() + self.place.patience_of_all();
         bytes
     }
 
@@ -77,6 +88,8 @@ impl Stream {
         let read = self.stream.read(&mut self.buffer[old..]);
         self.buffer.truncate(old + *read.as_ref().unwrap_or(&0));
         match read {
+            // A signal, such as Ctrl-C, which lets what is begun come to its end.
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
             Ok(0) => Err(Fault::Closed),
             Ok(len) => {
                 self.received_bytes += len as u64;
@@ -103,7 +116,8 @@ impl Stream {
         self.send_beside(bytes, |stream| stream.fill_to(len))
     }
 
-    /// Sends many bytes on a thread of their own, while `receive` reads.
+    /// Sends many bytes on a thread of their own, while `receive` reads. A reply that comes before all is sent, such as a
+    /// refusal, counts; nothing more is sent then.
     pub(crate) fn send_beside<T>(
         &mut self,
         bytes: &[u8],
@@ -111,21 +125,25 @@ impl Stream {
     ) -> Result<T, Fault> {
         let mut writer = self.stream.try_clone().map_err(Fault::Broken)?;
         self.sent_bytes += bytes.len() as u64;
-        self.deadline = Instant::now() + self.place.patience_of_all();
-        let (received, sent) = thread::scope(|scope| {
-            let sending = scope.spawn(move || writer.write_all(bytes));
-            (receive(self), sending.join())
-        });
-        match sent {
-            Ok(Err(error)) => Err(self.fault(error)),
-            _ => received,
-        }
+        self.begin_wait();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| write_until(&mut writer, bytes, &is_over));
+            let received = receive(self);
+            is_over.store(true, Ordering::Relaxed);
+            if received.is_err() {
+                // It wakes a write that nobody reads.
+                let _ = self.stream.shutdown(Shutdown::Both);
+            }
+            received
+        })
     }
 
     /// Closes this side, waits for the other, and returns what the connection carried.
     pub(crate) fn finish(mut self) -> Result<Traffic, Fault> {
         // The server may have closed the connection already.
         let _ = self.stream.shutdown(Shutdown::Write);
+        self.begin_wait();
         loop {
             self.taken = self.buffer.len();
             match self.fill() {
@@ -142,10 +160,19 @@ impl Stream {
         Traffic::of(&self.stream, self.sent_bytes, self.received_bytes).map_err(Fault::Broken)
     }
 
-    fn fault(&self, error: std::io::Error) -> Fault {
-        match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => Fault::Stalled(self.place.patience),
-            _ => Fault::Broken(error),
+    fn fault(&self, error: io::Error) -> Fault {
+        Fault::of_io(error, self.place.patience)
+    }
+}
+
+/// Writes all bytes, unless it is over before or the connection breaks, which the end that reads finds out, too. A write that
+/// waits in the kernel ends after the patience.
+fn write_until(writer: &mut TcpStream, mut bytes: &[u8], is_over: &AtomicBool) {
+    while !bytes.is_empty() && !is_over.load(Ordering::Relaxed) {
+        match writer.write(bytes) {
+            Ok(len) => bytes = &bytes[len..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return,
         }
     }
 }

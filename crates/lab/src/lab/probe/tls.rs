@@ -20,7 +20,8 @@ pub(crate) fn over_tls(place: &Place, target: &str) -> Result<(), Fault> {
     let mut socket = place.connect()?;
     let mut stream = rustls::Stream::new(&mut connection, &mut socket);
     let mut answer = [0; ANSWER.len()];
-    stream.write_all(&request("GET", &place.host, target, "", b"")).map_err(Fault::Broken)?;
-    stream.read_exact(&mut answer).map_err(Fault::Broken)?;
+    let fault = |error| Fault::of_io(error, place.patience);
+    stream.write_all(&request("GET", &place.host, target, "", b"")).map_err(fault)?;
+    stream.read_exact(&mut answer).map_err(fault)?;
     if answer == ANSWER { Ok(()) } else { Err(Fault::wrong("another answer came", &answer)) }
 }

@@ -9,9 +9,6 @@ use crate::load::masked_frame;
 use crate::statistics::Random;
 use crate::tcp_info::Traffic;
 
-/// So many pings and pongs between two messages are no server's that has anything to say.
-const CONTROLS_MAX: u32 = 10_000;
-
 /// An open WebSocket.
 #[derive(Debug)]
 pub(crate) struct WebSocket {
@@ -44,8 +41,7 @@ impl WebSocket {
             if !head.starts_with(b"HTTP/1.1 101") {
                 let status = std::str::from_utf8(&head).ok().and_then(|head| head.get(9..12));
                 let status = status.and_then(|status| status.parse().ok()).unwrap_or(0);
-                let body = String::from_utf8_lossy(stream.bytes()).into_owned();
-                return Err(Fault::Refused { status, body });
+                return Err(Fault::refused(status, stream.bytes()));
             }
             handshake.receive(&head)?;
             return Ok(Self { stream, random });
@@ -84,9 +80,7 @@ impl WebSocket {
                     Opcode::Ping | Opcode::Pong => {}
                     Opcode::Close => return Err(Fault::Closed),
                     Opcode::Continuation | Opcode::Text | Opcode::Binary => {
-                        message.extend_from_slice(&payload);
-                        within_limit(message.len())?;
-                        if header.fin {
+                        if append(&mut message, payload, header.fin)? {
                             return Ok(message);
                         }
                     }
@@ -95,27 +89,22 @@ impl WebSocket {
         })
     }
 
-    /// Waits for a message, of one or more frames, and answers pings; `None` once the server has closed.
+    /// Waits for a message, of one or more frames, and answers pings; `None` once the server has closed. Pings and pieces of
+    /// messages make no wait longer.
     pub(crate) fn receive(&mut self) -> Result<Option<Vec<u8>>, Fault> {
-        let (mut message, mut controls) = (Vec::new(), 0);
+        let mut message = Vec::new();
+        self.stream.begin_wait();
         loop {
             let (header, payload) = receive_frame(&mut self.stream)?;
-            if matches!(header.opcode, Opcode::Ping | Opcode::Pong) {
-                controls += 1;
-                if controls > CONTROLS_MAX {
-                    return Err(Fault::Wrong(format!(
-                        "{controls} pings and pongs came and no message"
-                    )));
-                }
-            }
             match header.opcode {
-                Opcode::Ping => self.send(Opcode::Pong, &payload)?,
+                Opcode::Ping => {
+                    let pong = self.frame(Opcode::Pong, &payload);
+                    self.stream.answer(&pong)?;
+                }
                 Opcode::Pong => {}
                 Opcode::Close => return Ok(None),
                 Opcode::Continuation | Opcode::Text | Opcode::Binary => {
-                    message.extend_from_slice(&payload);
-                    within_limit(message.len())?;
-                    if header.fin {
+                    if append(&mut message, payload, header.fin)? {
                         return Ok(Some(message));
                     }
                 }
@@ -131,6 +120,17 @@ impl WebSocket {
     pub(crate) fn traffic(&self) -> Result<Traffic, Fault> {
         self.stream.traffic()
     }
+}
+
+/// Appends a frame's payload to its message, without a copy if it is the only one. Returns true if it is the last.
+fn append(message: &mut Vec<u8>, payload: Vec<u8>, is_last: bool) -> Result<bool, Fault> {
+    if message.is_empty() {
+        *message = payload;
+    } else {
+        message.extend_from_slice(&payload);
+    }
+    within_limit(message.len())?;
+    Ok(is_last)
 }
 
 fn receive_frame(stream: &mut Stream) -> Result<(Header, Vec<u8>), Fault> {

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use super::markdown::rendered;
 use super::tables::{NONE, Table, interval};
 use crate::lab::compare::{Figure, Kind, Pair, name};
-use crate::lab::report::Report;
 use crate::report::figure;
 use crate::statistics::DOUBT;
 
@@ -20,7 +19,7 @@ pub(crate) fn changes(pair: &Pair<'_>) -> String {
         }
     }
     text.push('\n');
-    if !are_alike(from, to) {
+    if !from.environment.is_like(&to.environment) {
         text += "\n**The runs were made under other conditions, so the conditions may be what has changed.**\n";
     }
     let head = ["", "", "", "A", "B", "B - A [95 %]", "in per cent [95 %]", ""];
@@ -65,20 +64,12 @@ fn row(one: &Figure<'_>) -> Vec<String> {
     ]
 }
 
-/// Returns true if nothing but the program and the time is another.
-fn are_alike(one: &Report, other: &Report) -> bool {
-    let conditions = |report: &Report| {
-        let place = report.environment.clone();
-        (place.processor, place.cores, place.system, place.target, place.link, place.is_quick)
-    };
-    conditions(one) == conditions(other)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::lab::compare::pairs;
     use crate::lab::link::Link;
+    use crate::lab::report::Report;
     use crate::lab::report::tests::{report, series};
 
     #[test]

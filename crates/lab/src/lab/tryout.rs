@@ -1,0 +1,107 @@
+//! One try of everything that a file says of its server, so that a wrong path or pointer is told before an hour of measurements
+//! and not after it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anemone_ws::proto::Opcode;
+
+use super::description::{Description, Form, Stream};
+use super::probe::{
+    EVENT_BYTES_MIN, Fault, Feed, Http, Piece, Place, Source, Way, WebSocket, number,
+};
+
+/// What answers later than this is not told to be wrong.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// The time between two events that are published until a reader has one.
+const PERIOD: Duration = Duration::from_millis(100);
+const OK: u16 = 200;
+
+/// Tries each entry of the file once, and returns a sentence about each that does not work.
+pub(crate) fn faults(place: &Place, offer: &Description) -> Vec<String> {
+    let place = Place { patience: PATIENCE, ..place.clone() };
+    let mut tried = Vec::new();
+    tried.extend(offer.get.as_deref().map(|path| ("get", get(&place, path))));
+    let echo = &offer.echo;
+    tried.extend(echo.websocket.as_deref().map(|path| ("[echo] websocket", socket(&place, path))));
+    tried.extend(echo.http.as_deref().map(|path| ("[echo] http", post(&place, path))));
+    if let Some(stream) = &offer.stream {
+        tried.push(("[stream] publish", publish(&place, stream)));
+        let is_published = tried.last().is_some_and(|(_, tried)| tried.is_ok());
+        let ways = [
+            (Way::WebSocket, "[stream] websocket"),
+            (Way::Sse, "[stream] sse"),
+            (Way::Ndjson, "[stream] ndjson"),
+            (Way::Poll, "[stream.poll]"),
+            (Way::LongPoll, "[stream.long_poll]"),
+        ];
+        let ways = ways.into_iter().filter(|(way, _)| is_published && stream.has(*way));
+        tried.extend(ways.map(|(way, name)| (name, read(&place, stream, way))));
+    }
+    let told = |(name, tried): (&str, Result<(), Fault>)| match tried {
+        // It may only be slow.
+        Ok(()) | Err(Fault::Stalled(_)) => None,
+        Err(fault) => Some(format!("{name}: {fault}")),
+    };
+    tried.into_iter().filter_map(told).collect()
+}
+
+fn get(place: &Place, path: &str) -> Result<(), Fault> {
+    Http::connect(place)?.call("GET", path, "", b"")?.expect(OK).map(|_| ())
+}
+
+fn socket(place: &Place, path: &str) -> Result<(), Fault> {
+    let mut socket = WebSocket::connect(place, path, &[], 1)?;
+    let frame = socket.frame(Opcode::Binary, b"a");
+    same(&socket.exchange(&frame)?)
+}
+
+fn post(place: &Place, path: &str) -> Result<(), Fault> {
+    let fields = "Content-Type: text/plain\r\n";
+    same(&Http::connect(place)?.exchange("POST", path, fields, b"a")?.expect(OK)?)
+}
+
+fn same(echoed: &[u8]) -> Result<(), Fault> {
+    if echoed == b"a" { Ok(()) } else { Err(Fault::wrong("another echo came", echoed)) }
+}
+
+fn publish(place: &Place, stream: &Stream) -> Result<(), Fault> {
+    Http::connect(place)?.publish(&stream.publish, 0, EVENT_BYTES_MIN)
+}
+
+/// Reads until an event comes, while events are published.
+fn read(place: &Place, stream: &Stream, way: Way) -> Result<(), Fault> {
+    let path = stream.target(way, "").unwrap_or_default();
+    let form = Form::Plain(stream.poll(way));
+    let source = Source { target: &path, body: None, page: None, after: None, form };
+    let mut feed = Feed::open(way, place, source, 1)?;
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) && publish(place, stream).is_ok() {
+                thread::sleep(PERIOD);
+            }
+        });
+        let event = first_event(&mut feed);
+        is_over.store(true, Ordering::Relaxed);
+        event
+    })
+}
+
+fn first_event(feed: &mut Feed) -> Result<(), Fault> {
+    let mut answers = 0;
+    loop {
+        match feed.next()? {
+            Piece::Event(data) => return number(&data).map(|_| ()),
+            Piece::End => return Err(Fault::Closed),
+            Piece::Answer if answers == PATIENCE.as_millis() / PERIOD.as_millis() => {
+                return Err(Fault::Wrong(format!("no event came in {answers} answers")));
+            }
+            Piece::Answer => {
+                answers += 1;
+                thread::sleep(PERIOD);
+            }
+        }
+    }
+}
