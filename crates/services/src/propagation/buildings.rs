@@ -124,14 +124,24 @@ impl Building {
         Ok(Self { height_m, rings: read_rings(&geometry, area)? })
     }
 
-    /// The area within the rings, where holes run the other way round.
+    /// The area within the rings.
     fn area_m2(&self) -> f64 {
-        let twice = |ring: &Vec<Spot>| -> f64 {
-            let next = ring.iter().cycle().skip(1);
-            ring.iter().zip(next).map(|(from, to)| from.x_m * to.y_m - to.x_m * from.y_m).sum()
-        };
-        self.rings.iter().map(twice).sum::<f64>().abs() / 2.0
+        self.rings.iter().map(|ring| turn(ring)).sum::<f64>() / 2.0
     }
+}
+
+/// Twice the area within a ring: positive if it runs counterclockwise.
+fn turn(ring: &[Spot]) -> f64 {
+    let next = ring.iter().cycle().skip(1);
+    ring.iter().zip(next).map(|(from, to)| from.x_m * to.y_m - to.x_m * from.y_m).sum()
+}
+
+/// Lets outlines run counterclockwise, and holes clockwise. Files should have them so, and many do not (RFC 7946 section 3.1.6).
+fn turned(mut ring: Vec<Spot>, is_outline: bool) -> Vec<Spot> {
+    if (turn(&ring) > 0.0) != is_outline {
+        ring.reverse();
+    }
+    ring
 }
 
 fn read_rings(geometry: &Members<'_>, area: &Area) -> Checked<Vec<Vec<Spot>>> {
@@ -141,9 +151,11 @@ fn read_rings(geometry: &Members<'_>, area: &Area) -> Checked<Vec<Vec<Spot>>> {
         if is_one { vec![coordinates] } else { coordinates.items(1..=CORNERS_MAX)?.collect() };
     let mut rings = Vec::new();
     for polygon in &polygons {
-        for ring in polygon.items(1..=CORNERS_MAX)? {
+        for (number, ring) in polygon.items(1..=CORNERS_MAX)?.enumerate() {
             let corners = ring.items(4..=CORNERS_MAX)?;
-            rings.push(corners.map(|corner| read_corner(&corner, area)).collect::<Checked<_>>()?);
+            let corners =
+                corners.map(|corner| read_corner(&corner, area)).collect::<Checked<_>>()?;
+            rings.push(turned(corners, number == 0));
         }
     }
     Ok(rings)

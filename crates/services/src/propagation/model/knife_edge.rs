@@ -29,13 +29,18 @@ pub fn bullington_db(profile: &Profile<'_>, mhz: f64) -> f64 {
     let line = (second.m - first.m) / length_km;
     let rises = profile.edges().map(|edge| (edge.m - first.m) / edge.km);
     let Some(rise) = rises.reduce(f64::max) else { return 0.0 };
-    let single_db = if rise < line {
+    let falls = profile.edges().map(|edge| (edge.m - second.m) / (length_km - edge.km));
+    let fall = falls.fold(f64::NEG_INFINITY, f64::max);
+    // Both lines of sight meet nowhere if an edge only touches the line between the antennas.
+    let single_db = if rise <= line || rise + fall <= 0.0 {
         let nus = profile.edges().map(|edge| nu_between(first, second, edge, wavelength_m));
         knife_edge_db(nus.fold(f64::NEG_INFINITY, f64::max))
     } else {
-        let falls = profile.edges().map(|edge| (edge.m - second.m) / (length_km - edge.km));
-        let fall = falls.fold(f64::NEG_INFINITY, f64::max);
+        let between = profile.edges().map(|edge| edge.km);
+        let (nearest, farthest) =
+            between.fold((length_km, 0.0), |(low, high), km| (km.min(low), km.max(high)));
         let km = (second.m - first.m + fall * length_km) / (rise + fall);
+        let km = km.clamp(nearest, farthest);
         let top = Edge { km, m: first.m + rise * km };
         knife_edge_db(nu_between(first, second, top, wavelength_m))
     };

@@ -1,9 +1,7 @@
 //! GeoTIFF (OGC 19-008r4): a TIFF image whose values are heights, with tags that say where it lies.
 //!
-//! The library decodes the image. All that it makes is bounded before: the values of tags by `tiff_directory`, and the cells
-//! and what they are decoded from here.
-
-use std::io::Cursor;
+//! The library decodes the image. All that it makes is bounded before: the values of tags by `tiff_directory`, what is read by
+//! `metered`, and the cells and what they are decoded from here.
 
 use tiff::decoder::{ChunkType, Decoder, DecodingResult, Limits};
 use tiff::tags::{CompressionMethod, Tag};
@@ -11,6 +9,7 @@ use tiff::{ColorType, TiffError};
 
 use super::file_grid::{CELLS_MAX, FileGrid, Heights, check_cell, check_coordinate, check_count};
 use super::geo_keys::{FileCoordinates, GeoKeys};
+use super::metered::Metered;
 use super::tiff_directory;
 use crate::reader::{brief, quoted};
 
@@ -27,7 +26,7 @@ const RATIO_MAX: f64 = 3_000.0;
 /// The characters of an error of the library that are told.
 const ERROR_CHARS_MAX: usize = 80;
 
-type File<'a> = Decoder<Cursor<&'a [u8]>>;
+type File<'a> = Decoder<Metered<'a>>;
 
 /// Parses a grid, and returns also its coordinates.
 ///
@@ -38,7 +37,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<(FileGrid, FileCoordinates), String>
     let mut limits = Limits::default();
     limits.decoding_buffer_size = CELLS_MAX as usize * size_of::<f64>();
     limits.intermediate_buffer_size = bytes.len();
-    let mut file = Decoder::new(Cursor::new(bytes)).map_err(unreadable)?.with_limits(limits);
+    let metered = Metered::new(bytes, tiff_directory::VALUES_MAX as usize);
+    let mut file = Decoder::new(metered).map_err(unreadable)?.with_limits(limits);
     let (columns, rows) = check_size(&mut file, bytes.len())?;
     let keys = file.find_tag_unsigned_vec(Tag::GeoKeyDirectoryTag).map_err(unreadable)?;
     let keys = GeoKeys::read(&keys.unwrap_or_default())?;

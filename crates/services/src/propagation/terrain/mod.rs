@@ -5,6 +5,7 @@ mod file_grid;
 mod geo_keys;
 mod geotiff;
 mod grid;
+mod metered;
 mod read;
 mod tiff_directory;
 mod valley;

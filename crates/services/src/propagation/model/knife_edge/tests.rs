@@ -47,6 +47,22 @@ fn with_one_edge_both_methods_add_their_corrections_to_it() {
 }
 
 #[test]
+fn an_edge_that_only_touches_the_line_between_the_antennas_costs_as_much_as_its_neighbours() {
+    let km = [0.0, 0.01, 0.02];
+    let touching = 1.0 + 500.0 / EARTH_KM * 0.01 * 0.01;
+    let single_db = knife_edge_db(0.0);
+    let expected = single_db + (1.0 - (-single_db / 6.0).exp()) * 10.0;
+    for more in [-1e-9, -f64::EPSILON, 0.0, f64::EPSILON, 1e-9] {
+        let end_m = touching + more;
+        let (ground_m, earth_km) = (&[0.0, 1.0, 0.0], EARTH_KM);
+        let profile = Profile { km: &km, ground_m, first_m: end_m, second_m: end_m, earth_km };
+        for db in [bullington_db(&profile, 900.0), deygout_db(&profile, 900.0)] {
+            assert!((db - expected).abs() < 0.01, "{more}: {db}, not {expected}");
+        }
+    }
+}
+
+#[test]
 fn nothing_between_the_antennas_costs_nothing() {
     let profile = Profile {
         km: &[0.0, 1.0],

@@ -308,6 +308,27 @@ fn a_small_file_that_grows_without_end_is_cut_where_its_grid_ends() {
     assert!(short.starts_with("cannot be read: "), "{short}");
 }
 
+#[test]
+fn a_small_file_whose_strips_are_all_the_same_bytes_is_not_read_for_each_of_them() {
+    // The row of each strip is at the end of the same bytes, after blocks of Deflate that give nothing.
+    let strips = |rows: usize| {
+        let mut data = vec![0x78, 0x9c];
+        data.extend([0x00, 0x00, 0x00, 0xff, 0xff].repeat(18_000));
+        data.extend(&deflated(&[0; 6])[2..]);
+        let length = data.len() as u32;
+        Draft::of(&[0; 6], 3)
+            .long(257, &[rows as u32])
+            .long(259, &[8])
+            .long(273, &vec![DATA_AT; rows])
+            .long(278, &[1])
+            .long(279, &vec![length; rows])
+            .data(data)
+    };
+    assert_eq!(strips(20).parse().unwrap().heights.metres, vec![0.0; 60]);
+    let error = strips(4_000).parse().unwrap_err();
+    assert!(error.contains("cannot be read: ") && error.contains("lie over each other"), "{error}");
+}
+
 proptest! {
     #[test]
     fn a_file_that_is_cut_or_changed_anywhere_is_read_or_refused(
