@@ -11,6 +11,10 @@ const TRIES_MAX = 5;
 /** The statuses of refusals that pass. */
 const BRIEF = [408, 425, 429, 502, 503, 504];
 const JSON_TYPE = "application/json";
+/** The fields that a multiplexed request may have. */
+const MUX_FIELDS = /^(accept(-language)?|content-type|idempotency-key|if-(none-)?match|last-event-id|prefer)$/;
+/** Characters or bytes of a body, far below what a server takes in a message. */
+const MUX_LENGTH_MAX = 2 ** 16;
 
 /**
  * @param {import("./link.js").Link} link
@@ -22,21 +26,26 @@ const JSON_TYPE = "application/json";
  */
 export async function call(link, method, path, body, options = {}) {
   const { signal } = options;
-  const request = requestOf(method, path, body, options);
-  const { target, fields } = request;
-  const isSafe = "idempotency-key" in fields || /[?&]key=/.test(path) || !/^(POST|PATCH)$/.test(method);
+  const request = requestOf(link, method, path, body, options);
+  const { target, fields, payload } = request;
+  const isUnsafe = /^(POST|PATCH)$/.test(method);
+  // What was carried out has changed what If-Match is about.
+  const isSafe = !("if-match" in fields) && (!isUnsafe || "idempotency-key" in fields || /[?&]key=/.test(path));
   // A multiplexed request to a topic has no fields, and JSON is what it has without.
   const isOfTopic = /^topics\b/.test(target);
   const isPlain = Object.entries(fields).every(([name, value]) => name === "content-type" && value === JSON_TYPE);
+  // Others, and long messages, are for HTTP: a message that is too long would end the connection of all.
+  const isForMux = Object.keys(fields).every((name) => MUX_FIELDS.test(name)) && (payload?.length ?? 0) <= MUX_LENGTH_MAX;
   // Multiplexed, this would start a reader instead of asking for a page.
   const isOfPage = method === "GET" && /^(topics|runs)\//.test(target);
   const backoff = new Backoff(link.options.random);
+  let mayBeDone = false;
   for (let tries = 1; ; tries += 1) {
     await link.ready;
     link.check();
     const begun = Date.now();
     const via = link.transport;
-    const isMux = via === "mux" && !isOfPage && (isPlain || !isOfTopic);
+    const isMux = via === "mux" && isForMux && !isOfPage && (isPlain || !isOfTopic);
     const limit = AbortSignal.timeout(ANSWER_MS_MAX);
     const ends = signal ? AbortSignal.any([signal, limit]) : limit;
     let isSent = false;
@@ -52,11 +61,11 @@ export async function call(link, method, path, body, options = {}) {
       if (!isSent) link.tried(via, begun, error);
       if (!isSent && isMux && (await link.fall(via, error))) continue;
       const isRefused = error.status !== undefined;
-      if (isSent && !isSafe && !isRefused) {
-        throw new AnemoneError("uncertain", "no answer: the call may have been carried out", { cause });
-      }
+      mayBeDone ||= isSent && !isRefused && (isUnsafe || !isSafe);
+      const uncertain = () => (mayBeDone && !isRefused ? new AnemoneError("uncertain", "no answer: the call may have been carried out", { cause }) : error);
+      if (isSent && !isSafe && !isRefused) throw uncertain();
       const isBrief = isRefused ? BRIEF.includes(Number(error.status)) : error.code !== "closed" && error.code !== "protocol";
-      if (!isBrief || tries >= TRIES_MAX || (isSent && !isSafe)) throw error;
+      if (!isBrief || tries >= TRIES_MAX || (isSent && !isSafe)) throw uncertain();
       await sleep(Math.max(backoff.next(), error.retryMs), ends);
     }
   }
@@ -71,7 +80,7 @@ export async function call(link, method, path, body, options = {}) {
  * @param {import("./types.js").CallOptions} [options]
  */
 export async function* items(link, method, path, body, options = {}) {
-  const request = requestOf(method, path, body, options);
+  const request = requestOf(link, method, path, body, options);
   const { signal } = options;
   const end = new AbortController();
   await link.ready;
@@ -87,20 +96,28 @@ export async function* items(link, method, path, body, options = {}) {
 }
 
 /**
+ * @param {import("./link.js").Link} link
  * @param {string} method
  * @param {string} path
  * @param {unknown} body
  * @param {import("./types.js").CallOptions} options
  * @returns {import("./types.js").Request}
  */
-function requestOf(method, path, body, { key, headers = {} }) {
-  const { payload, type } = encode(body, headers["content-type"]);
+function requestOf({ base }, method, path, body, { key, headers = {} }) {
   /** @type {Record<string, string>} */
-  const fields = { ...headers, ...(type && { "content-type": type }) };
-  // It would be sent as the word "undefined".
-  for (const name in fields) if (fields[name] == null) throw new AnemoneError("bad-argument", `header ${name} has no value`);
+  const fields = {};
+  for (const name in headers) {
+    // It would be sent as the word "undefined".
+    if (headers[name] == null) throw new AnemoneError("bad-argument", `header ${name} has no value`);
+    fields[name.toLowerCase()] = headers[name];
+  }
+  const { payload, type } = encode(body, fields["content-type"]);
+  if (type) fields["content-type"] = type;
   if (key) fields["idempotency-key"] = key === true ? newKey() : key;
-  return { method, target: path.replace(/^\//, ""), fields, payload };
+  // As a URL writes it, over each transport.
+  const { href } = new URL(path.replace(/^\//, ""), base);
+  if (!href.startsWith(base.href)) throw new AnemoneError("bad-argument", `${path} is not a path of the server`);
+  return { method, target: href.slice(base.href.length), fields, payload };
 }
 
 /**
@@ -154,7 +171,10 @@ function byMux(socket, { method, target, fields, payload }, signal) {
  */
 export async function publish(link, name, data, { key = newKey(), signal } = {}) {
   const path = `topics/${encodeURIComponent(name)}?key=${encodeURIComponent(key)}`;
-  return (await call(link, "POST", path, data, { signal })).data;
+  const { data: found } = await call(link, "POST", path, data, { signal });
+  // A page that asks for a login answers 200, too.
+  if (typeof (/** @type {any} */ (found)?.position) !== "string") throw foreign("the reply to an event, which has no position,");
+  return found;
 }
 
 /**

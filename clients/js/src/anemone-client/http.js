@@ -12,7 +12,7 @@ export { read } from "./streams.js";
  */
 export async function call(link, { method, target, fields, payload }, signal) {
   const reply = await ask(link, method, target, { headers: fields, body: /** @type {BodyInit} */ (payload), signal });
-  const data = decode([await bytesOf(reply)], typeOf(reply));
+  const data = decode([await bytesOf(reply, method)], typeOf(reply));
   return { status: reply.status, data, fields: Object.fromEntries(reply.headers) };
 }
 

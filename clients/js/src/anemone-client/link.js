@@ -63,10 +63,11 @@ export class Link {
     this.options = { waitSeconds, pollMs, quietMs, betterMs, random, token, fetch, WebSocket };
     // Node 20 has no WebSocket, and a browser sends no token with one.
     const isWithoutSocket = !WebSocket || token;
-    const canShare = !isWithoutSocket && globalThis.document && globalThis.navigator?.locks;
-    this.#ladder = this.#transports = options.transports ?? LADDER.slice(isWithoutSocket ? 2 : canShare ? 0 : 1);
-    const unknown = this.#ladder.find((name) => name !== "ndjson" && !LADDER.includes(name));
-    if (unknown || this.#ladder.length === 0) throw misuse(`there is no transport "${unknown}"`);
+    const canShare = globalThis.document && globalThis.navigator?.locks;
+    const wanted = [...(options.transports ?? LADDER.slice(isWithoutSocket ? 2 : 0))];
+    const unknown = wanted.find((name) => name !== "ndjson" && !LADDER.includes(name));
+    this.#ladder = this.#transports = wanted.filter((name) => name !== "tabs" || canShare);
+    if (unknown || !this.#ladder.length) throw misuse(`there is no transport "${unknown ?? ""}"`);
     const { signal } = this.#end;
     for (const type of SIGNS) globalThis.addEventListener?.(type, this, { capture: true, signal });
     this.ready = this.#begin();
@@ -272,6 +273,7 @@ function address(base) {
   try {
     const url = new URL(base, globalThis.location?.href);
     if (!/^https?:$/.test(url.protocol)) throw misuse(`${url} is not a URL of HTTP`);
+    url.search = url.hash = "";
     if (!url.pathname.endsWith("/")) url.pathname += "/";
     return url;
   } catch (cause) {

@@ -4,6 +4,7 @@ import { now } from "./time.js";
 
 /** No line of the protocol is longer: the result of a run may be as large as the run itself, 16 MiB by default. */
 const LINE_MAX = 2 ** 25;
+const TOKEN_MS_MAX = 60_000;
 
 /**
  * Sends a request; a refusal is an error.
@@ -37,7 +38,7 @@ export async function ask(link, method, path, init) {
 /** @param {() => string | Promise<string>} token */
 async function fresh(token) {
   try {
-    return await token();
+    return await until(token(), AbortSignal.timeout(TOKEN_MS_MAX)); // one that never comes is asked for again
   } catch (cause) {
     throw new AnemoneError("token-failed", `there is no token: ${cause}`, { cause });
   }
@@ -50,21 +51,21 @@ async function fresh(token) {
  * @param {AbortSignal | null | undefined} signal
  * @returns {Promise<Value>}
  */
-function until(value, signal) {
-  return new Promise((resolve, reject) => {
-    signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
-    Promise.resolve(value).then(resolve, reject);
-  });
+async function until(value, signal) {
+  const end = new AbortController();
+  const aborted = new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason), { signal: end.signal }));
+  return await Promise.race([value, aborted]).finally(() => end.abort());
 }
 
 /**
  * Returns the body of a reply, if all of it has come: Chromium also passes on what was cut off, even amid the headers.
  * @param {Response} reply
+ * @param {string} [method] whose reply it is
  */
-export async function bytesOf(reply) {
+export async function bytesOf(reply, method) {
   const { status, headers } = reply;
   const bytes = new Uint8Array(await reply.arrayBuffer());
-  const isWhole = bytes.length >= Number(headers.get("content-length") ?? 1);
+  const isWhole = method === "HEAD" || bytes.length >= Number(headers.get("content-length") ?? 1);
   if (isWhole || status === 204 || status === 304 || headers.has("content-encoding")) return bytes;
   throw cutOff();
 }

@@ -77,7 +77,7 @@ export class Run {
    * @returns {{ result: unknown } | undefined}
    */
   #take(data) {
-    if ("progress" in data) this.onprogress?.((this.progress = data));
+    if ("progress" in data) this.#link.tell(/** @type {any} */ ("onprogress"), (this.progress = data), /** @type {any} */ (this));
     return outcome(data);
   }
 }

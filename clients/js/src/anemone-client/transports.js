@@ -16,7 +16,7 @@ export const TRANSPORTS = {
   sse: async (request) => {
     let [id, time, name, data] = ["", "", "", ""];
     for await (const { line, received } of lines(request, "text/event-stream")) {
-      const [, field, value = ""] = /^([^:]*):? ?(.*)/.exec(line) ?? [];
+      const [, field, value = ""] = /^([^:]*):? ?(.*)/s.exec(line) ?? [];
       if (line !== "") {
         if (field === "id") id = value;
         else if (field === "time") time = value;
