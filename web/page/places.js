@@ -7,6 +7,7 @@ const NAMES_BETWEEN = 100;
 
 /** Shows the links in the header whose topics, resources and services exist. */
 export async function showPlaces() {
+  showHere();
   const described = askJson("openapi.json");
   const hasService = async (/** @type {string} */ name) => (await described)?.paths?.[`/${name}`]?.post !== undefined;
   for (const link of document.querySelectorAll(".places [hidden]")) {
@@ -17,6 +18,14 @@ export async function showPlaces() {
     const isThere = (!needed || (await hasTopic(needed))) && (!service || (await hasService(service)));
     link.hidden = !isThere;
   }
+  showHere();
+}
+
+/** Moves the link of this page into view: in a narrow window the line is longer than what is seen of it. */
+function showHere() {
+  const here = document.querySelector(".places [aria-current]");
+  const line = here?.parentElement;
+  if (here instanceof HTMLElement && line) line.scrollLeft = here.offsetLeft - line.offsetLeft - (line.clientWidth - here.offsetWidth) / 2;
 }
 
 /**

@@ -8,12 +8,20 @@ import { save } from "./files.js";
 import { bytesOf } from "./tiles.js";
 import { signed } from "./words.js";
 
+/**
+ * @typedef {object} Wanted
+ * @property {import("./document.js").Coverage} document
+ * @property {string} quantity
+ * @property {readonly number[]} levels of the contour lines; without any, the marks of the legend
+ * @property {readonly number[]} marks
+ */
+
 const TYPES = { geojson: "application/geo+json", csv: "text/csv", png: "image/png" };
 
 /**
  * @param {HTMLElement} buttons
  * @param {HTMLElement} said
- * @param {() => { document: import("./document.js").Coverage, quantity: string, levels: readonly number[] }} wanted
+ * @param {() => Wanted} wanted
  */
 export function offerDownloads(buttons, said, wanted) {
   for (const button of buttons.querySelectorAll("button")) {
@@ -33,11 +41,12 @@ export function offerDownloads(buttons, said, wanted) {
 
 /**
  * @param {keyof typeof TYPES} format
- * @param {{ document: import("./document.js").Coverage, quantity: string, levels: readonly number[] }} wanted
+ * @param {Wanted} wanted
  * @param {(part: number) => void} tell
  */
-async function download(format, { document, quantity, levels }, tell) {
-  const output = { formats: [format], quantity, ...(format === "geojson" && levels.length > 0 && { levels }) };
+async function download(format, { document, quantity, levels, marks }, tell) {
+  // All points are too many for GeoJSON, so it has contour lines: those that were asked for, or the marks of the legend.
+  const output = { formats: [format], quantity, ...(format === "geojson" && { levels: levels.length > 0 ? levels : marks }) };
   const run = client.run(PATH, { ...document, output });
   run.onprogress = ({ progress }) => tell(progress);
   const result = /** @type {{ outputs?: Record<string, unknown> }} */ (await run.result);

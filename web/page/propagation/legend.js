@@ -25,11 +25,13 @@ export class Legend {
   }
 
   update() {
-    const { look, document } = this.#stage;
+    const { look, opacity, document } = this.#stage;
     const names = document.transmitters.map(nameOf);
-    const shown = JSON.stringify([look, look.isServers && names]);
+    const shown = JSON.stringify([look, opacity, look.isServers && names]);
     if (shown === this.#shown) return;
     this.#shown = shown;
+    // As strong as on the map.
+    this.#canvas.style.opacity = String(opacity);
     this.#canvas.hidden = look.isServers;
     this.#words.classList.toggle("servers", look.isServers);
     if (look.isServers) {

@@ -126,6 +126,7 @@ function showBond() {
 
 function redraw() {
   maps.redraw();
+  legend.update();
 }
 
 /** @type {import("./pane.js").Stage["point"]} */
@@ -181,6 +182,7 @@ function begin() {
  * @param {{ isSamePlace?: boolean }} [options]
  */
 function use(document, options) {
+  placed = null;
   show(document, options);
   starter.wish();
 }
@@ -190,21 +192,33 @@ function move(index, spot, asked) {
   const transmitter = stage.document.transmitters[index];
   if (!transmitter) return;
   moveTransmitter(transmitter, stage.frame, spot);
+  placed = null;
   starter.wish(asked);
   form.update();
   redraw();
   if (stage.cursor) reading.update();
 }
 
+/**
+ * Where the transmitters were before the area is typed: a number has few digits first, and would drive them all into a corner.
+ * @type {import("./document.js").Coverage["transmitters"] | null}
+ */
+let placed = null;
+
 /** @param {string} pointer */
 function edited(pointer) {
   if (pointer === "/model") stage.document = fitted(stage.document);
   if (pointer.startsWith("/area")) {
+    const { transmitters } = stage.document;
+    placed ??= structuredClone(transmitters);
     stage.frame = new Frame(stage.document.area);
     if (!(stage.frame.width > 0 && stage.frame.height > 0)) return;
-    for (const transmitter of stage.document.transmitters) moveTransmitter(transmitter, stage.frame, spotOf(transmitter, stage.frame));
+    for (const [index, transmitter] of transmitters.entries()) {
+      Object.assign(transmitter, placed[index]);
+      moveTransmitter(transmitter, stage.frame, spotOf(transmitter, stage.frame));
+    }
     stage.view.scale = 0;
-  }
+  } else placed = null;
   showParts();
   redraw();
   starter.wishSoon();
@@ -272,7 +286,7 @@ function listen() {
   }
   listenToLand(stage, use, () => use(stage.document, { isSamePlace: true }));
   listenToDocument(showParts, use);
-  offerDownloads(element("#downloads"), element("#download-said"), () => ({ document: maps.documentOf(maps.first), quantity: stage.look.quantity, levels: stage.levels }));
+  offerDownloads(element("#downloads"), element("#download-said"), () => ({ document: maps.documentOf(maps.first), quantity: stage.look.quantity, levels: stage.levels, marks: stage.look.marks }));
 }
 
 // --- beginning ---
@@ -291,6 +305,7 @@ function resume() {
   return true;
 }
 
+addEventListener("hashchange", () => void resume());
 element("#notice-no-script").remove();
 void showPlaces();
 listen();
