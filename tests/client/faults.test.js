@@ -224,7 +224,7 @@ test("a callback that throws ends nothing", async () => {
   client.onerror = (error) => errors.push(error);
   await until("both events", () => seen.length === 2);
   assert.deepEqual(errors.map(({ code, cause }) => [code, String(cause)]), Array(2).fill(["callback-failed", "TypeError: my mistake"]));
-  assert.match(String(errors[0]?.message), /onmessage has thrown an error: TypeError: my mistake/);
+  assert.match(String(errors[0]?.message), /onmessage has thrown TypeError: my mistake/);
   client.close();
 });
 
@@ -331,4 +331,76 @@ test("a client that is closed ends its topics and its calls", async () => {
   assert.deepEqual(closed, [undefined]);
   await assert.rejects(() => client.call("GET", "/x"), { code: "closed" });
   assert.throws(() => client.topic("t"), { code: "closed" });
+});
+
+test("line separators within an event are a part of it", async () => {
+  const data = JSON.stringify({ text: "one\u2028two\u2029three" });
+  const { origin } = await fake(() => ({ headers: { "content-type": "text/event-stream" }, body: `retry: 1000\nid: e-1\n\nid: e-2\ntime: 1\ndata: ${data}\n\n`, isOpen: true }));
+  const { events, gaps } = await read(origin, { transports: ["sse"] }, { enough: 1 });
+  assert.deepEqual([events.map((event) => event.data), gaps], [[JSON.parse(data)], []]);
+});
+
+test("a stream is not open before it has a position", async () => {
+  const { origin } = await fake(() => ({ headers: { "content-type": "text/event-stream" }, body: "retry: 1000\n", isCut: true }));
+  const client = connect(origin, { transports: ["sse"], random: () => 0.01 });
+  const topic = client.topic("t");
+  let opened = 0;
+  /** @type {AnemoneError[]} */ const errors = [];
+  topic.onopen = () => (opened += 1);
+  topic.onerror = (error) => errors.push(error);
+  await until("an error", () => errors.length > 0);
+  assert.equal(opened, 0);
+  client.close();
+});
+
+test("a login page is no receipt of an event, and HEAD has no body", async () => {
+  const { origin } = await fake(({ method }) => (method === "HEAD" ? { headers: { "content-length": "5" } } : { body: "<html>Please log in</html>" }));
+  const client = connect(origin, { transports: ["poll"] });
+  await assert.rejects(client.publish("t", 1), { code: "protocol" });
+  assert.equal((await client.call("HEAD", "/clock")).status, 200);
+  await assert.rejects(client.call("GET", "https://example.org/clock"), { code: "bad-argument" });
+  client.close();
+});
+
+test("a callback that fails later is told as one that fails at once", async () => {
+  const { origin } = await fake(() => page("e-2", [2]));
+  const client = connect(origin, { transports: ["poll"] });
+  const topic = client.topic("t", { after: POSITION });
+  /** @type {AnemoneError[]} */ const errors = [];
+  topic.onmessage = async () => {
+    throw new TypeError("my later mistake");
+  };
+  client.onerror = (error) => errors.push(error);
+  await until("the error", () => errors.length > 0);
+  assert.deepEqual([errors[0]?.code, String(errors[0]?.cause)], ["callback-failed", "TypeError: my later mistake"]);
+  client.close();
+});
+
+test("a closed client leaves no call open", async () => {
+  const { origin, asked } = await fake(() => ({ body: "", isOpen: true }));
+  const client = connect(origin, { transports: ["poll"] });
+  const call = client.call("GET", "/slow");
+  const taken = (async () => {
+    for await (const item of client.items("GET", "/slow")) assert.fail(String(item));
+  })();
+  await until("both calls", () => asked.length === 2);
+  client.close();
+  await assert.rejects(call, { code: "closed" });
+  await assert.rejects(taken, { code: "closed" });
+});
+
+test("topics whose names are too long for one URL are read on several streams", async () => {
+  const names = ["a", "b", "c", "d"].map((name) => name.repeat(100));
+  const { origin } = await fake(({ url = "" }) => {
+    if (url.length > 500) return { status: 414, body: "<html>too long</html>" };
+    const query = new URL(url, "http://localhost").searchParams;
+    const topics = query.getAll("topic");
+    if (topics.length === 0) return page("e-2", query.get("limit") === "1" ? [] : [2]);
+    return { body: { next: topics.map((name) => `${name}:e-2`).join(), events: topics.map((topic) => ({ topic, position: "e-2", time: 1, data: { n: 2 } })) } };
+  });
+  const client = connect(origin, { transports: ["poll"], pollMs: 5, random: () => 0.01 });
+  const seen = new Set();
+  for (const name of names) client.topic(name, { after: POSITION }).onmessage = () => seen.add(name);
+  await until("an event of each", () => seen.size === names.length);
+  client.close();
 });

@@ -47,7 +47,9 @@ export async function call(link, method, path, body, options = {}) {
     const via = link.transport;
     const isMux = via === "mux" && isForMux && !isOfPage && (isPlain || !isOfTopic);
     const limit = AbortSignal.timeout(ANSWER_MS_MAX);
-    const ends = signal ? AbortSignal.any([signal, limit]) : limit;
+    const end = endedWith(link);
+    const stops = signal ? AbortSignal.any([signal, end.signal]) : end.signal;
+    const ends = AbortSignal.any([limit, stops]);
     let isSent = false;
     try {
       const caller = isMux ? await link.socket() : await load("http");
@@ -57,6 +59,7 @@ export async function call(link, method, path, body, options = {}) {
       return await caller.call(link, request, ends);
     } catch (cause) {
       signal?.throwIfAborted();
+      link.check();
       const error = limit.aborted ? new AnemoneError("timeout", "the answer takes too long", { cause }) : typed(cause);
       if (!isSent) link.tried(via, begun, error);
       if (!isSent && isMux && (await link.fall(via, error))) continue;
@@ -66,9 +69,21 @@ export async function call(link, method, path, body, options = {}) {
       if (isSent && !isSafe && !isRefused) throw uncertain();
       const isBrief = isRefused ? BRIEF.includes(Number(error.status)) : error.code !== "closed" && error.code !== "protocol";
       if (!isBrief || tries >= TRIES_MAX || (isSent && !isSafe)) throw uncertain();
-      await sleep(Math.max(backoff.next(), error.retryMs), ends);
+      await sleep(Math.max(backoff.next(), error.retryMs), stops); // the server's time may be longer than that of a try
+    } finally {
+      end.abort();
     }
   }
+}
+
+/**
+ * What aborts once the client is closed. It is to be aborted when it is no longer needed: the client's own signal would keep each call in mind.
+ * @param {import("./link.js").Link} link
+ */
+function endedWith({ end: closing }) {
+  const end = new AbortController();
+  closing.signal.addEventListener("abort", () => end.abort(), { signal: end.signal });
+  return end;
 }
 
 /**
@@ -82,13 +97,14 @@ export async function call(link, method, path, body, options = {}) {
 export async function* items(link, method, path, body, options = {}) {
   const request = requestOf(link, method, path, body, options);
   const { signal } = options;
-  const end = new AbortController();
+  const end = endedWith(link);
   await link.ready;
   link.check();
   try {
     yield* (await load("http")).items(link, request, signal ? AbortSignal.any([signal, end.signal]) : end.signal);
   } catch (cause) {
     signal?.throwIfAborted();
+    link.check();
     throw typed(cause);
   } finally {
     end.abort();

@@ -42,7 +42,8 @@ export function refusal(status, text, retryAfter) {
   const problem = parse(text);
   const code = /^\/problems\/([\w-]+)$/.exec(problem?.type)?.[1];
   const message = problem?.detail ?? problem?.title ?? `the answer is ${status}, and not from an Anemone server`;
-  const retryMs = Number(retryAfter) * 1000 || 0;
+  // Seconds or a date (RFC 9110 section 10.2.3), and no longer than a timer may be.
+  const retryMs = Math.min(2e9, Number(retryAfter) * 1000 || Date.parse(/** @type {any} */ (retryAfter)) - Date.now() || 0);
   return new AnemoneError(code ?? (status < 500 ? "foreign" : "unavailable"), message, { status, problem, retryMs });
 }
 

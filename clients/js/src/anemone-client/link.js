@@ -31,9 +31,10 @@ export class Link {
   topicsMax = 64;
   /** @type {string | Promise<string> | undefined} the token in use */
   token;
+  /** Aborts once the client is closed. */
+  end = new AbortController();
 
   #client;
-  #end = new AbortController();
   /** @type {import("./types.js").TransportName[]} */
   #ladder;
   /** @type {import("./types.js").TransportName[]} those of the ladder that this client may try now */
@@ -63,12 +64,12 @@ export class Link {
     this.options = { waitSeconds, pollMs, quietMs, betterMs, random, token, fetch, WebSocket };
     // Node 20 has no WebSocket, and a browser sends no token with one.
     const isWithoutSocket = !WebSocket || token;
-    const canShare = globalThis.document && globalThis.navigator?.locks;
+    const canShare = globalThis.document && navigator.locks;
     const wanted = [...(options.transports ?? LADDER.slice(isWithoutSocket ? 2 : 0))];
     const unknown = wanted.find((name) => name !== "ndjson" && !LADDER.includes(name));
-    this.#ladder = this.#transports = wanted.filter((name) => name !== "tabs" || canShare);
-    if (unknown || !this.#ladder.length) throw misuse(`there is no transport "${unknown ?? ""}"`);
-    const { signal } = this.#end;
+    this.#ladder = this.#transports = canShare ? wanted : wanted.filter((name) => name !== "tabs");
+    if (unknown || !this.#ladder[0]) throw misuse(`there is no transport ${[unknown]}`);
+    const { signal } = this.end;
     for (const type of SIGNS) globalThis.addEventListener?.(type, this, { capture: true, signal });
     this.ready = this.#begin();
   }
@@ -164,11 +165,12 @@ export class Link {
    * @param {AnemoneError} error
    */
   async fall(transport, { code }) {
-    let isLast = this.#index === this.#transports.length - 1 || code === "token-failed";
+    let isLast = transport === this.#transports.at(-1) || code === "token-failed";
     // What finds no server speaks for all of them, unless a plain request does find it.
     if (!isLast && code === "unreachable") isLast = !(await this.#answers());
-    if (this.transport !== transport) return true; // another reading found out first
-    this.#index = isLast ? 0 : this.#index + 1;
+    const from = this.#transports.indexOf(/** @type {any} */ (transport));
+    if (this.#index !== from) return this.#index > from; // another reading found out first, perhaps that none works
+    this.#index = isLast ? 0 : from + 1;
     this.#improveLater();
     return !isLast;
   }
@@ -244,14 +246,17 @@ export class Link {
    */
   tell(name, value, topic) {
     let isHeard = false;
+    const fail = (/** @type {unknown} */ cause) => {
+      const error = new AnemoneError("callback-failed", `${name} has thrown ${cause}`, { cause });
+      if (name === "onerror" || !this.tell("onerror", error, topic)) console.error(error);
+    };
     for (const target of topic?.isForOthers ? [topic] : [topic, this.#client]) {
       try {
         if (!target?.[name]) continue;
         isHeard = true;
-        target[name](value);
+        /** @type {any} */ (target[name](value))?.catch?.(fail);
       } catch (cause) {
-        const error = new AnemoneError("callback-failed", `${name} has thrown an error: ${cause}`, { cause });
-        if (name === "onerror" || !this.tell("onerror", error, topic)) console.error(error);
+        fail(cause);
       }
     }
     return isHeard;
@@ -261,7 +266,7 @@ export class Link {
     this.isClosed = true;
     this.#wake?.();
     clearTimeout(this.#timer);
-    this.#end.abort();
+    this.end.abort();
     for (const topic of this.topics) topic.close();
     this.#leave?.();
     this.#socket?.close(new AnemoneError("closed", "the client is closed"));

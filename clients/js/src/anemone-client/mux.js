@@ -45,7 +45,7 @@ export class Multiplexed {
       this.close(
         this.isOpen
           ? new AnemoneError("lost", `the WebSocket was closed: ${code} ${reason}`)
-          : new AnemoneError("blocked", "the WebSocket does not open: something on the way blocks it, or the server is down"),
+          : new AnemoneError("blocked", "no WebSocket opens: it is blocked on the way, or the server is down"),
       );
     socket.onclose = end;
     this.#timer = setTimeout(end, OPEN_MS_MAX, {});

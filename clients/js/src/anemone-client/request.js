@@ -75,6 +75,7 @@ const cutOff = (cause) => new AnemoneError("lost", "the reply was cut off", { ca
 
 /**
  * Returns the pieces of a reply that goes on: the lines that have become whole, and when they were here. Fails if the reply is of another type.
+ * Without a type, the last line needs no line feed.
  * @param {Response} reply
  * @param {string} type
  * @param {AbortSignal} signal
@@ -91,7 +92,10 @@ export async function* pieces(reply, type, signal) {
   for (;;) {
     const { done, value } = await reader.read().catch((cause) => Promise.reject(cutOff(cause)));
     const received = now();
-    if (done) return;
+    if (done) {
+      if (rest && !type) yield { lines: [rest], received };
+      return;
+    }
     const lines = decoder.decode(value, { stream: true }).split("\n");
     lines[0] = rest + lines[0];
     rest = lines.pop() ?? "";

@@ -8,6 +8,9 @@ import { ask } from "./request.js";
 import { isRefusal, MOVE } from "./topic.js";
 import { TRANSPORTS } from "./transports.js";
 
+/** The statuses of a URL that is too long, to the server or to a proxy. */
+const LONG = [414, 431];
+
 /** @typedef {import("./types.js").Reading} Reading */
 /** @typedef {import("./types.js").Item} Item */
 /** @typedef {Map<string, { reading: Reading, fail: (cause: unknown) => void }>} Members by name */
@@ -107,7 +110,7 @@ export class Stream {
       const members = new Map(this.#members);
       const error = await this.#request(members, signal).then(() => new AnemoneError("lost", "the reply has ended"), typed);
       if (signal.aborted) continue;
-      if (members.size > 1 && isRefusal(error)) await this.#findRefused(members);
+      if (members.size > 1 && (isRefusal(error) || LONG.includes(Number(error.status)))) await this.#findRefused(members);
       else for (const { fail } of members.values()) fail(error);
     }
     this.#link.streams.delete(this);

@@ -9,12 +9,15 @@ import { formatPosition } from "./position.js";
 import { ask, bytesOf, pieces } from "./request.js";
 import { now, sleep } from "./time.js";
 
+/** No long poll without news is answered so soon. */
+const BRIEF_MS = 500;
+
 /** @typedef {import("./types.js").StreamRequest} StreamRequest */
 
 /** @type {Record<string, (request: StreamRequest) => Promise<void>>} */
 export const TRANSPORTS = {
   sse: async (request) => {
-    let [id, time, name, data] = ["", "", "", ""];
+    let [id, time, name, data, retry] = ["", "", "", "", ""];
     for await (const { line, received } of lines(request, "text/event-stream")) {
       const [, field, value = ""] = /^([^:]*):? ?(.*)/s.exec(line) ?? [];
       if (line !== "") {
@@ -22,13 +25,15 @@ export const TRANSPORTS = {
         else if (field === "time") time = value;
         else if (field === "event") name = value;
         else if (field === "data") data += value;
-        else if (field === "retry") request.take({ retry: Number(value) }, received);
+        else if (field === "retry") retry = value;
         continue;
       }
       if (name || (data && request.isOfMany)) request.take(object(data), received);
       else if (data) request.take(event(id, Number(time), data), received);
       else if (id) request.take({ position: id }, received);
-      [id, time, name, data] = ["", "", "", ""];
+      // After its event: before there is a position, nothing is open.
+      if (retry) request.take({ retry: Number(retry) }, received);
+      [id, time, name, data, retry] = ["", "", "", "", ""];
     }
   },
 
@@ -38,12 +43,20 @@ export const TRANSPORTS = {
 
   "long-poll": async (request) => {
     // The first request does not wait, so that a success is known at once.
+    const { waitSeconds, pollMs } = request.link.options;
     let wait = 0;
-    while (await page(request, { wait })) wait = request.link.options.waitSeconds;
+    for (;;) {
+      const asked = now();
+      const events = await page(request, { wait });
+      if (events === null) return;
+      // What does not wait, such as a proxy that drops the parameter, is polled.
+      if (events === 0 && (waitSeconds === 0 || now() - asked < Math.min(BRIEF_MS, wait * 500))) await sleep(pollMs, request.signal);
+      wait = waitSeconds;
+    }
   },
 
   poll: async (request) => {
-    while (await page(request, {})) await sleep(request.link.options.pollMs, request.signal);
+    while ((await page(request, {})) !== null) await sleep(request.link.options.pollMs, request.signal);
   },
 };
 
@@ -63,15 +76,19 @@ function object(line) {
  */
 async function* lines({ link, target, signal, take }, accept) {
   const reply = await ask(link, "GET", target({}), { headers: { accept }, signal });
+  let isBegun = false;
   for await (const { lines, received } of pieces(reply, accept, signal)) {
-    for (const line of lines) yield { line, received };
-    take({}, received); // also a heartbeat is a sign of life, to every topic of the stream
+    for (const line of lines) {
+      yield { line, received };
+      isBegun ||= line === "" || line[0] === "{"; // the first event of SSE, or the first line of NDJSON, has a position
+    }
+    if (isBegun) take({}, received); // also a heartbeat is a sign of life, to every topic of the stream
   }
   throw new AnemoneError("lost", "the stream has ended");
 }
 
 /**
- * Requests one page; returns false at the end of the topic.
+ * Requests one page; returns the number of its events, or null at the end of the topic.
  * @param {StreamRequest} request
  * @param {object} parameters
  */
@@ -86,7 +103,7 @@ async function page({ link, target, signal, take, isOfMany, losses }, parameters
   for (const item of isOfMany ? itemsOfMany(found) : itemsOf(found)) take(item, received);
   const { next, end } = found;
   take({ position: next, end }, received);
-  return !signal.aborted && !end;
+  return signal.aborted || end ? null : found.events.length;
 }
 
 /** @param {import("./types.js").PageOfMany} page */
