@@ -2,7 +2,7 @@
 import { colour } from "../../chart/canvas.js";
 import { fieldsOf, find, setText } from "../element.js";
 import { REPRESENTATIONS, huesOf, pixelOfHex } from "./draw.js";
-import { layout, newestOf, stateInWords, stateOf, stepsInWords } from "./tree.js";
+import { aboutAction, layout, newestOf, stateInWords, stateOf, stepsInWords } from "./tree.js";
 
 /** The part of a frame that drawing may take; the other canvases have their turn in the next one. */
 const FRAME_MS_MAX = 10;
@@ -155,6 +155,7 @@ export class Stage {
       figure.dataset.run = state;
       const steps = list && action?.do === "sort" ? stepsInWords(list) : "";
       setText(field("name"), action?.id ?? "");
+      setText(field("about"), action ? aboutAction(action) : "");
       setText(field("state"), stateInWords(state));
       setText(field("steps"), steps);
       const label = `The list of ${action?.id}: ${action?.size} elements, ${stateInWords(state)}`;

@@ -260,7 +260,7 @@ export class Pane {
     const words = [`${formatCount(grid.points)} of ${formatCount(grid.columns * grid.rows)} points`];
     if (this.isRunning && this.#left !== null) words.push(leftInWords(this.#left));
     if (took > 0 && grid.points > 1000) words.push(`${formatCount(Number(((grid.points / took) * 1000).toPrecision(3)))} points/s`);
-    if (!this.isRunning) words.push(`${formatMs(took)} ms`);
+    if (!this.isRunning) words.push(`${formatMs(this.#tookMs + this.#begun - this.#asked)} ms in all`);
     if (this.firstMs !== null && !this.#isFirstToSee) words.push(`first seen after ${formatMs(this.firstMs)} ms`);
     return words.join(" · ");
   }
