@@ -171,7 +171,8 @@ fn pair<'a>(from: &'a Report, to: &'a Report) -> Pair<'a> {
 pub(crate) fn judge(pairs: &[Pair<'_>], tolerance: Tolerance) -> Result<(), Regression> {
     for pair in pairs {
         for (run, report) in ["A", "B"].into_iter().zip(pair.reports) {
-            if let Some(reason) = report.invalid.clone() {
+            let interrupted = report.is_interrupted.then(|| "it was interrupted".to_owned());
+            if let Some(reason) = report.invalid.clone().or(interrupted) {
                 return Err(Regression::Invalid { run, reason });
             }
         }
@@ -262,6 +263,9 @@ mod tests {
         let invalid = Report { invalid: Some("0 of 10 came".to_owned()), ..run(&BEFORE) };
         let error = judged(&invalid, "5%").unwrap_err().to_string();
         assert!(error.starts_with("B is invalid") && error.ends_with("0 of 10 came"), "{error}");
+        let interrupted = Report { is_interrupted: true, ..run(&BEFORE) };
+        let error = judged(&interrupted, "5%").unwrap_err().to_string();
+        assert!(error.ends_with("it was interrupted"), "{error}");
         let missing = judged(&report(), "5%").unwrap_err();
         assert_eq!(missing, Regression::Missing("round trip of TCP, 20 B".to_owned()));
     }

@@ -203,6 +203,7 @@ fn target(options: &Options) -> anyhow::Result<Target> {
 /// Prints a report, and writes it to the directory if there is one.
 fn hand_out(options: &Options, session: &Session, mut report: Report) -> anyhow::Result<()> {
     if session.is_stopped() {
+        report.is_interrupted = true;
         report.method.push("It was interrupted: this is what was measured by then.".to_owned());
     }
     report.complete();

@@ -57,6 +57,9 @@ pub(crate) struct Report {
     pub(crate) answer: String,
     /// The reason why the answer must not be relied on, if there is one.
     pub(crate) invalid: Option<String>,
+    /// It was ended before all was measured.
+    #[serde(default)]
+    pub(crate) is_interrupted: bool,
     pub(crate) environment: Environment,
     /// The figure that the plot and the comparisons are about.
     pub(crate) quantity: String,
@@ -345,7 +348,7 @@ pub(crate) mod tests {
             received: 9,
             faults: BTreeMap::from([(FaultKind::Stalled, 1)]),
             traffic: None,
-            strain: Some(Strain { lag_ms_p99: Some(0.1), cpu: 0.5, busy: None }),
+            strain: Some(Strain { lag_ms_p99: Some(0.1), cpu: 0.5, ..Strain::default() }),
         }
     }
 
@@ -357,6 +360,7 @@ pub(crate) mod tests {
             question: "How long?".to_owned(),
             answer: "Not long.".to_owned(),
             invalid: None,
+            is_interrupted: false,
             environment: Environment {
                 program: "anemone".to_owned(),
                 time: 0,

@@ -201,6 +201,7 @@ impl Session {
             question: question.to_owned(),
             answer: String::new(),
             invalid,
+            is_interrupted: false,
             environment: self.environment(),
             quantity: quantity.name.to_owned(),
             series,
@@ -257,7 +258,7 @@ fn invalid(series: &[Series], quantity: Quantity) -> Option<String> {
         let excess = strain.excess().filter(|_| is_time(&series, strain.busy.is_some()))?;
         let (contender, case) = (&series.contender, &series.case);
         Some(format!(
-            "{excess} while it measured {contender} in case {case}: close other programs, and run it again"
+            "{excess} while it measured {contender} in case {case}: close other programs, or ask for less, and run it again"
         ))
     })
 }

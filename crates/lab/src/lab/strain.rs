@@ -21,8 +21,11 @@ const BUSY_MAX: f64 = 0.95;
 /// The strain while a contender was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Strain {
-    /// The delay that is exceeded in one of a hundred cases, of timers or of planned sends: the greater of both.
+    /// The delay of timers that is exceeded in one of a hundred cases.
     pub(crate) lag_ms_p99: Option<f64>,
+    /// The same of sends behind their plan, if there is one.
+    #[serde(default)]
+    pub(crate) behind_ms_p99: Option<f64>,
     /// CPU seconds of this process for each second.
     pub(crate) cpu: f64,
     /// The same of the one thread that makes the load, if there is one.
@@ -38,6 +41,7 @@ impl Strain {
         };
         Self {
             lag_ms_p99: greater(self.lag_ms_p99, other.lag_ms_p99),
+            behind_ms_p99: greater(self.behind_ms_p99, other.behind_ms_p99),
             cpu: self.cpu.max(other.cpu),
             busy: greater(self.busy, other.busy),
         }
@@ -45,11 +49,23 @@ impl Strain {
 
     /// Returns the reason why figures are those of the generator, if there is one.
     pub(crate) fn excess(&self) -> Option<String> {
-        let late = self.lag_ms_p99.filter(|lag| *lag > ms(LAG_MAX));
-        let busy = self.busy.filter(|busy| *busy > BUSY_MAX);
-        late.map(|lag| format!("the generator was late by {lag:.1} ms (p99)")).or_else(|| {
-            busy.map(|busy| format!("the generator was busy for {:.0} % of the time", busy * 100.0))
-        })
+        let is_late = |lag: &f64| *lag > ms(LAG_MAX);
+        if let Some(lag) = self.lag_ms_p99.filter(is_late) {
+            return Some(format!("the generator was late by {lag:.1} ms (p99)"));
+        }
+        if let Some(behind) = self.behind_ms_p99.filter(is_late) {
+            // Its timers were not, so it had to wait for the server.
+            return Some(format!(
+                "the generator was {behind:.1} ms (p99) behind its plan, since the server takes so long for each event,"
+            ));
+        }
+        let busy = self.busy.filter(|busy| *busy > BUSY_MAX)?;
+        Some(format!("the generator was busy for {:.0} % of the time", busy * 100.0))
+    }
+
+    /// Returns the delay that is exceeded in one of a hundred cases, of timers or of sends: the greater of both.
+    pub(crate) fn late_ms_p99(&self) -> Option<f64> {
+        self.worse(Self { lag_ms_p99: self.behind_ms_p99, ..Self::default() }).lag_ms_p99
     }
 }
 
@@ -77,9 +93,10 @@ impl Strained {
     /// Returns the strain. `is_load` says that the thread which was watched makes all of the load.
     pub(crate) fn strain(&self, is_load: bool) -> Strain {
         let share = |cpu: Duration| cpu.as_secs_f64() / self.time.as_secs_f64().max(1e-9);
-        let late = [&self.lag, &self.behind].into_iter().filter_map(|of| of.percentile(0.99));
+        let late = |of: &Histogram| of.percentile(0.99).map(ms);
         Strain {
-            lag_ms_p99: late.max().map(ms),
+            lag_ms_p99: late(&self.lag),
+            behind_ms_p99: late(&self.behind),
             cpu: share(self.cpu),
             busy: is_load.then(|| share(self.thread)),
         }
@@ -177,19 +194,21 @@ mod tests {
         let mut strained = Strained::default();
         (0..60_000).for_each(|_| strained.lag.record(Duration::from_micros(60)));
         (0..1_200).for_each(|_| strained.behind.record(Duration::from_millis(40)));
-        assert!(strained.strain(false).excess().is_some());
+        let strain = strained.strain(false);
+        assert!(strain.excess().unwrap().contains("behind its plan"));
+        assert!(strain.late_ms_p99().unwrap() > 30.0);
     }
 
     #[test]
     fn the_greater_of_each_figure_stays() {
-        let strain = |lag, busy| Strain { lag_ms_p99: lag, cpu: 1.0, busy };
+        let strain = |lag, busy| Strain { lag_ms_p99: lag, behind_ms_p99: None, cpu: 1.0, busy };
         let worse = strain(Some(1.0), None).worse(strain(Some(2.0), Some(0.5)));
         assert_eq!(worse, strain(Some(2.0), Some(0.5)));
     }
 
     #[test]
     fn a_late_or_busy_generator_is_told() {
-        let strain = |lag, busy| Strain { lag_ms_p99: lag, cpu: 1.0, busy };
+        let strain = |lag, busy| Strain { lag_ms_p99: lag, behind_ms_p99: None, cpu: 1.0, busy };
         assert_eq!(strain(Some(10.0), Some(0.95)).excess(), None);
         assert_eq!(strain(None, None).excess(), None);
         let late = strain(Some(10.1), None).excess();

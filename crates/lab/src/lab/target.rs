@@ -183,13 +183,13 @@ impl Target {
     /// Returns the path of the WebSocket echo.
     pub(crate) fn echo_socket(&self) -> anyhow::Result<String> {
         let path = self.offer().map_or(Some(ECHO), |offer| offer.echo.websocket.as_deref());
-        path.map(str::to_owned).context("the file has no websocket in [echo]")
+        path.map(str::to_owned).context(missing("websocket in [echo]"))
     }
 
     /// Returns the path that sends back the body of a `POST`.
     pub(crate) fn echo_http(&self) -> anyhow::Result<String> {
         let path = self.offer().map_or(Some(ECHO), |offer| offer.echo.http.as_deref());
-        path.map(str::to_owned).context("the file has no http in [echo]")
+        path.map(str::to_owned).context(missing("http in [echo]"))
     }
 
     /// Finds the server of a URL.
@@ -270,6 +270,11 @@ impl fmt::Display for Target {
             }
         }
     }
+}
+
+/// The error of an experiment that needs more than the file of a server has.
+pub(crate) fn missing(what: &str) -> WrongUse {
+    WrongUse(format!("the file has no {what}"))
 }
 
 /// A process that ends with this one, however that ends; and when dropped.

@@ -9,6 +9,7 @@ use crate::lab::probe::{Fault, FaultKind, Http, Place, Stream, WebSocket, over_t
 use crate::lab::report::{Published, Quantity, Report, Verdict, ms};
 use crate::lab::rounds::{Cell, Sample, interleaved};
 use crate::lab::session::Session;
+use crate::lab::target::missing;
 use crate::load::CalledService;
 
 const OPENING: Quantity = Quantity::less("opening", "ms");
@@ -52,7 +53,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     if let Ok(path) = session.target.echo_socket() {
         cells.push(cell(WEB_SOCKET, Opening::WebSocket(web, path)));
     }
-    ensure!(!cells.is_empty(), "the file has neither get nor a websocket in [echo]");
+    ensure!(!cells.is_empty(), missing("get, and no websocket in [echo]"));
     if let Some(place) = secure {
         cells.push(cell("HTTP over TLS", Opening::Tls(place.clone())));
         cells.push(cell("HTTP/2 over TLS", Opening::Http2(place)));

@@ -20,6 +20,7 @@ use crate::lab::probe::{
 use crate::lab::report::{Quantity, Report, Series, ms};
 use crate::lab::session::Session;
 use crate::lab::strain::{Moment, StrainMeter, Strained};
+use crate::lab::target::missing;
 use crate::statistics::{Random, median};
 use crate::tcp_info::Traffic;
 
@@ -173,7 +174,7 @@ pub(super) fn stream(
 /// Returns the stream that a file describes, if there is a file.
 fn stream_of(session: &Session) -> anyhow::Result<Option<Stream>> {
     let Some(offer) = session.target.offer() else { return Ok(None) };
-    Ok(Some(offer.stream.clone().context("the file has no [stream]")?))
+    Ok(Some(offer.stream.clone().with_context(|| missing("[stream]"))?))
 }
 
 /// Returns true if the server has events in this way.

@@ -124,7 +124,7 @@ fn judge(report: &mut Report) {
         return;
     }
     report.answer = format!(
-        "WebSocket adds {down_low:.0} to {down_high:.0} bytes to a message from the server, {up_low:.0} to {up_high:.0} to one to the          server, and {opening:.0} bytes to the opening{on_the_wire}."
+        "WebSocket adds {down_low:.0} to {down_high:.0} bytes to a message from the server, {up_low:.0} to {up_high:.0} to one to the server, and {opening:.0} bytes to the opening{on_the_wire}."
     );
     let mut published = Vec::new();
     for (payload_bytes, down, up) in PUBLISHED {

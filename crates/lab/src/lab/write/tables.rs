@@ -97,7 +97,7 @@ fn last(series: &Series) -> [String; 4] {
     let strain = |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), figure);
     [
         format!("{} / {}", series.received, series.expected),
-        strain(series.strain.and_then(|strain| strain.lag_ms_p99)),
+        strain(series.strain.and_then(|strain| strain.late_ms_p99())),
         strain(series.strain.map(|strain| strain.busy.unwrap_or(strain.cpu) * 100.0)),
         faults.join(", "),
     ]
