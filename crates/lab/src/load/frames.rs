@@ -5,6 +5,7 @@
 //! end, so no slice wraps.
 
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use anemone_ws::proto::{Header, MaskKey, Opcode};
 
@@ -112,13 +113,24 @@ pub(crate) fn masked(opcode: Opcode, payload: &[u8], random: &mut Random) -> Vec
 
 /// Returns a client's frame with a header of any kind, whose length and key are set here.
 pub(crate) fn masked_frame(header: Header, payload: &[u8], key: MaskKey) -> Vec<u8> {
+    masked_and_timed(header, payload, key).0
+}
+
+/// The same, with the time of masking alone: without that of the memory that the frame needs.
+pub(crate) fn masked_and_timed(
+    header: Header,
+    payload: &[u8],
+    key: MaskKey,
+) -> (Vec<u8>, Duration) {
     let header = Header { mask: Some(key), payload_len: payload.len() as u64, ..header };
     let mut bytes = Vec::new();
     header.encode(&mut bytes);
     let header_bytes = bytes.len();
     bytes.extend_from_slice(payload);
+    let begun = Instant::now();
     key.apply(&mut bytes[header_bytes..]);
-    bytes
+    let time = begun.elapsed();
+    (bytes, time)
 }
 
 /// Messages of equal length in a ring.

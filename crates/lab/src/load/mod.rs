@@ -29,7 +29,7 @@ pub(crate) use audience::Audience;
 pub(crate) use calls::{CallWay, CalledService, Calls};
 pub(crate) use churn::{Closing, churn};
 pub(crate) use delivery::Delivery;
-pub(crate) use frames::{Frames, Shape, masked_frame};
+pub(crate) use frames::{Frames, Shape, masked_and_timed, masked_frame};
 pub(crate) use generator::Generator;
 pub(crate) use http::{Head, chunk, head, post, request, response};
 pub(crate) use http2::Http2Calls;

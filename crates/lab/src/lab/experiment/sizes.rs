@@ -85,8 +85,8 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
         "Each message is sent once its predecessor has come back whole (POST /echo, and the echo by WebSocket), and is compared \
          with what was sent; the time is that of all messages over a connection that is open, or over one that is opened for each. \
          A WebSocket's echo may come back while it is sent, that of a POST comes once the server has the body. A link that would need \
-         more than {} s for a case is not asked. Frames are made and masked within the time; the share of masking is the time of \
-         making them.",
+         more than {} s for a case is not asked. Frames are made and masked within the time, and the share of masking is of the time \
+         there and back.",
         TRANSFER_MAX.as_secs()
     ));
     Ok(report)
@@ -133,9 +133,8 @@ fn measure(sending: &Sending, seed: u64, sample: &mut Sample) -> Result<(), Faul
         check(&socket.exchange(&first)?, b"a")?;
         begun = Instant::now();
         for _ in 0..sending.count {
-            let making = Instant::now();
-            let frame = socket.frame(Opcode::Text, &payload);
-            masking += making.elapsed();
+            let (frame, time) = socket.masked(Opcode::Text, &payload);
+            masking += time;
             check(&socket.exchange(&frame)?, &payload)?;
             sample.received += 1;
         }

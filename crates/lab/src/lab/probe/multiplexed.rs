@@ -59,6 +59,7 @@ impl Multiplexed {
         let message = match self {
             Self::WebSocket(socket) => socket.receive()?.ok_or(Fault::Closed)?,
             Self::Tcp(stream) => {
+                stream.begin_wait();
                 stream.fill_to(LENGTH_BYTES)?;
                 let length: [u8; LENGTH_BYTES] =
                     stream.bytes()[..LENGTH_BYTES].try_into().unwrap_or_default();

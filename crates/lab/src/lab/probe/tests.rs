@@ -66,6 +66,28 @@ fn what_grows_without_end_is_refused() {
 }
 
 #[test]
+fn what_goes_on_for_longer_than_the_patience_is_read_on() {
+    let line = b"{\"position\":\"e-1\",\"data\":7}\n";
+    let chunk = [format!("{:x}\r\n", line.len()).as_bytes(), line, b"\r\n"].concat();
+    let message = b"206 1 e-1\n7";
+    let frame = [&[0x81, message.len() as u8][..], message].concat();
+    let counted = [&[0, 0, 0, message.len() as u8][..], message].concat();
+    let source = Source { target: "/", body: None, page: None, after: None, form: Form::Anemone };
+    for (way, begin, more) in [
+        (Way::Ndjson, CHUNKED, chunk),
+        (Way::WebSocket, UPGRADED, frame.clone()),
+        (Way::Tcp, "", counted),
+    ] {
+        let place = endless(begin, more, TRICKLE);
+        let mut feed = Feed::open(way, &place, source, 1).unwrap();
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < 2 * place.patience_of_all() {
+            assert!(matches!(feed.next(), Ok(Piece::Event(_))), "{way:?}");
+        }
+    }
+}
+
+#[test]
 fn a_stream_of_comments_or_of_pings_is_no_stream_of_events() {
     let source = Source { target: "/", body: None, page: None, after: None, form: Form::Anemone };
     let comments = endless(CHUNKED, b"2\r\n:\n\r\n".to_vec(), TRICKLE);

@@ -1,11 +1,13 @@
 //! Messages over one WebSocket.
 
+use std::time::Duration;
+
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use anemone_ws::proto::{Header, MaskKey, Opcode};
 
 use super::stream::AT_ONCE_BYTES;
 use super::{Fault, MESSAGE_BYTES_MAX, Place, Stream, within_head, within_limit};
-use crate::load::masked_frame;
+use crate::load::masked_and_timed;
 use crate::statistics::Random;
 use crate::tcp_info::Traffic;
 
@@ -56,13 +58,15 @@ impl WebSocket {
 
     /// Returns the bytes of a message in one frame, so that they can be made before a clock starts.
     pub(crate) fn frame(&mut self, opcode: Opcode, payload: &[u8]) -> Vec<u8> {
+        self.masked(opcode, payload).0
+    }
+
+    /// The same, with the time of masking.
+    pub(crate) fn masked(&mut self, opcode: Opcode, payload: &[u8]) -> (Vec<u8>, Duration) {
         let mut key = MaskKey([0; 4]);
         key.0.copy_from_slice(&self.random.bytes(4));
-        masked_frame(
-            Header { fin: true, rsv1: false, opcode, mask: None, payload_len: 0 },
-            payload,
-            key,
-        )
+        let header = Header { fin: true, rsv1: false, opcode, mask: None, payload_len: 0 };
+        masked_and_timed(header, payload, key)
     }
 
     /// Sends a [`frame`](Self::frame) and waits for a message. A long one is read while it is sent.
