@@ -200,7 +200,7 @@ function move(index, spot, asked) {
 }
 
 /**
- * Where the transmitters were before the area is typed: a number has few digits first, and would drive them all into a corner.
+ * The transmitters before the area was typed. A number has few digits at first, which would drive them all into a corner.
  * @type {import("./document.js").Coverage["transmitters"] | null}
  */
 let placed = null;

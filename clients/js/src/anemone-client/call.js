@@ -29,7 +29,7 @@ export async function call(link, method, path, body, options = {}) {
   const request = requestOf(link, method, path, body, options);
   const { target, fields, payload } = request;
   const isUnsafe = /^(POST|PATCH)$/.test(method);
-  // What was carried out has changed what If-Match is about.
+  // A call with If-Match that was carried out has changed the tag, so its second try would be refused.
   const isSafe = !("if-match" in fields) && (!isUnsafe || "idempotency-key" in fields || /[?&]key=/.test(path));
   // A multiplexed request to a topic has no fields, and JSON is what it has without.
   const isOfTopic = /^topics\b/.test(target);
@@ -77,7 +77,7 @@ export async function call(link, method, path, body, options = {}) {
 }
 
 /**
- * What aborts once the client is closed. It is to be aborted when it is no longer needed: the client's own signal would keep each call in mind.
+ * Makes a controller that aborts when the client is closed. Abort it at the end of the call, or the client remembers each call for ever.
  * @param {import("./link.js").Link} link
  */
 function endedWith({ end: closing }) {

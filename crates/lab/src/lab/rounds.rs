@@ -86,7 +86,7 @@ pub(crate) fn interleaved<K>(
             let mut sample = measure(session, &cells[at]);
             sample.strained.add(&meter.since(begun));
             if sample.received == sample.expected {
-                // What failed before anything was asked for did not come either.
+                // A connection that failed before anything was asked for counts as something that did not come.
                 sample.expected += sample.faults.values().sum::<u64>();
             }
             if let Some(words) = &sample.words {

@@ -273,7 +273,7 @@ struct Read {
     arrivals: Arrivals,
     /// Events that came again.
     doubled: u64,
-    /// What its connection has carried since the first events and in which time, if it was one.
+    /// The traffic of its connection since the first events, and the time that took; `None` if it had several.
     carried: Option<(Traffic, Duration)>,
     fault: Option<Fault>,
 }
