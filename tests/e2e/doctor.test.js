@@ -6,6 +6,7 @@
  * conditions, never for a fixed time: what is right has longer time limits than any machine needs.
  */
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { Proxy } from "./proxies.js";
 import { kill, serve, start, until } from "./support.js";
@@ -84,6 +85,8 @@ const WRONG = /** @type {const} */ ([
   ["nginx with its own host", "stock", nginx(UPGRADE), ["origin"], "proxy_set_header Host $http_host;"],
   ["nginx with another host", "stock", nginx(UPGRADE, "proxy_set_header Host inner.example;"), ["reach"], "proxy_set_header Host $http_host;"],
   ["nginx with few connections", "stock", nginx(HOST, UPGRADE, "limit_conn each 6;"), ["connections"], "limit_conn"],
+  ["nginx with a cache", "stock", `proxy_cache_path kept keys_zone=kept:1m; ${nginx(HOST, UPGRADE, "proxy_cache kept; proxy_cache_valid 200 1m; proxy_ignore_headers Cache-Control;")}`, ["cache"], "proxy_cache off;"],
+  ["nginx without subprotocols", "stock", nginx(HOST, UPGRADE, 'proxy_set_header Sec-WebSocket-Protocol "";'), ["upgrade"], "Sec-WebSocket-Protocol"],
   ["HAProxy with a short time-out", "plainHaproxy", haproxy("", CUT), ["idle"], "timeout tunnel 1h"],
   ["HAProxy without upgrades", "plainHaproxy", haproxy("http-request del-header Upgrade"), ["upgrade"], "Upgrade"],
   ["HAProxy that closes connections", "plainHaproxy", haproxy("option httpclose"), ["keep-alive"], "option http-keep-alive"],
@@ -112,7 +115,7 @@ test("a way on which nothing is wrong is told so", { timeout: STEP_MS_MAX }, asy
   for (const { status, faults, findings, said } of [direct, await behind("stock", nginx(HOST, UPGRADE), ...args), await behind("plainHaproxy", haproxy(), ...args)]) {
     assert.deepEqual([faults, status], [[], 0], said);
     assert.deepEqual(findings.filter(({ state }) => state === "unknown"), [], said);
-    assert.equal(findings.length, 9, said);
+    assert.equal(findings.length, 10, said);
   }
 });
 
@@ -126,4 +129,37 @@ test("a server that is not there, and one that is another, are told without a ha
   const gone = await behind("stock", "server { listen 80; location / { proxy_pass http://127.0.0.1:1; } location /x { proxy_pass http://127.0.0.1:8080; } }");
   assert.equal(gone.status, 4);
   assert.match(String(gone.faults[0]?.words), /status 502 .* the proxy does not reach the server/);
+
+  for (const [answer, status, words] of /** @type {const} */ ([
+    ["return 401;", 3, /status 401, behind nginx: the way to the server is refused; give what it asks for with -H/],
+    ["return 301 https://wind.example$request_uri;", 4, /it leads to https:\/\/wind\.example\/health: examine that/],
+  ])) {
+    const refused = await behind("stock", `server { listen 80; location / { ${answer} } location /x { proxy_pass http://127.0.0.1:8080; } }`);
+    assert.equal(refused.status, status, refused.said);
+    assert.match(String(refused.faults[0]?.words), words);
+  }
+});
+
+test("a page in place of a stream is no stream, and nothing else is wrong", { timeout: STEP_MS_MAX }, async () => {
+  const page = `location /topics { default_type text/html; return 200 "<title>The application</title>"; }`;
+  const { faults, said } = await behind("stock", nginx(HOST, UPGRADE).replace("location /", `${page} location /`));
+  assert.deepEqual(faults.map(({ name }) => name), ["sse", "ndjson"], said);
+  for (const { words } of faults) assert.match(words, /no stream came but an answer of the type "text\/html"/);
+});
+
+test("few streams of HTTP/2 are found, and many are good", { timeout: STEP_MS_MAX }, async () => {
+  const site = await readFile(new URL("../../deploy/nginx.conf", import.meta.url), "utf8");
+  const trusting = await serve("--demo", "--listen", "127.0.0.1:0", "--trusted-proxy", "127.0.0.1");
+  for (const [more, state] of /** @type {const} */ ([["", "good"], ["http2_max_concurrent_streams 4;", "fault"]])) {
+    const proxy = await Proxy.start("nginx", { http: Number(new URL(trusting.origin).port), tcp: 0 }, site.replace("ssl_certificate ", `${more} ssl_certificate `));
+    try {
+      const { findings, faults, said } = await doctor(`https://localhost:${proxy.ports.http}`, "--insecure", "--begin-max", "30s");
+      assert.equal(findings.find(({ name }) => name === "http2")?.state, state, said);
+      assert.equal(faults.length, state === "fault" ? 1 : 0, said);
+      if (state === "fault") assert.match(JSON.stringify(faults), /HTTP\/2 lets 4 streams through .*"http2_max_concurrent_streams 128;/);
+    } finally {
+      await proxy.remove();
+    }
+  }
+  await kill(trusting);
 });

@@ -161,18 +161,18 @@ async function findingsAt(origin) {
 
 test("it finds nothing wrong where nothing is, but the six connections of a browser", { timeout: STEP_MS_MAX }, async () => {
   const { found, end, words } = await findingsAt(server.origin);
-  assert.deepEqual(found, { "keep-alive": "good", SSE: "good", NDJSON: "good", WebSocket: "good", origin: "good", connections: "note", silence: "good" }, words);
+  assert.deepEqual(found, { "keep-alive": "good", cache: "good", SSE: "good", NDJSON: "good", WebSocket: "good", origin: "good", connections: "note", silence: "good" }, words);
   assert.match(words, /6 of 8 streams at once get through/);
   assert.equal(end, "Nothing is wrong.");
 });
 
 test("it finds what nginx does to streams, upgrades, quiet connections and the origin", { timeout: STEP_MS_MAX }, async () => {
-  const lines = "proxy_ignore_headers X-Accel-Buffering; proxy_read_timeout 1s; keepalive_timeout 0;";
+  const lines = "proxy_ignore_headers X-Accel-Buffering; proxy_read_timeout 3s; keepalive_timeout 0;";
   const site = `server { listen 80; location / { proxy_pass http://127.0.0.1:8080; ${lines} } location ~ ^/(page|lab) { proxy_pass http://127.0.0.1:8080; } }`;
   const proxy = await Proxy.start("stock", { http: Number(new URL(server.origin).port), tcp: 0 }, site);
   try {
     const { found, settings, end, words } = await findingsAt(`http://127.0.0.1:${proxy.ports.http}`);
-    assert.deepEqual(found, { "keep-alive": "fault", SSE: "fault", NDJSON: "fault", WebSocket: "fault", origin: "fault", connections: "unknown", silence: "fault" }, words);
+    assert.deepEqual(found, { "keep-alive": "fault", cache: "good", SSE: "fault", NDJSON: "fault", WebSocket: "fault", origin: "fault", connections: "unknown", silence: "fault" }, words);
     assert.match(settings, /nginx: proxy_buffering off;/);
     assert.match(settings, /nginx: keepalive_timeout 75s;/);
     assert.doesNotMatch(settings, /HAProxy/);

@@ -112,7 +112,11 @@ impl Exit {
             return Self::Regressed;
         }
         if let Some(unfit) = error.downcast_ref() {
-            return if matches!(unfit, Unfit::NoServer) { Self::NoConnection } else { Self::Unfit };
+            return match unfit {
+                Unfit::NoServer => Self::NoConnection,
+                Unfit::Refused => Self::Refused,
+                Unfit::Fault | Unfit::Faults(_) => Self::Unfit,
+            };
         }
         if error.is::<InputError>() {
             return Self::BadInput;

@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Output};
 
+use anemone_testing::process::Process;
 use serde_json::Value;
 
 fn lab(args: &[&str]) -> Output {
@@ -70,7 +71,7 @@ fn connect_and_echo_measure_every_contender() {
             assert!(rounds.iter().all(|value| value.as_f64().unwrap() > 0.0), "{series}");
         }
         if name == "connect" {
-            for contender in ["HTTP over TLS", "HTTP/2 over TLS"] {
+            for contender in ["HTTP over TLS", "WebSocket over TLS", "HTTP/2 over TLS"] {
                 values(&report, "until an answer is there", contender, "opening");
             }
         }
@@ -371,6 +372,25 @@ fn what_fails_is_counted_and_makes_the_verdict_invalid() {
 }
 
 #[test]
+fn a_silent_server_is_not_asked_in_each_case() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("server.toml");
+    let echo = "[echo]\nwebsocket = \"/echo\"\nhttp = \"/echo\"\n";
+    std::fs::write(&file, format!("url = \"http://{address}\"\n{echo}")).unwrap();
+    let output = lab(&["sizes", "--quick", "--target", file.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(12), "{said}");
+    assert!(said.contains("nothing came in time: 1"), "{said}");
+    // The kernel has opened them; nobody has accepted one.
+    listener.set_nonblocking(true).unwrap();
+    let opened = std::iter::from_fn(|| listener.accept().ok()).count();
+    // One looks whether a server is there, two try what the file says, and one is for each case that is asked, of 24.
+    assert!((9..=16).contains(&opened), "{opened} connections");
+}
+
+#[test]
 fn a_server_that_is_not_there_has_a_status_of_its_own() {
     // A port of which the listener has gone.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -397,6 +417,57 @@ fn a_server_that_is_not_there_has_a_status_of_its_own() {
 }
 
 #[test]
+fn a_server_is_measured_within_tls() {
+    let args = ["serve", "--listen", "127.0.0.1:0", "--threads", "1", "--demo", "--tls-dev"];
+    let mut server = Process::start(&args);
+    let line = server.line();
+    let url = line.strip_prefix("listening on ").unwrap();
+    assert!(url.starts_with("https://"), "{url}");
+    let target = ["--target", url, "--rounds", "2"];
+    let opening = report("connect", &target);
+    for contender in ["HTTP over TLS", "WebSocket over TLS"] {
+        values(&opening, "until an answer is there", contender, "opening");
+    }
+    // Long messages, too: they are sent and read at the same time.
+    report("sizes", &target);
+    report("wind", &target);
+    report("progress", &target);
+    // A record of TLS 1.3 has 22 bytes more than what is in it: a header of 5, the type, and a tag of 16.
+    let overhead = report("overhead", &target);
+    for (case, bytes) in [("1 B", 1 + 6 + 22), ("1 KiB", 1024 + 8 + 22)] {
+        let bytes = f64::from(bytes);
+        assert_eq!(values(&overhead, case, "WebSocket", "a message to the server")[0], bytes);
+    }
+    let output = lab(&["amortise", "--quick", "--target", url]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("without TLS"), "{said}");
+}
+
+#[test]
+fn the_kernel_emulates_a_link_if_it_can_and_says_what_it_lacks_if_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().to_str().unwrap();
+    let link = ["--link", "delay=20ms,rate=10mbit", "--netem", "--out", out];
+    let output = lab(&[&["connect", "--quick", "--rounds", "1"], &link[..]].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(2) {
+        // Nothing is left of it, and this says why.
+        assert!(said.contains("--netem: tc qdisc add dev lo"), "{said}");
+        assert!(said.contains("it needs root, tc, and a kernel with sch_prio"), "{said}");
+    } else {
+        let json = std::fs::read_to_string(directory.path().join("connect.json")).unwrap();
+        let report: Value = serde_json::from_str(&json).unwrap();
+        // The opening and the first echo.
+        assert!(values(&report, "until an answer is there", "TCP", "opening")[0] >= 80.0, "{said}");
+        assert!(report["environment"]["has_netem"].as_bool().unwrap());
+        let reason = report["invalid"].as_str().unwrap_or_default();
+        assert!(!reason.starts_with("the emulated link"), "{reason}");
+    }
+    let rest = Command::new("tc").args(["qdisc", "show", "dev", "lo"]).output();
+    assert!(rest.is_err() || !String::from_utf8_lossy(&rest.unwrap().stdout).contains("netem"));
+}
+
+#[test]
 fn what_is_no_link_and_no_target_is_refused_with_words() {
     for (args, words) in [
         (&["echo", "--link", "moon"][..], "satellite"),
@@ -404,6 +475,7 @@ fn what_is_no_link_and_no_target_is_refused_with_words() {
         (&["echo", "--rounds", "0"], "--rounds"),
         (&["nothing"], "possible values"),
         (&["wind", "--rate", "4"], "advise"),
+        (&["wind", "--netem"], "without --link there is none"),
         (&["wind", "--target", "127.0.0.1:1"], "no URL such as http://127.0.0.1:1"),
     ] {
         let output = lab(args);

@@ -17,8 +17,9 @@ const PUBLISHED_PACKET_BYTES: u64 = 76;
 const PUBLISHED_SYN_BYTES: u64 = 12;
 const SYNS: u64 = 2;
 
-/// The kernel's states of a connection whose peer has sent its FIN: `TCP_CLOSE_WAIT`, `TCP_LAST_ACK` and `TCP_CLOSING`.
-const PEER_HAS_FINISHED: [u8; 3] = [8, 9, 11];
+/// The kernel's states of a connection whose peer has sent its FIN: `TCP_CLOSE` (also after a reset, which is rare), `TCP_CLOSE_WAIT`,
+/// `TCP_LAST_ACK` and `TCP_CLOSING`.
+const PEER_HAS_FINISHED: [u8; 4] = [7, 8, 9, 11];
 
 /// Places in the kernel's `struct tcp_info`, which only ever grows at its end.
 const STATE: usize = 0;
@@ -61,7 +62,8 @@ impl Traffic {
         Ok(all)
     }
 
-    fn by_kernel(stream: &TcpStream) -> io::Result<Self> {
+    /// Reads what one connection has carried, with the kernel's count of bytes.
+    pub(crate) fn by_kernel(stream: &TcpStream) -> io::Result<Self> {
         let info = tcp_info(stream)?;
         let at = |place: usize| {
             let bytes = info.get(place..place + 4).and_then(|bytes| bytes.try_into().ok());

@@ -5,9 +5,14 @@ import { at } from "../site.js";
 /** A beginning that is not there after this time is held back: the server sends it at once. */
 const BEGIN_MS_MAX = 8000;
 const ANSWER_MS_MAX = 20_000;
+/** A stream that is cut after this time without a byte was held back; one that is cut sooner was refused. */
+const HELD_MS_MIN = 1000;
 /** More streams at once than browsers open to a server over HTTP/1.1. */
 const STREAMS = 8;
 const BROWSER_CONNECTIONS = 6;
+/** Polls until one of them has waited, and the time after which it has. */
+const POLLS = 5;
+const WAITED_MS_MIN = 900;
 /** A server that answers more polls in a time has not waited. */
 const ANSWERS_MAX = 100;
 /** A stream is not silent for longer: the server sends a heartbeat each 15 s, or as often as it is set to. */
@@ -29,7 +34,7 @@ const wrong = (name, fault, words) => ({ name, state: "fault", words, fault });
  * @param {{ waitMs: number, signal: AbortSignal, onFinding: (finding: Finding) => void }} settings
  */
 export async function examine({ waitMs, signal, onFinding }) {
-  const exams = [keepAlive, () => stream("SSE", "text/event-stream", signal), () => stream("NDJSON", "application/x-ndjson", signal), webSocket, origin, () => connections(signal), () => silence(waitMs, signal)];
+  const exams = [keepAlive, cache, () => stream("SSE", "text/event-stream", signal), () => stream("NDJSON", "application/x-ndjson", signal), webSocket, origin, () => connections(signal), () => silence(waitMs, signal)];
   for (const exam of exams) {
     if (signal.aborted) return;
     onFinding(await exam());
@@ -74,22 +79,24 @@ async function keepAlive() {
  * Opens a stream, and waits for its beginning. The caller aborts it.
  * @param {string} type
  * @param {AbortSignal} signal
- * @returns {Promise<{ ms?: number, status?: number, isCut?: boolean, foreign?: string, reader?: ReadableStreamDefaultReader<Uint8Array> }>} none of them: it is held back
+ * @returns {Promise<{ ms: number, isHeld?: boolean, status?: number, foreign?: string, reader?: ReadableStreamDefaultReader<Uint8Array> }>} the time until its beginning, or until it was given up
  */
 async function begin(type, signal) {
   const begun = browser.now();
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), BEGIN_MS_MAX);
+  const ended = () => ({ ms: browser.now() - begun, isHeld: browser.now() - begun >= HELD_MS_MIN });
   try {
     const reply = await browser.fetch(at(INDEX), { cache: "no-store", headers: { Accept: type }, signal: AbortSignal.any([signal, late.signal]) });
-    if (!reply.ok || !reply.body) return { status: reply.status };
+    const ms = browser.now() - begun;
+    if (!reply.ok || !reply.body) return { ms, status: reply.status };
     const found = reply.headers.get("content-type") ?? "";
-    if (!found.startsWith(type)) return { foreign: found };
+    if (!found.startsWith(type)) return { ms, foreign: found };
     const reader = reply.body.getReader();
-    if ((await reader.read()).done) return { isCut: true };
-    return { ms: browser.now() - begun, reader };
+    const { done } = await reader.read();
+    return done ? ended() : { ms: browser.now() - begun, reader };
   } catch {
-    return { isCut: !late.signal.aborted };
+    return ended();
   } finally {
     clearTimeout(timer);
   }
@@ -102,18 +109,22 @@ async function begin(type, signal) {
  * @returns {Promise<Finding>}
  */
 async function stream(name, type, signal) {
-  const { ms, status, isCut, foreign, reader } = await begin(type, signal);
+  const { ms, isHeld, status, foreign, reader } = await begin(type, signal);
   await reader?.cancel().catch(() => {});
   if (foreign !== undefined) return { name, state: "fault", words: `no stream came but an answer of the type "${foreign}": something on the way takes Accept: ${type} away, changes Content-Type, or answers itself` };
-  if (isCut) return { name, state: "unknown", words: "the connection was closed before a stream began" };
   if (status !== undefined) return { name, state: "unknown", words: `the index of topics is refused with status ${status}` };
-  if (ms === undefined) return wrong(name, "buffered", `no byte of a stream came within ${BEGIN_MS_MAX / 1000} s, although the server sends its beginning at once: something on the way holds it back`);
+  if (isHeld) return wrong(name, "buffered", `no byte of a stream came within ${(ms / 1000).toFixed(1)} s, although the server sends its beginning at once: something on the way holds it back`);
+  if (!reader) return { name, state: "unknown", words: "the connection was closed before a stream began" };
   return good(name, `a stream begins after ${Math.round(ms)} ms`);
 }
 
-/** @returns {Promise<WebSocket | null>} */
-async function openSocket() {
-  const socket = new browser.WebSocket(at("ws").replace(/^http/, "ws"), SUBPROTOCOL);
+/**
+ * @param {string} [path]
+ * @param {string[]} [subprotocols]
+ * @returns {Promise<WebSocket | null>}
+ */
+async function openSocket(path = "ws", subprotocols = [SUBPROTOCOL]) {
+  const socket = new browser.WebSocket(at(path).replace(/^http/, "ws"), subprotocols);
   const opened = new Promise((resolve) => {
     socket.onopen = () => resolve(true);
     socket.onerror = () => resolve(false);
@@ -128,7 +139,33 @@ async function webSocket() {
   const begun = browser.now();
   const socket = await openSocket();
   socket?.close();
-  return socket ? good("WebSocket", `a WebSocket opens after ${Math.round(browser.now() - begun)} ms`) : wrong("WebSocket", "upgrade", "no WebSocket opens, although HTTP works");
+  if (socket) return good("WebSocket", `a WebSocket opens after ${Math.round(browser.now() - begun)} ms`);
+  // A WebSocket of one topic needs no subprotocol.
+  const plain = await openSocket(INDEX, []);
+  plain?.close();
+  if (plain) return wrong("WebSocket", "subprotocol", "a WebSocket opens, but none at /ws with a subprotocol: something on the way takes Sec-WebSocket-Protocol away, or does not forward /ws");
+  return wrong("WebSocket", "upgrade", "no WebSocket opens, although HTTP works");
+}
+
+/** Makes a poll that waits for a second, and the same again: what comes at once, and is the same, comes from a cache. */
+async function cache() {
+  const name = "cache";
+  /** @type {(words: string) => Finding} */
+  const unknown = (words) => ({ name, state: "unknown", words });
+  /** @type {string | undefined} */ let before;
+  for (let count = 0; count < POLLS; count += 1) {
+    const begun = browser.now();
+    const reply = await ask(`${INDEX}&wait=1`).catch(() => null);
+    const body = await reply?.text().catch(() => undefined);
+    const ms = browser.now() - begun;
+    if (!reply || body === undefined) return unknown("no answer came");
+    const type = reply.headers.get("content-type") ?? "";
+    if (!reply.ok || !type.startsWith("application/json")) return unknown(`a poll is answered with status ${reply.status}, "${type}"`);
+    if (before !== undefined && ms >= WAITED_MS_MIN) return good(name, "each poll is answered anew");
+    if (body === before) return wrong(name, "cached", `a poll that waits for a second was answered after ${Math.round(ms)} ms with the answer of the one before: something on the way keeps answers`);
+    before = body;
+  }
+  return unknown("topics are created or deleted all the time");
 }
 
 /** A page's own origin is judged for everything that changes something: the server answers a wrong method, or refuses the origin. */

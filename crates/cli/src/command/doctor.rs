@@ -11,6 +11,8 @@ use crate::output::print;
 pub(crate) enum Unfit {
     #[error("there is no Anemone server")]
     NoServer,
+    #[error("the way to the server is refused")]
+    Refused,
     #[error("on the way to the server is 1 fault")]
     Fault,
     #[error("on the way to the server are {0} faults")]
@@ -32,6 +34,7 @@ pub(crate) fn run(args: &args::Doctor) -> anyhow::Result<()> {
         print(["Nothing is wrong."])?;
     }
     match diagnosis.faults() {
+        _ if diagnosis.is_refused() => Err(Unfit::Refused.into()),
         _ if !diagnosis.is_reached() => Err(Unfit::NoServer.into()),
         0 => Ok(()),
         1 => Err(Unfit::Fault.into()),

@@ -10,6 +10,7 @@ use super::remedy::Remedy;
 pub(super) enum Name {
     Reach,
     KeepAlive,
+    Cache,
     Sse,
     Ndjson,
     Upgrade,
@@ -24,6 +25,7 @@ impl Name {
         match self {
             Self::Reach => "server",
             Self::KeepAlive => "keep-alive",
+            Self::Cache => "cache",
             Self::Sse => "SSE",
             Self::Ndjson => "NDJSON",
             Self::Upgrade => "WebSocket",
@@ -65,23 +67,39 @@ pub(super) struct Finding {
     state: State,
     words: String,
     remedies: Vec<Remedy>,
+    /// It did not come as far as the server, which may be there.
+    #[serde(skip)]
+    is_refused: bool,
 }
 
 impl Finding {
+    fn new(name: Name, state: State, words: String) -> Self {
+        Self { name, state, words, remedies: Vec::new(), is_refused: false }
+    }
+
     pub(super) fn good(name: Name, words: String) -> Self {
-        Self { name, state: State::Good, words, remedies: Vec::new() }
+        Self::new(name, State::Good, words)
     }
 
     pub(super) fn fault(name: Name, words: String, remedies: Vec<Remedy>) -> Self {
-        Self { name, state: State::Fault, words, remedies }
+        Self { remedies, ..Self::new(name, State::Fault, words) }
+    }
+
+    /// Something on the way wants to know who asks.
+    pub(super) fn refused(words: String) -> Self {
+        Self { is_refused: true, ..Self::new(Name::Reach, State::Fault, words) }
     }
 
     pub(super) fn note(name: Name, words: String) -> Self {
-        Self { name, state: State::Note, words, remedies: Vec::new() }
+        Self::new(name, State::Note, words)
     }
 
     pub(super) fn unknown(name: Name, words: String) -> Self {
-        Self { name, state: State::Unknown, words, remedies: Vec::new() }
+        Self::new(name, State::Unknown, words)
+    }
+
+    pub(super) fn is_refused(&self) -> bool {
+        self.is_refused
     }
 
     pub(super) fn is_fault(&self) -> bool {

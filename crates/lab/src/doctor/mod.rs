@@ -3,6 +3,7 @@
 
 mod exam;
 mod finding;
+mod http2;
 mod remedy;
 mod way;
 
@@ -11,8 +12,9 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::task::LocalSet;
 
-use self::exam::{connections, idle, keep_alive, protocol, reach, stream, web_socket};
+use self::exam::{cache, connections, idle, keep_alive, reach, stream, web_socket};
 use self::finding::{Finding, Name};
+use self::http2::protocol;
 pub use self::way::{NotServer, Way};
 
 /// All that was found.
@@ -46,11 +48,12 @@ pub async fn examine(
                 findings.push(finding);
             };
             add(keep_alive(way, known).await);
+            add(cache(way, known).await);
             add(stream(way, known, Name::Sse).await);
             add(stream(way, known, Name::Ndjson).await);
             web_socket(way, known).await.into_iter().for_each(&mut add);
             add(LocalSet::new().run_until(connections(way, known)).await);
-            add(protocol(way).await);
+            add(protocol(way, known.program).await);
             findings
         };
         let (soon, quiet) = tokio::join!(soon, quiet);
@@ -67,6 +70,12 @@ impl Diagnosis {
     #[must_use]
     pub fn faults(&self) -> usize {
         self.faults
+    }
+
+    /// Returns true if something on the way refused to let anybody through.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.findings.iter().any(Finding::is_refused)
     }
 
     /// Returns true if an answer came from the server.

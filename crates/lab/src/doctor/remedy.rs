@@ -7,13 +7,19 @@ use serde::{Deserialize, Serialize};
 
 /// What can be wrong on the way to a server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Fault {
+pub(super) enum Defect {
     /// A stream is held back until there is enough of it.
     Buffered,
     /// A quiet connection is cut.
     Idle,
     /// No WebSocket is let through.
     Upgrade,
+    /// A WebSocket loses its subprotocol.
+    Subprotocol,
+    /// Answers are kept, and given again.
+    Cached,
+    /// HTTP/2 lets few streams through at once.
+    Streams,
     /// Each request needs a connection of its own.
     KeepAlive,
     /// The server is asked for a host that is not its own.
@@ -39,7 +45,7 @@ struct Program {
     mark: String,
 }
 
-/// The programs, and the settings that mend each fault. The Lab page has the same file.
+/// The programs, and the settings that mend each defect. The Lab page has the same file.
 #[derive(Debug, Deserialize)]
 struct Known {
     programs: Vec<Program>,
@@ -52,12 +58,15 @@ static KNOWN: LazyLock<Option<Known>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../../../web/page/lab/remedies.json")).ok()
 });
 
-impl Fault {
+impl Defect {
     fn name(self) -> &'static str {
         match self {
             Self::Buffered => "buffered",
             Self::Idle => "idle",
             Self::Upgrade => "upgrade",
+            Self::Subprotocol => "subprotocol",
+            Self::Cached => "cached",
+            Self::Streams => "streams",
             Self::KeepAlive => "keep-alive",
             Self::Host => "host",
             Self::Origin => "origin",
@@ -74,9 +83,9 @@ pub(super) fn program(fields: &str) -> Option<&'static str> {
     found.map(|program| program.name.as_str())
 }
 
-/// Returns the settings that mend a fault: those of the program on the way if it is known, or of all.
-pub(super) fn remedies(fault: Fault, program: Option<&str>) -> Vec<Remedy> {
-    let all = KNOWN.as_ref().and_then(|known| known.settings.get(fault.name()));
+/// Returns the settings that mend a defect: those of the program on the way if it is known, or of all.
+pub(super) fn remedies(defect: Defect, program: Option<&str>) -> Vec<Remedy> {
+    let all = KNOWN.as_ref().and_then(|known| known.settings.get(defect.name()));
     let is_asked = |name: &str| program.is_none_or(|program| [program, SERVER].contains(&name));
     all.into_iter().flatten().filter(|one| is_asked(&one.program)).cloned().collect()
 }
@@ -95,12 +104,12 @@ mod tests {
             (Some("AWS ALB"), Some("Cloudflare"))
         );
         assert_eq!(program(" "), None);
-        let named = remedies(Fault::Idle, Some("nginx"));
+        let named = remedies(Defect::Idle, Some("nginx"));
         assert_eq!(
             named.iter().map(|one| one.program.as_str()).collect::<Vec<_>>(),
             ["nginx", "Anemone"]
         );
-        assert_eq!(remedies(Fault::Upgrade, None).len(), 6);
-        assert_eq!(remedies(Fault::Origin, None).len(), 7);
+        assert_eq!(remedies(Defect::Upgrade, None).len(), 6);
+        assert_eq!(remedies(Defect::Origin, None).len(), 7);
     }
 }

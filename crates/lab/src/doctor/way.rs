@@ -104,16 +104,16 @@ impl Way {
     }
 
     /// Opens a connection for requests.
-    pub(super) async fn open(&self) -> Result<Line, ConnectError> {
+    pub(super) async fn open(&self) -> Result<Connection, ConnectError> {
         let stream = self.socket("/").open_stream().await?;
-        Ok(Line { stream, bytes: Vec::new() })
+        Ok(Connection { stream, bytes: Vec::new() })
     }
 
     /// Opens a connection, and makes a request. Each of `fields` ends with a line end.
-    pub(super) async fn ask(&self, path: &str, fields: &str) -> Result<Line, Trouble> {
-        let mut line = self.open().await?;
-        line.ask(self, path, fields).await?;
-        Ok(line)
+    pub(super) async fn ask(&self, path: &str, fields: &str) -> Result<Connection, Trouble> {
+        let mut connection = self.open().await?;
+        connection.ask(self, path, fields).await?;
+        Ok(connection)
     }
 
     /// The same with a method and a body.
@@ -122,15 +122,15 @@ impl Way {
         path: &str,
         fields: &str,
         body: &[u8],
-    ) -> Result<Line, Trouble> {
-        let mut line = self.open().await?;
-        line.send(self, "POST", path, fields, body).await?;
-        Ok(line)
+    ) -> Result<Connection, Trouble> {
+        let mut connection = self.open().await?;
+        connection.send(self, "POST", path, fields, body).await?;
+        Ok(connection)
     }
 }
 
 /// An HTTP/1.1 connection.
-pub(super) struct Line {
+pub(super) struct Connection {
     stream: ClientStream,
     bytes: Vec<u8>,
 }
@@ -142,6 +142,8 @@ pub(super) struct Answer {
     pub(super) length: Option<usize>,
     /// The field `Content-Type`.
     pub(super) media_type: String,
+    /// The field `Location`.
+    pub(super) location: String,
     /// The connection carries no other request.
     pub(super) is_last: bool,
     /// The fields `Server` and `Via`.
@@ -176,7 +178,7 @@ pub(super) fn with_causes(error: &ConnectError) -> String {
     words
 }
 
-impl Line {
+impl Connection {
     pub(super) async fn ask(&mut self, way: &Way, path: &str, fields: &str) -> io::Result<()> {
         self.send(way, "GET", path, fields, b"").await
     }
@@ -208,12 +210,14 @@ impl Line {
             if let Some(head) = head(&self.bytes).map_err(|_| Trouble::NotHttp)? {
                 let programs = ["server", "via"].map(|name| head.field(name).unwrap_or_default());
                 let length = head.field("content-length").and_then(|length| length.parse().ok());
-                let media_type = head.field("content-type").unwrap_or_default().to_owned();
+                let field = |name| head.field(name).unwrap_or_default().to_owned();
+                let (media_type, location) = (field("content-type"), field("location"));
                 let (status, len) = (head.status, head.len);
                 let answer = Answer {
                     status,
                     length,
                     media_type,
+                    location,
                     is_last: head.is_last(),
                     programs: programs.join(" "),
                 };

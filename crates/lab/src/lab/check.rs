@@ -1,7 +1,7 @@
 //! Checks that an emulated link does what it was set to, before anything is measured over it.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,9 +20,12 @@ const RATE_BYTES_MAX: u64 = 1 << 20;
 const EARLY: Duration = Duration::from_micros(500);
 const LATE: Duration = Duration::from_millis(3);
 const LATE_SHARE: f64 = 0.1;
-/// Says that the bytes before it are to be counted and not to be sent back.
-const COUNTED: u8 = 1;
+/// A byte that is sent back.
 const ECHOED: u8 = 0;
+/// One that is only counted.
+const COUNTED: u8 = 1;
+/// One that asks for as many bytes as were counted.
+const RETURNED: u8 = 2;
 
 /// What was measured, and what the settings of the link say.
 #[derive(Clone, Debug)]
@@ -63,13 +66,16 @@ impl Checked {
     }
 }
 
-/// Measures the opening of a connection, round trips and the rate over a relay of the same settings.
+/// Measures the opening of a connection, round trips and the rate in both directions over a relay of the same settings.
 ///
 /// # Errors
 /// A relay or a server that cannot be started, or a wait of more than a minute.
-pub(crate) fn check(link: &Link, seed: u64) -> io::Result<Checked> {
+pub(crate) fn check(
+    link: &Link,
+    relay_to: impl FnOnce(SocketAddr) -> anyhow::Result<Relay>,
+) -> anyhow::Result<Checked> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
-    let relay = Relay::start(link, listener.local_addr()?, seed)?;
+    let relay = relay_to(listener.local_addr()?)?;
     // It ends when the last connection of this check does.
     thread::spawn(move || {
         for stream in listener.incoming().take(TRIES).flatten() {
@@ -81,7 +87,7 @@ pub(crate) fn check(link: &Link, seed: u64) -> io::Result<Checked> {
         let bytes = bits as f64 / 8.0 * RATE_TIME.as_secs_f64();
         (bytes as u64).clamp(RATE_BYTES_MIN, RATE_BYTES_MAX)
     });
-    let mut best = [Duration::MAX; 3];
+    let mut best = [Duration::MAX; 4];
     for _ in 0..TRIES {
         for (best, time) in best.iter_mut().zip(measure(&relay, len)?) {
             *best = time.min(*best);
@@ -92,7 +98,7 @@ pub(crate) fn check(link: &Link, seed: u64) -> io::Result<Checked> {
         let least = 2 * trips * link.delay + Duration::from_secs_f64(bytes);
         (least, least + 2 * trips * link.jitter)
     };
-    let [opening, round_trip, bytes] = best;
+    let [opening, round_trip, up, down] = best;
     let ((opening_min, opening_max), (trip_min, trip_max)) = (trip(2, 1), trip(1, 1));
     let mut times = vec![
         ("the opening and a round trip", opening, opening_min, opening_max),
@@ -100,13 +106,14 @@ pub(crate) fn check(link: &Link, seed: u64) -> io::Result<Checked> {
     ];
     if let Some(len) = len {
         let (least, most) = trip(1, len);
-        times.push(("many bytes and their answer", bytes, least, most));
+        times.push(("many bytes and their answer", up, least, most));
+        times.push(("an answer of many bytes", down, least, most));
     }
     Ok(Checked { link: link.to_string(), times })
 }
 
-/// Returns the time of the opening with one echo, the shortest of one more, and that of many bytes.
-fn measure(relay: &Relay, len: Option<u64>) -> io::Result<[Duration; 3]> {
+/// Returns the time of the opening with one echo, the shortest of one more, and those of many bytes in each direction.
+fn measure(relay: &Relay, len: Option<u64>) -> io::Result<[Duration; 4]> {
     const PATIENCE: Duration = Duration::from_secs(60);
     let begun = Instant::now();
     let mut stream = TcpStream::connect(relay.address())?;
@@ -123,27 +130,41 @@ fn measure(relay: &Relay, len: Option<u64>) -> io::Result<[Duration; 3]> {
     for _ in 0..ROUND_TRIPS {
         shortest = shortest.min(echo(Instant::now())?);
     }
-    let begun = Instant::now();
-    if let Some(len) = len {
+    let Some(len) = len else { return Ok([opening, shortest, Duration::ZERO, Duration::ZERO]) };
+    let mut both_ways = || {
         let mut bytes = vec![COUNTED; len as usize];
-        *bytes.last_mut().unwrap_or(&mut 0) = ECHOED;
+        let begun = Instant::now();
         stream.write_all(&bytes)?;
+        stream.write_all(&[ECHOED])?;
         stream.read_exact(&mut [0])?;
-    }
-    Ok([opening, shortest, begun.elapsed()])
+        let up = begun.elapsed();
+        let begun = Instant::now();
+        stream.write_all(&[RETURNED])?;
+        stream.read_exact(&mut bytes)?;
+        io::Result::Ok([up, begun.elapsed()])
+    };
+    // Once before: a new TCP connection is slower than its link (slow start, RFC 5681 section 3.1).
+    both_ways()?;
+    let [up, down] = both_ways()?;
+    Ok([opening, shortest, up, down])
 }
 
-/// Sends back each byte that asks for it.
+/// Does what each byte asks for.
 fn serve(mut stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let mut bytes = [0; 16 << 10];
+    let (mut bytes, mut counted) = ([0; 16 << 10], 0);
     loop {
         let len = stream.read(&mut bytes)?;
         if len == 0 {
             return Ok(());
         }
-        let echoed = bytes[..len].iter().filter(|byte| **byte == ECHOED).count();
-        stream.write_all(&vec![ECHOED; echoed])?;
+        let of = |kind| bytes[..len].iter().filter(|byte| **byte == kind).count();
+        counted += of(COUNTED);
+        let mut answered = of(ECHOED);
+        if of(RETURNED) > 0 {
+            answered += std::mem::take(&mut counted);
+        }
+        stream.write_all(&vec![ECHOED; answered])?;
     }
 }
 
@@ -154,12 +175,16 @@ mod tests {
     #[test]
     fn a_link_is_what_it_was_set_to() {
         for link in ["delay=10ms", "delay=5ms,jitter=5ms,rate=2mbit"] {
-            let checked = check(&link.parse().unwrap(), 1).unwrap();
+            let link: Link = link.parse().unwrap();
+            let checked = check(&link, |server| Ok(Relay::start(&link, server, 1)?)).unwrap();
             // A busy machine makes it late, and nothing may make it early.
             for (what, measured, least, _) in &checked.times {
                 assert!(*measured + EARLY >= *least, "{link}: {what}: {measured:?} {least:?}");
             }
-            assert!(checked.sentence().contains("a round trip"), "{}", checked.sentence());
+            let sentence = checked.sentence();
+            assert!(sentence.contains("a round trip"), "{sentence}");
+            let has_rate = link.rate_bits.is_some();
+            assert_eq!(sentence.contains("an answer of many bytes"), has_rate, "{sentence}");
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
 
-use super::probe::Way;
+use super::probe::Transport;
 
 /// The place of the position in the path of a poll.
 const AFTER: &str = "{after}";
@@ -116,26 +116,26 @@ fn path(key: &str, path: Option<&str>) -> anyhow::Result<()> {
 }
 
 impl Stream {
-    /// Returns true if events can be read in this way.
-    pub(crate) fn has(&self, way: Way) -> bool {
-        self.target(way, "").is_some()
+    /// Returns true if events can be read over this transport.
+    pub(crate) fn has(&self, transport: Transport) -> bool {
+        self.target(transport, "").is_some()
     }
 
     /// Returns the path to read from, after a position.
-    pub(crate) fn target(&self, way: Way, after: &str) -> Option<String> {
-        match way {
-            Way::WebSocket => self.websocket.clone(),
-            Way::Sse => self.sse.clone(),
-            Way::Ndjson => self.ndjson.clone(),
-            Way::Poll | Way::LongPoll => Some(self.poll(way)?.target(after)),
-            Way::Multiplexed | Way::Tcp => None,
+    pub(crate) fn target(&self, transport: Transport, after: &str) -> Option<String> {
+        match transport {
+            Transport::WebSocket => self.websocket.clone(),
+            Transport::Sse => self.sse.clone(),
+            Transport::Ndjson => self.ndjson.clone(),
+            Transport::Poll | Transport::LongPoll => Some(self.poll(transport)?.target(after)),
+            Transport::Multiplexed | Transport::Tcp => None,
         }
     }
 
-    pub(crate) fn poll(&self, way: Way) -> Option<&Poll> {
-        match way {
-            Way::Poll => self.poll.as_ref(),
-            Way::LongPoll => self.long_poll.as_ref(),
+    pub(crate) fn poll(&self, transport: Transport) -> Option<&Poll> {
+        match transport {
+            Transport::Poll => self.poll.as_ref(),
+            Transport::LongPoll => self.long_poll.as_ref(),
             _ => None,
         }
     }
@@ -204,10 +204,17 @@ mod tests {
         let own = Description::parse(WHOLE).unwrap();
         let stream = own.stream.unwrap();
         assert_eq!((own.url.as_str(), own.get.as_deref()), ("http://127.0.0.1:9000", Some("/")));
-        assert_eq!(stream.target(Way::LongPoll, "7").as_deref(), Some("/poll?since=7&wait=30"));
-        let cursor = stream.target(Way::LongPoll, "a+b&c d\r\n");
+        assert_eq!(
+            stream.target(Transport::LongPoll, "7").as_deref(),
+            Some("/poll?since=7&wait=30")
+        );
+        let cursor = stream.target(Transport::LongPoll, "a+b&c d\r\n");
         assert_eq!(cursor.as_deref(), Some("/poll?since=a%2Bb%26c%20d%0D%0A&wait=30"));
-        assert!(stream.has(Way::Sse) && !stream.has(Way::Ndjson) && !stream.has(Way::Poll));
+        assert!(
+            stream.has(Transport::Sse)
+                && !stream.has(Transport::Ndjson)
+                && !stream.has(Transport::Poll)
+        );
     }
 
     #[test]

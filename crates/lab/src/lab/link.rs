@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 /// A longer delay would make every wait time out.
 const DELAY_MAX: Duration = Duration::from_secs(5);
 const RATE_BITS_MIN: u64 = 1_000;
+/// The queue of a link with a rate: more bytes than it sends in this time wait with their sender.
+pub(super) const QUEUE: Duration = Duration::from_millis(100);
 
 /// A network between the client and the server.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Deserialize, Serialize)]

@@ -13,6 +13,7 @@ mod files;
 mod lines;
 mod link;
 mod merge;
+mod netem;
 mod probe;
 mod relay;
 mod report;
@@ -56,10 +57,10 @@ pub struct Options {
     #[arg(value_name = "NAME", required = true)]
     experiment: Option<Experiment>,
 
-    /// The server to measure: the URL of an Anemone server, such as http://host:8080, or a file that describes any other one
+    /// The server to measure: the URL of an Anemone server, such as http://host:8080 or https://host, or a file that describes any other one
     /// [default: a server that this command starts on this machine]
     ///
-    /// The file is TOML, and says where the server has an echo, an answer and a stream: README.md has a whole one. What only a server of this machine can tell, its memory above all, is then left out of `all`.
+    /// The file is TOML, and says where the server has an echo, an answer and a stream: README.md has a whole one. What only a server of this machine can tell, its memory above all, is then left out of `all`. The certificate of an https server is not verified, since nothing that is sent is secret.
     #[arg(long, value_name = "URL|FILE")]
     target: Option<String>,
 
@@ -78,6 +79,10 @@ pub struct Options {
     /// Put an emulated network between: lan, wifi, wan, 4g, hsdpa, satellite, or such as delay=40ms,rate=10mbit,jitter=5ms
     #[arg(long, value_name = "PROFILE")]
     link: Option<Link>,
+
+    /// Let the kernel emulate links (netem, on the loopback interface) in place of the lab's own relay: for root, and a kernel that has it
+    #[arg(long)]
+    netem: bool,
 
     /// Seed that orders and payloads are drawn from
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -172,8 +177,7 @@ fn experiments(options: &Options) -> anyhow::Result<Vec<Experiment>> {
     let target = Target::named(server)?;
     let offer = target.offer();
     if let Some(offer) = offer {
-        let place = probe::Place { host: target.host(), ..probe::Place::new(target.web()) };
-        for fault in tryout::faults(&place, offer) {
+        for fault in tryout::faults(&target.place(), offer) {
             tell(&format!("{server}, {fault}"));
         }
     }
@@ -181,7 +185,7 @@ fn experiments(options: &Options) -> anyhow::Result<Vec<Experiment>> {
         return Ok(named);
     }
     let (possible, others): (Vec<_>, Vec<_>) =
-        named.into_iter().partition(|one| one.is_possible(offer));
+        named.into_iter().partition(|one| one.is_possible(offer, target.is_secure()));
     if !others.is_empty() {
         let names: Vec<_> = others.into_iter().map(Experiment::name).collect();
         tell(&format!(
@@ -227,6 +231,14 @@ impl Options {
                     .to_owned()
             )
         );
+        let brings_links = [Experiment::Distance, Experiment::Sizes, Experiment::All];
+        let has_link = self.link.as_ref().is_some_and(|link| !link.is_direct());
+        ensure!(
+            !self.netem
+                || has_link
+                || self.experiment.is_some_and(|one| brings_links.contains(&one)),
+            WrongUse("--netem emulates a link, and without --link there is none".to_owned())
+        );
         let given = [
             ("--rate", self.rate.is_some()),
             ("--size", self.size.is_some()),
@@ -250,6 +262,7 @@ impl Options {
             rounds: self.rounds.map(usize::from),
             is_quick: self.quick,
             link: self.link.clone().unwrap_or_default(),
+            has_netem: self.netem,
             seed: self.seed,
             wish: Wish {
                 rate: self.rate.unwrap_or(4.0),

@@ -5,18 +5,16 @@
 //! the server after three delays, not after one.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::link::Link;
+use super::link::{Link, QUEUE};
 use crate::statistics::Random;
 
-/// The queue of a link with a rate: more bytes than it sends in this time wait with their sender.
-const QUEUE: Duration = Duration::from_millis(100);
 const READ_BYTES: usize = 16 << 10;
 /// Reads that wait for their time, for each direction of a connection.
 const WAITING_MAX: usize = 4096;
@@ -30,7 +28,7 @@ pub(crate) struct Relay {
 
 /// What all connections of a link share in one direction.
 #[derive(Debug, Default)]
-struct Way {
+struct Capacity {
     /// The time at which the link has sent all that it was given.
     free_at: Mutex<Option<Instant>>,
 }
@@ -38,11 +36,21 @@ struct Way {
 impl Relay {
     /// Starts a relay to a server on a free port of this machine.
     pub(crate) fn start(link: &Link, server: SocketAddr, seed: u64) -> io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
+        Self::start_at(Ipv4Addr::LOCALHOST, link, server, seed)
+    }
+
+    /// The same at another address of this machine.
+    pub(crate) fn start_at(
+        ip: Ipv4Addr,
+        link: &Link,
+        server: SocketAddr,
+        seed: u64,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind((ip, 0))?;
         let address = listener.local_addr()?;
         let is_over = Arc::new(AtomicBool::new(false));
         let (link, over) = (Arc::new(link.clone()), Arc::clone(&is_over));
-        let (up, down) = (Arc::new(Way::default()), Arc::new(Way::default()));
+        let (up, down) = (Arc::new(Capacity::default()), Arc::new(Capacity::default()));
         let mut random = Random::new(seed);
         thread::spawn(move || {
             for client in listener.incoming() {
@@ -79,7 +87,7 @@ fn join(
     client: &TcpStream,
     server: SocketAddr,
     link: &Arc<Link>,
-    [up, down]: [&Arc<Way>; 2],
+    [up, down]: [&Arc<Capacity>; 2],
     accepted_at: Instant,
     seed: u64,
 ) -> io::Result<()> {
@@ -105,16 +113,16 @@ impl Direction {
         from: &TcpStream,
         to: &TcpStream,
         link: &Arc<Link>,
-        way: &Arc<Way>,
+        capacity: &Arc<Capacity>,
         first_at: Instant,
         seed: u64,
     ) -> io::Result<Self> {
         let (from, to) = (from.try_clone()?, to.try_clone()?);
-        let (link, way) = (Arc::clone(link), Arc::clone(way));
+        let (link, capacity) = (Arc::clone(link), Arc::clone(capacity));
         let (sender, receiver) = sync_channel(WAITING_MAX);
         thread::spawn(move || write(to, &receiver));
         Ok(Self(thread::spawn(move || {
-            read(from, &link, &way, first_at, Random::new(seed), &sender)
+            read(from, &link, &capacity, first_at, Random::new(seed), &sender)
         })))
     }
 
@@ -128,7 +136,7 @@ impl Direction {
 fn read(
     mut from: TcpStream,
     link: &Link,
-    way: &Way,
+    capacity: &Capacity,
     first_at: Instant,
     mut random: Random,
     sender: &SyncSender<(Instant, Vec<u8>)>,
@@ -137,7 +145,7 @@ fn read(
     let mut bytes = vec![0; READ_BYTES];
     loop {
         let len = from.read(&mut bytes).unwrap_or(0);
-        let sent_at = way.send(Instant::now().max(first_at), len, link.rate_bits);
+        let sent_at = capacity.send(Instant::now().max(first_at), len, link.rate_bits);
         let jitter = link.jitter.mul_f64(random.below(1 << 20) as f64 / f64::from(1 << 20));
         last = last.max(sent_at + link.delay + jitter);
         if sender.send((last, bytes[..len].to_vec())).is_err() || len == 0 {
@@ -159,7 +167,7 @@ fn write(mut to: TcpStream, receiver: &Receiver<(Instant, Vec<u8>)>) {
     let _ = to.shutdown(Shutdown::Write);
 }
 
-impl Way {
+impl Capacity {
     /// Returns the time at which the last of these bytes has left.
     fn send(&self, now: Instant, len: usize, rate_bits: Option<u64>) -> Instant {
         let Some(rate) = rate_bits else { return now };
@@ -213,11 +221,11 @@ mod tests {
 
     #[test]
     fn bytes_wait_for_those_before_them() {
-        let way = Way::default();
+        let capacity = Capacity::default();
         let now = Instant::now();
-        let sent = |len| way.send(now, len, Some(8_000)) - now;
+        let sent = |len| capacity.send(now, len, Some(8_000)) - now;
         assert_eq!([sent(100), sent(50)].map(|time| time.as_millis()), [100, 150]);
-        assert_eq!(Way::default().send(now, 1 << 30, None), now);
+        assert_eq!(Capacity::default().send(now, 1 << 30, None), now);
     }
 
     #[test]

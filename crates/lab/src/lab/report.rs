@@ -87,6 +87,9 @@ pub(crate) struct Environment {
     pub(crate) system: String,
     pub(crate) target: String,
     pub(crate) link: Link,
+    /// Links were emulated by the kernel, and not by a relay.
+    #[serde(default)]
+    pub(crate) has_netem: bool,
     pub(crate) rounds: usize,
     pub(crate) seed: u64,
     pub(crate) is_quick: bool,
@@ -95,15 +98,11 @@ pub(crate) struct Environment {
 impl Environment {
     /// Returns true if both are the same place under the same conditions: nothing but the program and the time is another.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
-        (&self.processor, self.cores, &self.system, &self.target, &self.link, self.is_quick)
-            == (
-                &other.processor,
-                other.cores,
-                &other.system,
-                &other.target,
-                &other.link,
-                other.is_quick,
-            )
+        let conditions = |of: &Self| (of.cores, of.has_netem, of.is_quick);
+        conditions(self) == conditions(other)
+            && self.link == other.link
+            && [&self.processor, &self.system, &self.target]
+                == [&other.processor, &other.system, &other.target]
     }
 
     /// Returns it in words.
@@ -370,6 +369,7 @@ pub(crate) mod tests {
                 system: "Linux".to_owned(),
                 target: "a server".to_owned(),
                 link: Link::default(),
+                has_netem: false,
                 rounds: 3,
                 seed: 1,
                 is_quick: false,

@@ -39,6 +39,12 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
+    /// The sample of a server that is not asked any more.
+    fn silent() -> Self {
+        let faults = BTreeMap::from([(FaultKind::Stalled, 1)]);
+        Self { expected: 1, faults, ..Self::default() }
+    }
+
     /// Counts a fault.
     pub(crate) fn fault(&mut self, fault: &Fault) {
         *self.faults.entry(fault.kind()).or_default() += 1;
@@ -52,10 +58,12 @@ impl Sample {
 
 /// Rounds before those that count.
 const WARM_UP: usize = 1;
+/// A server that was silent in so many cells, and has answered in none, is asked nothing else.
+const SILENCES_MAX: usize = 8;
 
 /// Measures all cells in rounds. `quantity` is the first figure of each sample. Ctrl-C ends it after the sample that is begun; what was measured stays.
 /// A cell whose server was silent for longer than the patience is not asked again: its first silence counts, also in the warm-up, and
-/// the rounds after it have no value.
+/// the rounds after it have no value. A server that is silent in the first [`SILENCES_MAX`] cells counts as silent in all.
 pub(crate) fn interleaved<K>(
     session: &mut Session,
     quantity: Quantity,
@@ -65,6 +73,7 @@ pub(crate) fn interleaved<K>(
     let mut samples: Vec<Vec<Sample>> = cells.iter().map(|_| Vec::new()).collect();
     // The sample in which the server fell silent before the rounds that count.
     let mut silent: Vec<Option<Sample>> = cells.iter().map(|_| None).collect();
+    let mut has_answered = false;
     let rounds = session.rounds();
     let meter = StrainMeter::start();
     session.begin((WARM_UP + rounds) * cells.len());
@@ -83,7 +92,10 @@ pub(crate) fn interleaved<K>(
                 continue;
             }
             let begun = Moment::now();
-            let mut sample = measure(session, &cells[at]);
+            let is_given_up = !has_answered && silent.iter().flatten().count() >= SILENCES_MAX;
+            let mut sample =
+                if is_given_up { Sample::silent() } else { measure(session, &cells[at]) };
+            has_answered |= sample.received > 0;
             sample.strained.add(&meter.since(begun));
             if sample.received == sample.expected {
                 // A connection that failed before anything was asked for counts as something that did not come.

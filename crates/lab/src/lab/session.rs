@@ -1,5 +1,6 @@
 //! What every experiment of a run shares: the server, the link, the rounds, randomness, and the bar that tells how far it is.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -9,7 +10,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::check::{Checked, check};
 use super::link::Link;
-use super::probe::{PATIENCE, Place};
+use super::netem::{self, Netem};
+use super::probe::{PATIENCE, Place, Tls};
 use super::relay::Relay;
 use super::report::{Environment, Quantity, Report, Series, VERSION};
 use super::target::Target;
@@ -28,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) rounds: Option<usize>,
     pub(crate) is_quick: bool,
     pub(crate) link: Link,
+    /// Links are emulated by the kernel.
+    pub(crate) has_netem: bool,
     pub(crate) seed: u64,
     pub(crate) wish: Wish,
 }
@@ -53,6 +57,8 @@ pub(crate) struct Session {
     stop: Arc<AtomicBool>,
     begun: Instant,
     bar: ProgressBar,
+    /// The kernel's emulation of links, once one is needed and if it is wished for. It goes before the relays do.
+    netem: Option<Netem>,
     relays: Vec<Relay>,
     checked: Vec<(Link, Checked)>,
     /// The reference server over TLS, once an experiment needs it.
@@ -63,8 +69,8 @@ impl Session {
     pub(crate) fn new(target: Target, settings: Settings, stop: Arc<AtomicBool>) -> Self {
         let random = Random::new(settings.seed);
         let (begun, bar, relays) = (Instant::now(), ProgressBar::hidden(), Vec::new());
-        let (checked, secure) = (Vec::new(), None);
-        Self { target, settings, random, stop, begun, bar, relays, checked, secure }
+        let (checked, secure, netem) = (Vec::new(), None, None);
+        Self { target, settings, random, stop, begun, bar, relays, checked, secure, netem }
     }
 
     pub(crate) fn rounds(&self) -> usize {
@@ -104,9 +110,9 @@ impl Session {
 
     /// Returns the place of the server's web port behind a link.
     pub(crate) fn web_behind(&mut self, link: &Link) -> anyhow::Result<Place> {
-        let address = self.target.web();
-        let place = self.behind(address, link)?;
-        Ok(Place { host: self.target.host(), ..place })
+        let behind = self.behind(self.target.web(), link)?;
+        let Place { address, patience, .. } = behind;
+        Ok(Place { address, patience, ..self.target.place() })
     }
 
     /// Returns the place of a reference server that speaks TLS, behind the link.
@@ -120,7 +126,8 @@ impl Session {
         };
         let (address, link) = (target.web(), self.settings.link.clone());
         self.secure = Some(target);
-        self.behind(address, &link).map(Some)
+        let tls = Some(Tls::with(address.ip().into())?);
+        Ok(Some(Place { tls, ..self.behind(address, &link)? }))
     }
 
     /// Returns the place of the reference server's port for the multiplexed protocol over TCP, behind the link.
@@ -135,26 +142,35 @@ impl Session {
         self.target.tcp_echo().map(|address| self.behind(address, &link)).transpose()
     }
 
-    fn behind(&mut self, address: std::net::SocketAddr, link: &Link) -> anyhow::Result<Place> {
+    fn behind(&mut self, address: SocketAddr, link: &Link) -> anyhow::Result<Place> {
         let patience = self.full_or_quick(PATIENCE, QUICK_PATIENCE) + 8 * link.mean_delay();
         if link.is_direct() {
             return Ok(Place { patience, ..Place::new(address) });
         }
-        self.check(link)?;
-        let relay = Relay::start(link, address, self.random.next())
-            .context("starting the emulated link")?;
+        if self.checked.iter().all(|(checked, _)| checked != link) {
+            // Once, before it is used.
+            let checked = check(link, |server| self.relay(link, server));
+            self.checked.push((link.clone(), checked.context("checking the emulated link")?));
+        }
+        let relay = self.relay(link, address)?;
         let place = Place { patience, ..Place::new(relay.address()) };
         self.relays.push(relay);
         Ok(place)
     }
 
-    /// Checks a link once, before it is used.
-    fn check(&mut self, link: &Link) -> anyhow::Result<()> {
-        if self.checked.iter().all(|(checked, _)| checked != link) {
-            let checked = check(link, self.random.next()).context("checking the emulated link")?;
-            self.checked.push((link.clone(), checked));
+    /// Starts a relay that behaves like the link, or that the kernel makes behave so.
+    fn relay(&mut self, link: &Link, server: SocketAddr) -> anyhow::Result<Relay> {
+        let seed = self.random.next();
+        if !self.settings.has_netem {
+            return Relay::start(link, server, seed).context("starting the emulated link");
         }
-        Ok(())
+        if self.netem.is_none() {
+            self.netem = Some(Netem::start()?);
+        }
+        let ip =
+            self.netem.as_mut().map_or(Ok(Ipv4Addr::LOCALHOST), |netem| netem.address(link))?;
+        let direct = Link::default();
+        Relay::start_at(ip, &direct, server, seed).context("starting a relay behind the link")
     }
 
     /// Begins a part with this many steps.
@@ -194,6 +210,9 @@ impl Session {
             "Rounds: {}, after one that is dropped; in each, every contender of every case once, in random order.",
             self.rounds()
         )];
+        if self.netem.is_some() {
+            method.push(netem::METHOD.to_owned());
+        }
         method.extend(links().map(Checked::sentence));
         Report {
             version: VERSION,
@@ -224,6 +243,7 @@ impl Session {
             system: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
             target: self.target.to_string(),
             link: self.settings.link.clone(),
+            has_netem: self.netem.is_some(),
             rounds: self.rounds(),
             seed: self.settings.seed,
             is_quick: self.is_quick(),

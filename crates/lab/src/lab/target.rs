@@ -14,7 +14,7 @@ use http::Uri;
 use super::description::Description;
 use super::error::{NoServer, WrongUse};
 use super::far::Agent;
-use super::probe::{Http, Place};
+use super::probe::{Http, Place, Tls};
 
 /// What a target looks like.
 const A_URL: &str = "a target is a URL such as http://host:8080";
@@ -34,6 +34,8 @@ pub(crate) enum Target {
         url: String,
         address: SocketAddr,
         host: String,
+        /// How to speak TLS with it, if its URL says so.
+        tls: Option<Box<Tls>>,
         offer: Option<Box<Description>>,
     },
     /// One that an agent has started on a second machine.
@@ -141,8 +143,7 @@ impl Target {
     /// Asks whether a server is there, and without a description whether it is Anemone.
     fn check(&self) -> anyhow::Result<()> {
         const HEALTH: &str = "/health";
-        let host = self.host();
-        let place = Place { host: host.clone(), ..Place::new(self.web()) };
+        let (host, place) = (self.host(), self.place());
         let none = |fault| NoServer(format!("no server at {host}: {fault}"));
         let mut http = Http::connect(&place).map_err(none)?;
         if self.offer().is_some() {
@@ -196,11 +197,11 @@ impl Target {
     fn at(url: &str) -> anyhow::Result<Self> {
         let wrong = |why: &str| WrongUse(format!("{url}: {why}"));
         let uri: Uri = url.parse().map_err(|_| wrong(A_URL))?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            Some("https") => bail!(wrong("TLS is not measured yet, only http://host:8080")),
+        let (is_secure, usual_port) = match uri.scheme_str() {
+            Some("http") => (false, 80),
+            Some("https") => (true, 443),
             _ => bail!(wrong(A_URL)),
-        }
+        };
         let authority = uri.authority().with_context(|| wrong(A_URL))?;
         let (name, host) = (authority.host(), authority.as_str());
         ensure!(!host.contains('@'), wrong("a target is the URL of a server, without a user"));
@@ -209,13 +210,34 @@ impl Target {
             wrong("a target is the URL of a server, without a path")
         );
         let has_port = host.len() > name.len();
-        let port = authority.port_u16().or((!has_port).then_some(80));
+        let port = authority.port_u16().or((!has_port).then_some(usual_port));
         let port = port.with_context(|| wrong("a port is a number up to 65535"))?;
-        let found = (name.trim_matches(['[', ']']), port).to_socket_addrs();
+        let name = name.trim_matches(['[', ']']);
+        let found = (name, port).to_socket_addrs();
         let found = found.map_err(|error| NoServer(format!("finding {name}: {error}")))?;
         let address = reachable(found.collect());
         let address = address.with_context(|| NoServer(format!("{name} has no address")))?;
-        Ok(Self::Url { url: url.to_owned(), address, host: host.to_owned(), offer: None })
+        let mut tls = None;
+        if is_secure {
+            let name = name.to_owned().try_into();
+            let name = name.map_err(|_| wrong("a host is a name or an address"))?;
+            tls = Some(Box::new(Tls::with(name)?));
+        }
+        Ok(Self::Url { url: url.to_owned(), address, host: host.to_owned(), tls, offer: None })
+    }
+
+    /// Returns the place of the server's web port, with nothing between.
+    pub(crate) fn place(&self) -> Place {
+        let tls = match self {
+            Self::Url { tls, .. } => tls.as_deref().cloned(),
+            _ => None,
+        };
+        Place { host: self.host(), tls, ..Place::new(self.web()) }
+    }
+
+    /// Returns true if everything there is within TLS.
+    pub(crate) fn is_secure(&self) -> bool {
+        matches!(self, Self::Url { tls: Some(_), .. })
     }
 
     pub(crate) fn web(&self) -> SocketAddr {
@@ -353,8 +375,10 @@ mod tests {
         assert_eq!(Target::at("http://127.0.0.1").unwrap().web().port(), 80);
         assert_eq!(Target::at("HTTP://127.0.0.1:8080").unwrap().web().port(), 8080);
         assert!(Target::at("http://[::1]:8080").unwrap().web().is_ipv6());
+        let secure = Target::at("https://127.0.0.1").unwrap();
+        assert!(secure.web().port() == 443 && secure.is_secure() && !target.is_secure());
+        assert!(Target::at("https://[::1]:8443").unwrap().is_secure());
         for (wrong, words) in [
-            ("https://127.0.0.1", "TLS"),
             ("ftp://127.0.0.1", "such as"),
             ("127.0.0.1:80", "such as"),
             ("http://", "such as"),

@@ -9,7 +9,7 @@ use anemone_ws::proto::Opcode;
 
 use super::description::{Description, Form, Stream};
 use super::probe::{
-    EVENT_BYTES_MIN, Fault, Feed, Http, Piece, Place, Source, Way, WebSocket, number,
+    EVENT_BYTES_MIN, Fault, Feed, Http, Piece, Place, Source, Transport, WebSocket, number,
 };
 
 /// What answers later than this is not told to be wrong.
@@ -29,15 +29,16 @@ pub(crate) fn faults(place: &Place, offer: &Description) -> Vec<String> {
     if let Some(stream) = &offer.stream {
         tried.push(("[stream] publish", publish(&place, stream)));
         let is_published = tried.last().is_some_and(|(_, tried)| tried.is_ok());
-        let ways = [
-            (Way::WebSocket, "[stream] websocket"),
-            (Way::Sse, "[stream] sse"),
-            (Way::Ndjson, "[stream] ndjson"),
-            (Way::Poll, "[stream.poll]"),
-            (Way::LongPoll, "[stream.long_poll]"),
+        let transports = [
+            (Transport::WebSocket, "[stream] websocket"),
+            (Transport::Sse, "[stream] sse"),
+            (Transport::Ndjson, "[stream] ndjson"),
+            (Transport::Poll, "[stream.poll]"),
+            (Transport::LongPoll, "[stream.long_poll]"),
         ];
-        let ways = ways.into_iter().filter(|(way, _)| is_published && stream.has(*way));
-        tried.extend(ways.map(|(way, name)| (name, read(&place, stream, way))));
+        let transports =
+            transports.into_iter().filter(|(transport, _)| is_published && stream.has(*transport));
+        tried.extend(transports.map(|(transport, name)| (name, read(&place, stream, transport))));
     }
     let told = |(name, tried): (&str, Result<(), Fault>)| match tried {
         // It may only be slow.
@@ -71,11 +72,11 @@ fn publish(place: &Place, stream: &Stream) -> Result<(), Fault> {
 }
 
 /// Reads until an event comes, while events are published.
-fn read(place: &Place, stream: &Stream, way: Way) -> Result<(), Fault> {
-    let path = stream.target(way, "").unwrap_or_default();
-    let form = Form::Plain(stream.poll(way));
+fn read(place: &Place, stream: &Stream, transport: Transport) -> Result<(), Fault> {
+    let path = stream.target(transport, "").unwrap_or_default();
+    let form = Form::Plain(stream.poll(transport));
     let source = Source { target: &path, body: None, page: None, after: None, form };
-    let mut feed = Feed::open(way, place, source, 1)?;
+    let mut feed = Feed::open(transport, place, source, 1)?;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {

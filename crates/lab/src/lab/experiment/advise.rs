@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::events::{Connections, Contender, LATENCY, PAUSE, Plan, has, stream};
 use crate::lab::link::Link;
-use crate::lab::probe::Way;
+use crate::lab::probe::Transport;
 use crate::lab::report::{Model, Quantity, Report, Series, ms};
 use crate::lab::session::{Session, Wish};
 use crate::lab::theory;
@@ -17,8 +17,14 @@ const QUICK_TIME: Duration = Duration::from_secs(12);
 const EVENTS: std::ops::RangeInclusive<usize> = 16..=20_000;
 const DISTANCE: Duration = Duration::from_millis(20);
 /// The transports that browsers have.
-const WAYS: [Way; 6] =
-    [Way::WebSocket, Way::Multiplexed, Way::Sse, Way::Ndjson, Way::LongPoll, Way::Poll];
+const TRANSPORTS: [Transport; 6] = [
+    Transport::WebSocket,
+    Transport::Multiplexed,
+    Transport::Sse,
+    Transport::Ndjson,
+    Transport::LongPoll,
+    Transport::Poll,
+];
 /// Nobody sees a difference of less than this between two events of a picture (RAIL calls 100 ms instantaneous).
 const SEEN_MS: f64 = 50.0;
 /// A latency is as good as the best within so much, and bytes within a share.
@@ -37,17 +43,17 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let plan = Plan { topic: TOPIC, period: Duration::from_secs_f64(1.0 / rate), bytes, events };
     let place = session.web()?;
     let case = format!("{rate} events a second of {bytes} B");
-    let mut ways = Vec::new();
-    for way in WAYS {
-        if has(session, way)? {
-            ways.push(way);
+    let mut transports = Vec::new();
+    for transport in TRANSPORTS {
+        if has(session, transport)? {
+            transports.push(transport);
         }
     }
-    let contenders = ways.iter().map(|&way| Contender {
+    let contenders = transports.iter().map(|&transport| Contender {
         case: case.clone(),
         x: None,
-        name: way.name().to_owned(),
-        way,
+        name: transport.name().to_owned(),
+        transport,
         connections: Connections::Kept,
         place: place.clone(),
     });
@@ -62,12 +68,13 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
         ms(delay)
     );
     let mut report = streamed.report(session, "advise", &question);
-    report.compare_with(Way::WebSocket.name());
-    report.models =
-        WAYS.map(|way| Model::new(&case, None, way.name(), latency(way, delay, plan))).to_vec();
-    let all = WAYS.iter().filter_map(|way| {
-        let of = |quantity: Quantity| report.median(&case, way.name(), quantity.name);
-        Some(Cost { way: *way, latency_ms: of(LATENCY)?, kb_an_hour: of(BYTES)? })
+    report.compare_with(Transport::WebSocket.name());
+    report.models = TRANSPORTS
+        .map(|transport| Model::new(&case, None, transport.name(), latency(transport, delay, plan)))
+        .to_vec();
+    let all = TRANSPORTS.iter().filter_map(|transport| {
+        let of = |quantity: Quantity| report.median(&case, transport.name(), quantity.name);
+        Some(Cost { transport: *transport, latency_ms: of(LATENCY)?, kb_an_hour: of(BYTES)? })
     });
     let all: Vec<_> = all.collect();
     if let Some(advice) = advice(&all, readers, plan.period) {
@@ -81,10 +88,10 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-fn latency(way: Way, delay: Duration, plan: Plan) -> f64 {
-    match way {
-        Way::LongPoll => theory::long_poll(ms(delay), 0.0, ms(plan.period)),
-        Way::Poll => theory::poll(ms(delay), 0.0, ms(PAUSE)),
+fn latency(transport: Transport, delay: Duration, plan: Plan) -> f64 {
+    match transport {
+        Transport::LongPoll => theory::long_poll(ms(delay), 0.0, ms(plan.period)),
+        Transport::Poll => theory::poll(ms(delay), 0.0, ms(PAUSE)),
         _ => theory::stream(ms(delay)),
     }
 }
@@ -104,7 +111,7 @@ fn on_the_wire(series: &Series, time: Duration) -> Option<Series> {
 /// What a transport costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cost {
-    way: Way,
+    transport: Transport,
     latency_ms: f64,
     kb_an_hour: f64,
 }
@@ -117,7 +124,7 @@ fn advice(all: &[Cost], readers: u64, period: Duration) -> Option<String> {
     let least = soon.clone().map(|cost| cost.kb_an_hour).reduce(f64::min)?;
     let alike: Vec<_> = soon.filter(|cost| cost.kb_an_hour <= least * ALIKE_SHARE).collect();
     let best = alike.first()?;
-    let names: Vec<_> = alike.iter().map(|cost| cost.way.name()).collect();
+    let names: Vec<_> = alike.iter().map(|cost| cost.transport.name()).collect();
     let total = |kb: f64| kb * readers as f64 / 1e3;
     let mut words = format!(
         "Take {}: an event is there after {:.1} ms, and {readers} readers cost {} an hour.",
@@ -125,8 +132,10 @@ fn advice(all: &[Cost], readers: u64, period: Duration) -> Option<String> {
         best.latency_ms,
         volume(total(best.kb_an_hour))
     );
-    for way in [Way::LongPoll, Way::Poll] {
-        let Some(other) = all.iter().find(|cost| cost.way == way && !names.contains(&way.name()))
+    for transport in [Transport::LongPoll, Transport::Poll] {
+        let Some(other) = all
+            .iter()
+            .find(|cost| cost.transport == transport && !names.contains(&transport.name()))
         else {
             continue;
         };
@@ -137,8 +146,11 @@ fn advice(all: &[Cost], readers: u64, period: Duration) -> Option<String> {
             true => format!(", and costs {} an hour more", volume(-more)),
             false => format!(" and {} an hour", volume(more)),
         };
-        words +=
-            &format!(" Against a {} it saves {:.1} ms{seen}{more}.", way.name(), later.max(0.0));
+        words += &format!(
+            " Against a {} it saves {:.1} ms{seen}{more}.",
+            transport.name(),
+            later.max(0.0)
+        );
     }
     if ms(period) > 20.0 * SEEN_MS {
         words += " With so few events, none of this matters to a reader who may wait as long as a long poll takes.";
@@ -157,13 +169,13 @@ mod tests {
 
     #[test]
     fn the_soonest_transport_that_costs_least_is_advised_with_what_it_saves() {
-        let cost = |way, latency_ms, kb_an_hour| Cost { way, latency_ms, kb_an_hour };
+        let cost = |transport, latency_ms, kb_an_hour| Cost { transport, latency_ms, kb_an_hour };
         let all = [
-            cost(Way::WebSocket, 20.0, 1000.0),
-            cost(Way::Sse, 20.5, 1500.0),
-            cost(Way::Ndjson, 19.9, 1050.0),
-            cost(Way::LongPoll, 21.0, 5000.0),
-            cost(Way::Poll, 115.0, 6000.0),
+            cost(Transport::WebSocket, 20.0, 1000.0),
+            cost(Transport::Sse, 20.5, 1500.0),
+            cost(Transport::Ndjson, 19.9, 1050.0),
+            cost(Transport::LongPoll, 21.0, 5000.0),
+            cost(Transport::Poll, 115.0, 6000.0),
         ];
         let words = advice(&all, 100, Duration::from_millis(250)).unwrap();
         assert_eq!(
@@ -172,7 +184,7 @@ mod tests {
              1.0 ms, which nobody sees, and 400 MB an hour. Against a poll it saves 95.0 ms and 500 MB an hour."
         );
         assert!(advice(&all, 1, Duration::from_secs(2)).unwrap().ends_with("takes."));
-        let cheap = [all[0], cost(Way::Poll, 115.0, 400.0)];
+        let cheap = [all[0], cost(Transport::Poll, 115.0, 400.0)];
         let words = advice(&cheap, 100, Duration::from_millis(1)).unwrap();
         assert!(words.ends_with("saves 95.0 ms, and costs 60 MB an hour more."), "{words}");
         assert_eq!(advice(&[], 1, Duration::from_secs(1)), None);

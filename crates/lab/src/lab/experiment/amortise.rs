@@ -2,7 +2,7 @@
 
 use super::calls::{BODY, HTTP, MULTIPLEXED, SERVICE};
 use crate::lab::probe::{Fault, Place};
-use crate::lab::report::{Published, Quantity, Report, Verdict, ms};
+use crate::lab::report::{Comparison, Published, Quantity, Report, Verdict, ms};
 use crate::lab::rounds::{Cell, Sample, interleaved};
 use crate::lab::session::Session;
 use crate::load::{CallWay, CalledService};
@@ -101,15 +101,14 @@ fn judge(report: &mut Report, all: &[usize]) {
         rates.fold(0.0, f64::max)
     };
     let peaks = [HTTP, MULTIPLEXED].map(peak);
-    let crossing = match crossing(&gains) {
-        Some(calls) => {
-            format!("from about {calls:.0} calls on a connection on, the socket has paid")
-        }
-        None if first.1 >= 1.0 => "the socket pays from the first call on".to_owned(),
-        None => format!("the socket has not paid after {} calls", last.0),
+    let is_told = |calls: usize| {
+        let of = |one: &&Comparison| one.case == case(calls) && one.of == MULTIPLEXED;
+        report.comparisons.iter().find(of).is_some_and(Comparison::is_distinguishable)
     };
+    let told: Vec<_> = gains.iter().map(|&(calls, gain)| (calls, gain, is_told(calls))).collect();
+    let words = when_it_pays(&told);
     report.answer = format!(
-        "With set-up, the socket makes {:.2} times the calls of HTTP at {} and {:.2} times at {}: {crossing}.",
+        "With set-up, the socket makes {:.2} times the calls of HTTP at {} and {:.2} times at {}: {words}.",
         first.1,
         case(first.0),
         last.1,
@@ -135,13 +134,23 @@ fn judge(report: &mut Report, all: &[usize]) {
     });
 }
 
-/// Returns the number of calls at which the gain passes 1 for good, between two numbers on a logarithmic axis.
-fn crossing(gains: &[(usize, f64)]) -> Option<f64> {
-    let below = gains.iter().rposition(|(_, gain)| *gain < 1.0)?;
-    let ((from, low), (to, high)) = (gains[below], *gains.get(below + 1)?);
-    let share = (1.0 - low) / (high - low);
-    let [from, to] = [from, to].map(|calls| (calls as f64).ln());
-    Some((from + (to - from) * share).exp())
+/// Says from how many calls on the set-up has paid. `gains` has each number of calls with the gain, and true if that is a difference that
+/// can be told.
+fn when_it_pays(gains: &[(usize, f64, bool)]) -> String {
+    let is_slower = |(_, gain, is_told): &(usize, f64, bool)| *is_told && *gain < 1.0;
+    if gains.iter().all(|(.., is_told)| !is_told) {
+        return "no difference can be told".to_owned();
+    }
+    let Some(slower) = gains.iter().rposition(is_slower) else {
+        return "the socket pays from the first call on".to_owned();
+    };
+    match gains.get(slower + 1) {
+        Some((calls, ..)) => format!(
+            "up to {} on a connection the set-up has not paid, and from {calls} on it has, as far as can be told",
+            case(gains[slower].0)
+        ),
+        None => format!("the socket has not paid after {}", case(gains[slower].0)),
+    }
 }
 
 #[cfg(test)]
@@ -149,11 +158,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_crossing_is_where_the_gain_passes_1_for_good() {
-        let found = crossing(&[(1, 0.5), (10, 0.5), (1000, 1.5)]).unwrap();
-        assert!((found - 100.0).abs() < 1e-9, "{found}");
-        assert_eq!(crossing(&[(1, 1.1), (10, 1.2)]), None, "from the first call on");
-        assert_eq!(crossing(&[(1, 0.5), (10, 0.9)]), None, "never");
-        assert_eq!(crossing(&[]), None);
+    fn the_set_up_has_paid_where_the_socket_is_no_longer_slower() {
+        let words = |gains: &[(usize, f64, bool)]| when_it_pays(gains);
+        let found = words(&[(1, 0.5, true), (10, 0.7, true), (50, 0.98, false), (500, 1.2, true)]);
+        let expected =
+            "up to 10 calls on a connection the set-up has not paid, and from 50 on it has";
+        assert!(found.starts_with(expected), "{found}");
+        let found = words(&[(1, 1.1, true), (10, 0.9, false)]);
+        assert_eq!(found, "the socket pays from the first call on");
+        let found = words(&[(1, 0.5, true), (10, 0.9, true)]);
+        assert_eq!(found, "the socket has not paid after 10 calls");
+        assert_eq!(words(&[(1, 0.5, false), (10, 1.5, false)]), "no difference can be told");
     }
 }

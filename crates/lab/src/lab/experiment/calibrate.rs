@@ -123,12 +123,12 @@ fn start_peer() -> anyhow::Result<SocketAddr> {
 }
 
 fn measure(exchange: &Exchange, count: u64, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
-    let mut line = Line::open(&exchange.pair, seed)?;
-    line.exchange()?;
+    let mut connection = Connection::open(&exchange.pair, seed)?;
+    connection.exchange()?;
     let cpu = thread_time();
     for _ in 0..count {
         let begun = Instant::now();
-        line.exchange()?;
+        connection.exchange()?;
         // Awake, since a timer may be late.
         let until = Instant::now() + exchange.added;
         while Instant::now() < until {}
@@ -141,13 +141,13 @@ fn measure(exchange: &Exchange, count: u64, seed: u64, sample: &mut Sample) -> R
     Ok(())
 }
 
-enum Line {
+enum Connection {
     Tcp(Stream),
     WebSocket(Box<WebSocket>, Vec<u8>),
     Http(Http),
 }
 
-impl Line {
+impl Connection {
     fn open(pair: &Pair, seed: u64) -> Result<Self, Fault> {
         Ok(match pair {
             Pair::Tcp(place) => Self::Tcp(Stream::connect(place)?),
@@ -245,7 +245,7 @@ fn controls(session: &mut Session, exchange: &Exchange) -> anyhow::Result<(Serie
     let repetitions = session.full_or_quick(100, 10);
     let (mut held, mut differences) = (0, Vec::new());
     session.begin(repetitions);
-    let mut line = Line::open(&exchange.pair, 1)?;
+    let mut connection = Connection::open(&exchange.pair, 1)?;
     for _ in 0..repetitions {
         if session.is_stopped() {
             break;
@@ -256,7 +256,7 @@ fn controls(session: &mut Session, exchange: &Exchange) -> anyhow::Result<(Serie
             session.random.shuffle(&mut order);
             for at in order {
                 let begun = Instant::now();
-                (0..CONTROL_ECHOES).try_for_each(|_| line.exchange())?;
+                (0..CONTROL_ECHOES).try_for_each(|_| connection.exchange())?;
                 both[at].push(ms(begun.elapsed()) / CONTROL_ECHOES as f64);
             }
         }

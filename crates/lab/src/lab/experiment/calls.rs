@@ -107,13 +107,13 @@ fn fifty() -> String {
 }
 
 /// An open connection.
-enum Line {
+enum Connection {
     Http(Http),
     Multiplexed(Multiplexed, u64),
     Http2(Box<Http2Calls>),
 }
 
-impl Line {
+impl Connection {
     fn open(caller: &Caller, seed: u64) -> Result<Self, Fault> {
         Ok(match caller {
             Caller::Http { place, .. } | Caller::Anew(place) => Self::Http(Http::connect(place)?),
@@ -184,28 +184,28 @@ fn one_by_one(
     sample: &mut Sample,
 ) -> Result<(), Fault> {
     let is_anew = matches!(caller, Caller::Anew(_));
-    let mut line = Line::open(caller, seed)?;
-    let opening = line.traffic()?;
-    line.call(1)?;
-    let (mut before, mut carried) = (line.traffic()?, Traffic::default());
+    let mut connection = Connection::open(caller, seed)?;
+    let opening = connection.traffic()?;
+    connection.call(1)?;
+    let (mut before, mut carried) = (connection.traffic()?, Traffic::default());
     let begun = Instant::now();
     while sample.received < CALLS_MIN || begun.elapsed() < time {
         sample.expected += 1;
         let called = Instant::now();
         if is_anew {
-            line = Line::open(caller, seed)?;
+            connection = Connection::open(caller, seed)?;
             before = Traffic::default();
         }
-        line.call(1)?;
+        connection.call(1)?;
         sample.durations.record(called.elapsed());
         sample.received += 1;
         if is_anew {
-            carried += line.traffic()?;
+            carried += connection.traffic()?;
         }
     }
     let passed = begun.elapsed();
     if !is_anew {
-        carried = line.traffic()?;
+        carried = connection.traffic()?;
     }
     let each = |all: u64, before: u64| all.saturating_sub(before) as f64 / sample.received as f64;
     sample.figures.extend(sample.durations.percentile(0.5).map(|time| (TIME, ms(time))));
@@ -221,12 +221,12 @@ fn one_by_one(
 
 /// Makes [`AT_ONCE`] calls at once, again and again.
 fn at_once(caller: &Caller, repeats: usize, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
-    let connections = if let Caller::Http { connections, .. } = caller { *connections } else { 1 };
-    let lines = (0..connections).map(|_| Line::open(caller, seed));
-    let mut lines = lines.collect::<Result<Vec<_>, _>>()?;
+    let count = if let Caller::Http { connections, .. } = caller { *connections } else { 1 };
+    let connections = (0..count).map(|_| Connection::open(caller, seed));
+    let mut connections = connections.collect::<Result<Vec<_>, _>>()?;
     let mut totals = Vec::new();
     for repeat in 0..=repeats {
-        let times = share(&mut lines)?;
+        let times = share(&mut connections)?;
         // The first time warms up.
         if repeat > 0 {
             sample.expected += AT_ONCE as u64;
@@ -240,21 +240,21 @@ fn at_once(caller: &Caller, repeats: usize, seed: u64, sample: &mut Sample) -> R
 }
 
 /// Shares the calls among connections, each of which has a thread if there are several.
-fn share(lines: &mut [Line]) -> Result<Vec<Duration>, Fault> {
-    if let [line] = lines {
-        return line.call(AT_ONCE);
+fn share(connections: &mut [Connection]) -> Result<Vec<Duration>, Fault> {
+    if let [connection] = connections {
+        return connection.call(AT_ONCE);
     }
-    let (barrier, count) = (Barrier::new(lines.len()), lines.len());
+    let (barrier, count) = (Barrier::new(connections.len()), connections.len());
     let barrier = &barrier;
-    let all = thread::scope(|scope| {
-        let callers: Vec<_> = lines
+    let times = thread::scope(|scope| {
+        let callers: Vec<_> = connections
             .iter_mut()
             .enumerate()
-            .map(|(number, line)| {
+            .map(|(number, connection)| {
                 let own = (AT_ONCE + count - 1 - number) / count;
                 scope.spawn(move || {
                     barrier.wait();
-                    line.call(own)
+                    connection.call(own)
                 })
             })
             .collect();
@@ -263,7 +263,7 @@ fn share(lines: &mut [Line]) -> Result<Vec<Duration>, Fault> {
         };
         callers.into_iter().map(join).collect::<Result<Vec<Vec<_>>, _>>()
     })?;
-    Ok(all.concat())
+    Ok(times.concat())
 }
 
 fn judge(report: &mut Report) {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 
 use super::calls::{BODY, SERVICE};
-use crate::lab::probe::{Fault, FaultKind, Http, Place, Stream, WebSocket, over_tls};
+use crate::lab::probe::{Fault, FaultKind, Http, Place, Stream, WebSocket};
 use crate::lab::report::{Published, Quantity, Report, Verdict, ms};
 use crate::lab::rounds::{Cell, Sample, interleaved};
 use crate::lab::session::Session;
@@ -15,7 +15,10 @@ use crate::load::CalledService;
 const OPENING: Quantity = Quantity::less("opening", "ms");
 const CASE: &str = "until an answer is there";
 const TCP: &str = "TCP";
+const HTTP: &str = "HTTP";
+const HTTP_OVER_TLS: &str = "HTTP over TLS";
 const WEB_SOCKET: &str = "WebSocket";
+const WEB_SOCKET_OVER_TLS: &str = "WebSocket over TLS";
 const HEALTH: &str = "/health";
 /// The publication's times on gigabit Ethernet, and their ratio.
 const PUBLISHED_TCP_MS: f64 = 0.965;
@@ -28,8 +31,6 @@ enum Opening {
     Tcp(Place),
     Http(Place, String),
     WebSocket(Place, String),
-    /// HTTP/1.1 over TLS.
-    Tls(Place),
     /// HTTP/2 over TLS.
     Http2(Place),
 }
@@ -49,13 +50,20 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
         cells.push(cell("TCP again", Opening::Tcp(place)));
     }
     let get = session.target.offer().map_or(Some(HEALTH), |offer| offer.get.as_deref());
-    cells.extend(get.map(|path| cell("HTTP", Opening::Http(web.clone(), path.to_owned()))));
+    let (http, web_socket) = match session.target.is_secure() {
+        true => (HTTP_OVER_TLS, WEB_SOCKET_OVER_TLS),
+        false => (HTTP, WEB_SOCKET),
+    };
+    cells.extend(get.map(|path| cell(http, Opening::Http(web.clone(), path.to_owned()))));
     if let Ok(path) = session.target.echo_socket() {
-        cells.push(cell(WEB_SOCKET, Opening::WebSocket(web, path)));
+        cells.push(cell(web_socket, Opening::WebSocket(web, path.clone())));
+        let secure = secure.clone();
+        cells
+            .extend(secure.map(|place| cell(WEB_SOCKET_OVER_TLS, Opening::WebSocket(place, path))));
     }
     ensure!(!cells.is_empty(), missing("get, and no websocket in [echo]"));
     if let Some(place) = secure {
-        cells.push(cell("HTTP over TLS", Opening::Tls(place.clone())));
+        cells.push(cell(HTTP_OVER_TLS, Opening::Http(place.clone(), HEALTH.to_owned())));
         cells.push(cell("HTTP/2 over TLS", Opening::Http2(place)));
     }
     let count = session.full_or_quick(50, 10);
@@ -66,28 +74,40 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let question = "What does opening a connection cost, until it can be used?";
     let mut report = session.report("connect", question, OPENING, series);
     report.compare_with(TCP);
-    let median = |contender: &str| report.median(CASE, contender, OPENING.name);
-    if let (Some(tcp), Some(web_socket)) = (median(TCP), median(WEB_SOCKET)) {
-        let ratio = web_socket / tcp;
-        let published = PUBLISHED_WEB_SOCKET_MS / PUBLISHED_TCP_MS;
-        report.answer = format!(
-            "A WebSocket is open after {web_socket:.3} ms, {ratio:.1} times as late as the first echo over TCP ({tcp:.3} ms)."
-        );
-        report.published.push(Published {
-            figure: "set-up of a WebSocket, times that of TCP (A1)".to_owned(),
-            published: format!("{published:.2}"),
-            measured: format!("{ratio:.2}"),
-            verdict: Verdict::of((published / ALIKE..=published * ALIKE).contains(&ratio)),
-            because: "theirs was Java on two hosts, and TCP's was connect() alone; ours is until an answer is there, \
-                      which is when the kernel of the server has also woken its program"
-                .to_owned(),
-        });
-    }
+    judge(&mut report);
     report.method.push(format!(
         "{count} connections in each round, one after the other; TCP is open when its first byte is back, HTTP when all of a small \
-         answer is there, a WebSocket after its handshake. TLS is version 1.3, and no session is resumed."
+         answer is there, a WebSocket after its handshake. TLS is the newest version that both ends know, 1.3 with our server, and no session is resumed; a client of HTTP/2 also makes its settings anew."
     ));
     Ok(report)
+}
+
+fn judge(report: &mut Report) {
+    let median = |contender: &str| report.median(CASE, contender, OPENING.name);
+    let (Some(tcp), Some(web_socket)) = (median(TCP), median(WEB_SOCKET)) else {
+        // Another server has no bare TCP.
+        let of = [HTTP, WEB_SOCKET, HTTP_OVER_TLS, WEB_SOCKET_OVER_TLS];
+        let of = of.into_iter().filter_map(|of| Some(format!("{of} {:.3} ms", median(of)?)));
+        let of: Vec<_> = of.collect();
+        if !of.is_empty() {
+            report.answer = format!("From nothing to an answer: {}.", of.join(", "));
+        }
+        return;
+    };
+    let ratio = web_socket / tcp;
+    let published = PUBLISHED_WEB_SOCKET_MS / PUBLISHED_TCP_MS;
+    report.answer = format!(
+        "A WebSocket is open after {web_socket:.3} ms, {ratio:.1} times as late as the first echo over TCP ({tcp:.3} ms)."
+    );
+    report.published.push(Published {
+        figure: "set-up of a WebSocket, times that of TCP (A1)".to_owned(),
+        published: format!("{published:.2}"),
+        measured: format!("{ratio:.2}"),
+        verdict: Verdict::of((published / ALIKE..=published * ALIKE).contains(&ratio)),
+        because: "theirs was Java on two hosts, and TCP's was connect() alone; ours is until an answer is there, \
+                  which is when the kernel of the server has also woken its program"
+            .to_owned(),
+    });
 }
 
 fn measure(opening: &Opening, count: u64, seed: u64) -> Sample {
@@ -124,7 +144,6 @@ fn open(opening: &Opening, seed: u64) -> Result<Duration, Fault> {
         Opening::WebSocket(place, path) => {
             WebSocket::connect(place, path, &[], seed)?;
         }
-        Opening::Tls(place) => over_tls(place, HEALTH)?,
         Opening::Http2(place) => {
             let (path, body) = (SERVICE.to_owned(), BODY.to_owned());
             let service = CalledService { address: place.address, path, body };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::events::{Connections, Contender, LATENCY, PAUSE, PERIOD, Plan, has, stream};
 use crate::lab::link::Link;
-use crate::lab::probe::Way;
+use crate::lab::probe::Transport;
 use crate::lab::report::{Model, Published, Report, Verdict, ms};
 use crate::lab::session::Session;
 use crate::lab::theory;
@@ -14,13 +14,13 @@ const TOPIC: &str = "/topics/scratch-lab-distance";
 /// request.
 const DELAYS_MS: [u64; 11] = [0, 10, 20, 40, 60, 65, 90, 120, 130, 150, 200];
 const QUICK_DELAYS_MS: [u64; 3] = [20, 90, 130];
-/// Who reads: its name, its way, and its connections.
-const READERS: [(&str, Way, Connections); 5] = [
-    ("WebSocket", Way::WebSocket, Connections::Kept),
-    ("long poll", Way::LongPoll, Connections::Kept),
-    (LONG_POLL_NEW, Way::LongPoll, Connections::New),
-    ("poll", Way::Poll, Connections::Kept),
-    ("poll, new connections", Way::Poll, Connections::New),
+/// Who reads: its name, its transport, and its connections.
+const READERS: [(&str, Transport, Connections); 5] = [
+    ("WebSocket", Transport::WebSocket, Connections::Kept),
+    ("long poll", Transport::LongPoll, Connections::Kept),
+    (LONG_POLL_NEW, Transport::LongPoll, Connections::New),
+    ("poll", Transport::Poll, Connections::Kept),
+    ("poll, new connections", Transport::Poll, Connections::New),
 ];
 const LONG_POLL_NEW: &str = "long poll, new connections";
 /// A reader is as early as another one within so much.
@@ -41,11 +41,11 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     for delay_ms in delays {
         let link = Link { delay: Duration::from_millis(*delay_ms), ..base.clone() };
         let place = session.web_behind(&link)?;
-        contenders.extend(readers.iter().map(|&(name, way, connections)| Contender {
+        contenders.extend(readers.iter().map(|&(name, transport, connections)| Contender {
             case: case(*delay_ms),
             x: Some(*delay_ms as f64),
             name: name.to_owned(),
-            way,
+            transport,
             connections,
             place: place.clone(),
         }));
@@ -56,7 +56,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let question =
         "How far away may a reader be until polls bring a stream of four events a second later?";
     let mut report = streamed.report(session, "distance", question);
-    report.compare_with(Way::WebSocket.name());
+    report.compare_with(Transport::WebSocket.name());
     report.models = models(delays, ms(base.jitter / 2));
     answer(&mut report, delays);
     report.method.push("All delays were measured at the same time, on the same events.".to_owned());
@@ -71,11 +71,11 @@ fn case(delay_ms: u64) -> String {
 fn models(delays: &[u64], more_ms: f64) -> Vec<Model> {
     let of = |delay_ms: &u64| {
         let d = *delay_ms as f64 + more_ms;
-        READERS.map(|(name, way, connections)| {
+        READERS.map(|(name, transport, connections)| {
             let round_trips = if connections == Connections::New { 1.0 } else { 0.0 };
-            let latency = match way {
-                Way::LongPoll => theory::long_poll(d, round_trips, ms(PERIOD)),
-                Way::Poll => theory::poll(d, round_trips, ms(PAUSE)),
+            let latency = match transport {
+                Transport::LongPoll => theory::long_poll(d, round_trips, ms(PERIOD)),
+                Transport::Poll => theory::poll(d, round_trips, ms(PAUSE)),
                 _ => theory::stream(d),
             };
             Model::new(&case(*delay_ms), Some(*delay_ms as f64), name, latency)
@@ -87,7 +87,7 @@ fn models(delays: &[u64], more_ms: f64) -> Vec<Model> {
 /// Returns the longest delay up to which a reader is as early as a WebSocket at all that were measured.
 fn reach(report: &Report, delays: &[u64], name: &str) -> Option<u64> {
     let is_early = |delay: &&u64| {
-        let [own, other] = [name, Way::WebSocket.name()]
+        let [own, other] = [name, Transport::WebSocket.name()]
             .map(|name| report.median(&case(**delay), name, LATENCY.name));
         own.zip(other).is_some_and(|(own, other)| own <= other + EARLY_MS)
     };
@@ -102,7 +102,7 @@ fn answer(report: &mut Report, delays: &[u64]) {
     let polls = READERS[3].0;
     let behind = delays.iter().filter_map(|delay| {
         let of = |name| report.median(&case(*delay), name, LATENCY.name);
-        Some(of(polls)? - of(Way::WebSocket.name())?)
+        Some(of(polls)? - of(Transport::WebSocket.name())?)
     });
     let (least, most) = behind
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), ms| (low.min(ms), high.max(ms)));
@@ -128,7 +128,7 @@ fn answer(report: &mut Report, delays: &[u64]) {
     let far = delays.iter().copied().filter(|delay| *delay > 125).max();
     let ratio = far.and_then(|far| {
         let of = |name| report.median(&case(far), name, LATENCY.name);
-        Some(of(READERS[1].0)? / of(Way::WebSocket.name())?)
+        Some(of(READERS[1].0)? / of(Transport::WebSocket.name())?)
     });
     if let Some(ratio) = ratio {
         report.published.push(Published {

@@ -15,7 +15,7 @@ use crate::histogram::Histogram;
 use crate::lab::description::{Form, Stream};
 use crate::lab::lines::Events;
 use crate::lab::probe::{
-    EVENT_BYTES_MIN, Fault, FaultKind, Feed, Http, Piece, Place, Source, Way, number,
+    EVENT_BYTES_MIN, Fault, FaultKind, Feed, Http, Piece, Place, Source, Transport, number,
 };
 use crate::lab::report::{Quantity, Report, Series, ms};
 use crate::lab::session::Session;
@@ -70,7 +70,7 @@ pub(super) struct Contender {
     pub(super) case: String,
     pub(super) x: Option<f64>,
     pub(super) name: String,
-    pub(super) way: Way,
+    pub(super) transport: Transport,
     pub(super) connections: Connections,
     pub(super) place: Place,
 }
@@ -110,7 +110,7 @@ pub(super) fn stream(
     delay_max: Duration,
 ) -> anyhow::Result<Streamed> {
     let Plan { topic, period, events, .. } = plan;
-    let direct = Place { host: session.target.host(), ..Place::new(session.target.web()) };
+    let direct = session.target.place();
     let offered = stream_of(session)?.map(Arc::new);
     let topic = offered.as_ref().map_or(topic, |stream| &stream.publish).to_owned();
     let mut publisher = Publisher { place: direct, topic, plan };
@@ -177,9 +177,9 @@ fn stream_of(session: &Session) -> anyhow::Result<Option<Stream>> {
     Ok(Some(offer.stream.clone().with_context(|| missing("[stream]"))?))
 }
 
-/// Returns true if the server has events in this way.
-pub(super) fn has(session: &Session, way: Way) -> anyhow::Result<bool> {
-    Ok(stream_of(session)?.is_none_or(|stream| stream.has(way)))
+/// Returns true if the server has events over this transport.
+pub(super) fn has(session: &Session, transport: Transport) -> anyhow::Result<bool> {
+    Ok(stream_of(session)?.is_none_or(|stream| stream.has(transport)))
 }
 
 /// Returns the number of events of each round.
@@ -291,14 +291,15 @@ fn read(
     let mut random = Random::new(seed);
     let mut go_on = || {
         let (path, form) = match offered {
-            Some(stream) => {
-                (stream.target(contender.way, ""), Form::Plain(stream.poll(contender.way)))
-            }
+            Some(stream) => (
+                stream.target(contender.transport, ""),
+                Form::Plain(stream.poll(contender.transport)),
+            ),
             None => (Some(plan.topic.to_owned()), Form::Anemone),
         };
         let path = path.ok_or_else(|| Fault::Wrong("no such stream".to_owned()))?;
         let source = Source { target: &path, body: None, page: None, after: None, form };
-        let mut feed = Feed::open(contender.way, &contender.place, source, seed)?;
+        let mut feed = Feed::open(contender.transport, &contender.place, source, seed)?;
         let (mut newest, mut round, mut opened) = (0, None, None);
         while !is_over.load(Ordering::Relaxed) {
             match feed.next()? {
@@ -313,7 +314,7 @@ fn read(
                     }
                 }
                 Piece::Answer => {
-                    if contender.way == Way::Poll {
+                    if contender.transport == Transport::Poll {
                         thread::sleep(PAUSE);
                         // The phase decides what a poll finds where its cycle is a simple fraction of the period.
                         if round != Some(round_of(newest, block)) {

@@ -72,7 +72,10 @@ impl Experiment {
 
     /// Returns true if a server can be measured so that the lab does not start: an Anemone server, or one of which a file says
     /// what it offers.
-    pub(crate) fn is_possible(self, offer: Option<&Description>) -> bool {
+    pub(crate) fn is_possible(self, offer: Option<&Description>, is_secure: bool) -> bool {
+        if is_secure && !self.is_of_secure_server() {
+            return false;
+        }
         let Some(offer) = offer else { return self != Self::Idle };
         let (has_socket, has_http) = (offer.echo.websocket.is_some(), offer.echo.http.is_some());
         match self {
@@ -88,6 +91,11 @@ impl Experiment {
     fn is_of_any_server(self) -> bool {
         use Experiment::{Advise, Connect, Distance, Echo, Overhead, Sizes, Wind};
         matches!(self, Connect | Echo | Overhead | Wind | Distance | Sizes | Advise)
+    }
+
+    /// Returns true if it can be measured within TLS: the load of many connections is made without it.
+    fn is_of_secure_server(self) -> bool {
+        self.is_of_any_server() || matches!(self, Self::Progress | Self::Reconnect)
     }
 
     pub(crate) fn name(self) -> String {
@@ -107,6 +115,10 @@ impl Experiment {
         ensure!(
             session.target.offer().is_none() || self.is_of_any_server(),
             WrongUse("it measures what only an Anemone server has; connect, echo, overhead, wind, distance, sizes and advise measure any server".to_owned())
+        );
+        ensure!(
+            !session.target.is_secure() || self.is_of_secure_server(),
+            WrongUse("it makes its load without TLS; connect, echo, overhead, wind, distance, sizes, progress, reconnect and advise measure an https server".to_owned())
         );
         match self {
             Self::Calibrate => calibrate::run(session),

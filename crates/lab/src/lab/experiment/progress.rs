@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::cpu::stat_time_ns;
 use crate::lab::description::Form;
-use crate::lab::probe::{Fault, Feed, Piece, Place, Source, Way};
+use crate::lab::probe::{Fault, Feed, Piece, Place, Source, Transport};
 use crate::lab::report::{Published, Quantity, Report, Verdict, ms};
 use crate::lab::rounds::{Cell, Sample, interleaved};
 use crate::lab::session::Session;
@@ -77,7 +77,7 @@ const COMPUTATIONS: [Computation; 2] = [
 #[derive(Clone, Debug)]
 struct Watch {
     place: Place,
-    way: Way,
+    transport: Transport,
     computation: Computation,
 }
 
@@ -102,13 +102,13 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let tcp = session.tcp()?;
     let mut cells = Vec::new();
     for computation in COMPUTATIONS {
-        for way in Way::ALL {
-            let place = if way == Way::Tcp { tcp.clone() } else { Some(web.clone()) };
+        for transport in Transport::ALL {
+            let place = if transport == Transport::Tcp { tcp.clone() } else { Some(web.clone()) };
             cells.extend(place.map(|place| Cell {
                 case: computation.name.to_owned(),
                 x: Some(computation.states as f64),
-                contender: way.name().to_owned(),
-                key: Watch { place, way, computation },
+                contender: transport.name().to_owned(),
+                key: Watch { place, transport, computation },
             }));
         }
     }
@@ -132,8 +132,8 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     });
     let question = "What does it cost to show every state of a long computation?";
     let mut report = session.report("progress", question, TIME, series);
-    report.compare_with(Way::WebSocket.name());
-    judge(&mut report);
+    report.compare_with(Transport::WebSocket.name());
+    judge(&mut report, session.target.is_secure());
     report.method.push(
         "Each state in a message of its own. Over REST, a POST starts the computation and a poll asks for the next event, as \
          published; a long poll waits for it. Other transports take the reply of the POST itself. Communications are those \
@@ -146,8 +146,8 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
 }
 
 fn watch(watch: &Watch, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
-    let Watch { place, way, computation } = watch;
-    let is_polled = matches!(way, Way::Poll | Way::LongPoll);
+    let Watch { place, transport, computation } = watch;
+    let is_polled = matches!(transport, Transport::Poll | Transport::LongPoll);
     let body = computation.document.as_bytes();
     let begun = Instant::now();
     let source = Source {
@@ -157,7 +157,7 @@ fn watch(watch: &Watch, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
         after: None,
         form: Form::Anemone,
     };
-    let mut feed = Feed::open(*way, place, source, seed)?;
+    let mut feed = Feed::open(*transport, place, source, seed)?;
     let mut messages = Messages { communications: 1, ..Messages::default() };
     let mut is_news = false;
     loop {
@@ -210,15 +210,16 @@ fn is_state(data: &[u8]) -> Result<bool, Fault> {
     Ok(changes.and_then(Value::as_array).is_some_and(|changes| !changes.is_empty()))
 }
 
-fn judge(report: &mut Report) {
+fn judge(report: &mut Report, is_secure: bool) {
     let mut published = Vec::new();
     for computation in COMPUTATIONS {
-        for (way, captured, name) in [
-            (Way::Poll, computation.rest, "REST"),
-            (Way::WebSocket, computation.web_socket, "WebSocket"),
+        for (transport, captured, name) in [
+            (Transport::Poll, computation.rest, "REST"),
+            (Transport::WebSocket, computation.web_socket, "WebSocket"),
         ] {
-            let median =
-                |quantity: Quantity| report.median(computation.name, way.name(), quantity.name);
+            let median = |quantity: Quantity| {
+                report.median(computation.name, transport.name(), quantity.name)
+            };
             let mut row = |figure: &str,
                            of: Quantity,
                            value: f64,
@@ -242,13 +243,13 @@ fn judge(report: &mut Report) {
             );
             let fewer = "their client and server sent more packets for each message, and ours acknowledge several at once";
             row("packets", PACKETS, captured.packets as f64, alike, fewer);
-            row(
-                "bytes",
-                AS_PUBLISHED,
-                captured.bytes as f64,
-                alike,
-                "their messages held other fields, and ours fewer packets",
-            );
+            let other = match is_secure {
+                true => {
+                    "ours are within TLS, in fewer packets, and their messages held other fields"
+                }
+                false => "their messages held other fields, and ours fewer packets",
+            };
+            row("bytes", AS_PUBLISHED, captured.bytes as f64, alike, other);
             row(
                 "ms",
                 TIME,
@@ -260,12 +261,13 @@ fn judge(report: &mut Report) {
     }
     report.published = published;
     let big = &COMPUTATIONS[1];
-    let median = |way: Way, of: Quantity| report.median(big.name, way.name(), of.name);
+    let median =
+        |transport: Transport, of: Quantity| report.median(big.name, transport.name(), of.name);
     if let (Some(poll), Some(web_socket), Some(poll_bytes), Some(bytes)) = (
-        median(Way::Poll, TIME),
-        median(Way::WebSocket, TIME),
-        median(Way::Poll, WIRE),
-        median(Way::WebSocket, WIRE),
+        median(Transport::Poll, TIME),
+        median(Transport::WebSocket, TIME),
+        median(Transport::Poll, WIRE),
+        median(Transport::WebSocket, WIRE),
     ) {
         report.answer = format!(
             "To show 22,479 states one by one, REST takes {:.1} times as long as WebSocket ({poll:.0} against {web_socket:.0} ms) \

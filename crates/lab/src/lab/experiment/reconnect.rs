@@ -9,7 +9,7 @@ use anyhow::Context as _;
 
 use super::events::Plan;
 use crate::lab::description::Form;
-use crate::lab::probe::{Fault, Feed, Http, Piece, Place, Source, Way, number};
+use crate::lab::probe::{Fault, Feed, Http, Piece, Place, Source, Transport, number};
 use crate::lab::report::{Quantity, Report, ms};
 use crate::lab::rounds::{Cell, Sample, interleaved};
 use crate::lab::session::Session;
@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(150);
 
 #[derive(Clone, Debug)]
 struct Cuts {
-    way: Way,
+    transport: Transport,
     place: Place,
     count: u64,
 }
@@ -38,13 +38,13 @@ struct Cuts {
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let (web, tcp) = (session.web()?, session.tcp()?);
     let count = session.full_or_quick(CUTS, QUICK_CUTS);
-    let cells = Way::ALL.into_iter().filter_map(|way| {
-        let place = if way == Way::Tcp { tcp.clone()? } else { web.clone() };
-        let (case, contender) = (CASE.to_owned(), way.name().to_owned());
-        Some(Cell { case, x: None, contender, key: Cuts { way, place, count } })
+    let cells = Transport::ALL.into_iter().filter_map(|transport| {
+        let place = if transport == Transport::Tcp { tcp.clone()? } else { web.clone() };
+        let (case, contender) = (CASE.to_owned(), transport.name().to_owned());
+        Some(Cell { case, x: None, contender, key: Cuts { transport, place, count } })
     });
     let cells: Vec<_> = cells.collect();
-    let direct = Place { host: session.target.host(), ..Place::new(session.target.web()) };
+    let direct = session.target.place();
     let mut http = Http::connect(&direct)?;
     http.publish(TOPIC, 0, Plan::BYTES_MIN)
         .context("publishing to the topic of this experiment")?;
@@ -63,7 +63,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     publisher.join().ok().context("the publisher has panicked")??;
     let question = "How soon does a reader whose connection is cut go on, and what does it miss?";
     let mut report = session.report("reconnect", question, GAP, series);
-    report.compare_with(Way::WebSocket.name());
+    report.compare_with(Transport::WebSocket.name());
     answer(&mut report);
     report.method.push(format!(
         "An event every {} ms. A reader closes its connection at a random moment, opens another at once, and asks for what came after its \
@@ -117,45 +117,55 @@ fn measure(cuts: &Cuts, random: &mut Random, sample: &mut Sample) -> Result<(), 
             after: Some(after),
             form: Form::Anemone,
         };
-        Feed::open(cuts.way, &cuts.place, source, seed)
+        Feed::open(cuts.transport, &cuts.place, source, seed)
     };
     let mut seen = Seen::default();
     let mut feed = open("latest", random.next())?;
-    read_until(&mut feed, cuts.way, &mut seen, Instant::now())?;
+    read_until(&mut feed, cuts.transport, &mut seen, Instant::now())?;
     for _ in 0..cuts.count {
         let time = BETWEEN.mul_f64(1.0 + random.below(1000) as f64 / 1000.0);
-        let position = read_until(&mut feed, cuts.way, &mut seen, Instant::now() + time)?;
+        let position = read_until(&mut feed, cuts.transport, &mut seen, Instant::now() + time)?;
         let cut = Instant::now();
         drop(feed);
         feed = open(&position, random.next())?;
-        next_event(&mut feed, cuts.way, &mut seen, Duration::ZERO)?;
+        next_event(&mut feed, cuts.transport, &mut seen, Duration::ZERO)?;
         sample.durations.record(cut.elapsed());
         sample.received += 1;
     }
-    read_until(&mut feed, cuts.way, &mut seen, Instant::now())?;
+    read_until(&mut feed, cuts.transport, &mut seen, Instant::now())?;
     sample.figures.extend(sample.durations.percentile(0.5).map(|gap| (GAP, ms(gap))));
     sample.figures.extend([(LOST, seen.lost as f64), (DOUBLED, seen.doubled as f64)]);
     Ok(())
 }
 
 /// Reads at least one event, until the time has come and nothing waits. Returns the position.
-fn read_until(feed: &mut Feed, way: Way, seen: &mut Seen, end: Instant) -> Result<String, Fault> {
+fn read_until(
+    feed: &mut Feed,
+    transport: Transport,
+    seen: &mut Seen,
+    end: Instant,
+) -> Result<String, Fault> {
     loop {
-        next_event(feed, way, seen, PAUSE)?;
+        next_event(feed, transport, seen, PAUSE)?;
         if let Some(position) = feed.position().filter(|_| Instant::now() >= end) {
             return Ok(position.to_owned());
         }
     }
 }
 
-fn next_event(feed: &mut Feed, way: Way, seen: &mut Seen, pause: Duration) -> Result<(), Fault> {
+fn next_event(
+    feed: &mut Feed,
+    transport: Transport,
+    seen: &mut Seen,
+    pause: Duration,
+) -> Result<(), Fault> {
     loop {
         match feed.next()? {
             Piece::Event(data) => {
                 seen.add(number(&data)?);
                 return Ok(());
             }
-            Piece::Answer if way == Way::Poll => thread::sleep(pause),
+            Piece::Answer if transport == Transport::Poll => thread::sleep(pause),
             Piece::Answer => {}
             Piece::End => return Err(Fault::Closed),
         }
@@ -163,13 +173,15 @@ fn next_event(feed: &mut Feed, way: Way, seen: &mut Seen, pause: Duration) -> Re
 }
 
 fn answer(report: &mut Report) {
-    let median = |way: Way| report.median(CASE, way.name(), GAP.name).map(|gap| (gap, way));
-    let gaps: Vec<_> = Way::ALL.into_iter().filter_map(median).collect();
+    let median = |transport: Transport| {
+        report.median(CASE, transport.name(), GAP.name).map(|gap| (gap, transport))
+    };
+    let gaps: Vec<_> = Transport::ALL.into_iter().filter_map(median).collect();
     let sum = |quantity: Quantity| -> f64 {
         let all = report.series.iter().filter(|series| series.quantity == quantity.name);
         all.flat_map(|series| series.values()).sum()
     };
-    let by_gap = |one: &&(f64, Way), other: &&(f64, Way)| one.0.total_cmp(&other.0);
+    let by_gap = |one: &&(f64, Transport), other: &&(f64, Transport)| one.0.total_cmp(&other.0);
     let (Some(soonest), Some(latest)) = (gaps.iter().min_by(by_gap), gaps.iter().max_by(by_gap))
     else {
         return;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::events::{Connections, Contender, LATENCY, PAUSE, PERIOD, Plan, has, stream};
-use crate::lab::probe::Way;
+use crate::lab::probe::Transport;
 use crate::lab::report::{Model, Published, Report, Verdict, ms};
 use crate::lab::session::Session;
 use crate::lab::theory;
@@ -17,37 +17,41 @@ const PUBLISHED_LONG_POLLING: std::ops::RangeInclusive<f64> = -4.4..=1.0;
 
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let (web, tcp) = (session.web()?, session.tcp()?);
-    let mut ways = Vec::new();
-    for way in Way::ALL {
-        if has(session, way)? {
-            ways.push(way);
+    let mut transports = Vec::new();
+    for transport in Transport::ALL {
+        if has(session, transport)? {
+            transports.push(transport);
         }
     }
-    let contenders = ways.into_iter().filter_map(|way| {
-        let place = if way == Way::Tcp { tcp.clone()? } else { web.clone() };
-        let (case, name) = (CASE.to_owned(), way.name().to_owned());
-        Some(Contender { case, x: None, name, way, connections: Connections::Kept, place })
+    let contenders = transports.into_iter().filter_map(|transport| {
+        let place = if transport == Transport::Tcp { tcp.clone()? } else { web.clone() };
+        let (case, name) = (CASE.to_owned(), transport.name().to_owned());
+        Some(Contender { case, x: None, name, transport, connections: Connections::Kept, place })
     });
     let delay = session.settings.link.mean_delay();
     let plan = Plan::of_sensor(session, TOPIC);
     let streamed = stream(session, plan, contenders.collect(), delay)?;
     let question = "Which transport brings a stream of four events a second soonest?";
     let mut report = streamed.report(session, "wind", question);
-    report.compare_with(Way::WebSocket.name());
+    report.compare_with(Transport::WebSocket.name());
     judge(&mut report, delay);
     Ok(report)
 }
 
 fn judge(report: &mut Report, delay: Duration) {
     let d = ms(delay);
-    let latency = |way| match way {
-        Way::LongPoll => theory::long_poll(d, 0.0, ms(PERIOD)),
-        Way::Poll => theory::poll(d, 0.0, ms(PAUSE)),
+    let latency = |transport| match transport {
+        Transport::LongPoll => theory::long_poll(d, 0.0, ms(PERIOD)),
+        Transport::Poll => theory::poll(d, 0.0, ms(PAUSE)),
         _ => theory::stream(d),
     };
-    report.models = Way::ALL.map(|way| Model::new(CASE, None, way.name(), latency(way))).to_vec();
-    let expected = [Way::WebSocket, Way::LongPoll, Way::Poll].map(|way| (way, latency(way)));
-    let measured = expected.map(|(way, _)| report.median(CASE, way.name(), LATENCY.name));
+    report.models = Transport::ALL
+        .map(|transport| Model::new(CASE, None, transport.name(), latency(transport)))
+        .to_vec();
+    let expected = [Transport::WebSocket, Transport::LongPoll, Transport::Poll]
+        .map(|transport| (transport, latency(transport)));
+    let measured =
+        expected.map(|(transport, _)| report.median(CASE, transport.name(), LATENCY.name));
     let [Some(web_socket), Some(long_poll), Some(poll)] = measured else { return };
     report.answer = format!(
         "An event is at its reader after {web_socket:.1} ms over WebSocket, {long_poll:.1} ms by long polling and {poll:.1} ms by \
@@ -66,7 +70,8 @@ fn judge(report: &mut Report, delay: Duration) {
             PAUSE.as_millis()
         ),
     });
-    let shift = report.comparisons.iter().find(|comparison| comparison.of == Way::LongPoll.name());
+    let shift =
+        report.comparisons.iter().find(|comparison| comparison.of == Transport::LongPoll.name());
     if let Some(shift) = shift.map(|comparison| comparison.shift) {
         report.published.push(Published {
             figure: "long polling less WebSocket, ms (B)".to_owned(),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::piece::{OK, Piece, event, parse};
 use super::plain::PlainPolls;
 use super::sse::Sse;
-use super::way::Way;
+use super::transport::Transport;
 use super::{Fault, Http, Multiplexed, Place, WebSocket, within_limit};
 use crate::lab::description::Form;
 use crate::tcp_info::Traffic;
@@ -70,7 +70,7 @@ enum Reader {
 impl Feed {
     /// Connects and asks for the events.
     pub(crate) fn open(
-        way: Way,
+        transport: Transport,
         place: &Place,
         source: Source<'_>,
         seed: u64,
@@ -81,45 +81,45 @@ impl Feed {
         let method = if body.is_some() { "POST" } else { "GET" };
         let payload = body.unwrap_or_default();
         let is_plain = matches!(form, Form::Plain(_));
-        let reader = match way {
-            Way::WebSocket if after.is_some() => {
+        let reader = match transport {
+            Transport::WebSocket if after.is_some() => {
                 let socket = WebSocket::connect(place, asked, &[EVENTS], seed)?;
                 Reader::Events(Box::new(socket))
             }
-            Way::WebSocket => {
+            Transport::WebSocket => {
                 let mut socket = WebSocket::connect(place, target, &[], seed)?;
                 if body.is_some() {
                     socket.send(anemone_ws::proto::Opcode::Text, payload)?;
                 }
                 Reader::WebSocket(Box::new(socket))
             }
-            Way::Multiplexed | Way::Tcp => {
-                let mut requests = match way {
-                    Way::Tcp => Multiplexed::tcp(place)?,
+            Transport::Multiplexed | Transport::Tcp => {
+                let mut requests = match transport {
+                    Transport::Tcp => Multiplexed::tcp(place)?,
                     _ => Multiplexed::web_socket(place, seed)?,
                 };
                 requests.ask(&format!("{method} 1 {asked}"), payload)?;
                 Reader::Multiplexed(requests)
             }
-            Way::Sse | Way::Ndjson => {
+            Transport::Sse | Transport::Ndjson => {
                 let mut http = Http::connect(place)?;
-                http.stream(method, asked, &fields(way, body), payload)?;
-                match way {
-                    Way::Sse => Reader::Sse(http, Sse::new(is_plain)),
+                http.stream(method, asked, &fields(transport, body), payload)?;
+                match transport {
+                    Transport::Sse => Reader::Sse(http, Sse::new(is_plain)),
                     _ => Reader::Ndjson(http),
                 }
             }
-            Way::LongPoll | Way::Poll if let Form::Plain(Some(poll)) = form => {
+            Transport::LongPoll | Transport::Poll if let Form::Plain(Some(poll)) = form => {
                 Reader::PlainPolls(PlainPolls::begin(Http::connect(place)?, poll))
             }
-            Way::LongPoll | Way::Poll => {
+            Transport::LongPoll | Transport::Poll => {
                 let mut http = Http::connect(place)?;
                 let (path, after) = match after {
                     Some(after) => (target.to_owned(), after.to_owned()),
                     None => begin_polls(&mut http, target, body)?,
                 };
                 let query = page.map(|page| format!("&limit={page}")).unwrap_or_default();
-                Reader::Polls { http, path, query, wait: way == Way::LongPoll, after }
+                Reader::Polls { http, path, query, wait: transport == Transport::LongPoll, after }
             }
         };
         let position = after.unwrap_or_default().to_owned();
@@ -260,9 +260,9 @@ impl Feed {
     }
 }
 
-fn fields(way: Way, body: Option<&[u8]>) -> String {
+fn fields(transport: Transport, body: Option<&[u8]>) -> String {
     let json = if body.is_some() { "Content-Type: application/json\r\n" } else { "" };
-    format!("{}{json}", way.accept())
+    format!("{}{json}", transport.accept())
 }
 
 /// Starts the run if there is one to start, and returns the path of the events and the position to read from.

@@ -6,11 +6,12 @@ mod feed;
 mod http;
 mod multiplexed;
 mod piece;
+mod pipe;
 mod plain;
 mod sse;
 mod stream;
 mod tls;
-mod way;
+mod transport;
 mod web_socket;
 
 use std::io::{self, ErrorKind};
@@ -29,8 +30,8 @@ pub(crate) use self::http::{EVENT_BYTES_MIN, Http};
 pub(crate) use self::multiplexed::Multiplexed;
 pub(crate) use self::piece::{Piece, number};
 pub(crate) use self::stream::Stream;
-pub(crate) use self::tls::over_tls;
-pub(crate) use self::way::Way;
+pub(crate) use self::tls::Tls;
+pub(crate) use self::transport::Transport;
 pub(crate) use self::web_socket::WebSocket;
 
 /// The longest wait for anything that a server should do at once.
@@ -47,12 +48,14 @@ pub(crate) struct Place {
     pub(crate) address: SocketAddr,
     /// The name in the field `Host`.
     pub(crate) host: String,
+    /// With it, everything there is within TLS.
+    pub(crate) tls: Option<Tls>,
     pub(crate) patience: Duration,
 }
 
 impl Place {
     pub(crate) fn new(address: SocketAddr) -> Self {
-        Self { address, host: address.to_string(), patience: PATIENCE }
+        Self { address, host: address.to_string(), tls: None, patience: PATIENCE }
     }
 
     /// The longest wait for something that comes slowly, but comes: the longest message through the slowest link.
@@ -143,6 +146,7 @@ impl Fault {
     fn of_io(error: io::Error, patience: Duration) -> Self {
         match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Stalled(patience),
+            ErrorKind::InvalidData => Self::Wrong(error.to_string()),
             _ => Self::Broken(error),
         }
     }

@@ -1,22 +1,22 @@
-//! One TCP connection whose bytes and segments are counted.
+//! One connection whose bytes and segments are counted.
 
-use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::net::{Shutdown, TcpStream};
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
+use super::pipe::Pipe;
 use super::{Fault, MESSAGE_BYTES_MAX, Place};
 use crate::tcp_info::Traffic;
 
-const READ_BYTES: usize = 64 << 10;
 /// So many bytes fit into the buffers between both ends.
 pub(super) const AT_ONCE_BYTES: usize = 32 << 10;
 
 /// A connection, and the bytes that came and were not taken yet.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    stream: TcpStream,
+    pipe: Arc<Pipe>,
     place: Place,
     buffer: Vec<u8>,
     /// The bytes at the front of the buffer that were taken.
@@ -29,12 +29,12 @@ pub(crate) struct Stream {
 
 impl Stream {
     pub(crate) fn connect(place: &Place) -> Result<Self, Fault> {
-        let stream = place.connect()?;
+        let pipe = Arc::new(Pipe::connect(place)?);
         let (buffer, taken) = (Vec::new(), 0);
         let deadline = Instant::now() + place.patience_of_all();
         let (sent_bytes, received_bytes) = (0, 0);
         let place = place.clone();
-        Ok(Self { stream, place, buffer, taken, sent_bytes, received_bytes, deadline })
+        Ok(Self { pipe, place, buffer, taken, sent_bytes, received_bytes, deadline })
     }
 
     pub(crate) fn place(&self) -> &Place {
@@ -50,7 +50,7 @@ impl Stream {
 
     /// Sends bytes that ask for nothing, as a pong: what is waited for must be there as soon as before.
     pub(crate) fn answer(&mut self, bytes: &[u8]) -> Result<(), Fault> {
-        self.stream.write_all(bytes).map_err(|error| self.fault(error))?;
+        self.pipe.write_all(bytes).map_err(|error| self.fault(error))?;
         self.sent_bytes += bytes.len() as u64;
         Ok(())
     }
@@ -83,16 +83,12 @@ impl Stream {
         if Instant::now() > self.deadline {
             return Err(Fault::Stalled(self.place.patience_of_all()));
         }
-        let old = self.buffer.len();
-        self.buffer.resize(old + READ_BYTES, 0);
-        let read = self.stream.read(&mut self.buffer[old..]);
-        self.buffer.truncate(old + *read.as_ref().unwrap_or(&0));
-        match read {
+        match self.pipe.read(&mut self.buffer) {
             // A signal, such as Ctrl-C, which lets what is begun come to its end.
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
-            Ok(0) => Err(Fault::Closed),
+            Ok(Some(0)) => Err(Fault::Closed),
             Ok(len) => {
-                self.received_bytes += len as u64;
+                self.received_bytes += len.unwrap_or(0) as u64;
                 Ok(())
             }
             Err(error) => Err(self.fault(error)),
@@ -123,17 +119,17 @@ impl Stream {
         bytes: &[u8],
         receive: impl FnOnce(&mut Self) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let mut writer = self.stream.try_clone().map_err(Fault::Broken)?;
+        let writer = Arc::clone(&self.pipe);
         self.sent_bytes += bytes.len() as u64;
         self.begin_wait();
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
-            scope.spawn(|| write_until(&mut writer, bytes, &is_over));
+            scope.spawn(|| write_until(&writer, bytes, &is_over));
             let received = receive(self);
             is_over.store(true, Ordering::Relaxed);
             if received.is_err() {
                 // It wakes a write that nobody reads.
-                let _ = self.stream.shutdown(Shutdown::Both);
+                let _ = self.pipe.close();
             }
             received
         })
@@ -142,7 +138,7 @@ impl Stream {
     /// Closes this side, waits for the other, and returns what the connection carried.
     pub(crate) fn finish(mut self) -> Result<Traffic, Fault> {
         // The server may have closed the connection already.
-        let _ = self.stream.shutdown(Shutdown::Write);
+        let _ = self.pipe.end();
         self.begin_wait();
         loop {
             self.taken = self.buffer.len();
@@ -152,12 +148,13 @@ impl Stream {
                 Err(fault) => return Err(fault),
             }
         }
+        self.pipe.wait_for_end();
         self.traffic()
     }
 
     /// Returns what the connection has carried so far.
     pub(crate) fn traffic(&self) -> Result<Traffic, Fault> {
-        Traffic::of(&self.stream, self.sent_bytes, self.received_bytes).map_err(Fault::Broken)
+        self.pipe.traffic(self.sent_bytes, self.received_bytes).map_err(Fault::Broken)
     }
 
     fn fault(&self, error: io::Error) -> Fault {
@@ -167,7 +164,7 @@ impl Stream {
 
 /// Writes all bytes, unless it is over before or the connection breaks, which the end that reads finds out, too. A write that
 /// waits in the kernel ends after the patience.
-fn write_until(writer: &mut TcpStream, mut bytes: &[u8], is_over: &AtomicBool) {
+fn write_until(writer: &Pipe, mut bytes: &[u8], is_over: &AtomicBool) {
     while !bytes.is_empty() && !is_over.load(Ordering::Relaxed) {
         match writer.write(bytes) {
             Ok(len) => bytes = &bytes[len..],
@@ -179,6 +176,7 @@ fn write_until(writer: &mut TcpStream, mut bytes: &[u8], is_over: &AtomicBool) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
     use std::net::TcpListener;
 
     use socket2::{Domain, Protocol, Socket, Type};

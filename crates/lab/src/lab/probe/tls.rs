@@ -1,27 +1,58 @@
-//! A request over TLS, to a server whose certificate nobody needs to trust.
+//! How to speak TLS with a server, and the handshake.
 
-use std::io::{Read as _, Write as _};
+use std::io::ErrorKind;
+use std::net::TcpStream;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use tokio_rustls::rustls::client::Resumption;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{self, ClientConnection};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, Error};
 
-use super::{Fault, Place};
-use crate::load::{client_config, request};
+use super::Fault;
+use crate::load::client_config;
 
-const ANSWER: &[u8] = b"HTTP/1.1 200";
+/// How to speak TLS with a server. Its certificate is not verified, since nothing that is sent is secret, and no session is resumed.
+#[derive(Clone, Debug)]
+pub(crate) struct Tls {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
 
-/// Connects, makes a whole TLS handshake and a `GET`, and waits for the beginning of its answer.
-pub(crate) fn over_tls(place: &Place, target: &str) -> Result<(), Fault> {
-    let wrong = |error: rustls::Error| Fault::Wrong(format!("no TLS: {error}"));
-    let config = client_config(b"http/1.1").map_err(wrong)?;
-    let name = ServerName::from(place.address.ip());
-    let mut connection = ClientConnection::new(Arc::new(config), name).map_err(wrong)?;
-    let mut socket = place.connect()?;
-    let mut stream = rustls::Stream::new(&mut connection, &mut socket);
-    let mut answer = [0; ANSWER.len()];
-    let fault = |error| Fault::of_io(error, place.patience);
-    stream.write_all(&request("GET", &place.host, target, "", b"")).map_err(fault)?;
-    stream.read_exact(&mut answer).map_err(fault)?;
-    if answer == ANSWER { Ok(()) } else { Err(Fault::wrong("another answer came", &answer)) }
+impl Tls {
+    pub(crate) fn with(name: ServerName<'static>) -> Result<Self, Error> {
+        let mut config = client_config(b"http/1.1")?;
+        config.resumption = Resumption::disabled();
+        Ok(Self { config: Arc::new(config), name })
+    }
+
+    /// Makes the whole handshake.
+    pub(super) fn shake_hands(
+        &self,
+        mut socket: &TcpStream,
+        patience: Duration,
+    ) -> Result<ClientConnection, Fault> {
+        let wrong = |error: Error| Fault::Wrong(format!("no TLS: {error}"));
+        let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
+        let mut connection = connection.map_err(wrong)?;
+        // What is written is at once taken away.
+        connection.set_buffer_limit(None);
+        let deadline = Instant::now() + patience;
+        while connection.is_handshaking() || connection.wants_write() {
+            if Instant::now() > deadline {
+                return Err(Fault::Stalled(patience));
+            }
+            let moved = match connection.wants_write() {
+                true => connection.write_tls(&mut socket),
+                false => connection.read_tls(&mut socket),
+            };
+            match moved {
+                Ok(0) => return Err(Fault::Closed),
+                Ok(_) => connection.process_new_packets().map(drop).map_err(wrong)?,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(Fault::of_io(error, patience)),
+            }
+        }
+        Ok(connection)
+    }
 }

@@ -1,8 +1,8 @@
-//! The ways of reading events.
+//! The transports that events are read over.
 
-/// A way of reading events.
+/// A transport that events are read over.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) enum Way {
+pub(crate) enum Transport {
     WebSocket,
     Multiplexed,
     Tcp,
@@ -12,7 +12,7 @@ pub(crate) enum Way {
     Poll,
 }
 
-impl Way {
+impl Transport {
     pub(crate) const ALL: [Self; 7] = [
         Self::WebSocket,
         Self::Multiplexed,

@@ -1,0 +1,104 @@
+//! What HTTP/2 lets through, which browsers use with TLS.
+
+use std::io;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use http::Request;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::{AlertDescription, Error};
+
+use super::finding::{Finding, Name};
+use super::remedy::{Defect, remedies};
+use super::way::Way;
+use crate::load::client_config;
+
+/// Fewer streams at once are not recommended (RFC 9113 section 6.5.2).
+const STREAMS_MIN: usize = 100;
+/// Browsers open so many connections to a server over HTTP/1.1.
+const BROWSER_CONNECTIONS: usize = 6;
+const SIX: &str = "browsers open at most six connections to it, so six streams of a page block everything else; \
+                   HTTP/2 has no such limit, and the pages and the client of Anemone share one connection";
+
+/// Tells whether browsers are bound to six connections, or to few streams.
+pub(super) async fn protocol(way: &Way, program: Option<&str>) -> Finding {
+    if !way.is_secure {
+        return Finding::note(Name::Http2, format!("without TLS there is no HTTP/2: {SIX}"));
+    }
+    match timeout(way.patience(), streams(way)).await {
+        Ok(Ok(Some(streams))) => judge(streams, program),
+        Ok(Ok(None)) => Finding::note(Name::Http2, format!("no HTTP/2: {SIX}")),
+        Ok(Err(error)) => Finding::unknown(Name::Http2, format!("{error:#}")),
+        Err(_) => Finding::unknown(Name::Http2, "no answer came".to_owned()),
+    }
+}
+
+fn judge(streams: usize, program: Option<&str>) -> Finding {
+    if streams >= STREAMS_MIN {
+        return Finding::good(Name::Http2, "HTTP/2: streams share a connection".to_owned());
+    }
+    let words = format!(
+        "HTTP/2 lets {streams} streams through at once, and the others of a browser wait (SETTINGS_MAX_CONCURRENT_STREAMS; at least {STREAMS_MIN} are usual)"
+    );
+    match streams <= BROWSER_CONNECTIONS {
+        true => Finding::fault(Name::Http2, words, remedies(Defect::Streams, program)),
+        false => Finding::note(Name::Http2, words),
+    }
+}
+
+/// Returns the most streams at once, or nothing if the server does not choose HTTP/2 (ALPN, RFC 7301). No secret is sent, so nobody
+/// needs to be trusted.
+async fn streams(way: &Way) -> anyhow::Result<Option<usize>> {
+    let authority = &way.authority;
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, port.parse()?),
+        _ => (authority.as_str(), 443),
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let socket = TcpStream::connect((host.as_str(), port)).await?;
+    let connector = TlsConnector::from(Arc::new(client_config(b"h2")?));
+    let stream = match connector.connect(host.try_into()?, socket).await {
+        Ok(stream) => stream,
+        // A server that knows other protocols only (RFC 7301 section 3.2).
+        Err(error) if is_no_protocol(&error) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+        return Ok(None);
+    }
+    let (mut requests, connection) = h2::client::handshake(stream).await?;
+    let request = Request::get(format!("https://{authority}/health")).body(())?;
+    let asked = async {
+        let (answer, _) = requests.send_request(request, true)?;
+        // The settings of the server come before any answer (RFC 9113 section 3.4).
+        answer.await?;
+        anyhow::Ok(requests.current_max_send_streams())
+    };
+    tokio::pin!(asked);
+    tokio::select! {
+        streams = &mut asked => return streams.map(Some),
+        ended = connection => ended.context("the connection broke")?,
+    }
+    // It has ended after the answer, or without one.
+    asked.await.map(Some)
+}
+
+fn is_no_protocol(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+    matches!(inner, Some(Error::AlertReceived(AlertDescription::NoApplicationProtocol)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_streams_are_told_and_so_few_that_http_1_1_is_better_are_a_fault() {
+        let told = |streams| judge(streams, None).lines().join("\n");
+        assert!(told(100).contains("ok") && told(usize::MAX).contains("ok"));
+        assert!(told(99).contains("note") && told(7).contains("7 streams"));
+        assert!(told(6).contains("FAULT") && told(6).contains("http2_max_concurrent_streams"));
+    }
+}
