@@ -3,10 +3,11 @@
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio_rustls::rustls::{self, ClientConnection};
 
-use super::{Fault, Place};
+use super::{Fault, Place, Tls};
 use crate::tcp_info::Traffic;
 
 const READ_BYTES: usize = 64 << 10;
@@ -24,8 +25,8 @@ impl Pipe {
     /// Connects, and completes the handshake of TLS if the place has it.
     pub(super) fn connect(place: &Place) -> Result<Self, Fault> {
         let socket = place.connect()?;
-        let tls =
-            place.tls.as_ref().map(|tls| tls.shake_hands(&socket, place.patience)).transpose()?;
+        let tls = place.tls.as_ref().map(|tls| shake_hands(&socket, tls, place.patience));
+        let tls = tls.transpose()?;
         Ok(Self { socket, tls: tls.map(Mutex::new) })
     }
 
@@ -132,6 +133,33 @@ impl Pipe {
     }
 }
 
+/// Makes the whole handshake.
+fn shake_hands(
+    mut socket: &TcpStream,
+    tls: &Tls,
+    patience: Duration,
+) -> Result<ClientConnection, Fault> {
+    let wrong = |error: rustls::Error| Fault::Wrong(format!("no TLS: {error}"));
+    let mut connection = tls.begin().map_err(wrong)?;
+    let deadline = Instant::now() + patience;
+    while connection.is_handshaking() || connection.wants_write() {
+        if Instant::now() > deadline {
+            return Err(Fault::Stalled(patience));
+        }
+        let moved = match connection.wants_write() {
+            true => connection.write_tls(&mut socket),
+            false => connection.read_tls(&mut socket),
+        };
+        match moved {
+            Ok(0) => return Err(Fault::Closed),
+            Ok(_) => connection.process_new_packets().map(drop).map_err(wrong)?,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(Fault::of_io(error, patience)),
+        }
+    }
+    Ok(connection)
+}
+
 /// Appends what is decrypted; `None` if there is nothing, and 0 bytes after the peer's last.
 fn decrypted(tls: &mut ClientConnection, buffer: &mut Vec<u8>) -> io::Result<Option<usize>> {
     let old = buffer.len();
@@ -153,7 +181,6 @@ mod tests {
     use std::net::TcpListener;
     use std::sync::{Arc, mpsc};
     use std::thread;
-    use std::time::Duration;
 
     use rcgen::CertifiedKey;
     use tokio_rustls::rustls::crypto::aws_lc_rs;
@@ -161,7 +188,7 @@ mod tests {
     use tokio_rustls::rustls::{ServerConfig, ServerConnection, Stream as TlsStream};
 
     use super::*;
-    use crate::lab::probe::{Stream, Tls};
+    use crate::lab::probe::Stream;
 
     /// A server that makes the handshake with one client, and then does this.
     fn server(serve: impl FnOnce(ServerConnection, TcpStream) + Send + 'static) -> Place {
