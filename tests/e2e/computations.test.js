@@ -277,6 +277,25 @@ for (const { colorScheme, width } of /** @type {const} */ ([{ colorScheme: "ligh
   });
 }
 
+test("a window of 1280 pixels cuts no line of the document and no action", { timeout: STEP_MS_MAX }, async () => {
+  const page = await open();
+  await page.setViewportSize({ width: 1280, height: 800 });
+  /** The pixels that are cut at the right of an element. */
+  const cut = (/** @type {string} */ selector) => page.locator(selector).evaluate((element) => element.scrollWidth - element.clientWidth - element.scrollLeft);
+  await becomes("the preview", () => page.locator(".tree li").count(), 7);
+  await becomes("what is cut of the document", () => cut("#text"), 0);
+  await becomes("what is cut of the tree", () => cut(".tree"), 0);
+  assert.equal(await page.locator(".tree.more").count(), 0);
+  // So many actions one after the other have no room. The edge tells that there are more, until they are seen.
+  const chain = Array.from({ length: 12 }, (_, at) => ({ id: `a${at}`, do: at === 0 ? "list" : "sort", ...(at === 0 ? { size: 9 } : { after: `a${at - 1}`, algorithm: "quick" }) }));
+  await page.getByLabel(/^The document/).fill(JSON.stringify({ actions: chain }));
+  await page.locator(".tree.more").waitFor({ timeout: PATIENCE_MS });
+  assert.ok((await cut(".tree")) > 100);
+  await page.locator(".tree").evaluate((tree) => tree.scrollTo(tree.scrollWidth, 0));
+  await becomes("the hint", () => page.locator(".tree.more").count(), 0);
+  assert.deepEqual(faults, []);
+});
+
 test("a run that is not there is told", { timeout: STEP_MS_MAX }, async () => {
   const page = await open(`#run=${"0".repeat(32)}`);
   await page.locator("[data-field=kept]", { hasText: /^There is no run with this key/ }).waitFor({ timeout: PATIENCE_MS });

@@ -450,6 +450,33 @@ test("tiles of the web are drawn below the values, where they belong", { timeout
   });
 });
 
+test("on a narrow map each distance is whole", { timeout: STEP_MS_MAX }, async () => {
+  const context = await browser.newContext({ viewport: { width: 390, height: 800 } });
+  const page = await context.newPage();
+  await page.addInitScript(() => {
+    /** @type {{ words: string, left: number, right: number }[]} */
+    const written = [];
+    Object.assign(window, { written });
+    const { fillText } = CanvasRenderingContext2D.prototype;
+    CanvasRenderingContext2D.prototype.fillText = function (/** @type {string} */ words, /** @type {number} */ x, /** @type {number} */ y) {
+      const { canvas } = this;
+      const width = this.measureText(words).width;
+      const left = x - (this.textAlign === "center" ? width / 2 : 0);
+      if (canvas instanceof HTMLCanvasElement && canvas.closest(".pane")) written.push({ words, left, right: canvas.clientWidth - left - width });
+      fillText.call(this, words, x, y);
+    };
+  });
+  await page.goto(`${server.origin}/propagation`);
+  await says(page, "done");
+  /** @type {() => Promise<{ words: string, left: number, right: number }[]>} */
+  const written = () => page.evaluate(() => Reflect.get(window, "written"));
+  await until("the distances", async () => (await written()).filter(({ words }) => / km$/.test(words)).length > 6);
+  const distances = (await written()).filter(({ words }) => / k?m$/.test(words));
+  assert.deepEqual(distances.filter(({ left, right }) => Math.min(left, right) < 0), []);
+  assert.ok(distances.some(({ words, right }) => words === "15 km" && right < 20), "the one at the edge is there");
+  await context.close();
+});
+
 test("a map of tiles that is not there is told", { timeout: STEP_MS_MAX }, async () => {
   const context = await browser.newContext();
   const page = await context.newPage();

@@ -7,7 +7,7 @@ import { REPRESENTATIONS, huesOf, mix, pixelOf, pixelOfHex } from "../../web/pag
 import { EXAMPLES } from "../../web/page/computations/examples.js";
 import { JsonError, lineOf, placeOf, readJson } from "../../web/page/computations/json.js";
 import { Replay } from "../../web/page/computations/replay.js";
-import { doneInWords, doneOf, layout, newestOf, sizeInWords, stateOf } from "../../web/page/computations/tree.js";
+import { doneInWords, doneOf, layout, newestOf, sizeInWords, stateOf, widthsWithin } from "../../web/page/computations/tree.js";
 import { afterEvent } from "../../web/page/runs/words.js";
 
 /** Numbers that are the same each time. */
@@ -193,6 +193,20 @@ test("a tree has a place for each action, and a branch for each leaf", () => {
   assert.equal(depth, 4);
   assert.equal(sizeInWords(actions ?? []), "7 actions in 3 branches, at most 4 one after the other, 1,400 elements in all");
   assert.deepEqual(layout([]), { places: [], branches: [], depth: 0 });
+});
+
+test("boxes beside each other have room, unless they would be too narrow to read", () => {
+  const needed = (/** @type {number} */ depth, /** @type {number} */ room) => {
+    const { width, right } = widthsWithin(depth, room);
+    return (depth - 1) * right + width;
+  };
+  assert.deepEqual(widthsWithin(3, 60), { width: 11, right: 12.8 });
+  for (const [depth, room] of /** @type {const} */ ([[1, 11], [4, 44], [4, 37], [2, 18.5], [16, 152]])) {
+    assert.ok(needed(depth, room) <= room + 1e-9, `${depth} in ${room}`);
+    assert.ok(widthsWithin(depth, room).width >= 8.5);
+  }
+  assert.deepEqual(widthsWithin(4, 20), { width: 8.5, right: 9.5 });
+  assert.equal(widthsWithin(0, 0).width, 8.5);
 });
 
 test("an action is waiting, running or done, and says how far it is", () => {

@@ -134,6 +134,51 @@ fn a_run_that_belongs_to_its_client_ends_with_it_and_another_goes_on() {
     assert_eq!(runs.stop(anemone_testing::PATIENCE), 0);
 }
 
+#[test]
+fn computations_at_a_pace_do_not_keep_others_waiting() {
+    let runs = Runs::new(RunLimits { running_max: 2, ..RunLimits::default() });
+    let paced: Vec<_> = (0..4).map(|_| start(&runs, "pace=1", wide())).collect();
+    let others = ["", "states=rate:1"].map(|query| start(&runs, query, example("smallest.json")));
+    wait_until("the others do not end", || others.iter().all(|run| run.has_ended()));
+    let states = paced.iter().map(|run| run.status(Instant::now()).state);
+    assert!(
+        states.clone().all(|state| state == RunState::Running),
+        "{:?}",
+        states.collect::<Vec<_>>()
+    );
+    paced.iter().for_each(|run| run.cancel().unwrap());
+    assert_eq!(runs.stop(anemone_testing::PATIENCE), 0);
+}
+
+/// The time of a processor that the thread of a run has taken, in hundredths of a second.
+#[cfg(target_os = "linux")]
+fn processor_time(run: &Run) -> u64 {
+    let name = format!("(run {})", run.key().short());
+    let tasks = fs::read_dir("/proc/self/task").unwrap();
+    let stats = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("stat")).ok());
+    let own = stats.filter(|stat| stat.contains(&name));
+    // Fields 14 and 15 (proc_pid_stat(5)); the name before them is field 2.
+    let times = own.flat_map(|stat| {
+        let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11);
+        fields.take(2).filter_map(|time| time.parse::<u64>().ok()).collect::<Vec<_>>()
+    });
+    times.sum()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_computation_at_a_pace_takes_a_sixteenth_of_a_processor_at_most() {
+    let runs = Runs::new(RunLimits::default());
+    let begun = Instant::now();
+    // Ten thousand comparisons for each change: as fast as the processor, without its share.
+    let run = start(&runs, "states=rate:1&pace=1000000", long());
+    wait_until("it does nothing", || processor_time(&run) >= 10);
+    let took = begun.elapsed();
+    // The sleep of the last half second may be to come.
+    assert!(took.as_millis() > 9 * 10 * 16 - 500, "a tenth of a second of work after {took:?}");
+    run.cancel().unwrap();
+}
+
 /// The threads of this process whose names begin so.
 #[cfg(target_os = "linux")]
 fn threads(prefix: &str) -> usize {

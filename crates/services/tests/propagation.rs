@@ -441,6 +441,22 @@ fn what_does_not_fit_is_refused_with_its_place_and_what_is_allowed() {
         ),
         (add(json!({"model": "walfisch-ikegami"})), "/street", "is missing"),
         (
+            add(json!({"street": {"building_height_m": 0.5}})),
+            "/street/building_height_m",
+            "from 1 to 500 m",
+        ),
+        (
+            add(json!({"model": "hata", "street": {"street_width": 20}})),
+            "/street/street_width",
+            "is unknown here; allowed are building_height_m,",
+        ),
+        (
+            add(json!({"model": "two-ray", "street": {"line_of_sight": "buildings"}})),
+            "/street/line_of_sight",
+            "expected one of never, always",
+        ),
+        (add(json!({"street": 20})), "/street", "expected an object"),
+        (
             add(
                 json!({"model": "walfisch-ikegami", "street": {"building_height_m": 1.5, "street_width_m": 20, "building_separation_m": 40}}),
             ),
@@ -553,6 +569,40 @@ fn what_does_not_fit_is_refused_with_its_place_and_what_is_allowed() {
     let refused = Propagation::new()
         .prepare(RunInput { query: Some("a=1".to_owned()), ..RunInput::default() });
     assert!(matches!(refused, Err(RunRefusal::BadParameter(_))));
+}
+
+#[test]
+fn members_of_other_models_are_checked_and_have_no_effect() {
+    let few = with(coverage(), json!({"step_m": 1_000}));
+    let alone = run_of(&few);
+    for more in [
+        json!({"street": {}}),
+        json!({"street": {"street_width_m": 20, "line_of_sight": "always"}}),
+        json!({"ground": {"permittivity": 5}}),
+        json!({"environment": "open"}),
+    ] {
+        let (mut partials, result) = run_of(&with(few.clone(), more.clone()));
+        partials[0]["document"] = alone.0[0]["document"].clone();
+        assert_eq!((partials, result), alone, "{more}");
+    }
+}
+
+#[test]
+fn the_plan_is_kept_beside_a_result_with_large_outputs() {
+    let request = with(coverage(), json!({"output": {"formats": ["csv"]}}));
+    let run_within = |bytes_max| {
+        let runs = Runs::new(RunLimits { bytes_max, ..RunLimits::default() });
+        let work = prepare(&request.to_string()).unwrap();
+        let run = runs.start(StartRun::new("/propagation", work)).unwrap().run;
+        let (partials, result) = outcome(&run);
+        (partials, result.to_string().len() as u64)
+    };
+    let (all, result_bytes) = run_within(RunLimits::default().bytes_max);
+    let of_tiles: usize = all.iter().map(|partial| partial.to_string().len() + 1_000).sum();
+    assert!(result_bytes > of_tiles as u64, "what comes before is smaller than the result");
+    let (kept, _) = run_within(result_bytes + 1_000);
+    assert_eq!(kept[0], all[0]);
+    assert_eq!(kept.len(), all.len());
 }
 
 #[test]

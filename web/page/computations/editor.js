@@ -110,8 +110,15 @@ export class Editor {
     this.#box.focus();
     this.#box.setSelectionRange(...span);
     // The browser shows where the selection is only while somebody writes.
-    const rows = this.text.split("\n").length;
-    const { line } = lineOf(this.text, span[0]);
-    this.#box.scrollTop = ((line - 3) / rows) * this.#box.scrollHeight;
+    const before = this.#rows(this.text.slice(0, span[0]));
+    this.#box.scrollTop = ((before - 3) / this.#rows(this.text)) * this.#box.scrollHeight;
+  }
+
+  /** The rows that a text takes, about: a long line takes several. @param {string} text */
+  #rows(text) {
+    const context = document.createElement("canvas").getContext("2d");
+    if (context) context.font = getComputedStyle(this.#box).font;
+    const columns = Math.max(1, Math.floor(this.#box.clientWidth / (context?.measureText("m").width || 8)));
+    return text.split("\n").reduce((sum, { length }) => sum + Math.max(1, Math.ceil(length / columns)), 0);
   }
 }

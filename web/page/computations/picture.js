@@ -1,10 +1,10 @@
 /** The tree of actions as a picture: what each is, what it does now, and how far it is. */
 import { fieldsOf, find, setText } from "../element.js";
 import { countOf } from "../words.js";
-import { aboutAction, doneInWords, doneOf, layout, stateInWords, stateOf } from "./tree.js";
+import { aboutAction, doneInWords, doneOf, layout, stateInWords, stateOf, widthsWithin } from "./tree.js";
 
 /** Sizes in rem. */
-const WIDE = { width: 11, right: 12.8, down: 7.1 };
+const WIDE = { down: 7.1 };
 const NARROW = { right: 1.4, down: 7 };
 const HEIGHT = 6.4;
 const NARROW_SCREEN = matchMedia("(max-width: 43.99rem)");
@@ -19,6 +19,8 @@ export class TreePicture {
   /** @type {readonly Action[] | null} */
   #actions = null;
   #drawn = "";
+  /** The width of the parent for which it was drawn, in pixels. */
+  #room = 0;
   /** @type {{ item: HTMLElement, field: (name: string) => HTMLElement, bar: HTMLProgressElement }[]} */
   #items = [];
 
@@ -27,6 +29,8 @@ export class TreePicture {
     this.#parent = parent;
     this.#list = find(parent, "ol", HTMLElement);
     NARROW_SCREEN.addEventListener("change", () => this.#place());
+    new ResizeObserver(() => this.#parent.clientWidth !== this.#room && this.#place()).observe(parent);
+    parent.addEventListener("scroll", () => this.#hint(), { passive: true });
   }
 
   /**
@@ -72,15 +76,18 @@ export class TreePicture {
   }
 
   #place() {
-    const { places } = layout(this.#actions ?? []);
+    const { places, depth } = layout(this.#actions ?? []);
     const isNarrow = NARROW_SCREEN.matches;
-    const at = (/** @type {Place} */ { depth, row, line }) => (isNarrow ? { x: depth * NARROW.right, y: line * NARROW.down } : { x: depth * WIDE.right, y: row * WIDE.down });
+    this.#room = this.#parent.clientWidth;
+    const rem = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
+    const box = widthsWithin(depth, this.#room / rem);
+    const at = (/** @type {Place} */ { depth, row, line }) => (isNarrow ? { x: depth * NARROW.right, y: line * NARROW.down } : { x: depth * box.right, y: row * WIDE.down });
     let [width, height] = [0, 0];
     for (const [index, place] of places.entries()) {
       const item = this.#items[index]?.item;
       const { x, y } = at(place);
-      [width, height] = [Math.max(width, x + WIDE.width), Math.max(height, y + HEIGHT)];
-      if (item) Object.assign(item.style, { left: `${x}rem`, top: `${y}rem`, width: isNarrow ? `calc(100% - ${x}rem)` : `${WIDE.width}rem` });
+      [width, height] = [Math.max(width, x + box.width), Math.max(height, y + HEIGHT)];
+      if (item) Object.assign(item.style, { left: `${x}rem`, top: `${y}rem`, width: isNarrow ? `calc(100% - ${x}rem)` : `${box.width}rem` });
     }
     const svg = document.createElementNS(SVG, "svg");
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -90,7 +97,7 @@ export class TreePicture {
       const [from, to] = [places[after ?? -1], places[index]];
       if (!from || !to) continue;
       const path = document.createElementNS(SVG, "path");
-      path.setAttribute("d", isNarrow ? elbow(at(from), at(to)) : curve(at(from), at(to)));
+      path.setAttribute("d", isNarrow ? elbow(at(from), at(to)) : curve(at(from), at(to), box.width));
       svg.append(path);
     }
     Object.assign(this.#list.style, { height: `${height}rem`, minWidth: isNarrow ? "" : `${width}rem` });
@@ -98,6 +105,13 @@ export class TreePicture {
     const inOrder = [...this.#items].map(({ item }, index) => ({ item, line: places[index]?.line ?? 0 })).sort((a, b) => a.line - b.line);
     this.#list.replaceChildren(...inOrder.map(({ item }) => item));
     this.#parent.replaceChildren(svg, this.#list);
+    this.#hint();
+  }
+
+  /** Fades the edge behind which there is more. */
+  #hint() {
+    const { scrollWidth, clientWidth, scrollLeft } = this.#parent;
+    this.#parent.classList.toggle("more", scrollWidth - clientWidth - scrollLeft > 1);
   }
 }
 
@@ -106,9 +120,10 @@ export class TreePicture {
 /**
  * @param {Point} from the corner of the parent
  * @param {Point} to
+ * @param {number} width of a box
  */
-function curve(from, to) {
-  const [x1, y1, x2, y2] = [from.x + WIDE.width, from.y + HEIGHT / 2, to.x, to.y + HEIGHT / 2];
+function curve(from, to, width) {
+  const [x1, y1, x2, y2] = [from.x + width, from.y + HEIGHT / 2, to.x, to.y + HEIGHT / 2];
   const middle = (x1 + x2) / 2;
   return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`;
 }

@@ -49,6 +49,21 @@ export function layout(actions) {
   return { places, branches, depth: deepest };
 }
 
+/** Sizes in rem: the width of an action's box and the gap to the next one, and what they have at least. */
+const BOX = { width: 11, gap: 1.8, widthLeast: 8.5, gapLeast: 1 };
+
+/**
+ * Returns the width of a box and the way to the next one, in rem: so that the boxes of all depths have room beside each other, unless
+ * they would be too narrow to read.
+ * @param {number} depth the most actions one after the other
+ * @param {number} room
+ */
+export function widthsWithin(depth, room) {
+  const gap = depth * BOX.width + (depth - 1) * BOX.gap <= room ? BOX.gap : BOX.gapLeast;
+  const width = Math.max(BOX.widthLeast, Math.min(BOX.width, (room - (depth - 1) * gap) / Math.max(1, depth)));
+  return { width, right: width + gap };
+}
+
 /**
  * Returns the action of a branch whose list is shown: the last one that has begun.
  * @param {readonly number[]} branch

@@ -2,7 +2,7 @@
 import { colour, font } from "../../chart/canvas.js";
 import { roundStep } from "../../chart/scale.js";
 import { formatDistance } from "./profile.js";
-import { webTiles } from "./projection.js";
+import { clamp, webTiles } from "./projection.js";
 
 /**
  * @typedef {import("./projection.js").Spot} Spot
@@ -22,6 +22,8 @@ import { webTiles } from "./projection.js";
 
 const GRID_LINES = 7;
 const SCALE_BAR_PX = 130;
+const LABEL_MARGIN_PX = 4;
+const labelFont = () => font(11, "600");
 
 /**
  * @param {CanvasRenderingContext2D} context
@@ -136,6 +138,16 @@ function drawContours(context, { view, contours }, { rows, step_m: step }) {
 }
 
 /**
+ * The width of words as {@link write} writes them.
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} words
+ */
+function widthOf(context, words) {
+  context.font = labelFont();
+  return context.measureText(words).width;
+}
+
+/**
  * Writes words that can be read on all colours.
  * @param {CanvasRenderingContext2D} context
  * @param {string} words
@@ -144,7 +156,7 @@ function drawContours(context, { view, contours }, { rows, step_m: step }) {
  * @param {CanvasTextAlign} align
  */
 function write(context, words, x, y, align) {
-  context.font = font(11, "600");
+  context.font = labelFont();
   context.textAlign = align;
   context.textBaseline = "middle";
   context.lineJoin = "round";
@@ -188,7 +200,14 @@ function drawDistances(context, width, height, { view, frame }) {
   context.strokeStyle = colour("quiet");
   context.strokeRect(southWest.x, northEast.y, northEast.x - southWest.x, southWest.y - northEast.y);
   const bottom = Math.min(height - 10, southWest.y + 1);
-  for (const east of easts.slice(1)) write(context, formatDistance(east), view.pixel({ x: east, y: 0 }).x, bottom - 8, "center");
+  // On a narrow map, not each line has room for its distance.
+  const widest = Math.max(0, ...easts.map((east) => widthOf(context, formatDistance(east)))) + 2 * LABEL_MARGIN_PX;
+  const every = Math.ceil(widest / (step * view.scale));
+  for (const east of easts.slice(1).filter((east) => Math.round(east / step) % every === 0)) {
+    // Whole, also where its line is at the edge.
+    const half = widthOf(context, formatDistance(east)) / 2 + LABEL_MARGIN_PX;
+    write(context, formatDistance(east), clamp(view.pixel({ x: east, y: 0 }).x, half, width - half), bottom - 8, "center");
+  }
   const left = Math.max(4, southWest.x + 4);
   for (const north of norths.slice(1)) write(context, formatDistance(north), left, view.pixel({ x: 0, y: north }).y, "left");
   drawScale(context, width, height, view.scale);

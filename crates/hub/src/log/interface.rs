@@ -79,7 +79,8 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
     /// Changes the options of an open log. `health` reports if they could not be saved.
     fn configure(&self, options: TopicOptions);
 
-    /// Appends the last event, if there is one, and refuses all later ones: no event is ever after it. Returns false,
+    /// Appends the last event, if there is one, and refuses all later ones: no event is ever after it. Its bytes come on top of those
+    /// that the log may keep, so it pushes out none before it. Returns false,
     /// and does nothing, if the log has ended before, or if it is a log that cannot end.
     fn end(&self, _now: UnixTime, _last: Option<NewEvent>) -> bool {
         false

@@ -171,6 +171,9 @@ impl Log for MemoryLog {
                 return None;
             }
             if let Some(last) = &last {
+                // It comes on top: a large result pushes out none of what led to it.
+                let bytes_max = &mut kept.retention.bytes_max;
+                *bytes_max = bytes_max.saturating_add(cost_bytes(&last.data));
                 kept.push(last);
             }
             kept.expire(now);

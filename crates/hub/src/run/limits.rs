@@ -9,9 +9,10 @@ pub struct RunLimits {
     /// The most works at once, each on a thread of its own; the others wait in a queue. The owners who wait take turns,
     /// and none of them gets more than half of this, rounded up, while others wait. A cancelled work counts until it
     /// returns. Default: one for each processor, at least 2, so that one long run does not keep all
-    /// others waiting.
+    /// others waiting. Works that are [light](crate::run::RunWork::light) do not count: there are 16 slots for these in place of each
+    /// one, at most 256, with a queue that is as fair.
     pub running_max: usize,
-    /// The most runs in the queue. Default 1,000.
+    /// The most runs in both queues together. Default 1,000.
     pub queued_max: usize,
     /// The most of these from one owner. Default 100: a tenth, so that one client cannot take the whole queue.
     pub queued_per_owner_max: usize,
@@ -22,7 +23,7 @@ pub struct RunLimits {
     /// The most events of a run that are kept; the oldest ones go. Default 100,000.
     pub events_max: u64,
     /// The most bytes of these, counted as in [`Retention::bytes_max`](crate::Retention::bytes_max), and the most
-    /// bytes of a result. Default 16 MiB.
+    /// bytes of a result. Default 16 MiB. The last event, which has the result, comes on top, and pushes out none.
     pub bytes_max: u64,
     /// The most bytes of all runs: events, results, standard error, and works with their inputs. Default 256 MiB. The owner
     /// whose runs take the most makes room: with those that have ended, oldest first, then with the oldest events of

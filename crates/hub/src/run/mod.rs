@@ -42,6 +42,8 @@ mod failure;
 mod forecast;
 mod held;
 mod key;
+mod lane;
+mod lane_queue;
 mod limits;
 mod list;
 mod moment;

@@ -51,7 +51,7 @@ impl<O: Copy + Eq + Hash, T, R> Queue<O, T, R> {
     /// Checks that one more may come: there is a slot for it, or it may wait. The owner `None` has no limit of its own.
     pub(crate) fn admits(&self, limits: &RunLimits, owner: Option<O>) -> Result<(), QueueFull> {
         let waiting = self.len;
-        let of_owner = self.owners.get(&owner).map_or(0, |owned| owned.waiting.len());
+        let of_owner = self.len_of(owner);
         if self.running.len() + waiting < limits.running_max {
             Ok(())
         } else if waiting >= limits.queued_max {
@@ -123,6 +123,11 @@ impl<O: Copy + Eq + Hash, T, R> Queue<O, T, R> {
     /// Returns the number of those who wait.
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// Returns the number of those of this owner who wait.
+    pub(crate) fn len_of(&self, owner: Option<O>) -> usize {
+        self.owners.get(&owner).map_or(0, |owned| owned.waiting.len())
     }
 
     /// Returns the number of owners who wait.

@@ -10,30 +10,20 @@ use anemone_wire::RunState;
 
 use super::held::HeldBytes;
 use super::key::RunKey;
+use super::lane::Lane;
+use super::lane_queue::{Job, LaneQueue, Working};
 use super::limits::RunLimits;
 use super::list::{EndedRuns, ListedStates, RunList};
 use super::moment::Moment;
 use super::owner::OwnerKey;
-use super::place::{NEAR_PLACES, QueuePlace};
-use super::queue::Queue;
 use super::run::Run;
-use super::service::{InputDigest, RunWork};
+use super::service::InputDigest;
 use super::shares::{Ended, Shares};
 use super::start::StartError;
 use crate::IdempotencyKey;
 
-/// The number of places in the queue whose runs are told when they move. All learn their place from the state.
-const TOLD_PLACES: usize = 10;
-
 /// The part of the memory that others leave which one owner's runs may hold.
 const HELD_PER_OWNER_ONE_IN: u64 = 4;
-
-/// A run and its work, before it begins.
-#[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) run: Arc<Run>,
-    pub(crate) work: RunWork,
-}
 
 /// An idempotency key with the owner who sent it and the path of its service.
 pub(crate) type ReplayKey = (Option<OwnerKey>, String, IdempotencyKey);
@@ -42,8 +32,8 @@ pub(crate) type ReplayKey = (Option<OwnerKey>, String, IdempotencyKey);
 #[derive(Debug)]
 pub(crate) struct Registry {
     limits: RunLimits,
-    /// The jobs that wait, and the works that have not returned.
-    queue: Queue<OwnerKey, Job, Working>,
+    /// The jobs that wait, and the works that have not returned, by their [`Lane`].
+    lanes: [LaneQueue; Lane::ALL.len()],
     /// The number of each run, which counts up.
     numbers: HashMap<RunKey, u64>,
     runs: BTreeMap<u64, Kept>,
@@ -57,21 +47,8 @@ pub(crate) struct Registry {
     /// Runs that are no longer in the list, and whose events are to be dropped, which may take long.
     forgotten: Vec<Arc<Run>>,
     is_stopping: bool,
-    /// The number of runs that have begun.
-    begun: u64,
-    /// The number of times that the queue has moved since all in it were told their places.
-    moves: usize,
-    /// True if the next in line may be at other places than they know.
-    has_moved: bool,
     /// True while a caller of [`Registry::begins`] begins works.
     is_beginning: bool,
-}
-
-/// A run whose work has not returned, with the end of its time.
-#[derive(Debug)]
-struct Working {
-    until: Instant,
-    run: Arc<Run>,
 }
 
 #[derive(Debug)]
@@ -93,7 +70,7 @@ impl Registry {
     pub(crate) fn new(limits: RunLimits) -> Self {
         Self {
             limits,
-            queue: Queue::new(),
+            lanes: Lane::ALL.map(|lane| LaneQueue::new(lane, limits)),
             numbers: HashMap::new(),
             runs: BTreeMap::new(),
             ended: EndedRuns::default(),
@@ -103,9 +80,6 @@ impl Registry {
             held: HeldBytes::new(),
             forgotten: Vec::new(),
             is_stopping: false,
-            begun: 0,
-            moves: 0,
-            has_moved: false,
             is_beginning: false,
         }
     }
@@ -126,12 +100,22 @@ impl Registry {
         }
     }
 
-    /// Checks that one more run may start, which holds this many bytes.
-    pub(crate) fn admits(&self, owner: Option<OwnerKey>, held: u64) -> Result<(), StartError> {
+    /// Checks that one more run may start in this lane, which holds this many bytes.
+    pub(crate) fn admits(
+        &self,
+        lane: Lane,
+        owner: Option<OwnerKey>,
+        held: u64,
+    ) -> Result<(), StartError> {
         if self.is_stopping {
             return Err(StartError::Stopping);
         }
-        self.queue.admits(&self.limits, owner)?;
+        let others = Lane::ALL.into_iter().filter(|other| *other != lane);
+        let elsewhere = others.fold([0; 2], |[all, of_owner], other| {
+            let waiting = self.lane(other).waiting(owner);
+            [all + waiting[0], of_owner + waiting[1]]
+        });
+        self.lane(lane).admits(owner, elsewhere)?;
         if owner.is_some() && held > 0 && !self.may_hold(owner, held) {
             return Err(StartError::OwnerMemoryFull);
         }
@@ -146,7 +130,11 @@ impl Registry {
         own == 0 || own + more <= left / HELD_PER_OWNER_ONE_IN
     }
 
-    /// Adds a run to the queue.
+    fn lane(&self, lane: Lane) -> &LaneQueue {
+        &self.lanes[lane as usize]
+    }
+
+    /// Adds a run to the queue of its lane.
     pub(crate) fn add(&mut self, job: Job, key: Option<(ReplayKey, InputDigest)>) {
         let (number, run) = (self.next_number, Arc::clone(&job.run));
         self.next_number += 1;
@@ -160,23 +148,12 @@ impl Registry {
         });
         self.runs.insert(number, Kept { run: Arc::clone(&run), key, bytes: 0 });
         self.count(&run);
-        self.queue.push(run.owner(), job);
-        self.note_move();
+        self.lanes[run.lane() as usize].push(job);
     }
 
-    /// Returns the next job whose work may begin now; it has a slot.
-    pub(crate) fn next_job(&mut self, now: Moment) -> Option<Job> {
-        let until = now.after(self.limits.time_max);
-        let begin = |job: &Job| Working { until, run: Arc::clone(&job.run) };
-        let job = self.queue.next(&self.limits, begin)?;
-        self.begun += 1;
-        self.note_move();
-        Some(job)
-    }
-
-    fn note_move(&mut self) {
-        self.has_moved = true;
-        self.moves += 1;
+    /// Returns the next job of a lane whose work may begin now; it has a slot.
+    pub(crate) fn next_job(&mut self, lane: Lane, now: Moment) -> Option<Job> {
+        self.lanes[lane as usize].next(now)
     }
 
     /// Returns true if the caller is to begin works, one after another until there is none: also those whose slots come
@@ -187,61 +164,31 @@ impl Registry {
 
     /// Returns the next job for the one who begins works. Without one, this ends.
     pub(crate) fn next_job_or_rest(&mut self, now: Moment) -> Option<Job> {
-        let job = self.next_job(now);
+        let job = Lane::ALL.into_iter().find_map(|lane| self.next_job(lane, now));
         self.is_beginning = job.is_some();
         job
     }
 
-    /// Tells the runs that are next their places, and so `new`, a run that waits. The others learn theirs when somebody
-    /// asks, so that a move of the queue takes the same few steps however long it is.
-    pub(crate) fn tell_places(&self, now: Moment, new: Option<&Arc<Run>>) {
-        if self.is_stopping {
-            return;
-        }
-        self.tell_next(now, TOLD_PLACES);
-        if let Some(new) = new.filter(|new| new.known_place().is_none()) {
-            new.wait(now.time, self.place_of_newcomer(new), false);
+    /// Tells the runs of a lane that are next their places, and so `new`, a run of it that waits.
+    pub(crate) fn tell_places(&self, lane: Lane, now: Moment, new: Option<&Arc<Run>>) {
+        if !self.is_stopping {
+            self.lane(lane).tell_places(now, new);
         }
     }
 
-    /// Tells so many runs that are next their places.
-    fn tell_next(&self, now: Moment, count: usize) {
-        for (before, job) in self.queue.next_in_line(&self.limits, count).enumerate() {
-            let place = QueuePlace { before, begun: self.begun };
-            job.run.wait(now.time, place, before < TOLD_PLACES);
+    /// Updates the places in the queue of a lane, if it has moved. Returns the number of runs that have begun there.
+    pub(crate) fn update_places(&mut self, lane: Lane, now: Moment) -> u64 {
+        let is_stopping = self.is_stopping;
+        let lane = &mut self.lanes[lane as usize];
+        if !is_stopping {
+            lane.update_places(now);
         }
-    }
-
-    /// Returns the place of a run that has just come. Behind the near places it is an estimate: once behind each owner
-    /// who waits, and that behind the one of its own owner that came before it.
-    fn place_of_newcomer(&self, new: &Arc<Run>) -> QueuePlace {
-        let mut near = self.queue.next_in_line(&self.limits, NEAR_PLACES);
-        let before = near.position(|job| Arc::ptr_eq(&job.run, new)).unwrap_or_else(|| {
-            let last =
-                self.queue.last_but_one_of(new.owner()).and_then(|job| job.run.known_place());
-            let rounds = last.map_or(0, |place| place.before(self.begun) + 1);
-            let others = self.queue.owners_waiting() - 1;
-            (rounds + others).min(self.queue.len() - 1).max(NEAR_PLACES)
-        });
-        QueuePlace { before, begun: self.begun }
-    }
-
-    /// Updates the places of the next [`NEAR_PLACES`] that wait, if the queue has moved since the last time; those of all,
-    /// once the queue has moved so often that this takes no more steps for each move. Returns the number of runs that have
-    /// begun.
-    pub(crate) fn update_places(&mut self, now: Moment) -> u64 {
-        if !self.is_stopping && std::mem::take(&mut self.has_moved) {
-            let is_due = self.queue.len() <= NEAR_PLACES.saturating_mul(self.moves);
-            self.tell_next(now, if is_due { usize::MAX } else { NEAR_PLACES });
-            self.moves = if is_due { 0 } else { self.moves };
-        }
-        self.begun
+        lane.begun()
     }
 
     /// Returns the slot of a run whose work has returned.
     pub(crate) fn release(&mut self, run: &Run) {
-        self.queue.release(|working| working.run.key() == run.key());
-        self.note_move();
+        self.lanes[run.lane() as usize].release(run);
         self.count(run);
     }
 
@@ -251,18 +198,17 @@ impl Registry {
             self.shares.end(run.owner(), (now.after(self.limits.retention), *number));
             self.ended.add(run.state(), *number);
         }
-        if self.queue.running().any(|working| working.run.key() == run.key()) {
+        if self.lane(run.lane()).working().any(|working| working.run.key() == run.key()) {
             self.count(run);
             return None;
         }
-        let job = self.queue.remove(run.owner(), |job| job.run.key() == run.key());
+        let job = self.lanes[run.lane() as usize].remove(run);
         if job.is_some() {
-            self.note_move();
             // The caller drops its work.
             run.hold(0);
             run.count_in(total);
             self.count(run);
-            self.tell_places(now, None);
+            self.tell_places(run.lane(), now, None);
         }
         job
     }
@@ -350,12 +296,16 @@ impl Registry {
     /// Returns the runs whose time is over at `now`.
     pub(crate) fn overdue(&self, now: Instant) -> Vec<Arc<Run>> {
         let is_overdue = |working: &&Working| working.until <= now && !working.run.has_ended();
-        self.queue.running().filter(is_overdue).map(|working| Arc::clone(&working.run)).collect()
+        self.all_working().filter(is_overdue).map(|working| Arc::clone(&working.run)).collect()
+    }
+
+    fn all_working(&self) -> impl Iterator<Item = &Working> {
+        self.lanes.iter().flat_map(LaneQueue::working)
     }
 
     /// Returns the runs whose work has not returned.
     pub(crate) fn working(&self) -> Vec<Arc<Run>> {
-        self.queue.running().map(|working| Arc::clone(&working.run)).collect()
+        self.all_working().map(|working| Arc::clone(&working.run)).collect()
     }
 
     /// Returns the time from `now` until the next run is overdue or to be forgotten.
@@ -363,7 +313,7 @@ impl Registry {
         if !self.forgotten.is_empty() {
             return Some(Duration::ZERO);
         }
-        let working = self.queue.running().filter(|working| !working.run.has_ended());
+        let working = self.all_working().filter(|working| !working.run.has_ended());
         let ended = self.shares.oldest().map(|(until, _)| until);
         let next = working.map(|working| working.until).chain(ended).min()?;
         Some(next.saturating_duration_since(now))
@@ -384,9 +334,9 @@ impl Registry {
 
     /// Lists at most `limit` runs in these states: those that have not ended, newest first, and then those that have.
     pub(crate) fn list(&self, states: ListedStates<'_>, limit: usize) -> RunList {
-        let working = self.queue.running().map(|working| &working.run);
+        let working = self.all_working().map(|working| &working.run);
         let working = working.filter(|run| states.has(RunState::Running) && !run.has_ended());
-        let waiting = self.queue.all_waiting().map(|job| &job.run);
+        let waiting = self.lanes.iter().flat_map(LaneQueue::all_waiting).map(|job| &job.run);
         let waiting = waiting.filter(|_| states.has(RunState::Queued));
         let live: BTreeSet<u64> = working
             .chain(waiting)
@@ -401,7 +351,7 @@ impl Registry {
 
     /// Returns the number of works that have not returned.
     pub(crate) fn running(&self) -> usize {
-        self.queue.running().len()
+        self.lanes.iter().map(|lane| lane.working().len()).sum()
     }
 }
 

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use super::events;
 use super::failure::Stopped;
 use super::key::RunKey;
+use super::lane::Lane;
 use super::moment::Moment;
 use super::owner::OwnerKey;
 use super::place::QueuePlace;
@@ -32,6 +33,7 @@ pub struct Run {
     service: String,
     /// The client who started it; `None` for those who count together.
     owner: Option<OwnerKey>,
+    lane: Lane,
     topic: Arc<Topic>,
     known: Mutex<Known>,
     /// Notified at the end.
@@ -59,8 +61,8 @@ pub(crate) trait Keeper: Send + Sync {
     /// Remembers to tell the progress of a run that was withheld.
     fn tell_later(&self);
 
-    /// Updates the places of the runs that wait and start next. Returns the number of runs that have begun.
-    fn update_places(&self) -> u64;
+    /// Updates the places of the runs of a lane that wait and start next. Returns the number of runs that have begun there.
+    fn update_places(&self, lane: Lane) -> u64;
 }
 
 /// An error: the run has ended already.
@@ -80,7 +82,7 @@ impl Run {
     pub(crate) fn new(
         key: RunKey,
         service: String,
-        owner: Option<OwnerKey>,
+        (owner, lane): (Option<OwnerKey>, Lane),
         topic: Topic,
         now: Moment,
         keeper: Weak<dyn Keeper>,
@@ -89,6 +91,7 @@ impl Run {
             key,
             service,
             owner,
+            lane,
             topic: Arc::new(topic),
             known: Mutex::new(Known::new(now.time)),
             ended: Condvar::new(),
@@ -118,6 +121,11 @@ impl Run {
         self.owner
     }
 
+    /// Returns its lane.
+    pub(crate) fn lane(&self) -> Lane {
+        self.lane
+    }
+
     /// Returns the topic with its events, which ends with it. Its name is [`RunKey::short`].
     #[must_use]
     pub fn topic(&self) -> &Arc<Topic> {
@@ -128,7 +136,7 @@ impl Run {
     #[must_use]
     pub fn status(&self, now: Instant) -> RunStatus {
         let keeper = self.keeper.upgrade().filter(|_| self.is_queued());
-        let begun = keeper.map(|keeper| keeper.update_places());
+        let begun = keeper.map(|keeper| keeper.update_places(self.lane));
         let known = self.lock();
         let progress = known.progress.as_ref();
         let left = progress.filter(|_| known.state == RunState::Running);

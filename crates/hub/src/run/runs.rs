@@ -12,12 +12,14 @@ use super::attachment::Attachment;
 use super::context::RunContext;
 use super::failure::RunFailure;
 use super::key::RunKey;
+use super::lane::Lane;
+use super::lane_queue::Job;
 use super::limits::RunLimits;
 use super::list::{ListedStates, RunList};
 use super::moment::Moment;
 use super::owner::OwnerKey;
 use super::progress;
-use super::registry::{Job, Registry};
+use super::registry::Registry;
 use super::run::{Keeper, Run};
 use super::service::RunWork;
 use super::start::{StartError, StartRun, Started};
@@ -163,8 +165,8 @@ impl Keeper for Shared {
         }
     }
 
-    fn update_places(&self) -> u64 {
-        self.lock().update_places(Moment::now())
+    fn update_places(&self, lane: Lane) -> u64 {
+        self.lock().update_places(lane, Moment::now())
     }
 }
 
@@ -176,10 +178,10 @@ impl Shared {
     fn start(&self, start: StartRun) -> Result<Started, StartError> {
         let StartRun { service, owner, is_exempt, key, is_attached, held_bytes, work } = start;
         let attach = |run: &Arc<Run>| is_attached.then(|| Attachment::new(run));
-        let held_bytes = work.bytes(held_bytes);
+        let (held_bytes, lane) = (work.bytes(held_bytes), work.lane());
         let owner = owner.filter(|_| !is_exempt);
         let key = key.map(|(key, digest)| ((owner, service.clone(), key), digest));
-        let run = Arc::new(self.new_run(service, owner)?);
+        let run = Arc::new(self.new_run(service, owner, lane)?);
         self.look_at_the_time()?;
         let now = Moment::now();
         let mut registry = self.lock();
@@ -190,7 +192,7 @@ impl Shared {
             let attachment = if run.is_attached() { attach(&run) } else { None };
             return Ok(Started { run, is_replayed: true, attachment });
         }
-        registry.admits(owner, held_bytes)?;
+        registry.admits(lane, owner, held_bytes)?;
         run.hold(held_bytes);
         run.count_in(&self.total_bytes);
         let excess = registry.make_room(&self.total_bytes, &run);
@@ -201,15 +203,20 @@ impl Shared {
         }
         registry.add(Job { run: Arc::clone(&run), work }, key);
         let attachment = attach(&run);
-        let job = registry.next_job(now);
+        let job = registry.next_job(lane, now);
         let waits = job.as_ref().is_none_or(|job| !Arc::ptr_eq(&job.run, &run));
-        registry.tell_places(now, waits.then_some(&run));
+        registry.tell_places(lane, now, waits.then_some(&run));
         drop(registry);
         job.into_iter().for_each(|job| self.begin(now, job));
         Ok(Started { run, is_replayed: false, attachment })
     }
 
-    fn new_run(&self, service: String, owner: Option<OwnerKey>) -> Result<Run, StartError> {
+    fn new_run(
+        &self,
+        service: String,
+        owner: Option<OwnerKey>,
+        lane: Lane,
+    ) -> Result<Run, StartError> {
         let key = RunKey::random()?;
         let name: TopicName = key.short().parse().map_err(io::Error::other)?;
         let RunLimits { events_max, bytes_max, .. } = self.limits;
@@ -219,7 +226,7 @@ impl Shared {
         let keys = KeyWindow { keys_max: 0, ..KeyWindow::default() };
         topic.configure(TopicOptions { keys, ..retention.into() });
         let keeper: Weak<dyn Keeper> = self.own.clone();
-        Ok(Run::new(key, service, owner, topic, Moment::now(), keeper))
+        Ok(Run::new(key, service, (owner, lane), topic, Moment::now(), keeper))
     }
 
     /// Begins the works that may begin. A work that ends at once, or gets no thread, calls this again; so only the
@@ -232,7 +239,7 @@ impl Shared {
             let now = Moment::now();
             let mut registry = self.lock();
             let Some(job) = registry.next_job_or_rest(now) else { return };
-            registry.tell_places(now, None);
+            registry.tell_places(job.run.lane(), now, None);
             drop(registry);
             self.begin(now, job);
         }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::context::RunContext;
 use super::failure::{RunFailure, RunOutcome};
+use super::lane::{self, Lane};
 use super::thread::Priority;
 use crate::digest;
 
@@ -74,18 +75,23 @@ pub struct RunWork {
     /// The bytes that its values own elsewhere, if it says so.
     holding: Option<u64>,
     priority: Priority,
+    lane: Lane,
 }
 
 type Work = dyn FnOnce(&RunContext) -> RunOutcome + Send;
 
 impl RunWork {
+    /// The part of the time for which a [light](Self::light) work computes at most: one in so many. There are as many slots
+    /// for light works in place of each one for those that compute.
+    pub const LIGHT_ONE_IN: u32 = lane::LIGHT_ONE_IN;
+
     /// Makes work of a function.
     pub fn new<W>(work: W) -> Self
     where
         W: FnOnce(&RunContext) -> RunOutcome + Send + 'static,
     {
-        let (bytes, priority) = (size_of::<W>(), Priority::Low);
-        Self { work: Some(Box::new(work)), bytes, holding: None, priority }
+        let (bytes, priority, lane) = (size_of::<W>(), Priority::Low, Lane::Computing);
+        Self { work: Some(Box::new(work)), bytes, holding: None, priority, lane }
     }
 
     /// Gives its thread the normal priority. Use it for work that computes nothing itself, but publishes what others do:
@@ -94,6 +100,15 @@ impl RunWork {
     #[must_use]
     pub fn at_normal_priority(mut self) -> Self {
         self.priority = Priority::Normal;
+        self
+    }
+
+    /// Says that it is light: it sleeps nearly all the time, such as one that keeps a pace at which people can watch, and
+    /// computes for at most one part of the time in [`LIGHT_ONE_IN`](Self::LIGHT_ONE_IN). Light works have slots of their own, so
+    /// that runs that compute do not wait for those that sleep.
+    #[must_use]
+    pub fn light(mut self) -> Self {
+        self.lane = Lane::Light;
         self
     }
 
@@ -113,6 +128,10 @@ impl RunWork {
 
     pub(crate) fn priority(&self) -> Priority {
         self.priority
+    }
+
+    pub(crate) fn lane(&self) -> Lane {
+        self.lane
     }
 
     /// Does the work. A panic is a failure.

@@ -240,6 +240,17 @@ fn the_last_event_is_kept_whatever_the_limits_are() {
     assert_eq!((offsets(&page), page.is_last, page.gap), (vec![4], true, None));
 }
 
+#[test]
+fn the_last_event_pushes_out_none_by_its_bytes() {
+    let topic = topic(Retention { bytes_max: 1_000, events_max: 3, ..Retention::default() });
+    topic.publish(at(1), Data::json(&"x".repeat(500)).unwrap()).unwrap();
+    let data = Data::json(&"z".repeat(5_000)).unwrap();
+    assert!(topic.end_with(NewEvent { time: at(2), data }));
+    let info = topic.info(at(2));
+    assert_eq!((info.first, info.head), (1, position(2)));
+    assert!(info.bytes > 5_500);
+}
+
 #[tokio::test]
 async fn the_end_wakes_those_who_wait_for_events() {
     let topic = with_events(3, Retention::default());

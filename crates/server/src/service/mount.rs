@@ -69,6 +69,7 @@ pub struct Mount {
     has_page_at_root: bool,
     finishes_changes: bool,
     pub(super) timeout: Option<Duration>,
+    about: Option<(Arc<str>, Arc<Value>)>,
     description: Option<Arc<Value>>,
     events: Option<Arc<Value>>,
 }
@@ -132,6 +133,7 @@ impl Mount {
             has_page_at_root: false,
             finishes_changes: false,
             timeout: None,
+            about: None,
             description: None,
             events: None,
         })
@@ -169,7 +171,8 @@ impl Mount {
     /// [page](Self::page_at_root), if this mount is at `/`: a `GET` or `HEAD` whose `Accept` weighs `text/html` higher than
     /// everything that is there for programs. If the topic or the run exists, or its first event may create it, the server
     /// adds `Allow` to the reply: the methods that this client can use. Otherwise the request has the [`Problem`](crate::Problem) among its
-    /// extensions, and the server gives the reply the status of that: 404. The page of the list is for everybody, since it
+    /// extensions, and the server gives the reply the status of that: 404. The same holds at a path at which the server has nothing
+    /// ([`UnknownPath`](crate::Kind::UnknownPath)). The page of the list is for everybody, since it
     /// has no data: it asks for it, and is told who may see it.
     #[must_use]
     pub fn browser_pages(self) -> Self {
@@ -205,6 +208,13 @@ impl Mount {
         Self { description: Some(Arc::new(paths)), ..self }
     }
 
+    /// Says in one sentence what a run service does, with the body of a request that shows it, unless its paths are
+    /// [described](Self::describe).
+    #[must_use]
+    pub fn about(self, sentence: &str, example: Value) -> Self {
+        Self { about: Some((sentence.into(), Arc::new(example))), ..self }
+    }
+
     /// Describes the topics to which the service publishes, with the JSON Schema of the events of each topic, by name.
     #[must_use]
     pub fn topics(self, schemas: Value) -> Self {
@@ -221,6 +231,11 @@ impl Mount {
     #[must_use]
     pub fn description(&self) -> Option<&Value> {
         self.description.as_deref()
+    }
+
+    /// Returns what a run service does, and the body of a request that shows it.
+    pub(crate) fn says(&self) -> Option<(&str, &Value)> {
+        self.about.as_ref().map(|(sentence, example)| (&**sentence, &**example))
     }
 
     /// Returns the JSON Schemas of events by topic, if there are any.

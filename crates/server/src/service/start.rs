@@ -89,23 +89,27 @@ impl StartRequest<'_> {
         self,
         request: Request<Body>,
         caller: Caller,
-        context: ServiceContext,
+        mut context: ServiceContext,
         make_work: impl FnOnce(Request<Bytes>) -> Result<(RunWork, u64), Problem> + Send + 'static,
     ) -> Result<Answer, Problem> {
         self.check(caller)?;
         origin::refuse_unnamed(request.headers().into())?;
         let key = key(None, request.headers())?;
         let way_up = way_up(request.uri().path())?;
-        // Copies, since the hub counts what waits with a run.
         let (head, body) = copy_head(request);
         let mut request = Request::new(body);
         *request.headers_mut() = head.headers().clone();
         let body =
             receive(request, self.starter.body, &context.memory, context.stop.clone()).await?;
+        let turn = tokio::select! {
+            biased;
+            turn = self.starter.turn(body.as_ref().len()) => turn?,
+            () = context.gone() => return Err(Problem::client_gone(context.write_timeout)),
+        };
+        // A copy, since the hub counts what waits with a run. Those who wait for their turn have none yet.
         let request = head.map(|()| Bytes::copy_from_slice(body.as_ref()));
         let key = key.map(|key| (key, digest(&request)));
-        let input_bytes = request.body().len();
-        let (work, held_bytes) = self.starter.read(input_bytes, move || make_work(request)).await?;
+        let (work, held_bytes) = turn.read(move || make_work(request)).await?;
         drop(body);
         let start = StartRun {
             owner: Some(owner(caller)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anemone_hub::run::Runs;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
 use crate::request::body::BodyBounds;
@@ -28,21 +28,35 @@ impl RunStarter {
         Self { runs: runs.clone(), body, reading: Arc::new(Semaphore::new(1)) }
     }
 
-    /// Reads an input of so many bytes: a short one at once, and long ones one after the other beside the network threads.
+    /// Waits for the turn of an input of so many bytes. A short one has no need of it. Cancel safe.
+    pub(super) async fn turn(&self, input_bytes: usize) -> Result<ReadingTurn, Problem> {
+        if input_bytes <= READ_AT_ONCE_BYTES_MAX {
+            return Ok(ReadingTurn(None));
+        }
+        let place = Arc::clone(&self.reading).acquire_owned().await.map_err(|_| stopping())?;
+        Ok(ReadingTurn(Some(place)))
+    }
+}
+
+/// The turn of an input to be read: `None` for a short one.
+#[derive(Debug)]
+pub(super) struct ReadingTurn(Option<OwnedSemaphorePermit>);
+
+impl ReadingTurn {
+    /// Reads an input: a short one at once, and long ones one after the other beside the network threads.
     pub(super) async fn read<T: Send + 'static>(
-        &self,
-        input_bytes: usize,
+        self,
         read: impl FnOnce() -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        if input_bytes <= READ_AT_ONCE_BYTES_MAX {
-            return read();
-        }
-        let stopping = || Problem::new(Kind::Stopping, "the server is stopping");
-        let place = Arc::clone(&self.reading).acquire_owned().await.map_err(|_| stopping())?;
+        let Some(place) = self.0 else { return read() };
         let read = move || {
             let _place = place;
             read()
         };
         spawn_blocking(read).await.unwrap_or_else(|_| Err(stopping()))
     }
+}
+
+fn stopping() -> Problem {
+    Problem::new(Kind::Stopping, "the server is stopping")
 }

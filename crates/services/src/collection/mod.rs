@@ -183,10 +183,20 @@ impl Inner {
     ) -> Result<Created, ResourceError> {
         let _changing = self.changing.lock().await;
         let now = UnixTime::now();
-        if let (Wish::Create(record), Some(key)) = (&wish, key)
+        if let Some(key) = key
             && let Some(known) = self.topic.published_with(now, key)
         {
-            return self.repeat(now, record.clone(), (key, known)).await;
+            match &wish {
+                Wish::Create(record) => {
+                    return self.repeat(now, record.clone(), (key, known)).await;
+                }
+                Wish::Remove(id) => {
+                    if let Some(record) = self.removed(now, id, known)? {
+                        return Ok(Created { record, is_replayed: true });
+                    }
+                }
+                Wish::Update(..) | Wish::Patch(..) => {}
+            }
         }
         for _ in 0..ATTEMPTS_MAX {
             match self.attempt(now, wish.clone(), condition, key).await {
@@ -212,6 +222,28 @@ impl Inner {
         let published = self.topic.publish_kept(now, &batch).await?;
         let tag = Some(published.last.into());
         Ok(Created { record: Record { fields: change.record, tag }, is_replayed: true })
+    }
+
+    /// Returns the record that a remove with a known key has removed; `None` if the topic no longer retains that.
+    fn removed(
+        &self,
+        now: UnixTime,
+        id: &str,
+        known: Published,
+    ) -> Result<Option<Record>, ResourceError> {
+        let at = known.last.offset;
+        let limit = PageLimit { events_max: 1, ..PageLimit::default() };
+        let page = self.topic.read(now, known.last.at(at.saturating_sub(1)), limit);
+        let page = page.map_err(|_| ResourceError::StorageFailed)?;
+        let Some(event) = page.events.first().filter(|event| event.offset == at) else {
+            return Ok(None);
+        };
+        match Change::parse(&event.data) {
+            Some(change) if change.kind == ChangeKind::Removed && change.id() == id => {
+                Ok(Some(Record { fields: change.record, tag: None }))
+            }
+            _ => Err(ResourceError::KeyReused),
+        }
     }
 
     /// Plans a change, publishes it, and applies it once it is kept.

@@ -352,6 +352,34 @@ async fn records_survive_a_restart_with_their_tags_and_keys() {
 }
 
 #[tokio::test]
+async fn a_remove_with_a_key_may_be_repeated_also_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let gone = with_key("gone");
+    let id = |record: &Record| record.fields["id"].as_str().unwrap().to_owned();
+    let (removed, kept) = {
+        let hub = stored(dir.path());
+        let collection = open(&hub, OPTIONS);
+        let first = collection.create(note("a"), &Call::default()).await.unwrap().record;
+        let kept = collection.create(note("b"), &Call::default()).await.unwrap().record;
+        let removed = collection.remove(&id(&first), &gone).await.unwrap();
+        assert_eq!((&removed.fields, &removed.tag), (&first.fields, &None));
+        (removed, kept)
+    };
+    let hub = stored(dir.path());
+    let collection = open(&hub, OPTIONS);
+    for _ in 0..2 {
+        assert_eq!(collection.remove(&id(&removed), &gone).await, Ok(removed.clone()));
+    }
+    let unknown = collection.remove(&id(&removed), &Call::default()).await;
+    assert_eq!(unknown, Err(ResourceError::Unknown(id(&removed))));
+    // The same key for something else.
+    assert_eq!(collection.remove(&id(&kept), &gone).await, Err(ResourceError::KeyReused));
+    let create = collection.create(note("c"), &gone).await.map(drop);
+    assert_eq!(create, Err(ResourceError::KeyReused));
+    assert_eq!(collection.len(), 1);
+}
+
+#[tokio::test]
 async fn fewer_records_than_there_are_may_be_allowed_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let before = {

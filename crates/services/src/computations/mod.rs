@@ -12,6 +12,7 @@ mod event;
 mod list;
 mod options;
 mod recorder;
+mod rest;
 mod sorting;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ use anemone_hub::run::{
 use self::computation::{Computation, Turn};
 use self::event::EventText;
 use self::options::ComputationOptions;
+use self::rest::Rest;
 use self::tree::ActionTree;
 
 /// The most bytes of a computation's events, as for a program's output. Those at a rate have a limit for each second
@@ -36,13 +38,17 @@ const OUTPUT_BYTES_MAX: usize = 64 << 20;
 /// The time between two reports of the progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The time to wait if the pace allows no change.
-const PAUSE: Duration = Duration::from_millis(5);
+/// The shortest and the longest time to wait if the pace allows no change: an eighth of the time between two.
+const PAUSE_MIN: Duration = Duration::from_millis(5);
+const PAUSE_MAX: Duration = Duration::from_millis(50);
+
+/// The bytes that a run holds for an element of its lists: its value, its place, and both again in what was told last.
+const ELEMENT_BYTES: u64 = 24;
 
 /// Makes lists and sorts them, and tells each state on the way: a [`RunService`] for a mount.
 ///
 /// The body of a start is a document with a tree of actions, of at most 64 KiB. `docs/COMPUTATIONS.md` describes it, the parameters of the query, the events and the
-/// limits. A cancelled run stops within some milliseconds.
+/// limits. A cancelled run stops within some milliseconds. One with a pace is [light](RunWork::light).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Computations;
 
@@ -50,12 +56,16 @@ impl RunService for Computations {
     fn prepare(&self, input: RunInput) -> Result<RunWork, RunRefusal> {
         let options = ComputationOptions::parse(input.query.as_deref().unwrap_or_default())?;
         let tree = ActionTree::parse(&input.body)?;
-        Ok(RunWork::new(move |run| compute(tree, options, run)))
+        let has_pace = options.pace.is_some();
+        let work = RunWork::new(move |run| compute(tree, options, run));
+        Ok(if has_pace { work.light() } else { work })
     }
 }
 
 fn compute(tree: ActionTree, options: ComputationOptions, run: &RunContext) -> RunOutcome {
-    let begun = Instant::now();
+    let (begun, pace) = (Instant::now(), options.pace);
+    let pause = pace.map_or(PAUSE_MIN, pause_of);
+    run.hold(tree.actions.iter().map(|action| action.size as u64).sum::<u64>() * ELEMENT_BYTES);
     let mut computation = Computation::new(tree, options);
     let mut output = Output { bytes_left: OUTPUT_BYTES_MAX, is_rate: options.states.is_rate() };
     let mut tell = |events: Vec<EventText>| -> Result<(), RunFailure> {
@@ -66,21 +76,37 @@ fn compute(tree: ActionTree, options: ComputationOptions, run: &RunContext) -> R
         Ok(run.partials(&events.collect::<Result<Vec<_>, _>>()?)?)
     };
     tell(computation.begin(begun.elapsed()))?;
-    let mut reported = Duration::ZERO;
+    let (mut reported, mut rested, mut rest) = (Duration::ZERO, Duration::ZERO, Rest::new());
     loop {
         let now = begun.elapsed();
-        match computation.turn(now) {
+        let turn = computation.turn(now);
+        let is_paused = turn == Turn::Paused;
+        match turn {
             Turn::Worked(events) => tell(events)?,
-            Turn::Paused => run.sleep(PAUSE)?,
+            Turn::Paused => {}
             Turn::Done => break,
         }
         if now.saturating_sub(reported) >= PROGRESS_INTERVAL {
             reported = now;
             report(&computation, run)?;
         }
+        let worked = begun.elapsed();
+        rest.worked(worked - rested);
+        rested = worked;
+        let due = if pace.is_some() { rest.due() } else { Duration::ZERO };
+        if is_paused || !due.is_zero() {
+            run.sleep(pause.max(due))?;
+            rested = begun.elapsed();
+            rest.slept(rested - worked);
+        }
     }
     report(&computation, run)?;
     computation.result().into_data().map(Some)
+}
+
+/// Returns the time to wait for so many changes a second.
+fn pause_of(pace: u64) -> Duration {
+    Duration::from_millis(125 / pace.max(1)).clamp(PAUSE_MIN, PAUSE_MAX)
 }
 
 fn report(computation: &Computation, run: &RunContext) -> Result<(), RunFailure> {

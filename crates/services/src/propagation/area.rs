@@ -108,12 +108,12 @@ impl Area {
         let node = request.require("area")?;
         let (frame, width_m, height_m) = read_bounds(&node)?;
         let step_m = request.number("step_m", 0.1..=SIDE_M_MAX, "m")?;
-        let count = |side_m: f64| (side_m / step_m + 1e-9).floor() + 1.0;
-        let (columns, rows) = (count(width_m), count(height_m));
+        let [columns, rows] = counts([width_m, height_m], step_m);
         if columns * rows > POINTS_MAX as f64 {
-            let least_m = (width_m * height_m / POINTS_MAX as f64).sqrt();
+            let least_m = least_step_m([width_m, height_m]);
             return Err(request.require("step_m")?.unfit(format!(
-                "gives {columns} x {rows} points, at most {POINTS_MAX} allowed: expected about {least_m:.1} m or more"
+                "gives {columns} x {rows} points, at most {POINTS_MAX} allowed: expected {} m or more",
+                brief(least_m)
             )));
         }
         // Both are whole numbers of at most POINTS_MAX.
@@ -148,6 +148,19 @@ impl Area {
         let north = members.number(north, low.1..=high.1 + EDGE, unit)?;
         Ok(self.frame.spot(east, north))
     }
+}
+
+/// Returns the columns and rows of the grid with this step.
+fn counts(sides_m: [f64; 2], step_m: f64) -> [f64; 2] {
+    sides_m.map(|side_m| (side_m / step_m + 1e-9).floor() + 1.0)
+}
+
+/// Returns a step, in tenths of a metre, that gives no more points than there may be, and hardly fewer.
+fn least_step_m([width_m, height_m]: [f64; 2]) -> f64 {
+    // (width / step + 1)(height / step + 1) is at most POINTS_MAX for the solution of this equation and for larger steps.
+    let (most, sum, product) = ((POINTS_MAX - 1) as f64, width_m + height_m, width_m * height_m);
+    let step_m = (sum + (sum * sum + 4.0 * most * product).sqrt()) / (2.0 * most);
+    (step_m * 10.0).ceil() / 10.0
 }
 
 /// Reads the bounds: the frame, the width, and the height.
@@ -234,6 +247,29 @@ mod tests {
         let RunRefusal::Unprocessable { pointer, detail } = refused else { panic!() };
         assert_eq!(pointer.as_deref(), Some("/step_m"));
         assert!(detail.contains("1500 x 1001 points, at most 1500000 allowed"), "{detail}");
+    }
+
+    #[test]
+    fn the_step_that_a_refusal_expects_is_taken_and_is_not_much_too_large() {
+        let request = |[width_m, height_m]: [f64; 2], step_m: f64| json!({"area": {"width_m": width_m, "height_m": height_m}, "step_m": step_m});
+        for sides in [
+            [1_499.0, 1_000.0],
+            [200_000.0, 200_000.0],
+            [200_000.0, 1.0],
+            [60_000.0, 24_000.0],
+            [12_345.6, 65_432.1],
+            [1_250.0, 1_250.0],
+            [150.0, 200.0],
+        ] {
+            let RunRefusal::Unprocessable { detail, .. } = read(&request(sides, 0.1)).unwrap_err()
+            else {
+                panic!()
+            };
+            let advised = detail.split("expected ").nth(1).and_then(|rest| rest.split(' ').next());
+            let step_m: f64 = advised.unwrap().parse().unwrap();
+            assert!(read(&request(sides, step_m)).is_ok(), "{sides:?}: {detail}");
+            assert!(read(&request(sides, step_m - 0.2)).is_err(), "{sides:?}: {detail}");
+        }
     }
 
     use anemone_hub::run::RunRefusal;

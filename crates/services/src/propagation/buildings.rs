@@ -97,7 +97,7 @@ impl Buildings {
         rings.sum::<usize>() + self.buildings.capacity() * size_of::<Building>()
     }
 
-    /// Draws the roofs on a map, as heights above ground. Asks before each building whether to go on.
+    /// Draws the roofs on a map, as heights above ground. Asks again and again whether to go on.
     pub(super) fn roofs<E>(
         &self,
         area: &Area,

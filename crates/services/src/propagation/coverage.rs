@@ -105,11 +105,14 @@ impl Coverage {
         let choice = Choice::read(&request, receiver.height_m, terrain.is_some())?;
         let buildings = request.get("buildings");
         let buildings = buildings.map(|node| Buildings::read(&node, &area)).transpose()?;
-        let is_urban = choice.model == ModelName::WalfischIkegami;
-        let streets = is_urban.then(|| Streets::read(&request, buildings.as_ref())).transpose()?;
-        if let Some(streets) = &streets {
-            check_roofs(&request, streets, receiver.height_m)?;
-        }
+        let streets = if choice.model == ModelName::WalfischIkegami {
+            let streets = Streets::read(&request, buildings.as_ref())?;
+            check_roofs(&request, &streets, receiver.height_m)?;
+            Some(streets)
+        } else {
+            Streets::check(&request, buildings.is_some())?;
+            None
+        };
         let path = |of: &Transmitter| choice.path(of, streets.as_ref());
         let paths: Vec<_> = transmitters.iter().map(path).collect();
         let measures = read_measures(&request)?;

@@ -14,6 +14,10 @@ const CELLS_MAX: f64 = 1_000_000.0;
 /// The smallest cell: finer than most streets.
 const CELL_M_MIN: f64 = 2.0;
 
+/// The most sides, or crossings that are sorted or drawn, between two looks at whether to go on. Finding all the crossings that a
+/// building may have takes some milliseconds.
+const PIECE: usize = 1 << 14;
+
 /// A roof: its height above ground, and the outlines and holes of its building. A place within an odd number of these is
 /// below it.
 #[derive(Clone, Copy, Debug)]
@@ -78,22 +82,27 @@ impl RoofGrid {
     }
 
     /// Returns the crossings of the rings, by rows and from west to east.
-    fn crossed(&self, rings: &[Vec<Spot>]) -> Vec<Crossing> {
+    fn crossed<E>(
+        &self,
+        rings: &[Vec<Spot>],
+        check: &impl Fn() -> Result<(), E>,
+    ) -> Result<Vec<Crossing>, E> {
         let mut crossings = Vec::with_capacity(self.crossings(rings));
-        for (from, to) in sides(rings) {
+        for (number, (from, to)) in sides(rings).enumerate() {
+            if number.is_multiple_of(PIECE) {
+                check()?;
+            }
             let slope = (to.x_m - from.x_m) / (to.y_m - from.y_m);
             for row in self.rows_between(from, to) {
                 let y_m = self.north_m - row as f64 * self.cell_m;
                 crossings.push(Crossing { row, x_m: from.x_m + slope * (y_m - from.y_m) });
             }
         }
-        crossings.sort_unstable_by(|one, other| {
-            one.row.cmp(&other.row).then(one.x_m.total_cmp(&other.x_m))
-        });
-        crossings
+        sort(&mut crossings, check)?;
+        Ok(crossings)
     }
 
-    /// Draws roofs, as heights above ground. Asks before each whether to go on.
+    /// Draws roofs, as heights above ground. Asks before each and within it whether to go on.
     pub(super) fn draw<E>(
         self,
         mut roofs: Vec<Roof<'_>>,
@@ -105,10 +114,12 @@ impl RoofGrid {
         let heights_m = vec![0.0; self.rows * self.columns];
         let mut drawing = Drawing { grid: self, heights_m, free: (0..ends).collect() };
         for roof in roofs {
-            check()?;
-            // A closed ring crosses a row an even number of times.
-            for pair in self.crossed(roof.rings).chunks_exact(2) {
-                drawing.fill(pair[0].row, pair[0].x_m, pair[1].x_m, roof.height_m as f32);
+            for piece in self.crossed(roof.rings, &check)?.chunks(PIECE) {
+                check()?;
+                // A closed ring crosses a row an even number of times.
+                for pair in piece.chunks_exact(2) {
+                    drawing.fill(pair[0].row, pair[0].x_m, pair[1].x_m, roof.height_m as f32);
+                }
             }
         }
         let corner = Spot { x_m: 0.0, y_m: self.north_m };
@@ -144,6 +155,22 @@ impl Drawing {
             at = next;
         }
     }
+}
+
+/// Sorts crossings by rows, and from west to east.
+fn sort<E>(crossings: &mut [Crossing], check: &impl Fn() -> Result<(), E>) -> Result<(), E> {
+    check()?;
+    let order = |one: &Crossing, other: &Crossing| {
+        one.row.cmp(&other.row).then(one.x_m.total_cmp(&other.x_m))
+    };
+    if crossings.len() <= PIECE {
+        crossings.sort_unstable_by(order);
+        return Ok(());
+    }
+    // Both halves apart, so that none of the steps takes long.
+    let (before, _, after) = crossings.select_nth_unstable_by(crossings.len() / 2, order);
+    sort(before, check)?;
+    sort(after, check)
 }
 
 /// Returns the sides of all rings. The last corner of a ring is joined to the first.
@@ -188,6 +215,38 @@ mod tests {
             east.count()
         };
         rings.iter().map(crosses).sum::<usize>() % 2 == 1
+    }
+
+    #[test]
+    fn a_building_with_many_crossings_asks_again_and_again() {
+        // Each side crosses all rows of the map.
+        let grid = RoofGrid::new(&area());
+        let corner = |at: usize| Spot {
+            x_m: (at * 7 % 61) as f64 + FRAC_1_PI,
+            y_m: if at.is_multiple_of(2) { -10.0 } else { 70.0 },
+        };
+        let rings = [(0..300_000 / grid.rows).map(corner).collect::<Vec<_>>()];
+        let count = grid.crossings(&rings);
+        assert!(count > 290_000, "{count}");
+        let roof = || vec![Roof { height_m: 9.0, rings: &rings }];
+        let asked = std::cell::Cell::new(0);
+        let ask = |until: usize| {
+            asked.set(0);
+            let check = || {
+                asked.set(asked.get() + 1);
+                if asked.get() < until { Ok(()) } else { Err(until) }
+            };
+            grid.draw(roof(), check).map(drop)
+        };
+        assert_eq!(ask(usize::MAX), Ok(()));
+        let all = asked.get();
+        // When the crossings are found, in each step of the sort, and when they are drawn.
+        assert!(all > 2 * count / PIECE, "asks {all} times");
+        for until in [1, 2, all / 2, all] {
+            assert_eq!((ask(until), asked.get()), (Err(until), until), "it stops at once");
+        }
+        let sorted = grid.crossed(&rings, &|| Ok::<_, Infallible>(())).unwrap();
+        assert!(sorted.is_sorted_by(|one, other| (one.row, one.x_m) <= (other.row, other.x_m)));
     }
 
     proptest! {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::buildings::Buildings;
 use super::model::{City, Street};
-use crate::reader::{Checked, Members};
+use crate::reader::{Checked, Members, Node};
 
 /// The streets, as they were checked.
 #[derive(Clone, Debug, Serialize)]
@@ -29,49 +29,63 @@ pub(super) enum LineOfSight {
 impl Streets {
     /// Reads `street`. What it does not give comes from the buildings, if there are any.
     pub(super) fn read(request: &Members<'_>, buildings: Option<&Buildings>) -> Checked<Self> {
-        let members = [
+        let derived = buildings.map(Self::derived);
+        match (request.get("street"), derived) {
+            (Some(node), derived) => Self::read_node(&node, derived.as_ref(), buildings.is_some()),
+            (None, Some(derived)) => Ok(derived),
+            (None, None) => {
+                let detail = "is missing: the model walfisch-ikegami needs it, or buildings";
+                Err(request.unfit("street", detail))
+            }
+        }
+    }
+
+    /// Checks `street` for a model that does not use it: what it gives must fit, and nothing is required.
+    pub(super) fn check(request: &Members<'_>, has_buildings: bool) -> Checked<()> {
+        let Some(node) = request.get("street") else { return Ok(()) };
+        let any = Self {
+            building_height_m: 1.0,
+            street_width_m: 1.0,
+            building_separation_m: 1.0,
+            street_angle_deg: 90.0,
+            line_of_sight: LineOfSight::Never,
+        };
+        Self::read_node(&node, Some(&any), has_buildings).map(drop)
+    }
+
+    fn read_node(node: &Node<'_>, usual: Option<&Self>, has_buildings: bool) -> Checked<Self> {
+        let street = node.object(&[
             "building_height_m",
             "street_width_m",
             "building_separation_m",
             "street_angle_deg",
             "line_of_sight",
+        ])?;
+        let metres = |name, usual: Option<f64>, most| match usual {
+            Some(usual) => street.number_or(name, usual, 1.0..=most, "m"),
+            None => street.number(name, 1.0..=most, "m"),
+        };
+        let of = |pick: fn(&Self) -> f64| usual.map(pick);
+        let all = [
+            ("never", LineOfSight::Never),
+            ("always", LineOfSight::Always),
+            ("buildings", LineOfSight::Buildings),
         ];
-        let Some(node) = request.get("street") else {
-            let derived = buildings.map(Self::derived);
-            return derived.ok_or_else(|| {
-                let detail = "is missing: the model walfisch-ikegami needs it, or buildings";
-                request.unfit("street", detail)
-            });
+        let (sight, known) = if has_buildings {
+            (LineOfSight::Buildings, &all[..])
+        } else {
+            (LineOfSight::Never, &all[..2])
         };
-        let street = node.object(&members)?;
-        let derived = buildings.map(Self::derived);
-        let value = |name, derived: Option<f64>, range, unit| match derived {
-            Some(derived) => street.number_or(name, derived, range, unit),
-            None => street.number(name, range, unit),
-        };
-        let of = |pick: fn(&Self) -> f64| derived.as_ref().map(pick);
-        let mut sight = vec![("never", LineOfSight::Never), ("always", LineOfSight::Always)];
-        let mut usual = LineOfSight::Never;
-        if buildings.is_some() {
-            usual = LineOfSight::Buildings;
-            sight.push(("buildings", usual));
-        }
         Ok(Self {
-            building_height_m: value(
-                "building_height_m",
-                of(|it| it.building_height_m),
-                1.0..=500.0,
-                "m",
-            )?,
-            street_width_m: value("street_width_m", of(|it| it.street_width_m), 1.0..=500.0, "m")?,
-            building_separation_m: value(
+            building_height_m: metres("building_height_m", of(|it| it.building_height_m), 500.0)?,
+            street_width_m: metres("street_width_m", of(|it| it.street_width_m), 500.0)?,
+            building_separation_m: metres(
                 "building_separation_m",
                 of(|it| it.building_separation_m),
-                1.0..=1_000.0,
-                "m",
+                1_000.0,
             )?,
             street_angle_deg: street.number_or("street_angle_deg", 90.0, 0.0..=90.0, "degrees")?,
-            line_of_sight: street.word_or("line_of_sight", usual, &sight)?,
+            line_of_sight: street.word_or("line_of_sight", sight, known)?,
         })
     }
 

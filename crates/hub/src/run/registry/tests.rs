@@ -1,9 +1,10 @@
 use std::sync::Weak;
 
 use super::*;
-use crate::run::RunFailure;
+use crate::run::place::NEAR_PLACES;
 use crate::run::run::Keeper;
 use crate::run::state::Ending;
+use crate::run::{RunFailure, RunWork};
 use crate::{Epoch, Retention, Topic, UnixTime};
 
 struct Nobody;
@@ -14,7 +15,7 @@ impl Keeper for Nobody {
     }
     fn count(&self, _: &Run) {}
     fn tell_later(&self) {}
-    fn update_places(&self) -> u64 {
+    fn update_places(&self, _: Lane) -> u64 {
         0
     }
 }
@@ -39,12 +40,16 @@ impl World {
 
     /// Adds a run that waits, with a key of this name.
     fn add(&mut self, name: &str) -> Arc<Run> {
+        self.add_work(name, RunWork::new(|_| Ok(None)))
+    }
+
+    fn add_work(&mut self, name: &str, work: RunWork) -> Arc<Run> {
         let topic = Topic::new("a".parse().unwrap(), Epoch::from_bits(1), Retention::default());
         let (key, service) = (RunKey::random().unwrap(), "/a".to_owned());
         let nobody: Weak<dyn Keeper> = Weak::<Nobody>::new();
-        let run = Arc::new(Run::new(key, service, None, topic, self.at(0), nobody));
+        let run = Arc::new(Run::new(key, service, (None, work.lane()), topic, self.at(0), nobody));
         run.count_in(&self.total);
-        let job = Job { run: Arc::clone(&run), work: RunWork::new(|_| Ok(None)) };
+        let job = Job { run: Arc::clone(&run), work };
         self.registry.add(job, Some((named(name), digest("1"))));
         run
     }
@@ -55,8 +60,12 @@ impl World {
     }
 
     fn next(&mut self, seconds: u64) -> Option<Arc<Run>> {
+        self.next_of(Lane::Computing, seconds)
+    }
+
+    fn next_of(&mut self, lane: Lane, seconds: u64) -> Option<Arc<Run>> {
         let now = self.at(seconds);
-        let run = self.registry.next_job(now)?.run;
+        let run = self.registry.next_job(lane, now)?.run;
         assert!(run.begin(now));
         Some(run)
     }
@@ -198,9 +207,9 @@ fn a_move_of_a_long_queue_takes_few_steps_and_so_does_a_question_after_it() {
     while runs.len() > 1_000 {
         let working = world.next(1).unwrap();
         assert!(Arc::ptr_eq(&working, &runs.remove(0)));
-        world.registry.tell_places(world.at(1), None);
+        world.registry.tell_places(Lane::Computing, world.at(1), None);
         let now = world.at(1);
-        let begun = world.registry.update_places(now);
+        let begun = world.registry.update_places(Lane::Computing, now);
         // A step of the walk tells a run its place of this moment.
         let is_told = |run: &&Arc<Run>| run.known_place().unwrap().begun == begun;
         let told = runs.iter().filter(is_told).count();

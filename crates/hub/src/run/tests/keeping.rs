@@ -140,6 +140,20 @@ fn what_is_larger_than_a_run_may_keep_is_a_failure_in_words() {
 }
 
 #[test]
+fn a_result_pushes_out_none_of_the_events_before_it() {
+    let runs = runs(RunLimits { bytes_max: 10_000, ..RunLimits::default() });
+    let run = start(&runs, |run| {
+        run.partial(&Data::json("the beginning").unwrap())?;
+        run.partial(&big(9_000))?;
+        Ok(Some(big(9_000)))
+    });
+    until(|| run.has_ended());
+    assert_eq!(events(&run)[1], r#"{"partial":"the beginning"}"#);
+    // What the state and the last event have, and what came before.
+    until(|| runs.bytes() > 27_000);
+}
+
+#[test]
 fn no_run_starts_when_those_that_go_on_take_all_memory() {
     let runs = runs(RunLimits { running_max: 1, total_bytes_max: 100_000, ..RunLimits::default() });
     let ended = done(&runs, 10_000);

@@ -154,6 +154,59 @@ fn the_queue_is_limited_for_all_and_for_each_owner() {
     assert!(runs.start(owned(3)).is_ok());
 }
 
+/// Starts a light work of this owner, which sleeps until its run has ended.
+fn light(runs: &Runs, owner: u128) -> Result<Started, StartError> {
+    let work = RunWork::new(|run| Err(run.sleep(Duration::from_secs(3600)).unwrap_err().into()));
+    runs.start(StartRun { work: work.light(), ..owned(owner) })
+}
+
+#[test]
+fn light_works_and_those_that_compute_do_not_wait_for_each_other() {
+    let runs = one_at_once();
+    let asleep: Vec<_> = (0..RunWork::LIGHT_ONE_IN).map(|_| light(&runs, 1).unwrap().run).collect();
+    assert!(asleep.iter().all(|run| state(run) == RunState::Running));
+    let next = light(&runs, 1).unwrap().run;
+    assert_eq!(
+        next.status(Instant::now()).place,
+        Some(0),
+        "there are no more slots for light ones"
+    );
+    let done = start(&runs, |_| Ok(None));
+    until(|| done.has_ended());
+    let (_first, go) = start_blocked(&runs);
+    let waits = start(&runs, |_| Ok(None));
+    assert_eq!(waits.status(Instant::now()).place, Some(0));
+    asleep[0].cancel().unwrap();
+    until(|| state(&next) == RunState::Running);
+    assert_eq!(state(&waits), RunState::Queued, "the slot of a light work is for a light one");
+    assert_eq!(runs.list(&[RunState::Running], 99).total, 17);
+    drop(go);
+    until(|| waits.has_ended());
+    assert_eq!(runs.stop(Duration::from_secs(60)), 0);
+    assert!(asleep.iter().all(|run| state(run) == RunState::Cancelled));
+}
+
+#[test]
+fn light_works_that_wait_count_in_the_limits_of_the_queue() {
+    let limits = RunLimits {
+        running_max: 1,
+        queued_max: 3,
+        queued_per_owner_max: 2,
+        ..RunLimits::default()
+    };
+    let runs = runs(limits);
+    let (_first, _go) = start_blocked(&runs);
+    for _ in 0..=RunWork::LIGHT_ONE_IN {
+        light(&runs, 1).unwrap();
+    }
+    assert!(runs.start(owned(1)).is_ok());
+    assert!(matches!(runs.start(owned(1)), Err(StartError::OwnerQueueFull)));
+    assert!(matches!(light(&runs, 1), Err(StartError::OwnerQueueFull)));
+    assert!(light(&runs, 2).is_ok());
+    assert!(matches!(light(&runs, 3), Err(StartError::QueueFull)));
+    assert!(matches!(runs.start(owned(3)), Err(StartError::QueueFull)));
+}
+
 #[test]
 fn a_hundred_runs_of_one_owner_delay_the_first_of_another_by_one_at_most() {
     for running_max in [1, 2, 3] {

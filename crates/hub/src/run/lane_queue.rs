@@ -1,0 +1,164 @@
+//! The queue of a lane, and its works that have not returned. It has no clock and no thread.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::lane::Lane;
+use super::limits::RunLimits;
+use super::moment::Moment;
+use super::owner::OwnerKey;
+use super::place::{NEAR_PLACES, QueuePlace};
+use super::queue::{Queue, QueueFull};
+use super::run::Run;
+use super::service::RunWork;
+
+/// The number of places in the queue whose runs are told when they move. All learn their place from the state.
+const TOLD_PLACES: usize = 10;
+
+/// A run and its work, before it begins.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) run: Arc<Run>,
+    pub(crate) work: RunWork,
+}
+
+/// A run whose work has not returned, with the end of its time.
+#[derive(Debug)]
+pub(crate) struct Working {
+    pub(crate) until: Instant,
+    pub(crate) run: Arc<Run>,
+}
+
+/// The jobs of a lane that wait, and its works that have not returned.
+#[derive(Debug)]
+pub(crate) struct LaneQueue {
+    /// With the slots of this lane.
+    limits: RunLimits,
+    queue: Queue<OwnerKey, Job, Working>,
+    /// The number of runs that have begun.
+    begun: u64,
+    /// The number of times that the queue has moved since all in it were told their places.
+    moves: usize,
+    /// True if the next in line may be at other places than they know.
+    has_moved: bool,
+}
+
+impl LaneQueue {
+    pub(crate) fn new(lane: Lane, limits: RunLimits) -> Self {
+        let limits = RunLimits { running_max: lane.slots(limits.running_max), ..limits };
+        Self { limits, queue: Queue::new(), begun: 0, moves: 0, has_moved: false }
+    }
+
+    /// Returns the number of those who wait, and of those among them who belong to this owner.
+    pub(crate) fn waiting(&self, owner: Option<OwnerKey>) -> [usize; 2] {
+        [self.queue.len(), self.queue.len_of(owner)]
+    }
+
+    /// Checks that one more may come, while so many wait in other lanes, in all and of this owner: the limits of the queue
+    /// are for all lanes together.
+    pub(crate) fn admits(
+        &self,
+        owner: Option<OwnerKey>,
+        [elsewhere, of_owner_elsewhere]: [usize; 2],
+    ) -> Result<(), QueueFull> {
+        let RunLimits { queued_max, queued_per_owner_max, .. } = self.limits;
+        let left = RunLimits {
+            queued_max: queued_max.saturating_sub(elsewhere),
+            queued_per_owner_max: queued_per_owner_max.saturating_sub(of_owner_elsewhere),
+            ..self.limits
+        };
+        self.queue.admits(&left, owner)
+    }
+
+    /// Adds a job.
+    pub(crate) fn push(&mut self, job: Job) {
+        self.queue.push(job.run.owner(), job);
+        self.note_move();
+    }
+
+    /// Returns the next job whose work may begin now; it has a slot.
+    pub(crate) fn next(&mut self, now: Moment) -> Option<Job> {
+        let until = now.after(self.limits.time_max);
+        let begin = |job: &Job| Working { until, run: Arc::clone(&job.run) };
+        let job = self.queue.next(&self.limits, begin)?;
+        self.begun += 1;
+        self.note_move();
+        Some(job)
+    }
+
+    /// Returns the slot of a run whose work has returned.
+    pub(crate) fn release(&mut self, run: &Run) {
+        self.queue.release(|working| working.run.key() == run.key());
+        self.note_move();
+    }
+
+    /// Removes the job of a run that waits.
+    pub(crate) fn remove(&mut self, run: &Run) -> Option<Job> {
+        let job = self.queue.remove(run.owner(), |job| job.run.key() == run.key());
+        if job.is_some() {
+            self.note_move();
+        }
+        job
+    }
+
+    /// Returns those that wait, in no order.
+    pub(crate) fn all_waiting(&self) -> impl Iterator<Item = &Job> {
+        self.queue.all_waiting()
+    }
+
+    /// Returns those whose works have not returned, in the order in which they began.
+    pub(crate) fn working(&self) -> impl ExactSizeIterator<Item = &Working> {
+        self.queue.running()
+    }
+
+    fn note_move(&mut self) {
+        self.has_moved = true;
+        self.moves += 1;
+    }
+
+    /// Tells the runs that are next their places, and so `new`, a run that waits. The others learn theirs when somebody
+    /// asks, so that a move of the queue takes the same few steps however long it is.
+    pub(crate) fn tell_places(&self, now: Moment, new: Option<&Arc<Run>>) {
+        self.tell_next(now, TOLD_PLACES);
+        if let Some(new) = new.filter(|new| new.known_place().is_none()) {
+            new.wait(now.time, self.place_of_newcomer(new), false);
+        }
+    }
+
+    /// Tells so many runs that are next their places.
+    fn tell_next(&self, now: Moment, count: usize) {
+        for (before, job) in self.queue.next_in_line(&self.limits, count).enumerate() {
+            let place = QueuePlace { before, begun: self.begun };
+            job.run.wait(now.time, place, before < TOLD_PLACES);
+        }
+    }
+
+    /// Returns the place of a run that has just come. Behind the near places it is an estimate: once behind each owner
+    /// who waits, and that behind the one of its own owner that came before it.
+    fn place_of_newcomer(&self, new: &Arc<Run>) -> QueuePlace {
+        let mut near = self.queue.next_in_line(&self.limits, NEAR_PLACES);
+        let before = near.position(|job| Arc::ptr_eq(&job.run, new)).unwrap_or_else(|| {
+            let last =
+                self.queue.last_but_one_of(new.owner()).and_then(|job| job.run.known_place());
+            let rounds = last.map_or(0, |place| place.before(self.begun) + 1);
+            let others = self.queue.owners_waiting() - 1;
+            (rounds + others).min(self.queue.len() - 1).max(NEAR_PLACES)
+        });
+        QueuePlace { before, begun: self.begun }
+    }
+
+    /// Updates the places of the next [`NEAR_PLACES`] that wait, if the queue has moved since the last time; those of all,
+    /// once the queue has moved so often that this takes no more steps for each move.
+    pub(crate) fn update_places(&mut self, now: Moment) {
+        if std::mem::take(&mut self.has_moved) {
+            let is_due = self.queue.len() <= NEAR_PLACES.saturating_mul(self.moves);
+            self.tell_next(now, if is_due { usize::MAX } else { NEAR_PLACES });
+            self.moves = if is_due { 0 } else { self.moves };
+        }
+    }
+
+    /// Returns the number of runs that have begun.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun
+    }
+}
