@@ -183,11 +183,35 @@ test("an event that is not JSON is told and skipped", async () => {
   });
   const text = 'id: e-1\n\nid: e-2\ntime: 1\ndata: {oops\n\nid: e-3\ntime: 1\ndata: {"n":3}\n\n';
   const sse = await fake(() => ({ headers: { "content-type": "text/event-stream" }, body: text, isOpen: true }));
+  const lines = '{"position":"e-1"}\n{"position":"e-2","time":1,"data":{oops}\n{"position":"e-3","time":1,"data":{"n":3}}\n';
+  const ndjson = await fake(() => ({ headers: { "content-type": "application/x-ndjson" }, body: lines, isOpen: true }));
   const gap = { reason: "unreadable", after: "e-1", missed: 1, resume: "e-2" };
-  for (const [transport, { origin }] of /** @type {const} */ ([["mux", mux], ["sse", sse]])) {
+  for (const [transport, { origin }] of /** @type {const} */ ([["mux", mux], ["sse", sse], ["ndjson", ndjson]])) {
     const told = await read(origin, { transports: [transport] }, { enough: 1 });
     assert.deepEqual(told.errors.map(({ code }) => code), ["bad-json"], transport);
     assert.deepEqual([told.gaps, told.positions, told.events[0]?.gaps], [[gap], ["e-3"], [gap]], transport);
+  }
+});
+
+test("an event that is not JSON is skipped in its own topic, whatever else is on the stream", async () => {
+  const items = ['"position":"a-2","time":1,"data":{oops', '"position":"a-3","time":1,"data":{"n":3}}'].map((item) => `{"topic":"a",${item}`);
+  items.push('{"topic":"b","position":"b-8","time":1,"data":{"n":8}}');
+  const sse = items.map((item) => `id: $topics:i-1,a:a-1,b:b-7\ndata: ${item}\n\n`).join("");
+  const bodies = { "text/event-stream": `id: $topics:i-1,a:a-1,b:b-7\n\n${sse}`, "application/x-ndjson": `{"position":"$topics:i-1,a:a-1,b:b-7"}\n${items.join("\n")}\n` };
+  for (const [transport, type] of /** @type {const} */ ([["sse", "text/event-stream"], ["ndjson", "application/x-ndjson"]])) {
+    const { origin, asked } = await fake(() => ({ headers: { "content-type": type }, body: bodies[type], isOpen: true }));
+    const client = connect(origin, { transports: [transport], random: () => 0 });
+    /** @type {string[]} */ const told = [];
+    for (const name of ["a", "b"]) {
+      const topic = client.topic(name);
+      topic.onmessage = ({ data, gaps }) => told.push(`${name}: ${data.n}${gaps ? ` after a gap: ${gaps[0]?.reason}` : ""}`);
+      topic.onerror = ({ code }) => told.push(`${name}: ${code}`);
+      topic.onclose = () => told.push(`${name}: closed`);
+    }
+    await until("both topics", () => told.includes("b: 8"));
+    assert.deepEqual(told, ["a: bad-json", "a: 3 after a gap: unreadable", "b: 8"], transport);
+    assert.equal(asked.length, 1, transport);
+    client.close();
   }
 });
 
@@ -203,8 +227,8 @@ test("a reply that was cut off is not taken for a whole one", async () => {
   }
 });
 
-test("a line or a page that is not JSON is given up after a few tries", async () => {
-  const body = '{"position":"e-1"}\n{"position":"e-2","time":1,"data":{oops}\n';
+test("a line that is not JSON, and does not say where, is given up after a few tries", async () => {
+  const body = '{"position":"e-1"}\n{"gap":{oops}\n';
   const ndjson = await fake(() => ({ headers: { "content-type": "application/x-ndjson" }, body, isOpen: true }));
   const told = await read(ndjson.origin, { transports: ["ndjson"] });
   assert.deepEqual([told.end?.code, told.positions], ["protocol", []]);
@@ -226,6 +250,71 @@ test("a callback that throws ends nothing", async () => {
   assert.deepEqual(errors.map(({ code, cause }) => [code, String(cause)]), Array(2).fill(["callback-failed", "TypeError: my mistake"]));
   assert.match(String(errors[0]?.message), /onmessage has thrown TypeError: my mistake/);
   client.close();
+});
+
+test("events wait for a callback or a loop, however many there are, and so does the end", async () => {
+  const numbers = Array.from({ length: 3000 }, (_, index) => index + 2);
+  const { origin } = await fake(({ url }) => {
+    const after = Number(/e-(\d+)/.exec(String(url))?.[1]);
+    const end = after + 1000 > 3000 ? { end: { reason: "ended" } } : {};
+    return page(`e-${after + 1000}`, numbers.slice(after - 1, after + 999), end);
+  });
+  const client = connect(origin, { transports: ["poll"], pollMs: 1 });
+  const late = client.topic("t", { after: POSITION });
+  const first = client.topic("t", { after: POSITION });
+  await until("as many events as may wait", () => late.position === "e-1001" && first.position === "e-1001");
+  /** @type {number[]} */ const told = [];
+  const closed = new Promise((resolve) => {
+    late.onmessage = ({ data }) => told.push(data.n);
+    late.onclose = resolve;
+    assert.deepEqual(told, []); // nobody is called before the next await
+  });
+  assert.equal(await closed, undefined);
+  assert.deepEqual(told, numbers);
+
+  /** @type {number[]} */ const looped = [];
+  first.onmessage = ({ data }) => {
+    looped.push(data.n);
+    first.onmessage = undefined;
+  };
+  await until("one event", () => looped.length === 1);
+  for await (const { data } of first) looped.push(data.n);
+  assert.deepEqual(looped, numbers);
+
+  const over = client.topic("t", { after: "e-2999" });
+  await until("the end", () => over.isEnded);
+  const end = new Promise((resolve) => (over.onclose = () => resolve(told.at(-1))));
+  over.onmessage = ({ data }) => told.push(data.n);
+  assert.equal(await end, 3001);
+
+  const dropped = client.topic("t", { after: POSITION });
+  await until("its events", () => dropped.position === "e-1001");
+  dropped.onmessage = ({ data }) => {
+    told.push(data.n);
+    dropped.close();
+  };
+  await until("its first event", () => told.at(-1) === 2);
+  client.close();
+  assert.deepEqual(told.slice(-2), [3001, 2]);
+});
+
+test("a run that a closed client has not read to its end fails with closed, and one that it has read does not", async () => {
+  const { origin } = await fake(({ url }) =>
+    String(url).includes("done") ? page("e-3", [2, 3], { end: { reason: "ended" } }) : page("e-2", String(url).includes("e-2") ? [] : [2]),
+  );
+  for (const [key, expected] of /** @type {const} */ ([["done", [2, 3]], ["going", [2, "closed"]]])) {
+    const client = connect(origin, { transports: ["poll"], pollMs: 1 });
+    /** @type {unknown[]} */ const told = [];
+    try {
+      for await (const { data } of client.watch(key).events({ after: POSITION })) {
+        told.push(data.n);
+        if (key === "going" || data.n === 3) client.close();
+      }
+    } catch (error) {
+      told.push(/** @type {AnemoneError} */ (error).code);
+    }
+    assert.deepEqual(told, expected, key);
+  }
 });
 
 for (const transport of ALL) {

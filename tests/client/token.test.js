@@ -172,9 +172,41 @@ test("a token that never comes stalls no call for ever", async () => {
   const call = client.call("GET", "/messages/testing", undefined, { signal: end.signal });
   setTimeout(() => end.abort(new Error("enough")));
   await assert.rejects(() => call, /enough/);
-  const topic = client.topic("scratch-never");
-  const error = await new Promise((/** @type {(error: import("../../clients/js/src/client.js").AnemoneError) => void} */ resolve) => (topic.onerror = resolve));
-  assert.equal(error.code, "timeout");
+  client.close();
+  await gate.stop();
+});
+
+test("a token that never comes is asked for again", async (t) => {
+  const gate = await Gate.start(server.origin);
+  await publish(`${server.origin}/topics/scratch-never`, 1, 1);
+  const { timeout } = AbortSignal;
+  t.mock.method(AbortSignal, "timeout", (/** @type {number} */ ms) => timeout.call(AbortSignal, ms / 100));
+  let asked = 0;
+  const token = () => ((asked += 1) === 1 ? new Promise((/** @type {(token: string) => void} */ _) => {}) : gate.issue());
+  const client = connect(gate.origin, { token, random: () => 0 });
+  /** @type {string[]} */ const errors = [];
+  client.onerror = ({ code }) => errors.push(code);
+  for await (const { data } of client.topic("scratch-never", { after: "earliest" })) {
+    assert.deepEqual(data, { n: 1 });
+    break;
+  }
+  assert.deepEqual([errors, asked, client.diagnosis.transport], [["token-failed"], 2, "sse"]);
+  client.close();
+  await gate.stop();
+});
+
+test("a token that takes longer than a connection may is waited for, over the best transport", async () => {
+  const gate = await Gate.start(server.origin);
+  await publish(`${server.origin}/topics/scratch-slow`, 1, 1);
+  const token = () => new Promise((/** @type {(token: string) => void} */ resolve) => setTimeout(() => resolve(gate.issue()), 5900));
+  const client = connect(gate.origin, { token });
+  /** @type {string[]} */ const errors = [];
+  client.onerror = ({ code }) => errors.push(code);
+  for await (const { data } of client.topic("scratch-slow", { after: "earliest" })) {
+    assert.deepEqual(data, { n: 1 });
+    break;
+  }
+  assert.deepEqual([errors, client.diagnosis.tries.map(({ transport, code }) => [transport, code])], [[], [["sse", undefined]]]);
   client.close();
   await gate.stop();
 });

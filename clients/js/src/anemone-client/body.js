@@ -1,7 +1,6 @@
 /** Bodies of calls and their replies: JavaScript values, text and bytes. */
 import { foreign, parse } from "./error.js";
 
-const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /** @param {string | Uint8Array | undefined} part */
@@ -11,7 +10,7 @@ export function text(part = "") {
 
 /** @param {(string | Uint8Array)[]} parts */
 export function concat(parts) {
-  const all = parts.map((part) => (typeof part === "string" ? encoder.encode(part) : part));
+  const all = parts.map((part) => (typeof part === "string" ? new TextEncoder().encode(part) : part));
   const bytes = new Uint8Array(all.reduce((sum, { length }) => sum + length, 0));
   let end = 0;
   for (const part of all) {

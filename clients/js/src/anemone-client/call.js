@@ -47,9 +47,8 @@ export async function call(link, method, path, body, options = {}) {
     const via = link.transport;
     const isMux = via === "mux" && isForMux && !isOfPage && (isPlain || !isOfTopic);
     const limit = AbortSignal.timeout(ANSWER_MS_MAX);
-    const end = endedWith(link);
-    const stops = signal ? AbortSignal.any([signal, end.signal]) : end.signal;
-    const ends = AbortSignal.any([limit, stops]);
+    const end = endedWith(link, signal);
+    const ends = AbortSignal.any([limit, end.signal]);
     let isSent = false;
     try {
       const caller = isMux ? await link.socket() : await load("http");
@@ -65,11 +64,11 @@ export async function call(link, method, path, body, options = {}) {
       if (!isSent && isMux && (await link.fall(via, error))) continue;
       const isRefused = error.status !== undefined;
       mayBeDone ||= isSent && !isRefused && (isUnsafe || !isSafe);
-      const uncertain = () => (mayBeDone && !isRefused ? new AnemoneError("uncertain", "no answer: the call may have been carried out", { cause }) : error);
-      if (isSent && !isSafe && !isRefused) throw uncertain();
       const isBrief = isRefused ? BRIEF.includes(Number(error.status)) : error.code !== "closed" && error.code !== "protocol";
-      if (!isBrief || tries >= TRIES_MAX || (isSent && !isSafe)) throw uncertain();
-      await sleep(Math.max(backoff.next(), error.retryMs), stops); // the server's time may be longer than that of a try
+      if (!isBrief || tries >= TRIES_MAX || (isSent && !isSafe)) {
+        throw mayBeDone && !isRefused ? new AnemoneError("uncertain", "no answer: the call may have been carried out", { cause }) : error;
+      }
+      await sleep(Math.max(backoff.next(), error.retryMs), end.signal); // the server's time may be longer than that of a try
     } finally {
       end.abort();
     }
@@ -77,12 +76,15 @@ export async function call(link, method, path, body, options = {}) {
 }
 
 /**
- * Makes a controller that aborts when the client is closed. Abort it at the end of the call, or the client remembers each call for ever.
+ * Makes a controller that aborts when the client is closed, or with the caller's signal. Abort it at the end of the call, or both remember
+ * each call for ever.
  * @param {import("./link.js").Link} link
+ * @param {AbortSignal | undefined} signal
  */
-function endedWith({ end: closing }) {
+function endedWith(link, signal) {
+  signal?.throwIfAborted();
   const end = new AbortController();
-  closing.signal.addEventListener("abort", () => end.abort(), { signal: end.signal });
+  for (const other of [link.end.signal, signal]) other?.addEventListener("abort", () => end.abort(other.reason), { signal: end.signal });
   return end;
 }
 
@@ -97,11 +99,11 @@ function endedWith({ end: closing }) {
 export async function* items(link, method, path, body, options = {}) {
   const request = requestOf(link, method, path, body, options);
   const { signal } = options;
-  const end = endedWith(link);
   await link.ready;
   link.check();
+  const end = endedWith(link, signal);
   try {
-    yield* (await load("http")).items(link, request, signal ? AbortSignal.any([signal, end.signal]) : end.signal);
+    yield* (await load("http")).items(link, request, end.signal);
   } catch (cause) {
     signal?.throwIfAborted();
     link.check();

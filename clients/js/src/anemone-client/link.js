@@ -5,12 +5,11 @@
 import { AnemoneError, typed } from "./error.js";
 import { Multiplexed } from "./mux.js";
 import { load } from "./parts.js";
-import { Backoff, sleep } from "./time.js";
+import { Backoff, OPEN_MS_MAX, sleep } from "./time.js";
 
 /** The tries that are told. */
 const TRIES_MAX = 100;
 const LOADS_MAX = 5;
-const ANSWER_MS_MAX = 3000;
 /** @type {import("./types.js").TransportName[]} the best first */
 const LADDER = ["tabs", "mux", "sse", "long-poll", "poll"];
 const SIGNS = ["online", "offline", "visibilitychange", "pageshow", "pagehide", "freeze", "resume"];
@@ -21,8 +20,6 @@ export class Link {
   /** @type {import("./types.js").Try[]} */
   tries = [];
   isClosed = false;
-  /** Resolves when the transport is known, and the page is awake. */
-  ready = Promise.resolve();
   /** @type {Set<import("./streams.js").Stream>} */
   streams = new Set();
   /** @type {BroadcastChannel | undefined} between the clients of all tabs */
@@ -31,6 +28,8 @@ export class Link {
   topicsMax = 64;
   /** @type {string | Promise<string> | undefined} the token in use */
   token;
+  /** Until then, connections waited for a token, which may take its time. */
+  heldUntil = 0;
   /** Aborts once the client is closed. */
   end = new AbortController();
 
@@ -71,6 +70,7 @@ export class Link {
     if (unknown || !this.#ladder[0]) throw misuse(`there is no transport ${[unknown]}`);
     const { signal } = this.end;
     for (const type of SIGNS) globalThis.addEventListener?.(type, this, { capture: true, signal });
+    /** Resolves when the transport is known, and the page is awake. */
     this.ready = this.#begin();
   }
 
@@ -165,9 +165,8 @@ export class Link {
    * @param {AnemoneError} error
    */
   async fall(transport, { code }) {
-    let isLast = transport === this.#transports.at(-1) || code === "token-failed";
     // What finds no server speaks for all of them, unless a plain request does find it.
-    if (!isLast && code === "unreachable") isLast = !(await this.#answers());
+    const isLast = transport === this.#transports.at(-1) || code === "token-failed" || (code === "unreachable" && !(await this.#answers()));
     const from = this.#transports.indexOf(/** @type {any} */ (transport));
     if (this.#index !== from) return this.#index > from; // another reading found out first, perhaps that none works
     this.#index = isLast ? 0 : from + 1;
@@ -177,7 +176,7 @@ export class Link {
 
   #answers() {
     const { fetch } = this.options; // a browser's cannot be called as a method
-    const asked = fetch(new URL("clock", this.base), { cache: "no-store", signal: AbortSignal.timeout(ANSWER_MS_MAX) });
+    const asked = fetch(new URL("clock", this.base), { cache: "no-store", signal: AbortSignal.timeout(OPEN_MS_MAX) });
     return asked.then(() => true, () => false);
   }
 
@@ -233,7 +232,7 @@ export class Link {
    * @param {import("./types.js").Reading} reading
    */
   async read(via, reading) {
-    const reader = via === "mux" ? await this.socket() : via === "tabs" ? await load("tabs") : await load("http");
+    const reader = await (via === "mux" ? this.socket() : load(via === "tabs" ? via : "http"));
     reading.signal.throwIfAborted();
     await reader.read(reading, via);
   }
@@ -275,15 +274,14 @@ export class Link {
 
 /** @param {string | URL} base */
 function address(base) {
+  let url;
   try {
-    const url = new URL(base, globalThis.location?.href);
-    if (!/^https?:$/.test(url.protocol)) throw misuse(`${url} is not a URL of HTTP`);
-    url.search = url.hash = "";
-    if (!url.pathname.endsWith("/")) url.pathname += "/";
-    return url;
-  } catch (cause) {
-    throw cause instanceof AnemoneError ? cause : misuse(`${base} is not the URL of a server`);
-  }
+    url = new URL(base, globalThis.location?.href);
+  } catch {}
+  if (!url || !/^https?:$/.test(url.protocol)) throw misuse(`${base} is not a URL of HTTP`);
+  url.search = url.hash = "";
+  if (!url.pathname.endsWith("/")) url.pathname += "/";
+  return url;
 }
 
 /** @param {string} message */

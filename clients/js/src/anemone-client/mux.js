@@ -1,10 +1,9 @@
 /** One WebSocket for many requests: `anemone.v1`. */
 import { text } from "./body.js";
 import { AnemoneError, foreign, parse, refusal } from "./error.js";
-import { now } from "./time.js";
+import { now, OPEN_MS_MAX } from "./time.js";
 
 const SUBPROTOCOL = "anemone.v1";
-const OPEN_MS_MAX = 3000;
 
 export class Multiplexed {
   isOpen = false;
@@ -15,15 +14,8 @@ export class Multiplexed {
   #heard = 0;
   #socket;
   #timer;
-  /** @type {(socket: this) => void} */
-  #resolve = () => {};
   /** @type {(error: AnemoneError) => void} */
   #reject = () => {};
-  /** @type {Promise<this>} */
-  opened = new Promise((resolve, reject) => {
-    this.#resolve = resolve;
-    this.#reject = reject;
-  });
 
   /**
    * @param {string} url
@@ -33,12 +25,16 @@ export class Multiplexed {
     const socket = (this.#socket = new Socket(url, SUBPROTOCOL));
     socket.binaryType = "arraybuffer";
     socket.onerror = () => {}; // onclose follows; the package `ws` throws what nobody listens to
-    socket.onopen = () => {
-      if (socket.protocol !== SUBPROTOCOL) return this.close(foreign("the WebSocket's subprotocol"));
-      clearTimeout(this.#timer);
-      this.isOpen = true;
-      this.#resolve(this);
-    };
+    /** @type {Promise<this>} */
+    this.opened = new Promise((resolve, reject) => {
+      this.#reject = reject;
+      socket.onopen = () => {
+        if (socket.protocol !== SUBPROTOCOL) return this.close(foreign("the WebSocket's subprotocol"));
+        clearTimeout(this.#timer);
+        this.isOpen = true;
+        resolve(this);
+      };
+    });
     this.opened.catch(() => {});
     socket.onmessage = ({ data }) => this.#receive(data);
     const end = ({ code = 0, reason = "" }) =>
@@ -89,7 +85,7 @@ export class Multiplexed {
       const cancel = this.send("GET", `${path}?${new URLSearchParams(options())}`, (reply) => {
         if (reply instanceof Error) return reject(reply);
         const { status, position, received, payload } = reply;
-        if (status === 206) take(event(position, Number(reply.time), text(payload)), received);
+        if (status === 206) take({ position, time: Number(reply.time), data: parse(text(payload)) }, received);
         else if (status < 200) take({ position: status === 100 ? position : undefined, ...parse(text(payload)) }, received);
         else resolve();
       });
@@ -115,10 +111,10 @@ export class Multiplexed {
   #receive(data) {
     const received = (this.#heard = now());
     const message = typeof data === "string" ? data : new Uint8Array(data);
-    const found = typeof message === "string" ? message.indexOf("\n") : message.indexOf(10);
-    const end = found < 0 ? message.length : found;
-    const [status = "", id = "", ...words] = text(message.slice(0, end)).split(" ");
-    const reply = { status: Number(status), payload: message.slice(end + 1), received, ...parseWords(words) };
+    const [head = ""] = text(message).split("\n", 1);
+    const [status = "", id = "", ...words] = head.split(" ");
+    // The head is ASCII: it has as many bytes as characters.
+    const reply = { status: Number(status), payload: message.slice(head.length + 1), received, ...parseWords(words) };
     if (id === "-") return this.close(failure(reply));
     if (!(reply.status >= 100)) return this.close(foreign(`the message ${status.slice(0, 40)}`));
     const take = this.#requests.get(id);
@@ -129,17 +125,6 @@ export class Multiplexed {
 
 /** @param {number} status */
 export const isFinal = (status) => status >= 200 && status !== 206;
-
-/**
- * @param {string | undefined} position
- * @param {number} time
- * @param {string} json
- * @returns {import("./types.js").Item}
- */
-export function event(position, time, json) {
-  const data = parse(json);
-  return data === undefined ? { position, isBroken: true } : { position, time, data };
-}
 
 /** @param {string[]} words */
 function parseWords(words) {

@@ -5,8 +5,8 @@ const PARTS = {
   tabs: () => import("./tabs.js"),
 };
 
-/** @type {Map<string, Promise<any>>} */
-const loaded = new Map();
+/** @type {Record<string, Promise<any> | undefined>} */
+const loaded = {};
 /** Most browsers remember a failed load, so each new try has another URL. */
 let failures = 0;
 
@@ -17,13 +17,16 @@ let failures = 0;
  * @returns {ReturnType<(typeof PARTS)[Name]>}
  */
 export function load(name) {
-  const found = loaded.get(name) ?? (failures > 0 ? import(`${new URL(`./${name}.js`, import.meta.url)}?${failures}`) : PARTS[name]());
-  if (!loaded.has(name)) {
-    loaded.set(name, found);
-    found.catch(() => {
-      failures += 1;
-      loaded.delete(name);
-    });
-  }
-  return /** @type {any} */ (found);
+  return /** @type {any} */ (loaded[name] ??= begin(name));
+}
+
+/** @param {keyof typeof PARTS} name */
+function begin(name) {
+  const url = `./${name}.js?${failures}`;
+  const found = failures > 0 ? import(url) : PARTS[name]();
+  found.catch(() => {
+    failures += 1;
+    loaded[name] = undefined;
+  });
+  return found;
 }

@@ -3,8 +3,8 @@
  * @returns {{ epoch: string, offset: number } | null} null if it is not `EPOCH-OFFSET`
  */
 export function parsePosition(position) {
-  const match = /^(.+)-(\d+)$/.exec(position);
-  return match ? { epoch: String(match[1]), offset: Number(match[2]) } : null;
+  const [, epoch, offset] = /^(.+)-(\d+)$/.exec(position) ?? [];
+  return epoch ? { epoch, offset: Number(offset) } : null;
 }
 
 /** @param {{ epoch: string, offset: number }} position */
@@ -37,6 +37,6 @@ export class Sequence {
     this.position = position;
     this.skipped = 0;
     // `latest` and `earliest` are no positions, so any first event is correct.
-    return here && missed !== 0 ? { reason: "unannounced", after: String(after), missed, resume: position } : "next";
+    return here && missed !== 0 ? { reason: "unannounced", after: /** @type {string} */ (after), missed, resume: position } : "next";
   }
 }

@@ -21,7 +21,7 @@ export async function ask(link, method, path, init) {
     if (typeof token !== "function") link.token = token;
     // Whoever needs a new one at the same time waits for the same.
     else if (link.token === undefined || link.token === refused) {
-      link.token = fresh(token);
+      link.token = fresh(link, token);
       link.token.catch(() => (link.token = undefined));
     }
     const held = link.token;
@@ -35,12 +35,18 @@ export async function ask(link, method, path, init) {
   }
 }
 
-/** @param {() => string | Promise<string>} token */
-async function fresh(token) {
+/**
+ * @param {import("./link.js").Link} link
+ * @param {() => string | Promise<string>} token
+ */
+async function fresh(link, token) {
+  link.heldUntil = Infinity;
   try {
     return await until(token(), AbortSignal.timeout(TOKEN_MS_MAX)); // one that never comes is asked for again
   } catch (cause) {
     throw new AnemoneError("token-failed", `there is no token: ${cause}`, { cause });
+  } finally {
+    link.heldUntil = Date.now();
   }
 }
 

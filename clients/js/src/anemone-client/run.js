@@ -27,7 +27,7 @@ export class Run {
     return (this.#result ??= this.#watch());
   }
 
-  /** The partial results. Ends with the run, and fails as it does. */
+  /** The partial results. Ends with the run, and fails as it does, or with `closed` if the client is closed before. */
   async *[Symbol.asyncIterator]() {
     for await (const { data } of this.events()) {
       if ("partial" in data) yield data.partial;
@@ -42,7 +42,9 @@ export class Run {
    * @returns {AsyncGenerator<import("./types.js").TopicEvent, void, void>}
    */
   async *events(options = {}) {
-    yield* new Topic(this.#link, `runs/${await this.key}`, options);
+    const topic = new Topic(this.#link, `runs/${await this.key}`, options);
+    yield* topic;
+    if (!topic.isEnded) this.#link.check(); // the client was closed before the run was over
   }
 
   /** Cancels the run, and returns its state then. Does nothing to a run that has ended. */
@@ -50,7 +52,7 @@ export class Run {
     try {
       return (await this.#call("DELETE", "")).data;
     } catch (error) {
-      if (!(error instanceof AnemoneError && error.code === "run-ended")) throw error;
+      if (/** @type {any} */ (error).code !== "run-ended") throw error;
       return (await this.#call("GET", "?state")).data;
     }
   }

@@ -1,3 +1,6 @@
+/** The time in which a connection opens, or the server answers, if it ever does. */
+export const OPEN_MS_MAX = 3000;
+
 /** The time in ms since the Unix epoch, with fractions. It does not jump when the machine's clock is set. */
 export const now = () => performance.timeOrigin + performance.now();
 

@@ -4,11 +4,10 @@
  */
 import { AnemoneError, foreign, typed } from "./error.js";
 import { parsePosition, Sequence } from "./position.js";
-import { Backoff, sleep } from "./time.js";
+import { Backoff, OPEN_MS_MAX, sleep } from "./time.js";
 
 /** A topic whose reader is this far behind is not read until the reader has caught up. */
 const QUEUE_MAX = 1000;
-const OPEN_MS_MAX = 3000;
 /** After this many connections in a row that broke without news, another transport is tried. */
 const LOSSES_MAX = 3;
 /** The gaps that an event may bring with it; of more, the oldest are forgotten. */
@@ -24,7 +23,6 @@ const PAUSE = new AnemoneError("paused", "");
 
 export class Topic {
   /** @type {import("./types.js").Callbacks["onopen"]} */ onopen;
-  /** @type {import("./types.js").Callbacks["onmessage"]} */ onmessage;
   /** @type {import("./types.js").Callbacks["onerror"]} */ onerror;
   /** @type {import("./types.js").Callbacks["onclose"]} */ onclose;
   /** @type {import("./types.js").Callbacks["ongap"]} */ ongap;
@@ -33,6 +31,7 @@ export class Topic {
   /** True once the server has said that there is no more. */
   isEnded = false;
 
+  /** @type {import("./types.js").Callbacks["onmessage"]} */ #onmessage;
   #link;
   #options;
   #sequence;
@@ -43,6 +42,7 @@ export class Topic {
   #gaps = [];
   #isIterated = false;
   #isClosed = false;
+  #isToldEnd = false;
   #wasThere = false;
   /** The connections in a row that broke without news. */
   #losses = 0;
@@ -50,8 +50,8 @@ export class Topic {
   #waits = 0;
   /** @type {AnemoneError | undefined} */
   #error;
-  /** Wakes those who wait for a change of the queue. */
-  #changed = () => {};
+  /** @type {(() => void)[]} those who wait for a change of the queue */
+  #waiting = [];
   /** The current connection, and the current wait. */
   #connection = new AbortController();
   #nap = new AbortController();
@@ -74,6 +74,16 @@ export class Topic {
     link.check();
     link.topics.add(this);
     queueMicrotask(() => this.#read()); // until then, callbacks can be set
+  }
+
+  get onmessage() {
+    return this.#onmessage;
+  }
+
+  /** Gets every event that nobody has taken yet, however late it is set; and then `onclose` gets the end. */
+  set onmessage(take) {
+    this.#onmessage = take;
+    queueMicrotask(() => this.#deliver());
   }
 
   /** The last event received, or the beginning; undefined until the server has sent it. */
@@ -105,7 +115,8 @@ export class Topic {
 
   /** Ends the reading. */
   close() {
-    this.#finish(undefined);
+    if (!this.#isIterated) this.#queue = [];
+    this.#finish();
   }
 
   /**
@@ -149,11 +160,13 @@ export class Topic {
         isPlaced ||= item.position !== undefined;
         if (this.#queue.length >= QUEUE_MAX) this.#connection.abort(PAUSE);
       });
-      if (error === PAUSE) while (this.#queue.length > 0 && !this.#isClosed) await this.#change();
-      if (error === PAUSE || error === MOVE) continue;
-      if (isOpen && Date.now() - begun >= STABLE_MS) this.#losses = this.#waits = 0;
-      this.#losses += 1;
-      await this.#recover(via, error, isOpen && this.#losses < LOSSES_MAX);
+      if (error === PAUSE) {
+        while (this.#queue[0] && !this.#isClosed) await this.#change();
+      } else if (error !== MOVE) {
+        if (isOpen && Date.now() - begun >= STABLE_MS) this.#losses = this.#waits = 0;
+        this.#losses += 1;
+        await this.#recover(via, error, isOpen && this.#losses < LOSSES_MAX);
+      }
     }
   }
 
@@ -200,7 +213,7 @@ export class Topic {
     const watch = () => {
       clearTimeout(timer);
       if (signal.aborted) return;
-      const left = heard + limit - Date.now();
+      const left = Math.min(limit, Math.max(heard, link.heldUntil) + limit - Date.now());
       if (left > 0) return void (timer = setTimeout(watch, left));
       connection.abort(new AnemoneError(isOpen ? "silent" : "timeout", `nothing came by ${via} for ${limit / 1000} s`));
     };
@@ -250,7 +263,7 @@ export class Topic {
    * @param {number} received
    * @param {boolean} isFirst
    */
-  #take({ position, time, data, gap, skipped, end, retry, isBroken }, received, isFirst) {
+  #take({ position, time, data, gap, skipped, end, retry }, received, isFirst) {
     const sequence = this.#sequence;
     if (retry) this.#backoff.firstMs = retry;
     if (gap) {
@@ -258,13 +271,15 @@ export class Topic {
       this.#gap(gap);
     }
     if (skipped) sequence.skipped = skipped;
-    if (position !== undefined && !parsePosition(position)) return this.#connection.abort(foreign(`the position ${position}`));
-    if (position !== undefined && (time !== undefined || isBroken)) {
-      this.#event(position, time, data, isBroken, received);
-    } else if (position !== undefined && !(isFirst && parsePosition(this.position ?? ""))) {
-      // The beginning is no news for a reader that has a position: if something is missing, a gap comes next.
-      const verdict = sequence.accept(position, 0);
-      if (typeof verdict === "object") this.#gap(verdict);
+    if (position !== undefined) {
+      if (!parsePosition(position)) return this.#connection.abort(foreign(`the position ${position}`));
+      if (time !== undefined) {
+        this.#event(position, time, data, received);
+      } else if (!isFirst || !parsePosition(this.position ?? "")) {
+        // The beginning is no news for a reader that has a position: if something is missing, a gap comes next.
+        const verdict = sequence.accept(position, 0);
+        if (typeof verdict === "object") this.#gap(verdict);
+      }
     }
     if (!end) return;
     if (end.gap) this.#gap(end.gap);
@@ -275,28 +290,40 @@ export class Topic {
 
   /**
    * @param {string} position
-   * @param {number | undefined} time
-   * @param {unknown} data
-   * @param {boolean | undefined} isBroken
+   * @param {number} time
+   * @param {unknown} data undefined if it is not JSON
    * @param {number} received
    */
-  #event(position, time, data, isBroken, received) {
+  #event(position, time, data, received) {
     const { skipped } = this.#sequence;
-    const after = String(this.position);
+    const after = /** @type {string} */ (this.position);
     const verdict = this.#sequence.accept(position);
     if (verdict === "repeated") return void (this.repeats += 1);
     this.#losses = this.#waits = 0;
     this.#backoff.reset();
     if (verdict !== "next") this.#gap(verdict);
-    if (isBroken) {
+    if (data === undefined) {
       this.#tell("onerror", new AnemoneError("bad-json", `the data of the event ${position} is not JSON`));
       return this.#gap({ reason: "unreadable", after, missed: 1, resume: position });
     }
     /** @type {import("./types.js").TopicEvent} */
-    const event = { topic: this, position, time: Number(time), data, received };
-    if (this.#gaps.length > 0) event.gaps = this.#gaps.splice(0);
-    if (skipped > 0) event.skipped = skipped;
-    if (!this.#tell("onmessage", event) || this.#isIterated) this.#queue.push(event);
+    const event = { topic: this, position, time, data, received };
+    if (this.#gaps[0]) event.gaps = this.#gaps.splice(0);
+    if (skipped) event.skipped = skipped;
+    if (this.#isIterated) this.#tell("onmessage", event);
+    this.#queue.push(event);
+    this.#deliver();
+  }
+
+  /** Passes events on to the callbacks, unless they wait for a loop, and then the end. */
+  #deliver() {
+    let event;
+    while (!this.#isIterated && (event = this.#queue.shift())) {
+      if (this.#tell("onmessage", event)) continue;
+      this.#queue.unshift(event);
+      break;
+    }
+    if (this.#isClosed) this.#isToldEnd ||= this.#tell("onclose", this.#error);
     this.#changed();
   }
 
@@ -306,7 +333,7 @@ export class Topic {
     this.#tell("ongap", gap);
   }
 
-  /** @param {AnemoneError | undefined} error */
+  /** @param {AnemoneError} [error] */
   #finish(error) {
     if (this.#isClosed) return;
     error &&= new AnemoneError(error.code, error.message, error); // other topics may try again after the same one
@@ -316,20 +343,16 @@ export class Topic {
     this.#connection.abort(error ?? MOVE);
     this.#nap.abort();
     if (error) this.#tell("onerror", error);
-    this.#tell("onclose", error);
-    this.#changed();
+    this.#deliver();
   }
 
   /** @returns {Promise<void>} */
   #change() {
-    return new Promise((resolve) => {
-      const others = this.#changed;
-      this.#changed = () => {
-        this.#changed = () => {};
-        others();
-        resolve();
-      };
-    });
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  #changed() {
+    for (const wake of this.#waiting.splice(0)) wake();
   }
 
   /**

@@ -4,7 +4,6 @@
  */
 import { text } from "./body.js";
 import { AnemoneError, foreign, parse } from "./error.js";
-import { event } from "./mux.js";
 import { formatPosition } from "./position.js";
 import { ask, bytesOf, pieces } from "./request.js";
 import { now, sleep } from "./time.js";
@@ -29,7 +28,7 @@ export const TRANSPORTS = {
         continue;
       }
       if (name || (data && request.isOfMany)) request.take(object(data), received);
-      else if (data) request.take(event(id, Number(time), data), received);
+      else if (data) request.take({ position: id, time: Number(time), data: parse(data) }, received);
       else if (id) request.take({ position: id }, received);
       // After its event: before there is a position, nothing is open.
       if (retry) request.take({ retry: Number(retry) }, received);
@@ -66,8 +65,11 @@ export const TRANSPORTS = {
  */
 function object(line) {
   const item = parse(line);
-  if (typeof item !== "object" || !item) throw foreign("a line that is not a JSON object");
-  return item;
+  if (typeof item === "object" && item) return item;
+  // An event whose data is not JSON has its place in front.
+  const [, topic, position] = /^\{(?:"topic":"([^"]+)",)?"position":"([^"]+)",/.exec(line) ?? [];
+  if (!position) throw foreign("a line that is not a JSON object");
+  return { topic, position, time: 0 };
 }
 
 /**

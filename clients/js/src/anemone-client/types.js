@@ -68,9 +68,8 @@
  * @typedef {{ reason: string, gap?: Gap, problem?: any }} End
  * @typedef {object} Item what a server says on a stream
  * @property {string} [position]
- * @property {number} [time]
- * @property {unknown} [data]
- * @property {boolean} [isBroken] the data is not JSON
+ * @property {number} [time] of an event
+ * @property {unknown} [data] undefined in an event whose data is not JSON
  * @property {string} [topic] the name, on a stream of several
  * @property {Gap} [gap]
  * @property {number} [skipped]
