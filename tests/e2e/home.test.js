@@ -158,10 +158,14 @@ test("services are there with a line that calls each, and the runs that are goin
     const services = page.locator("#services li");
     await services.nth(3).waitFor({ timeout: PATIENCE_MS });
     await becomes("the names", () => services.locator("h3").allTextContents(), ["/computations", "/messages", "/propagation", "/slow"]);
-    const started = (/** @type {string} */ path) => `curl -N -X POST '${server.origin}${path}'`;
-    const commands = [started("/computations"), `curl '${server.origin}/messages'`, started("/propagation"), started("/slow")];
+    const { paths } = await (await fetch(`${server.origin}/openapi.json`)).json();
+    const example = (/** @type {string} */ path) => JSON.stringify(paths[path].post.requestBody.content["application/json"].example);
+    const started = (/** @type {string} */ path, sent = `--json '${example(path)}'`) => `curl -N ${sent} '${server.origin}${path}'`;
+    const commands = [started("/computations"), `curl '${server.origin}/messages'`, started("/propagation"), started("/slow", "-X POST")];
     await becomes("the commands", () => services.locator("code").allTextContents(), commands);
-    assert.match((await services.nth(1).locator(".small").textContent()) ?? "", /^GET, POST, PUT, PATCH, DELETE · A resource/);
+    const about = (/** @type {number} */ index) => services.nth(index).locator(".small").textContent();
+    assert.equal(await about(0), "POST · Makes lists and sorts them, and tells each state on the way.");
+    assert.match((await about(1)) ?? "", /^GET, POST, PUT, PATCH, DELETE · A resource: records \(.*text.*\) to find/);
     assert.ok(!(await page.locator("#runs").isVisible()));
     const reply = await fetch(`${server.origin}/slow`, { method: "POST", headers: { Prefer: "respond-async" } });
     const { key } = await reply.json();
@@ -170,4 +174,22 @@ test("services are there with a line that calls each, and the runs that are goin
     await fetch(`${server.origin}/runs/${key}`, { method: "DELETE" });
     await page.locator("#runs").waitFor({ state: "hidden", timeout: PATIENCE_MS });
   });
+});
+
+test("the box that starts a run says what the service does, and begins with an input that works", { timeout: STEP_MS_MAX }, async () => {
+  const page = await browser.newPage();
+  await page.goto(`${server.origin}/runs`);
+  const choose = (/** @type {string} */ path) => page.getByLabel("Service").selectOption(path);
+  const input = page.getByLabel(/^Its input/);
+  await choose("/slow");
+  await becomes("no input", () => input.inputValue(), "");
+  await choose("/computations");
+  await becomes("the words", () => page.locator("#start .about").textContent(), "Makes lists and sorts them, and tells each state on the way.");
+  assert.match(await input.inputValue(), /^\{"actions":\[/);
+  await input.press("Control+Enter");
+  await page.locator("#start [role=status] a").waitFor({ timeout: PATIENCE_MS });
+  await input.fill("mine");
+  await choose("/propagation");
+  assert.equal(await input.inputValue(), "mine");
+  await page.close();
 });

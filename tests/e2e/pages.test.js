@@ -22,6 +22,7 @@ const PAGES = [
   ["/topics/cpu", "#table tbody td"],
   ["/topics/scratch-page", "#publish textarea"],
   ["/topics/missing", "#watching:not(:empty)"],
+  ["/missing/here", "#nothing"],
   ["/runs", "#runs li progress"],
   ["/runs/KEY", "#plot #fields label"],
   ["/messages", "#messages li"],
@@ -87,8 +88,8 @@ for (const [path, filled] of PAGES) {
       const page = await browser.newPage({ viewport: { width, height: 800 }, colorScheme });
       /** @type {string[]} */
       const faults = [];
-      // A page that says that a topic does not exist is a failed request to the browser.
-      const isMissing = (/** @type {string} */ url) => url.endsWith("/topics/missing");
+      // A page that says that something does not exist is a failed request to the browser.
+      const isMissing = (/** @type {string} */ url) => /\/(topics\/missing|missing\/here)$/.test(url);
       page.on("console", (message) => ["error", "warning"].includes(message.type()) && !isMissing(message.location().url) && faults.push(message.text()));
       page.on("pageerror", (error) => faults.push(String(error)));
       page.on("response", (reply) => reply.ok() || isMissing(reply.url()) || faults.push(`${reply.status()} ${reply.url()}`));

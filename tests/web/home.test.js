@@ -6,20 +6,26 @@ import { runsInWords } from "../../web/home/services.js";
 
 test("services are what a description of the paths has besides the server's own", () => {
   const own = { get: { tags: ["topics"] } };
+  const sends = (/** @type {object} */ json) => ({ content: { "application/json": json } });
   const paths = {
     "/topics": own,
     "/clock": { get: { tags: ["server"] } },
     "/runs": { get: { tags: ["runs"] } },
     "/runs/{key}": { get: { tags: ["runs"] } },
     "/slow": { post: { tags: ["runs"], operationId: "start_slow", summary: "Starts a run." } },
-    "/messages": { get: { tags: ["Message"], summary: "Finds records." }, post: {} },
+    "/sort": { post: { tags: ["runs"], operationId: "start_sort", summary: "Sorts.", requestBody: sends({ example: [2, 1] }) } },
+    "/messages": { get: { tags: ["Message"], summary: "Finds records." }, post: { requestBody: sends({ schema: { properties: { id: {}, text: {} } } }) } },
+    "/notes": { get: {} },
+    "/notes/{id}": { get: {} },
     "/messages/{id}": { parameters: [], get: { summary: "Returns a record." }, delete: {} },
     "/axum": { description: "A service that has not described itself." },
   };
   assert.deepEqual(servicesIn({ paths }), [
     { path: "/axum", about: "A service that has not described itself.", methods: [], startsRuns: false, isRunService: false },
-    { path: "/messages", about: "A resource: records to find, and to change as its methods allow.", methods: ["GET", "POST", "DELETE"], startsRuns: false, isRunService: false },
+    { path: "/messages", about: "A resource: records (id, text) to find, and to change as its methods allow.", methods: ["GET", "POST", "DELETE"], startsRuns: false, isRunService: false },
+    { path: "/notes", about: "A resource: records to find, and to change as its methods allow.", methods: ["GET"], startsRuns: false, isRunService: false },
     { path: "/slow", about: "Starts a run.", methods: ["POST"], startsRuns: true, isRunService: true },
+    { path: "/sort", about: "Sorts.", example: "[2,1]", methods: ["POST"], startsRuns: true, isRunService: true },
   ]);
 });
 

@@ -4,6 +4,7 @@
  * @typedef {object} DescribedService
  * @property {string} path
  * @property {string} about one sentence
+ * @property {string} [example] the JSON that a first call may send
  * @property {string[]} methods in capitals; none if the service has not described itself
  * @property {boolean} startsRuns
  * @property {boolean} isRunService each POST starts a run
@@ -30,10 +31,25 @@ export function servicesIn(document) {
     service.methods.push(...operations.map((method) => method.toUpperCase()).filter((method) => !service.methods.includes(method)));
     service.startsRuns ||= operations.some((method) => item[method].tags?.includes("runs"));
     service.isRunService ||= operations.some((method) => item[method].operationId?.startsWith("start_"));
-    if (path !== base) service.about = "A resource: records to find, and to change as its methods allow.";
+    const { example } = sentTo(item);
+    if (example !== undefined) service.example = JSON.stringify(example);
+    if (path !== base) service.about = resourceInWords(document.paths[base]);
     service.about ||= String(item.summary ?? item.description ?? item[operations[0] ?? ""]?.summary ?? "");
   }
   return [...found.values()];
+}
+
+/**
+ * Returns what the description of a path says about the JSON that a POST sends.
+ * @param {any} item
+ * @returns {{ example?: unknown, schema?: any }}
+ */
+const sentTo = (item) => item?.post?.requestBody?.content?.["application/json"] ?? {};
+
+/** @param {any} item that of the path with all records */
+function resourceInWords(item) {
+  const fields = Object.keys(sentTo(item).schema?.properties ?? {});
+  return `A resource: records ${fields.length > 0 ? `(${fields.join(", ")}) ` : ""}to find, and to change as its methods allow.`;
 }
 
 /**

@@ -1,6 +1,7 @@
 /** The services of a server, each with a command that calls it, and the runs that are going on. */
 import { command } from "../page/commands.js";
 import { find, setText } from "../page/element.js";
+import { quoted } from "../page/runs/words.js";
 import { at } from "../page/site.js";
 import { formatCount } from "../page/words.js";
 import { servicesIn } from "./described.js";
@@ -44,9 +45,10 @@ export class Services {
   /** @param {import("./described.js").DescribedService[]} services */
   #show(services) {
     find(this.#section, "ul", HTMLElement).replaceChildren(
-      ...services.map(({ path, about, methods, startsRuns, isRunService }) => {
+      ...services.map(({ path, about, example, methods, startsRuns, isRunService }) => {
         const url = at(path.slice(1));
-        const method = methods.includes("GET") || methods.length === 0 ? "" : `-X ${methods[0]} `;
+        const isGet = methods.includes("GET") || methods.length === 0;
+        const method = isGet ? "" : example ? `--json ${quoted(example)} ` : `-X ${methods[0]} `;
         /** @type {HTMLElement} */
         let title = document.createElement("b");
         if (methods.includes("GET")) {

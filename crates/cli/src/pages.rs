@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use anemone_server::{
-    Body, ContentCoding, Kind, Mount, MountError, Problem, full, is_known, reading_only,
+    Body, ContentCoding, Kind, Mount, MountError, Problem, full, is_known, prefers_html,
+    reading_only,
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
@@ -88,10 +89,18 @@ impl Service<Request<Body>> for Pages {
         if !self.services.contains(&path) && self.runs.iter().any(|run| run == path) {
             return ready(Ok(start_form(path)));
         }
-        let name = self.shown_at(path, request.extensions().get::<Problem>().is_some());
-        let page = match name {
-            Some(name) => reading_only(request.method().as_str())
-                .and_then(|()| file(&name, request.headers())),
+        let problem = request.extensions().get::<Problem>();
+        if problem.is_some_and(|problem| problem.kind() == Kind::UnknownPath) {
+            return ready(Ok(nothing(path)));
+        }
+        let reading = reading_only(request.method().as_str());
+        let page = match self.shown_at(path, problem.is_some()) {
+            Some(name) => reading.and_then(|()| file(&name, request.headers())),
+            None if reading.is_ok() && prefers_html(request.headers()) => {
+                let mut page = nothing(path);
+                page.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+                Ok(page)
+            }
             None => Err(Problem::nothing_at(path)),
         };
         ready(Ok(page.unwrap_or_else(Problem::into_response)))
@@ -124,6 +133,34 @@ fn start_form(path: &str) -> Response<Body> {
     if let Ok(place) = HeaderValue::try_from(format!("{up}runs#start={path}")) {
         response.headers_mut().insert(header::LOCATION, place);
     }
+    response
+}
+
+/// A path with more segments gets no page that says that nothing is there.
+const SEGMENTS_MAX: usize = 100;
+
+/// Returns the page that says that there is nothing at a path. Its links are relative to that, since a proxy may put another
+/// path in front.
+fn nothing(path: &str) -> Response<Body> {
+    // Each of them makes each link longer.
+    if path.matches('/').count() > SEGMENTS_MAX {
+        return Problem::nothing_at(path).into_response();
+    }
+    let page =
+        embedded("nothing.html").map(|page| String::from_utf8_lossy(&page.data).into_owned());
+    let up = match path.matches('/').count() {
+        0 | 1 => "./".to_owned(),
+        depth => "../".repeat(depth - 1),
+    };
+    let escaped = path.chars().take(80).collect::<String>();
+    let escaped = escaped.replace('&', "&amp;").replace('<', "&lt;");
+    let page = page.unwrap_or_default().replace("../", &up).replace("this path", &escaped);
+    let mut response = Response::new(full(page));
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    let fields = response.headers_mut();
+    fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    isolate(fields);
     response
 }
 
@@ -185,12 +222,17 @@ fn file(name: &str, headers: &HeaderMap) -> Result<Response<Body>, Problem> {
     fields.insert(header::ETAG, etag);
     fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    isolate(fields);
+    Ok(response)
+}
+
+/// Adds the fields that keep a page apart from others.
+fn isolate(fields: &mut HeaderMap) {
     fields.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     // Isolated pages get a clock that is precise enough to measure latencies.
     fields.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
     fields.insert("cross-origin-embedder-policy", HeaderValue::from_static("require-corp"));
     fields.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    Ok(response)
 }
 
 fn content_type(name: &str) -> &'static str {
@@ -313,9 +355,16 @@ mod tests {
         };
         assert_eq!((shown(&[]), shown(&["/messages"])), (None, Some("messages.html".into())));
         let of_services = crate::config::WITH_PAGE.map(|path| format!("{}.html", &path[1..]));
-        for page in ["connections.html", "runs.html", "run.html", "topic.html", "missing.html"]
-            .into_iter()
-            .chain(of_services.iter().map(String::as_str))
+        for page in [
+            "connections.html",
+            "runs.html",
+            "run.html",
+            "topic.html",
+            "missing.html",
+            "nothing.html",
+        ]
+        .into_iter()
+        .chain(of_services.iter().map(String::as_str))
         {
             assert!(embedded(page).is_some(), "{page}");
         }

@@ -257,6 +257,16 @@ fn the_documents_describe_the_messages() {
     assert_eq!(described["operations"]["read-topic-messages"]["action"], "send");
     assert_eq!(described["operations"]["publish-topic-messages"], Value::Null);
     assert_eq!(described["operations"]["publish-topics-scratch-"]["action"], "receive");
+    for path in ["/computations", "/propagation"] {
+        let post = &paths[path]["post"];
+        assert!(post["summary"].as_str().unwrap().ends_with('.'), "{post}");
+        assert!(post["description"].as_str().unwrap().starts_with("Starts a run."), "{post}");
+        let example = &post["requestBody"]["content"]["application/json"]["example"];
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nContent-Type: application/json\r\nPrefer: respond-async"
+        );
+        assert_eq!(status(&ask(address, &head, &example.to_string())), 202, "{example}");
+    }
 
     let (_server, address) = serve(&["--host"]);
     let paths = body(&get(address, "/openapi.json"))["paths"].take();

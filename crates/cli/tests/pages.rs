@@ -99,6 +99,48 @@ fn a_page_is_compressed_for_those_who_take_it() {
 }
 
 #[test]
+fn a_browser_at_a_path_without_anything_gets_a_page_and_a_program_a_problem() {
+    const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    let (_server, address) = serve(&[]);
+    let get = |method: &str, path: &str, accept: &str| {
+        ask(address, method, path, &format!("Accept: {accept}\r\n"))
+    };
+    // Some that the pages answer, and one that the server answers itself.
+    for (path, up) in [("/nothing", "./"), ("/a/b/c", "../../"), ("/problems/none", "../")] {
+        for method in ["GET", "HEAD"] {
+            let page = get(method, path, BROWSER);
+            assert_eq!((status(&page), field(&page, "vary")), ("404", Some("accept")), "{page}");
+            assert_eq!(field(&page, "content-type"), Some("text/html; charset=utf-8"), "{page}");
+            let policy = field(&page, "content-security-policy").unwrap();
+            assert!(policy.starts_with("default-src 'self'; ") && !policy.contains("unsafe"));
+            assert_eq!(field(&page, "cache-control"), Some("no-store"));
+            if method == "GET" {
+                assert!(page.contains(&format!("nothing at <code>{path}</code>")), "{page}");
+                assert!(page.contains(&format!("href=\"{up}page/style.css\"")), "{page}");
+                assert!(page.contains(&format!("href=\"{up}\"")), "{page}");
+                assert!(!page.contains("<script>") && !page.contains("style="), "{page}");
+            }
+        }
+        for accept in ["*/*", "application/json", "text/html;q=0.5, application/json", "text/*"] {
+            let problem = get("GET", path, accept);
+            assert_eq!(status(&problem), "404", "{accept}");
+            assert_eq!(field(&problem, "content-type"), Some("application/problem+json"));
+            assert!(problem.contains(&format!("there is nothing at {path}")), "{problem}");
+        }
+        assert!(get("POST", path, BROWSER).contains("application/problem+json"), "{path}");
+    }
+    // A connection that stays is answered in another way, with the same page.
+    let head = format!("GET /nothing HTTP/1.1\r\nAccept: {BROWSER}");
+    let mut stream = process::request(address, &head);
+    process::read_until(&mut stream, b"HTTP/1.1 404 Not Found\r\n");
+    process::read_until(&mut stream, b"nothing at <code>/nothing</code>");
+    let odd = get("GET", "/a%3Cb%3E&c", BROWSER);
+    assert!(odd.contains("&amp;c</code>") && !odd.contains("<b>"), "{odd}");
+    // What a page loads is asked for with any type.
+    assert_eq!(field(&get("GET", "/nothing.png", "image/avif,image/webp,*/*;q=0.8"), "vary"), None);
+}
+
+#[test]
 fn what_is_no_page_is_a_problem() {
     let (_server, address) = serve(&[]);
     let absent = ask(address, "GET", "/wind/none.js", "");

@@ -87,6 +87,7 @@ pub use request::methods::reading_only;
 pub use request::origin::{AllowedOrigin, OriginError};
 pub use request::own_path::OWN_PATHS;
 pub use request::proxies::{TrustedProxy, TrustedProxyError};
+pub use request::query::prefers_html;
 pub use service::caller::{Caller, Identity};
 pub use service::mount::Mount;
 pub use service::mount_path::MountError;

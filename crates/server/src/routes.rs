@@ -32,7 +32,7 @@ use crate::request::fields::Fields;
 use crate::request::handshake::Head;
 use crate::request::methods::{Methods, is_reading, reading_only};
 use crate::request::own_path::{OwnPath, ReadPath};
-use crate::request::query::{Need, Query, Representation, choose, prefers_page};
+use crate::request::query::{JSON, Need, Query, Representation, choose, prefers_page};
 use crate::service::answer::{Answer, StartedRun};
 use crate::service::caller::Caller;
 use crate::service::context::ServiceContext;
@@ -77,11 +77,19 @@ pub(crate) fn answer(
             Some(CalledRequest { asked, wants_events, is_page, stop }),
         );
     }
+    let pages = is_reading(asked.method.as_str())
+        .then(|| browser_pages(site, &[&JSON], request.headers().into()).cloned())
+        .flatten();
     // The body is kept apart: while an answer waits, the request must be shareable between threads.
     let (head, body) = request.into_parts();
     let request = (Request::from_parts(head, ()), body);
     PendingReply::Waiting(Box::pin(async move {
-        let routed = route(&asked, request, stop).await;
+        let routed = match (route(&asked, request, stop.clone()).await, pages) {
+            (Err(nothing), Some(pages)) if nothing.kind() == Kind::UnknownPath => {
+                nothing_page(&pages, &asked, nothing, stop).await
+            }
+            (routed, _) => routed,
+        };
         asked.finish(routed)
     }))
 }
@@ -343,14 +351,23 @@ fn list_page<'a>(site: &'a Site, asked: &Asked, fields: Fields<'_>) -> Option<&'
     is_asked.then(|| browser_pages(site, &[&JSON], fields)).flatten()
 }
 
-/// The representation of what is not read as a stream.
-static JSON: Representation = Representation {
-    media_type: "application/json",
-    ranges: &["application/*", "*/*"],
-    needs: None,
-};
+/// Returns the page that says to a browser that there is nothing at a path.
+async fn nothing_page(
+    mount: &Arc<Mounted>,
+    asked: &Asked,
+    nothing: Problem,
+    stop: Stop,
+) -> Result<Reply, Problem> {
+    let Asked { arrival: Arrival { site, client, .. }, method, uri } = asked;
+    let mut request = Request::new(Body::default());
+    *request.method_mut() = method.clone();
+    *request.uri_mut() = uri.clone();
+    let context = ServiceContext::new(&site.limits, &site.memory).until(stop);
+    let called = (Caller::new(*client, "http"), context);
+    events_page(mount, request, Err(nothing), called).await.map(Reply::from)
+}
 
-/// Returns the page about a topic or a run, with the methods that its client can use on it; or, if it does not exist, the
+/// Returns the page about a topic or a run, with the methods that its client can use on it; or, if there is nothing, the
 /// page that says so.
 async fn events_page(
     mount: &Arc<Mounted>,

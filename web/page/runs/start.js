@@ -4,6 +4,10 @@ import { find, part, setText } from "../element.js";
 import { isJson, newKey, sendOnEnter } from "../sending.js";
 import { client, failureInWords, isUnreached } from "../server.js";
 import { at } from "../site.js";
+import { servicesIn } from "../../home/described.js";
+import { quoted } from "./words.js";
+
+/** @typedef {import("../../home/described.js").DescribedService} DescribedService */
 
 /**
  * Shows the box if the server has run services; returns their paths.
@@ -11,7 +15,8 @@ import { at } from "../site.js";
  * @param {() => void} onStarted
  */
 export async function offerStarts(section, onStarted) {
-  const services = await runServices();
+  const described = await runServices();
+  const services = described.map(({ path }) => path);
   if (services.length === 0) return services;
   section.hidden = false;
   const choice = find(section, "select", HTMLSelectElement);
@@ -19,7 +24,18 @@ export async function offerStarts(section, onStarted) {
   const text = find(section, "textarea", HTMLTextAreaElement);
   const said = find(section, "[role=status]", HTMLElement);
   const code = find(section, "code", HTMLElement);
+  const about = find(section, ".about", HTMLElement);
   const showCommand = () => setText(code, commandFor(choice.value, text.value));
+  let example = "";
+  const showService = () => {
+    const service = described.find(({ path }) => path === choice.value);
+    setText(about, service?.about ?? "");
+    // What somebody has written stays.
+    const isUntouched = text.value === example;
+    example = service?.example ?? "";
+    if (isUntouched) text.value = example;
+    showCommand();
+  };
   let key = newKey();
   const start = async () => {
     said.classList.remove("failure");
@@ -32,10 +48,10 @@ export async function offerStarts(section, onStarted) {
     if (isKnown) key = newKey();
     if (location !== null) onStarted();
   };
-  for (const input of [choice, text]) {
+  for (const [input, show] of /** @type {const} */ ([[choice, showService], [text, showCommand]])) {
     input.addEventListener("input", () => {
       key = newKey();
-      showCommand();
+      show();
     });
   }
   find(section, "#begin", HTMLButtonElement).addEventListener("click", () => void start());
@@ -47,15 +63,14 @@ export async function offerStarts(section, onStarted) {
     choice.value = asked;
     text.focus();
   }
-  showCommand();
+  showService();
   return services;
 }
 
-/** @returns {Promise<string[]>} the paths at which runs start */
+/** @returns {Promise<DescribedService[]>} those at which runs start */
 async function runServices() {
   const { data } = await client.call("GET", "openapi.json");
-  const paths = Object.entries(data.paths);
-  return paths.filter(([, item]) => item.post?.operationId?.startsWith("start_")).map(([path]) => path).sort();
+  return servicesIn(data).filter(({ isRunService }) => isRunService);
 }
 
 /**
@@ -94,9 +109,4 @@ export function commandFor(path, text) {
   const input = text === "" ? "" : ` ${quoted(text)}`;
   const type = text === "" || isJson(text) ? "" : " --type text";
   return `anemone run '${at(path.slice(1))}'${input}${type}`;
-}
-
-/** @param {string} text as a word of a shell */
-function quoted(text) {
-  return `'${text.replaceAll("'", "'\\''")}'`;
 }

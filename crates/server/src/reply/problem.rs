@@ -46,7 +46,8 @@ impl Problem {
     }
 
     /// Returns its kind.
-    pub(crate) fn kind(&self) -> Kind {
+    #[must_use]
+    pub fn kind(&self) -> Kind {
         self.kind
     }
 

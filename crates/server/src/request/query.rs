@@ -21,8 +21,9 @@ pub(crate) use self::list::{
 pub(crate) use self::many::{ManyQuery, TopicChoices, asks_for_topics, one_topic_each};
 use self::parameter::parse_limit;
 pub(crate) use self::parameter::{bad, take_each};
+pub use self::representation::prefers_html;
 pub(crate) use self::representation::{
-    Need, Representation, choose, frame_missing, prefers, prefers_page,
+    JSON, Need, Representation, choose, frame_missing, prefers, prefers_page,
 };
 use crate::reply::problem::excerpt;
 use crate::request::client::Client;

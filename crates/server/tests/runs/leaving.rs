@@ -4,7 +4,7 @@ use std::io::{BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::num::NonZero;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anemone_hub::Data;
@@ -272,4 +272,52 @@ fn a_start_is_answered_with_events_only_if_it_says_so() {
         let head = Reply::read_head(&mut BufReader::new(stream));
         assert_eq!(head.field("content-type"), Some(media_type), "{accept}");
     }
+}
+
+/// Takes its time to read an input, until the gate is open, and counts the inputs.
+#[derive(Clone, Default)]
+struct SlowReader {
+    gate: Arc<AtomicBool>,
+    inputs: Arc<AtomicUsize>,
+}
+
+impl RunService for SlowReader {
+    fn prepare(&self, _input: RunInput) -> Result<RunWork, RunRefusal> {
+        self.inputs.fetch_add(1, Ordering::SeqCst);
+        while !self.gate.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        Ok(RunWork::new(|_| Ok(None)))
+    }
+}
+
+#[test]
+fn a_start_that_waits_for_the_inputs_of_others_is_over_when_its_client_has_gone() {
+    let service = SlowReader::default();
+    let own = service.clone();
+    let fixture = Fixture::with(
+        |options| {
+            options.mounts.push(Mount::run("/slow", own).unwrap());
+            options.limits.write_timeout = Duration::from_millis(100);
+        },
+        Default::default(),
+    );
+    let start = || {
+        let mut stream = fixture.connect();
+        let head = request(fixture.address, "POST", "/slow", &[("Content-Length", "9000")]);
+        stream.write_all((head + &"x".repeat(9_000)).as_bytes()).unwrap();
+        stream
+    };
+    let first = start();
+    wait_until("its input is read", || service.inputs.load(Ordering::SeqCst) == 1);
+    let gone = start();
+    gone.shutdown(Shutdown::Write).unwrap();
+    // Its answer is the sign that the server has noticed.
+    Reply::read(&mut BufReader::new(gone), "POST").problem(504, "internal");
+    service.gate.store(true, Ordering::SeqCst);
+    // Inputs are read in the order in which they come.
+    for stream in [first, start()] {
+        assert_eq!(Reply::read(&mut BufReader::new(stream), "POST").status, 200);
+    }
+    assert_eq!(service.inputs.load(Ordering::SeqCst), 2, "nobody waits for the run of the other");
 }

@@ -12,6 +12,7 @@ use anemone_server::{
 };
 use anemone_services::{Computations, Propagation};
 use anyhow::Context;
+use serde_json::json;
 
 use super::messages::DemoMessages;
 use crate::command::offered::offered;
@@ -98,14 +99,33 @@ fn programs_and_pages(config: &Config) -> Result<Vec<Mount>, MountError> {
     let mut runs = programs.collect::<Result<Vec<_>, _>>()?;
     let is_demo = config.messages.is_some();
     if is_demo {
-        runs.push(Mount::run(COMPUTATIONS, Computations)?);
-        runs.push(Mount::run(PROPAGATION, Propagation::new())?);
+        runs.extend(demo_runs()?);
     }
     let services = if is_demo { WITH_PAGE.into() } else { Arc::default() };
     let paths = runs.iter().map(|run| run.path().to_owned()).collect();
     let mut mounts: Vec<_> = runs.into_iter().map(Mount::page_at_root).collect();
     mounts.extend(pages::mounts(root, services, paths)?);
     Ok(mounts)
+}
+
+/// Returns the run services of the demo, each with a request to begin with.
+fn demo_runs() -> Result<[Mount; 2], MountError> {
+    let lists = json!({"actions": [
+        {"id": "list", "do": "list", "size": 4},
+        {"id": "sort", "after": "list", "do": "sort", "algorithm": "quick"},
+    ]});
+    let mast =
+        json!({"x_m": 1000, "y_m": 1000, "height_m": 30, "frequency_mhz": 900, "power_dbm": 40});
+    let coverage = json!({
+        "area": {"width_m": 2000, "height_m": 2000}, "step_m": 500,
+        "model": "free-space", "transmitters": [mast],
+    });
+    Ok([
+        Mount::run(COMPUTATIONS, Computations)?
+            .about("Makes lists and sorts them, and tells each state on the way.", lists),
+        Mount::run(PROPAGATION, Propagation::new())?
+            .about("Computes the signal of radio transmitters at each point of an area.", coverage),
+    ])
 }
 
 /// Returns the address by which others most likely reach this machine: the one from which it would send. Nothing is

@@ -10,6 +10,10 @@ use crate::site::Site;
 /// All paths that a server may have, without those of its mounts.
 const TEMPLATE: &str = include_str!("openapi.json");
 
+/// What a POST to a run service does.
+const STARTS: &str =
+    "Starts a run. The reply has its events, or with Prefer: respond-async its state.";
+
 /// Returns the document: the paths that this server offers, and those that its mounts describe.
 pub(in crate::exchange) fn openapi(site: &Site) -> Value {
     let mut document: Value = serde_json::from_str(TEMPLATE).unwrap_or_default();
@@ -48,10 +52,10 @@ fn undescribed(mount: &Mount) -> Value {
         return json!({"description": "A service that has not described itself."});
     }
     let any = || json!({"schema": {}});
-    json!({"post": {
+    let mut item = json!({"post": {
         "operationId": format!("start{}", mount.path().replace('/', "_")),
         "tags": ["runs"],
-        "summary": "Starts a run. The reply has its events, or with Prefer: respond-async its state.",
+        "summary": STARTS,
         "parameters": [
             {"name": "Prefer", "in": "header", "description": "respond-async: the run is watched at Location.", "schema": {"type": "string"}},
             {"name": "Idempotency-Key", "in": "header", "description": "Makes a retry safe.", "schema": {"type": "string"}},
@@ -70,7 +74,14 @@ fn undescribed(mount: &Mount) -> Value {
             },
             "default": {"$ref": "#/components/responses/Problem"},
         },
-    }})
+    }});
+    if let Some((sentence, example)) = mount.says() {
+        let post = &mut item["post"];
+        post["summary"] = sentence.into();
+        post["description"] = STARTS.into();
+        post["requestBody"]["content"]["application/json"]["example"] = example.clone();
+    }
+    item
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use http::HeaderMap;
+
 use super::parameter::bad;
 use crate::request::fields::{self, Fields};
 use crate::{Kind, Problem};
@@ -18,6 +20,13 @@ pub(crate) struct Representation {
     /// The parameter without which it is not chosen.
     pub(crate) needs: Option<Need>,
 }
+
+/// The representation of what is not read as a stream.
+pub(crate) static JSON: Representation = Representation {
+    media_type: "application/json",
+    ranges: &["application/*", "*/*"],
+    needs: None,
+};
 
 /// A parameter that a representation needs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -83,6 +92,12 @@ pub(crate) fn prefers_page<T: AsRef<Representation>>(
     let others = offered.iter().map(|transport| (**transport).as_ref());
     let mut others = others.filter(|own| own.media_type != HTML);
     page > 0.0 && others.all(|own| weight(&accept, own.media_type, own.ranges) < page)
+}
+
+/// Returns true if a request weighs an HTML page higher than JSON, as that of a browser that opens a URL does.
+#[must_use]
+pub fn prefers_html(headers: &HeaderMap) -> bool {
+    prefers_page(&[&JSON], headers.into())
 }
 
 /// Returns the value of `Accept`, from all its fields.
