@@ -126,7 +126,7 @@ impl Session {
         };
         let (address, link) = (target.web(), self.settings.link.clone());
         self.secure = Some(target);
-        let tls = Some(Tls::with(address.ip().into())?);
+        let tls = Some(Box::new(Tls::with(address.ip().into())?));
         Ok(Some(Place { tls, ..self.behind(address, &link)? }))
     }
 

@@ -229,7 +229,7 @@ impl Target {
     /// Returns the place of the server's web port, with nothing between.
     pub(crate) fn place(&self) -> Place {
         let tls = match self {
-            Self::Url { tls, .. } => tls.as_deref().cloned(),
+            Self::Url { tls, .. } => tls.clone(),
             _ => None,
         };
         Place { host: self.host(), tls, ..Place::new(self.web()) }

@@ -49,7 +49,7 @@ pub(crate) struct Place {
     /// The name in the field `Host`.
     pub(crate) host: String,
     /// With it, everything there is within TLS.
-    pub(crate) tls: Option<Tls>,
+    pub(crate) tls: Option<Box<Tls>>,
     pub(crate) patience: Duration,
 }
 

@@ -213,7 +213,7 @@ mod tests {
             serve(connection, socket);
         });
         let tls = Tls::with("localhost".try_into().unwrap()).unwrap();
-        Place { tls: Some(tls), ..Place::new(address) }
+        Place { tls: Some(Box::new(tls)), ..Place::new(address) }
     }
 
     /// The records that say this.
