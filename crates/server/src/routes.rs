@@ -86,7 +86,8 @@ pub(crate) fn answer(
     PendingReply::Waiting(Box::pin(async move {
         let routed = match (route(&asked, request, stop.clone()).await, pages) {
             (Err(nothing), Some(pages)) if nothing.kind() == Kind::UnknownPath => {
-                nothing_page(&pages, &asked, nothing, stop).await
+                // Apart, so that requests that wait do not hold room for it.
+                Box::pin(nothing_page(&pages, &asked, nothing, stop)).await
             }
             (routed, _) => routed,
         };
