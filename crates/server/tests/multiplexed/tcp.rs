@@ -83,8 +83,7 @@ fn who_has_nothing_open_is_closed_when_idle_and_a_reader_is_not() {
     let mut idle = Client::open(Carrier::Tcp, &fixture);
     assert_eq!(idle.ask("GET 7 /clock").status, 200);
     assert_eq!(idle.message(), None);
-    // The time of a connection begins with the loop's clock, which on a busy machine is that of a moment before.
-    assert!(begun.elapsed() >= Duration::from_millis(400));
+    assert!(begun.elapsed() >= Duration::from_millis(500));
     while begun.elapsed() < Duration::from_millis(1200) {
         reader.next().is_line(100, "r", "ya-0");
     }
