@@ -77,7 +77,10 @@ pub(crate) fn answer(
             Some(CalledRequest { asked, wants_events, is_page, stop }),
         );
     }
-    let pages = is_reading(asked.method.as_str())
+    // A topic and a run that do not exist have a page of their own.
+    let may_be_nothing =
+        is_reading(asked.method.as_str()) && ReadPath::at(asked.uri.path()).is_none();
+    let pages = may_be_nothing
         .then(|| browser_pages(site, &[&JSON], request.headers().into()).cloned())
         .flatten();
     // The body is kept apart: while an answer waits, the request must be shareable between threads.
