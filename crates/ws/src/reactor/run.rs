@@ -93,7 +93,7 @@ impl Loop {
             self.sockets.turn(now, &self.shared.wakes);
             self.let_go();
             self.accept(now);
-            self.adopt(now);
+            self.adopt();
             self.shutdown(now);
             self.relieve(now);
             self.sockets.expire(now);
@@ -175,18 +175,20 @@ impl Loop {
         };
     }
 
-    fn adopt(&mut self, now: Time) {
+    fn adopt(&mut self) {
         while !self.sockets.is_turn_over() {
             let next = self.shared.adopted.borrow_mut().pop_front();
             let Some(adopted) = next else { return };
-            if let Err(error) = self.adopt_one(now, adopted) {
+            if let Err(error) = self.adopt_one(adopted) {
                 tracing::warn!(%error, "cannot watch a connection");
                 self.on_end();
             }
         }
     }
 
-    fn adopt_one(&mut self, now: Time, adopted: Adopted) -> io::Result<()> {
+    fn adopt_one(&mut self, adopted: Adopted) -> io::Result<()> {
+        // A turn may have begun before the connection did, whose timeouts must not end before their time.
+        let now = self.clock.now();
         let Adopted { stream, mut first, protocol } = adopted;
         let mut stream = TcpStream::from_std(stream);
         let (token, interest) =
