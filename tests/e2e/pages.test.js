@@ -52,10 +52,10 @@ after(async () => {
 /** The distance that content may move in all while a page begins ("cumulative layout shift"). */
 const MOVED_MAX = 0.1;
 
-/** Runs in the page, before its scripts. Rows of a list that begins with the newest move with each event, however long one looks. */
+/** Runs in the page, before its scripts. Rows of a list that begins with the newest, or that loses rows, move however long one looks. */
 function noteMoves() {
   Object.assign(window, { moved: 0, moves: [] });
-  const isRow = (/** @type {Node | null} */ node) => (node instanceof Element ? node : node?.parentElement)?.closest("#list, #table, #messages li, #runs li") != null;
+  const isRow = (/** @type {Node | null} */ node) => (node instanceof Element ? node : node?.parentElement)?.closest("#list, #table, #messages li, #runs li, #connections tbody, #closed tbody") != null;
   new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) {
       if (Reflect.get(entry, "sources").every((/** @type {any} */ { node }) => isRow(node))) continue;
