@@ -105,7 +105,7 @@ fn join(
     Ok(())
 }
 
-/// The two threads of a direction: one reads, the other waits and writes.
+/// The threads of a direction: one reads, and another waits and writes if there is something to wait for.
 struct Direction(thread::JoinHandle<()>);
 
 impl Direction {
@@ -118,6 +118,9 @@ impl Direction {
         seed: u64,
     ) -> io::Result<Self> {
         let (from, to) = (from.try_clone()?, to.try_clone()?);
+        if link.is_direct() {
+            return Ok(Self(thread::spawn(move || copy(from, to))));
+        }
         let (link, capacity) = (Arc::clone(link), Arc::clone(capacity));
         let (sender, receiver) = sync_channel(WAITING_MAX);
         thread::spawn(move || write(to, &receiver));
@@ -130,6 +133,13 @@ impl Direction {
         // A thread that has panicked has ended, too.
         let _ = self.0.join();
     }
+}
+
+/// Passes on what comes, and then the end.
+fn copy(mut from: TcpStream, mut to: TcpStream) {
+    // The other end may have closed already.
+    let _ = io::copy(&mut from, &mut to);
+    let _ = to.shutdown(Shutdown::Write);
 }
 
 /// Reads, and says when what was read has crossed the link. The end of the connection crosses it as well.
@@ -230,9 +240,13 @@ mod tests {
 
     #[test]
     fn the_end_of_a_connection_crosses_the_link_after_its_bytes() {
+        crosses_after_its_bytes(&"delay=5ms,jitter=5ms,rate=10mbit".parse().unwrap());
+        crosses_after_its_bytes(&Link::default());
+    }
+
+    fn crosses_after_its_bytes(link: &Link) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let link = "delay=5ms,jitter=5ms,rate=10mbit".parse().unwrap();
-        let relay = Relay::start(&link, listener.local_addr().unwrap(), 1).unwrap();
+        let relay = Relay::start(link, listener.local_addr().unwrap(), 1).unwrap();
         let mut client = TcpStream::connect(relay.address()).unwrap();
         let sent: Vec<u8> = (0..100_000_u32).map(|n| n as u8).collect();
         let expected = sent.clone();
