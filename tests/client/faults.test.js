@@ -282,10 +282,11 @@ test("events wait for a callback or a loop, however many there are, and so does 
   assert.deepEqual(looped, numbers);
 
   const over = client.topic("t", { after: "e-2999" });
-  await until("the end", () => over.isEnded);
   const end = new Promise((resolve) => (over.onclose = () => resolve(told.at(-1))));
+  await until("the end", () => over.isEnded);
   over.onmessage = ({ data }) => told.push(data.n);
   assert.equal(await end, 3001);
+
 
   const dropped = client.topic("t", { after: POSITION });
   await until("its events", () => dropped.position === "e-1001");
@@ -352,6 +353,17 @@ test("a call that may have been carried out is not made again without a key", as
   assert.equal(asked.length, 1);
   const { status, data } = await client.call("POST", "/messages", { text: "hi" }, { key: true });
   assert.deepEqual([status, data, asked.length], [201, { id: "1" }, 3]);
+  client.close();
+});
+
+test("a DELETE whose answer is lost is made again with the same key", async () => {
+  /** @type {unknown[]} */
+  const keys = [];
+  const { origin } = await fake(({ headers }) => (keys.push(headers["idempotency-key"]) < 2 ? undefined : { body: { id: "1" } }));
+  const client = connect(origin, { transports: ["poll"], random: () => 0 });
+  assert.equal((await client.call("DELETE", "/messages/1")).status, 200);
+  assert.match(String(keys[0]), /./);
+  assert.equal(keys[1], keys[0]);
   client.close();
 });
 

@@ -25,8 +25,8 @@ const MUX_LENGTH_MAX = 2 ** 16;
  * @returns {Promise<import("./types.js").Reply>}
  */
 export async function call(link, method, path, body, options = {}) {
-  const { signal } = options;
-  const request = requestOf(link, method, path, body, options);
+  const { signal, key = method === "DELETE" } = options; // without one, a second try finds nothing
+  const request = requestOf(link, method, path, body, { ...options, key });
   const { target, fields, payload } = request;
   const isUnsafe = /^(POST|PATCH)$/.test(method);
   // A call with If-Match that was carried out has changed the tag, so its second try would be refused.

@@ -323,7 +323,7 @@ export class Topic {
       this.#queue.unshift(event);
       break;
     }
-    if (this.#isClosed) this.#isToldEnd ||= this.#tell("onclose", this.#error);
+    if (this.#isClosed && (this.#isIterated || !this.#queue[0])) this.#isToldEnd ||= this.#tell("onclose", this.#error);
     this.#changed();
   }
 
