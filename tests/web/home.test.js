@@ -1,7 +1,7 @@
 /** The pure parts of Home. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { servicesIn } from "../../web/home/described.js";
+import { servicesIn } from "../../web/page/described.js";
 import { runsInWords } from "../../web/home/services.js";
 
 test("services are what a description of the paths has besides the server's own", () => {

@@ -1,7 +1,7 @@
 /** The pure parts of the pages about topics: numbers, columns, places, words and rates. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Rate, rateInWords } from "../../web/home/rates.js";
+import { Rate, rateInWords } from "../../web/page/rates.js";
 import { Columns, cellsOf, numberOf } from "../../web/page/events/columns.js";
 import { FIELDS_MAX, Fields, numbersOf } from "../../web/page/events/fields.js";
 import { waysTo } from "../../web/page/events/ways.js";

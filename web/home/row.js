@@ -1,10 +1,10 @@
 /** One topic on Home: its newest value, how fast it grows, what it keeps, who reads it, and a command to read it. */
 import { following, offerCopy } from "../page/commands.js";
 import { fieldsOf, find, setText } from "../page/element.js";
+import { Rate, rateInWords } from "../page/rates.js";
 import { at } from "../page/site.js";
 import { formatBytes, formatCount, formatDuration } from "../page/words.js";
 import { parsePosition } from "../client.js";
-import { Rate, rateInWords } from "./rates.js";
 
 const VALUE_CHARS_MAX = 300;
 /** The age up to which an event has just come. */

@@ -1,10 +1,9 @@
 /** The services of a server, each with a command that calls it, and the runs that are going on. */
-import { command } from "../page/commands.js";
+import { command, quoted } from "../page/commands.js";
+import { servicesIn } from "../page/described.js";
 import { find, setText } from "../page/element.js";
-import { quoted } from "../page/runs/words.js";
 import { at } from "../page/site.js";
 import { formatCount } from "../page/words.js";
-import { servicesIn } from "./described.js";
 
 const LOOK_EVERY_MS = 5000;
 const RUNS_MAX = 1000;
@@ -42,7 +41,7 @@ export class Services {
     }
   }
 
-  /** @param {import("./described.js").DescribedService[]} services */
+  /** @param {import("../page/described.js").DescribedService[]} services */
   #show(services) {
     find(this.#section, "ul", HTMLElement).replaceChildren(
       ...services.map(({ path, about, example, methods, startsRuns, isRunService }) => {

@@ -79,3 +79,8 @@ async function copy(code) {
     return false;
   }
 }
+
+/** @param {string} text as a word of a shell */
+export function quoted(text) {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

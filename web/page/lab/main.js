@@ -1,7 +1,7 @@
 /** The Lab page: measures the transports in this browser, on this network, and says which serves best. */
 import { find, part, setText } from "../element.js";
 import { hasTopic, showPlaces } from "../places.js";
-import { save } from "../propagation/files.js";
+import { save } from "../save.js";
 import { client, failureInWords } from "../server.js";
 import { formatDuration } from "../words.js";
 import { now } from "../../client.js";

@@ -1,10 +1,10 @@
 /** Results as files. The service computes the coverage again, and writes the file. */
 import { setText } from "../element.js";
+import { save } from "../save.js";
 import { client, failureInWords } from "../server.js";
 import { formatBytes } from "../words.js";
 import { PATH } from "./computation.js";
 import { QUANTITIES } from "./document.js";
-import { save } from "./files.js";
 import { bytesOf } from "./tiles.js";
 import { signed } from "./words.js";
 

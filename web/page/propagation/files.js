@@ -58,18 +58,3 @@ function sizeFault({ name, size }, most) {
   if (size === 0) return `${name} is empty.`;
   return size > most ? `${name} has ${formatBytes(size)}, and at most ${formatBytes(most)} can be sent.` : null;
 }
-
-/**
- * Offers data as a file.
- * @param {BlobPart} data
- * @param {string} type
- * @param {string} name
- */
-export function save(data, type, name) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([data], { type }));
-  link.download = name;
-  link.click();
-  // The browser has begun to save it by then.
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-}

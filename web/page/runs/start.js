@@ -1,13 +1,12 @@
 /** The box that starts a run, for each run service of the server. */
-import { offerCopy } from "../commands.js";
+import { offerCopy, quoted } from "../commands.js";
+import { servicesIn } from "../described.js";
 import { find, part, setText } from "../element.js";
 import { isJson, newKey, sendOnEnter } from "../sending.js";
 import { client, failureInWords, isUnreached } from "../server.js";
 import { at } from "../site.js";
-import { servicesIn } from "../../home/described.js";
-import { quoted } from "./words.js";
 
-/** @typedef {import("../../home/described.js").DescribedService} DescribedService */
+/** @typedef {import("../described.js").DescribedService} DescribedService */
 
 /**
  * Shows the box if the server has run services; returns their paths.

@@ -163,8 +163,3 @@ export function countsInWords(runs) {
 export function hasText({ service, key, state, text, problem }, wanted) {
   return [service, key, state, text ?? "", reasonOf(problem)].some((words) => words.toLowerCase().includes(wanted));
 }
-
-/** @param {string} text as a word of a shell */
-export function quoted(text) {
-  return `'${text.replaceAll("'", "'\\''")}'`;
-}
