@@ -187,3 +187,38 @@ test("scales are round, and stay while they fit", () => {
   assert.deepEqual([0.1 + 0.2, 1013.25, 12_400_000, 2.5e-7, -3, 0].map(formatValue), ["0.3", "1,013.25", "12.4M", "2.5e-7", "-3", "0"]);
   assert.deepEqual([0.25, 5000, -300_000, 1_500_000, 2.5e10, 1e21, 1e-5].map(formatLevel), ["0.25", "5,000", "-300k", "1.5M", "25G", "1e+21", "0.00001"]);
 });
+
+test("what was out of view and is back at once is drawn", async () => {
+  /** @type {((entries: { isIntersecting: boolean }[]) => void)[]} */ const watching = [];
+  /** @type {(() => void)[]} */ const frames = [];
+  class Observer {
+    /** @param {(entries: any[]) => void} take */
+    constructor(take) {
+      this.take = take;
+    }
+    observe() {
+      watching.push(this.take);
+    }
+  }
+  class Quiet {
+    observe() {}
+  }
+  const canvas = /** @type {any} */ ({ clientWidth: 100, clientHeight: 50, getContext: () => ({ setTransform() {}, clearRect() {} }) });
+  const globals = { matchMedia: () => ({ addEventListener() {} }), ResizeObserver: Quiet, IntersectionObserver: Observer, requestAnimationFrame: (/** @type {() => void} */ frame) => frames.push(frame) };
+  Object.assign(globalThis, globals);
+  const { fitted } = await import("../../web/chart/canvas.js");
+  let drawn = 0;
+  const ask = fitted(canvas, () => (drawn += 1));
+  const paint = () => frames.splice(0).forEach((frame) => frame());
+  const [seen] = watching;
+  seen?.([{ isIntersecting: true }]);
+  paint();
+  assert.equal(drawn, 1);
+  seen?.([{ isIntersecting: false }]);
+  ask();
+  paint();
+  assert.equal(drawn, 1);
+  seen?.([{ isIntersecting: false }, { isIntersecting: true }]);
+  paint();
+  assert.equal(drawn, 2);
+});

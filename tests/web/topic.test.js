@@ -44,6 +44,19 @@ test("lines of columns are a table with the names of its head", () => {
   for (const line of ["", "word", "two words", "x ".repeat(1000)]) assert.equal(columns.row(line), null, line);
 });
 
+test("rows that come before their first head get its names", () => {
+  const fields = new Fields();
+  const columns = new Columns((names) => fields.rename(names));
+  const lines = ["1 20", "2 30", "3 40", "procs memory swap", "r free", "4 50", "r free", "5 60"];
+  for (const [time, line] of lines.entries()) {
+    const cells = columns.row(line);
+    if (cells) fields.add(time, columns.numbers(cells));
+  }
+  assert.deepEqual(fields.all.map(({ name, series }) => [name, series.length]), [["r", 5], ["free", 5]]);
+  fields.rename([["r", "free"]]);
+  assert.deepEqual(fields.all.map(({ name }) => name), ["r", "free"]);
+});
+
 test("a place is what a person types", () => {
   /** @type {[string, string | undefined][]} */
   const cases = [["earliest", "after=earliest"], [" -10 ", "after=-10"], ["4zq81x-42", "after=4zq81x-42"], ["42", "after=4zq81x-41"], ["#1", "after=4zq81x-0"], ["10m", "since=10m"], ["2026-11-22T10:00:00Z", "since=2026-11-22T10:00:00Z"], ["1789000000123.4", "since=1789000000123.4"], ["soon", undefined], ["", undefined], ["10 m", undefined]];

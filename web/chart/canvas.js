@@ -35,9 +35,9 @@ export function fitted(canvas, draw) {
     requestAnimationFrame(paint);
   };
   new ResizeObserver(ask).observe(canvas);
-  // What nobody sees is drawn once it is seen.
-  new IntersectionObserver(([entry]) => {
-    isSeen = entry?.isIntersecting ?? true;
+  // What nobody sees is drawn once it is seen. Of several entries, the last is how it is now.
+  new IntersectionObserver((entries) => {
+    isSeen = entries.at(-1)?.isIntersecting ?? true;
     if (isSeen && isStale) ask();
   }).observe(canvas);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", ask);

@@ -46,7 +46,7 @@ let clockOffset = 0;
 /** @type {number | null} */
 let stoppedAt = null;
 
-const columns = new Columns();
+const columns = new Columns((names) => plot.rename(names));
 const log = new Log(element("#events"), () => columns.names);
 const plot = new Plot(element("#plot"), name, () => stoppedAt ?? now() + clockOffset, () => first <= 1);
 const rate = new Rate();

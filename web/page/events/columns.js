@@ -29,6 +29,12 @@ export class Columns {
   #alike = 0;
   /** @type {string[]} the last line that may be a head */
   #head = [];
+  #renamed;
+
+  /** @param {(names: [string, string][]) => void} renamed rows came before their first head: each name so far, and the one that it has now */
+  constructor(renamed = () => {}) {
+    this.#renamed = renamed;
+  }
 
   /** Whether the last lines were rows of a table. */
   get isTable() {
@@ -53,12 +59,20 @@ export class Columns {
     const cells = cellsOf(line);
     if (cells.length < 2 || cells.length > COLUMNS_MAX) return null;
     if (cells.every((cell) => numberOf(cell) === null)) {
-      if (new Set(cells).size === cells.length) this.#head = cells;
+      if (new Set(cells).size === cells.length) this.#name(cells);
       return null;
     }
     this.#alike = cells.length === this.#width ? this.#alike + 1 : 1;
     this.#width = cells.length;
     return cells;
+  }
+
+  /** @param {string[]} head */
+  #name(head) {
+    const { names } = this;
+    const isFirst = this.#head.length !== this.#width && head.length === this.#width;
+    this.#head = head;
+    if (isFirst) this.#renamed(names.map((name, index) => [name, String(head[index])]));
   }
 
   /**

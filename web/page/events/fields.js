@@ -47,6 +47,20 @@ export class Fields {
   }
 
   /**
+   * Gives fields other names, unless another field has the name already.
+   * @param {readonly (readonly [string, string])[]} names from and to
+   */
+  rename(names) {
+    const to = new Map(names.filter(([, name]) => !this.#fields.has(name)));
+    this.#fields = new Map(
+      this.all.map((field) => {
+        field.name = to.get(field.name) ?? field.name;
+        return [field.name, field];
+      }),
+    );
+  }
+
+  /**
    * The names of the fields that are worth a look: first those that rise and fall, then those that change, and no times.
    * @returns {string[]}
    */

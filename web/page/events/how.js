@@ -30,7 +30,8 @@ export function showWays(section, template, url) {
 
   choice.addEventListener("change", show);
   document.addEventListener("visibilitychange", followBytes);
-  new IntersectionObserver(([entry]) => {
+  new IntersectionObserver((entries) => {
+    const entry = entries.at(-1);
     if (entry === undefined || entry.isIntersecting === isSeen) return;
     isSeen = entry.isIntersecting;
     followBytes();

@@ -67,6 +67,18 @@ export class Plot {
     this.#numbered?.add(number, numbers);
   }
 
+  /**
+   * Gives fields other names.
+   * @param {readonly (readonly [string, string])[]} names from and to
+   */
+  rename(names) {
+    this.#fields.rename(names);
+    this.#numbered?.rename(names);
+    const to = new Map(names);
+    this.#chosen &&= new Set([...this.#chosen].map((name) => to.get(name) ?? name));
+    if (this.#count > 0) this.#count = -1; // the choices are shown anew
+  }
+
   /** Says that no value comes any more: the chart is fitted to those that came. */
   end() {
     this.#isEnded = true;

@@ -46,7 +46,7 @@ const bar = find(document, "progress", HTMLProgressElement);
 
 /** @type {RunState | null} */
 let run = null;
-const columns = new Columns();
+const columns = new Columns((names) => plot.rename(names));
 const log = new Log(element("#events"), () => columns.names);
 const plot = new Plot(element("#plot"), "the partial results", () => run?.ended ?? serverNow(), isWhole);
 
