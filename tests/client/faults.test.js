@@ -356,6 +356,34 @@ test("a call that may have been carried out is not made again without a key", as
   client.close();
 });
 
+test("an event is tried again for longer than a call", async () => {
+  let count = 0;
+  const { origin, asked } = await fake(() => ((count += 1) < 12 ? undefined : { status: 201, body: { position: "e-1" } }));
+  const client = connect(origin, { transports: ["poll"], random: () => 0 });
+  assert.equal((await client.publish("scratch-a", 1)).position, "e-1");
+  assert.equal(asked.length, 12);
+  assert.equal(new Set(asked).size, 1, "the same key");
+  count = -100;
+  await assert.rejects(() => client.publish("scratch-a", 1), { code: "uncertain" });
+  assert.equal(asked.length, 28);
+  client.close();
+});
+
+test("a topic that has ended says nothing after its end", async () => {
+  const lines = ['{"position":"e-1"}', '{"position":"e-2","time":1,"data":{"n":2}}', '{"end":{"reason":"deleted"}}', ""].join("\n");
+  const { origin } = await fake(() => ({ headers: { "content-type": "application/x-ndjson" }, body: lines, isOpen: true }));
+  const client = connect(origin, { transports: ["ndjson"] });
+  /** @type {unknown[]} */
+  const told = [];
+  const topic = client.topic("t", { after: "e-1" });
+  topic.onmessage = ({ data }) => told.push(data.n);
+  topic.onerror = ({ code, retryAt }) => told.push([code, retryAt]);
+  await new Promise((/** @type {(value?: unknown) => void} */ resolve) => (topic.onclose = resolve));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.deepEqual(told, [2, ["topic-deleted", undefined]]);
+  client.close();
+});
+
 test("a DELETE whose answer is lost is made again with the same key", async () => {
   /** @type {unknown[]} */
   const keys = [];

@@ -56,7 +56,7 @@ export class Client {
   }
 
   /**
-   * Publishes an event, once, with as many tries as necessary.
+   * Publishes an event, once, with as many tries as necessary within a minute or so.
    * @param {string} name
    * @param {unknown} data
    * @param {{ key?: string, signal?: AbortSignal }} [options]
@@ -89,7 +89,7 @@ export class Client {
   }
 
   /**
-   * Starts a run, once, with as many tries as necessary.
+   * Starts a run, once, with as many tries as necessary within a minute or so.
    * @param {string} path
    * @param {unknown} [body]
    * @param {import("./anemone-client/types.js").CallOptions} [options]

@@ -8,6 +8,8 @@ import { Backoff, sleep } from "./time.js";
 
 const ANSWER_MS_MAX = 45_000;
 const TRIES_MAX = 5;
+/** Those of an event, and of the start of a run: for a minute, about. */
+const TRIES_WITH_KEY_MAX = 16;
 /** The statuses of refusals that pass. */
 const BRIEF = [408, 425, 429, 502, 503, 504];
 const JSON_TYPE = "application/json";
@@ -22,9 +24,10 @@ const MUX_LENGTH_MAX = 2 ** 16;
  * @param {string} path
  * @param {unknown} [body]
  * @param {import("./types.js").CallOptions} [options]
+ * @param {number} [triesMax]
  * @returns {Promise<import("./types.js").Reply>}
  */
-export async function call(link, method, path, body, options = {}) {
+export async function call(link, method, path, body, options = {}, triesMax = TRIES_MAX) {
   const { signal, key = method === "DELETE" } = options; // without one, a second try finds nothing
   const request = requestOf(link, method, path, body, { ...options, key });
   const { target, fields, payload } = request;
@@ -59,14 +62,14 @@ export async function call(link, method, path, body, options = {}) {
     } catch (cause) {
       signal?.throwIfAborted();
       link.check();
-      const error = limit.aborted ? new AnemoneError("timeout", "the answer takes too long", { cause }) : typed(cause);
+      const error = limit.aborted ? new AnemoneError("timeout", "no answer in time", { cause }) : typed(cause);
       if (!isSent) link.tried(via, begun, error);
       if (!isSent && isMux && (await link.fall(via, error))) continue;
       const isRefused = error.status !== undefined;
       mayBeDone ||= isSent && !isRefused && (isUnsafe || !isSafe);
       const isBrief = isRefused ? BRIEF.includes(Number(error.status)) : error.code !== "closed" && error.code !== "protocol";
-      if (!isBrief || tries >= TRIES_MAX || (isSent && !isSafe)) {
-        throw mayBeDone && !isRefused ? new AnemoneError("uncertain", "no answer: the call may have been carried out", { cause }) : error;
+      if (!isBrief || tries >= triesMax || (isSent && !isSafe)) {
+        throw mayBeDone && !isRefused ? new AnemoneError("uncertain", "no answer: the call may be done", { cause }) : error;
       }
       await sleep(Math.max(backoff.next(), error.retryMs), end.signal); // the server's time may be longer than that of a try
     } finally {
@@ -181,7 +184,7 @@ function byMux(socket, { method, target, fields, payload }, signal) {
 }
 
 /**
- * Publishes an event, once, with as many tries as necessary.
+ * Publishes an event, once, with as many tries as necessary within a minute or so.
  * @param {import("./link.js").Link} link
  * @param {string} name
  * @param {unknown} data
@@ -189,7 +192,7 @@ function byMux(socket, { method, target, fields, payload }, signal) {
  */
 export async function publish(link, name, data, { key = newKey(), signal } = {}) {
   const path = `topics/${encodeURIComponent(name)}?key=${encodeURIComponent(key)}`;
-  const { data: found } = await call(link, "POST", path, data, { signal });
+  const { data: found } = await call(link, "POST", path, data, { signal }, TRIES_WITH_KEY_MAX);
   // A page that asks for a login answers 200, too.
   if (typeof (/** @type {any} */ (found)?.position) !== "string") throw foreign("the reply to an event, which has no position,");
   return found;
@@ -203,7 +206,7 @@ export async function publish(link, name, data, { key = newKey(), signal } = {})
  * @param {import("./types.js").CallOptions} options
  */
 export async function start(link, path, body, { key = true, headers, signal }) {
-  const { status, data } = await call(link, "POST", path, body, { key, signal, headers: { ...headers, prefer: "respond-async" } });
+  const { status, data } = await call(link, "POST", path, body, { key, signal, headers: { ...headers, prefer: "respond-async" } }, TRIES_WITH_KEY_MAX);
   if (status !== 202) throw foreign(`the status ${status}, and no run,`);
   return String(/** @type {any} */ (data).key);
 }

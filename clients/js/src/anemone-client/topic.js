@@ -160,6 +160,7 @@ export class Topic {
         isPlaced ||= item.position !== undefined;
         if (this.#queue.length >= QUEUE_MAX) this.#connection.abort(PAUSE);
       });
+      if (this.#isClosed) return;
       if (error === PAUSE) {
         while (this.#queue[0] && !this.#isClosed) await this.#change();
       } else if (error !== MOVE) {
@@ -243,7 +244,7 @@ export class Topic {
           if (error) onWait(error);
         },
       })
-      .then(() => new AnemoneError("lost", "the reply has ended, but not the topic"), typed)
+      .then(() => new AnemoneError("lost", "the reply ended before the topic"), typed)
       .then((error) => connection.abort(error));
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
     clearTimeout(timer);
@@ -303,7 +304,7 @@ export class Topic {
     this.#backoff.reset();
     if (verdict !== "next") this.#gap(verdict);
     if (data === undefined) {
-      this.#tell("onerror", new AnemoneError("bad-json", `the data of the event ${position} is not JSON`));
+      this.#tell("onerror", new AnemoneError("bad-json", `the event ${position} is not JSON`));
       return this.#gap({ reason: "unreadable", after, missed: 1, resume: position });
     }
     /** @type {import("./types.js").TopicEvent} */
