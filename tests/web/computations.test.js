@@ -8,6 +8,7 @@ import { EXAMPLES } from "../../web/page/computations/examples.js";
 import { JsonError, lineOf, placeOf, readJson } from "../../web/page/computations/json.js";
 import { Replay } from "../../web/page/computations/replay.js";
 import { doneInWords, doneOf, layout, newestOf, sizeInWords, stateOf, widthsWithin } from "../../web/page/computations/tree.js";
+import { drawnInWords, drawnValues } from "../../web/page/computations/ranks.js";
 import { afterEvent } from "../../web/page/runs/words.js";
 
 /** Numbers that are the same each time. */
@@ -43,12 +44,22 @@ test("what is not JSON is told with its place, and accepted by no other reader",
     ['{"a" 1}', 5, /":" is expected, not "1"/],
     ["01", 1, /nothing more is expected, not "1"/],
     ['"a\nb"', 0, /a value is expected/],
-    ["[".repeat(100_000), 100, /more than 100 levels/],
+    ["[".repeat(100_000), 127, /more than 127 levels/],
   ])) {
     assert.throws(() => readJson(text), (/** @type {any} */ error) => error instanceof JsonError && error.at === at && words.test(error.message), text.slice(0, 20));
     assert.throws(() => JSON.parse(text));
   }
-  assert.deepEqual(readJson("[".repeat(100) + "]".repeat(100)).places.size, 100);
+  assert.deepEqual(readJson("[".repeat(127) + "]".repeat(127)).places.size, 127);
+});
+
+test("what only the server takes for no JSON is told with its place", () => {
+  for (const [text, at, words] of /** @type {[string, number, RegExp][]} */ ([
+    ["[1, 1e400]", 4, /the number is too large/],
+    ['["a", "\\ud800"]', 6, /half of a pair/],
+    ['{ "\\udc00": 1}', 2, /half of a pair/],
+  ])) {
+    assert.throws(() => readJson(text), (/** @type {any} */ error) => error instanceof JsonError && error.at === at && words.test(error.message), text);
+  }
 });
 
 test("a document is refused at the place that does not fit", () => {
@@ -87,6 +98,29 @@ test("a document is refused at the place that does not fit", () => {
   for (const edge of [written(...chain(15)), written({ ...LIST, size: 100_000 }, sort("s", "list")), written(...Array.from({ length: 64 }, (_, at) => ({ ...LIST, id: `l${at}` })))]) {
     assert.equal(check(edge).misfit, null);
   }
+});
+
+/**
+ * A document, and the judgement that the service and this page share.
+ * @typedef {{ about: string, text: string, spaces?: number, verdict: "fits" | "no JSON" | "unfit", pointer?: string }} Case
+ */
+
+// The service judges by rules of its own: crates/services/src/computations/tests/documents.rs reads the same file.
+test("each document is judged as the service judges it", async () => {
+  const cases = /** @type {Case[]} */ (JSON.parse(await readFile("tests/cases/computations.json", "utf8")));
+  for (const { about, text, spaces = 0, verdict, pointer } of cases) {
+    const { misfit } = check(text + " ".repeat(spaces));
+    const found = misfit === null ? ["fits", undefined] : misfit.pointer === null ? ["no JSON", undefined] : ["unfit", misfit.pointer];
+    assert.deepEqual(found, [verdict, pointer], about);
+  }
+});
+
+test("a name that a refusal cuts is marked as a whole", () => {
+  const name = "n".repeat(41);
+  const text = `{"actions":[],"${name}":17}`;
+  const { misfit } = check(text);
+  assert.equal(misfit?.pointer, `/${name.slice(1)}`);
+  assert.equal(text.slice(...(misfit?.span ?? [0, 0])), "17");
 });
 
 test("the examples fit, and those with a file's name are that file", async () => {
@@ -200,7 +234,7 @@ test("boxes beside each other have room, unless they would be too narrow to read
     const { width, right } = widthsWithin(depth, room);
     return (depth - 1) * right + width;
   };
-  assert.deepEqual(widthsWithin(3, 60), { width: 11, right: 12.8 });
+  assert.deepEqual(widthsWithin(3, 60), { width: 12.5, right: 14.3 });
   for (const [depth, room] of /** @type {const} */ ([[1, 11], [4, 44], [4, 37], [2, 18.5], [16, 152]])) {
     assert.ok(needed(depth, room) <= room + 1e-9, `${depth} in ${room}`);
     assert.ok(widthsWithin(depth, room).width >= 8.5);
@@ -269,4 +303,17 @@ test("the state of a run follows from its events", () => {
   assert.deepEqual([done.state, done.ended, done.result], ["done", 5, 7]);
   assert.equal(afterEvent(done, { progress: 0.1 }, 6), done);
   assert.equal(afterEvent(half, { other: 1 }, 6), half);
+});
+
+test("a list that is sorted by digits is drawn by them, so that it looks sorted", () => {
+  const all = Uint32Array.from({ length: 25 }, (_, at) => at + 1);
+  const sorted = (/** @type {(value: number) => number} */ key) => all.slice().sort((a, b) => key(a) - key(b) || a - b);
+  const drawn = (/** @type {string} */ criterion, /** @type {Uint32Array} */ values) => drawnValues(values, { criterion, size: 25 });
+  assert.deepEqual(drawn("by-last-digit", sorted((value) => value % 10)), all);
+  assert.deepEqual(drawn("by-digit-sum", sorted((value) => Math.floor(value / 10) + (value % 10))), all);
+  // The first ones end with 0, the last ones with 9.
+  assert.deepEqual([...drawn("by-last-digit", Uint32Array.of(10, 20, 1, 9, 19))], [1, 2, 3, 24, 25]);
+  assert.equal(drawn("descending", all), all);
+  assert.equal(drawnValues(all, undefined), all);
+  assert.deepEqual(["by-last-digit", "ascending"].map((criterion) => drawnInWords({ criterion })), ["drawn in that order", ""]);
 });

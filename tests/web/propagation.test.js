@@ -6,7 +6,7 @@ import { areaOf, areaOfGrid } from "../../web/page/propagation/area.js";
 import { city, outlinesOf } from "../../web/page/propagation/buildings.js";
 import { colourAt, colourRange, palette } from "../../web/page/propagation/colours.js";
 import { contour, readLevels } from "../../web/page/propagation/contours.js";
-import { addTransmitter, faultOf, fitted, get, groupsOf, isCoverage, isOutside, moveTransmitter, set, spotOf, transmitterFields } from "../../web/page/propagation/document.js";
+import { VALIDITY, addTransmitter, faultOf, fitted, get, groupsOf, isCoverage, isOutside, moveTransmitter, set, spotOf, transmitterFields } from "../../web/page/propagation/document.js";
 import { hashOf, keysIn } from "../../web/page/propagation/address.js";
 import { FILE_BYTES_MAX, TIFF_BYTES_MAX, readBuildings, readTerrain } from "../../web/page/propagation/files.js";
 import { readGeoTiff } from "../../web/page/propagation/geotiff.js";
@@ -31,6 +31,26 @@ function tileEvent(tile) {
   eachPoint(tile, (column, row) => values.push(100 * column + row));
   return { tile, loss_db: base64Of(values) };
 }
+
+/** @typedef {[min: number, max: number]} Ends */
+/** @typedef {{ document: import("../../web/page/propagation/document.js").Coverage, bounds: Record<string, Ends> }} FieldRanges */
+
+// The service has these ranges in its own code: the tests of crates/services/src/propagation/coverage.rs read the same file.
+test("models and fields have the ranges that the service has", async () => {
+  const { validity, fields } = /** @type {{ validity: Record<string, Record<string, Ends>>, fields: FieldRanges[] }} */ (JSON.parse(await readFile("tests/cases/propagation.json", "utf8")));
+  const names = /** @type {const} */ ({ mhz: "frequency_mhz", base: "base_height_m", mobile: "mobile_height_m", km: "distance_km" });
+  const own = Object.entries(VALIDITY).map(([model, ranges]) => [model, Object.fromEntries(Object.entries(ranges).map(([name, ends]) => [names[/** @type {keyof typeof names} */ (name)], ends]))]);
+  assert.deepEqual(Object.fromEntries(own), validity);
+  for (const { document, bounds } of fields) {
+    // The ends of a longitude or a latitude are those of the area, with digits that depend on the order of the operations.
+    const numbers = [...groupsOf(document).flatMap((group) => group.fields), ...transmitterFields(document, 0)].filter(({ kind, pointer }) => kind === "number" && !/\/(lon|lat)$/.test(pointer));
+    assert.deepEqual(Object.fromEntries(numbers.map(({ pointer, min, max }) => [pointer, [min, max]])), bounds);
+    for (const field of numbers) {
+      const [min, max] = /** @type {Ends} */ (bounds[field.pointer]);
+      assert.deepEqual([min - 1e-6, min, max, max + 1e-6].map((value) => faultOf(field, value) !== null), [true, false, false, true], field.pointer);
+    }
+  }
+});
 
 test("numbers are signed, with the low byte first", () => {
   assert.deepEqual([...numbersOf("ZACA/w==")], [100, -128]);

@@ -220,7 +220,7 @@ impl Topic {
                 .log()
                 .since(now, time)
                 .map(|offset| self.position(offset))
-                .map_err(ReadError::Storage),
+                .map_err(|error| self.unread(error)),
         }
     }
 
@@ -243,7 +243,7 @@ impl Topic {
         }
         self.gives_events()?;
         let after = if is_own { position.offset } else { 0 };
-        let slice = self.log().read(now, after, limit).map_err(ReadError::Storage)?;
+        let slice = self.log().read(now, after, limit).map_err(|error| self.unread(error))?;
         // Events that a deletion has dropped meanwhile are no gap.
         self.gives_events()?;
         self.reached(position, slice.head)?;
@@ -371,7 +371,14 @@ impl Topic {
     }
 
     fn gives_events(&self) -> Result<(), ReadError> {
-        if self.progress.borrow().deleted { Err(ReadError::Deleted) } else { Ok(()) }
+        let is_deleted = self.progress.borrow().deleted || self.log().is_deleted();
+        if is_deleted { Err(ReadError::Deleted) } else { Ok(()) }
+    }
+
+    /// Returns the error of a read that the log could not do.
+    fn unread(&self, error: StorageError) -> ReadError {
+        // A deletion removes the files that a reader is about to open.
+        self.gives_events().err().unwrap_or(ReadError::Storage(error))
     }
 
     fn ends_at(&self, offset: u64) -> bool {

@@ -118,7 +118,8 @@ pub struct Limits {
     /// the topics again.
     pub index_events_max: u64,
     /// Runs: the most that work at once. Default `None`: one for each processor, at least 2. Further ones wait in a
-    /// queue, in order. [Light](anemone_hub::run::RunWork::light) ones have 16 times as many places of their own, at most 256.
+    /// queue, in order. [Light](anemone_hub::run::RunWork::light) ones have slots and a queue of their own: see
+    /// [`RunLimits::running_max`](anemone_hub::run::RunLimits::running_max).
     pub runs_running_max: Option<usize>,
     /// Runs: the most in the queue. Default 1,000: each takes a few KiB and its request's body. Further ones get 503.
     pub runs_queued_max: usize,
@@ -129,10 +130,10 @@ pub struct Limits {
     pub run_time_max: Duration,
     /// Runs: the time for which one can be read after its end. Default 10 min; may be 0.
     pub run_retention: Duration,
-    /// Runs: the most events that each keeps. Default 100,000. Older ones become a gap.
+    /// Runs: the most events that each keeps, with its last one. Default 100,000. Older ones become a gap.
     pub run_events_max: u64,
-    /// Runs: the most bytes of events that each keeps, without the last one, and of its result. Default 16 MiB. Older
-    /// events become a gap, and a run with a larger result fails.
+    /// Runs: the most bytes of events that each keeps, without those of the last one, and of its result. Default 16 MiB.
+    /// Older events become a gap, and a run with a larger result fails.
     pub run_bytes_max: u64,
     /// The most bytes that all runs take together: events, results, about 2 KiB each, and the requests of those that
     /// have not ended, with their header fields. Default 256 MiB. The client whose runs take the most makes room, first with those that have ended, then with the oldest events of

@@ -303,7 +303,7 @@ fn route(
                 return Box::pin(read_events(site, client, request, path, (stop, access))).await;
             }
             Destination::ManyTopics => {
-                return Box::pin(read_many(site, client, &request, (stop, access))).await;
+                return Box::pin(read_many(site, client, &request, stop, access)).await;
             }
             Destination::Events(path) => {
                 let request = request.map(|()| body);
@@ -367,8 +367,8 @@ async fn nothing_page(
     *request.method_mut() = method.clone();
     *request.uri_mut() = uri.clone();
     let context = ServiceContext::new(&site.limits, &site.memory).until(stop);
-    let called = (Caller::new(*client, "http"), context);
-    events_page(mount, request, Err(nothing), called).await.map(Reply::from)
+    let caller = Caller::new(*client, "http");
+    events_page(mount, request, Err(nothing), caller, context).await.map(Reply::from)
 }
 
 /// Returns the page about a topic or a run, with the methods that its client can use on it; or, if there is nothing, the
@@ -377,7 +377,8 @@ async fn events_page(
     mount: &Arc<Mounted>,
     mut request: Request<Body>,
     read: Result<Methods, Problem>,
-    (caller, context): (Caller, ServiceContext),
+    caller: Caller,
+    context: ServiceContext,
 ) -> Result<Response<Body>, Problem> {
     if let Err(missing) = &read {
         request.extensions_mut().insert(missing.clone());
@@ -426,9 +427,9 @@ async fn read_events(
     let pages = browser_pages(site, transport::READING, head.fields);
     if let Some(mount) = pages.filter(|_| has_page) {
         let context = ServiceContext::new(&site.limits, &site.memory).until(stop);
-        let called = (Caller::new(client, "http"), context);
+        let caller = Caller::new(client, "http");
         let methods = read.map(|read| read.methods());
-        let page = events_page(mount, request.map(|()| body), methods, called);
+        let page = events_page(mount, request.map(|()| body), methods, caller, context);
         return page.await.map(Reply::from);
     }
     let read = read?.with_access_line(access.clone()).with_place(place_of(&request));
@@ -441,7 +442,8 @@ async fn read_many(
     site: &Arc<Site>,
     client: Client,
     request: &Request<()>,
-    (stop, access): (Stop, &AccessLine),
+    stop: Stop,
+    access: &AccessLine,
 ) -> Result<Reply, Problem> {
     let read = ManyRequest::of(site, client, &Head::of(request))?;
     let read = read.with_access_line(access.clone()).with_place(place_of(request));

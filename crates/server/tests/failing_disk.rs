@@ -3,14 +3,15 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufReader, Write};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anemone_hub::{DataDir, DataOptions, DiskFault, Epoch, FailingDisk, Fsync, Hub, Retention};
 use anemone_server::{Options, PublishRight, TopicRule, TopicRules};
 use anemone_testing::multiplexed::{Carrier, Client};
-use anemone_testing::{Fixture, PATIENCE, Reply, wait_for, wait_until};
+use anemone_testing::{Fixture, PATIENCE, Reply, send, try_line, wait_for, wait_until};
 use anemone_ws::proto::Message;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A server whose topics are on a disk that can fail.
@@ -258,6 +259,81 @@ fn while_as_much_waits_for_the_disk_as_may_publishers_are_told_to_come_again() {
     assert_eq!(reply.field("retry-after"), Some("1"));
     server.disk.set(None);
     assert_eq!(Way::Post.publish(&server, 2), Told::Kept);
+}
+
+/// The lines of a stream of these topics over NDJSON, from their first events on.
+fn lines(server: &Server, topics: &str) -> impl Iterator<Item = Value> {
+    let mut stream = server.fixture.connect();
+    let target = format!("/topics?topic={topics}&after=earliest");
+    send(&mut stream, "GET", &target, &[("Accept", "application/x-ndjson")]);
+    let mut stream = BufReader::new(stream);
+    assert_eq!(Reply::read_head(&mut stream).status, 200);
+    let next = move || Some(serde_json::from_str(&try_line(&mut stream).unwrap()?).unwrap());
+    std::iter::from_fn(next)
+}
+
+/// A server with an event on the disk in each of two topics, and the directory of the first.
+fn two_topics_on_the_disk() -> (Server, PathBuf) {
+    let data = DataOptions { memory_bytes_max: 0, ..DataOptions::default() };
+    let server = Server::with(data, |_| {});
+    let mut client = Client::open(Carrier::Tcp, &server.fixture);
+    for topic in ["scratch-a", "scratch-b"] {
+        assert_eq!(client.ask(&format!("POST p /topics/{topic}\n1")).status, 201);
+    }
+    let directory = server.folder.path().join("topics/scratch-a");
+    assert!(directory.exists());
+    (server, directory)
+}
+
+#[test]
+fn a_topic_whose_files_are_being_removed_is_told_as_deleted() {
+    let (server, directory) = two_topics_on_the_disk();
+    let fixture = &server.fixture;
+    server.disk.set(Some(DiskFault::RemovalStalled));
+    std::thread::scope(|scope| {
+        let deletion = scope.spawn(|| fixture.hub.delete(&"scratch-a".parse().unwrap()));
+        wait_until("the directory is there", || !directory.exists());
+        let alone = fixture.get("/topics/scratch-a?after=earliest", &[]);
+        let page = fixture.get("/topics?topic=scratch-*&after=earliest", &[]);
+        let mut stream = lines(&server, "scratch-*");
+        let told: Vec<_> = stream.by_ref().take(3).collect();
+        let is_going_on = !deletion.is_finished();
+        server.disk.set(None);
+        deletion.join().unwrap().unwrap();
+        assert!(is_going_on);
+        alone.problem(410, "topic-deleted");
+        assert_eq!(page.status, 200, "{page:?}");
+        let end = json!({ "topic": "scratch-a", "end": { "reason": "deleted" } });
+        assert_eq!(page.json()["notices"], json!([end]));
+        assert_eq!(page.json()["events"][0]["topic"], "scratch-b");
+        assert_eq!((&told[1], &told[2]["topic"]), (&end, &json!("scratch-b")), "{told:?}");
+        let mut client = Client::open(Carrier::Tcp, fixture);
+        assert_eq!(client.ask("POST p /topics/scratch-b\n2").status, 201);
+        assert_eq!(stream.next().unwrap()["data"], 2, "the stream goes on");
+    });
+}
+
+#[test]
+fn a_topic_that_cannot_be_read_is_named_and_the_others_are_read_without_it() {
+    let (server, directory) = two_topics_on_the_disk();
+    let elsewhere = server.folder.path().join("elsewhere");
+    std::fs::rename(&directory, &elsewhere).unwrap();
+    let get = |target: &str| server.fixture.get(target, &[]);
+    let alone = get("/topics/scratch-a?after=earliest");
+    assert_eq!(alone.problem(503, "storage-failed"), "cannot read the topic");
+    assert_eq!(alone.json()["title"], "The storage failed");
+    let detail = "scratch-a: cannot read the topic";
+    let page = get("/topics?topic=scratch-*&after=earliest");
+    assert_eq!(page.problem(503, "storage-failed"), detail);
+    let told: Vec<_> = lines(&server, "scratch-*").collect();
+    let end = &told.last().unwrap()["end"];
+    assert_eq!((&end["reason"], &end["problem"]["detail"]), (&json!("failed"), &json!(detail)));
+    let others = get("/topics?topic=scratch-b&after=earliest").json();
+    assert_eq!(others["events"].as_array().unwrap().len(), 1);
+    std::fs::rename(&elsewhere, &directory).unwrap();
+    let token = told[0]["position"].as_str().unwrap();
+    let page = get(&format!("/topics?topic=scratch-*&after={token}")).json();
+    assert_eq!(page["events"].as_array().unwrap().len(), 2, "no place is lost");
 }
 
 #[test]

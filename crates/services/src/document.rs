@@ -87,13 +87,14 @@ fn body(method: Method, schema: &Schema) -> Option<Value> {
 
 fn parameters(method: Method, schema: &Schema) -> Value {
     let header = |name: &str, description: &str| json!({"name": name, "in": "header", "description": description, "schema": {"type": "string"}});
+    let key = || header("Idempotency-Key", "Makes a retry safe.");
+    let condition = || header("If-Match", "412 unless the record has one of these tags.");
     match method {
         Method::Find => Value::Array(query(schema)),
         Method::Get => json!([header("If-None-Match", "304 if the record has one of these tags.")]),
-        Method::Create => json!([header("Idempotency-Key", "Makes a retry safe.")]),
-        Method::Update | Method::Patch | Method::Remove => {
-            json!([header("If-Match", "412 unless the record has one of these tags.")])
-        }
+        Method::Create => json!([key()]),
+        Method::Update | Method::Patch => json!([condition()]),
+        Method::Remove => json!([condition(), key()]),
     }
 }
 

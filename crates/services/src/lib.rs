@@ -55,7 +55,7 @@ pub use self::guard::Guard;
 pub use self::messages::Messages;
 pub use self::propagation::Propagation;
 pub use self::query::{Filter, Query, QueryError};
-pub use self::record::{Created, Fields, Found, FoundRecord, Record, Tag};
+pub use self::record::{Changed, Fields, Found, FoundRecord, Record, Tag};
 pub use self::resource::{Call, Method, Methods, Resource};
 pub use self::schema::{Field, Misfit, Schema};
 pub use self::service::{ReplyBody, ResourceService};

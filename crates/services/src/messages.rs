@@ -3,7 +3,7 @@
 use anemone_hub::{Hub, TopicName};
 
 use crate::{
-    Call, Collection, CollectionOptions, Created, Field, Fields, Found, Methods,
+    Call, Changed, Collection, CollectionOptions, Field, Fields, Found, Methods,
     OpenCollectionError, Query, Record, Resource, ResourceError, Schema,
 };
 
@@ -57,7 +57,7 @@ impl Resource for Messages {
         }
     }
 
-    async fn create(&self, record: Fields, call: &Call) -> Result<Created, ResourceError> {
+    async fn create(&self, record: Fields, call: &Call) -> Result<Changed, ResourceError> {
         self.0.create(record, call).await
     }
 
@@ -69,7 +69,7 @@ impl Resource for Messages {
         self.0.patch(id, patch, call).await
     }
 
-    async fn remove(&self, id: &str, call: &Call) -> Result<Record, ResourceError> {
+    async fn remove(&self, id: &str, call: &Call) -> Result<Changed, ResourceError> {
         self.0.remove(id, call).await
     }
 }

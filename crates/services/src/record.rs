@@ -51,12 +51,12 @@ pub struct Record {
     pub tag: Option<Tag>,
 }
 
-/// The result of a create.
+/// The result of a change that a key makes safe to repeat: of a create or a remove.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Created {
-    /// The record as it was created.
+pub struct Changed {
+    /// The record as it was created, or as it was before it was removed.
     pub record: Record,
-    /// True if the idempotency key was known, and nothing was created now.
+    /// True if the idempotency key was known, and nothing was changed now.
     pub is_replayed: bool,
 }
 

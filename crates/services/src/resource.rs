@@ -5,7 +5,7 @@ use std::future::{Future, Ready, ready};
 use anemone_hub::IdempotencyKey;
 use http::Extensions;
 
-use crate::{Condition, Created, Fields, Found, Query, Record, ResourceError, Schema};
+use crate::{Changed, Condition, Fields, Found, Query, Record, ResourceError, Schema};
 
 /// A method of a resource, in the sense of Feathers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -58,7 +58,7 @@ pub struct Call {
     /// The condition on the record's version. A method that changes a record checks it against the tag that the record
     /// has in the moment of the change.
     pub condition: Condition,
-    /// The key that makes a create safe to repeat.
+    /// The key that makes a create or a remove safe to repeat.
     pub key: Option<IdempotencyKey>,
     /// The extensions of the request, with what the server and the layers around the resource know about the client.
     pub extensions: Extensions,
@@ -103,7 +103,7 @@ pub trait Resource: Send + Sync + 'static {
         &self,
         record: Fields,
         call: &Call,
-    ) -> impl Future<Output = Result<Created, ResourceError>> + Send {
+    ) -> impl Future<Output = Result<Changed, ResourceError>> + Send {
         not_overridden()
     }
 
@@ -132,7 +132,7 @@ pub trait Resource: Send + Sync + 'static {
         &self,
         id: &str,
         call: &Call,
-    ) -> impl Future<Output = Result<Record, ResourceError>> + Send {
+    ) -> impl Future<Output = Result<Changed, ResourceError>> + Send {
         not_overridden()
     }
 }

@@ -124,8 +124,8 @@ kinds! {
     TooManyTopics = "too-many-topics", 507, "Too many topics";
     /// There is no space to store an event.
     StorageFull = "storage-full", 507, "There is no space to store the event";
-    /// An event could not be stored.
-    StorageFailed = "storage-failed", 503, "The event cannot be stored";
+    /// An event could not be stored, or events could not be read from the disk.
+    StorageFailed = "storage-failed", 503, "The storage failed";
     /// A request's body is larger than allowed.
     BodyTooBig = "body-too-big", 413, "The body is too big";
     /// A request's body could not be read.

@@ -117,7 +117,7 @@ mod tests {
             let begin = [TopicItem::Begin];
             for item in begin.into_iter().chain(items.iter().cloned().map(told)).chain([end]) {
                 item.write_line(&token(), &mut lines);
-                item.write_block(&token(), &mut blocks);
+                item.write_block(&token(), true, &mut blocks);
             }
             for item in items.iter().cloned().map(told) {
                 list.push_str(if list.is_empty() { "" } else { "," });

@@ -73,9 +73,9 @@ impl<'a> TopicItem<'a> {
         out.push('\n');
     }
 
-    /// Appends the item as a block of an event stream. `id` is the token, and the data of an event is the object, since an
-    /// `EventSource` sees nothing else of a block.
-    pub fn write_block(&self, token: &Token, out: &mut String) {
+    /// Appends the item as a block of an event stream. `id` is the token, left out of an event or a notice without
+    /// `has_id`. The data of an event is the object, since an `EventSource` sees nothing else of a block.
+    pub fn write_block(&self, token: &Token, has_id: bool, out: &mut String) {
         // Writing to a string cannot fail.
         let _ = match self {
             Self::Begin => write!(out, "retry: {RETRY_MS}\nid: {token}\n\n"),
@@ -83,7 +83,10 @@ impl<'a> TopicItem<'a> {
             Self::At => write!(out, "id: {token}\n\n"),
             Self::Of { .. } | Self::Failed(_) => {
                 out.push_str(self.event_line());
-                let _ = write!(out, "id: {token}\ndata: ");
+                if has_id {
+                    let _ = writeln!(out, "id: {token}");
+                }
+                out.push_str("data: ");
                 self.write(token, out);
                 out.write_str("\n\n")
             }
@@ -151,13 +154,16 @@ mod tests {
         ] {
             let (mut line, mut written) = (String::new(), String::new());
             item.write_line(&token(), &mut line);
-            item.write_block(&token(), &mut written);
+            item.write_block(&token(), true, &mut written);
             assert_eq!(line, format!("{json}\n"));
             block.into_iter().for_each(|block| assert_eq!(written, block));
         }
         let mut begin = String::new();
-        TopicItem::Begin.write_block(&token(), &mut begin);
+        TopicItem::Begin.write_block(&token(), true, &mut begin);
         assert_eq!(begin, "retry: 1000\nid: cpu:9-1,wind:4\n\n");
+        let mut bare = String::new();
+        of(event()).write_block(&token(), false, &mut bare);
+        assert_eq!(bare, format!("data: {object}\n\n"));
         let mut page = String::new();
         write_topics_page(&token(), "", "1,2", &mut page);
         write_topics_page(&token(), "3", "", &mut page);

@@ -8,6 +8,8 @@ const DEPTH_MAX = 16;
 const SIZE_MAX = 100_000;
 const QUADRATIC_SIZE_MAX = 20_000;
 const ELEMENTS_MAX = 200_000;
+/** The characters of a word that a refusal quotes. */
+const QUOTED_CHARS_MAX = 40;
 const ID = /^[A-Za-z0-9._-]{1,40}$/;
 const WHOLE = /^(0|[1-9]\d*)$/;
 
@@ -48,10 +50,12 @@ class Stop extends Error {
   /**
    * @param {string} pointer
    * @param {string} detail
+   * @param {string} [at] the whole pointer, if the other one is cut
    */
-  constructor(pointer, detail) {
+  constructor(pointer, detail, at = pointer) {
     super(detail);
     this.pointer = pointer;
+    this.at = at;
   }
 }
 
@@ -79,8 +83,8 @@ export function check(text) {
     return { actions: actionsOf(read.value, raw), misfit: null };
   } catch (stop) {
     if (!(stop instanceof Stop)) throw stop;
-    const { pointer, message: detail } = stop;
-    return { actions: null, misfit: { pointer, detail, span: placeOf(read.places, pointer) } };
+    const { pointer, at, message: detail } = stop;
+    return { actions: null, misfit: { pointer, detail, span: placeOf(read.places, at) } };
   }
 }
 
@@ -110,13 +114,13 @@ function actionOf(action, place, raw) {
   const { do: what } = isObject(action) ? action : stop(place, "must be an object: an action");
   if (what !== "list" && what !== "sort") throw new Stop(`${place}/do`, 'must be "list" or "sort"');
   const members = object(action, place, MEMBERS[what]);
-  const size = what === "list" ? number(members, place, "size", [1, SIZE_MAX], raw) : NaN;
   const kind =
     what === "list"
       ? { distribution: word(members, place, "distribution", "random"), seed: number(members, place, "seed", [0, Number.MAX_SAFE_INTEGER], raw, 1) }
       : { algorithm: word(members, place, "algorithm"), criterion: word(members, place, "criterion", "ascending") };
-  const own = id(members.id, `${place}/id`);
+  const size = what === "list" ? number(members, place, "size", [1, SIZE_MAX], raw) : NaN;
   const after = "after" in members ? { after: id(members.after, `${place}/after`) } : {};
+  const own = id(members.id, `${place}/id`);
   return { id: own, do: /** @type {"list" | "sort"} */ (what), ...after, ...kind, size };
 }
 
@@ -209,7 +213,10 @@ function isObject(value) {
 function object(value, pointer, allowed) {
   const members = isObject(value) ? value : stop(pointer, `must be an object with ${allowed.join(", ")}`);
   const other = Object.keys(members).sort().find((name) => !allowed.includes(name));
-  if (other !== undefined) throw new Stop(`${pointer}/${escaped(other)}`, `${quoted(other)} is unknown here; allowed are ${allowed.join(", ")}`);
+  if (other !== undefined) {
+    const detail = `${quoted(other)} is unknown here; allowed are ${allowed.join(", ")}`;
+    throw new Stop(`${pointer}/${escaped(cut(other))}`, detail, `${pointer}/${escaped(other)}`);
+  }
   return members;
 }
 
@@ -250,9 +257,14 @@ function id(value, pointer) {
   return stop(pointer, "must be an id: 1 to 40 of the characters A-Z, a-z, 0-9, -, _ and .");
 }
 
-/** @param {string} name as a refusal quotes it */
-function quoted(name) {
-  return JSON.stringify(name.slice(0, 40));
+/** @param {string} word as a refusal quotes it */
+function quoted(word) {
+  return JSON.stringify(cut(word));
+}
+
+/** @param {string} word */
+function cut(word) {
+  return [...word].slice(0, QUOTED_CHARS_MAX).join("");
 }
 
 // --- text ---

@@ -1,11 +1,12 @@
-/** Reads JSON, and remembers where each value is in the text. Pure. */
+/** Reads JSON as the server does, and remembers where each value is in the text. Pure. */
 
-/** Arrays and objects inside of each other; those of a document need four. */
-const LEVELS_MAX = 100;
+/** Arrays and objects inside of each other, as the server allows them; those of a document need four. */
+const LEVELS_MAX = 127;
 
 const BLANKS = /[ \t\n\r]*/y;
 const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
 const PLAIN = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
+const HALF_PAIR = /[\ud800-\udfff]/u;
 
 /** @typedef {[from: number, to: number]} Span offsets in the text */
 
@@ -31,7 +32,7 @@ export function readJson(text) {
   const places = new Map();
   let at = 0;
 
-  /** @param {string} expected */
+  /** @param {string} expected @returns {never} */
   const fail = (expected) => {
     const found = at < text.length ? `not ${JSON.stringify(text.slice(at, at + 1))}` : "but the text ends here";
     throw new JsonError(`${expected} is expected, ${found}`, at);
@@ -75,12 +76,13 @@ export function readJson(text) {
     } else if (isAt("{")) {
       parts("}", () => {
         take(BLANKS);
-        const name = take(STRING) ?? fail("a name in quotes");
+        const from = at;
+        const name = String(scalar(take(STRING) ?? fail("a name in quotes"), from));
         if (!isAt(":")) fail('":"');
-        value(`${pointer}/${escaped(JSON.parse(String(name)))}`, level + 1);
+        value(`${pointer}/${escaped(name)}`, level + 1);
       });
-    } else if (take(STRING) === undefined && take(PLAIN) === undefined) {
-      fail("a value");
+    } else {
+      scalar(take(STRING) ?? take(PLAIN) ?? fail("a value"), from);
     }
     places.set(pointer, [from, at]);
   };
@@ -89,6 +91,19 @@ export function readJson(text) {
   take(BLANKS);
   if (at < text.length) fail("nothing more");
   return { value: JSON.parse(text), places };
+}
+
+/**
+ * Returns a value that is no array and no object, unless only this reader would take it.
+ * @param {string} text
+ * @param {number} at
+ * @returns {unknown}
+ */
+function scalar(text, at) {
+  const value = JSON.parse(text);
+  if (typeof value === "number" && !Number.isFinite(value)) throw new JsonError("the number is too large", at);
+  if (typeof value === "string" && HALF_PAIR.test(value)) throw new JsonError("a \\u escape is half of a pair, without the other half", at);
+  return value;
 }
 
 /** @param {string} name as a part of a JSON Pointer */

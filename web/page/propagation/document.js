@@ -205,7 +205,7 @@ export function transmitterFields({ area, model, transmitters }, index) {
     ...fields,
     { pointer: `${at}/antenna/azimuth_deg`, label: "Azimuth", unit: "°", kind: "number", min: 0, max: 360, isRequired: true },
     { pointer: `${at}/antenna/beamwidth_deg`, label: "Beamwidth", unit: "°", kind: "number", min: 1, max: 360, usual: 65 },
-    { pointer: `${at}/antenna/front_to_back_db`, label: "Front to back", unit: "dB", kind: "number", min: 0, max: 100, usual: 25 },
+    { pointer: `${at}/antenna/front_to_back_db`, label: "Front to back", unit: "dB", kind: "number", min: 0, max: 60, usual: 25 },
   ];
 }
 

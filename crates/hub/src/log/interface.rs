@@ -79,9 +79,9 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
     /// Changes the options of an open log. `health` reports if they could not be saved.
     fn configure(&self, options: TopicOptions);
 
-    /// Appends the last event, if there is one, and refuses all later ones: no event is ever after it. Its bytes come on top of those
-    /// that the log may keep, so it pushes out none before it. Returns false,
-    /// and does nothing, if the log has ended before, or if it is a log that cannot end.
+    /// Appends the last event, if there is one, and refuses all later ones: no event is ever after it. Its bytes come on top
+    /// of those that the log may keep, and push out no other event. It counts as one of the events that the log may keep.
+    /// Returns false, and does nothing, if the log has ended before, or if it is a log that cannot end.
     fn end(&self, _now: UnixTime, _last: Option<NewEvent>) -> bool {
         false
     }
@@ -92,6 +92,11 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
 
     /// Closes the log and removes its contents. Unacknowledged batches are refused.
     fn delete(&self) -> Result<(), StorageError>;
+
+    /// Returns true once `delete` can no longer fail. It may still remove contents then, so that reads fail.
+    fn is_deleted(&self) -> bool {
+        false
+    }
 }
 
 /// The behaviour of a publisher when the queue is full.

@@ -171,7 +171,7 @@ impl Log for MemoryLog {
                 return None;
             }
             if let Some(last) = &last {
-                // It comes on top: a large result pushes out none of what led to it.
+                // Its bytes come on top, so a large result pushes out none of what led to it by them.
                 let bytes_max = &mut kept.retention.bytes_max;
                 *bytes_max = bytes_max.saturating_add(cost_bytes(&last.data));
                 kept.push(last);

@@ -11,7 +11,7 @@ const LIGHT_SLOTS_MAX: usize = 256;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Lane {
     Computing,
-    /// That of light works, which sleep nearly all the time.
+    /// The lane of light works, which sleep nearly all the time.
     Light,
 }
 
@@ -25,5 +25,48 @@ impl Lane {
             Self::Computing => running_max,
             Self::Light => running_max.saturating_mul(LIGHT_ONE_IN as usize).min(LIGHT_SLOTS_MAX),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Returns the words of a text, without the marks of its comments and with one space between two words.
+    fn words(path: &str) -> String {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let text = fs::read_to_string(root.join(path)).unwrap();
+        let words = text.split_whitespace().filter(|word| !["#", "///"].contains(word));
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn the_texts_tell_how_many_slots_light_works_have() {
+        let slots =
+            format!("{LIGHT_ONE_IN} times as many slots of their own, at most {LIGHT_SLOTS_MAX}");
+        for path in [
+            "anemone.toml",
+            "crates/hub/src/run/limits.rs",
+            "docs/COMPUTATIONS.md",
+            "docs/FEATURES.md",
+            "docs/PROTOCOL.md",
+        ] {
+            assert!(words(path).contains(&slots), "{path}");
+        }
+        for path in ["docs/COMPUTATIONS.md", "docs/PROTOCOL.md"] {
+            let share = format!("at most a {LIGHT_ONE_IN}th of a processor");
+            assert!(words(path).contains(&share), "{path}");
+        }
+    }
+
+    #[test]
+    fn light_works_have_so_many_times_the_slots_up_to_a_limit() {
+        let slots = |running_max| Lane::ALL.map(|lane| lane.slots(running_max));
+        assert_eq!(slots(1), [1, 16]);
+        assert_eq!(slots(16), [16, 256]);
+        assert_eq!(slots(usize::MAX), [usize::MAX, 256]);
     }
 }

@@ -29,6 +29,13 @@ pub(crate) struct Working {
     pub(crate) run: Arc<Run>,
 }
 
+/// The numbers of jobs that wait: all, and those of one owner.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WaitingJobs {
+    pub(crate) all: usize,
+    pub(crate) of_owner: usize,
+}
+
 /// The jobs of a lane that wait, and its works that have not returned.
 #[derive(Debug)]
 pub(crate) struct LaneQueue {
@@ -49,22 +56,22 @@ impl LaneQueue {
         Self { limits, queue: Queue::new(), begun: 0, moves: 0, has_moved: false }
     }
 
-    /// Returns the number of those who wait, and of those among them who belong to this owner.
-    pub(crate) fn waiting(&self, owner: Option<OwnerKey>) -> [usize; 2] {
-        [self.queue.len(), self.queue.len_of(owner)]
+    /// Counts the jobs that wait.
+    pub(crate) fn waiting(&self, owner: Option<OwnerKey>) -> WaitingJobs {
+        WaitingJobs { all: self.queue.len(), of_owner: self.queue.len_of(owner) }
     }
 
-    /// Checks that one more may come, while so many wait in other lanes, in all and of this owner: the limits of the queue
-    /// are for all lanes together.
+    /// Checks that one more may come, while these wait in the other lanes: the limits of the queue are for all lanes
+    /// together.
     pub(crate) fn admits(
         &self,
         owner: Option<OwnerKey>,
-        [elsewhere, of_owner_elsewhere]: [usize; 2],
+        elsewhere: WaitingJobs,
     ) -> Result<(), QueueFull> {
         let RunLimits { queued_max, queued_per_owner_max, .. } = self.limits;
         let left = RunLimits {
-            queued_max: queued_max.saturating_sub(elsewhere),
-            queued_per_owner_max: queued_per_owner_max.saturating_sub(of_owner_elsewhere),
+            queued_max: queued_max.saturating_sub(elsewhere.all),
+            queued_per_owner_max: queued_per_owner_max.saturating_sub(elsewhere.of_owner),
             ..self.limits
         };
         self.queue.admits(&left, owner)

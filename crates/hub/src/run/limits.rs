@@ -9,8 +9,8 @@ pub struct RunLimits {
     /// The most works at once, each on a thread of its own; the others wait in a queue. The owners who wait take turns,
     /// and none of them gets more than half of this, rounded up, while others wait. A cancelled work counts until it
     /// returns. Default: one for each processor, at least 2, so that one long run does not keep all
-    /// others waiting. Works that are [light](crate::run::RunWork::light) do not count: there are 16 slots for these in place of each
-    /// one, at most 256, with a queue that is as fair.
+    /// others waiting. [Light](crate::run::RunWork::light) works do not count: they have 16 times as many slots of their own,
+    /// at most 256, and a queue that is as fair.
     pub running_max: usize,
     /// The most runs in both queues together. Default 1,000.
     pub queued_max: usize,
@@ -20,10 +20,11 @@ pub struct RunLimits {
     pub time_max: Duration,
     /// The time for which a run is kept after its end. Default 10 min, enough to come back after a network cut.
     pub retention: Duration,
-    /// The most events of a run that are kept; the oldest ones go. Default 100,000.
+    /// The most events of a run that are kept, with its last one; the oldest ones go. Default 100,000.
     pub events_max: u64,
     /// The most bytes of these, counted as in [`Retention::bytes_max`](crate::Retention::bytes_max), and the most
-    /// bytes of a result. Default 16 MiB. The last event, which has the result, comes on top, and pushes out none.
+    /// bytes of a result. Default 16 MiB. The bytes of the last event, which has the result, come on top and push out no
+    /// other event.
     pub bytes_max: u64,
     /// The most bytes of all runs: events, results, standard error, and works with their inputs. Default 256 MiB. The owner
     /// whose runs take the most makes room: with those that have ended, oldest first, then with the oldest events of

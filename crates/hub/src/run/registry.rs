@@ -11,7 +11,7 @@ use anemone_wire::RunState;
 use super::held::HeldBytes;
 use super::key::RunKey;
 use super::lane::Lane;
-use super::lane_queue::{Job, LaneQueue, Working};
+use super::lane_queue::{Job, LaneQueue, WaitingJobs, Working};
 use super::limits::RunLimits;
 use super::list::{EndedRuns, ListedStates, RunList};
 use super::moment::Moment;
@@ -59,7 +59,7 @@ struct Kept {
     bytes: u64,
 }
 
-/// Where room comes from.
+/// The source of room for a run.
 enum Room {
     Ended(Ended),
     /// It has lost events, and is to be counted.
@@ -111,9 +111,9 @@ impl Registry {
             return Err(StartError::Stopping);
         }
         let others = Lane::ALL.into_iter().filter(|other| *other != lane);
-        let elsewhere = others.fold([0; 2], |[all, of_owner], other| {
-            let waiting = self.lane(other).waiting(owner);
-            [all + waiting[0], of_owner + waiting[1]]
+        let elsewhere = others.fold(WaitingJobs::default(), |sum, other| {
+            let WaitingJobs { all, of_owner } = self.lane(other).waiting(owner);
+            WaitingJobs { all: sum.all + all, of_owner: sum.of_owner + of_owner }
         });
         self.lane(lane).admits(owner, elsewhere)?;
         if owner.is_some() && held > 0 && !self.may_hold(owner, held) {
@@ -162,8 +162,8 @@ impl Registry {
         !std::mem::replace(&mut self.is_beginning, true)
     }
 
-    /// Returns the next job for the one who begins works. Without one, this ends.
-    pub(crate) fn next_job_or_rest(&mut self, now: Moment) -> Option<Job> {
+    /// Returns the next job for the one who begins works; `None` ends that, and then another may begin works.
+    pub(crate) fn next_job_or_end(&mut self, now: Moment) -> Option<Job> {
         let job = Lane::ALL.into_iter().find_map(|lane| self.next_job(lane, now));
         self.is_beginning = job.is_some();
         job

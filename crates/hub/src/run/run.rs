@@ -77,16 +77,21 @@ impl fmt::Debug for Run {
     }
 }
 
+/// The facts of a run that its start decides.
+pub(crate) struct NewRun {
+    pub(crate) key: RunKey,
+    /// The path of its service.
+    pub(crate) service: String,
+    /// The client who started it; `None` for those who count together.
+    pub(crate) owner: Option<OwnerKey>,
+    pub(crate) lane: Lane,
+    pub(crate) topic: Topic,
+}
+
 impl Run {
     /// Creates a run that waits.
-    pub(crate) fn new(
-        key: RunKey,
-        service: String,
-        (owner, lane): (Option<OwnerKey>, Lane),
-        topic: Topic,
-        now: Moment,
-        keeper: Weak<dyn Keeper>,
-    ) -> Self {
+    pub(crate) fn new(new: NewRun, now: Moment, keeper: Weak<dyn Keeper>) -> Self {
+        let NewRun { key, service, owner, lane, topic } = new;
         Self {
             key,
             service,

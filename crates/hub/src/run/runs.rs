@@ -20,7 +20,7 @@ use super::moment::Moment;
 use super::owner::OwnerKey;
 use super::progress;
 use super::registry::Registry;
-use super::run::{Keeper, Run};
+use super::run::{Keeper, NewRun, Run};
 use super::service::RunWork;
 use super::start::{StartError, StartRun, Started};
 use super::state::Ending;
@@ -226,7 +226,7 @@ impl Shared {
         let keys = KeyWindow { keys_max: 0, ..KeyWindow::default() };
         topic.configure(TopicOptions { keys, ..retention.into() });
         let keeper: Weak<dyn Keeper> = self.own.clone();
-        Ok(Run::new(key, service, (owner, lane), topic, Moment::now(), keeper))
+        Ok(Run::new(NewRun { key, service, owner, lane, topic }, Moment::now(), keeper))
     }
 
     /// Begins the works that may begin. A work that ends at once, or gets no thread, calls this again; so only the
@@ -238,7 +238,7 @@ impl Shared {
         loop {
             let now = Moment::now();
             let mut registry = self.lock();
-            let Some(job) = registry.next_job_or_rest(now) else { return };
+            let Some(job) = registry.next_job_or_end(now) else { return };
             registry.tell_places(job.run.lane(), now, None);
             drop(registry);
             self.begin(now, job);

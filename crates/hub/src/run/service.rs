@@ -15,12 +15,22 @@ use crate::digest;
 ///
 /// A function `Fn(RunInput) -> Result<RunWork, RunRefusal>` is a run service.
 pub trait RunService: Send + Sync + 'static {
-    /// Checks the input, quickly, and returns the work. The work is done later, on a thread of its own. A server checks
-    /// inputs of over 4 KiB one after the other, beside its network threads.
+    /// Checks the input, quickly, and returns the work. The work is done later, on a thread of its own. A server calls this
+    /// on a network thread only if [`prepares_at_once`](Self::prepares_at_once) allows that.
     ///
     /// # Errors
     /// [`RunRefusal`] when no run can begin with this input. The client is told so, and there is no run.
     fn prepare(&self, input: RunInput) -> Result<RunWork, RunRefusal>;
+
+    /// Returns true if a server may prepare an input with this body on a network thread, where other clients wait meanwhile.
+    /// All other inputs are prepared one after the other, beside the network threads. This is always called on a network
+    /// thread, so it must not read the whole body.
+    ///
+    /// By default, a body of at most [`RunInput::AT_ONCE_BYTES_MAX`] bytes is prepared at once. Return false for every body
+    /// of which a few bytes can take long, such as one with compressed data.
+    fn prepares_at_once(&self, body: &[u8]) -> bool {
+        body.len() <= RunInput::AT_ONCE_BYTES_MAX
+    }
 }
 
 impl<F> RunService for F
@@ -50,6 +60,10 @@ pub struct RunInput {
 pub struct InputDigest(u64);
 
 impl RunInput {
+    /// The most bytes of a body that is prepared on a network thread, unless
+    /// [`RunService::prepares_at_once`] says otherwise.
+    pub const AT_ONCE_BYTES_MAX: usize = 4 << 10;
+
     /// Returns its digest, which tells a repeated start from a reused key.
     #[must_use]
     pub fn digest(&self) -> InputDigest {
@@ -64,8 +78,8 @@ impl RunInput {
 /// It runs on a thread of its own with a low priority, and may block it. Asynchronous work drives itself there, with
 /// [`RunContext::stopped`] beside it. A panic makes the run fail, with its message.
 ///
-/// Who publishes results holds the lock of the run's events for a moment, and a thread of low priority may be interrupted
-/// in that moment. Work that publishes thousands of results a second, and so delays the run's readers, should publish
+/// Work that publishes a result holds the lock of the run's events for a moment, and a thread of low priority may be
+/// interrupted in that moment. Work that publishes thousands of results a second, and so delays the run's readers, should publish
 /// many at once with [`RunContext::partials`].
 pub struct RunWork {
     /// `None` once it begins.

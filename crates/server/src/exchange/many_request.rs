@@ -153,7 +153,7 @@ impl ManyRequest {
         let place = self.place(name.as_str());
         let Some(topic) = topic else {
             if place.and_then(After::position).is_some() {
-                many.add_deleted(name);
+                many.add_deleted(name, place);
             }
             return Ok(());
         };
@@ -165,7 +165,7 @@ impl ManyRequest {
         };
         match topics.reader(&topic, start) {
             Ok(reader) => many.add_topic(reader),
-            Err(problem) if problem.kind() == Kind::TopicDeleted => many.add_deleted(name),
+            Err(problem) if problem.kind() == Kind::TopicDeleted => many.add_deleted(name, place),
             Err(problem) => return Err(problem.in_front(&format!("{name}: "))),
         }
         Ok(())
@@ -206,7 +206,7 @@ impl ManyRequest {
     /// Makes the reply with a page, and with the link to the next one.
     pub(crate) fn page_reply(&self, many: &mut ManyReader) -> Result<Response<Body>, Problem> {
         let (mut notices, mut events) = (String::new(), String::new());
-        many.turn(self.page_limit(), &mut |item, token| {
+        many.turn(self.page_limit(), &mut |item, token, _| {
             if let TopicItem::At = item {
                 return;
             }

@@ -17,7 +17,8 @@ use crate::{Kind, Problem};
 pub(super) async fn append(
     topic: &Topic,
     events: Vec<Data>,
-    (key, heads): (Option<IdempotencyKey>, Option<Vec<Position>>),
+    key: Option<IdempotencyKey>,
+    heads: Option<Vec<Position>>,
     limit: Duration,
 ) -> Result<Published, Problem> {
     let (time, count) = (UnixTime::now(), events.len());

@@ -226,7 +226,7 @@ impl PublishPermit {
             Expected::Heads(heads) => Some(heads),
             Expected::Anything | Expected::Topic => None,
         };
-        append(&topic, events, (key, heads), limits.publish_timeout).await
+        append(&topic, events, key, heads, limits.publish_timeout).await
     }
 
     /// Creates the topic, unless it exists.

@@ -38,9 +38,12 @@ pub(crate) trait Joining: Send + Sync {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TurnLimit {
     pub(crate) page: PageLimit,
-    /// True if each event is sent with the token.
+    /// True if events are sent with the token.
     pub(crate) has_tokens: bool,
 }
+
+/// Receives an item, the token after it, and whether the client is told that token with it.
+pub(crate) type Emit<'a> = dyn FnMut(&TopicItem<'_>, &Token, bool) + 'a;
 
 /// A reader of several topics.
 pub(crate) struct ManyReader {
@@ -49,12 +52,14 @@ pub(crate) struct ManyReader {
     ready: Vec<TopicName>,
     waiting: FuturesUnordered<BoxFuture<'static, (TopicName, Head)>>,
     /// The topics that have left, which nobody was told yet.
-    left: Vec<(TopicName, EndReason)>,
+    left: Vec<Left>,
     /// The places up to which was told.
     token: Token,
     token_bytes_max: usize,
     /// The position in the index up to which its events have had their effect.
     seen: Position,
+    /// The position in the index up to which it was read, once all are told who have left by then.
+    followed: Option<Position>,
     /// True if the index has said that one of the topics was created, and the place was not told since.
     has_joined: bool,
     joining: Box<dyn Joining>,
@@ -70,6 +75,15 @@ struct Part {
     is_told: bool,
 }
 
+/// A topic that has left. The token keeps its place until that is told, or nobody would hear of it after a cut.
+#[derive(Debug)]
+struct Left {
+    name: TopicName,
+    reason: EndReason,
+    /// Its place in the token from then on.
+    next: Option<After>,
+}
+
 type NamedPage = (TopicName, Page);
 
 /// The effect of an event of the index.
@@ -82,6 +96,8 @@ struct Change<'a> {
 /// The bytes of an event beside its data, and those of an entry in a token beside its name, about.
 const EVENT_BYTES: usize = 96;
 const ENTRY_BYTES_MAX: usize = Position::TEXT_BYTES_MAX + 3;
+/// A token up to this length is sent with each event.
+const SHORT_TOKEN_BYTES: usize = 512;
 /// The times that what is left of a page is shared again. Each reads pages anew.
 const SHARINGS_MAX: usize = 4;
 /// The events of the index that one turn follows, if they are not told.
@@ -106,6 +122,7 @@ impl ManyReader {
             token,
             token_bytes_max,
             seen,
+            followed: None,
             has_joined: false,
             joining,
             held,
@@ -128,8 +145,11 @@ impl ManyReader {
     }
 
     /// Records that a topic is gone, which the next turn tells.
-    pub(crate) fn add_deleted(&mut self, name: TopicName) {
-        self.left.push((name, EndReason::Deleted));
+    pub(crate) fn add_deleted(&mut self, name: TopicName, place: Option<After>) {
+        if let Some(place) = place {
+            self.token.set(name.as_str(), place);
+        }
+        self.left.push(Left { name, reason: EndReason::Deleted, next: None });
     }
 
     /// Returns the places up to which was told.
@@ -195,28 +215,29 @@ impl ManyReader {
         self.left.is_empty() && ends.iter().all(|(name, end)| is_at(name, *end))
     }
 
-    /// Reads what there is, within the limit, and passes each item to `emit` with the token after it. Each topic that has
-    /// something gets a share.
+    /// Reads what there is, within the limit, and passes each item to `emit`. Each topic that has something gets a share.
+    ///
+    /// Where events have tokens, a long one comes with some of them and after the last, so that tokens take no more bytes
+    /// than events.
     ///
     /// # Errors
     /// When the token has become too long, or a topic cannot be read.
-    pub(crate) fn turn(
-        &mut self,
-        limit: TurnLimit,
-        emit: &mut dyn FnMut(&TopicItem<'_>, &Token),
-    ) -> Result<(), Problem> {
+    pub(crate) fn turn(&mut self, limit: TurnLimit, emit: &mut Emit<'_>) -> Result<(), Problem> {
         self.take_woken();
         self.tell_left(emit);
         let token_bytes = if limit.has_tokens { self.token.to_string().len() } else { 0 };
-        let overhead = EVENT_BYTES + token_bytes;
+        let overhead = EVENT_BYTES + token_bytes.min(SHORT_TOKEN_BYTES);
         let pages = self.pages(limit.page, overhead)?;
         self.tell_left(emit);
+        if let Some(next) = self.followed.take() {
+            self.token.set(TopicName::INDEX, After::Position(next));
+        }
         if std::mem::take(&mut self.has_joined) {
             // Events do not say as of when the topics are in the token. A reader that resumes before this place would be
             // told again which topics were created and are gone.
-            emit(&TopicItem::At, &self.token);
+            emit(&TopicItem::At, &self.token, true);
         }
-        self.emit_pages(&pages, limit.page, overhead, emit);
+        self.emit_pages(&pages, limit, token_bytes, emit);
         self.check_token()
     }
 
@@ -293,6 +314,7 @@ impl ManyReader {
         if is_told {
             return Ok(Some(page));
         }
+        self.followed = Some(page.next);
         self.pass(name, page.next);
         Ok(None)
     }
@@ -301,7 +323,9 @@ impl ManyReader {
     fn pass(&mut self, name: &TopicName, next: Position) {
         let Some(part) = self.parts.get_mut(name) else { return };
         part.reader.pass(next);
-        self.token.set(name.as_str(), After::Position(next));
+        if part.is_told {
+            self.token.set(name.as_str(), After::Position(next));
+        }
         match part.reader.is_behind() {
             true => self.ready.push(name.clone()),
             false => self.wait(name),
@@ -337,13 +361,15 @@ impl ManyReader {
     fn emit_pages(
         &mut self,
         pages: &[NamedPage],
-        limit: PageLimit,
-        overhead: usize,
-        emit: &mut dyn FnMut(&TopicItem<'_>, &Token),
+        TurnLimit { page: limit, has_tokens }: TurnLimit,
+        token_bytes: usize,
+        emit: &mut Emit<'_>,
     ) {
         let mut items: Vec<_> = pages.iter().map(|(_, page)| page.items()).collect();
         let mut told = vec![None; pages.len()];
         let (mut events, mut bytes) = (0, 0);
+        // The bytes of events since the token was sent.
+        let mut since_token = 0;
         for index in Merge::of(pages.iter().map(|(_, page)| page)) {
             if events > 0 && (events >= limit.events_max || bytes >= limit.bytes_max) {
                 break;
@@ -352,19 +378,29 @@ impl ManyReader {
             for item in items[index].by_ref() {
                 let is_event = matches!(item, Item::Event { .. });
                 if let Item::Event { data, .. } = &item {
-                    (events, bytes) = (events + 1, bytes + (data.len() + overhead) as u64);
+                    since_token += EVENT_BYTES + data.len();
+                    (events, bytes) = (events + 1, bytes + (EVENT_BYTES + data.len()) as u64);
                 }
                 if let Some(position) = item.position() {
                     told[index] = Some(position);
                     self.token.set(name, After::Position(position));
                 }
-                emit(&TopicItem::Of { topic: name, item }, &self.token);
+                let is_due = token_bytes <= SHORT_TOKEN_BYTES || since_token >= token_bytes;
+                let has_token = has_tokens && (!is_event || is_due);
+                if has_token {
+                    since_token = 0;
+                    bytes += token_bytes as u64;
+                }
+                emit(&TopicItem::Of { topic: name, item }, &self.token, has_token);
                 if is_event {
                     break;
                 }
             }
         }
         drop(items);
+        if has_tokens && since_token > 0 {
+            emit(&TopicItem::At, &self.token, true);
+        }
         for ((name, _), told) in pages.iter().zip(told) {
             match told {
                 Some(position) => self.pass(name, position),
@@ -374,10 +410,14 @@ impl ManyReader {
     }
 
     /// Says which topics have left.
-    fn tell_left(&mut self, emit: &mut dyn FnMut(&TopicItem<'_>, &Token)) {
-        for (name, reason) in std::mem::take(&mut self.left) {
+    fn tell_left(&mut self, emit: &mut Emit<'_>) {
+        for Left { name, reason, next } in std::mem::take(&mut self.left) {
+            match next {
+                Some(next) => self.token.set(name.as_str(), next),
+                None => self.token.remove(name.as_str()),
+            }
             let item = Item::End(reason);
-            emit(&TopicItem::Of { topic: name.as_str(), item }, &self.token);
+            emit(&TopicItem::Of { topic: name.as_str(), item }, &self.token, true);
         }
     }
 
@@ -387,20 +427,26 @@ impl ManyReader {
             ReadEnd::Failed(problem) => problem,
             ReadEnd::Complete => return Ok(()),
         };
-        let Some(reason) = problem.end_reason() else { return Err(problem) };
+        let Some(reason) = problem.end_reason() else {
+            return Err(problem.in_front(&format!("{name}: ")));
+        };
         self.parts.remove(name);
         self.held.set(self.parts.len() * TOPIC_OF_MANY_BYTES);
-        let is_deleted = reason == EndReason::Deleted;
-        match &reason {
-            EndReason::TooSlow { gap: Some(gap) } => {
-                self.token.set(name.as_str(), After::Anew(gap.resume));
-            }
-            _ => self.token.remove(name.as_str()),
-        }
-        self.left.push((name.clone(), reason));
-        if is_deleted && let Some(reader) = self.joining.open(name)? {
+        let mut next = match &reason {
+            EndReason::TooSlow { gap: Some(gap) } => Some(After::Anew(gap.resume)),
+            _ => None,
+        };
+        if reason == EndReason::Deleted
+            && let Some(reader) = self.joining.open(name)?
+        {
+            let place = self.token.get(name.as_str());
+            next = Some(After::Position(reader.position()));
             self.add(reader, true);
+            if let Some(place) = place {
+                self.token.set(name.as_str(), place);
+            }
         }
+        self.left.push(Left { name: name.clone(), reason, next });
         Ok(())
     }
 
@@ -439,7 +485,7 @@ impl ManyReader {
         }
         match self.joining.open(name)? {
             Some(reader) => self.add(reader, true),
-            None if was_created => self.add_deleted(name.clone()),
+            None if was_created => self.add_deleted(name.clone(), None),
             None => {}
         }
         self.check_token()

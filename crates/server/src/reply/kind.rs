@@ -154,8 +154,9 @@ const TABLE: [(Kind, &str); Kind::ALL.len()] = [
     (Kind::StorageFull, "Nothing was published. Try again once there is space."),
     (
         Kind::StorageFailed,
-        "Nothing was published, or the outcome is unknown: a retry with the same idempotency key is safe. \
-         The server's log says more.",
+        "If this answers a publisher, nothing was published, or the outcome is unknown: a retry with the same idempotency key \
+         is safe. If it answers a reader, the disk could not be read: try again later from the same position. The server's log \
+         says more.",
     ),
     (Kind::BodyTooBig, "The detail names the limit."),
     (

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use anemone_hub::run::RunWork;
+use anemone_hub::run::{RunInput, RunWork};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{Request, Response, StatusCode};
@@ -21,7 +21,7 @@ use super::context::ServiceContext;
 use super::held_request::held_bytes;
 use super::mount::{Mount, MountService, ResponseFuture};
 use super::start::{StartReply, StartRequest, input};
-use super::starter::RunStarter;
+use super::starter::{ReadingThread, RunStarter};
 use super::upload::{self, Taken};
 use super::{download, work};
 use crate::reply::body::{Body, BoxError, full};
@@ -104,7 +104,7 @@ impl Mounted {
         let start = StartRequest { reply, path, start_right: *start_right, starter: &self.starter };
         let (mount, own) = (Arc::clone(&self), context.clone());
         let make_work = move |request| mount.work(request, caller, &own);
-        start.answer(request, caller, context, make_work).await
+        start.answer(request, caller, context, |body| self.reading_thread(body), make_work).await
     }
 
     /// Returns the reply that a request asks for if it starts a run.
@@ -115,6 +115,16 @@ impl Mounted {
             return Ok(None);
         }
         StartReply::of(is_run_service, request)
+    }
+
+    /// Returns the thread on which the work for a body is made.
+    fn reading_thread(&self, body: &[u8]) -> Result<ReadingThread, Problem> {
+        let is_quick = match &self.service {
+            MountService::Run(service) => catch(|| service.prepares_at_once(body))
+                .map_err(|panicked| self.failed(&panicked))?,
+            _ => body.len() <= RunInput::AT_ONCE_BYTES_MAX,
+        };
+        Ok(if is_quick { ReadingThread::Network } else { ReadingThread::Other })
     }
 
     /// Returns the work of a run that a request starts, and the bytes that it holds besides its own size.

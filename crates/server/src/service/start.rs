@@ -18,7 +18,7 @@ use super::caller::Caller;
 use super::context::ServiceContext;
 use super::held_request::copy_head;
 use super::start_right::StartRight;
-use super::starter::RunStarter;
+use super::starter::{ReadingThread, RunStarter};
 use crate::clients::places::Source;
 use crate::publish::key;
 use crate::read::readable::Readable;
@@ -81,7 +81,7 @@ impl StartReply {
 
 impl StartRequest<'_> {
     /// Starts the run with the work that `make_work` returns for the request, and answers. It also returns the bytes that
-    /// the work holds, besides its own size.
+    /// the work holds, besides its own size. It is called on the thread that `reading_thread` chooses for the body.
     ///
     /// # Errors
     /// When the client may not start runs here, the input is refused, or there is no room.
@@ -90,6 +90,7 @@ impl StartRequest<'_> {
         request: Request<Body>,
         caller: Caller,
         mut context: ServiceContext,
+        reading_thread: impl FnOnce(&[u8]) -> Result<ReadingThread, Problem>,
         make_work: impl FnOnce(Request<Bytes>) -> Result<(RunWork, u64), Problem> + Send + 'static,
     ) -> Result<Answer, Problem> {
         self.check(caller)?;
@@ -101,9 +102,10 @@ impl StartRequest<'_> {
         *request.headers_mut() = head.headers().clone();
         let body =
             receive(request, self.starter.body, &context.memory, context.stop.clone()).await?;
+        let thread = reading_thread(body.as_ref())?;
         let turn = tokio::select! {
             biased;
-            turn = self.starter.turn(body.as_ref().len()) => turn?,
+            turn = self.starter.turn(thread) => turn?,
             () = context.gone() => return Err(Problem::client_gone(context.write_timeout)),
         };
         // A copy, since the hub counts what waits with a run. Those who wait for their turn have none yet.

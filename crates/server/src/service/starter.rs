@@ -15,12 +15,18 @@ pub(crate) struct RunStarter {
     pub(super) runs: Runs,
     /// The limits on the body of a request, which is held while the run waits and works.
     pub(super) body: BodyBounds,
-    /// Held while a long input is read.
+    /// Held while an input is read beside the network threads.
     reading: Arc<Semaphore>,
 }
 
-/// A longer input is read on a thread of its own, since that may take longer than other clients should wait.
-const READ_AT_ONCE_BYTES_MAX: usize = 4 << 10;
+/// The thread that reads an input.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum ReadingThread {
+    /// The network thread, at once.
+    Network,
+    /// Another thread, since it may take longer than other clients should wait.
+    Other,
+}
 
 impl RunStarter {
     pub(crate) fn new(runs: &Runs, limits: &Limits) -> Self {
@@ -28,9 +34,9 @@ impl RunStarter {
         Self { runs: runs.clone(), body, reading: Arc::new(Semaphore::new(1)) }
     }
 
-    /// Waits for the turn of an input of so many bytes. A short one has no need of it. Cancel safe.
-    pub(super) async fn turn(&self, input_bytes: usize) -> Result<ReadingTurn, Problem> {
-        if input_bytes <= READ_AT_ONCE_BYTES_MAX {
+    /// Waits for the turn of an input. One that is read at once has no need of it. Cancel safe.
+    pub(super) async fn turn(&self, thread: ReadingThread) -> Result<ReadingTurn, Problem> {
+        if thread == ReadingThread::Network {
             return Ok(ReadingTurn(None));
         }
         let place = Arc::clone(&self.reading).acquire_owned().await.map_err(|_| stopping())?;
@@ -38,12 +44,12 @@ impl RunStarter {
     }
 }
 
-/// The turn of an input to be read: `None` for a short one.
+/// The turn of an input to be read: `None` for one that is read at once.
 #[derive(Debug)]
 pub(super) struct ReadingTurn(Option<OwnedSemaphorePermit>);
 
 impl ReadingTurn {
-    /// Reads an input: a short one at once, and long ones one after the other beside the network threads.
+    /// Reads an input: at once, or one after the other beside the network threads.
     pub(super) async fn read<T: Send + 'static>(
         self,
         read: impl FnOnce() -> Result<T, Problem> + Send + 'static,

@@ -113,7 +113,8 @@ impl<S: TakeNow> WriteDeadline<S> {
     fn watch(
         &mut self,
         cx: &mut Context<'_>,
-        (bytes, offered_bytes): (&[u8], usize),
+        bytes: &[u8],
+        offered_bytes: usize,
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         if let Some(waiting) = &mut self.waiting {
@@ -132,7 +133,7 @@ impl<S: TakeNow> WriteDeadline<S> {
             };
             let taken = if must_release { Ok(0) } else { self.stream.take_now(bytes) };
             if let Ok(1..) = taken {
-                return self.watch(cx, (bytes, offered_bytes), Poll::Ready(taken));
+                return self.watch(cx, bytes, offered_bytes, Poll::Ready(taken));
             }
             let is_late = self.timeout.is_some_and(|timeout| stuck.since.elapsed() >= timeout);
             self.is_given_up = must_release || is_late;
@@ -165,7 +166,7 @@ impl<S: AsyncWrite + TakeNow + Unpin> AsyncWrite for WriteDeadline<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.watch(cx, (bytes, bytes.len()), written)
+        self.watch(cx, bytes, bytes.len(), written)
     }
 
     fn poll_write_vectored(
@@ -175,7 +176,8 @@ impl<S: AsyncWrite + TakeNow + Unpin> AsyncWrite for WriteDeadline<S> {
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
         let first = pieces.iter().find(|piece| !piece.is_empty()).map_or(&[][..], |piece| piece);
-        self.watch(cx, (first, pieces.iter().map(|piece| piece.len()).sum()), written)
+        let offered_bytes = pieces.iter().map(|piece| piece.len()).sum();
+        self.watch(cx, first, offered_bytes, written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -30,9 +30,9 @@ use crate::transport_name::TransportName;
 /// The encoding of items with their topics.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ManyEncoding<F> {
-    /// Appends an item; the token is the place after it.
+    /// Appends an item; the token is the place after it, and told with it if the last is true.
     pub(crate) append: F,
-    /// True if each event is sent with the token.
+    /// True if events are sent with the token.
     pub(crate) has_tokens: bool,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn answer<F>(
     encoding: ManyEncoding<F>,
 ) -> Result<Response<Body>, Problem>
 where
-    F: Fn(&TopicItem<'_>, &Token, &mut String) + Send + 'static,
+    F: Fn(&TopicItem<'_>, &Token, bool, &mut String) + Send + 'static,
 {
     let reader = read.open(ManyReading::Stream(transport))?;
     let (site, client) = (Arc::clone(read.site()), read.client().address());
@@ -110,7 +110,7 @@ enum Phase {
     Over,
 }
 
-impl<F: Fn(&TopicItem<'_>, &Token, &mut String)> ManyReply<F> {
+impl<F: Fn(&TopicItem<'_>, &Token, bool, &mut String)> ManyReply<F> {
     /// Returns the next piece; `None` at the end.
     async fn next(&mut self) -> Option<String> {
         if let Phase::New = self.phase {
@@ -156,13 +156,15 @@ impl<F: Fn(&TopicItem<'_>, &Token, &mut String)> ManyReply<F> {
     /// Returns what there is to send now: items, a heartbeat, or nothing.
     fn turn(&mut self) -> String {
         let (mut text, append) = (String::new(), &self.append);
-        let turn = self.reader.turn(self.limit, &mut |item, token| append(item, token, &mut text));
+        let turn = self.reader.turn(self.limit, &mut |item, token, has_token| {
+            append(item, token, has_token, &mut text);
+        });
         if let Err(problem) = turn {
             let json = problem.to_json();
-            append(&TopicItem::Failed(&json), self.reader.token(), &mut text);
+            append(&TopicItem::Failed(&json), self.reader.token(), true, &mut text);
             self.fail(&problem);
         } else if text.is_empty() && self.told_at + self.heartbeat() <= Instant::now() {
-            append(&TopicItem::Quiet, self.reader.token(), &mut text);
+            append(&TopicItem::Quiet, self.reader.token(), true, &mut text);
         }
         text
     }
@@ -177,7 +179,7 @@ impl<F: Fn(&TopicItem<'_>, &Token, &mut String)> ManyReply<F> {
 
     fn one(&self, item: &TopicItem<'_>) -> String {
         let mut text = String::new();
-        (self.append)(item, self.reader.token(), &mut text);
+        (self.append)(item, self.reader.token(), true, &mut text);
         text
     }
 

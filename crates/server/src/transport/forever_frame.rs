@@ -40,7 +40,7 @@ fn answer_many(
 ) -> Result<Response<Body>, Problem> {
     check_place(headers)?;
     let name = read.query.frame.clone().ok_or_else(frame_missing)?;
-    let append = move |item: &TopicItem<'_>, token: &Token, out: &mut String| {
+    let append = move |item: &TopicItem<'_>, token: &Token, _: bool, out: &mut String| {
         let mut json = String::new();
         item.write(token, &mut json);
         script(&name, matches!(item, TopicItem::Begin), &json, out);

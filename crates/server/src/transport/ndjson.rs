@@ -21,8 +21,9 @@ pub(super) static TRANSPORT: ReadTransport = ReadTransport {
 };
 
 fn many<'a>(read: &'a ManyRequest, _: &'a HeaderMap, stop: Stop) -> LaterAnswer<'a> {
-    let append =
-        |item: &TopicItem<'_>, token: &Token, out: &mut String| item.write_line(token, out);
+    let append = |item: &TopicItem<'_>, token: &Token, _: bool, out: &mut String| {
+        item.write_line(token, out);
+    };
     let encoding = ManyEncoding { append, has_tokens: false };
     let media_type = TRANSPORT.representation.media_type;
     Box::pin(ready(many::answer(read, TRANSPORT.name, media_type, stop, encoding)))

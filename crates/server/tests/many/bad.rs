@@ -1,4 +1,4 @@
-//! What bad input gets, and the limits of the token.
+//! The replies to bad input, and the limits of the token.
 
 use serde_json::json;
 

@@ -178,3 +178,82 @@ fn other_topics_of_the_index_do_not_pace_a_page() {
     assert_eq!(page["events"][0]["topic"], "c1", "{page}");
     assert_eq!(page["next"], "$topics:ya-202,c1:1", "all of the index is behind it");
 }
+
+#[test]
+fn a_deletion_is_told_however_often_the_stream_is_cut_before() {
+    for way in [Way::Sse, Way::Ndjson, Way::Frame] {
+        let fixture = Fixture::start();
+        let mut follower = Follower::new(&fixture, way, "topic=wind&topic=c*");
+        for name in ["c1", "c2", "c3"] {
+            create(&fixture.hub, name);
+            publish(&fixture.hub, name, &json!(1));
+        }
+        follower.open();
+        while follower.token.as_ref().is_none_or(|token| !token.contains("c3")) {
+            follower.next();
+        }
+        follower.cut();
+        let delete = |name: &str| fixture.hub.delete(&name.parse().unwrap()).unwrap();
+        ["c1", "c2", "c3"].into_iter().for_each(delete);
+        // These are known from the index alone.
+        for name in ["c4", "c5"] {
+            create(&fixture.hub, name);
+            delete(name);
+        }
+        let mut told = std::collections::BTreeSet::new();
+        while told.len() < 5 {
+            // One more at each connection.
+            follower.open();
+            let item = follower.item();
+            assert_eq!(item["end"]["reason"], "deleted", "{way:?}: {item}");
+            let mut is_new = told.insert(item["topic"].as_str().unwrap().to_owned());
+            while !is_new {
+                is_new = told.insert(follower.item()["topic"].as_str().unwrap().to_owned());
+            }
+            follower.cut();
+            // Only the beginning is heard.
+            follower.open();
+            assert_eq!(follower.next(), None);
+            follower.cut();
+        }
+    }
+}
+
+#[test]
+fn a_long_token_takes_no_more_bytes_than_the_events() {
+    let fixture = Fixture::start();
+    let names: Vec<String> = (0..100).map(|number| format!("q{number:02}")).collect();
+    for name in &names {
+        create(&fixture.hub, name);
+    }
+    let mut follower = Follower::new(&fixture, Way::Sse, "topic=q*");
+    follower.open();
+    assert_eq!(follower.next(), None);
+    let token_bytes = follower.token.as_ref().unwrap().len();
+    assert!(token_bytes > 500, "{token_bytes}");
+    for number in 0..5 {
+        for name in &names {
+            publish(&fixture.hub, name, &json!(number));
+        }
+    }
+    let (mut events, mut event_bytes, mut tokens) = (0, 0, 0);
+    let mut token = follower.token.clone();
+    let last = loop {
+        let item = follower.next_item();
+        if follower.token != token {
+            (token, tokens) = (follower.token.clone(), tokens + 1);
+        }
+        let Some(item) = item else {
+            // An id alone, which follows the last event of a turn.
+            match events {
+                500 => break follower.token.clone().unwrap(),
+                _ => continue,
+            }
+        };
+        events += 1;
+        event_bytes += item.to_string().len() + 20;
+    };
+    assert!(tokens * token_bytes <= event_bytes + 8 * token_bytes, "{tokens} for {event_bytes}");
+    let next = fixture.get(&format!("/topics?topic=q*&after={last}"), &[]).json();
+    assert_eq!(next["events"], json!([]), "the last token is after the last event");
+}

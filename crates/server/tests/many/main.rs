@@ -177,7 +177,7 @@ fn publish(hub: &Hub, name: &str, value: &Value) -> String {
     topic.publish(SystemTime::now().into(), data).unwrap().to_string()
 }
 
-/// What was read of each topic: the offsets and the data.
+/// The events that were read of each topic: their offsets and data.
 type History = BTreeMap<String, Vec<(u64, Value)>>;
 
 fn note(history: &mut History, item: &Value) {

@@ -3,8 +3,9 @@
 use std::io::{BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::num::NonZero;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use anemone_hub::Data;
@@ -320,4 +321,49 @@ fn a_start_that_waits_for_the_inputs_of_others_is_over_when_its_client_has_gone(
         assert_eq!(Reply::read(&mut BufReader::new(stream), "POST").status, 200);
     }
     assert_eq!(service.inputs.load(Ordering::SeqCst), 2, "nobody waits for the run of the other");
+}
+
+/// Tells the thread that reads an input, and the one that is asked whether to read it at once.
+struct Telling {
+    reads_at_once: bool,
+    asked: mpsc::Sender<ThreadId>,
+    read: mpsc::Sender<ThreadId>,
+}
+
+impl RunService for Telling {
+    fn prepare(&self, _input: RunInput) -> Result<RunWork, RunRefusal> {
+        self.read.send(thread::current().id()).unwrap();
+        Ok(RunWork::new(|_| Ok(None)))
+    }
+
+    fn prepares_at_once(&self, body: &[u8]) -> bool {
+        assert_eq!(body, b"x");
+        self.asked.send(thread::current().id()).unwrap();
+        self.reads_at_once
+    }
+}
+
+#[test]
+fn a_service_says_which_inputs_are_not_read_on_a_network_thread_however_short_they_are() {
+    for reads_at_once in [true, false] {
+        let ((asked, was_asked), (read, was_read)) = (mpsc::channel(), mpsc::channel());
+        let service = Telling { reads_at_once, asked, read };
+        let fixture = Fixture::with(
+            |options| options.mounts.push(Mount::run("/telling", service).unwrap()),
+            Default::default(),
+        );
+        let mut stream = fixture.connect();
+        let head = request(fixture.address, "POST", "/telling", &[("Content-Length", "1")]);
+        stream.write_all((head + "x").as_bytes()).unwrap();
+        assert_eq!(Reply::read(&mut BufReader::new(stream), "POST").status, 200);
+        for carrier in BOTH {
+            let mut client = Client::open(carrier, &fixture);
+            assert_eq!(client.call("POST a /telling\nx").last().unwrap().status, 200);
+        }
+        let threads: Vec<_> = was_asked.try_iter().zip(was_read.try_iter()).collect();
+        assert_eq!(threads.len(), 3);
+        for (network, reader) in threads {
+            assert_eq!(network == reader, reads_at_once);
+        }
+    }
 }

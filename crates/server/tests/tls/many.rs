@@ -25,7 +25,7 @@ struct Reader {
     token: Option<String>,
     stream: Option<RecvStream>,
     input: String,
-    /// What came and was not taken: JSON, and the token after it if that came, too.
+    /// The items that came and were not taken: JSON, and the token after it if that came, too.
     came: VecDeque<(Value, Option<String>)>,
 }
 

@@ -26,7 +26,7 @@ use self::event::{Change, ChangeKind};
 use self::plan::{Rules, Wish, with_new_id};
 use self::state::{State, Stored, Window, cost};
 use crate::{
-    Call, Condition, Created, Fields, Found, Methods, Query, Record, Resource, ResourceError,
+    Call, Changed, Condition, Fields, Found, Methods, Query, Record, Resource, ResourceError,
     Schema,
 };
 
@@ -121,7 +121,7 @@ impl Collection {
     }
 
     /// Carries out a change to its end, whatever becomes of the caller.
-    async fn change(&self, wish: Wish, call: &Call) -> Result<Created, ResourceError> {
+    async fn change(&self, wish: Wish, call: &Call) -> Result<Changed, ResourceError> {
         let (inner, condition, key) = (Arc::clone(&self.0), call.condition.clone(), call.key);
         let changing = tokio::spawn(async move { inner.change(wish, &condition, key).await });
         changing.await.unwrap_or(Err(ResourceError::Failed))
@@ -180,7 +180,7 @@ impl Inner {
         wish: Wish,
         condition: &Condition,
         key: Option<IdempotencyKey>,
-    ) -> Result<Created, ResourceError> {
+    ) -> Result<Changed, ResourceError> {
         let _changing = self.changing.lock().await;
         let now = UnixTime::now();
         if let Some(key) = key
@@ -188,11 +188,11 @@ impl Inner {
         {
             match &wish {
                 Wish::Create(record) => {
-                    return self.repeat(now, record.clone(), (key, known)).await;
+                    return self.repeat(now, record.clone(), key, known.first.offset).await;
                 }
                 Wish::Remove(id) => {
                     if let Some(record) = self.removed(now, id, known)? {
-                        return Ok(Created { record, is_replayed: true });
+                        return Ok(Changed { record, is_replayed: true });
                     }
                 }
                 Wish::Update(..) | Wish::Patch(..) => {}
@@ -202,26 +202,28 @@ impl Inner {
             match self.attempt(now, wish.clone(), condition, key).await {
                 Err(Failure::HeadMoved) => self.catch_up()?,
                 Err(Failure::Resource(error)) => return Err(error),
-                Ok(record) => return Ok(Created { record, is_replayed: false }),
+                Ok(record) => return Ok(Changed { record, is_replayed: false }),
             }
         }
         tracing::error!(topic = %self.topic.name(), "somebody else publishes to the topic of a resource");
         Err(ResourceError::Failed)
     }
 
-    /// Answers a create whose key is known: publishes the same event again, which the topic compares with the first.
+    /// Answers a create whose key is known: publishes the same event again, which the topic compares with the first, at
+    /// this offset.
     async fn repeat(
         &self,
         now: UnixTime,
         record: Fields,
-        (key, known): (IdempotencyKey, Published),
-    ) -> Result<Created, ResourceError> {
-        let record = with_new_id(record, known.first.offset)?;
+        key: IdempotencyKey,
+        first: u64,
+    ) -> Result<Changed, ResourceError> {
+        let record = with_new_id(record, first)?;
         let change = Change { kind: ChangeKind::Created, record };
         let batch = batch(now, std::slice::from_ref(&change))?.with_key(key);
         let published = self.topic.publish_kept(now, &batch).await?;
         let tag = Some(published.last.into());
-        Ok(Created { record: Record { fields: change.record, tag }, is_replayed: true })
+        Ok(Changed { record: Record { fields: change.record, tag }, is_replayed: true })
     }
 
     /// Returns the record that a remove with a known key has removed; `None` if the topic no longer retains that.
@@ -398,7 +400,7 @@ impl Resource for Collection {
         self.0.current().get(id).map(|stored| stored.record()).ok_or_else(unknown)
     }
 
-    async fn create(&self, record: Fields, call: &Call) -> Result<Created, ResourceError> {
+    async fn create(&self, record: Fields, call: &Call) -> Result<Changed, ResourceError> {
         self.change(Wish::Create(record), call).await
     }
 
@@ -412,8 +414,8 @@ impl Resource for Collection {
         Ok(self.change(wish, call).await?.record)
     }
 
-    async fn remove(&self, id: &str, call: &Call) -> Result<Record, ResourceError> {
-        Ok(self.change(Wish::Remove(id.to_owned()), call).await?.record)
+    async fn remove(&self, id: &str, call: &Call) -> Result<Changed, ResourceError> {
+        self.change(Wish::Remove(id.to_owned()), call).await
     }
 }
 

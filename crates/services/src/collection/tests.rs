@@ -104,7 +104,7 @@ async fn each_change_is_an_event_and_its_position_is_the_tag() {
     collection.create(named.clone(), &call).await.unwrap();
     let updated = collection.update("1", note("c"), &call).await.unwrap();
     let patched = collection.patch("1", fields(json!({"n": 7})), &call).await.unwrap();
-    let removed = collection.remove("x", &call).await.unwrap();
+    let removed = collection.remove("x", &call).await.unwrap().record;
     assert_eq!((removed.fields, removed.tag), (named, None));
     let found = events(&collection);
     let names =
@@ -140,7 +140,7 @@ async fn what_does_not_fit_changes_nothing() {
     for missing in [
         collection.update("b", note("a"), &call).await,
         collection.patch("b", note("a"), &call).await,
-        collection.remove("b", &call).await,
+        collection.remove("b", &call).await.map(|removed| removed.record),
     ] {
         assert_eq!(missing.unwrap_err(), ResourceError::Unknown("b".into()));
     }
@@ -210,7 +210,7 @@ async fn events_have_the_order_of_the_changes_of_many_writers() {
                         fields.insert("id".into(), shared.into());
                         collection.create(fields, &call).await.map(|created| created.record)
                     }
-                    1 => collection.remove(shared, &call).await,
+                    1 => collection.remove(shared, &call).await.map(|removed| removed.record),
                     2..4 => collection.patch(shared, fields, &call).await,
                     _ => collection.update(shared, fields, &call).await,
                 };
@@ -362,13 +362,15 @@ async fn a_remove_with_a_key_may_be_repeated_also_after_a_restart() {
         let first = collection.create(note("a"), &Call::default()).await.unwrap().record;
         let kept = collection.create(note("b"), &Call::default()).await.unwrap().record;
         let removed = collection.remove(&id(&first), &gone).await.unwrap();
-        assert_eq!((&removed.fields, &removed.tag), (&first.fields, &None));
-        (removed, kept)
+        assert!(!removed.is_replayed);
+        assert_eq!((&removed.record.fields, &removed.record.tag), (&first.fields, &None));
+        (removed.record, kept)
     };
     let hub = stored(dir.path());
     let collection = open(&hub, OPTIONS);
     for _ in 0..2 {
-        assert_eq!(collection.remove(&id(&removed), &gone).await, Ok(removed.clone()));
+        let again = Changed { record: removed.clone(), is_replayed: true };
+        assert_eq!(collection.remove(&id(&removed), &gone).await, Ok(again));
     }
     let unknown = collection.remove(&id(&removed), &Call::default()).await;
     assert_eq!(unknown, Err(ResourceError::Unknown(id(&removed))));

@@ -52,8 +52,8 @@ struct Sorting {
 pub(super) enum Turn {
     /// Events, maybe none, and more work.
     Worked(Vec<EventText>),
-    /// No list may change before some time has passed.
-    Paused,
+    /// The pace allows no list to change yet.
+    TooEarly,
     /// All actions are done.
     Done,
 }
@@ -90,7 +90,7 @@ impl Computation {
         } else {
             self.recorders().for_each(|recorder| recorder.tell_due(now, &mut events));
             if events.is_empty() {
-                return Turn::Paused;
+                return Turn::TooEarly;
             }
         }
         self.since_key += bytes(&events);

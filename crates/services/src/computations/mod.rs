@@ -11,8 +11,8 @@ mod computation;
 mod event;
 mod list;
 mod options;
+mod owed_sleep;
 mod recorder;
-mod rest;
 mod sorting;
 #[cfg(test)]
 mod tests;
@@ -28,7 +28,7 @@ use anemone_hub::run::{
 use self::computation::{Computation, Turn};
 use self::event::EventText;
 use self::options::ComputationOptions;
-use self::rest::Rest;
+use self::owed_sleep::OwedSleep;
 use self::tree::ActionTree;
 
 /// The most bytes of a computation's events, as for a program's output. Those at a rate have a limit for each second
@@ -38,9 +38,9 @@ const OUTPUT_BYTES_MAX: usize = 64 << 20;
 /// The time between two reports of the progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The shortest and the longest time to wait if the pace allows no change: an eighth of the time between two.
-const PAUSE_MIN: Duration = Duration::from_millis(5);
-const PAUSE_MAX: Duration = Duration::from_millis(50);
+/// The shortest and the longest time to wait when the pace allows no change yet: an eighth of the time between two changes.
+const PACE_WAIT_MIN: Duration = Duration::from_millis(5);
+const PACE_WAIT_MAX: Duration = Duration::from_millis(50);
 
 /// The bytes that a run holds for an element of its lists: its value, its place, and both again in what was told last.
 const ELEMENT_BYTES: u64 = 24;
@@ -64,7 +64,7 @@ impl RunService for Computations {
 
 fn compute(tree: ActionTree, options: ComputationOptions, run: &RunContext) -> RunOutcome {
     let (begun, pace) = (Instant::now(), options.pace);
-    let pause = pace.map_or(PAUSE_MIN, pause_of);
+    let pace_wait = pace.map_or(PACE_WAIT_MIN, pace_wait);
     run.hold(tree.actions.iter().map(|action| action.size as u64).sum::<u64>() * ELEMENT_BYTES);
     let mut computation = Computation::new(tree, options);
     let mut output = Output { bytes_left: OUTPUT_BYTES_MAX, is_rate: options.states.is_rate() };
@@ -76,14 +76,16 @@ fn compute(tree: ActionTree, options: ComputationOptions, run: &RunContext) -> R
         Ok(run.partials(&events.collect::<Result<Vec<_>, _>>()?)?)
     };
     tell(computation.begin(begun.elapsed()))?;
-    let (mut reported, mut rested, mut rest) = (Duration::ZERO, Duration::ZERO, Rest::new());
+    // The times up to which the progress is reported, and work and sleep are counted.
+    let (mut reported, mut counted) = (Duration::ZERO, Duration::ZERO);
+    let mut sleep = OwedSleep::new();
     loop {
         let now = begun.elapsed();
         let turn = computation.turn(now);
-        let is_paused = turn == Turn::Paused;
+        let is_too_early = turn == Turn::TooEarly;
         match turn {
             Turn::Worked(events) => tell(events)?,
-            Turn::Paused => {}
+            Turn::TooEarly => {}
             Turn::Done => break,
         }
         if now.saturating_sub(reported) >= PROGRESS_INTERVAL {
@@ -91,13 +93,13 @@ fn compute(tree: ActionTree, options: ComputationOptions, run: &RunContext) -> R
             report(&computation, run)?;
         }
         let worked = begun.elapsed();
-        rest.worked(worked - rested);
-        rested = worked;
-        let due = if pace.is_some() { rest.due() } else { Duration::ZERO };
-        if is_paused || !due.is_zero() {
-            run.sleep(pause.max(due))?;
-            rested = begun.elapsed();
-            rest.slept(rested - worked);
+        sleep.worked(worked - counted);
+        counted = worked;
+        let due = if pace.is_some() { sleep.due() } else { Duration::ZERO };
+        if is_too_early || !due.is_zero() {
+            run.sleep(pace_wait.max(due))?;
+            counted = begun.elapsed();
+            sleep.slept(counted - worked);
         }
     }
     report(&computation, run)?;
@@ -105,8 +107,8 @@ fn compute(tree: ActionTree, options: ComputationOptions, run: &RunContext) -> R
 }
 
 /// Returns the time to wait for so many changes a second.
-fn pause_of(pace: u64) -> Duration {
-    Duration::from_millis(125 / pace.max(1)).clamp(PAUSE_MIN, PAUSE_MAX)
+fn pace_wait(pace: u64) -> Duration {
+    Duration::from_millis(125 / pace.max(1)).clamp(PACE_WAIT_MIN, PACE_WAIT_MAX)
 }
 
 fn report(computation: &Computation, run: &RunContext) -> Result<(), RunFailure> {

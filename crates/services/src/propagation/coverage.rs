@@ -265,3 +265,80 @@ fn warnings(paths: &[Path], terrain: Option<&TerrainSource>) -> Vec<Warning> {
     }
     warnings
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+    use std::path::Path;
+
+    use anemone_hub::run::RunRefusal;
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    type Ranges = BTreeMap<String, [f64; 2]>;
+
+    /// The ranges that the service and its page share.
+    #[derive(Deserialize)]
+    struct SharedRanges {
+        /// Those for which each model is made, by its name and the name of the quantity.
+        validity: BTreeMap<String, Ranges>,
+        fields: Vec<FieldRanges>,
+    }
+
+    /// A document, and the allowed values of its members, by their pointers.
+    #[derive(Deserialize)]
+    struct FieldRanges {
+        document: Value,
+        bounds: Ranges,
+    }
+
+    /// The page has these ranges in code of its own: `tests/web/propagation.test.js` reads the same file.
+    fn shared() -> SharedRanges {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let cases = fs::read(root.join("tests/cases/propagation.json")).unwrap();
+        serde_json::from_slice(&cases).unwrap()
+    }
+
+    #[test]
+    fn each_model_is_made_for_the_ranges_that_the_page_shows() {
+        let SharedRanges { validity, fields } = shared();
+        assert_eq!(validity.len(), MODELS.len());
+        for (name, expected) in validity {
+            let mut request = fields[0].document.clone();
+            request["model"] = json!(name);
+            let coverage = Coverage::read(&request).unwrap();
+            let ranges = coverage.paths[0].model.ranges().iter();
+            let found: Ranges = ranges
+                .map(|range| {
+                    let quantity = serde_json::to_value(range.quantity).unwrap();
+                    (quantity.as_str().unwrap().to_owned(), [range.min, range.max])
+                })
+                .collect();
+            assert_eq!(found, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn each_number_has_the_range_that_the_page_allows() {
+        for FieldRanges { document, bounds } in shared().fields {
+            Coverage::read(&document).unwrap();
+            for (pointer, [min, max]) in bounds {
+                let is_out_of_range = |value: f64| {
+                    let mut request = document.clone();
+                    *request.pointer_mut(&pointer).unwrap() = json!(value);
+                    // A value that is within its range may still not fit to another one.
+                    matches!(
+                        Coverage::read(&request),
+                        Err(RunRefusal::Unprocessable { pointer: Some(at), detail })
+                            if at == pointer && detail.starts_with("expected a number from ")
+                    )
+                };
+                let values = [min - 1e-6, min, max, max + 1e-6];
+                assert_eq!(values.map(is_out_of_range), [true, false, false, true], "{pointer}");
+            }
+        }
+    }
+}

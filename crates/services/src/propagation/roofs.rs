@@ -202,7 +202,7 @@ mod tests {
         Area::read(&Node::root(&request).open_object().unwrap()).unwrap()
     }
 
-    /// Whether a line from a place to the east crosses the rings an odd number of times.
+    /// Returns true if a line from a place to the east crosses the rings an odd number of times.
     fn is_within(rings: &[Vec<Spot>], x_m: f64, y_m: f64) -> bool {
         let crosses = |ring: &Vec<Spot>| {
             let next = ring.iter().cycle().skip(1);

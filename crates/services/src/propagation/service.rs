@@ -63,4 +63,19 @@ impl RunService for Propagation {
         let bytes = memory::waiting(&coverage, told.as_ref());
         Ok(RunWork::new(move |run| compute(coverage, told, &cores, run)).holding(bytes))
     }
+
+    /// Returns false: a GeoTIFF of 3 KB can inflate to a million cells.
+    fn prepares_at_once(&self, _body: &[u8]) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_input_is_read_on_a_network_thread() {
+        assert!(!Propagation::with_helpers(0).prepares_at_once(b"{}"));
+    }
 }

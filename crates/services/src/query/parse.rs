@@ -144,10 +144,10 @@ impl Parser<'_> {
             ["$gt"] => Test::Compares(&[Greater], value),
             ["$gte"] => Test::Compares(&[Greater, Equal], value),
             ["$in", place] if is_place(place) => {
-                return self.listed(draft, (field, Test::In), value);
+                return self.listed(draft, field, Test::In, value);
             }
             ["$nin", place] if is_place(place) => {
-                return self.listed(draft, (field, Test::NotIn), value);
+                return self.listed(draft, field, Test::NotIn, value);
             }
             _ => return Err(QueryError::UnknownParameter(excerpt(parameter.name))),
         };
@@ -158,7 +158,8 @@ impl Parser<'_> {
     fn listed(
         &mut self,
         draft: &mut Draft,
-        (field, test): (&str, fn(Vec<Value>) -> Test),
+        field: &str,
+        test: fn(Vec<Value>) -> Test,
         value: Value,
     ) -> Result<(), QueryError> {
         self.values += 1;

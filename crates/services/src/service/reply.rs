@@ -5,7 +5,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 
 use super::reply_body::ReplyBody;
 use crate::error::details;
-use crate::{Condition, Created, Found, Query, Record};
+use crate::{Changed, Condition, Found, Query, Record};
 
 /// A reply to a request that does not reach the resource.
 pub(super) type Refusal = Box<Response<ReplyBody>>;
@@ -61,14 +61,15 @@ pub(super) fn got(record: Record, condition: &Condition) -> Response<ReplyBody> 
     changed(record)
 }
 
-pub(super) fn created(Created { record, is_replayed }: Created, path: &str) -> Response<ReplyBody> {
+/// Returns the new record with its location, or that of the first create with this key.
+pub(super) fn created(Changed { record, is_replayed }: Changed, path: &str) -> Response<ReplyBody> {
     // Relative to the URL of the request, whatever a proxy puts before it.
     let name = path.rsplit('/').next().unwrap_or_default();
     let id = record.fields.get("id").and_then(|id| id.as_str()).unwrap_or_default();
     let location = HeaderValue::from_str(&format!("{name}/{id}"));
     let mut reply = changed(record);
     if is_replayed {
-        reply.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
+        note_replay(&mut reply);
     } else {
         *reply.status_mut() = StatusCode::CREATED;
     }
@@ -76,6 +77,20 @@ pub(super) fn created(Created { record, is_replayed }: Created, path: &str) -> R
         reply.headers_mut().insert(header::LOCATION, location);
     }
     reply
+}
+
+/// Returns the removed record, also to a remove that is repeated.
+pub(super) fn removed(Changed { record, is_replayed }: Changed) -> Response<ReplyBody> {
+    let mut reply = changed(record);
+    if is_replayed {
+        note_replay(&mut reply);
+    }
+    reply
+}
+
+/// Notes that the idempotency key was known, and nothing was changed now.
+fn note_replay(reply: &mut Response<ReplyBody>) {
+    reply.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
 }
 
 /// Returns the record, with its tag if it is stored.

@@ -21,12 +21,13 @@ const PIECE_BYTES: usize = 32 << 10;
 /// The body of a resource's reply. Its length is known at its beginning.
 pub struct ReplyBody {
     left: u64,
-    rest: Rest,
+    unsent: Unsent,
     /// True after a piece, until the thread has served others.
     gives_way: bool,
 }
 
-enum Rest {
+/// The part that is not sent yet.
+enum Unsent {
     Whole(Bytes),
     Page { before: &'static str, records: vec::IntoIter<FoundRecord>, tail: String },
 }
@@ -40,11 +41,11 @@ impl ReplyBody {
         let commas = records.len().saturating_sub(1);
         let of_records: usize = records.as_slice().iter().map(FoundRecord::json_bytes).sum();
         let left = (before.len() + of_records + commas + tail.len()) as u64;
-        Self { left, rest: Rest::Page { before, records, tail }, gives_way: false }
+        Self { left, unsent: Unsent::Page { before, records, tail }, gives_way: false }
     }
 }
 
-impl Rest {
+impl Unsent {
     fn piece(&mut self) -> Bytes {
         let (before, records, tail) = match self {
             Self::Whole(bytes) => return mem::take(bytes),
@@ -75,7 +76,7 @@ impl Rest {
 impl<T: Into<Bytes>> From<T> for ReplyBody {
     fn from(bytes: T) -> Self {
         let bytes = bytes.into();
-        Self { left: bytes.len() as u64, rest: Rest::Whole(bytes), gives_way: false }
+        Self { left: bytes.len() as u64, unsent: Unsent::Whole(bytes), gives_way: false }
     }
 }
 
@@ -107,7 +108,7 @@ impl http_body::Body for ReplyBody {
             return Poll::Pending;
         }
         self.gives_way = true;
-        let piece = self.rest.piece();
+        let piece = self.unsent.piece();
         self.left = self.left.saturating_sub(piece.len() as u64);
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }

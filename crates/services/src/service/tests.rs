@@ -5,7 +5,7 @@ use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{CollectionOptions, Created, Found, Guard, Messages, Methods, Record, Schema};
+use crate::{Changed, CollectionOptions, Found, Guard, Messages, Methods, Record, Schema};
 
 fn messages() -> ResourceService<Messages> {
     let hub = Hub::new(Epoch::random().unwrap());
@@ -215,6 +215,23 @@ async fn a_create_with_a_key_may_be_repeated() {
 }
 
 #[tokio::test]
+async fn a_remove_with_a_key_may_be_repeated_and_says_so() {
+    let service = messages();
+    for _ in 0..2 {
+        ask(&service, "POST /messages", &[], r#"{"text":"a"}"#).await;
+    }
+    let remove = |path: &'static str| ask(&service, path, &[("idempotency-key", "k")], "");
+    let first = remove("DELETE /messages/1").await;
+    assert_eq!((first.status, first.field("idempotent-replayed")), (200, ""));
+    let again = remove("DELETE /messages/1").await;
+    assert_eq!((again.status, again.field("idempotent-replayed")), (200, "true"));
+    assert_eq!((&again.text, again.field("etag")), (&first.text, ""));
+    assert_eq!(remove("DELETE /messages/2").await.problem(), (422, "key-reused".into()));
+    let gone = ask(&service, "DELETE /messages/1", &[], "").await;
+    assert_eq!(gone.problem(), (404, "unknown-record".into()));
+}
+
+#[tokio::test]
 async fn a_body_has_64_kib_at_most() {
     let service = messages();
     let spaces = |bytes: usize| format!("{{\"text\":\"a\"{}}}", " ".repeat(bytes - 12));
@@ -288,7 +305,7 @@ async fn what_a_resource_does_not_override_fails() {
         nothing.find(&Query::default(), &call).await.map(|Found { total, .. }| total),
         Err(ResourceError::Failed)
     );
-    let created: Result<Created, _> = nothing.create(Fields::new(), &call).await;
+    let created: Result<Changed, _> = nothing.create(Fields::new(), &call).await;
     assert_eq!(created, Err(ResourceError::Failed));
     let service = ResourceService::new("/nothing", nothing);
     for head in [

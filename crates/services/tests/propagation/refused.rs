@@ -1,4 +1,4 @@
-//! What a request for a coverage may have, and where it says that something does not fit.
+//! Refusals of requests for a coverage: the place that does not fit, and what is allowed there.
 
 use super::*;
 

@@ -19,6 +19,8 @@ pub enum DiskFault {
     ReadOnly,
     /// Writes wait until this fault is over.
     Stalled,
+    /// Removals of directories wait until this fault is over.
+    RemovalStalled,
 }
 
 /// A disk that fails on demand. Clones are handles to the same disk.
@@ -65,7 +67,12 @@ impl FailingDisk {
 
     /// Returns the fault, after waiting while the disk is stalled.
     fn fault(&self) -> Option<DiskFault> {
-        let is_stalled = |fault: &mut Option<DiskFault>| *fault == Some(DiskFault::Stalled);
+        self.fault_after(DiskFault::Stalled)
+    }
+
+    /// Returns the fault, after waiting until it is not `stall`.
+    fn fault_after(&self, stall: DiskFault) -> Option<DiskFault> {
+        let is_stalled = |fault: &mut Option<DiskFault>| *fault == Some(stall);
         self.0.waiting.fetch_add(1, Ordering::Relaxed);
         let waited = self.0.changed.wait_while(self.0.lock(), is_stalled);
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -99,6 +106,7 @@ impl Platform for FailingDisk {
     }
 
     fn remove_directory(&self, path: &Path) -> io::Result<()> {
+        self.fault_after(DiskFault::RemovalStalled);
         self.change(|| System.remove_directory(path))
     }
 

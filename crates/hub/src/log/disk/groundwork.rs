@@ -19,6 +19,8 @@ pub(super) struct Groundwork {
     pub(super) epoch: Epoch,
     meta: Lock<META, SavedMeta>,
     leftover: Lock<LEFTOVER, Leftover>,
+    /// True while the directory is about to be moved away, and ever after if it was.
+    deleting: AtomicBool,
     /// True once the directory may belong to another topic.
     deleted: AtomicBool,
 }
@@ -48,7 +50,8 @@ impl Groundwork {
         leftover: Leftover,
     ) -> Self {
         let (meta, leftover) = (Lock::new(meta), Lock::new(leftover));
-        Self { directory, epoch, meta, leftover, deleted: AtomicBool::new(false) }
+        let (deleting, deleted) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { directory, epoch, meta, leftover, deleting, deleted }
     }
 
     /// Returns the name of its directory.
@@ -125,12 +128,20 @@ impl Groundwork {
         discard: impl FnOnce(&Path) -> Result<T, StorageError>,
     ) -> Result<T, StorageError> {
         let _meta = lock(&self.meta);
-        let discarded = discard(&self.directory)?;
-        self.deleted.store(true, Ordering::Release);
-        Ok(discarded)
+        self.deleting.store(true, Ordering::Release);
+        let discarded =
+            discard(&self.directory).inspect_err(|_| self.deleting.store(false, Ordering::Release));
+        self.deleted.store(discarded.is_ok(), Ordering::Release);
+        discarded
     }
 
     pub(super) fn is_deleted(&self) -> bool {
         self.deleted.load(Ordering::Acquire)
+    }
+
+    /// Returns true if its directory was moved away to be deleted, even if the deletion still goes on. Does not wait for it.
+    pub(super) fn is_moved_away(&self) -> bool {
+        // A directory that is there again is another topic's, which is created after the deletion: asked in this order.
+        self.deleting.load(Ordering::Acquire) && (!self.directory.exists() || self.is_deleted())
     }
 }

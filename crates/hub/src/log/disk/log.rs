@@ -7,6 +7,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -40,7 +41,12 @@ pub(super) struct DiskLog {
     carried: Lock<CARRIED, Carried>,
     /// The error of the last attempt to keep something, if it failed.
     fault: Lock<LAST, Option<StorageError>>,
+    /// The time at which the log was last told that a read failed.
+    unread_at: Lock<LAST, Option<Instant>>,
 }
+
+/// The interval at which failed reads of a topic are logged, since clients can read as often as they like.
+const UNREAD_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The contents that a log begins with.
 #[derive(Debug)]
@@ -91,6 +97,7 @@ impl DiskLog {
             file: Lock::new(active),
             carried: Lock::new(carried),
             fault: Lock::default(),
+            unread_at: Lock::default(),
         })
     }
 
@@ -377,6 +384,17 @@ impl DiskLog {
             tracing::error!(topic = %self.groundwork.directory.display(), "{}", error.with_cause());
         }
         *fault = Some(error.clone());
+    }
+
+    /// Logs that events could not be read, unless that was logged a short while ago, or the topic is deleted.
+    pub(super) fn report_unread(&self, error: &StorageError) {
+        let mut unread_at = lock(&self.unread_at);
+        let is_due = unread_at.is_none_or(|at| at.elapsed() >= UNREAD_INTERVAL);
+        if is_due && !self.groundwork.is_moved_away() {
+            *unread_at = Some(Instant::now());
+            let topic = self.groundwork.directory.display();
+            tracing::error!(%topic, "events cannot be read: {}", error.with_cause());
+        }
     }
 
     pub(super) fn health(&self) -> Health {

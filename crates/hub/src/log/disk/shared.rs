@@ -105,7 +105,7 @@ impl Disk {
         let failure =
             |error| StorageError::new(Action::Make, &marks_path(&self.path, self.session), error);
         let state =
-            State::open(&*self.platform, &self.path, self.session, (self.options.fsync, coming))
+            State::open(&*self.platform, &self.path, self.session, self.options.fsync, coming)
                 .map_err(failure)?;
         self.write_state(&state)?;
         Ok(state)

@@ -66,7 +66,8 @@ impl State {
         platform: &dyn Platform,
         directory: &Path,
         session: u64,
-        (fsync, coming): (Fsync, Option<Epoch>),
+        fsync: Fsync,
+        coming: Option<Epoch>,
     ) -> io::Result<Self> {
         Ok(Self {
             format: FORMAT,

@@ -100,7 +100,8 @@ impl Log for DiskTopic {
     }
 
     fn read(&self, now: UnixTime, after: u64, limit: PageLimit) -> Result<Slice, StorageError> {
-        self.log.readable.read(now, after, limit)
+        let page = self.log.readable.read(now, after, limit);
+        page.inspect_err(|error| self.log.report_unread(error))
     }
 
     fn first(&self, now: UnixTime) -> u64 {
@@ -110,7 +111,8 @@ impl Log for DiskTopic {
 
     fn since(&self, now: UnixTime, time: UnixTime) -> Result<u64, StorageError> {
         self.expire_keys(now);
-        self.log.readable.since(now, time)
+        let offset = self.log.readable.since(now, time);
+        offset.inspect_err(|error| self.log.report_unread(error))
     }
 
     fn extent(&self, now: UnixTime) -> Extent {
@@ -164,5 +166,9 @@ impl Log for DiskTopic {
         self.desk.remove(&self.log);
         self.log.remove(&discarded);
         Ok(())
+    }
+
+    fn is_deleted(&self) -> bool {
+        self.log.groundwork.is_moved_away()
     }
 }

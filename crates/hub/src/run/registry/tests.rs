@@ -2,7 +2,7 @@ use std::sync::Weak;
 
 use super::*;
 use crate::run::place::NEAR_PLACES;
-use crate::run::run::Keeper;
+use crate::run::run::{Keeper, NewRun};
 use crate::run::state::Ending;
 use crate::run::{RunFailure, RunWork};
 use crate::{Epoch, Retention, Topic, UnixTime};
@@ -46,8 +46,9 @@ impl World {
     fn add_work(&mut self, name: &str, work: RunWork) -> Arc<Run> {
         let topic = Topic::new("a".parse().unwrap(), Epoch::from_bits(1), Retention::default());
         let (key, service) = (RunKey::random().unwrap(), "/a".to_owned());
+        let new = NewRun { key, service, owner: None, lane: work.lane(), topic };
         let nobody: Weak<dyn Keeper> = Weak::<Nobody>::new();
-        let run = Arc::new(Run::new(key, service, (None, work.lane()), topic, self.at(0), nobody));
+        let run = Arc::new(Run::new(new, self.at(0), nobody));
         run.count_in(&self.total);
         let job = Job { run: Arc::clone(&run), work };
         self.registry.add(job, Some((named(name), digest("1"))));

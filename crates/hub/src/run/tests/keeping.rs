@@ -90,7 +90,7 @@ fn a_run_that_grows_beyond_what_is_left_loses_its_oldest_events() {
 }
 
 #[test]
-fn a_run_keeps_as_many_events_as_it_may() {
+fn a_run_keeps_as_many_events_as_it_may_with_its_last_one() {
     let runs = runs(RunLimits { events_max: 10, ..RunLimits::default() });
     let run = start(&runs, |run| {
         (0..100).try_for_each(|number| run.partial(&Data::json(&number).unwrap()))?;
@@ -140,7 +140,7 @@ fn what_is_larger_than_a_run_may_keep_is_a_failure_in_words() {
 }
 
 #[test]
-fn a_result_pushes_out_none_of_the_events_before_it() {
+fn a_result_pushes_out_none_of_the_events_before_it_by_its_bytes() {
     let runs = runs(RunLimits { bytes_max: 10_000, ..RunLimits::default() });
     let run = start(&runs, |run| {
         run.partial(&Data::json("the beginning").unwrap())?;

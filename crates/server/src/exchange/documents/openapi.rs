@@ -10,7 +10,7 @@ use crate::site::Site;
 /// All paths that a server may have, without those of its mounts.
 const TEMPLATE: &str = include_str!("openapi.json");
 
-/// What a POST to a run service does.
+/// The description of a POST to a run service.
 const STARTS: &str =
     "Starts a run. The reply has its events, or with Prefer: respond-async its state.";
 

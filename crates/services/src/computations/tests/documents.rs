@@ -1,6 +1,10 @@
 //! Documents that are taken, up to their limits, and documents that are refused.
 
+use std::fs;
+use std::path::Path;
+
 use anemone_hub::run::RunRefusal;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::computations::tree::{ActionTree, DOCUMENT_BYTES_MAX};
@@ -185,4 +189,47 @@ fn a_body_that_is_no_json_is_refused_with_line_and_column() {
     let example = example.split_once("such as ").unwrap().1;
     assert_eq!(ActionTree::parse(example.as_bytes()).unwrap().actions.len(), 2);
     assert!(matches!(ActionTree::parse(b"{\"\xff\":1}"), Err(RunRefusal::BadBody(_))));
+}
+
+/// A document, and the judgement that the service and its page share.
+#[derive(Deserialize)]
+struct Case {
+    about: String,
+    text: String,
+    /// The spaces after the text.
+    #[serde(default)]
+    spaces: usize,
+    #[serde(flatten)]
+    verdict: Verdict,
+}
+
+#[derive(Debug, Deserialize, PartialEq)]
+#[serde(tag = "verdict")]
+enum Verdict {
+    #[serde(rename = "fits")]
+    Fits,
+    #[serde(rename = "no JSON")]
+    NoJson,
+    #[serde(rename = "unfit")]
+    Unfit { pointer: String },
+}
+
+/// The page checks a document before it is sent, with rules of its own: `tests/web/computations.test.js` reads the same file.
+#[test]
+fn each_document_is_judged_as_the_page_judges_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let cases = fs::read(root.join("tests/cases/computations.json")).unwrap();
+    let cases: Vec<Case> = serde_json::from_slice(&cases).unwrap();
+    for Case { about, text, spaces, verdict } in cases {
+        let document = text + &" ".repeat(spaces);
+        let found = match ActionTree::parse(document.as_bytes()) {
+            Ok(_) => Verdict::Fits,
+            Err(RunRefusal::BadBody(_)) => Verdict::NoJson,
+            Err(RunRefusal::Unprocessable { pointer: Some(pointer), .. }) => {
+                Verdict::Unfit { pointer }
+            }
+            Err(other) => panic!("{about}: {other}"),
+        };
+        assert_eq!(found, verdict, "{about}");
+    }
 }

@@ -16,14 +16,14 @@ use crate::computations::tree::ActionTree;
 struct Watched {
     turns: Vec<(Duration, Vec<Value>)>,
     result: Value,
-    pauses: usize,
+    early_turns: usize,
 }
 
 fn watch(document: &Value, query: &str, per_turn: Duration) -> Watched {
     let tree = ActionTree::parse(document.to_string().as_bytes()).unwrap();
     let options = ComputationOptions::parse(query).unwrap();
     let mut computation = Computation::new(tree, options);
-    let (mut now, mut pauses) = (Duration::ZERO, 0);
+    let (mut now, mut early_turns) = (Duration::ZERO, 0);
     let mut turns = Vec::new();
     let mut events = computation.begin(now);
     let mut last_progress = 0.0;
@@ -35,15 +35,15 @@ fn watch(document: &Value, query: &str, per_turn: Duration) -> Watched {
         now += per_turn;
         events = match computation.turn(now) {
             Turn::Worked(events) => events,
-            Turn::Paused => {
-                pauses += 1;
+            Turn::TooEarly => {
+                early_turns += 1;
                 Vec::new()
             }
             Turn::Done => break,
         };
     }
     assert_eq!(last_progress, 1.0);
-    Watched { turns, result: computation.result().to_value(), pauses }
+    Watched { turns, result: computation.result().to_value(), early_turns }
 }
 
 impl Watched {
@@ -241,7 +241,7 @@ fn a_batch_bounds_the_states_of_an_event() {
 }
 
 #[test]
-fn a_pace_bounds_the_changes_of_each_list_and_what_waits_is_told_in_the_pauses() {
+fn a_pace_bounds_the_changes_of_each_list_and_what_waits_is_told_in_between() {
     let document = race(40, &["bubble", "insertion"]);
     let watched = watch(&document, "pace=100", MILLI);
     let mut states = [0, 0];
@@ -260,7 +260,7 @@ fn a_pace_bounds_the_changes_of_each_list_and_what_waits_is_told_in_the_pauses()
             assert!(is_over || state + 4 >= allowed, "{state} at {now:?}");
         }
     }
-    assert!(watched.pauses > 1_000, "{}", watched.pauses);
+    assert!(watched.early_turns > 1_000, "{}", watched.early_turns);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! How often an output asks whether to go on.
+//! The question of an output whether to go on, once for some thousands of points.
 
 use anemone_hub::run::Stopped;
 

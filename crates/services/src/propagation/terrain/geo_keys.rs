@@ -30,7 +30,7 @@ pub(super) enum FileCoordinates {
     Metres,
 }
 
-/// What the keys say.
+/// The facts that the keys tell.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct GeoKeys {
     pub(super) coordinates: FileCoordinates,

@@ -31,7 +31,7 @@ type File<'a> = Decoder<Metered<'a>>;
 /// Parses a grid, and returns also its coordinates.
 ///
 /// # Errors
-/// What is wrong where: the rest of a sentence about the file.
+/// The end of a sentence about the file, which says what is wrong and where.
 pub(super) fn parse(bytes: &[u8]) -> Result<(FileGrid, FileCoordinates), String> {
     tiff_directory::check(bytes)?;
     let mut limits = Limits::default();

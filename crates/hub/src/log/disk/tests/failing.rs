@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use super::super::platform::{Platform as _, System};
 use super::*;
-use crate::Data;
 use crate::error::Action;
+use crate::{Data, ReadError, Start};
 
 fn full(result: Result<impl std::fmt::Debug, PublishError>) -> bool {
     matches!(result.unwrap_err(), PublishError::StorageFull(_))
@@ -100,6 +100,54 @@ async fn a_read_only_disk_refuses_and_is_read() {
     machine.faults.set(|faults| faults.read_only = false);
     assert_eq!(running.publish([201]).await, Ok(201));
     assert_eq!(running.fault(), None);
+}
+
+#[tokio::test]
+async fn a_topic_whose_files_are_being_deleted_is_deleted_and_no_failure_of_the_disk() {
+    // The deletion waits after the directory was moved away: before that is flushed, or before the files are removed.
+    for stalls_after in [0, 1] {
+        let mut machine = Machine::new();
+        let Running { hub, topic } = machine.start(LATER);
+        topic.publish_kept(at(1), &batch(at(1), 1..=200)).await.unwrap();
+        let begin = topic.start(at(1), After::Earliest).unwrap();
+        let read = || topic.read(at(1), begin, PageLimit::default());
+        assert!(!read().unwrap().events.is_empty());
+        machine.faults.set(|faults| faults.directory_stalls_after = Some(stalls_after));
+        std::thread::scope(|scope| {
+            let deletion = scope.spawn(|| hub.delete(&wind()));
+            while !machine.faults.get(|faults| faults.is_directory_waiting) {
+                std::thread::yield_now();
+            }
+            let found = (read(), topic.start(at(1), Start::Since(at(1))));
+            let is_going_on = !deletion.is_finished();
+            machine.faults.set(|faults| faults.directory_stalls_after = None);
+            assert_eq!(found, (Err(ReadError::Deleted), Err(ReadError::Deleted)));
+            assert!(is_going_on);
+            assert_eq!(deletion.join().unwrap(), Ok(()));
+        });
+        let again = hub.create(wind(), Retention::default()).unwrap();
+        assert_eq!(read(), Err(ReadError::Deleted), "the directory is another topic's");
+        let begin = again.start(at(1), After::Earliest).unwrap();
+        assert!(again.read(at(1), begin, PageLimit::default()).unwrap().events.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_read_that_fails_is_told_as_such_and_so_is_one_after_a_deletion_that_failed() {
+    let mut machine = Machine::new();
+    let Running { hub, topic } = machine.start(LATER);
+    topic.publish_kept(at(1), &batch(at(1), 1..=200)).await.unwrap();
+    let begin = topic.start(at(1), After::Earliest).unwrap();
+    let is_unread = || {
+        let read = topic.read(at(1), begin, PageLimit::default());
+        matches!(read, Err(ReadError::Storage(error)) if error.kind() == io::ErrorKind::NotFound)
+    };
+    fs::rename(machine.topic_directory(), machine.directory.path().join("elsewhere")).unwrap();
+    assert!(is_unread());
+    assert!(matches!(hub.delete(&wind()), Err(crate::DeleteError::Storage { .. })));
+    assert!(is_unread());
+    fs::rename(machine.directory.path().join("elsewhere"), machine.topic_directory()).unwrap();
+    assert!(!is_unread());
 }
 
 #[tokio::test]

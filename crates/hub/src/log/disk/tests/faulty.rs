@@ -37,6 +37,11 @@ pub(super) struct Faults {
     pub(super) flush_stalls_after: Option<u32>,
     /// It does.
     pub(super) is_flush_waiting: bool,
+    /// After so many flushes of the directory of all topics, and removals of directories, the next one waits until this is
+    /// over.
+    pub(super) directory_stalls_after: Option<u32>,
+    /// It does.
+    pub(super) is_directory_waiting: bool,
     /// The number of times that the machine was started.
     pub(super) boots: u32,
     pub(super) now: UnixTime,
@@ -100,6 +105,19 @@ impl Faulty {
                 self.0.resumed.wait_while(faults, stalled).unwrap().is_flush_waiting = false;
             }
             Some(left) => faults.flush_stalls_after = Some(left.saturating_sub(1)),
+            None => {}
+        }
+    }
+
+    fn await_directory(&self) {
+        let mut faults = self.0.faults.lock().unwrap();
+        match &mut faults.directory_stalls_after {
+            Some(0) => {
+                faults.is_directory_waiting = true;
+                let stalled = |faults: &mut Faults| faults.directory_stalls_after.is_some();
+                self.0.resumed.wait_while(faults, stalled).unwrap().is_directory_waiting = false;
+            }
+            Some(left) => *left -= 1,
             None => {}
         }
     }
@@ -171,10 +189,14 @@ impl Platform for Faulty {
 
     fn remove_directory(&self, path: &Path) -> io::Result<()> {
         self.writable()?;
+        self.await_directory();
         System.remove_directory(path)
     }
 
     fn flush_directory(&self, path: &Path) -> io::Result<()> {
+        if path.ends_with("topics") {
+            self.await_directory();
+        }
         // The machine never really crashes, and a disk takes its time for this.
         std::fs::metadata(path).map(drop)
     }

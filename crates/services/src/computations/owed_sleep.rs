@@ -4,17 +4,18 @@ use std::time::Duration;
 
 use anemone_hub::run::RunWork;
 
-/// The sleep that may be put off, so that work in small pieces is not interrupted.
+/// The longest sleep that a work may put off, so that it computes in pieces of some length.
 const OWED_MAX: Duration = Duration::from_millis(500);
 
-/// The sleep that a [light](RunWork::light) work owes for what it has computed.
+/// The sleep that a [light](RunWork::light) work owes for the time for which it has computed.
 #[derive(Debug)]
-pub(super) struct Rest {
+pub(super) struct OwedSleep {
     owed: Duration,
 }
 
-impl Rest {
-    /// Nothing may be put off yet, so that one short run after another takes no more than a long one.
+impl OwedSleep {
+    /// Begins with as much as may be put off: a run sleeps at once for what it computes. Otherwise, many short runs would take
+    /// more of a processor than one long run.
     pub(super) fn new() -> Self {
         Self { owed: OWED_MAX }
     }
@@ -24,7 +25,7 @@ impl Rest {
         self.owed = self.owed.saturating_add(time.saturating_mul(RunWork::LIGHT_ONE_IN - 1));
     }
 
-    /// Notes that it has slept for this time. A long sleep allows no longer work after it.
+    /// Notes that it has slept for this time. Sleep that it does not owe is not kept for later.
     pub(super) fn slept(&mut self, time: Duration) {
         self.owed = self.owed.saturating_sub(time);
     }
@@ -47,13 +48,13 @@ mod tests {
             steps in prop::collection::vec((0..2_000_u64, 0..60_000_u64), 1..200),
         ) {
             let micros = Duration::from_micros;
-            let (mut rest, mut spans) = (Rest::new(), Vec::new());
+            let (mut sleep, mut spans) = (OwedSleep::new(), Vec::new());
             for (work, idle) in steps {
-                // A turn, a pause of the pace, and the sleep that is due.
-                rest.worked(micros(work));
-                rest.slept(micros(idle));
-                let due = rest.due();
-                rest.slept(due);
+                // A turn, a wait for the pace, and the sleep that is due.
+                sleep.worked(micros(work));
+                sleep.slept(micros(idle));
+                let due = sleep.due();
+                sleep.slept(due);
                 spans.push((micros(work), micros(idle) + due));
             }
             let all: Duration = spans.iter().map(|(work, slept)| *work + *slept).sum();
