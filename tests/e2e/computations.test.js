@@ -65,11 +65,11 @@ async function open(hash = "") {
  */
 async function start(page, text, { pace = "", states = "rate:60", isHeld = false } = {}) {
   await page.getByLabel(/^The document/).fill(text);
-  await page.getByLabel("Speed").selectOption(pace);
+  await page.getByLabel("Changes a second").selectOption(pace);
   await page.getByLabel("States sent").selectOption(states);
   await page.getByRole("radio", { name: isHeld ? /the run ends/ : /the run goes on/ }).check();
   await page.getByRole("button", { name: /^Start/ }).click();
-  await page.locator("#run .lists canvas").first().waitFor({ timeout: PATIENCE_MS });
+  await page.locator("#run[data-run] .lists canvas").first().waitFor({ timeout: PATIENCE_MS });
   return new URL(page.url()).hash.slice("#run=".length);
 }
 
@@ -285,14 +285,37 @@ test("a window of 1280 pixels cuts no line of the document and no action", { tim
   await becomes("the preview", () => page.locator(".tree li").count(), 7);
   await becomes("what is cut of the document", () => cut("#text"), 0);
   await becomes("what is cut of the tree", () => cut(".tree"), 0);
-  assert.equal(await page.locator(".tree.more").count(), 0);
+  assert.equal(await page.locator(".tree.more-right").count(), 0);
   // So many actions one after the other have no room. The edge tells that there are more, until they are seen.
   const chain = Array.from({ length: 12 }, (_, at) => ({ id: `a${at}`, do: at === 0 ? "list" : "sort", ...(at === 0 ? { size: 9 } : { after: `a${at - 1}`, algorithm: "quick" }) }));
   await page.getByLabel(/^The document/).fill(JSON.stringify({ actions: chain }));
-  await page.locator(".tree.more").waitFor({ timeout: PATIENCE_MS });
+  await page.locator(".tree.more-right").waitFor({ timeout: PATIENCE_MS });
   assert.ok((await cut(".tree")) > 100);
   await page.locator(".tree").evaluate((tree) => tree.scrollTo(tree.scrollWidth, 0));
-  await becomes("the hint", () => page.locator(".tree.more").count(), 0);
+  await becomes("the hint", () => page.locator(".tree.more-right").count(), 0);
+  assert.deepEqual(faults, []);
+});
+
+test("nothing that is seen moves when a run starts, and when its page is loaded again", { timeout: STEP_MS_MAX }, async () => {
+  const page = await open();
+  await page.setViewportSize({ width: 1280, height: 1000 });
+  await becomes("the preview", () => page.locator(".tree li").count(), 7);
+  const tops = () => page.locator("#stage canvas, #picture").evaluateAll((parts) => parts.map((part) => Math.round(part.getBoundingClientRect().top)));
+  await becomes("the room for the lists", async () => (await tops()).length, 4);
+  const before = await tops();
+  await start(page, EXAMPLES[0]?.text ?? "", { pace: "1" });
+  await until("a picture of each", async () => (await colours(page)).every((count) => count > 1));
+  assert.deepEqual(await tops(), before);
+  await page.addInitScript(() => {
+    Object.assign(window, { moved: 0 });
+    const add = (/** @type {PerformanceEntry} */ entry) => Object.assign(window, { moved: Reflect.get(window, "moved") + Number(Reflect.get(entry, "value")) });
+    new PerformanceObserver((list) => list.getEntries().forEach(add)).observe({ type: "layout-shift", buffered: true });
+  });
+  await page.reload();
+  await isState(page, "running");
+  await until("a picture of each", async () => (await colours(page)).every((count) => count > 1));
+  assert.deepEqual(await tops(), before);
+  assert.ok((await page.evaluate(() => Reflect.get(window, "moved"))) < 0.1, "what is seen moves");
   assert.deepEqual(faults, []);
 });
 

@@ -10,7 +10,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { after, before, test } from "node:test";
 import WebSocket from "ws";
-import { PATIENCE_MS, kill, launch, serve } from "./support.js";
+import { PATIENCE_MS, becomes, kill, launch, serve } from "./support.js";
 
 const STEP_MS_MAX = 180_000;
 const HTML = { Accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };
@@ -176,6 +176,27 @@ test("each thread says how busy it is and what it does", { timeout: STEP_MS_MAX 
     await says(thread, "events", /^[\d,]+\/s$/);
     await says(thread, "sent", /B\/s$/);
     assert.equal(await page.getByRole("progressbar", { name: "Time that thread 0 is busy" }).count(), 1);
+  });
+});
+
+test("on a phone, the last ten that were closed are there, and all on request, with the reason in plain words", { timeout: STEP_MS_MAX }, async () => {
+  const { hostname, port } = new URL(server.origin);
+  for (let count = 0; count < 12; count += 1) {
+    const socket = connect(Number(port), hostname).resume();
+    socket.write("(hello)\r\n\r\n");
+    await once(socket, "close");
+  }
+  await withPage(async (page) => {
+    const rows = page.locator("#closed tbody tr");
+    const all = page.locator("#all-closed");
+    await page.locator("#closed").getByText("what came was not HTTP", { exact: true }).first().waitFor({ timeout: PATIENCE_MS });
+    assert.equal(await all.isVisible(), false);
+    assert.ok((await rows.count()) >= 12);
+    await page.setViewportSize({ width: 390, height: 844 });
+    await becomes("the newest", () => rows.count(), 10);
+    await all.click();
+    await becomes("the button", () => all.isVisible(), false);
+    assert.ok((await rows.count()) >= 12);
   });
 });
 

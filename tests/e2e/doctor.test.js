@@ -1,15 +1,16 @@
 /**
  * `anemone doctor` against the real nginx and HAProxy, set up right, and wrong in each way: it finds that and nothing else, and
- * says what to set.
+ * says what to set. The doctor of the Lab page finds the same.
  *
- * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`), nginx, HAProxy and openssl. Waits on
- * conditions, never for a fixed time: what is right has longer time limits than any machine needs.
+ * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`), nginx, HAProxy, openssl and Chromium (`CHROMIUM`,
+ * default `/usr/bin/chromium`). Waits on conditions, never for a fixed time: what is right has longer time limits than any machine needs.
  */
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Proxy } from "./proxies.js";
-import { kill, serve, start, until } from "./support.js";
+import { PATIENCE_MS, folder, kill, launch, remove, serve, start, until } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
 /** The time limit of what cuts quiet connections, and the time for which the doctor keeps them. */
@@ -17,17 +18,20 @@ const CUT = "1s";
 const WAIT = "4s";
 
 /** @type {import("./support.js").Server} */ let server;
+/** @type {import("playwright-core").Browser} */ let browser;
 
 before(async () => {
   server = await serve("--demo", "--listen", "127.0.0.1:0");
+  browser = await launch("--no-proxy-server");
 });
 
 after(async () => {
+  await browser?.close();
   await Proxy.removeAll();
   await kill(server);
 });
 
-/** @typedef {{ name: string, state: string, words: string, remedies: { program: string, setting: string }[] }} Finding */
+/** @typedef {{ name: string, state: string, fault?: string, words: string, remedies: { program: string, setting: string }[] }} Finding */
 
 /**
  * What the doctor says of a URL.
@@ -86,6 +90,7 @@ const WRONG = /** @type {const} */ ([
   ["nginx with another host", "stock", nginx(UPGRADE, "proxy_set_header Host inner.example;"), ["reach"], "proxy_set_header Host $http_host;"],
   ["nginx with few connections", "stock", nginx(HOST, UPGRADE, "limit_conn each 6;"), ["connections"], "limit_conn"],
   ["nginx with a cache", "stock", `proxy_cache_path kept keys_zone=kept:1m; ${nginx(HOST, UPGRADE, "proxy_cache kept; proxy_cache_valid 200 1m; proxy_ignore_headers Cache-Control;")}`, ["cache"], "proxy_cache off;"],
+  ["nginx that does not forward /ws", "stock", nginx(HOST, UPGRADE).replace("location /", "location = /ws { return 404; } location /"), ["upgrade"], "no other location that takes /ws"],
   ["nginx without subprotocols", "stock", nginx(HOST, UPGRADE, 'proxy_set_header Sec-WebSocket-Protocol "";'), ["upgrade"], "Sec-WebSocket-Protocol"],
   ["HAProxy with a short time-out", "plainHaproxy", haproxy("", CUT), ["idle"], "timeout tunnel 1h"],
   ["HAProxy without upgrades", "plainHaproxy", haproxy("http-request del-header Upgrade"), ["upgrade"], "Upgrade"],
@@ -163,3 +168,92 @@ test("few streams of HTTP/2 are found, and many are good", { timeout: STEP_MS_MA
   }
   await kill(trusting);
 });
+
+/** The settings of a proxy that cuts only long polls which ask for it with `Prefer`, and has time for everything else. */
+const CUT_POLLS = `if ($http_prefer) { return 418; } error_page 418 = @quiet; } location @quiet { proxy_pass http://127.0.0.1:8080; ${HOST} proxy_read_timeout ${CUT};`;
+/** @param {string} location before the others */
+const preceded = (location) => nginx(HOST, UPGRADE).replace("location /", `${location} location /`);
+
+/** @typedef {Record<string, string>} Found by the id of an examination, its state and the key of its fault */
+
+/**
+ * What the doctor of the Lab page finds.
+ * @param {string} origin
+ * @returns {Promise<Found>}
+ */
+async function pageFinds(origin) {
+  const page = await browser.newPage();
+  await page.goto(`${origin}/lab`);
+  await page.locator("#notice-no-script").waitFor({ state: "detached", timeout: PATIENCE_MS });
+  await page.locator("#wait").selectOption("5");
+  await page.locator("#examine").click();
+  await page.locator("#examine:enabled").waitFor({ timeout: STEP_MS_MAX });
+  const found = await page.locator("#findings > li").evaluateAll((items) => items.map((item) => /** @type {HTMLElement} */ (item).dataset));
+  await page.close();
+  return Object.fromEntries(found.map(({ id, state, fault }) => [String(id), [state, fault].filter(Boolean).join(" ")]));
+}
+
+/** @param {readonly Finding[]} findings @returns {Found} */
+const foundBy = (findings) => Object.fromEntries(findings.map(({ name, state, fault }) => [name, [state, fault].filter(Boolean).join(" ")]));
+
+/** What both find where nothing is wrong. */
+const GOOD = Object.fromEntries(["keep-alive", "cache", "sse", "ndjson", "upgrade", "origin", "connections", "idle"].map((id) => [id, "good"]));
+const HELD = { sse: "fault buffered", ndjson: "fault buffered", connections: "unknown" };
+/** @typedef {{ both?: Found, page?: Found }} Expected what is not good: for both, and for the page alone */
+
+/** @type {readonly [string, string, Expected][]} */
+const BOTH = [
+  ["set up right", nginx(HOST, UPGRADE), {}],
+  ["that holds streams back", nginx(HOST, "proxy_ignore_headers X-Accel-Buffering;"), { both: { ...HELD, upgrade: "fault upgrade" } }],
+  ["without upgrades", nginx(HOST), { both: { upgrade: "fault upgrade" } }],
+  ["without upgrades at /ws", preceded(`location = /ws { proxy_pass http://127.0.0.1:8080; ${HOST} }`), { both: { upgrade: "fault upgrade" } }],
+  ["that does not forward /ws", preceded("location = /ws { return 404; }"), { both: { upgrade: "fault unforwarded" } }],
+  ["with a page at /ws", preceded(`location = /ws { default_type text/html; return 200 "<title>The application</title>"; }`), { both: { upgrade: "fault unforwarded" } }],
+  ["without subprotocols", nginx(HOST, UPGRADE, 'proxy_set_header Sec-WebSocket-Protocol "";'), { both: { upgrade: "fault subprotocol" } }],
+  ["with a cache", `proxy_cache_path kept keys_zone=kept:1m; ${nginx(HOST, UPGRADE, "proxy_cache kept; proxy_cache_valid 200 1m; proxy_ignore_headers Cache-Control;")}`, { both: { cache: "fault cached" } }],
+  ["that closes connections", nginx(HOST, UPGRADE, "keepalive_timeout 0;"), { both: { "keep-alive": "fault keep-alive" } }],
+  ["that cuts long polls", nginx(HOST, UPGRADE, CUT_POLLS), { both: { idle: "fault idle" } }],
+  ["with a page in place of streams", preceded(`location /topics { default_type text/html; return 200 "<title>The application</title>"; }`), { both: { cache: "unknown", sse: "fault foreign", ndjson: "fault foreign", connections: "unknown" } }],
+  // A page cannot open a WebSocket without its origin, as a program does.
+  ["with its own host", nginx(UPGRADE), { both: { origin: "fault origin" }, page: { upgrade: "fault upgrade" } }],
+];
+
+/**
+ * Compares what both find.
+ * @param {string} origin
+ * @param {Expected} expected
+ */
+async function bothFind(origin, { both = {}, page = {} }) {
+  const { findings, said } = await doctor(origin, ...(both.sse ? [] : ["--begin-max", "30s"]));
+  const { reach, http2, ...found } = foundBy(findings);
+  assert.deepEqual([reach, http2, found], ["good", "note", { ...GOOD, ...both }], said);
+  // Chromium opens six connections to a server, and says so.
+  const ofPage = await pageFinds(origin);
+  assert.deepEqual(ofPage, { ...GOOD, connections: "note", ...both, ...page });
+}
+
+for (const [what, site, expected] of BOTH) {
+  test(`both doctors say the same of nginx ${what}`, { timeout: STEP_MS_MAX }, async () => {
+    const proxy = await Proxy.start("stock", { http: Number(new URL(server.origin).port), tcp: 0 }, site);
+    try {
+      await bothFind(`http://127.0.0.1:${proxy.ports.http}`, expected);
+    } finally {
+      await proxy.remove();
+    }
+  });
+}
+
+for (const [wait, cache] of /** @type {const} */ ([["500ms", "good"], ["0s", "unknown"]])) {
+  test(`a server that lets polls wait for ${wait} is no cache to both doctors`, { timeout: STEP_MS_MAX }, async () => {
+    const directory = await folder("anemone-doctor-");
+    const config = join(directory, "anemone.toml");
+    await writeFile(config, `[limits]\nwait_proxied = "${wait}"\n`);
+    const limited = await serve("--demo", "--listen", "127.0.0.1:0", "--trusted-proxy", "127.0.0.1", "--config", config);
+    try {
+      await bothFind(limited.origin, { both: { cache } });
+    } finally {
+      await kill(limited);
+      await remove(directory);
+    }
+  });
+}

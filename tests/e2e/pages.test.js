@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
-import { PATIENCE_MS, kill, launch, serve, until } from "./support.js";
+import { PATIENCE_MS, becomes, kill, launch, serve, until } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
 const AXE = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -111,6 +111,26 @@ for (const [path, filled] of PAGES) {
     });
   }
 }
+
+test("on a phone, the places fade where there are more, and the place of the page is seen", { timeout: STEP_MS_MAX }, async () => {
+  const page = await browser.newPage({ viewport: { width: 390, height: 800 } });
+  const line = page.locator(".places");
+  /** The edges that fade, and whether the link of the page is inside. */
+  const look = () =>
+    line.evaluate((places) => {
+      const here = /** @type {Element} */ (places.querySelector("[aria-current]")).getBoundingClientRect();
+      const { left, right } = places.getBoundingClientRect();
+      return [...[...places.classList].filter((name) => name.startsWith("more-")).sort(), here.left >= left - 1 && here.right <= right + 1];
+    });
+  for (const [path, expected] of /** @type {const} */ ([["/", ["more-right", true]], ["/messages", ["more-left", "more-right", true]], ["/lab", ["more-left", true]]])) {
+    await page.goto(urlOf(path));
+    await page.locator(".places [href$=propagation]").waitFor({ timeout: PATIENCE_MS });
+    await becomes(`the places at ${path}`, look, expected);
+  }
+  await line.evaluate((places) => places.scrollTo(0, 0));
+  await becomes("the edges at the beginning", async () => (await look())[0], "more-right");
+  await page.close();
+});
 
 /** The most bytes that a browser receives for all files of a page, with the header fields of each reply. */
 const RECEIVED_BYTES_MAX = { "/": 60 * 1024, "/wind": 120 * 1024 };

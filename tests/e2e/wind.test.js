@@ -168,7 +168,7 @@ step("a second window waits with its streams, and takes its turn", async () => {
   await other.goto(`${server.origin}/wind`);
   const state = (/** @type {string} */ name) => other.textContent(`#pane-${name} [data-field="state"]`);
   await until("what needs no stream to be connected", async () => String(await state("polling")).startsWith("connected"));
-  for (const name of ["sse", "ndjson"]) await becomes(`the state of ${name}`, () => state(name), /^waits until another window/);
+  for (const name of ["sse", "ndjson"]) await becomes(`the reason of ${name}`, () => other.textContent(`#pane-${name} [data-field="how"]`), /^waits until another window/);
   await page.close();
   await until("the streams of the other window", async () => String(await state("sse")).startsWith("connected"));
   page = other;

@@ -3,8 +3,9 @@ import { test } from "node:test";
 import { Random, estimate, isDistinguishable, leftOut, median, shift } from "../../web/measure/bootstrap.js";
 import { browserName } from "../../web/page/lab/environment.js";
 import { scaleOf } from "../../web/page/lab/answer.js";
+import { judgePair } from "../../web/page/lab/doctor.js";
 import { sampleOf } from "../../web/page/lab/latency.js";
-import { reportOf } from "../../web/page/lab/report.js";
+import { judge, reportOf } from "../../web/page/lab/report.js";
 import { failed, interleaved } from "../../web/page/lab/rounds.js";
 
 test("the median is the middle, or between the two in the middle", () => {
@@ -113,8 +114,18 @@ test("the verdict says which is best, and what cannot be told from it", () => {
   assert.equal(clear.answer, "1 call: 1.00 ms over WebSocket, HTTP 2.00 ms more.");
   assert.equal(clear.comparisons[0]?.shift.median.toFixed(2), "2.00");
   assert.equal(clear.invalid, null);
-  const alike = report([series("WebSocket", [1, 2, 3, 4]), series("HTTP", [2, 1, 4, 3])]);
+  const alike = report([series("WebSocket", [1, 2, 3, 4, 5, 6]), series("HTTP", [2, 1, 4, 3, 6, 5])]);
   assert.match(alike.answer, /HTTP not distinguishable|WebSocket not distinguishable/);
+});
+
+test("with too few rounds, neither the sentence nor the row decides", () => {
+  const few = report([series("WebSocket", [1, 1.1, 0.9, 1]), series("HTTP", [3, 3.1, 2.9, 3])]);
+  assert.equal(few.answer, "1 call: 1.00 ms over WebSocket, HTTP 3.00 ms (too few rounds to be sure).");
+  assert.deepEqual(few.comparisons.map(judge), ["too few"]);
+  const more = report([series("WebSocket", [1, 1.1, 0.9, 1, 1, 1]), series("HTTP", [3, 3.1, 2.9, 3, 3, 3]), series("SSE", [1.1, 0.9, 1, 1, 1, 1])]);
+  assert.deepEqual(more.comparisons.map(judge), ["apart", "alike"]);
+  const mixed = report([series("WebSocket", [1, 1, 1, 1, 1, 1]), series("HTTP", [3, 3, 3, 3, 3, 3]), series("SSE", [2, null, 2, 2, 2, null])]);
+  assert.match(mixed.answer, /^1 call: 1.00 ms over WebSocket, HTTP 2.00 ms more, SSE 2.00 ms \(too few rounds to be sure\)\.$/);
 });
 
 test("a report of which too little came is invalid", () => {
@@ -143,4 +154,15 @@ test("a wide range is drawn in powers", () => {
 test("browsers are told by their own names", () => {
   const agent = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36";
   assert.deepEqual([browserName(agent), browserName(`${agent} Edg/121.0`), browserName("Firefox/130.0"), browserName("")], ["Chrome 120", "Edge 121", "Firefox 130", "a browser"]);
+});
+
+test("a server that limits waits is no cache, and what comes at once with the same answer is of one", () => {
+  const limits = { waited_ms_min: 200 };
+  const pair = (/** @type {[string, number]} */ ...first) => (/** @type {[string, number]} */ ...second) => {
+    const [a, b] = [first, second].map(([body, ms]) => ({ body, ms, age: 0 }));
+    return a && b && judgePair(a, b, limits);
+  };
+  assert.deepEqual([pair("a", 1002)("a", 1001), pair("a", 502)("a", 501), pair("a", 3)("a", 1001)], ["anew", "anew", "anew"]);
+  assert.deepEqual([pair("a", 1002)("a", 2), pair("a", 502)("a", 2)], ["early", "early"]);
+  assert.deepEqual([pair("a", 3)("a", 2), pair("a", 1002)("b", 2)], ["at once", "changed"]);
 });

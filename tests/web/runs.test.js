@@ -15,7 +15,7 @@ test("how far a run is", () => {
   assert.equal(words({ progress: 0.999 }), "99 %");
   assert.equal(words({ progress: 0.42, left: 75 }), "42 %, about 1 min 15 s left");
   assert.equal(words({ progress: 0.42, left: 75 }, 70_000), "42 %, about 5 s left");
-  assert.equal(words({ progress: 0.42, left: 75 }, 74_500), "42 %, almost done");
+  assert.equal(words({ progress: 0.42, left: 75 }, 74_500), "42 %, less than 1 s left");
   assert.equal(words({ progress: 0.42, left: 75 }, 75_000), "42 %");
   assert.equal(words({ progress: 0.42, left: 75, state: "failed" }), "42 %");
   assert.deepEqual([0, 1, 2].map((place) => words({ state: "queued", place })), ["starts next", "1 run starts before it", "2 runs start before it"]);

@@ -100,6 +100,8 @@ function showList() {
     else list.insertBefore(row.element, place);
   }
   find(document, "#lead-wind", HTMLElement).hidden = !names.has("wind");
+  // Who has wind needs no hint to have it.
+  find(document, "#hints", HTMLElement).hidden = names.has("wind");
   find(document, "#begin", HTMLElement).hidden = names.size > 0;
   find(document, "#finding", HTMLElement).hidden = names.size === 0;
   setText(find(section, "[data-field=count]", HTMLElement), countInWords(wanted !== "", found.length));

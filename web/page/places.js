@@ -1,5 +1,6 @@
 /** The places in the header that not every server has, and whether a topic exists. */
 import { browser } from "../transport/environment.js";
+import { fadeEdges } from "./edges.js";
 import { at } from "./site.js";
 
 const ANSWER_MS_MAX = 10_000;
@@ -7,6 +8,8 @@ const NAMES_BETWEEN = 100;
 
 /** Shows the links in the header whose topics, resources and services exist. */
 export async function showPlaces() {
+  const line = document.querySelector(".places");
+  if (line instanceof HTMLElement) fadeEdges(line);
   showHere();
   const described = askJson("openapi.json");
   const hasService = async (/** @type {string} */ name) => (await described)?.paths?.[`/${name}`]?.post !== undefined;

@@ -63,12 +63,19 @@ export function stateInWords(state, now) {
       return "connecting";
     case "connected":
       return `connected for ${formatDuration(now - state.since)}`;
-    case "waiting": {
-      const seconds = Math.ceil((state.until - now) / 1000);
-      const verb = state.status === null ? "reconnecting" : "trying again";
-      return `${verb} ${seconds > 0 ? `in ${seconds} s` : "now"}: ${state.reason}`;
-    }
+    case "waiting":
+      return `${waitInWords(state, now)}: ${state.reason}`;
     case "paused":
       return state.reason ?? "paused while this page is hidden";
   }
+}
+
+/**
+ * When it connects again: "reconnecting in 3 s".
+ * @param {{ until: number, status: number | null }} state
+ * @param {number} now
+ */
+export function waitInWords({ until, status }, now) {
+  const seconds = Math.ceil((until - now) / 1000);
+  return `${status === null ? "reconnecting" : "trying again"} ${seconds > 0 ? `in ${seconds} s` : "now"}`;
 }

@@ -2,7 +2,7 @@
 import { fieldsOf, find, setText } from "../page/element.js";
 import { RECENT } from "./figures.js";
 import { Sparkline } from "../chart/sparkline.js";
-import { formatBytes, formatCount, formatMs, stateInWords } from "../page/words.js";
+import { formatBytes, formatCount, formatMs, stateInWords, waitInWords } from "../page/words.js";
 import { compassPoint } from "./words.js";
 
 /** @typedef {import("./figures.js").Snapshot} Snapshot */
@@ -13,6 +13,7 @@ export class Pane {
   #sparkline;
   #isSocket;
   #isBase;
+  #how;
   /** @type {import("../transport/types.js").State} */
   state = { kind: "connecting" };
 
@@ -30,10 +31,10 @@ export class Pane {
     this.#root.setAttribute("aria-labelledby", `title-${name}`);
     this.#isSocket = isSocket;
     this.#isBase = name === "websocket";
+    this.#how = how;
     this.#field = fieldsOf(this.#root);
     this.#field("title").id = `title-${name}`;
     setText(this.#field("title"), title);
-    setText(this.#field("how"), how);
     setText(this.#field("requests-label"), this.#isSocket ? "connections tried" : "requests");
     setText(this.#field("bytes-label"), this.#isSocket ? "payload received" : "bodies received");
     const button = find(this.#root, "button", HTMLButtonElement);
@@ -63,7 +64,7 @@ export class Pane {
     setText(this.#field("messages"), formatCount(messages));
     setText(this.#field("requests"), formatCount(requests));
     setText(this.#field("reconnects"), formatCount(figures.reconnects));
-    setText(this.#field("bytes"), bytes === null ? "not reported by this browser" : formatBytes(bytes));
+    setText(this.#field("bytes"), bytes === null ? "not reported" : formatBytes(bytes));
     setText(
       this.#field("bytes-each"),
       bytes === null || messages === 0 ? "" : `, ${formatCount(bytes / messages)} B each`,
@@ -96,8 +97,15 @@ export class Pane {
 
   /** @param {number} now */
   showState(now) {
-    this.#root.dataset.state = this.state.kind;
-    setText(this.#field("state"), stateInWords(this.state, now));
+    const { state } = this;
+    this.#root.dataset.state = state.kind;
+    // The state has one line, and its reason the two lines of the description: neither moves what is below.
+    const reason = state.kind === "waiting" || state.kind === "paused" ? state.reason : undefined;
+    const words = state.kind === "waiting" ? waitInWords(state, now) : reason === undefined ? stateInWords(state, now) : "waits";
+    setText(this.#field("state"), words);
+    const how = this.#field("how");
+    setText(how, reason ?? this.#how);
+    if (how.title !== (reason ?? "")) how.title = reason ?? "";
   }
 
   /**

@@ -27,7 +27,7 @@ export const PANES = [
     title: "Forever-frame",
     how: "a hidden frame that never finishes loading; its scripts run where this page draws",
     isStream: true,
-    onRequest: "not begun, since the browser shows this page as loading while it lasts",
+    onRequest: "begins by hand: while it lasts, the browser shows this page as loading",
   },
   { name: "long-polling", title: "Long polling", how: "the server holds each request for up to 300 ms" },
   { name: "polling", title: "Polling", how: "asks again 150 ms after each reply" },

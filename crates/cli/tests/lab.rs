@@ -31,9 +31,7 @@ fn report(name: &str, args: &[&str]) -> Value {
     assert_eq!(report["experiment"], name);
     // Beside other tests, a generator or a link may be late, and says so; everything must have come nevertheless.
     let reason = report["invalid"].as_str().unwrap_or_default();
-    let is_late =
-        ["the generator was ", "the emulated link "].iter().any(|who| reason.starts_with(who));
-    assert!(reason.is_empty() || is_late, "{reason} {said}");
+    assert!(is_late(reason), "{reason} {said}");
     assert!(report["answer"].as_str().unwrap().ends_with('.'), "{report}");
     for series in report["series"].as_array().unwrap() {
         assert_eq!(series["faults"], serde_json::json!({}), "{series} {said}");
@@ -47,6 +45,12 @@ fn report(name: &str, args: &[&str]) -> Value {
     assert!(markdown.contains(report["answer"].as_str().unwrap()));
     assert!(read("csv").lines().count() > report["series"].as_array().unwrap().len());
     report
+}
+
+/// Returns true if a report is invalid for nothing but the speed of this machine, or not at all.
+fn is_late(reason: &str) -> bool {
+    let who = ["the generator was ", "the emulated link "];
+    reason.is_empty() || who.iter().any(|who| reason.starts_with(who))
 }
 
 /// The values of all rounds of a figure.
@@ -236,7 +240,7 @@ fn advice_names_a_transport_and_what_it_saves() {
     let stream = ["--rate", "20", "--size", "100", "--readers", "1000", "--distance", "10ms"];
     let report = report("advise", &stream);
     let (question, answer) = (&report["question"], report["answer"].as_str().unwrap());
-    assert!(question.as_str().unwrap().contains("1000 readers, 10 ms away"), "{question}");
+    assert!(question.as_str().unwrap().contains("1,000 readers, 10 ms away"), "{question}");
     assert!(answer.starts_with("Take ") && answer.contains("Against a poll it saves"), "{answer}");
     let case = "20 events a second of 100 B";
     let bytes = |way| values(&report, case, way, "on the wire, each reader")[0];
@@ -379,10 +383,25 @@ fn a_silent_server_is_not_asked_in_each_case() {
     let file = directory.path().join("server.toml");
     let echo = "[echo]\nwebsocket = \"/echo\"\nhttp = \"/echo\"\n";
     std::fs::write(&file, format!("url = \"http://{address}\"\n{echo}")).unwrap();
-    let output = lab(&["sizes", "--quick", "--target", file.to_str().unwrap()]);
+    let out = directory.path().to_str().unwrap();
+    let output = lab(&["sizes", "--quick", "--target", file.to_str().unwrap(), "--out", out]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(12), "{said}");
-    assert!(said.contains("nothing came in time: 1"), "{said}");
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.contains("nothing came in time: 1"), "{told}");
+    // What was not asked has no figures of this machine either, and the report says how much that is.
+    let json = std::fs::read_to_string(directory.path().join("sizes.json")).unwrap();
+    let report: Value = serde_json::from_str(&json).unwrap();
+    let series = report["series"].as_array().unwrap();
+    let of = |kind: &str| series.iter().filter(|one| one["faults"].get(kind).is_some()).count();
+    assert_eq!((of("stalled"), of("not-asked"), series.len()), (8, 16, 24), "{json}");
+    for one in series {
+        assert_eq!(one["strain"].is_null(), one["faults"].get("stalled").is_none(), "{one}");
+        assert_eq!(one["received"], 0, "{one}");
+    }
+    let method = report["method"].to_string();
+    assert!(method.contains("Not asked: 16 of 24, each a contender in a case"), "{method}");
+    assert!(told.contains("| 0 / 1 | – | – | not asked: 1 |"), "{told}");
     // The kernel has opened them; nobody has accepted one.
     listener.set_nonblocking(true).unwrap();
     let opened = std::iter::from_fn(|| listener.accept().ok()).count();
@@ -447,8 +466,27 @@ fn a_server_is_measured_within_tls() {
 fn the_kernel_emulates_a_link_if_it_can_and_says_what_it_lacks_if_not() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().to_str().unwrap();
-    let link = ["--link", "delay=20ms,rate=10mbit", "--netem", "--out", out];
-    let output = lab(&[&["connect", "--quick", "--rounds", "1"], &link[..]].concat());
+    // The loopback of this machine is for the other tests, so it has one of its own where that is allowed.
+    let script = "[ -z \"$0\" ] || ip link set lo up; \"$@\"; status=$?; echo \"left: $(tc qdisc show dev lo)\" >&2; exit $status";
+    let has_own = Command::new("unshare").args(["-n", "true"]).status();
+    let own = ["unshare", "-n", "sh", "-c", script, "own"];
+    let same = ["sh", "-c", script, ""];
+    let is_own = has_own.is_ok_and(|status| status.success());
+    let words = if is_own { &own[..] } else { &same[..] };
+    let output = Command::new(words[0])
+        .args(&words[1..])
+        .args([
+            env!("CARGO_BIN_EXE_anemone"),
+            "lab",
+            "connect",
+            "--quick",
+            "--rounds",
+            "1",
+            "--netem",
+        ])
+        .args(["--link", "delay=20ms,rate=10mbit", "--out", out])
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     if output.status.code() == Some(2) {
         // Nothing is left of it, and this says why.
@@ -460,19 +498,93 @@ fn the_kernel_emulates_a_link_if_it_can_and_says_what_it_lacks_if_not() {
         // The opening and the first echo.
         assert!(values(&report, "until an answer is there", "TCP", "opening")[0] >= 80.0, "{said}");
         assert!(report["environment"]["has_netem"].as_bool().unwrap());
+        // Beside other tests, the link or the generator may be late, and says so.
         let reason = report["invalid"].as_str().unwrap_or_default();
-        assert!(!reason.starts_with("the emulated link"), "{reason}");
+        assert!(is_late(reason), "{reason} {said}");
     }
-    let rest = Command::new("tc").args(["qdisc", "show", "dev", "lo"]).output();
-    assert!(rest.is_err() || !String::from_utf8_lossy(&rest.unwrap().stdout).contains("netem"));
+    let (_, left) = said.rsplit_once("left: ").unwrap();
+    assert!(!left.contains("netem"), "{left}");
+}
+
+#[test]
+fn a_server_without_the_demonstration_is_told_what_it_lacks() {
+    let mut server = Process::start(&["serve", "--listen", "127.0.0.1:0", "--threads", "1"]);
+    let line = server.line();
+    let url = line.strip_prefix("listening on ").unwrap();
+    for (name, words) in [
+        ("connect", "has no /echo: start it with --demo or --echo"),
+        ("echo", "has no /echo: start it with --demo or --echo"),
+        ("wind", "has no topics scratch-lab-* for the lab: start it with --demo"),
+    ] {
+        let output = lab(&[name, "--quick", "--target", url]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(4) && said.contains(words), "{name}: {said}");
+        assert!(!said.contains('{') && said.lines().count() == 1, "one sentence: {said}");
+    }
+}
+
+#[test]
+fn an_interruption_before_anything_was_measured_leaves_earlier_reports_alone() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("server.toml");
+    std::fs::write(&file, format!("url = \"http://{address}\"\nget = \"/\"\n")).unwrap();
+    let earlier = directory.path().join("connect.json");
+    std::fs::write(&earlier, "earlier").unwrap();
+    let [file, out] = [file.as_path(), directory.path()].map(|path| path.to_str().unwrap());
+    let child = Command::new(env!("CARGO_BIN_EXE_anemone"))
+        .args(["lab", "connect", "--quick", "--target", file, "--out", out])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It has come so far that it listens for signals.
+    let first = listener.accept().unwrap();
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    drop(first);
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(130) && output.stdout.is_empty(), "{said}");
+    assert!(said.contains("connect was interrupted before anything was measured"), "{said}");
+    assert_eq!(std::fs::read_to_string(&earlier).unwrap(), "earlier");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn a_quick_run_has_too_few_rounds_and_says_so() {
+    let report = report("connect", &[]);
+    let answer = report["answer"].as_str().unwrap();
+    assert!(
+        answer.ends_with("With 4 rounds, no difference is sure: measure at least 6 (--rounds 6)."),
+        "{answer}"
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("connect.json");
+    std::fs::write(&path, report.to_string()).unwrap();
+    let out = directory.path().join("all.html");
+    let output = lab(&["report", path.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    assert!(output.status.success());
+    let html = std::fs::read_to_string(&out).unwrap();
+    assert!(html.contains("too few rounds") && !html.contains("not distinguishable"), "{html}");
+    assert!(String::from_utf8_lossy(&lab(&["--help"]).stdout).contains("too few"));
 }
 
 #[test]
 fn what_is_no_link_and_no_target_is_refused_with_words() {
     for (args, words) in [
         (&["echo", "--link", "moon"][..], "satellite"),
-        (&["echo", "--target", "ftp://host"], "a target is a URL"),
-        (&["echo", "--rounds", "0"], "--rounds"),
+        (&["echo", "--target", "ftp://host"], "not the URL of a server"),
+        (&["echo", "--target", "http://:8080"], "not the URL of a server"),
+        (&["echo", "--target", "http://127.0.0.1:99999"], "a port is a number from 1 to 65535"),
+        (&["echo", "--rounds", "0"], "expected 1 to 1000 rounds"),
+        (&["echo", "--rounds", "many"], "expected 1 to 1000 rounds"),
+        (&["echo", "--seed", "any"], "expected a whole number"),
+        (&["agent", "--listen", "7000"], "a port without an address: expected 0.0.0.0:7000"),
+        (&["agent", "--listen", "here"], "expected IP:PORT, such as 192.0.2.7:7000"),
+        (&["wind", "--agent", "127.0.0.1"], "expected HOST:PORT, such as 192.0.2.7:7000"),
         (&["nothing"], "possible values"),
         (&["wind", "--rate", "4"], "advise"),
         (&["wind", "--netem"], "without --link there is none"),
@@ -485,6 +597,25 @@ fn what_is_no_link_and_no_target_is_refused_with_words() {
     let output = lab(&["wind", "--out", "/proc/nowhere"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(1) && said.contains("creating the directory"), "{said}");
+    // Nobody can create a file there. It is told before anything is measured.
+    let output = lab(&["wind", "--out", "/proc"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && output.stdout.is_empty(), "{said}");
+    assert!(said.contains("writing into the directory /proc"), "{said}");
+}
+
+#[test]
+fn a_url_that_no_server_has_is_wrong_use_of_the_doctor() {
+    for (url, words) in [
+        ("http://127.0.0.1:99999", "a port is a number from 1 to 65535"),
+        ("http://:8080", "not the URL of a server, such as"),
+        ("http://127.0.0.1/?a", "no query"),
+    ] {
+        let doctor = Command::new(env!("CARGO_BIN_EXE_anemone")).args(["doctor", url]).output();
+        let output = doctor.unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(words), "{url}: {said}");
+    }
 }
 
 /// Writes a run of an experiment below a directory, and returns its report's path. Beside other tests, the generator may be

@@ -11,10 +11,10 @@ const ALLOWED: [(&str, &[&str]); 11] = [
     ("hub", &["wire"]),
     ("ws", &["proto"]),
     ("client", &["ws", "wire"]),
-    ("sources", &["hub"]),
+    ("sources", &["hub", "wire"]),
     ("services", &["hub", "wire"]),
     ("server", &["ws", "hub", "wire"]),
-    ("lab", &["ws"]),
+    ("lab", &["ws", "wire"]),
     ("cli", &["proto", "hub", "ws", "client", "sources", "services", "server", "lab"]),
     ("testing", &["hub", "ws", "server"]),
 ];

@@ -115,6 +115,13 @@ fn a_refused_body_is_not_sent_again() {
 }
 
 #[test]
+fn where_nobody_listens_it_is_asked_whether_the_server_runs() {
+    let url = format!("http://{}/topics/a", nobody());
+    let (_, err) = ended(&["sub", &url, "--retries", "1"], "", 4);
+    assert!(err.contains("(is the server running?)"), "{err}");
+}
+
+#[test]
 fn the_wrong_verb_sends_nothing() {
     let (address, seen) = answering("201 Created", "{}");
     for (path, text) in [("/messages", "is not a topic's"), ("/topics/", "is not a topic's")] {
@@ -128,6 +135,11 @@ fn the_wrong_verb_sends_nothing() {
     assert_eq!(seen.try_iter().collect::<Vec<_>>(), [""; 0]);
     let (_, err) = ended(&["run", "no-such-host-of-a-test"], "", 2);
     assert!(err.contains("expected a URL"), "{err}");
+    for args in [&["sub", "no-such-host-of-a-test"][..], &["pub", "no-such-host-of-a-test", "1"]] {
+        let (_, err) = ended(args, "", 2);
+        let example = "such as http://127.0.0.1:8080/topics/no-such-host-of-a-test";
+        assert!(err.contains(example), "{args:?}: {err}");
+    }
 }
 
 #[test]

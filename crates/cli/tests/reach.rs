@@ -332,6 +332,10 @@ fn a_topic_that_is_not_there_leads_to_the_one_that_was_meant() {
     let meant = format!("did you mean http://{}?\n", url("cpu"));
     let (_, err, status) = said(&["sub", &url("cup"), "--retries", "0"], "");
     assert_eq!((err.starts_with(&meant), status), (true, 3), "{err}");
+    // The missing one of several is not that of the URL.
+    let (_, err, status) =
+        said(&["sub", &url("cpu"), "--topic", "cup", "--retries", "0", "--via", "ndjson"], "");
+    assert_eq!((err.contains("did you mean"), status), (false, 3), "{err}");
     let list = format!(
         "this server has these topics:\n  http://{}\n  http://{}\n",
         url("cpu"),

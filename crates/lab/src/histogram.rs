@@ -1,17 +1,27 @@
 //! Durations in HDR histograms, so that the percentiles of many samples can be computed together.
 
+use std::io::Read as _;
 use std::time::{Duration, SystemTime};
 
+use anyhow::{Context as _, bail, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram as Hdr;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
-use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 
 /// Durations are exact to a thousandth.
 const DIGITS: u8 = 3;
 /// Longer durations count as this one: no wait of a measurement is as long.
 const NANOS_MAX: u64 = 3600 * 1_000_000_000;
+/// A histogram of all durations up to an hour, each of its counts with a different size, has half as many.
+const BYTES_MAX: usize = 1 << 20;
+/// The first bytes of a compressed histogram, and of the one within.
+const COMPRESSED: u32 = 0x1c84_9314;
+const PLAIN: u32 = 0x1c84_9313;
+/// The bytes before the counts.
+const HEAD_BYTES: usize = 40;
 /// Logs give the longest duration in milliseconds, beside the histogram.
 const NANOS_PER_MS: f64 = 1e6;
 
@@ -56,11 +66,46 @@ impl Histogram {
         Ok(STANDARD.encode(bytes))
     }
 
-    /// Returns the histogram that was [encoded](Self::encoded).
+    /// Returns the histogram that was [encoded](Self::encoded), here or by another program. Nothing is allocated by a length that it
+    /// claims.
     pub(crate) fn decoded(text: &str) -> anyhow::Result<Self> {
-        let bytes = STANDARD.decode(text)?;
-        Ok(Self(hdrhistogram::serialization::Deserializer::new().deserialize(&mut &bytes[..])?))
+        let bytes = STANDARD.decode(text).context("it is no Base64")?;
+        let bytes = inflated(&bytes)?;
+        check(&bytes)?;
+        Ok(Self(Deserializer::new().deserialize(&mut &bytes[..])?))
     }
+}
+
+/// Inflates the bytes of a compressed histogram: a cookie, the length of what follows, and zlib.
+fn inflated(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let Some((COMPRESSED, rest)) = number(bytes) else { bail!("it is no compressed histogram") };
+    let zlib = rest.get(4..).unwrap_or_default();
+    let mut inflated = Vec::new();
+    // 1 KiB of zlib can grow to 1 MiB.
+    ZlibDecoder::new(zlib).take(BYTES_MAX as u64 + 1).read_to_end(&mut inflated)?;
+    ensure!(inflated.len() <= BYTES_MAX, "it has more than {BYTES_MAX} bytes");
+    Ok(inflated)
+}
+
+/// Checks the head of a histogram: a cookie, the length of the counts, an offset, and the digits.
+fn check(bytes: &[u8]) -> anyhow::Result<()> {
+    let head = || {
+        let (cookie, rest) = number(bytes)?;
+        let (len, rest) = number(rest)?;
+        let (digits, _) = number(rest.get(4..)?)?;
+        Some((cookie, len, digits))
+    };
+    let Some((PLAIN, len, digits)) = head() else { bail!("it is no histogram") };
+    let counts = bytes.len().saturating_sub(HEAD_BYTES);
+    ensure!(len as usize <= counts, "it claims {len} bytes of counts, and has {counts}");
+    // Each digit more takes ten times the memory.
+    ensure!(digits <= u32::from(DIGITS), "it has {digits} digits, at most {DIGITS} are read");
+    Ok(())
+}
+
+fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk()?;
+    Some((u32::from_be_bytes(*number), rest))
 }
 
 /// Returns a log in the format of HdrHistogram: a line for each histogram, with the name of what it counts, in which spaces and
@@ -119,6 +164,40 @@ mod tests {
         let read = Histogram::decoded(&histogram.encoded().unwrap()).unwrap();
         assert_eq!((read.len(), read.percentile(0.9)), (999, histogram.percentile(0.9)));
         assert!(Histogram::decoded("no histogram").is_err());
+    }
+
+    #[test]
+    fn what_a_histogram_claims_is_checked_before_it_is_allocated() {
+        let mut histogram = Histogram::default();
+        (1..1000).for_each(|us| histogram.record(Duration::from_micros(us)));
+        let bytes = STANDARD.decode(histogram.encoded().unwrap()).unwrap();
+        let plain = inflated(&bytes).unwrap();
+        let error = |plain: &[u8]| {
+            let mut bytes = COMPRESSED.to_be_bytes().to_vec();
+            let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), Default::default());
+            std::io::Write::write_all(&mut zlib, plain).unwrap();
+            let zlib = zlib.finish().unwrap();
+            bytes.extend((zlib.len() as u32).to_be_bytes());
+            bytes.extend(zlib);
+            Histogram::decoded(&STANDARD.encode(bytes))
+                .map(|_| ())
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(error(&plain), Ok(()));
+        let changed = |at: usize, number: u32| {
+            let mut plain = plain.clone();
+            plain[at..at + 4].copy_from_slice(&number.to_be_bytes());
+            error(&plain).unwrap_err()
+        };
+        assert!(changed(4, u32::MAX).starts_with("it claims 4294967295 bytes of counts, and has "));
+        assert_eq!(changed(12, 5), "it has 5 digits, at most 3 are read");
+        assert_eq!(changed(0, 7), "it is no histogram");
+        assert_eq!(error(&plain[..10]).unwrap_err(), "it is no histogram");
+        let bomb = [&plain[..], &vec![0; 100 << 20]].concat();
+        assert_eq!(error(&bomb).unwrap_err(), "it has more than 1048576 bytes");
+        for wrong in ["", "AAAA", "HISTFA=="] {
+            assert!(Histogram::decoded(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -22,5 +22,6 @@ pub mod lab;
 mod load;
 mod report;
 mod server;
+mod server_url;
 mod statistics;
 mod tcp_info;

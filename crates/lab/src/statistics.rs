@@ -2,12 +2,16 @@
 //!
 //! The unit of replication is the round: each gives one value, and the result of a run is the median over its rounds.
 
+mod walsh;
+
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF as _, Normal, StudentsT};
 
+use self::walsh::hodges_lehmann;
+
 /// Resamples of one interval.
 const RESAMPLES: usize = 10_000;
-/// A shift costs the square of its pairs, so it has fewer.
+/// A shift costs more than a median, so it has fewer.
 const SHIFT_RESAMPLES: usize = 2_000;
 /// An interval misses the truth in this share of all cases.
 pub(crate) const DOUBT: f64 = 0.05;
@@ -24,12 +28,9 @@ impl Estimate {
     /// The median of `values` with its expanded percentile bootstrap interval; `None` without values.
     pub(crate) fn of(values: &[f64], random: &mut Random) -> Option<Self> {
         let median = median(values)?;
-        let mut resample = vec![0.0; values.len()];
-        let mut medians = Vec::with_capacity(RESAMPLES);
-        for _ in 0..RESAMPLES {
-            resample.fill_with(|| values[random.below(values.len())]);
-            medians.extend(self::median(&resample));
-        }
+        let mut resamples = Resamples::of(values);
+        let medians = (0..RESAMPLES).filter_map(|_| middle(resamples.draw(random)));
+        let mut medians: Vec<_> = medians.collect();
         medians.sort_unstable_by(f64::total_cmp);
         Some(within(median, &medians, expanded(DOUBT, values.len())))
     }
@@ -44,14 +45,10 @@ impl Estimate {
 /// pairwise means), with its expanded percentile bootstrap interval. `None` without pairs.
 pub(crate) fn shift(of: &[f64], to: &[f64], random: &mut Random) -> Option<Estimate> {
     let differences: Vec<_> = of.iter().zip(to).map(|(of, to)| of - to).collect();
-    let middle = hodges_lehmann(&differences)?;
-    let mut resample = vec![0.0; differences.len()];
-    let mut shifts: Vec<_> = (0..SHIFT_RESAMPLES)
-        .filter_map(|_| {
-            resample.fill_with(|| differences[random.below(differences.len())]);
-            hodges_lehmann(&resample)
-        })
-        .collect();
+    let mut resamples = Resamples::of(&differences);
+    let middle = hodges_lehmann(&resamples.values)?;
+    let mut shifts: Vec<_> =
+        (0..SHIFT_RESAMPLES).filter_map(|_| hodges_lehmann(resamples.draw(random))).collect();
     shifts.sort_unstable_by(f64::total_cmp);
     Some(within(middle, &shifts, expanded(DOUBT, differences.len())))
 }
@@ -79,14 +76,10 @@ impl Change {
             differences: Vec::with_capacity(RESAMPLES),
             per_cent: Vec::with_capacity(RESAMPLES),
         };
-        let mut draws = [vec![0.0; from.len()], vec![0.0; to.len()]];
+        let mut draws = [from, to].map(Resamples::of);
         for _ in 0..RESAMPLES {
-            for (draw, values) in draws.iter_mut().zip([from, to]) {
-                draw.fill_with(|| values[random.below(values.len())]);
-            }
-            let [Some(one), Some(other)] = [&draws[0], &draws[1]].map(|draw| median(draw)) else {
-                continue;
-            };
+            let medians = draws.each_mut().map(|draws| middle(draws.draw(random)));
+            let [Some(one), Some(other)] = medians else { continue };
             change.differences.push(other - one);
             change.per_cent.push((other / one - 1.0) * 100.0);
         }
@@ -96,6 +89,11 @@ impl Change {
             change.per_cent.clear();
         }
         Some(change)
+    }
+
+    /// Returns the rounds of the run that has fewer.
+    pub(crate) fn rounds(&self) -> usize {
+        self.rounds
     }
 
     pub(crate) fn medians(&self) -> [f64; 2] {
@@ -135,15 +133,6 @@ fn within(median: f64, resamples: &[f64], doubt: f64) -> Estimate {
     Estimate { median, low: at(doubt / 2.0), high: at(1.0 - doubt / 2.0) }
 }
 
-/// The median of the means of all pairs, each value with itself, too.
-fn hodges_lehmann(values: &[f64]) -> Option<f64> {
-    let pairs = values.iter().enumerate();
-    let means: Vec<_> = pairs
-        .flat_map(|(at, one)| values[at..].iter().map(move |other| (one + other) / 2.0))
-        .collect();
-    median(&means)
-}
-
 /// The difference of the means of `of` and `to` with the interval of Welch's test (unequal variances) at this level of
 /// confidence; `None` with fewer than two values of each.
 pub(crate) fn welch(of: &[f64], to: &[f64], confidence: f64) -> Option<Estimate> {
@@ -172,9 +161,49 @@ fn mean_and_share(values: &[f64]) -> Option<(f64, f64)> {
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
+    middle(&sorted)
+}
+
+/// The median of values in their order.
+fn middle(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
     let lower = sorted[(sorted.len() - 1) / 2];
     Some((lower + upper) / 2.0)
+}
+
+/// Draws from values, each draw as many as there are, with replacement. They come in their order without being sorted.
+struct Resamples {
+    /// The values in their order.
+    values: Vec<f64>,
+    /// The place of each value in that order.
+    ranks: Vec<usize>,
+    /// The times that each value is in the draw, by its place.
+    counts: Vec<usize>,
+    drawn: Vec<f64>,
+}
+
+impl Resamples {
+    fn of(values: &[f64]) -> Self {
+        let mut order: Vec<usize> = (0..values.len()).collect();
+        order.sort_by(|one, other| values[*one].total_cmp(&values[*other]));
+        let mut ranks = vec![0; values.len()];
+        order.iter().enumerate().for_each(|(rank, at)| ranks[*at] = rank);
+        let values = order.into_iter().map(|at| values[at]).collect();
+        let (counts, drawn) = (vec![0; ranks.len()], Vec::with_capacity(ranks.len()));
+        Self { values, ranks, counts, drawn }
+    }
+
+    fn draw(&mut self, random: &mut Random) -> &[f64] {
+        self.counts.fill(0);
+        for _ in 0..self.ranks.len() {
+            self.counts[self.ranks[random.below(self.ranks.len())]] += 1;
+        }
+        self.drawn.clear();
+        for (value, count) in self.values.iter().zip(&self.counts) {
+            self.drawn.extend(std::iter::repeat_n(*value, *count));
+        }
+        &self.drawn
+    }
 }
 
 /// SplitMix64: the same seed gives the same run.
@@ -234,6 +263,19 @@ mod tests {
         assert!((expanded(0.05, 10) - 0.0171).abs() < 1e-4, "{}", expanded(0.05, 10));
         assert!(expanded(0.05, 2) < 1e-6 && (expanded(0.05, 1000) - 0.05).abs() < 1e-3);
         assert!(expanded(0.05, 1).is_finite() && expanded(0.05, 0).is_finite());
+    }
+
+    #[test]
+    fn a_draw_has_the_values_that_were_drawn_in_their_order() {
+        let values = [3.0, -0.0, 1.0, 0.0, 3.0, -2.0];
+        let (mut random, mut same) = (Random::new(4), Random::new(4));
+        let mut resamples = Resamples::of(&values);
+        for _ in 0..100 {
+            let mut expected = values.map(|_| values[same.below(values.len())]);
+            expected.sort_unstable_by(f64::total_cmp);
+            let bits = |values: &[f64]| values.iter().map(|of| of.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(resamples.draw(&mut random)), bits(&expected));
+        }
     }
 
     #[test]

@@ -120,12 +120,12 @@ impl Sub for Traffic {
 
 impl AddAssign for Traffic {
     fn add_assign(&mut self, other: Self) {
-        self.sent_bytes += other.sent_bytes;
-        self.received_bytes += other.received_bytes;
-        self.segments += other.segments;
-        self.data_segments += other.data_segments;
-        self.retransmitted += other.retransmitted;
-        self.connections += other.connections;
+        self.sent_bytes = self.sent_bytes.saturating_add(other.sent_bytes);
+        self.received_bytes = self.received_bytes.saturating_add(other.received_bytes);
+        self.segments = self.segments.saturating_add(other.segments);
+        self.data_segments = self.data_segments.saturating_add(other.data_segments);
+        self.retransmitted = self.retransmitted.saturating_add(other.retransmitted);
+        self.connections = self.connections.saturating_add(other.connections);
     }
 }
 

@@ -40,4 +40,4 @@ pub mod status;
 pub mod stdin;
 pub mod windsonic;
 
-pub use printable::printable;
+pub use anemone_wire::printable;

@@ -19,6 +19,7 @@
 //! - [`multiplexed`]: many requests on one connection.
 //! - [`framing`]: messages in a stream of bytes.
 //! - [`is_forwarding`]: the header fields of proxies.
+//! - [`printable`]: makes foreign text safe for a terminal.
 //!
 //! ```
 //! use anemone_wire::Item;
@@ -47,6 +48,7 @@ mod mode;
 pub mod multiplexed;
 mod page;
 mod position;
+mod printable;
 pub mod problem;
 mod progress_line;
 mod published;
@@ -71,6 +73,7 @@ pub use malformed::Malformed;
 pub use mode::Mode;
 pub use page::{Page, PageEvent};
 pub use position::{Epoch, Position, PositionError};
+pub use printable::printable;
 pub use progress_line::ProgressLine;
 pub use published::Published;
 pub use read_item::ReadItem;

@@ -26,7 +26,7 @@ const DISTRIBUTIONS = ["random", "sorted", "reversed", "nearly-sorted", "few-uni
 /** Each with the changes a second at which it can be watched. @type {{ name: string, file?: string, pace: number, actions: Written[] }[]} */
 const DOCUMENTS = [
   {
-    name: "Three sorts at the same time, and others after them",
+    name: "Three sorts at once, others after them",
     file: "tree.json",
     pace: 200,
     actions: [
@@ -55,7 +55,7 @@ const DOCUMENTS = [
     actions: DISTRIBUTIONS.flatMap((distribution) => [list(distribution, 80, { distribution }), sort(`${distribution}-sorted`, distribution, "insertion")]),
   },
   {
-    name: "Stable or not: sorted by value, then by the last digit",
+    name: "Stable or not: by value, then by last digit",
     pace: 100,
     actions: [
       list("list", 150),

@@ -56,28 +56,30 @@ function showPicture() {
   const isOfRun = replay.plan !== null && !(isEdited && watching?.isOver !== false);
   const actions = isOfRun ? replay.plan : editor.actions;
   picture.show(actions, isOfRun ? replay.lists : new Map(), isOfRun ? (watching?.isOver ?? true) : null);
+  // It is not known yet what there is to see, and how much room it takes.
+  element("#picture").classList.toggle("unknown", actions === null && editor.text === "");
   setText(element("#picture-title"), isOfRun ? "The tree of this run" : "What the document does");
   setText(element("#size"), actions ? `${sizeInWords(actions)}.` : "The document does not fit, so there is no tree.");
 }
 
 function showLists() {
-  stage.show(watching?.isOver ?? true);
+  stage.show(watching?.isOver ?? true, editor.actions);
 }
 
 function showRun() {
   const run = watching?.isMissing ? null : (watching?.run ?? null);
-  element("#run").hidden = watching === null;
-  element("#now").hidden = run === null;
+  element("#now").hidden = watching?.isMissing ?? false;
   button("#cancel").hidden = run === null || isOver(run);
   setText(button("#begin"), run && !isOver(run) ? "Start another" : "Start");
   setText(field("state"), connectionInWords());
   document.body.dataset.state = watching?.isOver ? "connected" : (watching?.state.kind ?? "paused");
   document.title = `${run?.state === "running" && run.progress !== null ? `${percent(run.progress)} ` : ""}Computations · Anemone`;
   setText(element("#run-title"), run === null ? "Run" : run.key === "" ? "Run of this page" : `Run ${nameOf(run)}`);
-  setText(field("kept"), run ? keptInWords(run) : (watching?.said ?? ""));
+  setText(field("kept"), run ? keptInWords(run) : (watching?.said ?? "Press Start: each list is drawn here while it is sorted."));
   element("#as-run").hidden = !run?.key;
   if (run?.key) find(document, "#as-run", HTMLAnchorElement).href = at(`runs/${run.key}`);
   if (run) showState(run);
+  else setText(field("run-state"), watching === null ? "not started" : "starting");
 }
 
 function connectionInWords() {
@@ -93,7 +95,6 @@ function showState(run) {
   setText(field("times"), timesInWords(run, serverNow()));
   setText(field("progress"), progressInWords(run, serverNow() - (watching?.toldAt ?? 0)));
   setText(field("text"), run.problem ? sentence(reasonOf(run.problem)) : (run.text ?? ""));
-  bar.hidden = run.state === "queued";
   bar.value = run.progress ?? 0;
   const lists = [...replay.lists.values()];
   const sum = (/** @type {"comparisons" | "writes" | "state"} */ name) => lists.reduce((all, list) => all + list[name], 0);

@@ -1,12 +1,12 @@
 /** The tree of actions as a picture: what each is, what it does now, and how far it is. */
 import { fieldsOf, find, setText } from "../element.js";
+import { fadeEdges } from "../edges.js";
 import { countOf } from "../words.js";
 import { aboutAction, doneInWords, doneOf, layout, stateInWords, stateOf, widthsWithin } from "./tree.js";
 
-/** Sizes in rem. */
-const WIDE = { down: 7.1 };
-const NARROW = { right: 1.4, down: 7 };
-const HEIGHT = 6.4;
+/** Sizes in rem. In a narrow box, the words about an action may take two lines. */
+const WIDE = { down: 8.6, height: 7.9 };
+const NARROW = { right: 1.4, down: 7.4, height: 6.8 };
 const NARROW_SCREEN = matchMedia("(max-width: 43.99rem)");
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -19,6 +19,7 @@ export class TreePicture {
   /** @type {readonly Action[] | null} */
   #actions = null;
   #drawn = "";
+  #fade;
   /** The width of the parent for which it was drawn, in pixels. */
   #room = 0;
   /** @type {{ item: HTMLElement, field: (name: string) => HTMLElement, bar: HTMLProgressElement }[]} */
@@ -30,7 +31,7 @@ export class TreePicture {
     this.#list = find(parent, "ol", HTMLElement);
     NARROW_SCREEN.addEventListener("change", () => this.#place());
     new ResizeObserver(() => this.#parent.clientWidth !== this.#room && this.#place()).observe(parent);
-    parent.addEventListener("scroll", () => this.#hint(), { passive: true });
+    this.#fade = fadeEdges(parent);
   }
 
   /**
@@ -78,6 +79,7 @@ export class TreePicture {
   #place() {
     const { places, depth } = layout(this.#actions ?? []);
     const isNarrow = NARROW_SCREEN.matches;
+    const { height: boxHeight } = isNarrow ? NARROW : WIDE;
     this.#room = this.#parent.clientWidth;
     const rem = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
     const box = widthsWithin(depth, this.#room / rem);
@@ -86,8 +88,8 @@ export class TreePicture {
     for (const [index, place] of places.entries()) {
       const item = this.#items[index]?.item;
       const { x, y } = at(place);
-      [width, height] = [Math.max(width, x + box.width), Math.max(height, y + HEIGHT)];
-      if (item) Object.assign(item.style, { left: `${x}rem`, top: `${y}rem`, width: isNarrow ? `calc(100% - ${x}rem)` : `${box.width}rem` });
+      [width, height] = [Math.max(width, x + box.width), Math.max(height, y + boxHeight)];
+      if (item) Object.assign(item.style, { left: `${x}rem`, top: `${y}rem`, height: `${boxHeight}rem`, width: isNarrow ? `calc(100% - ${x}rem - 1px)` : `${box.width}rem` });
     }
     const svg = document.createElementNS(SVG, "svg");
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -97,7 +99,7 @@ export class TreePicture {
       const [from, to] = [places[after ?? -1], places[index]];
       if (!from || !to) continue;
       const path = document.createElementNS(SVG, "path");
-      path.setAttribute("d", isNarrow ? elbow(at(from), at(to)) : curve(at(from), at(to), box.width));
+      path.setAttribute("d", isNarrow ? elbow(at(from), at(to), boxHeight) : curve(at(from), at(to), { width: box.width, height: boxHeight }));
       svg.append(path);
     }
     Object.assign(this.#list.style, { height: `${height}rem`, minWidth: isNarrow ? "" : `${width}rem` });
@@ -105,13 +107,7 @@ export class TreePicture {
     const inOrder = [...this.#items].map(({ item }, index) => ({ item, line: places[index]?.line ?? 0 })).sort((a, b) => a.line - b.line);
     this.#list.replaceChildren(...inOrder.map(({ item }) => item));
     this.#parent.replaceChildren(svg, this.#list);
-    this.#hint();
-  }
-
-  /** Fades the edge behind which there is more. */
-  #hint() {
-    const { scrollWidth, clientWidth, scrollLeft } = this.#parent;
-    this.#parent.classList.toggle("more", scrollWidth - clientWidth - scrollLeft > 1);
+    this.#fade();
   }
 }
 
@@ -120,10 +116,10 @@ export class TreePicture {
 /**
  * @param {Point} from the corner of the parent
  * @param {Point} to
- * @param {number} width of a box
+ * @param {{ width: number, height: number }} box
  */
-function curve(from, to, width) {
-  const [x1, y1, x2, y2] = [from.x + width, from.y + HEIGHT / 2, to.x, to.y + HEIGHT / 2];
+function curve(from, to, { width, height }) {
+  const [x1, y1, x2, y2] = [from.x + width, from.y + height / 2, to.x, to.y + height / 2];
   const middle = (x1 + x2) / 2;
   return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`;
 }
@@ -131,7 +127,8 @@ function curve(from, to, width) {
 /**
  * @param {Point} from
  * @param {Point} to
+ * @param {number} height of a box
  */
-function elbow(from, to) {
-  return `M${from.x + 0.6} ${from.y + HEIGHT}V${to.y + HEIGHT / 2}H${to.x}`;
+function elbow(from, to, height) {
+  return `M${from.x + 0.6} ${from.y + height}V${to.y + height / 2}H${to.x}`;
 }

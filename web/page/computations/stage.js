@@ -2,6 +2,7 @@
 import { colour } from "../../chart/canvas.js";
 import { fieldsOf, find, setText } from "../element.js";
 import { REPRESENTATIONS, huesOf, pixelOfHex } from "./draw.js";
+import { drawnInWords, drawnValues } from "./ranks.js";
 import { aboutAction, layout, newestOf, stateInWords, stateOf, stepsInWords } from "./tree.js";
 
 /** The part of a frame that drawing may take; the other canvases have their turn in the next one. */
@@ -33,7 +34,7 @@ export class Stage {
   #replay;
   /** @type {Canvas[]} */
   #canvases = [];
-  /** The tree that the canvases are for. @type {unknown} */
+  /** The tree that the canvases are for. @type {readonly import("./document.js").Action[] | null} */
   #plan = null;
   /** @type {Inks | null} */
   #inks = null;
@@ -71,7 +72,7 @@ export class Stage {
     });
     DARK.addEventListener("change", () => {
       this.#inks = null;
-      for (const canvas of this.#canvases) canvas.drawn = "";
+      for (const canvas of this.#canvases) this.#clear(canvas);
       this.ask();
     });
   }
@@ -109,15 +110,26 @@ export class Stage {
     const at = newestOf(branch, this.#replay.lists);
     const list = at === undefined ? undefined : this.#replay.lists.get(at);
     const shown = `${at} ${list?.version} ${choice.value}`;
+    // What was there is of another run.
+    if (image && !list && canvas.drawn !== "") this.#clear(canvas);
     // Paused, only what is asked for by hand is drawn: another representation or size of what is there.
     if (!image || !list || !canvas.isSeen || canvas.drawn === shown) return false;
     if (this.#isPaused && canvas.drawn.endsWith(` ${choice.value}`)) return false;
     canvas.drawn = shown;
     const { width, height, data } = image;
     const pixels = new Uint32Array(data.buffer);
-    REPRESENTATIONS[choice.value]?.draw({ pixels, width, height, ratio }, list, inks);
+    const drawn = { values: drawnValues(list.values, this.#replay.plan?.[at ?? 0]), touched: list.touched };
+    REPRESENTATIONS[choice.value]?.draw({ pixels, width, height, ratio }, drawn, inks);
     context.putImageData(image, 0, 0);
     return true;
+  }
+
+  /** @param {Canvas} canvas */
+  #clear(canvas) {
+    const { element, context } = canvas;
+    context.fillStyle = colour("paper");
+    context.fillRect(0, 0, element.width, element.height);
+    canvas.drawn = "";
   }
 
   /** @param {Element[]} elements */
@@ -131,10 +143,8 @@ export class Stage {
       if (width === 0 || height === 0 || (canvas.image && element.width === width && element.height === height)) continue;
       [element.width, element.height] = [width, height];
       canvas.image = context.createImageData(width, height);
-      context.fillStyle = colour("paper");
-      context.fillRect(0, 0, width, height);
       canvas.ratio = ratio;
-      canvas.drawn = "";
+      this.#clear(canvas);
     }
     // In the frame of the new size, or the canvas would be black for one.
     this.#draw();
@@ -143,19 +153,21 @@ export class Stage {
   /**
    * Shows the words about the lists, and a canvas for each branch.
    * @param {boolean} isOver
+   * @param {readonly import("./document.js").Action[] | null} next those of a run that has not told its own: they keep the room. Without them, the last ones do.
    */
-  show(isOver) {
-    const { plan, lists } = this.#replay;
+  show(isOver, next) {
+    const { plan: own, lists } = this.#replay;
+    const plan = own ?? next ?? this.#plan;
     if (plan !== this.#plan) this.#replan(plan);
     this.#section.hidden = !plan;
     for (const { branch, figure, field, element } of this.#canvases) {
       const at = newestOf(branch, lists) ?? branch[0] ?? 0;
       const [action, list] = [plan?.[at], lists.get(at)];
-      const state = stateOf(list, isOver);
+      const state = stateOf(list, isOver && own !== null);
       figure.dataset.run = state;
       const steps = list && action?.do === "sort" ? stepsInWords(list) : "";
       setText(field("name"), action?.id ?? "");
-      setText(field("about"), action ? aboutAction(action) : "");
+      setText(field("about"), action ? [aboutAction(action), drawnInWords(action)].filter(Boolean).join("; ") : "");
       setText(field("state"), stateInWords(state));
       setText(field("steps"), steps);
       const label = `The list of ${action?.id}: ${action?.size} elements, ${stateInWords(state)}`;
@@ -165,9 +177,10 @@ export class Stage {
 
   /** @param {Replay["plan"]} plan */
   #replan(plan) {
-    const before = this.#plan;
+    const branches = (/** @type {Replay["plan"]} */ of) => JSON.stringify(of && layout(of).branches);
+    const before = branches(this.#plan);
     this.#plan = plan;
-    if (JSON.stringify(before) === JSON.stringify(plan)) return;
+    if (before === branches(plan)) return;
     this.#sizes.disconnect();
     this.#views.disconnect();
     this.#canvases = plan ? layout(plan).branches.map((branch) => this.#canvas(branch)) : [];

@@ -50,7 +50,7 @@ export function layout(actions) {
 }
 
 /** Sizes in rem: the width of an action's box and the gap to the next one, and what they have at least. */
-const BOX = { width: 11, gap: 1.8, widthLeast: 8.5, gapLeast: 1 };
+const BOX = { width: 12.5, gap: 1.8, widthLeast: 8.5, gapLeast: 1 };
 
 /**
  * Returns the width of a box and the way to the next one, in rem: so that the boxes of all depths have room beside each other, unless

@@ -218,6 +218,34 @@ export function codeInWords(code) {
   return name === undefined ? `close code ${code}` : `close code ${code}, ${name}`;
 }
 
+/** What the libraries and the system below the server say of an end, and what it means. @type {readonly [RegExp, string][]} */
+const REASONS = [
+  [/^Broken pipe \(os error \d+\)$/, "the client had already closed the connection"],
+  [/^Connection reset by peer \(os error \d+\)$/, "the client has cut the connection"],
+  [/^Connection timed out \(os error \d+\)$/, "the client was silent for too long"],
+  [/^connection error$/, "the connection failed"],
+  [/^connection closed before message completed$/, "the client left in the middle of a request"],
+  [/^error writing a body to connection$/, "the client left before it had the whole reply"],
+  [/^error reading a body from connection$/, "the client left before it had sent the whole request"],
+  [/^error shutting down connection$/, "the client was gone before the connection was closed"],
+  [/^peer closed connection without sending TLS close_notify/, "the client left without closing TLS"],
+  [/^invalid HTTP method parsed$/, "what came was not HTTP"],
+  [/^invalid HTTP version parsed/, "the HTTP version of the request is not known here"],
+  [/^invalid HTTP header parsed$/, "a header field of the request is not valid"],
+  [/^invalid URI$/, "the path of the request is not valid"],
+  [/^URI too long$/, "the path of the request is too long"],
+  [/^message head is too large$/, "the header of the request is too long"],
+  [/^read header from client timeout$/, "the header of a request did not come in time"],
+];
+
+/**
+ * The reason of an end in plain words; as the server tells it, if none are known.
+ * @param {string} reason
+ */
+export function reasonInWords(reason) {
+  return REASONS.find(([told]) => told.test(reason))?.[1] ?? reason;
+}
+
 /**
  * The time that it was open; the server knows none for some.
  * @param {Pick<Closed, "time" | "since">} closed

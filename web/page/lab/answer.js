@@ -1,8 +1,7 @@
 /** A report as a part of the page: question, verdict, and a table with a picture of each figure. */
 import { fieldsOf, find, part, setText } from "../element.js";
-import { isDistinguishable } from "../../measure/bootstrap.js";
 import { formatCount, formatMs } from "../words.js";
-import { estimateOf } from "./report.js";
+import { TOO_FEW, estimateOf, judge } from "./report.js";
 
 /** A picture of a wider range is logarithmic. */
 const LINEAR_RANGE_MAX = 20;
@@ -23,16 +22,20 @@ export function answerElement(template, report) {
   field("invalid").hidden = report.invalid === null;
   setText(field("invalid"), report.invalid === null ? "" : `Invalid, so do not rely on this: ${report.invalid}.`);
   const unit = report.series[0]?.unit;
-  setText(field("quantity"), `${report.quantity}${unit ? `, ${unit}` : ""}`);
-  setText(field("baseline"), `against ${report.comparisons[0]?.to ?? "the others"}`);
+  const labels = { quantity: `${report.quantity}${unit ? `, ${unit}` : ""}`, baseline: `against ${report.comparisons[0]?.to ?? "the others"}` };
+  setText(field("quantity"), labels.quantity);
+  setText(field("baseline"), labels.baseline);
   find(section, ".wide", HTMLElement).setAttribute("aria-label", `Figures: ${report.question}`);
   field("method").replaceChildren(...[...report.method, ...bytesOf(report)].map((words) => part("li", "", words)));
-  find(section, "tbody", HTMLElement).replaceChildren(...rowsOf(report));
+  find(section, "tbody", HTMLElement).replaceChildren(...rowsOf(report, labels));
   return section;
 }
 
-/** @param {Report} report */
-function rowsOf(report) {
+/**
+ * @param {Report} report
+ * @param {{ quantity: string, baseline: string }} labels of the columns: on a phone, each cell has its own
+ */
+function rowsOf(report, labels) {
   const all = report.series.filter((series) => series.quantity === report.quantity);
   // Those of a case stand together.
   const cases = [...new Set(all.map((series) => series.case))];
@@ -51,9 +54,17 @@ function rowsOf(report) {
     const words = estimate ? `${figure(estimate.median)} [${figure(estimate.low)}, ${figure(estimate.high)}]` : "–";
     const transport = part("td", "name", "");
     transport.append(part("span", "transport", series.contender));
+    const cell = (/** @type {string} */ label, /** @type {(string | Node)[]} */ ...content) => {
+      const made = part("td", "", "");
+      made.dataset.label = label;
+      const value = part("span", "", "");
+      value.append(...content);
+      made.append(value);
+      return made;
+    };
     const picture = part("td", "picture", "");
     if (estimate) picture.append(pictureOf(place(estimate.low), place(estimate.median), place(estimate.high)));
-    row.append(transport, part("td", "", words), picture, part("td", "", againstOf(report, series)), part("td", "", `${formatCount(series.received)} / ${formatCount(series.expected)}`));
+    row.append(transport, cell(labels.quantity, words), picture, cell(labels.baseline, ...againstOf(report, series)), cell("came", `${formatCount(series.received)} / ${formatCount(series.expected)}`));
     return row;
   });
 }
@@ -64,15 +75,17 @@ function rowsOf(report) {
  */
 function againstOf({ comparisons }, { case: name, contender }) {
   const found = comparisons.find((one) => one.case === name && one.of === contender);
-  if (!found) return "";
+  if (!found) return [];
   const { median, low, high } = found.shift;
-  if (!isDistinguishable(found.shift)) return "not distinguishable";
-  return `${median > 0 ? "+" : ""}${figure(median)} [${figure(low)}, ${figure(high)}]`;
+  const judgement = judge(found);
+  if (judgement === "alike") return ["not distinguishable"];
+  const words = `${median > 0 ? "+" : ""}${figure(median)} [${figure(low)}, ${figure(high)}]`;
+  return judgement === "apart" ? [words] : [words, part("span", "small", TOO_FEW)];
 }
 
 /** @param {number} value */
 function figure(value) {
-  return Math.abs(value) >= 1000 ? formatCount(value) : formatMs(value);
+  return (Math.abs(value) >= 1000 ? formatCount(value) : formatMs(value)).replace("-", "−");
 }
 
 /**

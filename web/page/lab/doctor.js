@@ -2,61 +2,127 @@
 import { browser } from "../../transport/environment.js";
 import { at } from "../site.js";
 
-/** A beginning that is not there after this time is held back: the server sends it at once. */
+/** A beginning that is not there after this time is held back: the server sends it at once. `anemone doctor` has a flag for it. */
 const BEGIN_MS_MAX = 8000;
-const ANSWER_MS_MAX = 20_000;
-/** A stream that is cut after this time without a byte was held back; one that is cut sooner was refused. */
-const HELD_MS_MIN = 1000;
-/** More streams at once than browsers open to a server over HTTP/1.1. */
-const STREAMS = 8;
-const BROWSER_CONNECTIONS = 6;
-/** Polls until one of them has waited, and the time after which it has. */
-const POLLS = 5;
-const WAITED_MS_MIN = 900;
-/** A server that answers more polls in a time has not waited. */
-const ANSWERS_MAX = 100;
-/** A stream is not silent for longer: the server sends a heartbeat each 15 s, or as often as it is set to. */
-const HEARTBEAT_MS_MAX = 20_000;
 /** The index: every server has it, and its readers get a beginning at once. */
 const INDEX = "topics/$topics?after=latest";
+/** The path of the multiplexed WebSocket. */
+const MULTIPLEXED = "ws";
 const SUBPROTOCOL = "anemone.v1";
+/** A subprotocol of a topic's WebSocket. */
+const EVENTS = "anemone.events";
+/** The end of the type of a problem: a handshake that is not that of RFC 6455. */
+const BAD_HANDSHAKE = "bad-handshake";
 
 /** @typedef {"good" | "fault" | "note" | "unknown"} State */
-/** @typedef {{ name: string, state: State, words: string, fault?: string }} Finding `fault` is the key of its settings */
+/** @typedef {{ id: string, state: State, words: string, fault?: string }} Finding `id` is that of the examination, `fault` the key of the fault's rule */
+/** @typedef {{ program: string, setting: string }} Remedy */
+/**
+ * What both doctors have, this one and `anemone doctor`: the same file says it.
+ * @typedef {object} Rules
+ * @property {Limits} limits
+ * @property {Record<string, string>} examinations the words for each
+ * @property {readonly { name: string, mark: string }[]} programs
+ * @property {Record<string, { words: string, settings: Remedy[] }>} faults
+ */
+/**
+ * @typedef {object} Limits
+ * @property {number} answer_ms_max
+ * @property {number} held_ms_min a stream that is cut after this time, and some round trips, without a byte was held back; one that is cut sooner was refused
+ * @property {number} held_round_trips
+ * @property {number} streams at once, more than browsers open to a server over HTTP/1.1
+ * @property {number} browser_connections
+ * @property {number} poll_pairs the most pairs of polls, of which the second may come from a cache
+ * @property {number} early_pairs in so many the second poll has to come too early: once, the first may just have been late
+ * @property {number} waited_ms_min a poll that takes less has not waited
+ * @property {number} polls_max a server that answers more polls in a time has not waited
+ * @property {number} heartbeat_ms_max a stream is not silent for longer: the server sends a heartbeat each 15 s, or as often as it is set to
+ */
 
-/** @type {(name: string, words: string) => Finding} */
-const good = (name, words) => ({ name, state: "good", words });
-/** @type {(name: string, fault: string, words: string) => Finding} */
-const wrong = (name, fault, words) => ({ name, state: "fault", words, fault });
+/** @type {(id: string, words: string) => Finding} */
+const good = (id, words) => ({ id, state: "good", words });
+/** @type {(id: string, words: string) => Finding} */
+const unknown = (id, words) => ({ id, state: "unknown", words });
+
+/** The rules, as the server has them. @returns {Promise<Rules>} */
+export async function readRules() {
+  return await (await browser.fetch(at("page/lab/rules.json"))).json();
+}
 
 /**
  * Makes all examinations, and tells each finding as soon as it is there.
- * @param {{ waitMs: number, signal: AbortSignal, onFinding: (finding: Finding) => void }} settings
+ * @param {{ rules: Rules, waitMs: number, signal: AbortSignal, onFinding: (finding: Finding) => void }} settings
  */
-export async function examine({ waitMs, signal, onFinding }) {
-  const exams = [keepAlive, cache, () => stream("SSE", "text/event-stream", signal), () => stream("NDJSON", "application/x-ndjson", signal), webSocket, origin, () => connections(signal), () => silence(waitMs, signal)];
+export async function examine({ rules, waitMs, signal, onFinding }) {
+  const way = new Way(rules, signal);
+  await way.measure();
+  const exams = [keepAlive, cache, (/** @type {Way} */ way) => stream(way, "sse", "text/event-stream"), (/** @type {Way} */ way) => stream(way, "ndjson", "application/x-ndjson"), webSocket, origin, connections, (/** @type {Way} */ way) => silence(way, waitMs)];
   for (const exam of exams) {
     if (signal.aborted) return;
-    onFinding(await exam());
+    onFinding(await exam(way));
+  }
+}
+
+/** The way to the server, with the rules by which it is examined. */
+class Way {
+  /** Its round trip, once it is measured. */
+  roundTripMs = 0;
+  #rules;
+
+  /** @param {Rules} rules @param {AbortSignal} signal */
+  constructor(rules, signal) {
+    this.#rules = rules;
+    this.signal = signal;
+  }
+
+  get limits() {
+    return this.#rules.limits;
+  }
+
+  /** Measures the round trip. */
+  async measure() {
+    const begun = browser.now();
+    await (await this.ask("health").catch(() => null))?.arrayBuffer().catch(() => null);
+    this.roundTripMs = browser.now() - begun;
+  }
+
+  /**
+   * @param {string} path
+   * @param {RequestInit} [init]
+   */
+  async ask(path, init) {
+    return await browser.fetch(at(path), { cache: "no-store", signal: AbortSignal.timeout(this.limits.answer_ms_max), ...init });
+  }
+
+  /**
+   * The words of a fault.
+   * @param {string} fault
+   * @param {Record<string, string | number>} [values] what the names in its sentence stand for
+   */
+  words(fault, values = {}) {
+    const words = this.#rules.faults[fault]?.words ?? fault;
+    return Object.entries(values).reduce((words, [name, value]) => words.replaceAll(`{${name}}`, () => String(value)), words);
+  }
+
+  /**
+   * @param {string} id
+   * @param {string} fault
+   * @param {Record<string, string | number>} [values]
+   * @returns {Finding}
+   */
+  fault(id, fault, values) {
+    return { id, state: "fault", words: this.words(fault, values), fault };
   }
 }
 
 /**
  * The program that answers, by the name that it gives itself.
- * @param {readonly { name: string, mark: string }[]} programs
+ * @param {Rules} rules
  */
-export async function programOf(programs) {
-  const reply = await ask("health").catch(() => null);
+export async function programOf({ programs, limits }) {
+  const reply = await browser.fetch(at("health"), { cache: "no-store", signal: AbortSignal.timeout(limits.answer_ms_max) }).catch(() => null);
   const fields = `${reply?.headers.get("server") ?? ""} ${reply?.headers.get("via") ?? ""}`.toLowerCase();
   return programs.find(({ mark }) => mark !== "" && fields.includes(mark))?.name;
-}
-
-/**
- * @param {string} path
- * @param {RequestInit} [init]
- */
-async function ask(path, init) {
-  return await browser.fetch(at(path), { cache: "no-store", signal: AbortSignal.timeout(ANSWER_MS_MAX), ...init });
 }
 
 /** What the browser noted of its last request for a path. @param {string} path */
@@ -65,27 +131,31 @@ function timingOf(path) {
   return /** @type {PerformanceResourceTiming | undefined} */ (entries.at(-1));
 }
 
-async function keepAlive() {
+/** @param {Way} way */
+async function keepAlive(way) {
+  const id = "keep-alive";
   const paths = [1, 2, 3].map((count) => `health?doctor=${count}-${Date.now()}`);
-  for (const path of paths) await (await ask(path).catch(() => null))?.arrayBuffer();
+  for (const path of paths) await (await way.ask(path).catch(() => null))?.arrayBuffer();
   const timings = paths.slice(1).map(timingOf);
-  if (timings.some((timing) => timing === undefined || timing.nextHopProtocol === "")) return /** @type {Finding} */ ({ name: "keep-alive", state: "unknown", words: "this browser does not tell" });
+  if (timings.some((timing) => timing === undefined || timing.nextHopProtocol === "")) return unknown(id, "this browser does not tell");
   const isOpened = timings.every((timing) => timing && timing.connectEnd > timing.connectStart);
   const protocol = timings[0]?.nextHopProtocol;
-  return isOpened ? wrong("keep-alive", "keep-alive", "the connection is closed after each answer, so every poll and every call opens another one") : good("keep-alive", `requests share a connection (${protocol})`);
+  return isOpened ? way.fault(id, "keep-alive") : good(id, `requests share a connection (${protocol})`);
 }
 
 /**
  * Opens a stream, and waits for its beginning. The caller aborts it.
+ * @param {Way} way
  * @param {string} type
- * @param {AbortSignal} signal
+ * @param {AbortSignal} [signal]
  * @returns {Promise<{ ms: number, isHeld?: boolean, status?: number, foreign?: string, reader?: ReadableStreamDefaultReader<Uint8Array> }>} the time until its beginning, or until it was given up
  */
-async function begin(type, signal) {
+async function begin(way, type, signal = way.signal) {
   const begun = browser.now();
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), BEGIN_MS_MAX);
-  const ended = () => ({ ms: browser.now() - begun, isHeld: browser.now() - begun >= HELD_MS_MIN });
+  const heldMsMin = way.limits.held_ms_min + way.limits.held_round_trips * way.roundTripMs;
+  const ended = () => ({ ms: browser.now() - begun, isHeld: browser.now() - begun >= heldMsMin });
   try {
     const reply = await browser.fetch(at(INDEX), { cache: "no-store", headers: { Accept: type }, signal: AbortSignal.any([signal, late.signal]) });
     const ms = browser.now() - begun;
@@ -103,126 +173,181 @@ async function begin(type, signal) {
 }
 
 /**
- * @param {string} name
+ * @param {Way} way
+ * @param {string} id
  * @param {string} type
- * @param {AbortSignal} signal
  * @returns {Promise<Finding>}
  */
-async function stream(name, type, signal) {
-  const { ms, isHeld, status, foreign, reader } = await begin(type, signal);
+async function stream(way, id, type) {
+  const { ms, isHeld, status, foreign, reader } = await begin(way, type);
   await reader?.cancel().catch(() => {});
-  if (foreign !== undefined) return { name, state: "fault", words: `no stream came but an answer of the type "${foreign}": something on the way takes Accept: ${type} away, changes Content-Type, or answers itself` };
-  if (status !== undefined) return { name, state: "unknown", words: `the index of topics is refused with status ${status}` };
-  if (isHeld) return wrong(name, "buffered", `no byte of a stream came within ${(ms / 1000).toFixed(1)} s, although the server sends its beginning at once: something on the way holds it back`);
-  if (!reader) return { name, state: "unknown", words: "the connection was closed before a stream began" };
-  return good(name, `a stream begins after ${Math.round(ms)} ms`);
+  if (foreign !== undefined) return way.fault(id, "foreign", { found: foreign, wanted: type });
+  if (status !== undefined) return unknown(id, `the index of topics is refused with status ${status}`);
+  if (isHeld) return way.fault(id, "buffered", { seconds: (ms / 1000).toFixed(1) });
+  if (!reader) return unknown(id, "the connection was closed before a stream began");
+  return good(id, `a stream begins after ${Math.round(ms)} ms`);
 }
 
 /**
+ * @param {Way} way
  * @param {string} [path]
  * @param {string[]} [subprotocols]
  * @returns {Promise<WebSocket | null>}
  */
-async function openSocket(path = "ws", subprotocols = [SUBPROTOCOL]) {
+async function openSocket(way, path = MULTIPLEXED, subprotocols = [SUBPROTOCOL]) {
   const socket = new browser.WebSocket(at(path).replace(/^http/, "ws"), subprotocols);
   const opened = new Promise((resolve) => {
     socket.onopen = () => resolve(true);
     socket.onerror = () => resolve(false);
-    AbortSignal.timeout(ANSWER_MS_MAX).addEventListener("abort", () => resolve(false));
+    AbortSignal.timeout(way.limits.answer_ms_max).addEventListener("abort", () => resolve(false));
   });
   if (await opened) return socket;
   socket.close();
   return null;
 }
 
-async function webSocket() {
-  const begun = browser.now();
-  const socket = await openSocket();
+/** True if a WebSocket opens, with a subprotocol if one is offered. @type {(way: Way, path?: string, subprotocols?: string[]) => Promise<boolean>} */
+async function opens(way, path, subprotocols = [SUBPROTOCOL]) {
+  const socket = await openSocket(way, path, subprotocols);
   socket?.close();
-  if (socket) return good("WebSocket", `a WebSocket opens after ${Math.round(browser.now() - begun)} ms`);
-  // A WebSocket of one topic needs no subprotocol.
-  const plain = await openSocket(INDEX, []);
-  plain?.close();
-  if (plain) return wrong("WebSocket", "subprotocol", "a WebSocket opens, but none at /ws with a subprotocol: something on the way takes Sec-WebSocket-Protocol away, or does not forward /ws");
-  return wrong("WebSocket", "upgrade", "no WebSocket opens, although HTTP works");
+  return socket !== null && (subprotocols.length === 0 || subprotocols.includes(socket.protocol));
 }
 
-/** Makes a poll that waits for a second, and the same again: what comes at once, and is the same, comes from a cache. */
-async function cache() {
-  const name = "cache";
-  /** @type {(words: string) => Finding} */
-  const unknown = (words) => ({ name, state: "unknown", words });
-  /** @type {string | undefined} */ let before;
-  for (let count = 0; count < POLLS; count += 1) {
-    const begun = browser.now();
-    const reply = await ask(`${INDEX}&wait=1`).catch(() => null);
-    const body = await reply?.text().catch(() => undefined);
-    const ms = browser.now() - begun;
-    if (!reply || body === undefined) return unknown("no answer came");
-    const type = reply.headers.get("content-type") ?? "";
-    if (!reply.ok || !type.startsWith("application/json")) return unknown(`a poll is answered with status ${reply.status}, "${type}"`);
-    if (before !== undefined && ms >= WAITED_MS_MIN) return good(name, "each poll is answered anew");
-    if (body === before) return wrong(name, "cached", `a poll that waits for a second was answered after ${Math.round(ms)} ms with the answer of the one before: something on the way keeps answers`);
-    before = body;
+/** @param {Way} way */
+async function webSocket(way) {
+  const id = "upgrade";
+  const begun = browser.now();
+  if (await opens(way)) return good(id, `a WebSocket opens after ${Math.round(browser.now() - begun)} ms`);
+  // A topic has one that needs no subprotocol, and the server says without an upgrade that it knows the path of the other.
+  const why = "this browser does not say why";
+  if (!(await opens(way, INDEX, []))) return way.fault(id, "upgrade", { why });
+  const reply = await way.ask(MULTIPLEXED).catch(() => null);
+  if (!reply) return unknown(id, "no answer came");
+  const problem = await reply.json().catch(() => null);
+  if (!String(problem?.type).endsWith(BAD_HANDSHAKE)) return way.fault(id, "unforwarded");
+  if (await opens(way, INDEX, [EVENTS])) return way.fault(id, "upgrade", { why: `one of a topic opens, but at /ws ${why}` });
+  return way.fault(id, "subprotocol");
+}
+
+/** @typedef {{ body: string, ms: number, age: number }} Polled */
+/** @typedef {"anew" | "changed" | "early" | "at once"} Pair what two polls for the same say */
+
+/**
+ * Makes polls that wait for a second, each twice: what comes much sooner than the first time, and is the same, comes from a cache.
+ * @param {Way} way
+ * @returns {Promise<Finding>}
+ */
+async function cache(way) {
+  const id = "cache";
+  const { poll_pairs, early_pairs } = way.limits;
+  /** @type {Record<Pair, number>} */
+  const counts = { anew: 0, changed: 0, early: 0, "at once": 0 };
+  for (let count = 0; count < poll_pairs; count += 1) {
+    // Parts of a millisecond, which make no difference to the server: no cache has an answer for it.
+    const path = `${INDEX}&wait=1.000${String((Date.now() * 10 + count) % 1e6).padStart(6, "0")}`;
+    const first = await poll(way, path);
+    const second = typeof first === "string" ? first : await poll(way, path);
+    if (typeof first === "string" || typeof second === "string") return unknown(id, String(second));
+    const age = Math.max(first.age, second.age);
+    if (age > 0) return way.fault(id, "cached", { how: `with Age: ${age}` });
+    const pair = judgePair(first, second, way.limits);
+    if (pair === "anew") return good(id, "each poll is answered anew");
+    counts[pair] += 1;
+    if (counts.early === early_pairs) return way.fault(id, "cached", { how: `after ${Math.round(second.ms)} ms with the answer of the one before, which took ${Math.round(first.ms)} ms` });
   }
-  return unknown("topics are created or deleted all the time");
-}
-
-/** A page's own origin is judged for everything that changes something: the server answers a wrong method, or refuses the origin. */
-async function origin() {
-  const reply = await ask("topics/$topics", { method: "POST", headers: { "Content-Type": "application/json" }, body: "null" }).catch(() => null);
-  const problem = await reply?.json().catch(() => null);
-  if (!reply) return /** @type {Finding} */ ({ name: "origin", state: "unknown", words: "no answer came" });
-  const isRefused = String(problem?.type).endsWith("origin-refused");
-  return isRefused ? wrong("origin", "origin", `the server refuses pages of ${location.origin}, its own: another host or scheme reaches it than the browser asked for`) : good("origin", `pages of ${location.origin} are the server's own`);
+  return unknown(id, counts["at once"] > 0 ? "the server answers polls at once, so a cache cannot be told from it" : "topics are created or deleted all the time");
 }
 
 /**
- * @param {AbortSignal} signal
+ * @param {Way} way
+ * @param {string} path
+ * @returns {Promise<Polled | string>} a string says why there is no answer
+ */
+async function poll(way, path) {
+  const begun = browser.now();
+  const reply = await way.ask(path).catch(() => null);
+  const body = await reply?.text().catch(() => undefined);
+  const ms = browser.now() - begun;
+  if (!reply || body === undefined) return "no answer came";
+  const type = reply.headers.get("content-type") ?? "";
+  if (!reply.ok || !type.startsWith("application/json")) return `a poll is answered with status ${reply.status}, "${type}"`;
+  return { body, ms, age: Number(reply.headers.get("age")) || 0 };
+}
+
+/**
+ * @param {Polled} first
+ * @param {Polled} second
+ * @param {Pick<Limits, "waited_ms_min">} limits
+ * @returns {Pair}
+ */
+export function judgePair(first, second, { waited_ms_min }) {
+  // A server may be set to wait for less than it is asked to.
+  if (second.ms >= waited_ms_min && 2 * second.ms >= first.ms) return "anew";
+  if (first.body !== second.body) return "changed";
+  return first.ms >= waited_ms_min ? "early" : "at once";
+}
+
+/**
+ * A page's own origin is judged for everything that changes something: the server answers a wrong method, or refuses the origin.
+ * @param {Way} way
+ */
+async function origin(way) {
+  const id = "origin";
+  const reply = await way.ask("topics/$topics", { method: "POST", headers: { "Content-Type": "application/json" }, body: "null" }).catch(() => null);
+  const problem = await reply?.json().catch(() => null);
+  if (!reply) return unknown(id, "no answer came");
+  const isRefused = String(problem?.type).endsWith("origin-refused");
+  return isRefused ? way.fault(id, "origin", { origin: location.origin }) : good(id, `pages of ${location.origin} are the server's own`);
+}
+
+/**
+ * @param {Way} way
  * @returns {Promise<Finding>}
  */
-async function connections(signal) {
-  const name = "connections";
-  const all = await Promise.all(Array.from({ length: STREAMS }, () => begin("text/event-stream", signal)));
+async function connections(way) {
+  const id = "connections";
+  const { streams, browser_connections } = way.limits;
+  const all = await Promise.all(Array.from({ length: streams }, () => begin(way, "text/event-stream")));
   const count = all.filter(({ reader }) => reader).length;
   await Promise.all(all.map(async ({ reader }) => await reader?.cancel().catch(() => {})));
-  if (count === STREAMS) return good(name, `${STREAMS} streams at once get through`);
-  if (count === 0) return { name, state: "unknown", words: "no stream begins" };
-  const words = `${count} of ${STREAMS} streams at once get through`;
-  if (count < BROWSER_CONNECTIONS) return wrong(name, "connections", words);
-  return { name, state: "note", words: `${words}: this browser opens no more connections to a server over HTTP/1.1. HTTP/2, which needs TLS, has no such limit; the tabs of Anemone's own client share one connection` };
+  if (count === streams) return good(id, `${streams} streams at once get through`);
+  if (count === 0) return unknown(id, "no stream begins");
+  if (count < browser_connections) return way.fault(id, "connections", { open: count, all: streams });
+  return { id, state: "note", words: `${count} of ${streams} streams at once get through: this browser opens no more connections to a server over HTTP/1.1. HTTP/2, which needs TLS, has no such limit; the tabs of Anemone's own client share one connection` };
 }
 
 /**
  * Keeps quiet connections, and tells which of them is cut.
+ * @param {Way} way
  * @param {number} waitMs
- * @param {AbortSignal} signal
  * @returns {Promise<Finding>}
  */
-async function silence(waitMs, signal) {
-  const name = "silence";
+async function silence(way, waitMs) {
+  const id = "idle";
+  const { signal } = way;
   const ending = new AbortController();
   const timer = setTimeout(() => ending.abort(), waitMs);
   signal.addEventListener("abort", () => ending.abort());
-  const quiet = { "a stream (SSE)": quietStream(ending.signal), "a long poll": quietPoll(waitMs, ending.signal), "a WebSocket": quietSocket(ending.signal) };
+  const quiet = { "a stream (SSE)": quietStream(way, ending.signal), "a long poll": quietPoll(way, waitMs, ending.signal), "a WebSocket": quietSocket(way, ending.signal) };
   const results = await Promise.all(Object.entries(quiet).map(async ([what, cut]) => ({ what, cut: await cut })));
   clearTimeout(timer);
-  const cuts = results.flatMap(({ what, cut }) => (typeof cut === "number" ? [`${what} is cut, or lets nothing through, after ${(cut / 1000).toFixed(1)} s of silence`] : []));
-  if (cuts.length > 0) return wrong(name, "idle", cuts.join(", "));
+  const cuts = results.flatMap(({ what, cut }) => (typeof cut === "number" ? [way.words("idle", { what, seconds: (cut / 1000).toFixed(1) })] : []));
+  if (cuts.length > 0) return { id, state: "fault", words: cuts.join(", "), fault: "idle" };
   const held = results.filter(({ cut }) => cut === "held").map(({ what }) => what);
-  if (signal.aborted || held.length === 0) return { name, state: "unknown", words: "nothing was held open" };
-  const heartbeats = waitMs > HEARTBEAT_MS_MAX && held.includes("a stream (SSE)") ? ", with the server's heartbeats" : "";
-  return good(name, `open for ${waitMs / 1000} s${heartbeats}: ${held.join(", ")}`);
+  if (signal.aborted || held.length === 0) return unknown(id, "nothing can be held open");
+  const heartbeats = waitMs > way.limits.heartbeat_ms_max && held.includes("a stream (SSE)") ? ", with the server's heartbeats" : "";
+  return good(id, `open for ${waitMs / 1000} s${heartbeats}: ${held.join(", ")}`);
 }
 
 /** @typedef {"held" | "unknown" | number} Quiet a number: the time in ms after which it was cut */
 
 /**
+ * @param {Way} way
  * @param {AbortSignal} signal
  * @returns {Promise<Quiet>}
  */
-async function quietStream(signal) {
-  const { reader } = await begin("text/event-stream", signal);
+async function quietStream(way, signal) {
+  const { reader } = await begin(way, "text/event-stream", signal);
   if (!reader) return "unknown";
   signal.addEventListener("abort", () => void reader.cancel().catch(() => {}));
   let newest = browser.now();
@@ -232,19 +357,20 @@ async function quietStream(signal) {
     // Cut, or the time is over.
   }
   // What drops a connection without a word lets no heartbeat through either.
-  return signal.aborted && browser.now() - newest < HEARTBEAT_MS_MAX ? "held" : browser.now() - newest;
+  return signal.aborted && browser.now() - newest < way.limits.heartbeat_ms_max ? "held" : browser.now() - newest;
 }
 
 /**
+ * @param {Way} way
  * @param {number} waitMs
  * @param {AbortSignal} signal
  * @returns {Promise<Quiet>}
  */
-async function quietPoll(waitMs, signal) {
+async function quietPoll(way, waitMs, signal) {
   const begun = browser.now();
   let asked = begun;
   try {
-    for (let answers = 0; answers < ANSWERS_MAX; answers += 1) {
+    for (let answers = 0; answers < way.limits.polls_max; answers += 1) {
       asked = browser.now();
       const left = waitMs - (asked - begun);
       if (left <= 0) return "held";
@@ -261,11 +387,12 @@ async function quietPoll(waitMs, signal) {
 }
 
 /**
+ * @param {Way} way
  * @param {AbortSignal} signal
  * @returns {Promise<Quiet>}
  */
-async function quietSocket(signal) {
-  const socket = await openSocket();
+async function quietSocket(way, signal) {
+  const socket = await openSocket(way);
   if (!socket) return "unknown";
   const begun = browser.now();
   const isCut = await new Promise((resolve) => {

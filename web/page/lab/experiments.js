@@ -14,14 +14,15 @@ import { WARM_UP, interleaved } from "./rounds.js";
 
 /** @typedef {"calls" | "sequential" | "echo" | "wind"} Name */
 /** @typedef {{ rounds: number, atOnce: number, ms: number, signal: AbortSignal, onStep: (steps: number, of: number) => void }} Settings */
-/** @typedef {{ series: import("./report.js").Series[], method?: string[] }} Found */
+/** @typedef {{ series: import("./report.js").Series[], method?: string[], left?: string }} Found `left` says what was left out */
 
 const QUICK_ROUNDS_MAX = 4;
 
-/** @type {Record<Name, { question: string, quantity: import("./rounds.js").Quantity, method: string[], measure: (settings: Settings, random: Random, step: (of: number) => () => void) => Promise<Found> }>} */
+/** @type {Record<Name, { question: string, rows: number, quantity: import("./rounds.js").Quantity, method: string[], measure: (settings: Settings, random: Random, step: (of: number) => () => void) => Promise<Found> }>} */
 const EXPERIMENTS = {
   calls: {
     question: "How long does a call take, alone and among others?",
+    rows: 4,
     quantity: TIME,
     method: [
       "Each call gets the server's time, over a connection that is kept. The time of one call is the median of five.",
@@ -37,6 +38,7 @@ const EXPERIMENTS = {
   },
   sequential: {
     question: "How many calls fit into a second, one after the other?",
+    rows: 2,
     quantity: RATE,
     method: ["The next call begins when the last one is answered."],
     measure: async ({ rounds, ms, signal }, random, step) => {
@@ -49,6 +51,7 @@ const EXPERIMENTS = {
   },
   echo: {
     question: "How long do bytes take there and back?",
+    rows: 8,
     quantity: ROUND_TRIP,
     method: ["Each echo is compared with what was sent. Over HTTP, the bytes are the body of a POST; over WebSocket, one message."],
     measure: async ({ rounds, signal }, random, step) => {
@@ -56,11 +59,12 @@ const EXPERIMENTS = {
       const series = await interleaved(cells, { first: ROUND_TRIP, rounds, random, signal, onStep: step(cells.length * (rounds + WARM_UP)) });
       close();
       const words = `Not measured, since the server or a proxy takes no body as long: ${tooBig.join(", ")}. In the server's configuration, message_bytes_max in [limits.echo] allows more.`;
-      return { series, method: tooBig.length > 0 ? [words] : [] };
+      return tooBig.length === 0 ? { series } : { series, method: [words], left: `Not measured: ${tooBig.join(", ")}, since the server or a proxy takes nothing as long.` };
     },
   },
   wind: {
     question: "Which transport brings four events a second soonest?",
+    rows: 5,
     quantity: LATENCY,
     method: [
       "All transports read the topic wind at the same time, and begin in random order; the events of a round that all of them have are compared, so that clocks cancel in every difference. Latency is from the moment at which the server had read the sensor, until the bytes are in the page.",
@@ -74,6 +78,12 @@ const EXPERIMENTS = {
     },
   },
 };
+
+/** The question of an experiment, and the rows that its table has about. @param {Name} name */
+export function expected(name) {
+  const { question, rows } = EXPERIMENTS[name];
+  return { question, rows };
+}
 
 /**
  * Measures, and returns the report; null if it was stopped before anything was known.
@@ -100,5 +110,6 @@ export async function run(name, settings) {
   ];
   const about = { experiment: name, question, quantity: quantity.quantity, baseline: "WebSocket", method: words, isMoreBetter: quantity.isMoreBetter ?? false };
   const invalid = isHidden ? "the page was hidden meanwhile, and browsers slow down what is hidden" : null;
-  return reportOf(about, found.series, environment, invalid);
+  const report = reportOf(about, found.series, environment, invalid);
+  return found.left ? { ...report, answer: `${report.answer} ${found.left}` } : report;
 }

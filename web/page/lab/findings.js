@@ -1,9 +1,6 @@
 /** Shows what was found on the way to the server, with the settings that mend it. */
 import { find, part, setText } from "../element.js";
-import { at } from "../site.js";
-import { examine, programOf } from "./doctor.js";
-
-/** @typedef {{ programs: { name: string, mark: string }[], settings: Record<string, { program: string, setting: string }[]> }} Remedies */
+import { examine, programOf, readRules } from "./doctor.js";
 
 const MARKS = { good: "ok", fault: "fault", note: "note", unknown: "?" };
 
@@ -21,16 +18,16 @@ export function offerDoctor(section) {
     window.addEventListener("pagehide", leave);
     setText(said, `Quiet connections are kept for ${wait.value} s.`);
     try {
-      /** @type {Remedies} */
-      const remedies = await (await fetch(at("page/lab/remedies.json"))).json();
-      const program = await programOf(remedies.programs);
+      const rules = await readRules();
+      const program = await programOf(rules);
       let faults = 0;
       await examine({
+        rules,
         waitMs: Number(wait.value) * 1000,
         signal: ending.signal,
         onFinding: (finding) => {
           if (finding.state === "fault") faults += 1;
-          list.append(itemOf(finding, remedies, program));
+          list.append(itemOf(finding, rules, program));
         },
       });
       const behind = program ? ` The answers come through ${program}.` : "";
@@ -46,14 +43,14 @@ export function offerDoctor(section) {
 
 /**
  * @param {import("./doctor.js").Finding} finding
- * @param {Remedies} remedies
+ * @param {import("./doctor.js").Rules} rules
  * @param {string | undefined} program the one on the way, if it is known
  */
-function itemOf({ name, state, words, fault }, { settings }, program) {
+function itemOf({ id, state, words, fault }, { examinations, faults }, program) {
   const item = document.createElement("li");
-  item.dataset.state = state;
-  item.append(part("span", "mark", MARKS[state]), part("strong", "", name), part("span", "", words));
-  const own = (fault === undefined ? [] : (settings[fault] ?? [])).filter((one) => !program || [program, "Anemone"].includes(one.program));
+  Object.assign(item.dataset, { id, state, ...(fault && { fault }) });
+  item.append(part("span", "mark", MARKS[state]), part("strong", "", examinations[id] ?? id), part("span", "", words));
+  const own = (fault === undefined ? [] : (faults[fault]?.settings ?? [])).filter((one) => !program || [program, "Anemone"].includes(one.program));
   if (own.length === 0) return item;
   const rows = own.map((one) => {
     const row = part("li", "", `${one.program}: `);

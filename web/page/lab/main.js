@@ -6,7 +6,7 @@ import { client, failureInWords } from "../server.js";
 import { formatDuration } from "../words.js";
 import { now } from "../../client.js";
 import { answerElement } from "./answer.js";
-import { run } from "./experiments.js";
+import { expected, run } from "./experiments.js";
 import { offerDoctor } from "./findings.js";
 import { listPublished, publish } from "./published.js";
 
@@ -39,7 +39,8 @@ async function measure() {
   [begin.hidden, stop.hidden] = [true, false];
   stop.focus();
   reports = [];
-  element("#answers").replaceChildren();
+  const places = names.map(placeOf);
+  element("#answers").replaceChildren(...places);
   element("#keep").hidden = true;
   setText(kept, "");
   for (const [at, name] of names.entries()) {
@@ -51,14 +52,17 @@ async function measure() {
     };
     const settings = { rounds: chosen("#rounds"), atOnce: chosen("#at-once"), ms: chosen("#time"), signal: ending.signal, onStep };
     setText(said, `${at + 1} of ${names.length}: ${name}`);
+    const place = /** @type {HTMLElement} */ (places[at]);
+    setText(find(place, ".verdict", HTMLElement), "It is measured now.");
     try {
       const report = await run(name, settings);
-      if (report) show(report);
+      if (report) show(report, place);
     } catch (error) {
-      if (!ending.signal.aborted) showFailure(name, error);
+      if (!ending.signal.aborted) showFailure(name, error, place);
     }
     if (ending.signal.aborted) break;
   }
+  for (const place of document.querySelectorAll("#answers .expected")) place.remove();
   setText(said, ending.signal.aborted ? "Stopped: what was measured by then is below." : "Done.");
   progress.value = ending.signal.aborted ? 0 : 1;
   const hadFocus = document.activeElement === stop;
@@ -66,21 +70,37 @@ async function measure() {
   if (hadFocus) begin.focus();
 }
 
-/** @param {import("./report.js").Report} report */
-function show(report) {
+/**
+ * The place of an answer, so high that little below it moves when the answer comes.
+ * @param {import("./experiments.js").Name} name
+ */
+function placeOf(name) {
+  const { question, rows } = expected(name);
+  const place = part("section", "expected", "");
+  place.style.setProperty("--rows", String(rows));
+  place.append(part("h2", "", question), part("p", "verdict", "It is not measured yet."));
+  return place;
+}
+
+/**
+ * @param {import("./report.js").Report} report
+ * @param {HTMLElement} place
+ */
+function show(report, place) {
   reports.push(report);
-  element("#answers").append(answerElement(template, report));
+  place.replaceWith(answerElement(template, report));
   element("#keep").hidden = false;
 }
 
 /**
  * @param {string} name
  * @param {unknown} error
+ * @param {HTMLElement} place
  */
-function showFailure(name, error) {
+function showFailure(name, error, place) {
   const section = document.createElement("section");
   section.append(part("p", "invalid", `${name}: ${failureInWords(error)}`));
-  element("#answers").append(section);
+  place.replaceWith(section);
 }
 
 /** Offers what this server has. */

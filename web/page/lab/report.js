@@ -2,7 +2,7 @@
  * Reports as `anemone lab` writes them, so that `anemone lab report` puts both together. Pure.
  *
  * @typedef {import("../../measure/bootstrap.js").Estimate} Estimate
- * @typedef {"unreachable" | "closed" | "stalled" | "refused" | "wrong"} FaultKind
+ * @typedef {"unreachable" | "closed" | "stalled" | "refused" | "wrong" | "not-asked"} FaultKind
  *
  * @typedef {object} Series one figure of one contender in one case, a value for each round
  * @property {string} case
@@ -63,6 +63,8 @@ const VERSION = 1;
 const REACH_MIN = 0.9;
 /** Fewer pairs of equals are all on one side of each other in more than one of twenty cases. */
 const PAIRS_MIN = 6;
+/** The words for contenders that have fewer. */
+export const TOO_FEW = "too few rounds to be sure";
 const NO_TIME = { secs: 0, nanos: 0 };
 
 /** No emulated link. */
@@ -117,6 +119,16 @@ export function compare(of, to) {
 }
 
 /**
+ * Judges a comparison: the sentence and the rows of a report say the same.
+ * @param {Comparison | null} comparison
+ * @returns {"apart" | "alike" | "too few"}
+ */
+export function judge(comparison) {
+  if (comparison === null || comparison.pairs < PAIRS_MIN) return "too few";
+  return isDistinguishable(comparison.shift) ? "apart" : "alike";
+}
+
+/**
  * Returns the reason why no verdict is possible, if there is one.
  * @param {Series[]} series
  * @param {string} quantity the figure that it is about
@@ -132,7 +144,7 @@ function shortOf(series, quantity) {
 }
 
 /**
- * Returns the verdict: for each case the best contender, and those that cannot be told from it.
+ * Returns the verdict: for each case the best contender, those that cannot be told from it, and those with too few rounds.
  * @param {Report} report
  * @param {boolean} isMoreBetter
  */
@@ -159,17 +171,17 @@ function verdictOf(contenders, isMoreBetter) {
   const figure = `${formatValue(middle(best), best.unit)} over ${best.contender}`;
   if (others.length === 0) return figure;
   const compared = others.map((other) => ({ other, comparison: compare(other, best) }));
-  const isClear = (/** @type {Comparison | null} */ comparison) => comparison !== null && comparison.pairs >= PAIRS_MIN && isDistinguishable(comparison.shift);
-  const alike = compared.filter(({ comparison }) => !isClear(comparison)).map(({ other }) => other.contender);
-  const behind = compared.filter(({ comparison }) => isClear(comparison)).map(({ other, comparison }) => {
-    const apart = Math.abs(comparison?.shift.median ?? 0);
-    return `${other.contender} ${formatValue(apart, other.unit)} ${isMoreBetter ? "fewer" : "more"}`;
-  });
+  const judged = (/** @type {ReturnType<typeof judge>} */ judgement) => compared.filter(({ comparison }) => judge(comparison) === judgement);
+  const alike = judged("alike").map(({ other }) => other.contender);
+  const apart = judged("apart").map(({ other, comparison }) => `${other.contender} ${formatValue(Math.abs(comparison?.shift.median ?? 0), other.unit)} ${isMoreBetter ? "fewer" : "more"}`);
+  const few = judged("too few").map(({ other }) => `${other.contender} ${formatValue(middle(other), other.unit)}`);
   const parts = [
+    figure,
     ...(alike.length > 0 ? [`${alike.join(", ")} not distinguishable`] : []),
-    ...behind,
+    ...apart,
+    ...(few.length > 0 ? [`${few.join(", ")} (${TOO_FEW})`] : []),
   ];
-  return `${figure}; ${parts.join(", ")}`.replace("; ", ", ");
+  return parts.join(", ");
 }
 
 /**
@@ -177,5 +189,5 @@ function verdictOf(contenders, isMoreBetter) {
  * @param {string} unit
  */
 export function formatValue(value, unit) {
-  return `${unit === "ms" ? formatMs(value) : formatCount(value)} ${unit}`.trim();
+  return `${unit === "ms" && value < 1000 ? formatMs(value) : formatCount(value)} ${unit}`.trim();
 }

@@ -27,7 +27,7 @@ export class Reading {
     this.#canvas = canvas;
     this.#stage = stage;
     this.#panes = panes;
-    this.#first = words.textContent ?? "";
+    this.#first = [...words.childNodes];
     this.#ask = fitted(canvas, (context, width, height) => this.#profile && drawProfile(context, width, height, this.#profile));
   }
 
@@ -36,7 +36,7 @@ export class Reading {
     const { cursor, document, frame, selected } = this.#stage;
     this.#canvas.hidden = cursor === null;
     if (cursor === null) {
-      setText(this.#words, this.#first);
+      if (this.#words.firstChild !== this.#first[0]) this.#words.replaceChildren(...this.#first);
       return "";
     }
     const panes = this.#panes();

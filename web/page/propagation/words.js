@@ -9,5 +9,5 @@ export function signed(value) {
 
 /** @param {number} seconds */
 export function leftInWords(seconds) {
-  return seconds < 1 ? "almost done" : `about ${Math.ceil(seconds)} s left`;
+  return seconds < 1 ? "less than 1 s left" : `about ${Math.ceil(seconds)} s left`;
 }

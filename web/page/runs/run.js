@@ -65,6 +65,8 @@ let state = { kind: "connecting" };
 let reading = null;
 /** The place of the last event that was taken. @type {string | undefined} */
 let position;
+/** The place up to which all parts of the page show the events. @type {string | undefined} */
+let shown;
 
 // --- events ---
 
@@ -117,9 +119,9 @@ const PARTS = [
   },
 ];
 
-/** Shows the page, once it is known what there is to show, so that nothing moves then. Each run has an event. */
+/** Shows the page, once all events are here that the run had when the page asked, so that nothing moves then. Each run has an event. */
 function begin() {
-  if (run && position !== undefined) beginNow();
+  if (run && shown !== undefined && offsetOf(shown) >= offsetOf(run.next ?? "")) beginNow();
 }
 
 function beginNow() {
@@ -130,6 +132,8 @@ function beginNow() {
 function takeNews() {
   const isNews = isChanged;
   isChanged = false;
+  // More may come before the last part has had its turn.
+  shown = position;
   return isNews;
 }
 

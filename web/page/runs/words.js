@@ -22,6 +22,8 @@ import { countOf, formatCount, formatDuration } from "../words.js";
 
 /** The part of a key that is shown. */
 const KEY_DIGITS = 6;
+/** Below this, times are in milliseconds. */
+const FINE_MS_MAX = 100;
 /** Below this, times have decimals. */
 const PRECISE_MS_MAX = 10_000;
 
@@ -86,7 +88,7 @@ export function progressInWords({ state, progress, left, place }, sinceMs = 0) {
 
 /** @param {number} ms */
 function leftInWords(ms) {
-  return ms < 1000 ? "almost done" : `about ${formatDuration(ms)} left`;
+  return ms < 1000 ? "less than 1 s left" : `about ${formatDuration(ms)} left`;
 }
 
 /**
@@ -97,7 +99,7 @@ function leftInWords(ms) {
 export function timesInWords({ state, created, started, ended }, now) {
   if (state === "queued") return `waits for ${formatDuration(now - created)}`;
   if (ended === null) return `${startInWords(started ?? created, now)}, runs for ${formatDuration(now - (started ?? created))}`;
-  const end = `ended ${formatDuration(now - ended)} ago`;
+  const end = now - ended < 1000 ? "ended just now" : `ended ${formatDuration(now - ended)} ago`;
   return started === null ? `never ran, ${end}` : `${startInWords(started, now)}, took ${tookInWords(ended - started)}, ${end}`;
 }
 
@@ -115,6 +117,7 @@ function startInWords(started, now) {
 
 /** @param {number} ms */
 function tookInWords(ms) {
+  if (ms < FINE_MS_MAX) return `${Math.round(ms)} ms`;
   return ms < PRECISE_MS_MAX ? `${(ms / 1000).toFixed(1)} s` : formatDuration(ms);
 }
 

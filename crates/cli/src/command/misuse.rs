@@ -26,6 +26,10 @@ pub(crate) enum Misuse {
     StateOfRun,
     #[error("there is no host \"{name}\": expected a URL, such as http://127.0.0.1:8080/{name}")]
     Word { name: String },
+    #[error(
+        "there is no host \"{name}\": expected the URL of a topic, such as http://127.0.0.1:8080/topics/{name}"
+    )]
+    TopicWord { name: String },
     #[error("{text} is not the beginning of a run's key, which has 32 hexadecimal digits")]
     NoKey { text: String },
     #[error("no run has a key that begins with {beginning}")]
@@ -49,11 +53,18 @@ pub(super) fn check_service(url: &str) -> Result<(), Misuse> {
 
 /// Checks that a URL which is a single word is the name of a host, and not that of a service without its server.
 pub(super) fn check_word(url: &str) -> Result<(), Misuse> {
+    unknown_host(url).map_or(Ok(()), |name| Err(Misuse::Word { name }))
+}
+
+/// The same for a topic without its server.
+pub(super) fn check_topic_word(url: &str) -> Result<(), Misuse> {
+    unknown_host(url).map_or(Ok(()), |name| Err(Misuse::TopicWord { name }))
+}
+
+/// Returns the word that the URL is, if no host has that name.
+fn unknown_host(url: &str) -> Option<String> {
     let name = url.strip_prefix("http://").unwrap_or_default();
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let is_word = !name.is_empty() && name.bytes().all(is_word);
-    match is_word && (name, 80).to_socket_addrs().is_err() {
-        true => Err(Misuse::Word { name: name.to_owned() }),
-        false => Ok(()),
-    }
+    (is_word && (name, 80).to_socket_addrs().is_err()).then(|| name.to_owned())
 }

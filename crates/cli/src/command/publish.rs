@@ -4,6 +4,7 @@
 //! handles no signal: Ctrl-C ends it, as it ends `cat`.
 
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+use std::path::Path;
 
 use anemone_client::{Content, Error, Position, Published, Publisher, Retry, json_or_string};
 use anemone_hub::{Data, DataError};
@@ -11,6 +12,7 @@ use anyhow::Context;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use super::misuse::check_topic_word;
 use super::{runtime, topics};
 use crate::args::{self, ContentArg};
 use crate::output::{print, report};
@@ -53,6 +55,7 @@ pub(crate) fn is_about_events(error: &Error) -> bool {
 }
 
 pub(crate) fn run(args: &args::Pub) -> anyhow::Result<()> {
+    check_topic_word(&args.url)?;
     let publisher = Publisher::new(&args.url)?;
     // Another URL may well take a POST, and do something else with it.
     if topics::name(&args.url).is_none() {
@@ -75,6 +78,12 @@ pub(crate) fn run(args: &args::Pub) -> anyhow::Result<()> {
         ("-", None | Some(Content::Lines)) => runtime.block_on(lines(desk, content)),
         ("-", Some(content)) => runtime.block_on(one(desk, content, all(io::stdin().lock())?)),
         (data, None) => {
+            if data.strip_prefix('@').is_some_and(|file| Path::new(file).is_file()) {
+                tracing::warn!(
+                    "{data} is published as a string; \"-\" publishes standard input: anemone pub URL - < {}",
+                    &data[1..]
+                );
+            }
             let event = Data::typed(data).map_err(|error| match error {
                 DataError::TooDeep => InputError::TooDeep(error),
                 _ => InputError::LooksLikeJson(error),

@@ -7,6 +7,7 @@ use std::num::NonZero;
 
 use anemone_client::{EndReason, Error, Item, Mode, Retry, RunHandle, Subscribe, Subscription};
 
+use super::misuse::check_topic_word;
 use super::{form, runtime, topics};
 use crate::args::{self, Output};
 use crate::output;
@@ -45,6 +46,8 @@ pub(crate) fn run(args: &args::Sub) -> anyhow::Result<()> {
                 topics::suggest_call(&args.url, &args.reach);
             }
             let item = match item.map_err(anyhow::Error::from) {
+                // Of several topics, the refusal names the one that is missing.
+                Err(error) if !args.topics.is_empty() => return Err(error),
                 Err(error) => {
                     topics::suggest_topic(&args.url, &error, &args.reach).await;
                     return Err(error);
@@ -68,6 +71,7 @@ pub(crate) fn run(args: &args::Sub) -> anyhow::Result<()> {
 }
 
 fn start(args: &args::Sub) -> anyhow::Result<Subscription> {
+    check_topic_word(&args.url)?;
     let retry = Retry { failures_max: args.retries, ..Retry::default() };
     let subscribe = args.reach.apply(&args.url, Subscribe::new(&args.url).retry(retry))?;
     let mut subscribe = args.begin(subscribe);
@@ -133,14 +137,15 @@ pub(super) fn report_connection(item: &Item, is_quiet: bool) {
     match item {
         Item::Connected { via } => tracing::info!("connected over {via}"),
         Item::Disconnected { via, error, retry_in, next } if !is_quiet => {
-            let why = anyhow::Error::new(std::sync::Arc::clone(error));
+            let hint = if error.is_connection_refused() { " (is the server running?)" } else { "" };
+            let why = format!("{:#}{hint}", anyhow::Error::new(std::sync::Arc::clone(error)));
             match (via == next, retry_in.is_zero()) {
-                (true, _) => tracing::warn!("retrying in {retry_in:.1?}: {why:#}"),
+                (true, _) => tracing::warn!("retrying in {retry_in:.1?}: {why}"),
                 (false, true) => {
-                    tracing::warn!("trying another transport, {next} instead of {via}: {why:#}");
+                    tracing::warn!("trying another transport, {next} instead of {via}: {why}");
                 }
                 (false, false) => tracing::warn!(
-                    "trying another transport, {next} instead of {via}, in {retry_in:.1?}: {why:#}"
+                    "trying another transport, {next} instead of {via}, in {retry_in:.1?}: {why}"
                 ),
             }
         }

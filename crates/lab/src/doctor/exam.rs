@@ -1,13 +1,14 @@
 //! The examinations, each of which ends with a finding.
 
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anemone_ws::proto::Config;
-use anemone_ws::{ConnectError, Incoming, Refusal};
+use anemone_ws::{Connect, ConnectError, Incoming, Refusal};
 use tokio::time::timeout;
 
-use super::finding::{Finding, Name};
-use super::remedy::{Defect, program, remedies};
+use super::finding::Finding;
+use super::rules::{Name, WayFault, limits, program};
 use super::way::{Answer, Connection, Trouble, Way, with_causes};
 
 /// The status for a host that is not the server's (RFC 9110 section 15.5.20).
@@ -15,25 +16,17 @@ const MISDIRECTED: u16 = 421;
 const HEALTH: &str = "/health";
 /// The index, which every server has and whose readers get a beginning at once.
 const INDEX: &str = "/topics/$topics?after=latest";
-/// A poll that waits for a second until the index changes.
-const POLL: &str = "/topics/$topics?after=latest&wait=1";
-/// Polls until one of them has waited, and the time after which it has.
-const POLLS: usize = 5;
-const WAITED_MIN: Duration = Duration::from_millis(900);
+/// The path of the multiplexed WebSocket.
+const MULTIPLEXED: &str = "/ws";
 const JSON: &str = "application/json";
 const POSTED: &str = "/topics/$topics";
 const SSE: &str = "text/event-stream";
 const NDJSON: &str = "application/x-ndjson";
-/// A stream is not silent for longer: the server sends a heartbeat each 15 s, or as often as it is set to.
-const HEARTBEAT_MAX: Duration = Duration::from_secs(20);
-/// A stream that is cut after this time, and some round trips, without a byte was held back; one that is cut sooner was refused.
-const HELD_MIN: Duration = Duration::from_millis(500);
 const SUBPROTOCOL: &str = "anemone.v1";
+/// A subprotocol of a topic's WebSocket.
+const EVENTS: &str = "anemone.events";
 /// The end of the type of a problem: a handshake that is not that of RFC 6455.
 const BAD_HANDSHAKE: &str = "bad-handshake";
-const ROUND_TRIPS: u32 = 4;
-/// So many streams at once, which is more than a browser opens to a server over HTTP/1.1.
-const STREAMS: usize = 8;
 
 /// What the first examination tells the others.
 #[derive(Clone, Copy, Debug)]
@@ -47,16 +40,21 @@ pub(super) struct Known {
 
 impl Known {
     fn patience(self) -> Duration {
-        self.begin_max + ROUND_TRIPS * self.round_trip
+        self.begin_max + limits().held_round_trips * self.round_trip
+    }
+
+    /// A fault, with the settings that mend it. `values` stand in its sentence.
+    fn fault(self, name: Name, fault: WayFault, values: &[(&str, &str)]) -> Finding {
+        Finding::fault(name, fault, fault.words(values), self.program)
     }
 }
 
 /// Asks for the server's health. `None` if there is nothing to examine.
 pub(super) async fn reach(way: &Way, begin_max: Duration) -> (Finding, Option<Known>) {
-    let fault = |words: String| (Finding::fault(Name::Reach, words, Vec::new()), None);
+    let wrong = |words: String| (Finding::wrong(Name::Reach, words), None);
     let mut connection = match way.ask(HEALTH, "").await {
         Ok(connection) => connection,
-        Err(trouble) => return fault(trouble.to_string()),
+        Err(trouble) => return wrong(trouble.to_string()),
     };
     let begun = Instant::now();
     let health = async {
@@ -66,17 +64,13 @@ pub(super) async fn reach(way: &Way, begin_max: Duration) -> (Finding, Option<Kn
     };
     let (answer, body) = match health.await {
         Ok(health) => health,
-        Err(trouble) => return fault(trouble.to_string()),
+        Err(trouble) => return wrong(trouble.to_string()),
     };
     let health: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
     let behind = program(&answer.programs);
     if answer.status == MISDIRECTED {
-        let words = "the server does not know the host that it is asked for: a proxy sets another Host than the browser, or the server \
-                     is not told this one";
-        return (
-            Finding::fault(Name::Reach, words.to_owned(), remedies(Defect::Host, behind)),
-            None,
-        );
+        let fault = WayFault::Host;
+        return (Finding::fault(Name::Reach, fault, fault.words(&[]), behind), None);
     }
     let by = behind.map(|name| format!(", behind {name}")).unwrap_or_default();
     if !health["status"].is_string() {
@@ -95,7 +89,7 @@ pub(super) async fn reach(way: &Way, begin_max: Duration) -> (Finding, Option<Kn
             404 => "; is the server below another path?",
             _ => "",
         };
-        return fault(format!(
+        return wrong(format!(
             "status {status} came instead of an Anemone server's health{by}{why}"
         ));
     }
@@ -132,11 +126,9 @@ pub(super) async fn keep_alive(way: &Way, known: Known) -> Finding {
     };
     match twice.await {
         Ok(true) => Finding::good(Name::KeepAlive, "requests share a connection".to_owned()),
-        Ok(false) | Err(Trouble::Closed | Trouble::Broken(_)) => Finding::fault(
-            Name::KeepAlive,
-            "the connection is closed after each answer, so every poll and every call opens another one".to_owned(),
-            remedies(Defect::KeepAlive, known.program),
-        ),
+        Ok(false) | Err(Trouble::Closed | Trouble::Broken(_)) => {
+            known.fault(Name::KeepAlive, WayFault::KeepAlive, &[])
+        }
         Err(trouble) => Finding::unknown(Name::KeepAlive, trouble.to_string()),
     }
 }
@@ -154,7 +146,7 @@ enum Begun {
 
 async fn begin(way: &Way, wanted: &str, known: Known, patience: Duration) -> Begun {
     let begun = Instant::now();
-    let held_min = HELD_MIN + ROUND_TRIPS * known.round_trip;
+    let held_min = limits().held_min + limits().held_round_trips * known.round_trip;
     let mut connection = match way.ask(INDEX, &format!("Accept: {wanted}\r\n")).await {
         Ok(connection) => connection,
         Err(trouble) => return Begun::Trouble(trouble),
@@ -188,24 +180,17 @@ pub(super) async fn stream(way: &Way, known: Known, name: Name) -> Finding {
         Begun::At(time, _) => {
             Finding::good(name, format!("a stream begins after {} ms", time.as_millis()))
         }
-        Begun::Held(time) => Finding::fault(
-            name,
-            format!(
-                "no byte of a stream came within {:.1} s, although the server sends its beginning at once: something on the way holds it back",
-                time.as_secs_f64()
-            ),
-            remedies(Defect::Buffered, known.program),
-        ),
+        Begun::Held(time) => {
+            let seconds = format!("{:.1}", time.as_secs_f64());
+            known.fault(name, WayFault::Buffered, &[("seconds", &seconds)])
+        }
         Begun::Refused(status) => {
             Finding::unknown(name, format!("the index of topics is refused with status {status}"))
         }
-        Begun::Foreign(found) => Finding::fault(
-            name,
-            format!(
-                "no stream came but an answer of the type {found:?}: something on the way takes Accept: {wanted} away, changes Content-Type, or answers itself"
-            ),
-            Vec::new(),
-        ),
+        Begun::Foreign(found) => {
+            let found = found.escape_debug().to_string();
+            known.fault(name, WayFault::Foreign, &[("found", &found), ("wanted", wanted)])
+        }
         Begun::Trouble(trouble) => Finding::unknown(name, trouble.to_string()),
     }
 }
@@ -213,35 +198,19 @@ pub(super) async fn stream(way: &Way, known: Known, name: Name) -> Finding {
 /// Opens a WebSocket as a program does, without an origin, and as a page of the server does.
 pub(super) async fn web_socket(way: &Way, known: Known) -> [Finding; 2] {
     let begun = Instant::now();
-    let opened = way.socket("/ws").subprotocols([SUBPROTOCOL]).connect().await;
+    let opened = multiplexed(way).connect().await;
     let upgrade = match &opened {
         Ok(_) => {
             let time = begun.elapsed().as_millis();
             Finding::good(Name::Upgrade, format!("a WebSocket opens after {time} ms"))
         }
-        Err(ConnectError::Refused(refusal)) if let Some(why) = own_refusal(refusal) => {
-            Finding::fault(Name::Upgrade, format!("the server refuses a WebSocket: {why}"), Vec::new())
-        }
-        // A WebSocket of one topic needs no subprotocol.
-        Err(error) if may_lack_subprotocol(error) && way.socket(INDEX).connect().await.is_ok() => {
-            Finding::fault(
-                Name::Upgrade,
-                "a WebSocket opens, but none with a subprotocol: something on the way takes Sec-WebSocket-Protocol away".to_owned(),
-                remedies(Defect::Subprotocol, known.program),
-            )
-        }
-        Err(error) => Finding::fault(
-            Name::Upgrade,
-            format!("no WebSocket is let through: {}", with_causes(error)),
-            remedies(Defect::Upgrade, known.program),
-        ),
+        Err(error) => closed(way, known, error).await,
     };
     let origin = way.origin();
     if opened.is_err() {
         return [upgrade, origin_of_post(way, known, &origin).await];
     }
-    let own = way.socket("/ws").subprotocols([SUBPROTOCOL]).header("Origin", &origin);
-    let own = match own.connect().await {
+    let own = match multiplexed(way).header("Origin", &origin).connect().await {
         Ok(_) => Finding::good(Name::Origin, format!("pages of {origin} may open one")),
         Err(ConnectError::Refused(refusal)) if refusal.status() == 403 => {
             refused_origin(known, &origin)
@@ -251,21 +220,57 @@ pub(super) async fn web_socket(way: &Way, known: Known) -> [Finding; 2] {
     [upgrade, own]
 }
 
+fn multiplexed(way: &Way) -> Connect {
+    way.socket(MULTIPLEXED).subprotocols([SUBPROTOCOL])
+}
+
+/// Finds out why no multiplexed WebSocket opens: a topic has one that needs no subprotocol, and the server says without an upgrade that
+/// it knows the path.
+async fn closed(way: &Way, known: Known, error: &ConnectError) -> Finding {
+    if let ConnectError::Refused(refusal) = error
+        && let Some(why) = own_refusal(refusal)
+    {
+        return Finding::wrong(Name::Upgrade, format!("the server refuses a WebSocket: {why}"));
+    }
+    let why = with_causes(error);
+    let fault = |fault, why: &str| known.fault(Name::Upgrade, fault, &[("why", why)]);
+    if way.socket(INDEX).connect().await.is_err() {
+        return fault(WayFault::Upgrade, &why);
+    }
+    match knows_multiplexed(way).await {
+        Err(trouble) => Finding::unknown(Name::Upgrade, trouble.to_string()),
+        Ok(false) => fault(WayFault::Unforwarded, ""),
+        Ok(true) if keeps_subprotocol(way).await => {
+            fault(WayFault::Upgrade, &format!("one of a topic opens, but at {MULTIPLEXED} {why}"))
+        }
+        Ok(true) => fault(WayFault::Subprotocol, ""),
+    }
+}
+
+/// Returns true if a topic's WebSocket gets the subprotocol that it offers.
+async fn keeps_subprotocol(way: &Way) -> bool {
+    let opened = way.socket(INDEX).subprotocols([EVENTS]).connect().await;
+    opened.is_ok_and(|socket| socket.subprotocol() == Some(EVENTS))
+}
+
+/// Returns true if a request for the multiplexed WebSocket that is no handshake comes as far as the server.
+async fn knows_multiplexed(way: &Way) -> Result<bool, Trouble> {
+    let mut connection = way.ask(MULTIPLEXED, "").await?;
+    let answer = connection.answer(way.patience()).await?;
+    // A body that is too long, or none, is not the server's.
+    let body = connection.body(&answer, way.patience()).await.unwrap_or_default();
+    Ok(problem(&body).is_some_and(|[kind, _]| kind.ends_with(BAD_HANDSHAKE)))
+}
+
 /// Returns why the server itself says no, unless that is what it says of a handshake that has lost something on its way.
 fn own_refusal(refusal: &Refusal) -> Option<String> {
-    let [kind, detail] = problem(refusal)?;
+    let [kind, detail] = problem(refusal.body().as_bytes())?;
     (!kind.ends_with(BAD_HANDSHAKE)).then(|| format!("status {}, {detail}", refusal.status()))
 }
 
-/// Returns true if the server got a handshake that it does not understand, or its answer is not understood.
-fn may_lack_subprotocol(error: &ConnectError) -> bool {
-    let ConnectError::Refused(refusal) = error else { return true };
-    problem(refusal).is_some_and(|[kind, _]| kind.ends_with(BAD_HANDSHAKE))
-}
-
 /// Returns the type and the detail of a problem (RFC 9457).
-fn problem(refusal: &Refusal) -> Option<[String; 2]> {
-    let problem: serde_json::Value = serde_json::from_str(refusal.body()).ok()?;
+fn problem(body: &[u8]) -> Option<[String; 2]> {
+    let problem: serde_json::Value = serde_json::from_slice(body).ok()?;
     let member = |name| {
         let text = problem.get(name)?.as_str()?;
         Some(text.chars().filter(|char| !char.is_control()).collect())
@@ -295,15 +300,13 @@ async fn origin_of_post(way: &Way, known: Known, origin: &str) -> Finding {
 }
 
 fn refused_origin(known: Known, origin: &str) -> Finding {
-    let words = format!(
-        "the server refuses pages of {origin}, its own: another host or scheme reaches it than the browser asked for"
-    );
-    Finding::fault(Name::Origin, words, remedies(Defect::Origin, known.program))
+    known.fault(Name::Origin, WayFault::Origin, &[("origin", origin)])
 }
 
 /// Opens more streams at once than a browser does.
 pub(super) async fn connections(way: &Way, known: Known) -> Finding {
-    let streams = (0..STREAMS).map(|_| {
+    let all = limits().streams;
+    let streams = (0..all).map(|_| {
         let way = way.clone();
         tokio::task::spawn_local(async move { begin(&way, SSE, known, 2 * known.patience()).await })
     });
@@ -314,54 +317,110 @@ pub(super) async fn connections(way: &Way, known: Known) -> Finding {
         }
     }
     match open.len() {
-        STREAMS => {
-            Finding::good(Name::Connections, format!("{STREAMS} streams at once get through"))
-        }
         0 => Finding::unknown(Name::Connections, "no stream begins".to_owned()),
-        open => Finding::fault(
-            Name::Connections,
-            format!("only {open} of {STREAMS} streams at once get through"),
-            remedies(Defect::Connections, known.program),
-        ),
+        open if open == all => {
+            Finding::good(Name::Connections, format!("{all} streams at once get through"))
+        }
+        open => {
+            let values = [("open", &*open.to_string()), ("all", &*all.to_string())];
+            known.fault(Name::Connections, WayFault::Connections, &values)
+        }
     }
 }
 
-/// Makes a poll that waits for a second, and the same again: what comes at once, and is the same, comes from a cache.
+/// An answer to a poll.
+struct Polled {
+    body: Vec<u8>,
+    time: Duration,
+    age: u64,
+}
+
+/// What two polls for the same say.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Pair {
+    /// The second has waited about as long as the first.
+    Anew,
+    /// The second came sooner, since the index has changed.
+    Changed,
+    /// The second came at once with the answer of the first, which had waited.
+    Early,
+    /// None has waited, as a server may be set to.
+    AtOnce,
+}
+
+/// Makes polls that wait for a second, each twice: what comes much sooner than the first time, and is the same, comes from a cache.
 pub(super) async fn cache(way: &Way, known: Known) -> Finding {
+    let cached = |how: &str| known.fault(Name::Cache, WayFault::Cached, &[("how", how)]);
     let unknown = |words: String| Finding::unknown(Name::Cache, words);
-    let mut before = None;
-    for _ in 0..POLLS {
-        let asked = async {
-            let mut connection = way.ask(POLL, "").await?;
-            let asked = Instant::now();
-            let answer = connection.answer(way.patience()).await?;
-            let body = connection.body(&answer, way.patience()).await?;
-            Ok::<_, Trouble>((answer, body, asked.elapsed()))
+    let (mut early, mut at_once) = (0, 0);
+    for _ in 0..limits().poll_pairs {
+        let path = fresh_poll();
+        let polled = async { Ok((poll(way, &path).await?, poll(way, &path).await?)) };
+        let (first, second) = match polled.await {
+            Ok(polled) => polled,
+            Err(words) => return unknown(words),
         };
-        let (answer, body, time) = match asked.await {
-            Ok(answered) => answered,
-            Err(trouble) => return unknown(trouble.to_string()),
-        };
-        if answer.status != 200 || !answer.media_type.starts_with(JSON) {
-            let Answer { status, media_type, .. } = answer;
-            return unknown(format!("a poll is answered with status {status}, {media_type:?}"));
+        let age = first.age.max(second.age);
+        if age > 0 {
+            return cached(&format!("with Age: {age}"));
         }
-        if before.is_some() && time >= WAITED_MIN {
-            return Finding::good(Name::Cache, "each poll is answered anew".to_owned());
+        match judge_pair(&first, &second) {
+            Pair::Anew => {
+                return Finding::good(Name::Cache, "each poll is answered anew".to_owned());
+            }
+            Pair::Early => early += 1,
+            Pair::AtOnce => at_once += 1,
+            Pair::Changed => {}
         }
-        if before.as_ref() == Some(&body) {
-            return Finding::fault(
-                Name::Cache,
-                format!(
-                    "a poll that waits for a second was answered after {} ms with the answer of the one before: something on the way keeps answers",
-                    time.as_millis()
-                ),
-                remedies(Defect::Cached, known.program),
-            );
+        if early == limits().early_pairs {
+            let [first, second] = [first, second].map(|polled| polled.time.as_millis());
+            return cached(&format!(
+                "after {second} ms with the answer of the one before, which took {first} ms"
+            ));
         }
-        before = Some(body);
     }
-    unknown("topics are created or deleted all the time".to_owned())
+    unknown(match at_once {
+        0 => "topics are created or deleted all the time".to_owned(),
+        _ => "the server answers polls at once, so a cache cannot be told from it".to_owned(),
+    })
+}
+
+/// Returns the path of a poll that waits for a second until the index changes, and that no cache has an answer for.
+fn fresh_poll() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let number = since.subsec_micros().wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed));
+    // Parts of a millisecond, which make no difference to the server.
+    format!("{INDEX}&wait=1.000{:06}", number % 1_000_000)
+}
+
+async fn poll(way: &Way, path: &str) -> Result<Polled, String> {
+    let asked = async {
+        let mut connection = way.ask(path, "").await?;
+        let asked = Instant::now();
+        let answer = connection.answer(way.patience()).await?;
+        let body = connection.body(&answer, way.patience()).await?;
+        Ok::<_, Trouble>((answer, body, asked.elapsed()))
+    };
+    let (answer, body, time) = asked.await.map_err(|trouble| trouble.to_string())?;
+    let Answer { status, media_type, age, .. } = answer;
+    if status != 200 || !media_type.starts_with(JSON) {
+        return Err(format!("a poll is answered with status {status}, {media_type:?}"));
+    }
+    Ok(Polled { body, time, age })
+}
+
+fn judge_pair(first: &Polled, second: &Polled) -> Pair {
+    let waited_min = limits().waited_min;
+    // A server may be set to wait for less than it is asked to.
+    if second.time >= waited_min && 2 * second.time >= first.time {
+        return Pair::Anew;
+    }
+    match first.body == second.body {
+        false => Pair::Changed,
+        true if first.time >= waited_min => Pair::Early,
+        true => Pair::AtOnce,
+    }
 }
 
 /// Keeps quiet connections open, and tells which of them is cut.
@@ -373,16 +432,15 @@ pub(super) async fn idle(way: &Way, known: Known, wait: Duration) -> Finding {
     );
     let named = [("a stream (SSE)", sse), ("a long poll", poll), ("a WebSocket", socket)];
     let cuts = named.iter().filter_map(|(what, quiet)| match quiet {
-        Quiet::Cut(after) => Some(format!(
-            "{what} is cut, or lets nothing through, after {:.1} s of silence",
-            after.as_secs_f64()
-        )),
+        Quiet::Cut(after) => {
+            let seconds = format!("{:.1}", after.as_secs_f64());
+            Some(WayFault::Idle.words(&[("what", what), ("seconds", &seconds)]))
+        }
         _ => None,
     });
     let cuts: Vec<_> = cuts.collect();
     if !cuts.is_empty() {
-        let remedies = remedies(Defect::Idle, known.program);
-        return Finding::fault(Name::Idle, cuts.join(", "), remedies);
+        return Finding::fault(Name::Idle, WayFault::Idle, cuts.join(", "), known.program);
     }
     let held = named.iter().filter(|(_, quiet)| *quiet == Quiet::Held).map(|(what, _)| *what);
     let held: Vec<_> = held.collect();
@@ -390,7 +448,7 @@ pub(super) async fn idle(way: &Way, known: Known, wait: Duration) -> Finding {
         true => Finding::unknown(Name::Idle, "nothing can be held open".to_owned()),
         false => {
             let seconds = wait.as_secs_f64();
-            let is_long = wait > HEARTBEAT_MAX && sse == Quiet::Held;
+            let is_long = wait > limits().heartbeat_max && sse == Quiet::Held;
             let heartbeats = if is_long { ", with the server's heartbeats" } else { "" };
             Finding::good(
                 Name::Idle,
@@ -420,14 +478,16 @@ async fn quiet_stream(way: &Way, known: Known, wait: Duration) -> Quiet {
         }
     }
     // What drops a connection without a word lets no heartbeat through either.
-    if newest.elapsed() > HEARTBEAT_MAX { Quiet::Cut(newest.elapsed()) } else { Quiet::Held }
+    if newest.elapsed() > limits().heartbeat_max {
+        Quiet::Cut(newest.elapsed())
+    } else {
+        Quiet::Held
+    }
 }
 
 async fn quiet_poll(way: &Way, wait: Duration) -> Quiet {
-    /// A server that answers more polls in a time has not waited.
-    const ANSWERS_MAX: usize = 100;
     let begun = Instant::now();
-    for _ in 0..ANSWERS_MAX {
+    for _ in 0..limits().polls_max {
         let Some(left) = wait.checked_sub(begun.elapsed()) else { return Quiet::Held };
         let prefer = format!("Prefer: wait={}\r\n", left.as_secs().max(1));
         let Ok(mut connection) = way.ask(INDEX, &prefer).await else { return Quiet::Unknown };
@@ -449,7 +509,7 @@ async fn quiet_socket(way: &Way, wait: Duration) -> Quiet {
     // This end stays silent.
     let silent = wait + wait + Duration::from_secs(1);
     let config = Config { ping_interval: silent, idle_timeout: 2 * silent, ..Config::default() };
-    let connect = way.socket("/ws").subprotocols([SUBPROTOCOL]).config(config);
+    let connect = multiplexed(way).config(config);
     let Ok(mut socket) = connect.connect().await else { return Quiet::Unknown };
     let begun = Instant::now();
     loop {
@@ -459,5 +519,43 @@ async fn quiet_socket(way: &Way, wait: Duration) -> Quiet {
             Ok(Ok(Some(Incoming::Text(_) | Incoming::Binary(_)))) => {}
             Ok(_) => return Quiet::Cut(begun.elapsed()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(first: (&str, u64), second: (&str, u64)) -> Pair {
+        let [first, second] = [first, second].map(|(body, ms)| Polled {
+            body: body.into(),
+            time: Duration::from_millis(ms),
+            age: 0,
+        });
+        judge_pair(&first, &second)
+    }
+
+    #[test]
+    fn a_server_that_limits_waits_is_no_cache() {
+        assert_eq!(pair(("a", 1002), ("a", 1001)), Pair::Anew);
+        assert_eq!(pair(("a", 502), ("a", 501)), Pair::Anew, "[limits] wait_proxied = \"500ms\"");
+        assert_eq!(pair(("a", 3), ("a", 2)), Pair::AtOnce, "wait_proxied = \"0s\"");
+        assert_eq!(
+            pair(("a", 3), ("a", 1001)),
+            Pair::Anew,
+            "the index had changed before the first"
+        );
+    }
+
+    #[test]
+    fn what_comes_at_once_and_is_the_same_as_what_was_waited_for_is_of_a_cache() {
+        assert_eq!(pair(("a", 1002), ("a", 2)), Pair::Early);
+        assert_eq!(pair(("a", 502), ("a", 2)), Pair::Early);
+        assert_eq!(pair(("a", 1002), ("b", 2)), Pair::Changed);
+    }
+
+    #[test]
+    fn each_pair_of_polls_is_for_something_that_no_cache_has() {
+        assert_ne!(fresh_poll(), fresh_poll());
     }
 }

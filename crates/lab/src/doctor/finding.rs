@@ -2,40 +2,7 @@
 
 use serde::Serialize;
 
-use super::remedy::Remedy;
-
-/// An examination.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Name {
-    Reach,
-    KeepAlive,
-    Cache,
-    Sse,
-    Ndjson,
-    Upgrade,
-    Origin,
-    Connections,
-    Http2,
-    Idle,
-}
-
-impl Name {
-    fn words(self) -> &'static str {
-        match self {
-            Self::Reach => "server",
-            Self::KeepAlive => "keep-alive",
-            Self::Cache => "cache",
-            Self::Sse => "SSE",
-            Self::Ndjson => "NDJSON",
-            Self::Upgrade => "WebSocket",
-            Self::Origin => "origin",
-            Self::Connections => "connections",
-            Self::Http2 => "HTTP/2",
-            Self::Idle => "silence",
-        }
-    }
-}
+use super::rules::{Name, Remedy, WayFault};
 
 /// How it went.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -66,6 +33,9 @@ pub(super) struct Finding {
     name: Name,
     state: State,
     words: String,
+    /// The fault, unless its words say all that there is to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<WayFault>,
     remedies: Vec<Remedy>,
     /// It did not come as far as the server, which may be there.
     #[serde(skip)]
@@ -74,15 +44,22 @@ pub(super) struct Finding {
 
 impl Finding {
     fn new(name: Name, state: State, words: String) -> Self {
-        Self { name, state, words, remedies: Vec::new(), is_refused: false }
+        Self { name, state, words, fault: None, remedies: Vec::new(), is_refused: false }
     }
 
     pub(super) fn good(name: Name, words: String) -> Self {
         Self::new(name, State::Good, words)
     }
 
-    pub(super) fn fault(name: Name, words: String, remedies: Vec<Remedy>) -> Self {
-        Self { remedies, ..Self::new(name, State::Fault, words) }
+    /// A fault, in words that say what was found, and with the settings that mend it.
+    pub(super) fn fault(name: Name, fault: WayFault, words: String, program: Option<&str>) -> Self {
+        let remedies = fault.remedies(program);
+        Self { fault: Some(fault), remedies, ..Self::new(name, State::Fault, words) }
+    }
+
+    /// A fault that no setting mends.
+    pub(super) fn wrong(name: Name, words: String) -> Self {
+        Self::new(name, State::Fault, words)
     }
 
     /// Something on the way wants to know who asks.

@@ -10,15 +10,13 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::{AlertDescription, Error};
 
-use super::finding::{Finding, Name};
-use super::remedy::{Defect, remedies};
+use super::finding::Finding;
+use super::rules::{Name, WayFault, limits};
 use super::way::Way;
 use crate::load::client_config;
 
 /// Fewer streams at once are not recommended (RFC 9113 section 6.5.2).
 const STREAMS_MIN: usize = 100;
-/// Browsers open so many connections to a server over HTTP/1.1.
-const BROWSER_CONNECTIONS: usize = 6;
 const SIX: &str = "browsers open at most six connections to it, so six streams of a page block everything else; \
                    HTTP/2 has no such limit, and the pages and the client of Anemone share one connection";
 
@@ -39,11 +37,10 @@ fn judge(streams: usize, program: Option<&str>) -> Finding {
     if streams >= STREAMS_MIN {
         return Finding::good(Name::Http2, "HTTP/2: streams share a connection".to_owned());
     }
-    let words = format!(
-        "HTTP/2 lets {streams} streams through at once, and the others of a browser wait (SETTINGS_MAX_CONCURRENT_STREAMS; at least {STREAMS_MIN} are usual)"
-    );
-    match streams <= BROWSER_CONNECTIONS {
-        true => Finding::fault(Name::Http2, words, remedies(Defect::Streams, program)),
+    let values = [("streams", &*streams.to_string()), ("usual", &*STREAMS_MIN.to_string())];
+    let words = WayFault::Streams.words(&values);
+    match streams <= limits().browser_connections {
+        true => Finding::fault(Name::Http2, WayFault::Streams, words, program),
         false => Finding::note(Name::Http2, words),
     }
 }

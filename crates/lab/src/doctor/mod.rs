@@ -4,7 +4,7 @@
 mod exam;
 mod finding;
 mod http2;
-mod remedy;
+mod rules;
 mod way;
 
 use std::time::Duration;
@@ -13,9 +13,11 @@ use serde::Serialize;
 use tokio::task::LocalSet;
 
 use self::exam::{cache, connections, idle, keep_alive, reach, stream, web_socket};
-use self::finding::{Finding, Name};
+use self::finding::Finding;
 use self::http2::protocol;
-pub use self::way::{NotServer, Way};
+use self::rules::Name;
+pub use self::way::Way;
+pub use crate::server_url::NotServer;
 
 /// All that was found.
 #[derive(Clone, Debug, Serialize)]

@@ -8,12 +8,13 @@ use anemone_ws::rustls::ClientConfig;
 use anemone_ws::{ClientStream, Connect, ConnectError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use super::rules::limits;
 use crate::load::{head, request};
+use crate::server_url::{NotServer, ServerUrl};
 
 /// The longest head or body that is read.
 const BYTES_MAX: usize = 64 << 10;
 const READ_BYTES: usize = 4 << 10;
-const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A server, and how it is reached.
 #[derive(Clone, Debug)]
@@ -28,30 +29,15 @@ pub struct Way {
     timeout: Duration,
 }
 
-/// A URL that is not a server's.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("not the URL of a server, such as https://wind.example or http://127.0.0.1:8080")]
-pub struct NotServer;
-
 impl Way {
     /// Returns the way to a server with this URL, which may have a path: `https://host/wind/`.
     ///
     /// # Errors
-    /// [`NotServer`] for other schemes, for a URL with a query, a fragment or a user, and for one without a host.
+    /// [`NotServer`] for other schemes, for a URL with a query, a fragment or a user, for one without a host, and for a port above 65535.
     pub fn new(url: &str) -> Result<Self, NotServer> {
-        let (scheme, rest) = url.split_once("://").ok_or(NotServer)?;
-        let is_secure = match scheme.to_ascii_lowercase().as_str() {
-            "http" | "ws" => false,
-            "https" | "wss" => true,
-            _ => return Err(NotServer),
-        };
-        let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-        let is_wrong = |char: char| char.is_whitespace() || char.is_control();
-        if authority.is_empty() || url.contains(['?', '#', '@']) || url.contains(is_wrong) {
-            return Err(NotServer);
-        }
-        let (authority, base) = (authority.to_owned(), path.trim_end_matches('/').to_owned());
-        Ok(Self { is_secure, authority, base, fields: Vec::new(), tls: None, timeout: TIMEOUT })
+        let ServerUrl { is_secure, authority, path: base, .. } = ServerUrl::parse(url)?;
+        let timeout = limits().answer_max;
+        Ok(Self { is_secure, authority, base, fields: Vec::new(), tls: None, timeout })
     }
 
     /// Adds a header field to each request.
@@ -144,6 +130,8 @@ pub(super) struct Answer {
     pub(super) media_type: String,
     /// The field `Location`.
     pub(super) location: String,
+    /// The field `Age`, in seconds: a cache on the way has kept the answer for so long (RFC 9111 section 5.1).
+    pub(super) age: u64,
     /// The connection carries no other request.
     pub(super) is_last: bool,
     /// The fields `Server` and `Via`.
@@ -212,12 +200,14 @@ impl Connection {
                 let length = head.field("content-length").and_then(|length| length.parse().ok());
                 let field = |name| head.field(name).unwrap_or_default().to_owned();
                 let (media_type, location) = (field("content-type"), field("location"));
+                let age = head.field("age").and_then(|age| age.parse().ok()).unwrap_or(0);
                 let (status, len) = (head.status, head.len);
                 let answer = Answer {
                     status,
                     length,
                     media_type,
                     location,
+                    age,
                     is_last: head.is_last(),
                     programs: programs.join(" "),
                 };
@@ -283,17 +273,7 @@ mod tests {
         assert!(way.is_secure && way.authority == "wind.example:8443" && way.base == "/below");
         assert_eq!(way.origin(), "https://wind.example:8443");
         assert_eq!(Way::new("http://[::1]:80").unwrap().authority, "[::1]:80");
-        for wrong in [
-            "",
-            "wind.example",
-            "tcp://wind.example:1",
-            "http://",
-            "http:///a",
-            "http://a/?b",
-            "http://u:p@a",
-            "http://a b",
-        ] {
-            assert_eq!(Way::new(wrong).unwrap_err(), NotServer, "{wrong}");
-        }
+        assert_eq!(Way::new("http://:8080").unwrap_err(), NotServer::Form);
+        assert_eq!(Way::new("http://127.0.0.1:99999").unwrap_err(), NotServer::Port);
     }
 }

@@ -17,7 +17,7 @@ use super::target::Target;
 use super::terminal::tell;
 use super::theory::ms;
 
-/// A lab that says nothing for so long is gone.
+/// A lab that says nothing whole for so long is gone.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
 /// The most that one question may ask for.
 const EVENTS_MAX: u32 = 100_000;
@@ -70,7 +70,6 @@ pub(super) fn serve(listen: SocketAddr, stop: &AtomicBool) -> anyhow::Result<()>
 fn talk(stream: TcpStream, ip: IpAddr) -> anyhow::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(SILENCE_MAX))?;
     stream.set_write_timeout(Some(SILENCE_MAX))?;
     let clock = Instant::now();
     let mut writer = stream.try_clone()?;
@@ -84,7 +83,7 @@ fn talk(stream: TcpStream, ip: IpAddr) -> anyhow::Result<()> {
     // The server takes events from its own machine only.
     let place = Place::new((if ip.is_unspecified() { loopback(ip) } else { ip }, web).into());
     let mut reader = BufReader::new(stream);
-    while let Some(ask) = hear(&mut reader)? {
+    while let Some(ask) = hear(&mut reader, Instant::now() + SILENCE_MAX)? {
         match ask {
             Ask::Time => say(&mut writer, &Answer::Time(ms(clock.elapsed())))?,
             Ask::Publish(events) => publish_all(&mut writer, &place, &events, clock)?,

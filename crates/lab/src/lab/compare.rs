@@ -87,6 +87,8 @@ pub(crate) enum Kind {
     NotDistinguishable,
     Better,
     Worse,
+    /// Both are different, and so few rounds are that too often by chance.
+    TooFewRounds,
 }
 
 impl Figure<'_> {
@@ -98,6 +100,15 @@ impl Figure<'_> {
             of if of.holds(0.0) => Kind::NotDistinguishable,
             of if (of.median > 0.0) == self.series.is_more_better => Kind::Better,
             _ => Kind::Worse,
+        }
+    }
+
+    /// Judges the change by itself, as if it were the only figure.
+    pub(crate) fn judgement(&self) -> Kind {
+        match self.kind(DOUBT) {
+            Kind::Equal => Kind::Equal,
+            _ if self.change.rounds() < rounds_needed(1) => Kind::TooFewRounds,
+            kind => kind,
         }
     }
 
@@ -254,7 +265,9 @@ mod tests {
         assert_eq!([1, 2, 6, 7, 24].map(rounds_needed), [4, 5, 5, 6, 7]);
         let few = [10.0, 10.1, 9.9];
         let (from, to) = ([run(&few)], [run(&few.map(|value| value * 2.0))]);
-        let error = judge(&pairs(&from, &to).unwrap(), "5".parse().unwrap()).unwrap_err();
+        let pairs = pairs(&from, &to).unwrap();
+        assert_eq!(pairs[0].figures[0].judgement(), Kind::TooFewRounds);
+        let error = judge(&pairs, "5".parse().unwrap()).unwrap_err();
         assert!(error.to_string().ends_with("repeat both runs with --rounds 4"), "{error}");
     }
 

@@ -1,13 +1,15 @@
 //! What a server offers, and in which form: that of Anemone, or of a server that a file describes.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
 
 use super::probe::Transport;
+use super::regular_file::read_text;
 
+/// A whole description of a server has some hundreds.
+const FILE_BYTES_MAX: u64 = 64 << 10;
 /// The place of the position in the path of a poll.
 const AFTER: &str = "{after}";
 
@@ -77,8 +79,7 @@ pub(crate) struct Description {
 impl Description {
     /// Reads a file in TOML.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
-        let text =
-            fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        let text = read_text(path, FILE_BYTES_MAX)?;
         Self::parse(&text).with_context(|| format!("{} describes no server", path.display()))
     }
 

@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use clap::Subcommand;
 
 use super::compare::{Tolerance, judge, pairs};
+use super::terminal::print;
 use super::{agent, files, merge, write};
 
 #[derive(Clone, Debug, Subcommand)]
@@ -48,9 +49,23 @@ pub(crate) enum Evaluation {
     /// Whoever reaches the port can start servers and make load, so it is for a network that you trust.
     Agent {
         /// The address and the port to listen on; the servers listen on the same address
-        #[arg(long, value_name = "IP:PORT")]
+        #[arg(long, value_name = "IP:PORT", value_parser = listen)]
         listen: SocketAddr,
     },
+}
+
+/// Parses the place where an agent listens.
+fn listen(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    Err(match text.trim_start_matches(':').parse::<u16>() {
+        Ok(port) => format!(
+            "a port without an address: expected 0.0.0.0:{port}, for every address of this machine, or the one at which the other \
+             machine reaches this one, such as 192.0.2.7:{port}"
+        ),
+        Err(_) => "expected IP:PORT, such as 192.0.2.7:7000, or 0.0.0.0:7000 for every address of this machine".to_owned(),
+    })
 }
 
 impl Evaluation {
@@ -58,12 +73,11 @@ impl Evaluation {
         match self {
             Self::Agent { listen } => agent::serve(*listen, stop),
             Self::Compare { from, to, fail_on } => {
-                let read = |path| files::read(path).map(merge::merged);
+                let read = |path| files::read(path).and_then(merge::merged);
                 let (from, to) = (read(from)?, read(to)?);
                 let pairs = pairs(&from, &to)?;
-                let mut output = std::io::stdout().lock();
                 for pair in &pairs {
-                    output.write_all(write::changes(pair).as_bytes())?;
+                    print(&write::changes(pair))?;
                 }
                 Ok(fail_on.map_or(Ok(()), |tolerance| judge(&pairs, tolerance))?)
             }
@@ -72,7 +86,7 @@ impl Evaluation {
                 for place in places {
                     reports.extend(files::read(place)?);
                 }
-                let html = write::all(&merge::merged(reports))?;
+                let html = write::all(&merge::merged(reports)?)?;
                 fs::write(out, html).with_context(|| format!("writing {}", out.display()))?;
                 Ok(writeln!(std::io::stdout(), "{}", out.display())?)
             }

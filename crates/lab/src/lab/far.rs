@@ -9,12 +9,15 @@ use anyhow::{Context as _, anyhow, bail, ensure};
 use super::clock::{Offset, PROBES, Probe};
 use super::error::NoServer;
 use super::lines::{Answer, Ask, Events, VERSION, hear, say};
+use super::numbers::fixed;
 use super::terminal::printable;
 use super::theory::ms;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 /// An agent says at once that it is one.
 const HELLO_MAX: Duration = Duration::from_secs(3);
+/// All probes of a block together, over a satellite, too.
+const PROBES_MAX: Duration = Duration::from_secs(60);
 
 /// An agent that this lab has for itself.
 #[derive(Debug)]
@@ -42,11 +45,26 @@ fn time_of(ms: f64) -> Duration {
     Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default()
 }
 
+/// Parses the place of an agent.
+pub(crate) fn place(text: &str) -> Result<String, String> {
+    let parts = text.rsplit_once(':').filter(|(host, port)| {
+        let is_bare = host.contains(':') && !host.starts_with('[');
+        !host.is_empty() && !is_bare && port.parse::<u16>().is_ok_and(|port| port > 0)
+    });
+    let place = parts.map(|_| text.to_owned());
+    place.ok_or_else(|| {
+        "expected HOST:PORT, such as 192.0.2.7:7000: the agent says on its first line where it listens"
+            .to_owned()
+    })
+}
+
 impl Agent {
     /// Connects to an agent at `HOST:PORT`, which then starts a server.
     pub(crate) fn connect(place: &str) -> anyhow::Result<Self> {
-        let found =
-            place.to_socket_addrs().with_context(|| format!("finding the agent {place}"))?.next();
+        let found = place
+            .to_socket_addrs()
+            .map_err(|error| NoServer(format!("finding the agent {place}: {error}")))?
+            .next();
         let address = found.with_context(|| format!("the agent {place} has no address"))?;
         let writer = TcpStream::connect_timeout(&address, PATIENCE).map_err(|error| {
             NoServer(format!(
@@ -54,11 +72,10 @@ impl Agent {
             ))
         })?;
         writer.set_nodelay(true)?;
-        writer.set_read_timeout(Some(HELLO_MAX))?;
         writer.set_write_timeout(Some(PATIENCE))?;
         let mut reader = BufReader::new(writer.try_clone()?);
         let refused = |words: &str| anyhow!("the agent {place} refuses: {}", printable(words));
-        let version = match hear(&mut reader) {
+        let version = match hear(&mut reader, Instant::now() + HELLO_MAX) {
             Ok(Some(Answer::Hello { version })) => version,
             Ok(Some(Answer::Failed(words))) => return Err(refused(&words)),
             _ => bail!(NoServer(format!("at {place} is no agent of a lab"))),
@@ -67,8 +84,8 @@ impl Agent {
             version == VERSION,
             "the agent {place} has version {version}, and this lab {VERSION}"
         );
-        writer.set_read_timeout(Some(PATIENCE))?;
-        let ready = hear(&mut reader).context("waiting for the agent's server")?;
+        let ready = hear(&mut reader, Instant::now() + PATIENCE)
+            .context("waiting for the agent's server")?;
         let (machine, web, tcp, tcp_echo) = match ready {
             Some(Answer::Ready { machine, web, tcp, tcp_echo }) => (machine, web, tcp, tcp_echo),
             Some(Answer::Failed(words)) => return Err(refused(&words)),
@@ -82,11 +99,13 @@ impl Agent {
 
     /// Compares the clocks by a block of probes. Returns the offset and the moment of it, in milliseconds of this end.
     pub(crate) fn compare(&mut self) -> anyhow::Result<(f64, Offset)> {
-        let mut probes = Vec::new();
+        let (mut probes, deadline) = (Vec::new(), Instant::now() + PROBES_MAX);
         for _ in 0..PROBES {
             let asked = ms(self.clock.elapsed());
             say(&mut self.writer, &Ask::Time)?;
-            let Answer::Time(theirs) = self.hear()? else { bail!("the agent told no time") };
+            let Answer::Time(theirs) = self.hear(deadline.min(Instant::now() + PATIENCE))? else {
+                bail!("the agent told no time")
+            };
             probes.push(Probe { asked, theirs, answered: ms(self.clock.elapsed()) });
         }
         let offset = Offset::of(&probes).context("no time of the agent came")?;
@@ -102,12 +121,13 @@ impl Agent {
     ) -> anyhow::Result<(Vec<Sent>, String)> {
         let (from, first) = self.compare()?;
         let period = Duration::from_secs_f64(events.period_ms / 1e3);
-        self.writer.set_read_timeout(Some(PATIENCE + period))?;
+        // Each event in time, and all of them as the plan has it.
+        let all = Instant::now() + period * events.count + PATIENCE;
         say(&mut self.writer, &Ask::Publish(events.clone()))?;
         let mut told = Vec::new();
         let mut is_wanted = true;
         loop {
-            match self.hear()? {
+            match self.hear(all.min(Instant::now() + period + PATIENCE))? {
                 Answer::Sent { number, at_ms, late_ms } if told.len() < events.count as usize => {
                     told.push((number, at_ms, late_ms))
                 }
@@ -135,16 +155,33 @@ impl Agent {
         let bound = first.bound.max(last.bound);
         let words = format!(
             "The agent publishes on its own machine ({}). Its clock is known to ± {bound:.3} ms, by the fastest of {PROBES} probes before and \
-             after, and drifts by {:.1} ± {:.1} µs a second, which is taken off; so each latency is exact to that, and differences between \
+             after, and drifts by {} ± {:.1} µs a second, which is taken off; so each latency is exact to that, and differences between \
              transports are exact.",
             self.machine,
-            drift * 1e3,
+            fixed(drift * 1e3, 1),
             (first.bound + last.bound) / time * 1e3
         );
         Ok((sent.collect(), words))
     }
 
-    fn hear(&mut self) -> anyhow::Result<Answer> {
-        hear(&mut self.reader).context("waiting for the agent")?.context("the agent is gone")
+    fn hear(&mut self, deadline: Instant) -> anyhow::Result<Answer> {
+        hear(&mut self.reader, deadline)
+            .context("waiting for the agent")?
+            .context("the agent is gone")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_an_agent_is_a_host_and_a_port() {
+        for right in ["192.0.2.7:7000", "host:1", "[::1]:7000"] {
+            assert_eq!(place(right).as_deref(), Ok(right));
+        }
+        for wrong in ["127.0.0.1", "7000", ":7000", "host:", "host:0", "host:99999", "::1"] {
+            assert!(place(wrong).unwrap_err().contains("such as 192.0.2.7:7000"), "{wrong}");
+        }
     }
 }

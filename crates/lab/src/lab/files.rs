@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 
+use super::bounds::{FILE_BYTES_MAX, FILES_BYTES_MAX, check};
+use super::regular_file::read_text;
 use super::report::{Report, VERSION};
 
 /// Reads the reports of a file, or of all files `*.json` in a directory. A file has one report, or a list of them, as the Lab page
@@ -15,10 +17,15 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<Report>> {
     if path.is_dir() {
         files = in_directory(path).with_context(|| format!("reading {}", path.display()))?;
     }
-    let mut reports = Vec::new();
+    let (mut reports, mut bytes) = (Vec::new(), 0);
     for file in files {
-        let text =
-            fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+        let text = read_text(&file, FILE_BYTES_MAX)?;
+        bytes += text.len() as u64;
+        ensure!(
+            bytes <= FILES_BYTES_MAX,
+            "{}: all files together have more than {FILES_BYTES_MAX} bytes, which is the most that is read",
+            path.display()
+        );
         reports.extend(parse(&text).with_context(|| file.display().to_string())?);
     }
     if reports.is_empty() {
@@ -46,7 +53,10 @@ fn parse(text: &str) -> anyhow::Result<Vec<Report>> {
         Some(version) if version != u64::from(VERSION) => bail!(
             "this report has version {version}, and this program reads version {VERSION}: use the anemone that wrote it"
         ),
-        Some(_) => serde_json::from_value(report).context(NO_REPORT),
+        Some(_) => {
+            let report: Report = serde_json::from_value(report).context(NO_REPORT)?;
+            check(&report).map(|()| report)
+        }
     };
     reports.into_iter().map(read).collect()
 }

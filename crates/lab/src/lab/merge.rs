@@ -1,11 +1,19 @@
 //! Runs of the same experiment under the same conditions, put together.
 
+use anyhow::{Context as _, ensure};
+
+use super::bounds::{MERGED_ROUNDS_MAX, REPORTS_MAX, SERIES_MAX, VALUES_MAX};
 use super::report::{Report, Series, compare};
 use crate::histogram::Histogram;
 
 /// Puts together the runs that were made by the same program under the same conditions. Each run counts once, and one that is invalid
 /// does not count beside others. Experiments stay in their order, and runs of one experiment stand together.
-pub(crate) fn merged(mut reports: Vec<Report>) -> Vec<Report> {
+///
+/// # Errors
+/// More reports, series or rounds than can be evaluated in a time that people wait for.
+pub(crate) fn merged(mut reports: Vec<Report>) -> anyhow::Result<Vec<Report>> {
+    let count = reports.len();
+    ensure!(count <= REPORTS_MAX, "{count} reports are more than {REPORTS_MAX}: give fewer files");
     reports.sort_by_key(|report| report.environment.time);
     let mut groups: Vec<Vec<Report>> = Vec::new();
     for report in reports {
@@ -22,7 +30,19 @@ pub(crate) fn merged(mut reports: Vec<Report>) -> Vec<Report> {
         }
     }
     groups.sort_by_key(|group| names.iter().position(|name| *name == group[0].experiment));
-    groups.into_iter().filter_map(together).collect()
+    let mut all = Vec::new();
+    let mut values = 0;
+    for group in groups {
+        let report = together(group)?;
+        values += report.as_ref().map_or(0, |report| report.series.len() * report.rounds());
+        ensure!(values <= VALUES_MAX, "{}", too_many_values(values));
+        all.extend(report);
+    }
+    Ok(all)
+}
+
+fn too_many_values(values: usize) -> String {
+    format!("{values} values, series times rounds, are more than {VALUES_MAX}: give fewer files")
 }
 
 /// Returns true if the figures of both may be put together.
@@ -42,14 +62,15 @@ fn is_same(one: &Report, other: &Report) -> bool {
 }
 
 /// Puts runs together, of which the newest is the last.
-fn together(mut runs: Vec<Report>) -> Option<Report> {
+fn together(mut runs: Vec<Report>) -> anyhow::Result<Option<Report>> {
     let invalid = runs.iter().filter(|run| run.invalid.is_some()).count();
     if invalid < runs.len() {
         runs.retain(|run| run.invalid.is_none());
     }
     let count = runs.len();
-    let mut report = runs.pop()?;
+    let Some(mut report) = runs.pop() else { return Ok(None) };
     for run in runs {
+        fit(&report, &run).with_context(|| format!("the runs of {} together", run.experiment))?;
         add(&mut report, run);
     }
     if count > 1 {
@@ -67,7 +88,26 @@ fn together(mut runs: Vec<Report>) -> Option<Report> {
     if invalid > 0 && report.invalid.is_none() {
         report.method.push(format!("Invalid runs that are left out: {invalid}."));
     }
-    Some(report)
+    Ok(Some(report))
+}
+
+/// Checks that a report stays within its bounds when a run is added, in which each figure of either has as many rounds.
+fn fit(report: &Report, run: &Report) -> anyhow::Result<()> {
+    let new = |series: &&Series| !report.series.iter().any(|known| is_of(known, series));
+    let series = report.series.len() + run.series.iter().filter(new).count();
+    let rounds = report.rounds() + run.rounds();
+    ensure!(series <= SERIES_MAX, "{series} series are more than {SERIES_MAX}: give fewer files");
+    ensure!(
+        rounds <= MERGED_ROUNDS_MAX,
+        "{rounds} rounds are more than {MERGED_ROUNDS_MAX}: give fewer files"
+    );
+    ensure!(series * rounds <= VALUES_MAX, "{}", too_many_values(series * rounds));
+    let comparisons = report.comparisons.len();
+    ensure!(
+        comparisons <= SERIES_MAX,
+        "{comparisons} comparisons are more than {SERIES_MAX}: give fewer files"
+    );
+    Ok(())
 }
 
 /// Adds the rounds of an earlier run. A figure that one of both does not have has no value in those rounds.
@@ -99,23 +139,19 @@ fn add(report: &mut Report, run: Report) {
 }
 
 fn is_of(one: &Series, other: &Series) -> bool {
-    let key = |series: &Series| {
-        (
-            series.case.clone(),
-            series.contender.clone(),
-            series.quantity.clone(),
-            series.unit.clone(),
-        )
-    };
+    fn key(of: &Series) -> [&str; 4] {
+        [&of.case, &of.contender, &of.quantity, &of.unit].map(String::as_str)
+    }
     key(one) == key(other)
 }
 
 fn extend(series: &mut Series, other: Series) {
     series.rounds.extend(other.rounds);
-    series.expected += other.expected;
-    series.received += other.received;
+    series.expected = series.expected.saturating_add(other.expected);
+    series.received = series.received.saturating_add(other.received);
     for (kind, count) in other.faults {
-        *series.faults.entry(kind).or_default() += count;
+        let all = series.faults.entry(kind).or_default();
+        *all = all.saturating_add(count);
     }
     series.strain = match (series.strain, other.strain) {
         (Some(one), Some(other)) => Some(one.worse(other)),
@@ -166,7 +202,7 @@ mod tests {
 
     #[test]
     fn rounds_and_histograms_are_put_together_and_percentiles_are_never_averaged() {
-        let all = merged(vec![run(2, &[3.0, 4.0], 3000), run(1, &[1.0, 2.0, 3.0], 1000)]);
+        let all = merged(vec![run(2, &[3.0, 4.0], 3000), run(1, &[1.0, 2.0, 3.0], 1000)]).unwrap();
         let [report] = &all[..] else { panic!("{all:?}") };
         let of = |contender| &report.find("20 B", contender, "round trip").unwrap().rounds;
         assert_eq!(*of("WebSocket"), [3.0, 4.0, 1.0, 2.0, 3.0].map(Some));
@@ -188,12 +224,35 @@ mod tests {
         broken.invalid = Some("0 of 10 came".to_owned());
         let wind = Report { experiment: "wind".to_owned(), ..run(2, &[1.0, 1.0], 1) };
         let one = run(1, &[1.0, 2.0], 1);
-        let all = merged(vec![wind, broken, far, one.clone(), one]);
+        let all = merged(vec![wind, broken, far, one.clone(), one]).unwrap();
         let told: Vec<_> = all
             .iter()
             .map(|one| (one.experiment.as_str(), one.environment.rounds, one.rounds()))
             .collect();
         assert_eq!(told, [("echo", 3, 2), ("echo", 3, 2), ("wind", 3, 2)]);
         assert!(all[0].method.iter().any(|words| words == "Invalid runs that are left out: 1."));
+    }
+
+    #[test]
+    fn runs_that_grow_beyond_all_bounds_are_refused_before_they_are_put_together() {
+        let of = |time: u64, names: std::ops::Range<usize>, rounds: usize| {
+            let mut report = report();
+            report.environment.time = time;
+            report.series = names.map(|at| series(&at.to_string(), &[])).collect();
+            report.series[0].rounds = vec![None; rounds];
+            report
+        };
+        let error = |reports| format!("{:#}", merged(reports).unwrap_err());
+        let series = error(vec![of(1, 0..600, 1), of(2, 500..1100, 1)]);
+        assert_eq!(
+            series,
+            "the runs of echo together: 1100 series are more than 1000: give fewer files"
+        );
+        let rounds = error((0..11).map(|at| of(at, 0..1, 1000)).collect());
+        assert!(rounds.contains("11000 rounds are more than 10000"), "{rounds}");
+        let values = error(vec![of(1, 0..1000, 600), of(2, 0..1000, 600)]);
+        assert!(values.contains("1200000 values, series times rounds, are more"), "{values}");
+        assert!(error((0..1001).map(|at| of(at, 0..1, 1)).collect()).starts_with("1001 reports"));
+        assert_eq!(merged(vec![of(1, 0..500, 900), of(2, 0..500, 900)]).unwrap().len(), 1);
     }
 }

@@ -1,6 +1,7 @@
 //! `anemone lab`: the experiments, each with a question, an answer, and every round that it was measured in.
 
 mod agent;
+mod bounds;
 mod check;
 mod clock;
 mod compare;
@@ -14,7 +15,9 @@ mod lines;
 mod link;
 mod merge;
 mod netem;
+mod numbers;
 mod probe;
+mod regular_file;
 mod relay;
 mod report;
 mod rounds;
@@ -26,8 +29,9 @@ mod theory;
 mod tryout;
 mod write;
 
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -44,7 +48,7 @@ pub use self::link::{Link, LinkError};
 use self::report::Report;
 use self::session::{Session, Settings, Wish};
 use self::target::Target;
-use self::terminal::{printable, tell};
+use self::terminal::{print, tell};
 
 /// The settings of a run of the lab.
 #[derive(Clone, Debug, Args)]
@@ -65,15 +69,16 @@ pub struct Options {
     target: Option<String>,
 
     /// The agent of a second machine, such as 192.0.2.7:7000: it starts the server to measure, and publishes there
-    #[arg(long, value_name = "HOST:PORT", conflicts_with = "target")]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "target", value_parser = far::place)]
     agent: Option<String>,
 
-    /// A first look within a minute, and no result to quote
+    /// A first look within a minute, and no result to quote: its 4 rounds are too few to call a difference sure, for which 6 are
+    /// needed
     #[arg(long)]
     quick: bool,
 
     /// Rounds, each of which gives one value [default: 10, with --quick 4]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = rounds)]
     rounds: Option<u16>,
 
     /// Put an emulated network between: lan, wifi, wan, 4g, hsdpa, satellite, or such as delay=40ms,rate=10mbit,jitter=5ms
@@ -85,7 +90,7 @@ pub struct Options {
     netem: bool,
 
     /// Seed that orders and payloads are drawn from
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed)]
     seed: u64,
 
     /// advise: events a second of your stream [default: 4]
@@ -93,11 +98,11 @@ pub struct Options {
     rate: Option<f64>,
 
     /// advise: bytes of an event, JSON of at least 20 [default: 22]
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(20..=1_000_000))]
+    #[arg(long, value_name = "BYTES", value_parser = size)]
     size: Option<u64>,
 
     /// advise: readers at the same time [default: 100]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", value_parser = readers)]
     readers: Option<u64>,
 
     /// advise: the time from the server to a reader, such as 40ms [default: that of --link, and without one 20ms for a
@@ -115,6 +120,28 @@ pub struct Options {
 fn rate(text: &str) -> Result<f64, String> {
     let rate = text.parse().ok().filter(|rate| (0.5..=1000.0).contains(rate));
     rate.ok_or_else(|| "expected 0.5 to 1000 events a second".to_owned())
+}
+
+fn rounds(text: &str) -> Result<u16, String> {
+    within(text, 1..=1000).ok_or_else(|| "expected 1 to 1000 rounds".to_owned())
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    let words = || "expected a whole number, such as 1".to_owned();
+    text.parse().map_err(|_| words())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    within(text, 20..=1_000_000).ok_or_else(|| "expected 20 to 1000000 bytes".to_owned())
+}
+
+fn readers(text: &str) -> Result<u64, String> {
+    within(text, 1..=1_000_000_000).ok_or_else(|| "expected 1 to 1000000000 readers".to_owned())
+}
+
+/// Parses a whole number of a range.
+fn within<N: FromStr + PartialOrd>(text: &str, range: RangeInclusive<N>) -> Option<N> {
+    text.parse().ok().filter(|number| range.contains(number))
 }
 
 fn distance(text: &str) -> Result<Duration, String> {
@@ -138,19 +165,27 @@ pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     options.check()?;
     if let Some(directory) = &options.out {
         // Before anything is measured that could not be kept.
-        write::prepare(directory)?;
+        let named = options.experiment.map(Experiment::named).unwrap_or_default();
+        write::prepare(directory, &named.into_iter().map(Experiment::name).collect::<Vec<_>>())?;
     }
     let (mut invalid, mut failed) = (Vec::new(), None);
-    for experiment in experiments(options)? {
+    let experiments = experiments(options)?;
+    let count = experiments.len();
+    for (at, experiment) in experiments.into_iter().enumerate() {
         let name = experiment.name();
-        let mut session = Session::new(target(options)?, options.settings(), Arc::clone(stop));
+        let part = match count {
+            1 => name.clone(),
+            _ => format!("{} of {count}, {name}", at + 1),
+        };
+        let (target, stop) = (target(options)?, Arc::clone(stop));
+        let mut session = Session::new(target, options.settings(), stop, part);
         match experiment.run(&mut session).with_context(|| format!("the experiment {name}")) {
             Ok(report) => {
                 invalid.extend(report.invalid.iter().map(|reason| format!("{name}: {reason}")));
                 hand_out(options, &session, report)?;
             }
             Err(error) if options.experiment == Some(Experiment::All) => {
-                session.say(&printable(&format!("{error:#}")));
+                session.say(&format!("{error:#}"));
                 failed.get_or_insert(error);
             }
             Err(error) => return Err(error),
@@ -166,7 +201,8 @@ pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the experiments that are asked for, and says which of `all` need more than the server has. A file is tried before.
+/// Returns the experiments that are asked for, and says which of `all` need more than the server has. A file is tried before, and so is
+/// what an Anemone server has only with `--demo`.
 fn experiments(options: &Options) -> anyhow::Result<Vec<Experiment>> {
     let named = options.experiment.map(Experiment::named).unwrap_or_default();
     let Some(server) = &options.target else {
@@ -181,11 +217,23 @@ fn experiments(options: &Options) -> anyhow::Result<Vec<Experiment>> {
             tell(&format!("{server}, {fault}"));
         }
     }
+    let lacks = match offer {
+        Some(_) => Vec::new(),
+        None => tryout::lacks(&target.place()),
+    };
+    let lacked = |one: &Experiment| lacks.iter().find(|lack| one.needs(**lack));
     if options.experiment != Some(Experiment::All) {
+        if let Some(lack) = named.iter().find_map(lacked) {
+            return Err(NoServer(format!("{server} {lack}")).into());
+        }
         return Ok(named);
     }
-    let (possible, others): (Vec<_>, Vec<_>) =
-        named.into_iter().partition(|one| one.is_possible(offer, target.is_secure()));
+    for lack in &lacks {
+        tell(&format!("{server} {lack}"));
+    }
+    let (possible, others): (Vec<_>, Vec<_>) = named
+        .into_iter()
+        .partition(|one| one.is_possible(offer, target.is_secure()) && lacked(one).is_none());
     if !others.is_empty() {
         let names: Vec<_> = others.into_iter().map(Experiment::name).collect();
         tell(&format!(
@@ -204,14 +252,19 @@ fn target(options: &Options) -> anyhow::Result<Target> {
     }
 }
 
-/// Prints a report, and writes it to the directory if there is one.
+/// Prints a report, and writes it to the directory if there is one. A run that was interrupted before anything was measured leaves the
+/// files of earlier runs as they are.
 fn hand_out(options: &Options, session: &Session, mut report: Report) -> anyhow::Result<()> {
     if session.is_stopped() {
+        if !report.has_values() {
+            session.say(&nothing_measured(&report.experiment, options.out.as_deref()));
+            return Ok(());
+        }
         report.is_interrupted = true;
         report.method.push("It was interrupted: this is what was measured by then.".to_owned());
     }
     report.complete();
-    std::io::stdout().write_all(write::markdown(&report).as_bytes())?;
+    print(&write::markdown(&report))?;
     if let Some(directory) = &options.out {
         write::write(&report, directory)?;
         let path = directory.join(format!("{}.html", report.experiment));
@@ -219,6 +272,17 @@ fn hand_out(options: &Options, session: &Session, mut report: Report) -> anyhow:
             .say(&format!("written: {}, and beside it .json, .csv, .hlog and .md", path.display()));
     }
     Ok(())
+}
+
+/// Says that an interrupted run has no report.
+fn nothing_measured(experiment: &str, directory: Option<&Path>) -> String {
+    let rest = match directory {
+        Some(directory) => {
+            format!("no report is written, and what is in {} stays as it is", directory.display())
+        }
+        None => "there is no report".to_owned(),
+    };
+    format!("{experiment} was interrupted before anything was measured: {rest}")
 }
 
 impl Options {

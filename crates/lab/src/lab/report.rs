@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::link::Link;
+use super::numbers::fixed;
 use super::probe::FaultKind;
 use super::strain::Strain;
 pub(crate) use super::theory::ms;
@@ -17,6 +18,11 @@ use crate::tcp_info::Traffic;
 pub(crate) const VERSION: u32 = 1;
 /// The published experiments compare means with this confidence.
 const WELCH_CONFIDENCE: f64 = 0.99;
+
+/// With fewer pairs, equals are all on one side of each other in more than one of twenty cases, so nothing is without doubt.
+pub(crate) const PAIRS_MIN: usize = 6;
+/// The words for what has fewer.
+pub(crate) const TOO_FEW_ROUNDS: &str = "too few rounds";
 
 /// The publications whose figures stand beside the measured ones.
 const PUBLICATIONS: [(char, &str); 5] = [
@@ -168,6 +174,15 @@ pub(crate) struct Comparison {
     pub(crate) pairs: usize,
 }
 
+/// What the pairs of a comparison prove.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Judgement {
+    Distinguishable,
+    NotDistinguishable,
+    /// There are fewer than [`PAIRS_MIN`] pairs, which prove nothing, however far apart both are.
+    TooFewRounds,
+}
+
 /// The value that theory gives for a contender in a case.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Model {
@@ -234,6 +249,11 @@ impl Series {
         Histogram::decoded(self.histogram.as_deref()?).ok()?.percentile(share)
     }
 
+    /// Returns false if the server was not asked for any of it.
+    pub(crate) fn is_asked(&self) -> bool {
+        !self.faults.contains_key(&FaultKind::NotAsked)
+    }
+
     /// Returns the share of what was expected that came; 1 if nothing was expected.
     pub(crate) fn reach(&self) -> f64 {
         if self.expected == 0 { 1.0 } else { self.received as f64 / self.expected as f64 }
@@ -241,11 +261,29 @@ impl Series {
 }
 
 impl Comparison {
-    /// Returns true if the interval of the shift leaves no doubt that there is a difference. With fewer than six pairs, equals
-    /// are all on one side of each other in more than one of twenty cases, so nothing is without doubt.
+    /// Says whether the interval of the shift leaves no doubt that there is a difference.
+    pub(crate) fn judgement(&self) -> Judgement {
+        match self.pairs >= PAIRS_MIN {
+            false => Judgement::TooFewRounds,
+            true if self.shift.holds(0.0) => Judgement::NotDistinguishable,
+            true => Judgement::Distinguishable,
+        }
+    }
+
+    /// Returns true if there is a difference without doubt.
     pub(crate) fn is_distinguishable(&self) -> bool {
-        const PAIRS_MIN: usize = 6;
-        self.pairs >= PAIRS_MIN && !self.shift.holds(0.0)
+        self.judgement() == Judgement::Distinguishable
+    }
+}
+
+impl Judgement {
+    /// Returns the words of a table, which has none for a difference.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Distinguishable => "",
+            Self::NotDistinguishable => "not distinguishable",
+            Self::TooFewRounds => TOO_FEW_ROUNDS,
+        }
     }
 }
 
@@ -268,13 +306,20 @@ impl Report {
             let of = |series: &&Series| series.quantity == self.quantity;
             let medians = self.series.iter().filter(of).filter_map(|series| {
                 let median = median(&series.values())?;
-                Some(format!("{}, {}: {median:.3} {}", series.case, series.contender, series.unit))
+                let median = fixed(median, 3);
+                Some(format!("{}, {}: {median} {}", series.case, series.contender, series.unit))
             });
             let medians: Vec<_> = medians.collect();
             self.answer = match medians.is_empty() {
                 true => "Nothing could be measured.".to_owned(),
                 false => format!("Medians of the {}: {}.", self.quantity, medians.join("; ")),
             };
+        }
+        if let Some(pairs) = self.few_pairs() {
+            let rounds = if pairs == 1 { "1 round".to_owned() } else { format!("{pairs} rounds") };
+            self.answer += &format!(
+                " With {rounds}, no difference is sure: measure at least {PAIRS_MIN} (--rounds {PAIRS_MIN})."
+            );
         }
         let is_named = |letter: char| {
             let marks = [
@@ -293,6 +338,28 @@ impl Report {
         if !named.is_empty() {
             self.method.push(format!("The publication: {}.", named.join("; ")));
         }
+    }
+
+    /// Returns true if a round has a value.
+    pub(crate) fn has_values(&self) -> bool {
+        self.series.iter().any(|series| series.rounds.iter().any(Option::is_some))
+    }
+
+    /// Returns the reason why no verdict on a published figure is possible, in the words of a table.
+    pub(crate) fn verdict_lacks(&self) -> Option<&'static str> {
+        match self {
+            of if of.invalid.is_some() => Some("invalid"),
+            of if of.is_interrupted => Some("interrupted"),
+            of => of.few_pairs().map(|_| TOO_FEW_ROUNDS),
+        }
+    }
+
+    /// Returns the greatest number of pairs of a comparison, if all have too few rounds.
+    fn few_pairs(&self) -> Option<usize> {
+        // The bytes of a protocol are the same in each round, so that one is enough.
+        let is_fixed = |one: &&Comparison| one.unit == "B" && one.shift.low == one.shift.high;
+        let compared = self.comparisons.iter().filter(|one| !is_fixed(one));
+        compared.map(|comparison| comparison.pairs).max().filter(|pairs| *pairs < PAIRS_MIN)
     }
 
     /// Returns the greatest number of rounds that a series has.
@@ -389,9 +456,40 @@ pub(crate) mod tests {
             let [of, to] = [2.0, 1.0].map(|value| vec![value; rounds]);
             compare(&series("a", &of), &series("b", &to)).unwrap()
         };
-        assert!(compared(6).is_distinguishable());
+        assert_eq!(compared(6).judgement(), Judgement::Distinguishable);
         // Equals would be all on one side in one of sixteen cases.
+        assert_eq!(compared(5).judgement(), Judgement::TooFewRounds);
         assert!(!compared(5).is_distinguishable());
+        let equals = compare(&series("a", &[1.0; 6]), &series("b", &[1.0; 6])).unwrap();
+        assert_eq!(equals.judgement(), Judgement::NotDistinguishable);
+    }
+
+    #[test]
+    fn a_report_with_too_few_rounds_says_so_and_has_no_verdict() {
+        let of = |rounds: usize, unit: &str| {
+            let mut report = report();
+            report.series =
+                vec![series("a", &vec![2.0; rounds]), series("TCP", &vec![1.0; rounds])];
+            report.series.iter_mut().for_each(|series| series.unit = unit.to_owned());
+            report.compare_with("TCP");
+            report.complete();
+            (report.answer.clone(), report.verdict_lacks())
+        };
+        let words =
+            "Not long. With 4 rounds, no difference is sure: measure at least 6 (--rounds 6).";
+        assert_eq!(of(4, "ms"), (words.to_owned(), Some("too few rounds")));
+        assert!(of(1, "ms").0.contains("With 1 round, no"));
+        assert_eq!(of(6, "ms"), ("Not long.".to_owned(), None));
+        assert_eq!(of(4, "B"), ("Not long.".to_owned(), None), "bytes are the same in each round");
+    }
+
+    #[test]
+    fn what_was_cut_has_no_verdict() {
+        let cut = Report { is_interrupted: true, ..report() };
+        assert_eq!((cut.verdict_lacks(), cut.has_values()), (Some("interrupted"), false));
+        let invalid = Report { invalid: Some("late".to_owned()), ..cut };
+        assert_eq!(invalid.verdict_lacks(), Some("invalid"));
+        assert!(Report { series: vec![series("a", &[1.0])], ..invalid }.has_values());
     }
 
     #[test]

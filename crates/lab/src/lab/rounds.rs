@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::probe::{Fault, FaultKind};
 use super::report::{Quantity, Series};
-use super::session::Session;
+use super::session::{SILENCES_MAX, Session};
 use super::strain::{Moment, StrainMeter, Strained};
 use crate::histogram::Histogram;
 use crate::tcp_info::Traffic;
@@ -40,9 +40,14 @@ pub(crate) struct Sample {
 
 impl Sample {
     /// The sample of a server that is not asked any more.
-    fn silent() -> Self {
-        let faults = BTreeMap::from([(FaultKind::Stalled, 1)]);
+    fn not_asked() -> Self {
+        let faults = BTreeMap::from([(FaultKind::NotAsked, 1)]);
         Self { expected: 1, faults, ..Self::default() }
+    }
+
+    /// Returns true if the server has not answered, so that its cell is not asked again.
+    fn is_silent(&self) -> bool {
+        [FaultKind::Stalled, FaultKind::NotAsked].iter().any(|kind| self.faults.contains_key(kind))
     }
 
     /// Counts a fault.
@@ -58,12 +63,10 @@ impl Sample {
 
 /// Rounds before those that count.
 const WARM_UP: usize = 1;
-/// A server that was silent in so many cells, and has answered in none, is asked nothing else.
-const SILENCES_MAX: usize = 8;
 
 /// Measures all cells in rounds. `quantity` is the first figure of each sample. Ctrl-C ends it after the sample that is begun; what was measured stays.
 /// A cell whose server was silent for longer than the patience is not asked again: its first silence counts, also in the warm-up, and
-/// the rounds after it have no value. A server that is silent in the first [`SILENCES_MAX`] cells counts as silent in all.
+/// the rounds after it have no value. A server that is silent in the first [`SILENCES_MAX`] cells is not asked in the others.
 pub(crate) fn interleaved<K>(
     session: &mut Session,
     quantity: Quantity,
@@ -91,12 +94,17 @@ pub(crate) fn interleaved<K>(
                 session.step();
                 continue;
             }
-            let begun = Moment::now();
             let is_given_up = !has_answered && silent.iter().flatten().count() >= SILENCES_MAX;
-            let mut sample =
-                if is_given_up { Sample::silent() } else { measure(session, &cells[at]) };
+            let mut sample = match is_given_up {
+                true => Sample::not_asked(),
+                false => {
+                    let begun = Moment::now();
+                    let mut sample = measure(session, &cells[at]);
+                    sample.strained.add(&meter.since(begun));
+                    sample
+                }
+            };
             has_answered |= sample.received > 0;
-            sample.strained.add(&meter.since(begun));
             if sample.received == sample.expected {
                 // A connection that failed before anything was asked for counts as something that did not come.
                 sample.expected += sample.faults.values().sum::<u64>();
@@ -104,7 +112,7 @@ pub(crate) fn interleaved<K>(
             if let Some(words) = &sample.words {
                 session.say(&format!("{}, {}: {words}", cells[at].case, cells[at].contender));
             }
-            let is_silent = sample.faults.contains_key(&FaultKind::Stalled);
+            let is_silent = sample.is_silent();
             if round >= WARM_UP {
                 samples[at].push(sample);
                 silent[at] = is_silent.then(Sample::default);
@@ -161,7 +169,7 @@ fn series<K>(first: Quantity, cell: &Cell<K>, samples: &[Sample]) -> Vec<Series>
             received: samples.iter().map(|sample| sample.received).sum(),
             faults: faults.clone(),
             traffic,
-            strain: (!samples.is_empty()).then(|| strained.strain(is_load)),
+            strain: strained.strain(is_load),
         });
     }
     all

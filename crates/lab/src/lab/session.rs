@@ -1,16 +1,19 @@
 //! What every experiment of a run shares: the server, the link, the rounds, randomness, and the bar that tells how far it is.
 
+use std::collections::BTreeSet;
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::check::{Checked, check};
 use super::link::Link;
 use super::netem::{self, Netem};
+use super::numbers::count;
 use super::probe::{PATIENCE, Place, Tls};
 use super::relay::Relay;
 use super::report::{Environment, Quantity, Report, Series, VERSION};
@@ -21,6 +24,8 @@ use crate::statistics::Random;
 /// The least number of rounds whose intervals mean something.
 const ROUNDS: usize = 10;
 const QUICK_ROUNDS: usize = 4;
+/// A server that was silent in so many cells, and has answered in none, is asked nothing else.
+pub(crate) const SILENCES_MAX: usize = 8;
 /// With it, also a server that is silent in each of ten cases takes no minute.
 const QUICK_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -56,6 +61,8 @@ pub(crate) struct Session {
     pub(crate) random: Random,
     stop: Arc<AtomicBool>,
     begun: Instant,
+    /// The name of the experiment, and its place among several.
+    part: String,
     bar: ProgressBar,
     /// The kernel's emulation of links, once one is needed and if it is wished for. It goes before the relays do.
     netem: Option<Netem>,
@@ -66,11 +73,17 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(target: Target, settings: Settings, stop: Arc<AtomicBool>) -> Self {
+    /// Begins a run. `part` is the name of the experiment, and its place among several, for the bar.
+    pub(crate) fn new(
+        target: Target,
+        settings: Settings,
+        stop: Arc<AtomicBool>,
+        part: String,
+    ) -> Self {
         let random = Random::new(settings.seed);
         let (begun, bar, relays) = (Instant::now(), ProgressBar::hidden(), Vec::new());
         let (checked, secure, netem) = (Vec::new(), None, None);
-        Self { target, settings, random, stop, begun, bar, relays, checked, secure, netem }
+        Self { target, settings, random, stop, begun, part, bar, relays, checked, secure, netem }
     }
 
     pub(crate) fn rounds(&self) -> usize {
@@ -177,9 +190,15 @@ impl Session {
     pub(crate) fn begin(&mut self, steps: usize) {
         let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::stderr());
         // The template is a constant that is valid.
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}, {eta} left") {
-            bar.set_style(style);
+        if let Ok(style) = ProgressStyle::with_template("{prefix}: {bar:30} {pos}/{len}{left}") {
+            let left = |state: &ProgressState, line: &mut dyn fmt::Write| {
+                let left = time_left(state.pos(), state.len().unwrap_or(0), state.elapsed());
+                // A line that cannot be written is not seen either.
+                let _ = left.map(|left| write!(line, ", {left} of this part left"));
+            };
+            bar.set_style(style.with_key("left", left));
         }
+        bar.set_prefix(self.part.clone());
         bar.enable_steady_tick(Duration::from_secs(1));
         self.bar = bar;
     }
@@ -208,12 +227,13 @@ impl Session {
         let invalid = links().find_map(Checked::fault).or_else(|| invalid(&series, quantity));
         let mut method = vec![format!(
             "Rounds: {}, after one that is dropped; in each, every contender of every case once, in random order.",
-            self.rounds()
+            self.rounds_run(&series)
         )];
         if self.netem.is_some() {
             method.push(netem::METHOD.to_owned());
         }
         method.extend(links().map(Checked::sentence));
+        method.extend(not_asked(&series));
         Report {
             version: VERSION,
             experiment: experiment.to_owned(),
@@ -229,6 +249,16 @@ impl Session {
             models: Vec::new(),
             method,
         }
+    }
+
+    /// Returns the number of rounds, and of a run that was interrupted how many were whole.
+    fn rounds_run(&self, series: &[Series]) -> String {
+        let rounds = self.rounds();
+        if !self.is_stopped() {
+            return count(rounds as u64);
+        }
+        let whole = series.iter().map(|series| series.rounds.len()).min().unwrap_or(0);
+        format!("{} of {}, since it was interrupted", count(whole as u64), count(rounds as u64))
     }
 
     fn environment(&self) -> Environment {
@@ -251,11 +281,42 @@ impl Session {
     }
 }
 
+/// Says how many cases of contenders were not asked, if there are any.
+fn not_asked(series: &[Series]) -> Option<String> {
+    let cells = |of: &mut dyn Iterator<Item = &Series>| {
+        of.map(|series| (&series.case, &series.contender)).collect::<BTreeSet<_>>().len()
+    };
+    let not_asked = cells(&mut series.iter().filter(|series| !series.is_asked()));
+    let all = cells(&mut series.iter());
+    (not_asked > 0).then(|| {
+        format!(
+            "Not asked: {not_asked} of {all}, each a contender in a case, since the server was silent in the first {SILENCES_MAX}."
+        )
+    })
+}
+
+/// Returns the time that the other steps will take if they take as long as those before, in words. `None` as long as those before are
+/// too few to tell, and at the end.
+fn time_left(done: u64, all: u64, elapsed: Duration) -> Option<String> {
+    const TOLD_FROM: Duration = Duration::from_secs(2);
+    if done == 0 || done >= all || elapsed < TOLD_FROM {
+        return None;
+    }
+    let seconds = elapsed.as_secs_f64() / done as f64 * (all - done) as f64;
+    let (seconds, minutes) = (seconds.ceil(), (seconds / 60.0).ceil());
+    Some(match seconds {
+        _ if seconds <= 90.0 => format!("{seconds} s"),
+        _ if minutes <= 90.0 => format!("{minutes} min"),
+        _ => format!("{} h {} min", (minutes / 60.0).floor(), minutes % 60.0),
+    })
+}
+
 /// Returns the reason why no verdict is possible, if there is one: nothing came of a contender, or less than nine tenths, or
 /// fewer than nine tenths of its rounds have the figure that it is about, or the generator could not keep up.
 fn invalid(series: &[Series], quantity: Quantity) -> Option<String> {
     const REACH_MIN: f64 = 0.9;
-    for of in series {
+    let (asked, others): (Vec<_>, Vec<_>) = series.iter().partition(|series| series.is_asked());
+    for of in asked.into_iter().chain(others) {
         let (values, rounds) = (of.values().len(), of.rounds.len());
         let is_short = of.reach() < REACH_MIN || values == 0;
         let has_few = of.quantity == quantity.name && (values as f64) < REACH_MIN * rounds as f64;
@@ -263,7 +324,7 @@ fn invalid(series: &[Series], quantity: Quantity) -> Option<String> {
             continue;
         }
         let came = match of.reach() < REACH_MIN {
-            true => format!("{} of {} came", of.received, of.expected),
+            true => format!("{} of {} came", count(of.received), count(of.expected)),
             false => format!("{values} of {rounds} rounds gave a figure"),
         };
         let faults: Vec<_> = of.faults.iter().map(|(kind, count)| kind.counted(*count)).collect();
@@ -297,6 +358,59 @@ mod tests {
 
     fn whole(rounds: &[f64]) -> Series {
         Series { expected: 10, received: 10, ..series("TCP", rounds) }
+    }
+
+    #[test]
+    fn cases_that_were_not_asked_are_counted_once_each() {
+        let asked = whole(&[1.0]);
+        let mut other = Series { case: "1 kB".to_owned(), ..whole(&[]) };
+        other.faults = [(FaultKind::NotAsked, 1)].into();
+        let bytes = Series { quantity: "bytes".to_owned(), ..other.clone() };
+        assert_eq!(not_asked(std::slice::from_ref(&asked)), None);
+        let mut silent = Series { rounds: vec![None], received: 0, ..asked.clone() };
+        silent.faults = [(FaultKind::Stalled, 1)].into();
+        let reason = invalid(&[other.clone(), silent], OF).unwrap();
+        assert!(reason.ends_with("(nothing came in time: 1)"), "the one that was asked: {reason}");
+        let said = not_asked(&[asked, other, bytes]).unwrap();
+        assert!(said.starts_with("Not asked: 1 of 2, each a contender in a case, since"), "{said}");
+    }
+
+    #[test]
+    fn the_time_left_is_told_once_it_is_known() {
+        let left = |done, elapsed| time_left(done, 100, Duration::from_secs(elapsed));
+        assert_eq!([left(0, 9), left(1, 1), left(100, 9)], [None, None, None]);
+        let told = [left(50, 10), left(99, 10), left(1, 2), left(2, 200), left(1, 86)];
+        assert_eq!(told.map(Option::unwrap), ["10 s", "1 s", "4 min", "2 h 44 min", "2 h 22 min"]);
+    }
+
+    #[test]
+    fn the_method_says_how_many_rounds_were_run() {
+        let target = Target::Url {
+            url: "http://127.0.0.1:1".to_owned(),
+            address: ([127, 0, 0, 1], 1).into(),
+            host: "127.0.0.1:1".to_owned(),
+            tls: None,
+            offer: None,
+        };
+        let wish = Wish { rate: 4.0, bytes: 22, readers: 100, distance: None };
+        let settings = Settings {
+            rounds: Some(200),
+            is_quick: false,
+            link: Link::default(),
+            has_netem: false,
+            seed: 1,
+            wish,
+        };
+        let stop = Arc::new(AtomicBool::new(false));
+        let session = Session::new(target, settings, Arc::clone(&stop), "echo".to_owned());
+        let method = || {
+            let series = vec![whole(&[1.0; 5]), whole(&[1.0; 4])];
+            session.report("echo", "How long?", OF, series).method.swap_remove(0)
+        };
+        assert!(method().starts_with("Rounds: 200, after one that is dropped"));
+        stop.store(true, Ordering::Relaxed);
+        let words = method();
+        assert!(words.starts_with("Rounds: 4 of 200, since it was interrupted, after"), "{words}");
     }
 
     #[test]

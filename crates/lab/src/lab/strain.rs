@@ -90,16 +90,17 @@ impl Strained {
         self.thread += other.thread;
     }
 
-    /// Returns the strain. `is_load` says that the thread which was watched makes all of the load.
-    pub(crate) fn strain(&self, is_load: bool) -> Strain {
-        let share = |cpu: Duration| cpu.as_secs_f64() / self.time.as_secs_f64().max(1e-9);
+    /// Returns the strain, if there was any time to measure it in. `is_load` says that the thread which was watched makes all of
+    /// the load.
+    pub(crate) fn strain(&self, is_load: bool) -> Option<Strain> {
+        let share = |cpu: Duration| cpu.as_secs_f64() / self.time.as_secs_f64();
         let late = |of: &Histogram| of.percentile(0.99).map(ms);
-        Strain {
+        (!self.time.is_zero()).then(|| Strain {
             lag_ms_p99: late(&self.lag),
             behind_ms_p99: late(&self.behind),
             cpu: share(self.cpu),
             busy: is_load.then(|| share(self.thread)),
-        }
+        })
     }
 }
 
@@ -186,15 +187,17 @@ mod tests {
         let worked = meter.since(begun);
         assert!(worked.thread >= Duration::from_millis(20), "{worked:?}");
         assert!(worked.cpu >= worked.thread && worked.time >= Duration::from_millis(20));
-        assert!(worked.strain(false).busy.is_none() && worked.strain(true).busy.is_some());
+        let [strain, of_load] = [false, true].map(|is_load| worked.strain(is_load).unwrap());
+        assert!(strain.busy.is_none() && of_load.busy.is_some());
+        assert!(Strained::default().strain(true).is_none(), "no time, no strain");
     }
 
     #[test]
     fn few_late_sends_are_seen_beside_many_timers() {
-        let mut strained = Strained::default();
+        let mut strained = Strained { time: Duration::from_secs(300), ..Strained::default() };
         (0..60_000).for_each(|_| strained.lag.record(Duration::from_micros(60)));
         (0..1_200).for_each(|_| strained.behind.record(Duration::from_millis(40)));
-        let strain = strained.strain(false);
+        let strain = strained.strain(false).unwrap();
         assert!(strain.excess().unwrap().contains("behind its plan"));
         assert!(strain.late_ms_p99().unwrap() > 30.0);
     }

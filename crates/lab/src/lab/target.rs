@@ -9,15 +9,13 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use http::Uri;
 
 use super::description::Description;
 use super::error::{NoServer, WrongUse};
 use super::far::Agent;
 use super::probe::{Http, Place, Tls};
+use crate::server_url::ServerUrl;
 
-/// What a target looks like.
-const A_URL: &str = "a target is a URL such as http://host:8080";
 /// The path of an Anemone server's echo.
 const ECHO: &str = "/echo";
 
@@ -196,23 +194,10 @@ impl Target {
     /// Finds the server of a URL.
     fn at(url: &str) -> anyhow::Result<Self> {
         let wrong = |why: &str| WrongUse(format!("{url}: {why}"));
-        let uri: Uri = url.parse().map_err(|_| wrong(A_URL))?;
-        let (is_secure, usual_port) = match uri.scheme_str() {
-            Some("http") => (false, 80),
-            Some("https") => (true, 443),
-            _ => bail!(wrong(A_URL)),
-        };
-        let authority = uri.authority().with_context(|| wrong(A_URL))?;
-        let (name, host) = (authority.host(), authority.as_str());
-        ensure!(!host.contains('@'), wrong("a target is the URL of a server, without a user"));
-        ensure!(
-            uri.path() == "/" && uri.query().is_none(),
-            wrong("a target is the URL of a server, without a path")
-        );
-        let has_port = host.len() > name.len();
-        let port = authority.port_u16().or((!has_port).then_some(usual_port));
-        let port = port.with_context(|| wrong("a port is a number up to 65535"))?;
-        let name = name.trim_matches(['[', ']']);
+        let ServerUrl { is_secure, authority, host: name, port, path } =
+            ServerUrl::parse(url).map_err(|not| wrong(&not.to_string()))?;
+        ensure!(path.is_empty(), wrong("a target is the URL of a server, without a path"));
+        let name = name.as_str();
         let found = (name, port).to_socket_addrs();
         let found = found.map_err(|error| NoServer(format!("finding {name}: {error}")))?;
         let address = reachable(found.collect());
@@ -223,7 +208,7 @@ impl Target {
             let name = name.map_err(|_| wrong("a host is a name or an address"))?;
             tls = Some(Box::new(Tls::with(name)?));
         }
-        Ok(Self::Url { url: url.to_owned(), address, host: host.to_owned(), tls, offer: None })
+        Ok(Self::Url { url: url.to_owned(), address, host: authority, tls, offer: None })
     }
 
     /// Returns the place of the server's web port, with nothing between.
@@ -383,9 +368,10 @@ mod tests {
             ("127.0.0.1:80", "such as"),
             ("http://", "such as"),
             ("http://127.0.0.1/path", "path"),
-            ("http://127.0.0.1?query", "path"),
+            ("http://127.0.0.1?query", "query"),
             ("http://user:secret@127.0.0.1", "user"),
             ("http://127.0.0.1:99999", "port"),
+            ("http://:8080", "such as"),
         ] {
             let error = Target::at(wrong).unwrap_err();
             assert!(error.to_string().contains(words), "{wrong}: {error}");

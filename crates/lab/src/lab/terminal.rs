@@ -1,16 +1,28 @@
-//! What people read while it is measured, at a terminal.
+//! What people read at a terminal. Foreign text reaches one only as [`printable`] text.
 
-use std::io::Write as _;
+use std::io::{self, IsTerminal, Write as _};
 
-/// Writes a line for people, if they still listen.
+/// Writes a line for people, if they still listen. What others have said in it is made printable.
 pub(crate) fn tell(words: &str) {
-    let _ = writeln!(std::io::stderr(), "{words}");
+    let _ = writeln!(io::stderr(), "{}", printable(words));
+}
+
+/// Writes text of many lines to standard output. A pipe or a file gets it unchanged.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    output.write_all(shown(text, output.is_terminal()).as_bytes())
+}
+
+fn shown(text: &str, is_terminal: bool) -> String {
+    match is_terminal {
+        true => text.lines().flat_map(|line| [printable(line), "\n".to_owned()]).collect(),
+        false => text.to_owned(),
+    }
 }
 
 /// Escapes what a terminal would obey.
 pub(crate) fn printable(text: &str) -> String {
-    let escaped = |c: char| c.is_control().then(|| c.escape_default().to_string());
-    text.chars().map(|c| escaped(c).unwrap_or_else(|| c.to_string())).collect()
+    anemone_wire::printable(text).into_owned()
 }
 
 #[cfg(test)]
@@ -20,8 +32,15 @@ mod tests {
     #[test]
     fn what_a_terminal_would_obey_is_shown() {
         assert_eq!(
-            printable("no \u{1b}]52;c;\u{7}\r\n\u{9b}\"é\""),
-            "no \\u{1b}]52;c;\\u{7}\\r\\n\\u{9b}\"é\""
+            printable("no \u{1b}]52;c;\u{7}\r\n\u{9b}\u{202e}\"é\""),
+            "no \\u001b]52;c;\\u0007\\r\\n\\u009b\\u202e\"é\""
         );
+    }
+
+    #[test]
+    fn lines_stay_lines_and_a_pipe_gets_all() {
+        let text = "a\n\u{1b}[31mb\n";
+        assert_eq!(shown(text, true), "a\n\\u001b[31mb\n");
+        assert_eq!(shown(text, false), text);
     }
 }

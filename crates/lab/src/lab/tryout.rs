@@ -1,6 +1,7 @@
 //! One try of everything that a file says of its server, so that a wrong path or pointer is told before an hour of measurements
 //! and not after it.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -17,6 +18,38 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The time between two events that are published until a reader has one.
 const PERIOD: Duration = Duration::from_millis(100);
 const OK: u16 = 200;
+
+/// The topic of `wind`, which stands for those of all experiments.
+const TOPIC: &str = "/topics/scratch-lab-wind";
+const ECHO: &str = "/echo";
+const NOT_FOUND: u16 = 404;
+
+/// What an Anemone server has only with a flag.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Lack {
+    Echo,
+    /// Topics that the lab may publish to.
+    Topics,
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Echo => "has no /echo: start it with --demo or --echo",
+            Self::Topics => "has no topics scratch-lab-* for the lab: start it with --demo",
+        })
+    }
+}
+
+/// Returns what an Anemone server lacks of that which experiments need. What fails otherwise is told when it is measured.
+pub(crate) fn lacks(place: &Place) -> Vec<Lack> {
+    let place = Place { patience: PATIENCE, ..place.clone() };
+    let publish = || Http::connect(&place)?.publish(TOPIC, 0, EVENT_BYTES_MIN);
+    let tried = [(Lack::Echo, post(&place, ECHO)), (Lack::Topics, publish())];
+    let is_missing =
+        |tried: &Result<(), Fault>| matches!(tried, Err(Fault::Refused { status: NOT_FOUND, .. }));
+    tried.into_iter().filter(|(_, tried)| is_missing(tried)).map(|(lack, _)| lack).collect()
+}
 
 /// Tries each entry of the file once, and returns a sentence about each that does not work.
 pub(crate) fn faults(place: &Place, offer: &Description) -> Vec<String> {

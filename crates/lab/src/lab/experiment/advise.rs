@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::events::{Connections, Contender, LATENCY, PAUSE, Plan, has, stream};
 use crate::lab::link::Link;
+use crate::lab::numbers::{count, fixed};
 use crate::lab::probe::Transport;
 use crate::lab::report::{Model, Quantity, Report, Series, ms};
 use crate::lab::session::{Session, Wish};
@@ -63,8 +64,9 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let bytes: Vec<_> = all.filter_map(|(series, time)| on_the_wire(series, (*time)?)).collect();
     streamed.series.extend(bytes);
     let question = format!(
-        "Which transport for {rate} events a second of {} B, {readers} readers, {} ms away?",
-        plan.bytes,
+        "Which transport for {rate} events a second of {} B, {} readers, {} ms away?",
+        count(plan.bytes as u64),
+        count(readers),
         ms(delay)
     );
     let mut report = streamed.report(session, "advise", &question);
@@ -127,9 +129,10 @@ fn advice(all: &[Cost], readers: u64, period: Duration) -> Option<String> {
     let names: Vec<_> = alike.iter().map(|cost| cost.transport.name()).collect();
     let total = |kb: f64| kb * readers as f64 / 1e3;
     let mut words = format!(
-        "Take {}: an event is there after {:.1} ms, and {readers} readers cost {} an hour.",
+        "Take {}: an event is there after {} ms, and {} readers cost {} an hour.",
         names.join(" or "),
-        best.latency_ms,
+        fixed(best.latency_ms, 1),
+        count(readers),
         volume(total(best.kb_an_hour))
     );
     for transport in [Transport::LongPoll, Transport::Poll] {
@@ -147,9 +150,9 @@ fn advice(all: &[Cost], readers: u64, period: Duration) -> Option<String> {
             false => format!(" and {} an hour", volume(more)),
         };
         words += &format!(
-            " Against a {} it saves {:.1} ms{seen}{more}.",
+            " Against a {} it saves {} ms{seen}{more}.",
             transport.name(),
-            later.max(0.0)
+            fixed(later.max(0.0), 1)
         );
     }
     if ms(period) > 20.0 * SEEN_MS {
@@ -160,7 +163,10 @@ fn advice(all: &[Cost], readers: u64, period: Duration) -> Option<String> {
 
 /// Returns megabytes as people say them.
 fn volume(mb: f64) -> String {
-    if mb.abs() < 1e4 { format!("{mb:.0} MB") } else { format!("{:.0} GB", mb / 1e3) }
+    match mb.abs() < 1e4 {
+        true => format!("{} MB", fixed(mb, 0)),
+        false => format!("{} GB", fixed(mb / 1e3, 0)),
+    }
 }
 
 #[cfg(test)]
@@ -187,6 +193,8 @@ mod tests {
         let cheap = [all[0], cost(Transport::Poll, 115.0, 400.0)];
         let words = advice(&cheap, 100, Duration::from_millis(1)).unwrap();
         assert!(words.ends_with("saves 95.0 ms, and costs 60 MB an hour more."), "{words}");
+        let words = advice(&all, 1500, Duration::from_millis(250)).unwrap();
+        assert!(words.contains(", and 1,500 readers cost 1,500 MB an hour."), "{words}");
         assert_eq!(advice(&[], 1, Duration::from_secs(1)), None);
     }
 }

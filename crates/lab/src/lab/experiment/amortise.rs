@@ -1,6 +1,7 @@
 //! `amortise`: the number of calls from which the set-up of a socket pays (E).
 
 use super::calls::{BODY, HTTP, MULTIPLEXED, SERVICE};
+use crate::lab::numbers::{fixed, signed};
 use crate::lab::probe::{Fault, Place};
 use crate::lab::report::{Comparison, Published, Quantity, Report, Verdict, ms};
 use crate::lab::rounds::{Cell, Sample, interleaved};
@@ -120,15 +121,15 @@ fn judge(report: &mut Report, all: &[usize]) {
         report.published.push(Published {
             figure: format!("the socket at {} for each connection (E)", case(calls)),
             published: published.to_owned(),
-            measured: format!("{:+.0} %", (gain - 1.0) * 100.0),
+            measured: format!("{} %", signed((gain - 1.0) * 100.0, 0)),
             verdict: Verdict::of(range.contains(gain)),
             because: because.to_owned(),
         });
     }
     report.published.push(Published {
         figure: "most calls a second, REST against the socket (E)".to_owned(),
-        published: format!("{} / {}", PUBLISHED_PEAKS[0], PUBLISHED_PEAKS[1]),
-        measured: format!("{:.0} / {:.0}", peaks[0], peaks[1]),
+        published: PUBLISHED_PEAKS.map(|peak| fixed(peak, 0)).join(" / "),
+        measured: peaks.map(|peak| fixed(peak, 0)).join(" / "),
         verdict: Verdict::of((peaks[1] / peaks[0] - 4.1).abs() < 0.4),
         because: because.to_owned(),
     });

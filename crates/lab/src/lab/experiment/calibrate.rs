@@ -13,6 +13,7 @@ use super::calls::SERVICE;
 use super::echo::ROUND_TRIP;
 use crate::cpu::{OTHERS_MAX, machine_ns, thread_time_ns};
 use crate::lab::clock::{Offset, PROBES, Probe};
+use crate::lab::numbers::fixed;
 use crate::lab::probe::{Fault, Http, Place, Stream, WebSocket};
 use crate::lab::report::{Quantity, Report, Series, compare, ms};
 use crate::lab::rounds::{Cell, Sample, interleaved};
@@ -217,7 +218,8 @@ fn clocks(session: &mut Session, web: &Place) -> (Vec<Series>, String) {
         let time = until - from;
         let drift = (last - first) / time * 1e3;
         let bound = (one + other) / time * 1e3;
-        format!("It drifts by {drift:.1} ± {bound:.1} µs a second from that of the server.")
+        let drift = fixed(drift, 1);
+        format!("It drifts by {drift} ± {bound:.1} µs a second from that of the server.")
     });
     (series, drift.unwrap_or_default())
 }

@@ -4,6 +4,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::lab::numbers::fixed;
 use crate::lab::probe::{Fault, Http, Multiplexed, Place};
 use crate::lab::report::{Published, Quantity, Report, Verdict, ms};
 use crate::lab::rounds::{Cell, Sample, interleaved};
@@ -108,7 +109,7 @@ fn fifty() -> String {
 
 /// An open connection.
 enum Connection {
-    Http(Http),
+    Http(Box<Http>),
     Multiplexed(Multiplexed, u64),
     Http2(Box<Http2Calls>),
 }
@@ -116,7 +117,9 @@ enum Connection {
 impl Connection {
     fn open(caller: &Caller, seed: u64) -> Result<Self, Fault> {
         Ok(match caller {
-            Caller::Http { place, .. } | Caller::Anew(place) => Self::Http(Http::connect(place)?),
+            Caller::Http { place, .. } | Caller::Anew(place) => {
+                Self::Http(Box::new(Http::connect(place)?))
+            }
             Caller::Multiplexed(place) => {
                 Self::Multiplexed(Multiplexed::web_socket(place, seed)?, 0)
             }
@@ -278,9 +281,14 @@ fn judge(report: &mut Report) {
         return;
     };
     report.answer = format!(
-        "A call takes {:.2} ms over HTTP/1.1 and {:.2} ms multiplexed, {AT_ONCE} at once {six:.1} ms on 6 connections and {all:.1} ms \
-         multiplexed on one, and {:.0} bytes against {:.0}.",
-        times.0, times.1, bytes.0, bytes.1
+        "A call takes {:.2} ms over HTTP/1.1 and {:.2} ms multiplexed, {AT_ONCE} at once {} ms on 6 connections and {} ms \
+         multiplexed on one, and {} bytes against {}.",
+        times.0,
+        times.1,
+        fixed(six, 1),
+        fixed(all, 1),
+        fixed(bytes.0, 0),
+        fixed(bytes.1, 0)
     );
     let network =
         "theirs was a browser with a server far away, where round trips decide; see --link";
@@ -300,8 +308,9 @@ fn judge(report: &mut Report) {
         ("a single call, REST against the socket, ms", (107.0, 83.0), times),
         ("50 at once, REST against the socket, ms", (5000.0, 180.0), (six, all)),
     ] {
-        let shown =
-            |(rest, socket): (f64, f64)| format!("{rest:.3} / {socket:.3} = {:.2}", rest / socket);
+        let shown = |(rest, socket): (f64, f64)| {
+            format!("{} / {} = {:.2}", fixed(rest, 3), fixed(socket, 3), rest / socket)
+        };
         let is_so = alike(ours.0 / ours.1, theirs.0 / theirs.1, ALIKE);
         row(figure, shown(theirs), shown(ours), is_so, network);
     }
@@ -314,6 +323,6 @@ fn judge(report: &mut Report) {
         ("bytes of the socket's set-up", 230.0 + 86.0, opening, theirs),
     ] {
         let is_so = alike(measured, published, BYTES_ALIKE);
-        row(figure, published.to_string(), format!("{measured:.0}"), is_so, because);
+        row(figure, fixed(published, 0), fixed(measured, 0), is_so, because);
     }
 }

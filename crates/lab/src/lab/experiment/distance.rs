@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::events::{Connections, Contender, LATENCY, PAUSE, PERIOD, Plan, has, stream};
 use crate::lab::link::Link;
+use crate::lab::numbers::fixed;
 use crate::lab::probe::Transport;
 use crate::lab::report::{Model, Published, Report, Verdict, ms};
 use crate::lab::session::Session;
@@ -111,9 +112,11 @@ fn answer(report: &mut Report, delays: &[u64]) {
     }
     report.answer = format!(
         "Long polling is as early as a WebSocket {} of the delays that were measured (theory: 125 ms each way), and {} if each request \
-         opens a connection (theory: 62.5 ms); polling is {least:.0} to {most:.0} ms later than a WebSocket.",
+         opens a connection (theory: 62.5 ms); polling is {} to {} ms later than a WebSocket.",
         up_to(READERS[1].0),
         up_to(LONG_POLL_NEW),
+        fixed(least, 0),
+        fixed(most, 0),
     );
     let (delay, published) = EDMONTON;
     if let Some(measured) = report.median(&case(delay), polls, LATENCY.name) {

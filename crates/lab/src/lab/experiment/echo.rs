@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use anemone_ws::proto::Opcode;
 
+use crate::lab::numbers::{fixed, signed};
 use crate::lab::probe::{Fault, Place, Stream, WebSocket};
-use crate::lab::report::{Published, Quantity, Report, Verdict, ms};
+use crate::lab::report::{Judgement, Published, Quantity, Report, TOO_FEW_ROUNDS, Verdict, ms};
 use crate::lab::rounds::{Cell, Sample, interleaved};
 use crate::lab::session::Session;
 use crate::statistics::Random;
@@ -71,7 +72,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     judge(&mut report);
     report.method.push(
         "One connection, one message in flight, each echo compared with what was sent; frames are masked before the clock \
-         starts; O_T = (WebSocket - TCP) / TCP."
+         starts; O_T = (WebSocket − TCP) / TCP."
             .to_owned(),
     );
     Ok(report)
@@ -84,9 +85,13 @@ fn judge(report: &mut Report) {
         let mut all = report.comparisons.iter();
         let found = all.find(|one| one.case == of && one.of == WEB_SOCKET)?;
         let percent = (found.ratio?.median - 1.0) * 100.0;
-        let words = match found.is_distinguishable() {
-            true => format!("{percent:.0} % longer"),
-            false => format!("as long, as far as can be told ({percent:+.0} %),"),
+        let more = signed(percent, 0);
+        let words = match found.judgement() {
+            Judgement::Distinguishable => format!("{} % longer", fixed(percent, 0)),
+            Judgement::NotDistinguishable => {
+                format!("as long, as far as can be told ({more} %),")
+            }
+            Judgement::TooFewRounds => format!("{more} % (of {TOO_FEW_ROUNDS})"),
         };
         Some((percent, words))
     };
@@ -107,7 +112,7 @@ fn judge(report: &mut Report) {
         report.published.push(Published {
             figure: figure.to_owned(),
             published: published.to_owned(),
-            measured: format!("{measured:.1} %"),
+            measured: format!("{} %", fixed(measured, 1)),
             verdict: Verdict::of(range.contains(&measured)),
             because: because.to_owned(),
         });

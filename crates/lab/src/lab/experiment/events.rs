@@ -14,6 +14,7 @@ use anyhow::Context as _;
 use crate::histogram::Histogram;
 use crate::lab::description::{Form, Stream};
 use crate::lab::lines::Events;
+use crate::lab::numbers::count;
 use crate::lab::probe::{
     EVENT_BYTES_MIN, Fault, FaultKind, Feed, Http, Piece, Place, Source, Transport, number,
 };
@@ -163,7 +164,7 @@ pub(super) fn stream(
          the event is planned until its reader has parsed it; the first {WARM_UP_EVENTS} are dropped, \
          and the others are cut into {rounds} rounds, one after the other, whose medians are paired by event. Polls wait {} ms after each \
          answer, as published, and begin each round in another phase. The publisher was at most {:.1} ms late. {clocks}",
-        sent.len(),
+        count(sent.len() as u64),
         period.as_millis(),
         PAUSE.as_millis(),
         lag.percentile(1.0).map_or(0.0, ms)
@@ -378,7 +379,7 @@ fn evaluate(
         received,
         faults: faults.into_iter().collect(),
         traffic: None,
-        strain: Some(strained.strain(false)),
+        strain: strained.strain(false),
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 
 use crate::cpu::thread_time_ns;
+use crate::lab::numbers::count;
 use crate::lab::probe::Fault;
 use crate::lab::report::{Quantity, Report, ms};
 use crate::lab::rounds::{Cell, Sample, interleaved};
@@ -194,6 +195,7 @@ fn measure(
 }
 
 fn answer(report: &mut Report, bends: &[(Delivery, Bend)], steps: &[usize]) {
+    let number = |readers: usize| count(readers as u64);
     let parts = bends.iter().filter_map(|(delivery, bend)| {
         let name = delivery.to_string();
         let held = report.series.iter().filter(|series| series.contender == name);
@@ -201,19 +203,23 @@ fn answer(report: &mut Report, bends: &[(Delivery, Bend)], steps: &[usize]) {
         let latency = report.median(&case(most), &name, LATENCY.name)?;
         let why = match bend {
             Bend::None => "the most that were tried".to_owned(),
-            Bend::Late(readers) => format!("{readers} are served late"),
-            Bend::Generator(readers) => format!("with {readers}, this client has no time left"),
-            Bend::Fault(readers, words) => format!("{readers} could not be tried: {words}"),
+            Bend::Late(readers) => format!("{} are served late", number(*readers)),
+            Bend::Generator(readers) => {
+                format!("with {}, this client has no time left", number(*readers))
+            }
+            Bend::Fault(readers, words) => {
+                format!("{} could not be tried: {words}", number(*readers))
+            }
         };
         // The least number is measured also if it did not hold.
         let less = if bend.readers() == Some(most) { "fewer than " } else { "" };
-        Some(format!("{name} {less}{most} (p99 {latency:.1} ms; {why})"))
+        Some(format!("{name} {less}{} (p99 {latency:.1} ms; {why})", number(most)))
     });
     let parts: Vec<_> = parts.collect();
     if !parts.is_empty() {
         report.answer = format!(
             "At four events a second, readers served before the next event comes, of at most {} that were tried: {}.",
-            steps.iter().max().unwrap_or(&0),
+            number(steps.iter().copied().max().unwrap_or(0)),
             parts.join(", ")
         );
     }

@@ -23,6 +23,7 @@ use super::description::Description;
 use super::error::WrongUse;
 use super::report::Report;
 use super::session::Session;
+use super::tryout::Lack;
 
 /// An experiment, by the question that it answers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
@@ -96,6 +97,19 @@ impl Experiment {
     /// Returns true if it can be measured within TLS: the load of many connections is made without it.
     fn is_of_secure_server(self) -> bool {
         self.is_of_any_server() || matches!(self, Self::Progress | Self::Reconnect)
+    }
+
+    /// Returns true if it cannot be measured at an Anemone server that lacks this.
+    pub(crate) fn needs(self, lack: Lack) -> bool {
+        use Experiment::{
+            Advise, Calibrate, Connect, Distance, Echo, Fanout, Overhead, Reconnect, Sizes, Wind,
+        };
+        match lack {
+            Lack::Echo => matches!(self, Calibrate | Connect | Echo | Overhead | Sizes),
+            Lack::Topics => {
+                matches!(self, Calibrate | Wind | Distance | Fanout | Reconnect | Advise)
+            }
+        }
     }
 
     pub(crate) fn name(self) -> String {

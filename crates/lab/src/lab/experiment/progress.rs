@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::cpu::stat_time_ns;
 use crate::lab::description::Form;
+use crate::lab::numbers::fixed;
 use crate::lab::probe::{Fault, Feed, Piece, Place, Source, Transport};
 use crate::lab::report::{Published, Quantity, Report, Verdict, ms};
 use crate::lab::rounds::{Cell, Sample, interleaved};
@@ -228,8 +229,8 @@ fn judge(report: &mut Report, is_secure: bool) {
                 let Some(measured) = median(of) else { return };
                 published.push(Published {
                     figure: format!("{}, {name}: {figure} (D)", computation.name),
-                    published: value.to_string(),
-                    measured: format!("{measured:.0}"),
+                    published: fixed(value, 0),
+                    measured: fixed(measured, 0),
                     verdict: Verdict::of(is_so(value, measured)),
                     because: because.to_owned(),
                 });
@@ -270,9 +271,11 @@ fn judge(report: &mut Report, is_secure: bool) {
         median(Transport::WebSocket, WIRE),
     ) {
         report.answer = format!(
-            "To show 22,479 states one by one, REST takes {:.1} times as long as WebSocket ({poll:.0} against {web_socket:.0} ms) \
+            "To show 22,479 states one by one, REST takes {:.1} times as long as WebSocket ({} against {} ms) \
              and {:.1} times the bytes on the wire.",
             poll / web_socket,
+            fixed(poll, 0),
+            fixed(web_socket, 0),
             poll_bytes / bytes
         );
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::events::{Connections, Contender, LATENCY, PAUSE, PERIOD, Plan, has, stream};
+use crate::lab::numbers::fixed;
 use crate::lab::probe::Transport;
 use crate::lab::report::{Model, Published, Report, Verdict, ms};
 use crate::lab::session::Session;
@@ -76,11 +77,16 @@ fn judge(report: &mut Report, delay: Duration) {
         report.published.push(Published {
             figure: "long polling less WebSocket, ms (B)".to_owned(),
             published: format!(
-                "{:.1} to {:.1} (Edmonton, Caracas, Lund)",
-                PUBLISHED_LONG_POLLING.start(),
-                PUBLISHED_LONG_POLLING.end()
+                "{} to {} (Edmonton, Caracas, Lund)",
+                fixed(*PUBLISHED_LONG_POLLING.start(), 1),
+                fixed(*PUBLISHED_LONG_POLLING.end(), 1)
             ),
-            measured: format!("{:.2} [{:.2}, {:.2}]", shift.median, shift.low, shift.high),
+            measured: format!(
+                "{} [{}, {}]",
+                fixed(shift.median, 2),
+                fixed(shift.low, 2),
+                fixed(shift.high, 2)
+            ),
             verdict: Verdict::of(PUBLISHED_LONG_POLLING.contains(&shift.median)),
             because: "their clocks were set over the network, which left some milliseconds; from half of the period on, a long poll is \
                       later by a round trip"

@@ -1,13 +1,12 @@
 //! The events of a topic or a run, as each transport brings them.
 
-use std::time::{Duration, Instant};
-
 use serde_json::Value;
 
 use super::piece::{OK, Piece, event, parse};
 use super::plain::PlainPolls;
 use super::sse::Sse;
 use super::transport::Transport;
+use super::wait::Wait;
 use super::{Fault, Http, Multiplexed, Place, WebSocket, within_limit};
 use crate::lab::description::Form;
 use crate::tcp_info::Traffic;
@@ -45,7 +44,7 @@ pub(crate) struct Feed {
     /// What comes is data and nothing else.
     is_plain: bool,
     /// The longest wait for a piece.
-    patience: Duration,
+    place: Place,
 }
 
 #[derive(Debug)]
@@ -129,21 +128,19 @@ impl Feed {
             line: Vec::new(),
             position,
             is_plain,
-            patience: place.patience_of_all(),
+            place: place.clone(),
         })
     }
 
     /// Waits for the next piece.
     pub(crate) fn next(&mut self) -> Result<Piece, Fault> {
-        let begun = Instant::now();
+        let wait = Wait::begin(&self.place);
         loop {
             if let Some(piece) = self.waiting.pop() {
                 return Ok(piece);
             }
             // What comes may be no piece: a comment, or a part of a line.
-            if begun.elapsed() > self.patience {
-                return Err(Fault::Stalled(self.patience));
-            }
+            wait.with(self.line.len()).check()?;
             self.wait()?;
             self.waiting.reverse();
         }

@@ -12,8 +12,10 @@ mod sse;
 mod stream;
 mod tls;
 mod transport;
+mod wait;
 mod web_socket;
 
+use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -58,7 +60,7 @@ impl Place {
         Self { address, host: address.to_string(), tls: None, patience: PATIENCE }
     }
 
-    /// The longest wait for something that comes slowly, but comes: the longest message through the slowest link.
+    /// The longest wait for something that comes slowly, but is long: the longest message through the slowest link.
     pub(crate) fn patience_of_all(&self) -> Duration {
         12 * self.patience
     }
@@ -99,12 +101,20 @@ pub(crate) enum Fault {
     Closed,
     #[error("the connection broke: {0}")]
     Broken(io::Error),
-    #[error("the server was silent for {} s", .0.as_secs_f64())]
-    Stalled(Duration),
+    #[error("{0}")]
+    Stalled(Stall),
     #[error("the server answered with status {status}: {body}")]
     Refused { status: u16, body: String },
     #[error("{0}")]
     Wrong(String),
+}
+
+/// A wait that was too long.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Stall {
+    time: Duration,
+    /// What came nevertheless.
+    bytes: u64,
 }
 
 /// The kinds of faults, as reports count them.
@@ -121,6 +131,8 @@ pub(crate) enum FaultKind {
     Refused,
     /// Something else came than was expected.
     Wrong,
+    /// The server was not asked, since it had been silent in all cases before.
+    NotAsked,
 }
 
 impl Fault {
@@ -145,7 +157,7 @@ impl Fault {
     /// Finds the kind of what went wrong with a connection whose waits end after `patience`.
     fn of_io(error: io::Error, patience: Duration) -> Self {
         match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Stalled(patience),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Stalled(Stall::silent(patience)),
             ErrorKind::InvalidData => Self::Wrong(error.to_string()),
             _ => Self::Broken(error),
         }
@@ -163,6 +175,28 @@ impl Fault {
     }
 }
 
+impl Stall {
+    /// Nothing at all came for so long.
+    pub(crate) fn silent(time: Duration) -> Self {
+        Self { time, bytes: 0 }
+    }
+
+    /// So many bytes came in this time, and it was not all.
+    fn slow(time: Duration, bytes: u64) -> Self {
+        Self { time, bytes }
+    }
+}
+
+impl fmt::Display for Stall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.time.as_secs_f64();
+        match self.bytes {
+            0 => write!(f, "the server was silent for {seconds} s"),
+            bytes => write!(f, "the server was too slow: {bytes} B came in {seconds:.1} s"),
+        }
+    }
+}
+
 impl FaultKind {
     /// The words for how often it happened.
     pub(crate) fn counted(self, count: u64) -> String {
@@ -172,6 +206,7 @@ impl FaultKind {
             Self::Stalled => "nothing came in time",
             Self::Refused => "refused",
             Self::Wrong => "wrong reply",
+            Self::NotAsked => "not asked",
         };
         format!("{words}: {count}")
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio_rustls::rustls::{self, ClientConnection};
 
-use super::{Fault, Place, Tls};
+use super::{Fault, Place, Stall, Tls};
 use crate::tcp_info::Traffic;
 
 const READ_BYTES: usize = 64 << 10;
@@ -144,7 +144,7 @@ fn shake_hands(
     let deadline = Instant::now() + patience;
     while connection.is_handshaking() || connection.wants_write() {
         if Instant::now() > deadline {
-            return Err(Fault::Stalled(patience));
+            return Err(Fault::Stalled(Stall::silent(patience)));
         }
         let moved = match connection.wants_write() {
             true => connection.write_tls(&mut socket),

@@ -4,9 +4,9 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Instant;
 
 use super::pipe::Pipe;
+use super::wait::Wait;
 use super::{Fault, MESSAGE_BYTES_MAX, Place};
 use crate::tcp_info::Traffic;
 
@@ -23,18 +23,17 @@ pub(crate) struct Stream {
     taken: usize,
     sent_bytes: u64,
     received_bytes: u64,
-    /// What is waited for must be complete by then, however slowly it comes.
-    deadline: Instant,
+    wait: Wait,
 }
 
 impl Stream {
     pub(crate) fn connect(place: &Place) -> Result<Self, Fault> {
         let pipe = Arc::new(Pipe::connect(place)?);
         let (buffer, taken) = (Vec::new(), 0);
-        let deadline = Instant::now() + place.patience_of_all();
+        let wait = Wait::begin(place);
         let (sent_bytes, received_bytes) = (0, 0);
         let place = place.clone();
-        Ok(Self { pipe, place, buffer, taken, sent_bytes, received_bytes, deadline })
+        Ok(Self { pipe, place, buffer, taken, sent_bytes, received_bytes, wait })
     }
 
     pub(crate) fn place(&self) -> &Place {
@@ -57,7 +56,7 @@ impl Stream {
 
     /// Begins to wait for something, such as the next message of a server that sends them by itself.
     pub(crate) fn begin_wait(&mut self) {
-        self.deadline = Instant::now() + self.place.patience_of_all();
+        self.wait = Wait::begin(&self.place);
     }
 
     /// Returns what came and was not taken.
@@ -80,18 +79,20 @@ impl Stream {
         if self.buffer.len() > MESSAGE_BYTES_MAX {
             return Err(Fault::Wrong(format!("a message has more than {MESSAGE_BYTES_MAX} bytes")));
         }
-        if Instant::now() > self.deadline {
-            return Err(Fault::Stalled(self.place.patience_of_all()));
-        }
+        self.wait.check()?;
         match self.pipe.read(&mut self.buffer) {
             // A signal, such as Ctrl-C, which lets what is begun come to its end.
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
             Ok(Some(0)) => Err(Fault::Closed),
             Ok(len) => {
                 self.received_bytes += len.unwrap_or(0) as u64;
+                self.wait.add(len.unwrap_or(0));
                 Ok(())
             }
-            Err(error) => Err(self.fault(error)),
+            Err(error) => match self.fault(error) {
+                Fault::Stalled(_) => Err(self.wait.stalled()),
+                fault => Err(fault),
+            },
         }
     }
 
@@ -122,6 +123,7 @@ impl Stream {
         let writer = Arc::clone(&self.pipe);
         self.sent_bytes += bytes.len() as u64;
         self.begin_wait();
+        self.wait.add(bytes.len());
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| write_until(&writer, bytes, &is_over));

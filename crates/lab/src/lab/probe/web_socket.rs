@@ -140,6 +140,10 @@ fn append(message: &mut Vec<u8>, payload: Vec<u8>, is_last: bool) -> Result<bool
 fn receive_frame(stream: &mut Stream) -> Result<(Header, Vec<u8>), Fault> {
     loop {
         if let Some((header, header_bytes)) = Header::decode(stream.bytes())? {
+            if header.mask.is_some() {
+                // RFC 6455 section 5.1.
+                return Err(Fault::Wrong("the server sent a masked frame".to_owned()));
+            }
             if header.payload_len > MESSAGE_BYTES_MAX as u64 {
                 return Err(Fault::Wrong(format!("a frame of {} bytes came", header.payload_len)));
             }
@@ -148,5 +152,29 @@ fn receive_frame(stream: &mut Stream) -> Result<(Header, Vec<u8>), Fault> {
             return Ok((header, stream.take(header.payload_len as usize)));
         }
         stream.fill()?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// What a client says to a server that sends these bytes.
+    fn received(bytes: &[u8]) -> Result<Vec<u8>, Fault> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut stream = Stream::connect(&Place::new(listener.local_addr().unwrap())).unwrap();
+        listener.accept().unwrap().0.write_all(bytes).unwrap();
+        receive_frame(&mut stream).map(|(_, payload)| payload)
+    }
+
+    #[test]
+    fn a_server_never_masks_its_frames() {
+        // RFC 6455 section 5.1
+        assert_eq!(received(b"\x82\x01a").unwrap(), b"a");
+        let fault = received(b"\x82\x81\0\0\0\0a").unwrap_err();
+        assert_eq!(fault.to_string(), "the server sent a masked frame");
     }
 }

@@ -2,42 +2,50 @@
 
 use std::fmt::Write as _;
 
-use super::markdown::rendered;
+use super::markdown::{plain, rendered};
 use super::tables::{NONE, Table, interval};
 use crate::lab::compare::{Figure, Kind, Pair, name};
-use crate::report::figure;
+use crate::lab::numbers::{count, figure};
+use crate::lab::report::TOO_FEW_ROUNDS;
 use crate::statistics::DOUBT;
 
 /// Returns the figures of an experiment in two runs.
 pub(crate) fn changes(pair: &Pair<'_>) -> String {
     let [from, to] = pair.reports;
-    let mut text = format!("## {}: B against A\n", from.experiment);
+    let mut text = format!("## {}: B against A\n", plain(&from.experiment));
     for (run, report) in [("A", from), ("B", to)] {
-        let _ = write!(text, "\n- {run}: {}", report.environment.sentences().join(" "));
+        let _ = write!(text, "\n- {run}: {}", plain(&report.environment.sentences().join(" ")));
         if let Some(reason) = &report.invalid {
-            let _ = write!(text, " **Invalid: {reason}.**");
+            let _ = write!(text, " **Invalid: {}.**", plain(reason));
         }
     }
     text.push('\n');
     if !from.environment.is_like(&to.environment) {
         text += "\n**The runs were made under other conditions, so the conditions may be what has changed.**\n";
     }
-    let head = ["", "", "", "A", "B", "B - A [95 %]", "in per cent [95 %]", ""];
+    let head = ["", "", "", "A", "B", "B − A [95 %]", "in per cent [95 %]", ""];
     let rows = pair.figures.iter().map(row).collect();
     text += &rendered(&Table::new("Medians of the rounds".to_owned(), &head, rows));
-    let count = |kind| pair.figures.iter().filter(|one| one.kind(DOUBT) == kind).count();
+    let of = |kind| {
+        let all = pair.figures.iter().filter(|one| one.judgement() == kind);
+        count(all.count() as u64)
+    };
+    let few = match of(Kind::TooFewRounds) {
+        none if none == "0" => String::new(),
+        few => format!(", {few} of {TOO_FEW_ROUNDS}"),
+    };
     let _ = writeln!(
         text,
-        "\n{} figures: {} better, {} worse, {} not distinguishable, {} equal. Of figures that have not changed, one in twenty seems to \
+        "\n{} figures: {} better, {} worse, {} not distinguishable, {} equal{few}. Of figures that have not changed, one in twenty seems to \
          have.",
-        pair.figures.len(),
-        count(Kind::Better),
-        count(Kind::Worse),
-        count(Kind::NotDistinguishable),
-        count(Kind::Equal)
+        count(pair.figures.len() as u64),
+        of(Kind::Better),
+        of(Kind::Worse),
+        of(Kind::NotDistinguishable),
+        of(Kind::Equal)
     );
     for (run, series) in &pair.alone {
-        let _ = writeln!(text, "Only {run} has values: {}.", name(series));
+        let _ = writeln!(text, "Only {run} has values: {}.", plain(&name(series)));
     }
     text
 }
@@ -46,11 +54,12 @@ fn row(one: &Figure<'_>) -> Vec<String> {
     let series = one.series;
     let [from, to] = one.change.medians();
     let unit = if series.unit.is_empty() { String::new() } else { format!(", {}", series.unit) };
-    let verdict = match one.kind(DOUBT) {
+    let verdict = match one.judgement() {
         Kind::Equal => "equal",
         Kind::NotDistinguishable => "not distinguishable",
         Kind::Better => "better",
         Kind::Worse => "worse",
+        Kind::TooFewRounds => TOO_FEW_ROUNDS,
     };
     vec![
         series.case.clone(),
@@ -74,8 +83,8 @@ mod tests {
 
     #[test]
     fn a_change_is_told_with_its_interval_and_its_conditions() {
-        let from = Report { series: vec![series("TCP", &[1.0, 1.0, 1.0])], ..report() };
-        let mut to = Report { series: vec![series("TCP", &[1.5, 1.5, 1.5])], ..report() };
+        let from = Report { series: vec![series("TCP", &[1.0; 4])], ..report() };
+        let mut to = Report { series: vec![series("TCP", &[1.5; 4])], ..report() };
         let text = |from: &Report, to: &Report| {
             let (from, to) = ([from.clone()], [to.clone()]);
             changes(&pairs(&from, &to).unwrap()[0])
@@ -84,6 +93,10 @@ mod tests {
         let row = "| 20 B | TCP | round trip, ms | 1.00 | 1.50 | 0.500 [0.500, 0.500] | 50.0 [50.0, 50.0] | worse |";
         assert!(told.contains(row) && !told.contains("other conditions"), "{told}");
         assert!(told.contains("1 figures: 0 better, 1 worse"), "{told}");
+        let few = Report { series: vec![series("TCP", &[1.5; 3])], ..to.clone() };
+        let told = text(&from, &few);
+        assert!(told.contains("| 50.0 [50.0, 50.0] | too few rounds |"), "{told}");
+        assert!(told.contains("0 worse, 0 not distinguishable, 0 equal, 1 of too few"), "{told}");
         to.environment.link = Link::with_delay(std::time::Duration::from_millis(1));
         assert!(text(&from, &to).contains("other conditions"));
     }

@@ -19,7 +19,7 @@ pub(super) fn html(report: &Report) -> anyhow::Result<String> {
 /// Returns several reports as one file of HTML, with a table that leads to each.
 pub(crate) fn all(reports: &[Report]) -> anyhow::Result<String> {
     let mut text = String::from(
-        "<h1>Reports of the lab</h1>\n<div class=\"wide\"><table class=\"contents\">\n<thead><tr><th>experiment</th>\
+        "<h1>Reports of the lab</h1>\n<div class=\"wide\" tabindex=\"0\"><table class=\"contents\">\n<thead><tr><th>experiment</th>\
          <th>where</th><th>answer</th></tr></thead>\n<tbody>\n",
     );
     for (at, report) in reports.iter().enumerate() {
@@ -90,7 +90,7 @@ fn drawn(plot: &Plot, report: &Report) -> String {
     }
     let _ = write!(
         text,
-        "</p>\n<div class=\"plot\" role=\"img\" aria-label=\"{}: {}\">\n{}",
+        "</p>\n<div class=\"wide\" tabindex=\"0\">\n<div class=\"plot\" role=\"img\" aria-label=\"{}: {}\">\n{}",
         escaped(&report.quantity),
         escaped(&report.answer),
         plot.axes
@@ -105,7 +105,7 @@ fn drawn(plot: &Plot, report: &Report) -> String {
     let theory = if report.models.is_empty() { "" } else { " Dashes: theory." };
     let _ = writeln!(
         text,
-        "<p class=\"tip\" hidden></p>\n</div>\n<figcaption>Medians of the rounds with their intervals of 95 %.{theory}</figcaption>\n\
+        "<p class=\"tip\" hidden></p>\n</div>\n</div>\n<figcaption>Medians of the rounds with their intervals of 95 %.{theory}</figcaption>\n\
          </figure>"
     );
     text
@@ -121,7 +121,7 @@ fn rendered(table: &Table) -> String {
     };
     let body: String = table.rows.iter().map(|cells| row(cells, "td")).collect();
     format!(
-        "<h2>{}</h2>\n<div class=\"wide\"><table>\n<thead>{}</thead>\n<tbody>\n{body}</tbody>\n</table></div>\n",
+        "<h2>{}</h2>\n<div class=\"wide\" tabindex=\"0\"><table>\n<thead>{}</thead>\n<tbody>\n{body}</tbody>\n</table></div>\n",
         escaped(&table.title),
         row(&table.head, "th")
     )

@@ -4,8 +4,9 @@ use anyhow::anyhow;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
+use crate::lab::bounds::FIGURE_MAX;
+use crate::lab::numbers::figure;
 use crate::lab::report::{Report, Series};
-use crate::report::figure;
 
 const WIDTH: u32 = 900;
 const HEIGHT: u32 = 420;
@@ -68,7 +69,8 @@ pub(super) fn plot(report: &Report) -> anyhow::Result<Option<Plot>> {
     let all: Vec<&Series> = report
         .series
         .iter()
-        .filter(|series| series.quantity == report.quantity && series.estimate().is_some())
+        .filter(|series| series.quantity == report.quantity)
+        .filter(|series| series.rounds.iter().any(Option::is_some))
         .collect();
     let cases = cases(&all);
     let has_places = all.iter().all(|series| series.x.is_some()) && cases.len() > 1;
@@ -105,7 +107,9 @@ pub(super) fn plot(report: &Report) -> anyhow::Result<Option<Plot>> {
     });
     let groups: Vec<Group> = groups.collect();
     let values: Vec<f64> = groups.iter().flat_map(Group::values).collect();
-    if values.is_empty() {
+    // An axis of greater ones has no end, and its marks would be looked for without one.
+    let is_bounded = |value: &f64| value.abs() <= FIGURE_MAX;
+    if values.is_empty() || !values.iter().chain(&places).all(is_bounded) {
         return Ok(None);
     }
     let is_log_y = logarithmic(&values);
@@ -175,7 +179,7 @@ impl<'a> Frame<'a> {
         let x = if has_places {
             let left = points().map(|point| point.x).fold(f64::INFINITY, f64::min);
             let right = points().map(|point| point.x).fold(f64::NEG_INFINITY, f64::max);
-            let room = ((right - left) * 0.04).max(1e-9);
+            let room = ((right - left) * 0.04).max(right.abs() * 1e-6).max(1e-9);
             (left - room, right + room)
         } else {
             (-0.5, cases.len() as f64 - 0.5)
@@ -310,6 +314,25 @@ mod tests {
     use super::*;
     use crate::lab::report::Model;
     use crate::lab::report::tests::{report, series};
+
+    #[test]
+    fn a_plot_of_great_figures_comes_to_an_end() {
+        for values in [[1e100, -1e100], [5e-324, 1e100], [-1e100, -1e100], [0.0, -0.0]] {
+            for places in [[1e100, -1e100], [1e100, 1e100], [1.0, 1.0 + f64::EPSILON]] {
+                let mut report = report();
+                report.series = vec![series("TCP", &values), series("TCP", &values)];
+                report.series[1].case = "40 B".to_owned();
+                for (series, x) in report.series.iter_mut().zip(places) {
+                    series.x = Some(x);
+                }
+                assert!(plot(&report).unwrap().is_some(), "{values:?} at {places:?}");
+            }
+        }
+        for beyond in [1e308, f64::INFINITY] {
+            let report = Report { series: vec![series("TCP", &[beyond, -1e308])], ..report() };
+            assert!(plot(&report).unwrap().is_none());
+        }
+    }
 
     #[test]
     fn each_contender_has_a_layer_with_a_point_for_each_case() {

@@ -7,7 +7,7 @@ for (const figure of document.querySelectorAll("figure")) {
     box.addEventListener("change", () => { layers[Number(box.dataset.layer)].hidden = !box.checked; });
   }
   plot.addEventListener("pointermove", ({ clientX, clientY }) => {
-    const { left, top, width } = plot.getBoundingClientRect();
+    const { left, top, width, height } = plot.getBoundingClientRect();
     const scale = width / Number(plot.querySelector("svg").getAttribute("width"));
     let nearest = null;
     for (const layer of layers.filter((layer) => !layer.hidden)) {
@@ -20,7 +20,7 @@ for (const figure of document.querySelectorAll("figure")) {
     if (tip.hidden) return;
     tip.textContent = nearest.words;
     tip.style.left = `${Math.min(nearest.x + 10, width - tip.offsetWidth)}px`;
-    tip.style.top = `${nearest.y + 10}px`;
+    tip.style.top = `${Math.min(nearest.y + 10, height - tip.offsetHeight)}px`;
   });
   plot.addEventListener("pointerleave", () => { tip.hidden = true; });
 }

@@ -1,8 +1,8 @@
 //! The tables of a report, the same in every form.
 
 use crate::histogram::Histogram;
+use crate::lab::numbers::{count, figure};
 use crate::lab::report::{Comparison, Published, Report, Series, Verdict};
-use crate::report::figure;
 use crate::statistics::Estimate;
 
 pub(super) const NONE: &str = "–";
@@ -47,7 +47,7 @@ pub(super) fn tables(report: &Report) -> Vec<Table> {
     }
     if !report.published.is_empty() {
         let rows =
-            report.published.iter().map(|row| published(row, report.invalid.is_some())).collect();
+            report.published.iter().map(|row| published(row, report.verdict_lacks())).collect();
         let head = ["", "published", "measured", ""];
         tables.push(Table::new("Beside the publications".to_owned(), &head, rows));
     }
@@ -96,7 +96,7 @@ fn last(series: &Series) -> [String; 4] {
     let faults: Vec<_> = series.faults.iter().map(|(kind, count)| kind.counted(*count)).collect();
     let strain = |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), figure);
     [
-        format!("{} / {}", series.received, series.expected),
+        format!("{} / {}", count(series.received), count(series.expected)),
         strain(series.strain.and_then(|strain| strain.late_ms_p99())),
         strain(series.strain.map(|strain| strain.busy.unwrap_or(strain.cpu) * 100.0)),
         faults.join(", "),
@@ -122,20 +122,21 @@ fn compared(comparison: &Comparison) -> Vec<String> {
         |estimate: &Option<Estimate>| estimate.as_ref().map_or_else(|| NONE.to_owned(), interval);
     vec![
         comparison.case.clone(),
-        format!("{} - {}", comparison.of, comparison.to),
+        format!("{} − {}", comparison.of, comparison.to),
         format!("{} {}", interval(&comparison.shift), comparison.unit).trim_end().to_owned(),
         show(&comparison.ratio),
         show(&comparison.welch),
-        if comparison.is_distinguishable() { "" } else { "not distinguishable" }.to_owned(),
+        comparison.judgement().words().to_owned(),
     ]
 }
 
-fn published(row: &Published, is_invalid: bool) -> Vec<String> {
-    let words = match row.verdict {
-        _ if is_invalid => "invalid".to_owned(),
-        Verdict::Replicates => row.verdict.words().to_owned(),
-        verdict if row.because.is_empty() => verdict.words().to_owned(),
-        verdict => format!("{}, because {}", verdict.words(), row.because),
+/// Returns a row beside a publication. `lacks` says why there can be no verdict, if so.
+fn published(row: &Published, lacks: Option<&str>) -> Vec<String> {
+    let words = match (row.verdict, lacks) {
+        (Verdict::Replicates | Verdict::Differs, Some(words)) => words.to_owned(),
+        (Verdict::Replicates, None) => row.verdict.words().to_owned(),
+        (verdict, _) if row.because.is_empty() => verdict.words().to_owned(),
+        (verdict, _) => format!("{}, because {}", verdict.words(), row.because),
     };
     vec![row.figure.clone(), row.published.clone(), row.measured.clone(), words]
 }
@@ -148,7 +149,40 @@ pub(super) fn interval(Estimate { median, low, high }: &Estimate) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::report::tests::series;
+    use crate::lab::report::compare;
+    use crate::lab::report::tests::{report, series};
+
+    #[test]
+    fn too_few_rounds_have_words_of_their_own() {
+        let row = |rounds: usize| {
+            let [of, to] = [("poll", 1234.0), ("TCP", 2.0)]
+                .map(|(name, value)| series(name, &vec![value; rounds]));
+            compared(&compare(&of, &to).unwrap())
+        };
+        assert_eq!(row(5)[1..3], ["poll − TCP", "1,232 [1,232, 1,232] ms"]);
+        assert_eq!([row(5), row(6)].map(|row| row[5].clone()), ["too few rounds", ""]);
+    }
+
+    #[test]
+    fn a_run_that_was_cut_has_no_verdict() {
+        let row = |verdict| Published {
+            figure: "bytes".to_owned(),
+            published: "1".to_owned(),
+            measured: "1".to_owned(),
+            verdict,
+            because: String::new(),
+        };
+        let mut report = report();
+        report.published =
+            vec![row(Verdict::Replicates), row(Verdict::Differs), row(Verdict::NotTestableHere)];
+        let verdicts = |report: &Report| {
+            let table = tables(report).pop().unwrap();
+            table.rows.iter().map(|row| row[3].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(verdicts(&report), ["replicates", "differs", "not testable here"]);
+        report.is_interrupted = true;
+        assert_eq!(verdicts(&report), ["interrupted", "interrupted", "not testable here"]);
+    }
 
     #[test]
     fn a_row_has_the_figure_its_reach_and_its_faults() {

@@ -1,0 +1,205 @@
+//! The rules that both doctors have, this one and that of the Lab page: the examinations, their limits, and the words and settings for
+//! each fault. They are one file, so that both say the same.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// An examination.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Name {
+    Reach,
+    KeepAlive,
+    Cache,
+    Sse,
+    Ndjson,
+    Upgrade,
+    Origin,
+    Connections,
+    Http2,
+    Idle,
+}
+
+/// A fault on the way to a server.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum WayFault {
+    /// A stream is held back until there is enough of it.
+    Buffered,
+    /// Something else comes in place of a stream.
+    Foreign,
+    /// A quiet connection is cut.
+    Idle,
+    /// No WebSocket is let through.
+    Upgrade,
+    /// The path of the multiplexed WebSocket does not reach the server.
+    Unforwarded,
+    /// A WebSocket loses its subprotocol.
+    Subprotocol,
+    /// Answers are kept, and given again.
+    Cached,
+    /// HTTP/2 lets few streams through at once.
+    Streams,
+    /// Each request needs a connection of its own.
+    KeepAlive,
+    /// The server is asked for a host that is not its own.
+    Host,
+    /// The server does not take its own pages for its own.
+    Origin,
+    /// Few connections are let through at once.
+    Connections,
+}
+
+/// A setting of a program.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct Remedy {
+    pub(super) program: String,
+    pub(super) setting: String,
+}
+
+/// The limits of the examinations.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Limits {
+    /// The longest wait for a connection, and for an answer.
+    #[serde(rename = "answer_ms_max", deserialize_with = "milliseconds")]
+    pub(super) answer_max: Duration,
+    /// A stream that is cut after this time, and some round trips, without a byte was held back; one that is cut sooner was refused.
+    #[serde(rename = "held_ms_min", deserialize_with = "milliseconds")]
+    pub(super) held_min: Duration,
+    /// The round trips that are added to limits of time.
+    pub(super) held_round_trips: u32,
+    /// So many streams at once, which is more than a browser opens to a server over HTTP/1.1.
+    pub(super) streams: usize,
+    /// Browsers open so many connections to a server over HTTP/1.1.
+    pub(super) browser_connections: usize,
+    /// The most pairs of polls, of which the second may come from a cache.
+    pub(super) poll_pairs: usize,
+    /// In so many pairs the second poll has to come too early: once, the first may just have been late.
+    pub(super) early_pairs: usize,
+    /// A poll that takes less has not waited.
+    #[serde(rename = "waited_ms_min", deserialize_with = "milliseconds")]
+    pub(super) waited_min: Duration,
+    /// A server that answers more polls in a time has not waited.
+    pub(super) polls_max: usize,
+    /// A stream is not silent for longer: the server sends a heartbeat each 15 s, or as often as it is set to.
+    #[serde(rename = "heartbeat_ms_max", deserialize_with = "milliseconds")]
+    pub(super) heartbeat_max: Duration,
+}
+
+/// A program that may stand in front of a server.
+#[derive(Debug, Deserialize)]
+struct Program {
+    name: String,
+    /// What its answers have in the fields `Server` or `Via`; empty if they have nothing there.
+    mark: String,
+}
+
+/// What is said about a fault.
+#[derive(Debug, Deserialize)]
+struct FaultRule {
+    /// A sentence, with names in braces for what was found.
+    words: String,
+    settings: Vec<Remedy>,
+}
+
+/// The file.
+#[derive(Debug, Deserialize)]
+struct Rules {
+    limits: Limits,
+    /// The words for each examination.
+    examinations: BTreeMap<Name, String>,
+    programs: Vec<Program>,
+    faults: BTreeMap<WayFault, FaultRule>,
+}
+
+const SERVER: &str = "Anemone";
+
+#[expect(clippy::expect_used, reason = "the file is part of the program, and a test reads it")]
+static RULES: LazyLock<Rules> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("../../../../web/page/lab/rules.json")).expect("the rules")
+});
+
+impl Name {
+    /// Returns the words for people.
+    pub(super) fn words(self) -> &'static str {
+        RULES.examinations.get(&self).map_or("", String::as_str)
+    }
+}
+
+impl WayFault {
+    /// Says what is wrong. `values` are what the names in the sentence stand for.
+    pub(super) fn words(self, values: &[(&str, &str)]) -> String {
+        let words = RULES.faults.get(&self).map_or("", |rule| &rule.words).to_owned();
+        values
+            .iter()
+            .fold(words, |words, (name, value)| words.replace(&format!("{{{name}}}"), value))
+    }
+
+    /// Returns the settings that mend it: those of the program on the way if it is known, or of all.
+    pub(super) fn remedies(self, program: Option<&str>) -> Vec<Remedy> {
+        let all = RULES.faults.get(&self).into_iter().flat_map(|rule| &rule.settings);
+        let is_asked = |name: &str| program.is_none_or(|program| [program, SERVER].contains(&name));
+        all.filter(|one| is_asked(&one.program)).cloned().collect()
+    }
+}
+
+/// Returns the limits of the examinations.
+pub(super) fn limits() -> &'static Limits {
+    &RULES.limits
+}
+
+/// Returns the name of the program that gave an answer, if its fields say so.
+pub(super) fn program(fields: &str) -> Option<&'static str> {
+    let fields = fields.to_ascii_lowercase();
+    let is_known = |one: &&Program| !one.mark.is_empty() && fields.contains(&one.mark);
+    RULES.programs.iter().find(is_known).map(|program| program.name.as_str())
+}
+
+fn milliseconds<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Error> {
+    u64::deserialize(value).map(Duration::from_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_examination_and_every_fault_has_its_words() {
+        assert_eq!((RULES.examinations.len(), RULES.faults.len()), (10, 12));
+        assert!(RULES.examinations.values().all(|words| !words.is_empty()));
+        for (fault, rule) in &RULES.faults {
+            assert!(!rule.words.is_empty(), "{fault:?}");
+            // A page in place of a stream has no setting of its own.
+            assert_eq!(rule.settings.is_empty(), *fault == WayFault::Foreign, "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_found_stands_in_the_sentence() {
+        let words = WayFault::Idle.words(&[("what", "a WebSocket"), ("seconds", "1.0")]);
+        assert_eq!(words, "a WebSocket is cut, or lets nothing through, after 1.0 s of silence");
+    }
+
+    #[test]
+    fn a_known_program_has_its_own_setting_and_an_unknown_one_is_one_of_six() {
+        assert_eq!(program("nginx/1.22.1 "), Some("nginx"));
+        assert_eq!(program(" 1.1 Caddy"), Some("Caddy"));
+        assert_eq!(program("Apache/2.4.62 (Debian) "), Some("Apache"));
+        assert_eq!(
+            (program("awselb/2.0"), program("cloudflare")),
+            (Some("AWS ALB"), Some("Cloudflare"))
+        );
+        assert_eq!(program(" "), None);
+        let named = WayFault::Idle.remedies(Some("nginx"));
+        assert_eq!(
+            named.iter().map(|one| one.program.as_str()).collect::<Vec<_>>(),
+            ["nginx", "Anemone"]
+        );
+        assert_eq!(WayFault::Upgrade.remedies(None).len(), 6);
+        assert_eq!(WayFault::Origin.remedies(None).len(), 7);
+    }
+}

@@ -1,0 +1,105 @@
+//! Bounds of what files of others may hold: reports come from other machines, browsers and topics.
+
+use anyhow::{Context as _, ensure};
+
+use super::report::{Report, Series};
+use crate::histogram::Histogram;
+
+/// A file of reports: the largest, of all rounds that `--rounds` allows, has some MiB.
+pub(crate) const FILE_BYTES_MAX: u64 = 16 << 20;
+/// All files of a command together.
+pub(crate) const FILES_BYTES_MAX: u64 = 64 << 20;
+pub(crate) const REPORTS_MAX: usize = 1000;
+/// The most of any list in a report: far more than an experiment has.
+pub(crate) const SERIES_MAX: usize = 1000;
+/// As many as `--rounds` allows.
+pub(crate) const ROUNDS_MAX: usize = 1000;
+/// Rounds of a series after runs are put together, since each interval costs that many numbers ten thousand times.
+pub(crate) const MERGED_ROUNDS_MAX: usize = 10_000;
+/// Series times rounds, of all reports together.
+pub(crate) const VALUES_MAX: usize = 1_000_000;
+/// No measure has figures that are greater, and the sums and squares of these are still numbers.
+pub(crate) const FIGURE_MAX: f64 = 1e100;
+
+/// Checks that the work of evaluating a report is bounded, and that its figures can be computed with and drawn.
+pub(crate) fn check(report: &Report) -> anyhow::Result<()> {
+    let Report { series, comparisons, published, models, method, .. } = report;
+    for (what, count) in [
+        ("series", series.len()),
+        ("comparisons", comparisons.len()),
+        ("published figures", published.len()),
+        ("values of theory", models.len()),
+        ("sentences of method", method.len()),
+    ] {
+        ensure!(count <= SERIES_MAX, "it has {count} {what}, at most {SERIES_MAX} are read");
+    }
+    for series in series {
+        check_series(series)
+            .with_context(|| format!("{} of {}", series.quantity, series.contender))?;
+    }
+    for model in models {
+        figure(model.value).and_then(|()| model.x.map_or(Ok(()), figure))?;
+    }
+    Ok(())
+}
+
+fn check_series(series: &Series) -> anyhow::Result<()> {
+    let count = series.rounds.len();
+    ensure!(count <= ROUNDS_MAX, "it has {count} rounds, at most {ROUNDS_MAX} are read");
+    series.x.map_or(Ok(()), figure)?;
+    series.rounds.iter().flatten().copied().try_for_each(figure)?;
+    match &series.histogram {
+        Some(text) => Histogram::decoded(text).map(drop).context("its histogram"),
+        None => Ok(()),
+    }
+}
+
+fn figure(value: f64) -> anyhow::Result<()> {
+    ensure!(value.abs() <= FIGURE_MAX, "the figure {value:e} is beyond ±{FIGURE_MAX:e}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::lab::report::Model;
+    use crate::lab::report::tests::{report, series};
+
+    fn error(report: &Report) -> String {
+        format!("{:#}", check(report).unwrap_err())
+    }
+
+    #[test]
+    fn figures_that_nothing_measures_are_refused() {
+        for wrong in [1e308, -1e308, 1.1e100, f64::INFINITY, f64::NAN] {
+            let of = Report { series: vec![series("TCP", &[1.0, wrong])], ..report() };
+            assert!(error(&of).starts_with("round trip of TCP: the figure "), "{}", error(&of));
+            let mut place = Report { series: vec![series("TCP", &[1.0])], ..report() };
+            place.series[0].x = Some(wrong);
+            assert!(error(&place).contains("is beyond ±1e100"), "{}", error(&place));
+            let model = Model::new("20 B", Some(20.0), "TCP", wrong);
+            assert!(check(&Report { models: vec![model], ..report() }).is_err());
+        }
+        let right = [0.0, -0.0, 5e-324, -1e100, 1e100];
+        check(&Report { series: vec![series("TCP", &right)], ..report() }).unwrap();
+    }
+
+    #[test]
+    fn lists_and_histograms_are_bounded() {
+        let rounds = Report { series: vec![series("TCP", &vec![1.0; ROUNDS_MAX + 1])], ..report() };
+        assert!(error(&rounds).ends_with("it has 1001 rounds, at most 1000 are read"));
+        let many = Report { series: vec![series("TCP", &[]); SERIES_MAX + 1], ..report() };
+        assert_eq!(error(&many), "it has 1001 series, at most 1000 are read");
+        let mut of = Report { series: vec![series("TCP", &[1.0])], ..report() };
+        let mut durations = Histogram::default();
+        durations.record(Duration::from_millis(1));
+        of.series[0].histogram = durations.encoded().ok();
+        check(&of).unwrap();
+        // Its header promises 4 GiB.
+        let lie = "HISTFAAAACB4nJNpmSz8HwgYIIAZSjMCmW4GOxYw2H+ACAAA168IRw==";
+        of.series[0].histogram = Some(lie.to_owned());
+        assert!(error(&of).starts_with("round trip of TCP: its histogram: "), "{}", error(&of));
+    }
+}

@@ -1,0 +1,58 @@
+//! Numbers as people read them: thousands in groups, and the minus sign.
+
+/// Returns a figure with three digits, or with all that it has before the point.
+pub(crate) fn figure(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 1.0 => 2,
+        _ => 3,
+    };
+    fixed(value, decimals)
+}
+
+/// Returns a number with so many decimals.
+pub(crate) fn fixed(value: f64, decimals: usize) -> String {
+    let digits = format!("{:.decimals$}", value.abs());
+    let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
+    let sign = if value < 0.0 { "−" } else { "" };
+    format!("{sign}{}{rest}", grouped(whole))
+}
+
+/// Returns a number with so many decimals, and with its sign also if that is plus.
+pub(crate) fn signed(value: f64, decimals: usize) -> String {
+    let plus = if value >= 0.0 { "+" } else { "" };
+    format!("{plus}{}", fixed(value, decimals))
+}
+
+/// Returns a number of things.
+pub(crate) fn count(number: u64) -> String {
+    grouped(&number.to_string())
+}
+
+/// Puts a comma before every third digit from the right.
+fn grouped(digits: &str) -> String {
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_three_digits_groups_and_the_minus_sign() {
+        let shown = [0.1934, 3.044, 13.67, 200.4, 1234.5, -533.0, -0.02, 1e6].map(figure);
+        assert_eq!(shown, ["0.193", "3.04", "13.7", "200", "1,234", "−533", "−0.020", "1,000,000"]);
+        assert_eq!([fixed(12_345.67, 1), signed(-3.2, 0)], ["12,345.7", "−3"]);
+        assert_eq!([signed(3.2, 0), signed(0.0, 0)], ["+3", "+0"]);
+        assert_eq!([0, 999, 1000, 12_236].map(count), ["0", "999", "1,000", "12,236"]);
+        assert_eq!(figure(f64::NAN), "NaN");
+    }
+}

@@ -1,0 +1,108 @@
+//! The time that something may take to come.
+//!
+//! A head, a small answer or an event must be there within one patience. Only what is long, and comes as fast as the slowest link
+//! carries it, may take longer.
+
+use std::time::{Duration, Instant};
+
+use super::{Fault, Place, Stall};
+
+/// A link of 1 kbit a second, the slowest that can be emulated, carries 125.
+const BYTES_PER_SECOND_MIN: u64 = 100;
+
+/// A wait for something that is not there as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait {
+    begun: Instant,
+    patience: Duration,
+    patience_of_all: Duration,
+    /// The bytes of it that have moved.
+    bytes: u64,
+}
+
+impl Wait {
+    pub(super) fn begin(place: &Place) -> Self {
+        let (patience, patience_of_all) = (place.patience, place.patience_of_all());
+        Self { begun: Instant::now(), patience, patience_of_all, bytes: 0 }
+    }
+
+    pub(super) fn add(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+    }
+
+    /// Says that so many bytes have moved.
+    pub(super) fn with(self, bytes: usize) -> Self {
+        Self { bytes: bytes as u64, ..self }
+    }
+
+    /// Refuses to wait any longer than the bytes that have moved are worth.
+    pub(super) fn check(&self) -> Result<(), Fault> {
+        let worth = Duration::from_secs_f64(self.bytes as f64 / BYTES_PER_SECOND_MIN as f64);
+        let allowed = (self.patience + worth).min(self.patience_of_all);
+        if self.begun.elapsed() <= allowed { Ok(()) } else { Err(self.stalled()) }
+    }
+
+    pub(super) fn stalled(&self) -> Fault {
+        match self.bytes {
+            0 => Fault::Stalled(Stall::silent(self.patience)),
+            bytes => Fault::Stalled(Stall::slow(self.begun.elapsed(), bytes)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::super::{FaultKind, Http, WebSocket};
+    use super::*;
+
+    /// A server that answers the first request byte by byte.
+    fn slow(answer: &'static [u8], pause: Duration, patience: Duration) -> Place {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+            for byte in answer.iter().cycle() {
+                // It ends when the client has gone.
+                if stream.write_all(&[*byte]).is_err() {
+                    return;
+                }
+                thread::sleep(pause);
+            }
+        });
+        Place { patience, ..Place::new(address) }
+    }
+
+    #[test]
+    fn a_head_that_comes_byte_by_byte_is_waited_for_once_and_not_twelve_times() {
+        let patience = Duration::from_millis(400);
+        let place = || slow(b"HTTP/1.1 200 OK\r\na: ", Duration::from_millis(100), patience);
+        let begun = Instant::now();
+        let fault = Http::connect(&place()).unwrap().call("GET", "/", "", b"").unwrap_err();
+        assert_eq!(fault.kind(), FaultKind::Stalled);
+        let told = fault.to_string();
+        assert!(
+            told.starts_with("the server was too slow: ") && told.contains(" B came in 0."),
+            "it was not silent: {told}"
+        );
+        assert!(WebSocket::connect(&place(), "/", &[], 1).is_err());
+        let (elapsed, one) = (begun.elapsed(), patience * 12);
+        assert!(elapsed < one, "two heads: {elapsed:?}");
+    }
+
+    #[test]
+    fn what_is_long_may_take_as_long_as_the_slowest_link_needs() {
+        let begun = Instant::now().checked_sub(Duration::from_secs(25)).unwrap();
+        let patience = Duration::from_secs(10);
+        let wait = Wait { begun, ..Wait::begin(&Place::new(([127, 0, 0, 1], 1).into())) };
+        assert_eq!(wait.patience, patience);
+        assert!(wait.with(1600).check().is_ok() && wait.with(1400).check().is_err());
+        assert_eq!(wait.stalled().to_string(), "the server was silent for 10 s");
+        let long = Wait { begun: begun.checked_sub(patience * 12).unwrap(), ..wait };
+        assert!(long.with(usize::MAX).check().is_err(), "not for ever");
+    }
+}

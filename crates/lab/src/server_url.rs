@@ -1,0 +1,112 @@
+//! The URL of a server, as `anemone doctor` and `anemone lab --target` take it.
+
+use http::Uri;
+
+/// A URL of a server, taken apart.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct ServerUrl {
+    pub(crate) is_secure: bool,
+    /// The host, with the port if there is one.
+    pub(crate) authority: String,
+    /// The host without the brackets of an IPv6 address.
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// The path without a slash at its end.
+    pub(crate) path: String,
+}
+
+/// A URL that is not a server's.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotServer {
+    /// Another scheme, no host, or no URL at all.
+    #[error("not the URL of a server, such as https://wind.example or http://127.0.0.1:8080")]
+    Form,
+    /// A port that no connection can have.
+    #[error("not the URL of a server, since a port is a number from 1 to 65535")]
+    Port,
+    /// A user before the host.
+    #[error("the URL of a server has no user")]
+    User,
+    /// A query or a fragment.
+    #[error("the URL of a server has no query and no fragment")]
+    Query,
+}
+
+impl ServerUrl {
+    /// Takes a URL apart. `ws` and `wss` mean the same servers as `http` and `https`.
+    pub(crate) fn parse(url: &str) -> Result<Self, NotServer> {
+        // `Uri` drops a fragment without a word.
+        if url.contains('#') {
+            return Err(NotServer::Query);
+        }
+        let uri: Uri = url.parse().map_err(|_| NotServer::Form)?;
+        let (is_secure, usual_port) = match uri.scheme_str() {
+            Some("http" | "ws") => (false, 80),
+            Some("https" | "wss") => (true, 443),
+            _ => return Err(NotServer::Form),
+        };
+        let authority = uri.authority().ok_or(NotServer::Form)?;
+        if authority.as_str().contains('@') {
+            return Err(NotServer::User);
+        }
+        if uri.query().is_some() {
+            return Err(NotServer::Query);
+        }
+        let host = authority.host().trim_matches(['[', ']']);
+        if host.is_empty() {
+            return Err(NotServer::Form);
+        }
+        let has_port = authority.as_str().len() > authority.host().len();
+        let port = authority.port_u16().or((!has_port).then_some(usual_port));
+        Ok(Self {
+            is_secure,
+            authority: authority.as_str().to_owned(),
+            host: host.to_owned(),
+            port: port.filter(|port| *port > 0).ok_or(NotServer::Port)?,
+            path: uri.path().trim_end_matches('/').to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_taken_apart() {
+        let url = ServerUrl::parse("https://wind.example:8443/below/").unwrap();
+        assert_eq!((url.is_secure, url.port), (true, 8443));
+        assert_eq!(
+            [&*url.authority, &*url.host, &*url.path],
+            ["wind.example:8443", "wind.example", "/below"]
+        );
+        let url = ServerUrl::parse("HTTP://[::1]").unwrap();
+        assert_eq!((url.is_secure, url.port), (false, 80));
+        assert_eq!([&*url.authority, &*url.host, &*url.path], ["[::1]", "::1", ""]);
+        assert_eq!(ServerUrl::parse("wss://a/").unwrap().port, 443);
+    }
+
+    #[test]
+    fn what_is_no_url_of_a_server_is_refused_with_its_reason() {
+        for (wrong, reason) in [
+            ("", NotServer::Form),
+            ("wind.example", NotServer::Form),
+            ("tcp://wind.example:1", NotServer::Form),
+            ("http://", NotServer::Form),
+            ("http:///a", NotServer::Form),
+            ("http://:8080", NotServer::Form),
+            ("http://[]:8080", NotServer::Form),
+            ("http://a b", NotServer::Form),
+            ("http://a/?b", NotServer::Query),
+            ("http://a/#b", NotServer::Query),
+            ("http://u:p@a", NotServer::User),
+            ("http://127.0.0.1:99999", NotServer::Port),
+            ("http://127.0.0.1:0", NotServer::Port),
+            ("http://127.0.0.1:", NotServer::Port),
+            ("http://127.0.0.1:port", NotServer::Port),
+        ] {
+            assert_eq!(ServerUrl::parse(wrong), Err(reason), "{wrong}");
+        }
+    }
+}
