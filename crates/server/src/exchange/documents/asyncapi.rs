@@ -1,5 +1,6 @@
 //! The topics of this server and its WebSockets in AsyncAPI 3.0.
 
+use anemone_hub::TopicName;
 use serde_json::{Map, Value, json};
 
 use crate::request::methods::Methods;
@@ -22,6 +23,7 @@ pub(in crate::exchange) fn asyncapi(site: &Site) -> Value {
             takes,
         );
     }
+    channels.add("index", topic_channel(TopicName::INDEX, index_event(), json!({})), false);
     for rule in site.publishing.rules() {
         if rule.topics.name().is_none() {
             channels.add_pattern(&rule.topics, rule.publish != PublishRight::Nobody);
@@ -101,6 +103,12 @@ fn topic_channel(name: &str, payload: Value, parameters: Value) -> Value {
 fn run_event() -> Value {
     let events = ["state", "progress", "partial"].map(|name| json!({"required": [name]}));
     json!({"title": "RunEvent", "type": "object", "anyOf": events})
+}
+
+/// Returns the JSON Schema of the events of the index.
+fn index_event() -> Value {
+    let events = ["created", "deleted"].map(|name| json!({"required": [name]}));
+    json!({"title": "TopicChange", "type": "object", "anyOf": events})
 }
 
 fn reading_channel(path: &str, payload: Value, parameters: Value) -> Value {
