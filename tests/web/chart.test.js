@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { columns, commonHoles, outline } from "../../web/chart/outline.js";
-import { formatLevel, formatValue, niceRange, timeStep } from "../../web/chart/scale.js";
+import { formatLevel, formatValue, niceMs, niceRange, timeStep } from "../../web/chart/scale.js";
 import { LATE_MAX, Series } from "../../web/chart/series.js";
 import { View } from "../../web/chart/view.js";
 
@@ -186,6 +186,14 @@ test("scales are round, and stay while they fit", () => {
   assert.deepEqual([timeStep(120_000, 8), timeStep(1000, 5), timeStep(86_400_000, 12)], [15_000, 200, 7_200_000]);
   assert.deepEqual([0.1 + 0.2, 1013.25, 12_400_000, 2.5e-7, -3, 0].map(formatValue), ["0.3", "1,013.25", "12.4M", "2.5e-7", "-3", "0"]);
   assert.deepEqual([0.25, 5000, -300_000, 1_500_000, 2.5e10, 1e21, 1e-5].map(formatLevel), ["0.25", "5,000", "-300k", "1.5M", "25G", "1e+21", "0.00001"]);
+});
+
+test("a scale ends at a round number that is greater", () => {
+  for (let ms = 0.013; ms < 1e5; ms *= 1.0037) {
+    const top = niceMs(ms);
+    assert.ok(top > ms && top <= 2.6 * ms && /^[125](e|$)/.test(top.toExponential().replace(/\.0*/, "")), `${ms}: ${top}`);
+  }
+  assert.equal(niceMs(999.6748046875), 2000);
 });
 
 test("what was out of view and is back at once is drawn", async () => {

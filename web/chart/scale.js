@@ -18,7 +18,7 @@ export function niceScale(highest, current) {
 export function niceMs(ms) {
   if (!(ms > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(ms));
-  return [1, 2, 5, 10].map((step) => step * power).find((top) => top >= ms * 1.02) ?? ms;
+  return [1, 2, 5, 10, 20].map((step) => step * power).find((top) => top >= ms * 1.02) ?? ms;
 }
 
 /**
