@@ -91,7 +91,7 @@ test("the page works behind nginx as it comes, and says what does not", { timeou
     await until("the sensor", async () => (await text("#sensor-status")) === "sensor live");
     // It is told between one try and the next.
     const reason = /HTTP works but the WebSocket does not open; something on the way may block it, as a proxy that is not told to pass it on$/;
-    await until("the reason", async () => reason.test(await text('.pane[data-transport="websocket"] .state')));
+    await until("the reason", async () => reason.test(await text('.pane[data-transport="websocket"] [data-field="how"]')));
     assert.equal(await page.locator("#notice-no-script").count(), 0);
   });
   await becomes(
