@@ -294,13 +294,17 @@ fn show<T>(value: Option<T>, format: impl FnOnce(T) -> String) -> String {
 
 /// Formats three significant digits, or all before the point.
 pub(crate) fn figure(value: f64) -> String {
-    let decimals = match value.abs() {
+    format!("{value:.*}", decimals(value))
+}
+
+/// Returns the decimals of a number with three significant digits, or all before the point.
+pub(crate) fn decimals(value: f64) -> usize {
+    match value.abs() {
         v if v >= 100.0 => 0,
         v if v >= 10.0 => 1,
         v if v >= 1.0 => 2,
         _ => 3,
-    };
-    format!("{value:.decimals$}")
+    }
 }
 
 fn interval(Estimate { median, low, high }: &Estimate) -> String {

@@ -1,14 +1,10 @@
 //! Numbers as people read them: thousands in groups, and the minus sign.
 
+use crate::report::decimals;
+
 /// Returns a figure with three digits, or with all that it has before the point.
 pub(crate) fn figure(value: f64) -> String {
-    let decimals = match value.abs() {
-        v if v >= 100.0 => 0,
-        v if v >= 10.0 => 1,
-        v if v >= 1.0 => 2,
-        _ => 3,
-    };
-    fixed(value, decimals)
+    fixed(value, decimals(value))
 }
 
 /// Returns a number with so many decimals.
