@@ -128,14 +128,14 @@ test("a topic that does not exist is said in words, and shown once it is there",
 
 test("events are shown as they come, and their data is only text", { timeout: STEP_MS_MAX }, async () => {
   const evil = `<img src=x onerror="alert(1)"><script>alert(2)</script>`;
-  await post("open", { [evil]: 1.5, text: evil });
+  await post("open", { [evil]: 1.5, units: "m/s", text: evil });
   await withPage("open", async (page) => {
     await says(page, "count", /^1$/);
-    await post("open", { [evil]: 2.5, text: "second" });
+    await post("open", { [evil]: 2.5, units: "m/s", text: "second" });
     await says(page, "count", /^2$/);
     const first = page.locator("#list li").last();
     await first.locator("summary").click();
-    await becomes("the whole event", () => first.locator("pre").textContent(), JSON.stringify({ [evil]: 1.5, text: evil }, null, 2));
+    await becomes("the whole event", () => first.locator("pre").textContent(), JSON.stringify({ [evil]: 1.5, units: "m/s", text: evil }, null, 2));
     await becomes("the fields", () => page.locator("#fields label").allTextContents(), [evil]);
     assert.equal(await page.locator("img:not(.brand img), main script").count(), 0);
     await page.getByRole("searchbox").fill("SECOND");
@@ -149,7 +149,8 @@ test("events are shown as they come, and their data is only text", { timeout: ST
       await chart.focus();
       await page.keyboard.press("Home"); // the chart may not have both values yet
       return chart.getAttribute("aria-valuetext");
-    }, / 1\.5$/);
+    }, / 1\.5 m\/s$/);
+    await page.locator("#summary", { hasText: / 1\.5 to 2\.5 m\/s, mean 2 m\/s$/ }).waitFor({ timeout: PATIENCE_MS });
   });
 });
 

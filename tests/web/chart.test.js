@@ -1,6 +1,7 @@
 /** The pure parts of the chart: values over time, what a screen can show of them, the view and the scales. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { meanDirectionOf, meanOf } from "../../web/chart/mean.js";
 import { columns, commonHoles, outline } from "../../web/chart/outline.js";
 import { formatLevel, formatValue, niceMs, niceRange, timeStep } from "../../web/chart/scale.js";
 import { LATE_MAX, Series } from "../../web/chart/series.js";
@@ -229,4 +230,20 @@ test("what was out of view and is back at once is drawn", async () => {
   seen?.([{ isIntersecting: false }, { isIntersecting: true }]);
   paint();
   assert.equal(drawn, 2);
+});
+
+test("the mean of directions is where they point together", () => {
+  /** @param {number[]} values */
+  const means = (...values) => {
+    const series = new Series();
+    values.forEach((value, time) => series.add(time, value));
+    return [meanDirectionOf, meanOf].map((mean) => {
+      const { mean: found, count } = mean(series, series.first, series.end);
+      return [Math.round(found * 1e9) / 1e9, count];
+    });
+  };
+  assert.deepEqual(means(350, 20), [[5, 2], [185, 2]]);
+  assert.deepEqual(means(0, NaN, 90, 90, 0), [[45, 4], [45, 4]]);
+  assert.deepEqual(means(0, 90, 180, 270)[0], [NaN, 4]);
+  assert.deepEqual(means(181, 359, 270), [[270, 3], [270, 3]]);
 });

@@ -5,6 +5,7 @@ import { Rate, rateInWords } from "../../web/page/rates.js";
 import { Columns, cellsOf, numberOf } from "../../web/page/events/columns.js";
 import { FIELDS_MAX, Fields, numbersOf } from "../../web/page/events/fields.js";
 import { waysTo } from "../../web/page/events/ways.js";
+import { captionOf, isDirection, withUnit } from "../../web/page/events/units.js";
 import { gapInWords, inOneLine } from "../../web/page/events/words.js";
 import { placeOf } from "../../web/topic/places.js";
 
@@ -25,6 +26,21 @@ test("fields are bounded, and those that move come first", () => {
   assert.ok(missing && Number.isNaN(missing.value(5)) && missing.length === 10);
   fields.add(10, numbersOf(Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`f${index}`, index]))));
   assert.deepEqual([fields.all.length, fields.more], [FIELDS_MAX, 50 - (FIELDS_MAX - 5)]);
+});
+
+test("numbers have the unit that their event says, and directions degrees", () => {
+  const wind = { unit: "Q", direction: 229, speed: 2.74, units: "m/s", status: "00", seq: 7, t0: 1_789_000_000_123.456 };
+  assert.deepEqual(numbersOf(wind), [["direction", 229, "°"], ["speed", 2.74, "m/s"], ["seq", 7], ["t0", 1_789_000_000_123.456]]);
+  assert.deepEqual(numbersOf({ a: { units: "V", cells: [3, 4] }, b: 5 }), [["a.cells[0]", 3, "V"], ["a.cells[1]", 4, "V"], ["b", 5]]);
+  assert.deepEqual(numbersOf({ units: { t: "°C" }, t: 20, id: 1, toString: 2 }), [["t", 20, "°C"], ["id", 1], ["toString", 2]]);
+  assert.deepEqual(numbersOf({ units: "x".repeat(1000), v: 1, w: null }), [["v", 1], ["w", null]]);
+  assert.deepEqual([withUnit("229", "°"), withUnit("2.74", "m/s"), withUnit("1", ""), captionOf("speed", "m/s"), captionOf("n", "")], ["229°", "2.74 m/s", "1", "speed, m/s", "n"]);
+  assert.deepEqual([["wind.direction", ""], ["heading_deg", ""], ["x", "deg"], ["speed", "m/s"], ["directions", ""]].map(([name = "", unit = ""]) => isDirection(name, unit)), [true, true, true, false, false]);
+  const fields = new Fields();
+  for (const [time, units] of ["m/s", "m/s", "kn", "m/s"].entries()) {
+    fields.add(time, numbersOf({ speed: time, ...(time === 1 ? {} : { units }), bare: 1 }));
+    assert.deepEqual(fields.all.map(({ unit }) => unit)[0], time < 2 ? "m/s" : "", "none is shown where there are several");
+  }
 });
 
 test("lines of columns are a table with the names of its head", () => {

@@ -8,7 +8,7 @@
  * @property {string} name
  * @property {import("./series.js").Series} series
  * @property {string} colour the name of one in the style sheet
- * @property {"line" | "area" | "dots"} kind dots are for what goes round, as a direction
+ * @property {"line" | "area" | "dots"} kind dots are for what goes round, as a direction in degrees
  * @property {(value: number) => string} [words] of a value, with its unit
  *
  * @typedef {object} Panel
@@ -30,6 +30,7 @@
 import { drawCaption, drawHoles, drawLevels, drawTimes, placeInWords } from "./axes.js";
 import { colour, fitted } from "./canvas.js";
 import { listen } from "./gestures.js";
+import { meanDirectionOf, meanOf } from "./mean.js";
 import { commonHoles, outline } from "./outline.js";
 import { drawReading, nearest } from "./reading.js";
 import { formatLevel, formatValue, niceRange, niceScale } from "./scale.js";
@@ -154,22 +155,16 @@ export class Chart {
   }
 
   /**
-   * Returns the values of a series that are in view, in short; null if there are none.
+   * Returns the values of a series that are in view, in short; null if there are none. The mean of dots is that of directions.
    * @param {import("./series.js").Series} series
+   * @param {Line["kind"]} [kind]
    */
-  summary(series) {
+  summary(series, kind = "line") {
     const { from, to } = this.times;
     const [begin, end] = [series.indexAt(from), series.indexAfter(to)];
     const { low, high } = series.extent(begin, end);
     if (low > high) return null;
-    let [sum, count] = [0, 0];
-    for (let index = begin; index < end; index += 1) {
-      const value = series.value(index);
-      if (Number.isNaN(value)) continue;
-      sum += value;
-      count += 1;
-    }
-    return { low, high, mean: sum / count, count };
+    return { low, high, ...(kind === "dots" ? meanDirectionOf : meanOf)(series, begin, end) };
   }
 
   /** @returns {readonly Line[]} */

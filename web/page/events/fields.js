@@ -2,6 +2,7 @@
  * The numbers in events, found by themselves: a series for each field that has some. Pure.
  */
 import { CAPACITY_MAX, Series } from "../../chart/series.js";
+import { unitOf } from "./units.js";
 
 export const FIELDS_MAX = 32;
 /** Fields that keep as much as a series can; the others keep less, so that a page stays below 30 MB. */
@@ -10,13 +11,29 @@ const CAPACITY_SMALL = 8192;
 const DEPTH_MAX = 4;
 const SHOWN_FIRST = 3;
 
-/** @typedef {{ name: string, series: Series, low: number, high: number, falls: boolean }} Field */
+/**
+ * @typedef {object} Field
+ * @property {string} name
+ * @property {string | null} unit null until one is known; empty if there are several
+ * @property {Series} series
+ * @property {number} low
+ * @property {number} high
+ * @property {boolean} falls
+ *
+ * @typedef {readonly [path: string, value: number | null, unit?: string]} FieldValue null is a field that has no value this time
+ */
 
 export class Fields {
+  #capacityMax;
   /** @type {Map<string, Field>} */
   #fields = new Map();
   /** How many fields there are beyond the limit, at least. */
   more = 0;
+
+  /** @param {number} [capacityMax] the values that are kept of each field: a power of two */
+  constructor(capacityMax = CAPACITY_MAX) {
+    this.#capacityMax = capacityMax;
+  }
 
   /** @returns {Field[]} */
   get all() {
@@ -25,11 +42,11 @@ export class Fields {
 
   /**
    * @param {number} time
-   * @param {readonly (readonly [string, number | null])[]} numbers null is a field that has no value this time
+   * @param {readonly FieldValue[]} numbers
    */
   add(time, numbers) {
     let more = 0;
-    for (const [name, value] of numbers) {
+    for (const [name, value, unit = ""] of numbers) {
       const field = this.#fields.get(name) ?? this.#create(name, value);
       if (!field) {
         if (value !== null) more += 1;
@@ -40,6 +57,7 @@ export class Fields {
         if (series.length > 0 && value < series.value(series.end - 1)) field.falls = true;
         field.low = Math.min(field.low, value);
         field.high = Math.max(field.high, value);
+        if (unit !== "") field.unit = (field.unit ?? unit) === unit ? unit : "";
         series.add(time, value);
       }
     }
@@ -78,7 +96,9 @@ export class Fields {
   #create(name, value) {
     const count = this.#fields.size;
     if (count >= FIELDS_MAX || value === null) return null;
-    const field = { name, series: new Series(count < LARGE_FIELDS ? CAPACITY_MAX : CAPACITY_SMALL), low: Infinity, high: -Infinity, falls: false };
+    const series = new Series(Math.min(this.#capacityMax, count < LARGE_FIELDS ? CAPACITY_MAX : CAPACITY_SMALL));
+    /** @type {Field} */
+    const field = { name, unit: null, series, low: Infinity, high: -Infinity, falls: false };
     this.#fields.set(name, field);
     return field;
   }
@@ -93,30 +113,34 @@ function isTime(value) {
 }
 
 /**
- * Returns the numbers in an event with their paths: `speed`, `memory.total_bytes`, `cores[0]`; `value` if the event is one.
+ * Returns the numbers in an event with their paths: `speed`, `memory.total_bytes`, `cores[0]`; `value` if the event is one. Those whose
+ * unit the event says have that, too.
  * @param {unknown} data
- * @returns {[string, number | null][]}
+ * @returns {FieldValue[]}
  */
 export function numbersOf(data) {
-  /** @type {[string, number | null][]} */
+  /** @type {FieldValue[]} */
   const found = [];
-  collect(data, "", 0, found);
+  collect(data, { path: "", unit: "", depth: 0 }, found);
   return found;
 }
 
 /**
  * @param {unknown} data
- * @param {string} path
- * @param {number} depth
- * @param {[string, number | null][]} found
+ * @param {{ path: string, unit: string, depth: number }} place
+ * @param {FieldValue[]} found
  */
-function collect(data, path, depth, found) {
+function collect(data, { path, unit, depth }, found) {
   if (found.length >= 2 * FIELDS_MAX) return;
   if (typeof data === "number" || data === null) {
-    if (path !== "" || data !== null) found.push([path || "value", data]);
+    const hasUnit = unit !== "" && data !== null && !isTime(data);
+    if (path !== "" || data !== null) found.push(hasUnit ? [path, data, unit] : [path || "value", data]);
   } else if (typeof data === "object" && depth < DEPTH_MAX) {
+    const isList = Array.isArray(data);
+    const units = isList ? null : Reflect.get(data, "units");
     for (const [key, value] of Object.entries(data)) {
-      collect(value, Array.isArray(data) ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`, depth + 1, found);
+      const inner = isList ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`;
+      collect(value, { path: inner, unit: isList ? unit : unitOf(key, units), depth: depth + 1 }, found);
     }
   }
 }

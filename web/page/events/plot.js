@@ -4,6 +4,7 @@ import { find, setText } from "../element.js";
 import { formatCount } from "../words.js";
 import { formatValue } from "../../chart/scale.js";
 import { FIELDS_MAX, Fields } from "./fields.js";
+import { captionOf, isDirection, withUnit } from "./units.js";
 
 const SPAN_MS = 60_000;
 const SPAN_MS_MIN = 10_000;
@@ -11,8 +12,12 @@ const SPAN_MS_MIN = 10_000;
 const NEWEST_PART_MIN = 0.1;
 /** Values that came within this time are shown by their numbers once no more come: by time, they would be one stroke. */
 const MOMENTS_MS = 2000;
+/** What goes round. @type {import("../../chart/scale.js").Range} */
+const ROUND = { low: 0, high: 360, ticks: [0, 90, 180, 270, 360] };
 const PANEL_PX = 130;
 const FRAME_PX = 24;
+
+/** @typedef {import("./fields.js").Field} Field */
 
 export class Plot {
   #section;
@@ -23,6 +28,8 @@ export class Plot {
   /** @type {Set<string> | null} null until the first choice is made */
   #chosen = null;
   #count = 0;
+  /** The units and scales that are shown. */
+  #look = "";
   #now;
   /** The same values by the numbers of their events; null once they came over more than moments. @type {Fields | null} */
   #numbered = new Fields();
@@ -56,7 +63,7 @@ export class Plot {
 
   /**
    * @param {number} time
-   * @param {readonly (readonly [string, number | null])[]} numbers
+   * @param {readonly import("./fields.js").FieldValue[]} numbers
    * @param {number} number of the event
    */
   add(time, numbers, number) {
@@ -114,7 +121,7 @@ export class Plot {
       this.#showChoices();
       this.#showPanels();
       if (isFirst) this.#fit();
-    }
+    } else if (this.#look !== lookOf(all)) this.#showPanels();
     if (this.#isEnded && this.#isNew) this.#settle();
     this.#isNew = false;
     this.#chart.redraw();
@@ -130,9 +137,14 @@ export class Plot {
 
   /** The values in view, in words. */
   summary() {
-    const words = this.#shown().map(({ name, series }) => {
-      const summary = this.#chart.summary(series);
-      return summary && `${name} ${formatValue(summary.low)} to ${formatValue(summary.high)}, mean ${formatValue(Number(summary.mean.toPrecision(4)))}`;
+    const words = this.#shown().map((field) => {
+      const { name, series, kind, words = formatValue } = lineOf(field);
+      const summary = this.#chart.summary(series, kind);
+      if (!summary) return "";
+      const mean = `mean ${words(Number(summary.mean.toPrecision(4)))}`;
+      // The least and the greatest direction are those beside north.
+      if (kind === "dots") return Number.isNaN(summary.mean) ? `${name} all round` : `${name} ${mean}`;
+      return `${name} ${formatValue(summary.low)} to ${words(summary.high)}, ${mean}`;
     });
     return words.filter(Boolean).join("; ");
   }
@@ -176,13 +188,33 @@ export class Plot {
     const shown = this.#shown();
     this.#canvas.style.height = `${shown.length * PANEL_PX + FRAME_PX}px`;
     this.#canvas.hidden = shown.length === 0;
+    this.#look = lookOf(this.#fields.all);
     this.#chart.show(
-      shown.map(({ name, series }) => ({
-        caption: name,
-        lines: [{ name, series, colour: "bloom", kind: "line" }],
+      shown.map((field) => ({
+        caption: captionOf(field.name, field.unit ?? ""),
+        lines: [lineOf(field)],
         share: 1,
-        scale: "fits",
+        scale: goesRound(field) ? ROUND : "fits",
       })),
     );
   }
+}
+
+/** @param {readonly Field[]} fields */
+function lookOf(fields) {
+  return JSON.stringify(fields.map((field) => [field.unit, goesRound(field)]));
+}
+
+/** @param {Field} field */
+function goesRound({ name, unit, low, high }) {
+  return isDirection(name, unit ?? "") && low >= ROUND.low && high <= ROUND.high;
+}
+
+/**
+ * @param {Field} field
+ * @returns {import("../../chart/chart.js").Line}
+ */
+function lineOf({ name, unit, series }) {
+  const kind = isDirection(name, unit ?? "") ? "dots" : "line";
+  return { name, series, colour: "bloom", kind, words: (value) => withUnit(formatValue(value), unit ?? "") };
 }

@@ -1,0 +1,45 @@
+/**
+ * The units that events carry: `"units":"m/s"` is that of the numbers beside it, and `"units":{"speed":"m/s"}` has one for each. Pure.
+ */
+
+const UNIT_CHARS_MAX = 16;
+/** Numbers that have none, whatever is measured beside them. */
+const BARE = /^(id|n|no|number|seq|sequence|count|index|code|status|version)$/i;
+const DIRECTION = /(direction|heading|bearing|azimuth)(_?deg(rees)?)?$/i;
+const DEGREES = ["°", "deg", "degree", "degrees"];
+
+/**
+ * Returns the unit of a number; an empty text if it is not known.
+ * @param {string} key
+ * @param {unknown} units those of the object that has the key
+ */
+export function unitOf(key, units) {
+  const own = typeof units === "object" && units !== null && Object.hasOwn(units, key) ? Reflect.get(units, key) : null;
+  const unit = typeof own === "string" ? own : typeof units === "string" && !BARE.test(key) ? (DIRECTION.test(key) ? "°" : units) : "";
+  return unit.length > UNIT_CHARS_MAX ? "" : unit.trim();
+}
+
+/**
+ * Returns true if a field is a direction: its values go round, so that 359° and 1° are neighbours.
+ * @param {string} name
+ * @param {string} unit
+ */
+export function isDirection(name, unit) {
+  return DEGREES.includes(unit) || DIRECTION.test(name);
+}
+
+/**
+ * @param {string} words a value
+ * @param {string} unit
+ */
+export function withUnit(words, unit) {
+  return unit === "" || unit === "°" ? words + unit : `${words} ${unit}`;
+}
+
+/**
+ * @param {string} name
+ * @param {string} unit
+ */
+export function captionOf(name, unit) {
+  return unit === "" ? name : `${name}, ${unit}`;
+}
