@@ -32,7 +32,10 @@ def hata(request, km):
 
 
 def cost231_hata(request, km):
-    """Medium cities and suburbs. A shadowing of 10 dB, which ns-3 adds by itself, is no part of the model."""
+    """Medium cities and suburbs. A shadowing of 10 dB, which ns-3 adds by itself, is no part of the model.
+
+    In the correction for the mobile's height, ns-3 has 1.11 log f in place of the 1.1 log f of the report: 0.03 dB more for each metre.
+    """
     mhz, base_m, mobile_m = heights(request)
     model = ns.CreateObject[ns.Cost231PropagationLossModel]()
     model.SetAttribute("Frequency", ns.DoubleValue(mhz * 1e6))
@@ -59,7 +62,7 @@ def main(url):
         for mhz in (150, 450, 1500) for mobile in (1.5, 8) for where in ("urban-large", "urban", "suburban")
     ]
     compare(url, "Okumura-Hata with ns-3", hata, lines)
-    lines = [line("cost231-hata", mhz, 35, 3, 20_000, 200, environment="urban") for mhz in (1500, 2000)]
+    lines = [line("cost231-hata", mhz, 35, 1.5, 20_000, 200, environment="urban") for mhz in (1500, 2000)]
     compare(url, "COST 231-Hata with ns-3", cost231_hata, lines)
     lines = [line("two-ray", mhz, 30, 1.5, 20_000, 100) for mhz in (150, 450, 900)]
     compare(url, "two rays, far away, with ns-3", two_rays, lines)
