@@ -287,7 +287,6 @@ test("events wait for a callback or a loop, however many there are, and so does 
   over.onmessage = ({ data }) => told.push(data.n);
   assert.equal(await end, 3001);
 
-
   const dropped = client.topic("t", { after: POSITION });
   await until("its events", () => dropped.position === "e-1001");
   dropped.onmessage = ({ data }) => {
@@ -349,8 +348,14 @@ test("a call that may have been carried out is not made again without a key", as
   let count = 0;
   const { origin, asked } = await fake(() => ((count += 1) < 3 ? undefined : { status: 201, body: { id: "1" } }));
   const client = connect(origin, { transports: ["poll"], random: () => 0 });
-  await assert.rejects(() => client.call("POST", "/messages", { text: "hi" }), { code: "uncertain" });
-  assert.equal(asked.length, 1);
+  for (const method of ["POST", "post", "patch", "LOCK"]) {
+    count = 0;
+    asked.length = 0;
+    await assert.rejects(() => client.call(method, "/messages", { text: "hi" }), { code: "uncertain" });
+    assert.deepEqual(asked, [`${method.toUpperCase()} /messages`]);
+  }
+  count = 1;
+  asked.length = 1;
   const { status, data } = await client.call("POST", "/messages", { text: "hi" }, { key: true });
   assert.deepEqual([status, data, asked.length], [201, { id: "1" }, 3]);
   client.close();
@@ -366,6 +371,30 @@ test("an event is tried again for longer than a call", async () => {
   count = -100;
   await assert.rejects(() => client.publish("scratch-a", 1), { code: "uncertain" });
   assert.equal(asked.length, 28);
+  client.close();
+});
+
+test("a server that takes events and is silent is given up after a minute, however few tries that were", async (t) => {
+  const { origin, asked } = await fake(() => ({ isOpen: true }));
+  const { timeout } = AbortSignal;
+  const { now } = Date;
+  let passed = 0;
+  t.mock.method(AbortSignal, "timeout", (/** @type {number} */ ms) => {
+    passed += ms;
+    return timeout.call(AbortSignal, ms / 1000);
+  });
+  t.mock.method(Date, "now", () => now() + passed);
+  const client = connect(origin, { transports: ["poll"], random: () => 0 });
+  await assert.rejects(() => client.publish("scratch-a", 1), { code: "uncertain" });
+  assert.equal(asked.length, 2);
+  client.close();
+});
+
+test("a reply may be empty", async () => {
+  const { origin, asked } = await fake(() => ({}));
+  const client = connect(origin, { transports: ["poll"], random: () => 0 });
+  assert.equal((await client.call("POST", "/empty")).status, 200);
+  assert.equal(asked.length, 1);
   client.close();
 });
 

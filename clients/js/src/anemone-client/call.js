@@ -10,6 +10,8 @@ const ANSWER_MS_MAX = 45_000;
 const TRIES_MAX = 5;
 /** Those of an event, and of the start of a run: for a minute, about. */
 const TRIES_WITH_KEY_MAX = 16;
+/** After this time, no other try is made. */
+const TRIES_MS_MAX = 60_000;
 /** The statuses of refusals that pass. */
 const BRIEF = [408, 425, 429, 502, 503, 504];
 const JSON_TYPE = "application/json";
@@ -28,10 +30,11 @@ const MUX_LENGTH_MAX = 2 ** 16;
  * @returns {Promise<import("./types.js").Reply>}
  */
 export async function call(link, method, path, body, options = {}, triesMax = TRIES_MAX) {
+  method = method.toUpperCase();
   const { signal, key = method === "DELETE" } = options; // without one, a second try finds nothing
   const request = requestOf(link, method, path, body, { ...options, key });
   const { target, fields, payload } = request;
-  const isUnsafe = /^(POST|PATCH)$/.test(method);
+  const isUnsafe = !/^(GET|HEAD|OPTIONS|PUT|DELETE)$/.test(method);
   // A call with If-Match that was carried out has changed the tag, so its second try would be refused.
   const isSafe = !("if-match" in fields) && (!isUnsafe || "idempotency-key" in fields || /[?&]key=/.test(path));
   // A multiplexed request to a topic has no fields, and JSON is what it has without.
@@ -42,6 +45,7 @@ export async function call(link, method, path, body, options = {}, triesMax = TR
   // Multiplexed, this would start a reader instead of asking for a page.
   const isOfPage = method === "GET" && /^(topics|runs)\//.test(target);
   const backoff = new Backoff(link.options.random);
+  const first = Date.now();
   let mayBeDone = false;
   for (let tries = 1; ; tries += 1) {
     await link.ready;
@@ -68,7 +72,7 @@ export async function call(link, method, path, body, options = {}, triesMax = TR
       const isRefused = error.status !== undefined;
       mayBeDone ||= isSent && !isRefused && (isUnsafe || !isSafe);
       const isBrief = isRefused ? BRIEF.includes(Number(error.status)) : error.code !== "closed" && error.code !== "protocol";
-      if (!isBrief || tries >= triesMax || (isSent && !isSafe)) {
+      if (!isBrief || tries >= triesMax || Date.now() - first > TRIES_MS_MAX || (isSent && !isSafe)) {
         throw mayBeDone && !isRefused ? new AnemoneError("uncertain", "no answer: the call may be done", { cause }) : error;
       }
       await sleep(Math.max(backoff.next(), error.retryMs), end.signal); // the server's time may be longer than that of a try

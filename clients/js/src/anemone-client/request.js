@@ -72,7 +72,7 @@ export async function bytesOf(reply, method) {
   const { status, headers } = reply;
   const bytes = new Uint8Array(await reply.arrayBuffer());
   const isWhole = method === "HEAD" || bytes.length >= Number(headers.get("content-length") ?? 1);
-  if (isWhole || status === 204 || status === 304 || headers.has("content-encoding")) return bytes;
+  if (isWhole || status === 204 || status === 304 || headers.has("content-encoding") || headers.has("transfer-encoding")) return bytes;
   throw cutOff();
 }
 

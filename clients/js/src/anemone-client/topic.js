@@ -98,25 +98,26 @@ export class Topic {
       for (;;) {
         const event = this.#queue.shift();
         if (event) {
+          if (!this.#queue[0]) this.#changed();
           yield event;
-        } else if (this.#error) {
-          throw this.#error;
         } else if (this.#isClosed) {
+          if (this.#error) throw this.#error;
           return;
         } else {
-          this.#changed();
           await this.#change();
         }
       }
     } finally {
+      this.#isIterated = false;
       this.close();
     }
   }
 
-  /** Ends the reading. */
+  /** Ends the reading. A loop still gets what has come. */
   close() {
     if (!this.#isIterated) this.#queue = [];
     this.#finish();
+    this.#deliver();
   }
 
   /**
@@ -324,7 +325,7 @@ export class Topic {
       this.#queue.unshift(event);
       break;
     }
-    if (this.#isClosed && (this.#isIterated || !this.#queue[0])) this.#isToldEnd ||= this.#tell("onclose", this.#error);
+    if (this.#isClosed && !this.#queue[0] && !this.#isIterated) this.#isToldEnd ||= this.#tell("onclose", this.#error);
     this.#changed();
   }
 
