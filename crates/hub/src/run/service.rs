@@ -119,7 +119,7 @@ impl RunWork {
 
     /// Says that it is light: it sleeps nearly all the time, such as one that keeps a pace at which people can watch, and
     /// computes for at most one part of the time in [`LIGHT_ONE_IN`](Self::LIGHT_ONE_IN). Light works have slots of their own, so
-    /// that runs that compute do not wait for those that sleep.
+    /// that runs that compute do not wait for those that sleep. The work has to keep to this itself: nothing measures it.
     #[must_use]
     pub fn light(mut self) -> Self {
         self.lane = Lane::Light;
