@@ -86,13 +86,6 @@ for (const transport of ALL) {
   });
 }
 
-test("a call to another server is refused with its status", async () => {
-  const { origin } = await fake(() => ({ status: 404, body: "<h1>404" }));
-  const client = connect(origin, { transports: ["poll"] });
-  await assert.rejects(() => client.call("GET", "/clock"), { code: "foreign", status: 404 });
-  client.close();
-});
-
 test("a protocol of the future is not guessed at", async () => {
   const v2 = await fake(() => page("e-2", [2]), { subprotocol: "anemone.v2", onMessage: () => {} });
   // Reading goes on by what both still speak.
@@ -344,57 +337,22 @@ test("Retry-After is kept, on every transport", async () => {
   }
 });
 
-test("a call that may have been carried out is not made again without a key", async () => {
-  let count = 0;
-  const { origin, asked } = await fake(() => ((count += 1) < 3 ? undefined : { status: 201, body: { id: "1" } }));
-  const client = connect(origin, { transports: ["poll"], random: () => 0 });
-  for (const method of ["POST", "post", "patch", "LOCK"]) {
-    count = 0;
-    asked.length = 0;
-    await assert.rejects(() => client.call(method, "/messages", { text: "hi" }), { code: "uncertain" });
-    assert.deepEqual(asked, [`${method.toUpperCase()} /messages`]);
+test("a server that wishes tries without a pause is asked with one, and so is one that repeats its answer", async () => {
+  for (const retry of ["-5", "1e-300", "1"]) {
+    const body = `retry: ${retry}\nid: e-2\ntime: 1\ndata: 1\n\n`;
+    const { origin } = await fake(() => ({ headers: { "content-type": "text/event-stream" }, body }));
+    const client = connect(origin, { transports: ["sse"], random: () => 1 });
+    const begun = Date.now();
+    const { retryAt } = await new Promise((/** @type {(error: AnemoneError) => void} */ resolve) => (client.topic("t").onerror = resolve));
+    assert.ok(Number(retryAt) >= begun + 100, retry);
+    client.close();
   }
-  count = 1;
-  asked.length = 1;
-  const { status, data } = await client.call("POST", "/messages", { text: "hi" }, { key: true });
-  assert.deepEqual([status, data, asked.length], [201, { id: "1" }, 3]);
-  client.close();
-});
-
-test("an event is tried again for longer than a call", async () => {
-  let count = 0;
-  const { origin, asked } = await fake(() => ((count += 1) < 12 ? undefined : { status: 201, body: { position: "e-1" } }));
-  const client = connect(origin, { transports: ["poll"], random: () => 0 });
-  assert.equal((await client.publish("scratch-a", 1)).position, "e-1");
-  assert.equal(asked.length, 12);
-  assert.equal(new Set(asked).size, 1, "the same key");
-  count = -100;
-  await assert.rejects(() => client.publish("scratch-a", 1), { code: "uncertain" });
-  assert.equal(asked.length, 28);
-  client.close();
-});
-
-test("a server that takes events and is silent is given up after a minute, however few tries that were", async (t) => {
-  const { origin, asked } = await fake(() => ({ isOpen: true }));
-  const { timeout } = AbortSignal;
-  const { now } = Date;
-  let passed = 0;
-  t.mock.method(AbortSignal, "timeout", (/** @type {number} */ ms) => {
-    passed += ms;
-    return timeout.call(AbortSignal, ms / 1000);
-  });
-  t.mock.method(Date, "now", () => now() + passed);
-  const client = connect(origin, { transports: ["poll"], random: () => 0 });
-  await assert.rejects(() => client.publish("scratch-a", 1), { code: "uncertain" });
+  const { origin, asked } = await fake(() => page("e-2", [2]));
+  const client = connect(origin, { transports: ["long-poll"], pollMs: 1e9 });
+  client.topic("t", { after: POSITION });
+  await until("the second answer", () => asked.length === 2);
+  await new Promise((resolve) => setTimeout(resolve, 50));
   assert.equal(asked.length, 2);
-  client.close();
-});
-
-test("a reply may be empty", async () => {
-  const { origin, asked } = await fake(() => ({}));
-  const client = connect(origin, { transports: ["poll"], random: () => 0 });
-  assert.equal((await client.call("POST", "/empty")).status, 200);
-  assert.equal(asked.length, 1);
   client.close();
 });
 
@@ -410,44 +368,6 @@ test("a topic that has ended says nothing after its end", async () => {
   await new Promise((/** @type {(value?: unknown) => void} */ resolve) => (topic.onclose = resolve));
   await new Promise((resolve) => setTimeout(resolve, 20));
   assert.deepEqual(told, [2, ["topic-deleted", undefined]]);
-  client.close();
-});
-
-test("a DELETE whose answer is lost is made again with the same key", async () => {
-  /** @type {unknown[]} */
-  const keys = [];
-  const { origin } = await fake(({ headers }) => (keys.push(headers["idempotency-key"]) < 2 ? undefined : { body: { id: "1" } }));
-  const client = connect(origin, { transports: ["poll"], random: () => 0 });
-  assert.equal((await client.call("DELETE", "/messages/1")).status, 200);
-  assert.match(String(keys[0]), /./);
-  assert.equal(keys[1], keys[0]);
-  client.close();
-});
-
-test("a call is not made again after a refusal that does not pass", async () => {
-  const { origin, asked } = await fake(() => problem("unknown-record", 404, "there is no record"));
-  const client = connect(origin, { transports: ["poll"] });
-  await assert.rejects(() => client.call("GET", "/messages/1"), { code: "unknown-record", message: "there is no record" });
-  assert.equal(asked.length, 1);
-  client.close();
-});
-
-test("a call that was answered is over, whatever its signal does later", async () => {
-  /** @type {string[]} */ const messages = [];
-  const { origin } = await fake(() => ({}), {
-    onMessage: (say, message) => {
-      messages.push(message);
-      say(`200 ${message.split(" ")[1]}\n{}`);
-    },
-  });
-  const client = connect(origin, { WebSocket, transports: ["mux"] });
-  const controller = new AbortController();
-  await client.call("GET", "/a", undefined, { signal: controller.signal });
-  controller.abort();
-  await client.call("GET", "/b");
-  assert.deepEqual(messages, ["GET 0 /a", "GET 1 /b"]);
-  const late = client.call("GET", "/c", undefined, { signal: controller.signal });
-  await assert.rejects(late, { name: "AbortError" });
   client.close();
 });
 
@@ -511,15 +431,6 @@ test("a stream is not open before it has a position", async () => {
   client.close();
 });
 
-test("a login page is no receipt of an event, and HEAD has no body", async () => {
-  const { origin } = await fake(({ method }) => (method === "HEAD" ? { headers: { "content-length": "5" } } : { body: "<html>Please log in</html>" }));
-  const client = connect(origin, { transports: ["poll"] });
-  await assert.rejects(client.publish("t", 1), { code: "protocol" });
-  assert.equal((await client.call("HEAD", "/clock")).status, 200);
-  await assert.rejects(client.call("GET", "https://example.org/clock"), { code: "bad-argument" });
-  client.close();
-});
-
 test("a callback that fails later is told as one that fails at once", async () => {
   const { origin } = await fake(() => page("e-2", [2]));
   const client = connect(origin, { transports: ["poll"] });
@@ -532,19 +443,6 @@ test("a callback that fails later is told as one that fails at once", async () =
   await until("the error", () => errors.length > 0);
   assert.deepEqual([errors[0]?.code, String(errors[0]?.cause)], ["callback-failed", "TypeError: my later mistake"]);
   client.close();
-});
-
-test("a closed client leaves no call open", async () => {
-  const { origin, asked } = await fake(() => ({ body: "", isOpen: true }));
-  const client = connect(origin, { transports: ["poll"] });
-  const call = client.call("GET", "/slow");
-  const taken = (async () => {
-    for await (const item of client.items("GET", "/slow")) assert.fail(String(item));
-  })();
-  await until("both calls", () => asked.length === 2);
-  client.close();
-  await assert.rejects(call, { code: "closed" });
-  await assert.rejects(taken, { code: "closed" });
 });
 
 test("topics whose names are too long for one URL are read on several streams", async () => {

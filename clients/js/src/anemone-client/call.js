@@ -10,7 +10,7 @@ const ANSWER_MS_MAX = 45_000;
 const TRIES_MAX = 5;
 /** Those of an event, and of the start of a run: for a minute, about. */
 const TRIES_WITH_KEY_MAX = 16;
-/** After this time, no other try is made. */
+/** No try begins later than this after the first. */
 const TRIES_MS_MAX = 60_000;
 /** The statuses of refusals that pass. */
 const BRIEF = [408, 425, 429, 502, 503, 504];
@@ -72,7 +72,7 @@ export async function call(link, method, path, body, options = {}, triesMax = TR
       const isRefused = error.status !== undefined;
       mayBeDone ||= isSent && !isRefused && (isUnsafe || !isSafe);
       const isBrief = isRefused ? BRIEF.includes(Number(error.status)) : error.code !== "closed" && error.code !== "protocol";
-      if (!isBrief || tries >= triesMax || Date.now() - first > TRIES_MS_MAX || (isSent && !isSafe)) {
+      if (!isBrief || tries >= triesMax || Date.now() + error.retryMs - first > TRIES_MS_MAX || (isSent && !isSafe)) {
         throw mayBeDone && !isRefused ? new AnemoneError("uncertain", "no answer: the call may be done", { cause }) : error;
       }
       await sleep(Math.max(backoff.next(), error.retryMs), end.signal); // the server's time may be longer than that of a try

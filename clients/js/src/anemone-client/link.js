@@ -88,7 +88,7 @@ export class Link {
     };
     let isLeader = false;
     channel.onmessage = ({ data }) => {
-      if (data.isLed) for (const topic of this.topics) topic.wake(this.transport === "tabs");
+      if (data?.isLed) for (const topic of this.topics) topic.wake(this.transport === "tabs");
       else if (isLeader) load("tabs").then(({ serve }) => serve(this, data)).catch(() => {}); // the other tab takes another way
     };
     const lead = () => {

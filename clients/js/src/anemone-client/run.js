@@ -42,7 +42,7 @@ export class Run {
    * @returns {AsyncGenerator<import("./types.js").TopicEvent, void, void>}
    */
   async *events(options = {}) {
-    const topic = new Topic(this.#link, `runs/${await this.key}`, options);
+    const topic = new Topic(this.#link, `runs/${encodeURIComponent(await this.key)}`, options);
     yield* topic;
     if (!topic.isEnded) this.#link.check(); // the client was closed before the run was over
   }
@@ -63,7 +63,7 @@ export class Run {
    */
   async #call(method, query) {
     const { call } = await this.#link.calls();
-    return call(this.#link, method, `runs/${await this.key}${query}`);
+    return call(this.#link, method, `runs/${encodeURIComponent(await this.key)}${query}`);
   }
 
   async #watch() {

@@ -14,6 +14,8 @@ const LOSSES_MAX = 3;
 const GAPS_MAX = 100;
 /** A connection that lasted this long was good, even without news. */
 const STABLE_MS = 60_000;
+/** Whatever a server wishes, it is not asked again much more often. */
+const RETRY_MS_MIN = 100;
 /** Waits in a row before a topic is given up that was never there, or that something else answers for. */
 const WAITS_MAX = 5;
 
@@ -267,7 +269,7 @@ export class Topic {
    */
   #take({ position, time, data, gap, skipped, end, retry }, received, isFirst) {
     const sequence = this.#sequence;
-    if (retry) this.#backoff.firstMs = retry;
+    if (retry) this.#backoff.firstMs = Math.max(RETRY_MS_MIN, retry);
     if (gap) {
       sequence.position = gap.resume;
       this.#gap(gap);

@@ -44,18 +44,20 @@ export const TRANSPORTS = {
     // The first request does not wait, so that a success is known at once.
     const { waitSeconds, pollMs } = request.link.options;
     let wait = 0;
+    let last;
     for (;;) {
       const asked = now();
-      const events = await page(request, { wait });
-      if (events === null) return;
+      const next = await page(request, { wait });
+      if (!next) return;
       // What does not wait, such as a proxy that drops the parameter, is polled.
-      if (events === 0 && (waitSeconds === 0 || now() - asked < Math.min(BRIEF_MS, wait * 500))) await sleep(pollMs, request.signal);
+      if (next === last && (waitSeconds === 0 || now() - asked < Math.min(BRIEF_MS, wait * 500))) await sleep(pollMs, request.signal);
       wait = waitSeconds;
+      last = next;
     }
   },
 
   poll: async (request) => {
-    while ((await page(request, {})) !== null) await sleep(request.link.options.pollMs, request.signal);
+    while (await page(request, {})) await sleep(request.link.options.pollMs, request.signal);
   },
 };
 
@@ -90,7 +92,7 @@ async function* lines({ link, target, signal, take }, accept) {
 }
 
 /**
- * Requests one page; returns the number of its events, or null at the end of the topic.
+ * Requests one page; returns where the next one begins, or nothing at the end of the topic.
  * @param {StreamRequest} request
  * @param {object} parameters
  */
@@ -105,7 +107,7 @@ async function page({ link, target, signal, take, isOfMany, losses }, parameters
   for (const item of isOfMany ? itemsOfMany(found) : itemsOf(found)) take(item, received);
   const { next, end } = found;
   take({ position: next, end }, received);
-  return signal.aborted || end ? null : found.events.length;
+  return signal.aborted || end ? "" : next;
 }
 
 /** @param {import("./types.js").PageOfMany} page */

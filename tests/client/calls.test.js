@@ -1,0 +1,144 @@
+/** Calls and events that are published: what is made again, how often, and what of a refusal or of no answer. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { WebSocket } from "ws";
+import { connect } from "../../clients/js/src/client.js";
+import { until } from "../e2e/support.js";
+import { fake, problem } from "./fakes.js";
+
+test("a call to another server is refused with its status", async () => {
+  const { origin } = await fake(() => ({ status: 404, body: "<h1>404" }));
+  const client = connect(origin, { transports: ["poll"] });
+  await assert.rejects(() => client.call("GET", "/clock"), { code: "foreign", status: 404 });
+  client.close();
+});
+
+test("a time that is longer than a call may take is not waited for", async () => {
+  const { origin, asked } = await fake(() => problem("overloaded", 503, "later", { "retry-after": "3600" }));
+  const client = connect(origin, { transports: ["poll"] });
+  await assert.rejects(client.publish("t", 1), { code: "overloaded", retryMs: 3_600_000 });
+  assert.equal(asked.length, 1);
+  client.close();
+});
+
+test("the key of a run is no path", async () => {
+  const { origin, asked } = await fake(() => ({ body: {} }));
+  const client = connect(origin, { transports: ["poll"] });
+  await client.watch("../topics/scratch-a").cancel();
+  assert.deepEqual(asked, ["DELETE /runs/..%2Ftopics%2Fscratch-a"]);
+  client.close();
+});
+
+test("a call that may have been carried out is not made again without a key", async () => {
+  let count = 0;
+  const { origin, asked } = await fake(() => ((count += 1) < 3 ? undefined : { status: 201, body: { id: "1" } }));
+  const client = connect(origin, { transports: ["poll"], random: () => 0 });
+  for (const method of ["POST", "post", "patch", "LOCK"]) {
+    count = 0;
+    asked.length = 0;
+    await assert.rejects(() => client.call(method, "/messages", { text: "hi" }), { code: "uncertain" });
+    assert.deepEqual(asked, [`${method.toUpperCase()} /messages`]);
+  }
+  count = 1;
+  asked.length = 1;
+  const { status, data } = await client.call("POST", "/messages", { text: "hi" }, { key: true });
+  assert.deepEqual([status, data, asked.length], [201, { id: "1" }, 3]);
+  client.close();
+});
+
+test("an event is tried again for longer than a call", async () => {
+  let count = 0;
+  const { origin, asked } = await fake(() => ((count += 1) < 12 ? undefined : { status: 201, body: { position: "e-1" } }));
+  const client = connect(origin, { transports: ["poll"], random: () => 0 });
+  assert.equal((await client.publish("scratch-a", 1)).position, "e-1");
+  assert.equal(asked.length, 12);
+  assert.equal(new Set(asked).size, 1, "the same key");
+  count = -100;
+  await assert.rejects(() => client.publish("scratch-a", 1), { code: "uncertain" });
+  assert.equal(asked.length, 28);
+  client.close();
+});
+
+test("a server that takes events and is silent is given up after a minute, however few tries that were", async (t) => {
+  const { origin, asked } = await fake(() => ({ isOpen: true }));
+  const { timeout } = AbortSignal;
+  const { now } = Date;
+  let passed = 0;
+  t.mock.method(AbortSignal, "timeout", (/** @type {number} */ ms) => {
+    passed += ms;
+    return timeout.call(AbortSignal, ms / 1000);
+  });
+  t.mock.method(Date, "now", () => now() + passed);
+  const client = connect(origin, { transports: ["poll"], random: () => 0 });
+  await assert.rejects(() => client.publish("scratch-a", 1), { code: "uncertain" });
+  assert.equal(asked.length, 2);
+  client.close();
+});
+
+test("a reply may be empty", async () => {
+  const { origin, asked } = await fake(() => ({}));
+  const client = connect(origin, { transports: ["poll"], random: () => 0 });
+  assert.equal((await client.call("POST", "/empty")).status, 200);
+  assert.equal(asked.length, 1);
+  client.close();
+});
+
+test("a DELETE whose answer is lost is made again with the same key", async () => {
+  /** @type {unknown[]} */
+  const keys = [];
+  const { origin } = await fake(({ headers }) => (keys.push(headers["idempotency-key"]) < 2 ? undefined : { body: { id: "1" } }));
+  const client = connect(origin, { transports: ["poll"], random: () => 0 });
+  assert.equal((await client.call("DELETE", "/messages/1")).status, 200);
+  assert.match(String(keys[0]), /./);
+  assert.equal(keys[1], keys[0]);
+  client.close();
+});
+
+test("a call is not made again after a refusal that does not pass", async () => {
+  const { origin, asked } = await fake(() => problem("unknown-record", 404, "there is no record"));
+  const client = connect(origin, { transports: ["poll"] });
+  await assert.rejects(() => client.call("GET", "/messages/1"), { code: "unknown-record", message: "there is no record" });
+  assert.equal(asked.length, 1);
+  client.close();
+});
+
+test("a call that was answered is over, whatever its signal does later", async () => {
+  /** @type {string[]} */ const messages = [];
+  const { origin } = await fake(() => ({}), {
+    onMessage: (say, message) => {
+      messages.push(message);
+      say(`200 ${message.split(" ")[1]}\n{}`);
+    },
+  });
+  const client = connect(origin, { WebSocket, transports: ["mux"] });
+  const controller = new AbortController();
+  await client.call("GET", "/a", undefined, { signal: controller.signal });
+  controller.abort();
+  await client.call("GET", "/b");
+  assert.deepEqual(messages, ["GET 0 /a", "GET 1 /b"]);
+  const late = client.call("GET", "/c", undefined, { signal: controller.signal });
+  await assert.rejects(late, { name: "AbortError" });
+  client.close();
+});
+
+test("a login page is no receipt of an event, and HEAD has no body", async () => {
+  const { origin } = await fake(({ method }) => (method === "HEAD" ? { headers: { "content-length": "5" } } : { body: "<html>Please log in</html>" }));
+  const client = connect(origin, { transports: ["poll"] });
+  await assert.rejects(client.publish("t", 1), { code: "protocol" });
+  assert.equal((await client.call("HEAD", "/clock")).status, 200);
+  await assert.rejects(client.call("GET", "https://example.org/clock"), { code: "bad-argument" });
+  client.close();
+});
+
+test("a closed client leaves no call open", async () => {
+  const { origin, asked } = await fake(() => ({ body: "", isOpen: true }));
+  const client = connect(origin, { transports: ["poll"] });
+  const call = client.call("GET", "/slow");
+  const taken = (async () => {
+    for await (const item of client.items("GET", "/slow")) assert.fail(String(item));
+  })();
+  await until("both calls", () => asked.length === 2);
+  client.close();
+  await assert.rejects(call, { code: "closed" });
+  await assert.rejects(taken, { code: "closed" });
+});
