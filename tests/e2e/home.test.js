@@ -99,6 +99,29 @@ test("500 topics are read over one connection, as far as they are in view", { ti
   });
 });
 
+test("topics with numbers have a curve, which begins with what they keep, as far as they are in view", { timeout: STEP_MS_MAX }, async () => {
+  for (let n = 0; n < 5; n += 1) await post(topic(3), { level: n % 3, units: "m" });
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, colorScheme: "light" });
+  /** @type {string[]} */
+  const asked = [];
+  page.on("websocket", (socket) => socket.on("framesent", ({ payload }) => asked.push(...(/GET \S+ \/topics\/\S+\?after=-\d\d+/.exec(String(payload)) ?? []))));
+  await page.goto(`${server.origin}/`);
+  await page.locator(row(topic(3))).scrollIntoViewIfNeeded();
+  await says(page, topic(3), "trend", /^level, m$/);
+  const curve = () => page.locator(`${row(topic(3))} canvas`).evaluate((canvas) => (canvas instanceof HTMLCanvasElement ? canvas.toDataURL() : ""));
+  const first = await curve();
+  await post(topic(3), { level: 9, units: "m" });
+  await until("a curve that goes on", async () => (await curve()) !== first);
+  const light = await curve();
+  await page.emulateMedia({ colorScheme: "dark" });
+  await until("other colours in the dark", async () => (await curve()) !== light);
+  assert.equal(await page.locator("#topics").getByText("level, m").evaluate((words) => words.closest("[aria-hidden=true]") !== null), true);
+  assert.equal(await page.locator(`${row(topic(4))} [data-field=trend]`).textContent(), "", "one value is no curve");
+  const inView = await page.locator("#topics li").evaluateAll((rows) => rows.filter((row) => row.getBoundingClientRect().top < innerHeight).length);
+  assert.ok(asked.length > 0 && asked.length <= inView, `${asked.length} histories for ${inView} rows`);
+  await page.close();
+});
+
 test("topics come and go as they are made and deleted", { timeout: STEP_MS_MAX }, async () => {
   await withHome(async (page) => {
     await says(page, topic(0), "rate", /./);

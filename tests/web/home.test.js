@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { servicesIn } from "../../web/page/described.js";
 import { runsInWords } from "../../web/home/services.js";
+import { Trend, hasNumbers } from "../../web/home/trend.js";
 
 test("services are what a description of the paths has besides the server's own", () => {
   const own = { get: { tags: ["topics"] } };
@@ -37,4 +38,35 @@ test("runs that work are told from those that wait", () => {
 
 test("what is no description has no services", () => {
   for (const document of [null, undefined, {}, { paths: null }, { paths: { "/x": null } }]) assert.deepEqual(servicesIn(document), []);
+});
+
+/** @param {[number, unknown][]} events */
+function trendOf(...events) {
+  const trend = new Trend();
+  for (const [time, data] of events) trend.add(time, data);
+  return trend;
+}
+
+test("the curve of a topic is its first number that rises and falls, and no direction", () => {
+  const wind = (/** @type {number} */ n) => ({ id: n, direction: 90 - (n % 2), speed: n % 3, units: "m/s", gust: n % 2 });
+  const trend = trendOf([0, wind(0)], [250, wind(1)]);
+  assert.deepEqual([trend.curve], [null]);
+  for (let n = 2; n < 9; n += 1) trend.add(n * 250, wind(n));
+  assert.deepEqual([trend.curve?.caption, trend.curve?.series.length], ["speed, m/s", 9]);
+  for (let n = 0; n < 3; n += 1) trend.add(3000, { later: n % 2, direction: 0 });
+  assert.equal(trend.curve?.caption, "speed, m/s", "what is shown stays");
+  assert.equal(trendOf([0, { heading: 359 }], [1, { heading: 1 }], [2, { heading: 0 }]).curve?.caption, "heading");
+  assert.equal(trendOf([0, "r free"], [0, "1 20"], [1, "2 30"], [2, "1 40"], [3, "2 50"], [4, "1 60"]).curve?.caption, "r");
+  assert.equal(trendOf([0, "a"], [1, "b"], [2, "c"], [3, null]).curve, null);
+  assert.deepEqual([3, null, { a: 1 }, { a: "1" }, "1 2", "a b", "1", undefined].map(hasNumbers), [true, false, true, false, true, false, false, false]);
+});
+
+test("a curve shows the last minute, or twenty values of a slow topic, up to the newest", () => {
+  const span = (/** @type {number} */ count, /** @type {number} */ apartMs) => {
+    const { curve } = trendOf(...Array.from({ length: count }, (_, n) => /** @type {[number, unknown]} */ ([1e6 + n * apartMs, n % 2])));
+    assert.ok(curve && curve.to === 1e6 + (count - 1) * apartMs);
+    return (curve.to - curve.from) / 1000;
+  };
+  assert.deepEqual([span(5, 1000), span(30, 1000), span(200, 1000), span(100, 10_000), span(5, 60_000)], [10, 29, 60, 190, 240]);
+  assert.ok(trendOf(...Array.from({ length: 5000 }, (_, n) => /** @type {[number, unknown]} */ ([n, n]))).curve?.series.length === 256);
 });

@@ -1,5 +1,15 @@
 /** Canvases that are sharp on any screen, follow their box, and take their colours from the style sheet. */
 
+/** Asks for a redraw of each. A canvas that has left the page is forgotten. @type {WeakMap<Element, () => void>} */
+const asks = new WeakMap();
+/** @type {Map<string, string>} */
+const colours = new Map();
+
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  colours.clear();
+  for (const canvas of document.querySelectorAll("canvas")) asks.get(canvas)?.();
+});
+
 /**
  * Calls `draw` with a context scaled to CSS pixels: when the canvas comes into view, and while it is there when its box changes and on
  * request.
@@ -40,14 +50,10 @@ export function fitted(canvas, draw) {
     isSeen = entries.at(-1)?.isIntersecting ?? true;
     if (isSeen && isStale) ask();
   }).observe(canvas);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", ask);
+  asks.set(canvas, ask);
   ask();
   return ask;
 }
-
-/** @type {Map<string, string>} */
-const colours = new Map();
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => colours.clear());
 
 /**
  * Returns a colour of the style sheet, for example `colour("ink")`.

@@ -1,39 +1,33 @@
 /** A small line without axes: the last values, newest at the right. */
 import { colour, fitted } from "./canvas.js";
+import { outline } from "./outline.js";
+
+/** No sparkline has many more pixels. */
+const COLUMNS = 160;
+
+/**
+ * @typedef {object} Curve
+ * @property {readonly (readonly number[])[]} stretches points without an interruption: place, value, place, value, …
+ * @property {number} from the place at the left edge
+ * @property {number} to
+ * @property {number} low
+ * @property {number} high
+ * @property {boolean} hasFloor
+ */
 
 export class Sparkline {
   #ask;
-  /** @type {readonly number[]} */
-  #values = [];
-  #top = 1;
+  #capacity;
+  /** @type {Curve} */
+  #curve = { stretches: [], from: 0, to: 1, low: 0, high: 1, hasFloor: false };
 
   /**
    * @param {HTMLCanvasElement} canvas
-   * @param {{ paint: string, capacity: number }} options the name of a colour, and how many values fill the width
+   * @param {{ paint: string, capacity?: number }} options the name of a colour, and how many values fill the width
    */
-  constructor(canvas, { paint, capacity }) {
-    this.#ask = fitted(canvas, (context, width, height) => {
-      const step = (width - 3) / (capacity - 1);
-      const start = width - 2 - step * (this.#values.length - 1);
-      /** @param {number} value */
-      const y = (value) => height - 2 - Math.max(0, Math.min(1, value / this.#top)) * (height - 4);
-      context.strokeStyle = colour("line");
-      context.beginPath();
-      context.moveTo(0, height - 0.5);
-      context.lineTo(width, height - 0.5);
-      context.stroke();
-      context.strokeStyle = context.fillStyle = colour(paint);
-      context.lineWidth = 1.25;
-      context.lineJoin = "round";
-      context.beginPath();
-      this.#values.forEach((value, index) => context.lineTo(start + index * step, y(value)));
-      context.stroke();
-      const newest = this.#values.at(-1);
-      if (newest === undefined) return;
-      context.beginPath();
-      context.arc(width - 2, y(newest), 2, 0, 2 * Math.PI);
-      context.fill();
-    });
+  constructor(canvas, { paint, capacity = 2 }) {
+    this.#capacity = capacity;
+    this.#ask = fitted(canvas, (context, width, height) => draw(context, width, height, this.#curve, paint));
   }
 
   /**
@@ -41,8 +35,54 @@ export class Sparkline {
    * @param {number} top the value at the upper edge
    */
   show(values, top) {
-    this.#values = values;
-    this.#top = top > 0 ? top : 1;
+    const points = values.flatMap((value, index) => [index + 1 - values.length, value]);
+    this.#curve = { stretches: [points], from: 1 - this.#capacity, to: 0, low: 0, high: top > 0 ? top : 1, hasFloor: true };
     this.#ask();
   }
+
+  /**
+   * Shows the values between two times, from the least to the greatest one.
+   * @param {import("./series.js").Series} series
+   * @param {number} from
+   * @param {number} to
+   */
+  follow(series, from, to) {
+    const { stretches, low, high } = outline(series, from, to, { step: (to - from) / COLUMNS, holeMs: Infinity });
+    // What stays the same is a line in the middle.
+    const more = high > low ? 0 : 1;
+    this.#curve = { stretches, from, to, low: low - more, high: high + more, hasFloor: false };
+    this.#ask();
+  }
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} width
+ * @param {number} height
+ * @param {Curve} curve
+ * @param {string} paint
+ */
+function draw(context, width, height, { stretches, from, to, low, high, hasFloor }, paint) {
+  const x = (/** @type {number} */ place) => width - 2 - ((to - place) * (width - 3)) / (to - from);
+  const y = (/** @type {number} */ value) => height - 2 - Math.max(0, Math.min(1, (value - low) / (high - low))) * (height - 4);
+  if (hasFloor) {
+    context.strokeStyle = colour("line");
+    context.beginPath();
+    context.moveTo(0, height - 0.5);
+    context.lineTo(width, height - 0.5);
+    context.stroke();
+  }
+  context.strokeStyle = context.fillStyle = colour(paint);
+  context.lineWidth = 1.25;
+  context.lineJoin = "round";
+  for (const points of stretches) {
+    context.beginPath();
+    for (let at = 0; at < points.length; at += 2) context.lineTo(x(Number(points[at])), y(Number(points[at + 1])));
+    context.stroke();
+  }
+  const newest = stretches.at(-1)?.slice(-2);
+  if (newest?.length !== 2) return;
+  context.beginPath();
+  context.arc(x(Number(newest[0])), y(Number(newest[1])), 2, 0, 2 * Math.PI);
+  context.fill();
 }

@@ -142,6 +142,7 @@ const seen = new IntersectionObserver((entries) => {
   for (const { target, isIntersecting } of entries) {
     const row = rows.get(String(target instanceof HTMLElement && target.dataset.name));
     if (row) row.isSeen = isIntersecting;
+    if (!isIntersecting) row?.forget();
   }
   showSeen();
 });
@@ -161,7 +162,9 @@ function seenRows() {
 
 function show() {
   if (isListStale) showList();
-  for (const row of rows.values()) if (row.isSeen) row.showValue();
+  for (const row of seenRows()) {
+    if (row.showValue()) void row.begin((count, end) => values.past(row.name, count, end));
+  }
 }
 
 function showFacts() {
@@ -195,7 +198,11 @@ async function setClock() {
 }
 
 search.addEventListener("input", showList);
-document.addEventListener("visibilitychange", showSeen);
+document.addEventListener("visibilitychange", () => {
+  // What comes meanwhile is not read, and would be missing.
+  for (const row of rows.values()) row.forget();
+  showSeen();
+});
 setInterval(show, SHOW_EVERY_MS);
 setInterval(showFacts, FACTS_EVERY_MS);
 setInterval(lookAgain, LIST_EVERY_MS);

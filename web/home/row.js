@@ -1,4 +1,4 @@
-/** One topic on Home: its newest value, how fast it grows, what it keeps, who reads it, and a command to read it. */
+/** One topic on Home: its newest value, its curve, how fast it grows, what it keeps, who reads it, and a command to read it. */
 import { following, offerCopy } from "../page/commands.js";
 import { fieldsOf, find, setText } from "../page/element.js";
 import { Rate, rateInWords } from "../page/rates.js";
@@ -9,6 +9,11 @@ import { parsePosition } from "../client.js";
 const VALUE_CHARS_MAX = 300;
 /** The age up to which an event has just come. */
 const FRESH_MS = 1500;
+/** The events that a curve begins with, and their bytes in all. */
+const HISTORY_EVENTS = 240;
+const HISTORY_BYTES = 64 * 1024;
+
+/** @typedef {{ position: string, time: number, data: unknown }} PastEvent */
 
 export class Row {
   isSeen = false;
@@ -20,6 +25,14 @@ export class Row {
   /** @type {{ time: number, data: unknown } | null} */
   #newest = null;
   #isChanged = false;
+  /** @type {import("./trend.js").Trend | null} null until its history is there */
+  #trend = null;
+  /** The offset of the last event in it. */
+  #trendEnd = 0;
+  /** @type {import("../chart/sparkline.js").Sparkline | null} */
+  #sparkline = null;
+  /** The question for its history, as long as that counts. @type {symbol | null} */
+  #asked = null;
 
   /**
    * @param {HTMLTemplateElement} template
@@ -49,18 +62,21 @@ export class Row {
   /** @param {import("./values.js").Newest} newest */
   take({ position, time, data }) {
     if (!this.#isNews(position)) return;
+    if (parsePosition(position)?.epoch !== parsePosition(this.#next)?.epoch) this.forget();
     this.#next = position;
     this.#newest = { time, data };
     this.#isChanged = true;
   }
 
-  /** Shows the newest value, if it is another. */
+  /** Shows the newest value; returns false if that has not changed. */
   showValue() {
-    if (!this.#isChanged) return;
+    if (!this.#isChanged || !this.#newest) return false;
     this.#isChanged = false;
-    const { data } = this.#newest ?? {};
+    const { data } = this.#newest;
+    this.#extend();
     const text = typeof data === "string" ? data : (JSON.stringify(data) ?? "–");
     setText(this.#field("newest"), text.length > VALUE_CHARS_MAX ? `${text.slice(0, VALUE_CHARS_MAX)}…` : text);
+    return true;
   }
 
   /**
@@ -77,6 +93,46 @@ export class Row {
     setText(this.#field("age"), this.#newest === null || count <= 0 ? "" : ageInWords(serverNow - this.#newest.time));
     setText(this.#field("kept"), count > 0 ? `${formatCount(count)} kept, ${formatBytes(bytes)}` : "empty");
     setText(this.#field("readers"), others === 0 ? "" : others === 1 ? "1 reader" : `${formatCount(others)} readers`);
+  }
+
+  // --- the curve ---
+
+  /**
+   * Begins the curve with the events so far, once the newest one has numbers. What draws it is loaded then.
+   * @param {(count: number, end: number) => Promise<PastEvent[]>} ask for so many events, up to the one with this offset
+   */
+  async begin(ask) {
+    if (this.#trend || this.#asked) return;
+    const asked = (this.#asked = Symbol());
+    const [{ Trend, hasNumbers }, { Sparkline }] = await Promise.all([import("./trend.js"), import("../chart/sparkline.js")]);
+    if (!hasNumbers(this.#newest?.data)) return void (this.#asked = null);
+    const { first, bytes } = this.#kept;
+    const end = parsePosition(this.#next)?.offset ?? 0;
+    const fitting = Math.floor((HISTORY_BYTES * (end - first + 1)) / Math.max(1, bytes));
+    const events = await ask(Math.max(1, Math.min(HISTORY_EVENTS, fitting)), end);
+    if (this.#asked !== asked) return;
+    this.#trend = new Trend();
+    for (const { time, data } of events) this.#trend.add(time, data);
+    this.#trendEnd = parsePosition(events.at(-1)?.position ?? "")?.offset ?? 0;
+    this.#sparkline ??= new Sparkline(find(this.element, "canvas", HTMLCanvasElement), { paint: "bloom" });
+    this.#extend();
+  }
+
+  /** Forgets the curve: its topic is read no longer, or has begun anew. */
+  forget() {
+    this.#trend = this.#asked = null;
+  }
+
+  /** Adds the newest event to the curve, and draws it. */
+  #extend() {
+    const offset = parsePosition(this.#next)?.offset ?? 0;
+    if (!this.#trend || !this.#newest) return;
+    if (offset > this.#trendEnd) this.#trend.add(this.#newest.time, this.#newest.data);
+    this.#trendEnd = Math.max(this.#trendEnd, offset);
+    const { curve } = this.#trend;
+    if (!curve) return;
+    this.#sparkline?.follow(curve.series, curve.from, curve.to);
+    setText(this.#field("trend"), curve.caption);
   }
 
   /** @param {string} position */

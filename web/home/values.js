@@ -2,6 +2,7 @@
  * The newest events of the topics in view. On the multiplexed connection each has a reader, which skips to the newest if it is
  * behind. Where no WebSocket passes, one request now and then asks for all of them, since a browser has only six connections.
  */
+import { parsePosition } from "../client.js";
 
 const ASK_EVERY_MS = 2000;
 /** As many as the server takes in one request. */
@@ -33,6 +34,27 @@ export class Values {
   /** True if this reads a topic, and so is one of its readers. @param {string} name */
   reads(name) {
     return this.#readers.has(name);
+  }
+
+  /**
+   * Returns the last events of a topic. There are none where that would take a connection.
+   * @param {string} name
+   * @param {number} count at most so many
+   * @param {number} end the offset of the last one
+   */
+  async past(name, count, end) {
+    /** @type {Newest[]} */
+    const events = [];
+    if (!this.#isMultiplexed) return events;
+    try {
+      for await (const { position, time, data } of this.#client.topic(name, { after: `-${count}` })) {
+        events.push({ position, time, data });
+        if (events.length >= count || (parsePosition(position)?.offset ?? end) >= end) break;
+      }
+    } catch {
+      // The index says whether the topic comes again.
+    }
+    return events;
   }
 
   /** @param {string} transport over which the client reads now */
