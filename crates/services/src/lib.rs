@@ -37,6 +37,7 @@ mod document;
 mod error;
 mod escape;
 mod guard;
+mod json;
 mod merge;
 mod messages;
 pub mod propagation;

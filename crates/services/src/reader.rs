@@ -8,6 +8,8 @@ use std::ops::RangeInclusive;
 use anemone_hub::run::RunRefusal;
 use serde_json::{Map, Value};
 
+use crate::json;
+
 /// A value, or the reason why it is refused.
 pub(crate) type Checked<T> = Result<T, RunRefusal>;
 
@@ -31,10 +33,15 @@ const QUOTED_CHARS_MAX: usize = 40;
 /// Parses a body.
 ///
 /// # Errors
-/// When it is not JSON, with line and column.
+/// When it is not JSON, with line and column, or when an object has a member twice.
 pub(crate) fn parse(body: &[u8]) -> Checked<Value> {
-    serde_json::from_slice(body)
-        .map_err(|error| RunRefusal::BadBody(format!("the body is not JSON: {error}")))
+    let (document, twice) = json::parse(body)
+        .map_err(|error| RunRefusal::BadBody(format!("the body is not JSON: {error}")))?;
+    if twice.is_empty() {
+        return Ok(document);
+    }
+    let pointer = twice.iter().map(|step| format!("/{}", escaped(&quoted(step)))).collect();
+    Err(unfit(pointer, "is there already: expected each member once"))
 }
 
 /// Returns the start of a text of the client.

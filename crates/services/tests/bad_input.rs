@@ -72,6 +72,7 @@ const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
 const STALE: &[(&str, &str)] = &[("content-type", "application/json"), ("if-match", "\"1-1\"")];
 const CYCLE: &str = r#"{"actions":[{"id":"a","do":"sort","after":"a","algorithm":"quick"}]}"#;
 const HUGE: &str = r#"{"actions":[{"id":"a","do":"list","size":100001}]}"#;
+const TWICE: &str = r#"{"actions":[{"id":"a","do":"list","size":0,"size":4}]}"#;
 /// Documents for coverages: a good one, in which some are wrong.
 mod coverage {
     macro_rules! document {
@@ -88,6 +89,8 @@ mod coverage {
 
     pub(super) const NO_FREQUENCY: &str =
         document!(r#""x_m":1,"y_m":1,"height_m":30,"frequency_mhz":0"#, "");
+    pub(super) const TWICE: &str =
+        document!(r#""x_m":1,"y_m":1,"height_m":30,"frequency_mhz":900,"frequency_mhz":900"#, "");
     pub(super) const NEGATIVE: &str =
         document!(r#""x_m":1,"y_m":1,"height_m":-30,"frequency_mhz":900"#, "");
     pub(super) const OUTSIDE: &str =
@@ -172,7 +175,12 @@ fn cases<'a>(long: &'a str, deep: &'a str, ended: &'a str) -> Vec<Case<'a>> {
         case(("POST", "/computations", "{}"), (422, "unprocessable", "/actions")),
         case(("POST", "/computations", CYCLE), (422, "unprocessable", "/actions/0/after")),
         case(("POST", "/computations", HUGE), (422, "unprocessable", "1 to 100000")),
+        case(("POST", "/computations", TWICE), (422, "unprocessable", "/actions/0/size")),
         case(("POST", "/propagation", deep), (422, "unprocessable", "/a")),
+        case(
+            ("POST", "/propagation", coverage::TWICE),
+            (422, "unprocessable", "/transmitters/0/frequency_mhz"),
+        ),
         case(("POST", "/propagation", coverage::NOT_A_NUMBER), (400, "bad-body", "line 1 column")),
         case(("POST", "/propagation", coverage::INFINITE), (400, "bad-body", "out of range")),
         case(("POST", "/propagation?attach&a=1", "{}"), (400, "bad-parameter", "a=1")),

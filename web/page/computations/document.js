@@ -1,6 +1,6 @@
 /** The document of a computation, checked in the page by the rules of the server, in the same order. Pure. */
 import { formatCount } from "../words.js";
-import { JsonError, escaped, placeOf, readJson } from "./json.js";
+import { JsonError, escaped, placeOf, readJson, unescaped } from "./json.js";
 
 const DOCUMENT_BYTES_MAX = 64 * 1024;
 const ACTIONS_MAX = 64;
@@ -77,6 +77,11 @@ export function check(text) {
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
     return { actions: null, misfit: { pointer: null, detail: error.message, span: [error.at, error.at + 1] } };
+  }
+  if (read.twice) {
+    const { pointer, span } = read.twice;
+    const detail = "is there already: each member must be there once";
+    return { actions: null, misfit: { pointer: pointer.split("/").map((step) => escaped(cut(unescaped(step)))).join("/"), detail, span } };
   }
   const raw = (/** @type {string} */ pointer) => text.slice(...(read.places.get(pointer) ?? [0, 0]));
   try {

@@ -22,14 +22,17 @@ export class JsonError extends Error {
 }
 
 /**
- * Returns the value, and the place of each part of it by its JSON Pointer (RFC 6901).
+ * Returns the value, the place of each part of it by its JSON Pointer (RFC 6901), and the first member whose name its object
+ * has already.
  * @param {string} text
- * @returns {{ value: unknown, places: Map<string, Span> }}
+ * @returns {{ value: unknown, places: Map<string, Span>, twice: { pointer: string, span: Span } | null }}
  * @throws {JsonError}
  */
 export function readJson(text) {
   /** @type {Map<string, Span>} */
   const places = new Map();
+  /** @type {{ pointer: string, span: Span } | null} */
+  let twice = null;
   let at = 0;
 
   /** @param {string} expected @returns {never} */
@@ -74,10 +77,13 @@ export function readJson(text) {
       let index = 0;
       parts("]", () => value(`${pointer}/${index++}`, level + 1));
     } else if (isAt("{")) {
+      const names = new Set();
       parts("}", () => {
         take(BLANKS);
         const from = at;
         const name = String(scalar(take(STRING) ?? fail("a name in quotes"), from));
+        if (names.has(name)) twice ??= { pointer: `${pointer}/${escaped(name)}`, span: [from, at] };
+        names.add(name);
         if (!isAt(":")) fail('":"');
         value(`${pointer}/${escaped(name)}`, level + 1);
       });
@@ -90,7 +96,7 @@ export function readJson(text) {
   value("", 1);
   take(BLANKS);
   if (at < text.length) fail("nothing more");
-  return { value: JSON.parse(text), places };
+  return { value: JSON.parse(text), places, twice };
 }
 
 /**
@@ -109,6 +115,11 @@ function scalar(text, at) {
 /** @param {string} name as a part of a JSON Pointer */
 export function escaped(name) {
   return name.replaceAll("~", "~0").replaceAll("/", "~1");
+}
+
+/** @param {string} step of a JSON Pointer */
+export function unescaped(step) {
+  return step.replaceAll("~1", "/").replaceAll("~0", "~");
 }
 
 /**

@@ -119,7 +119,8 @@ impl Coverage {
         let output = OutputOptions::read(&request, &area, &measures)?;
         let sees = |streets: &Streets| streets.line_of_sight == LineOfSight::Buildings;
         let buildings = buildings.filter(|_| streets.as_ref().is_some_and(sees));
-        let warnings = warnings(&paths, terrain.as_ref());
+        let mut warnings = warnings(&paths, terrain.as_ref());
+        warnings.extend(choice.between_formulas(&transmitters));
         Ok(Self {
             area,
             transmitters,
@@ -160,6 +161,20 @@ impl Choice {
             reflection: read_reflection(request)?,
             diffraction: request.word_or("diffraction", usual, known)?,
             mobile_m,
+        })
+    }
+
+    /// Returns the warnings for transmitters in the gap between Hata's formulas for a large city.
+    fn between_formulas(&self, transmitters: &[Transmitter]) -> impl Iterator<Item = Warning> {
+        let [low, high] = Hata::LARGE_CITY_GAP_MHZ;
+        let has_gap = self.model == ModelName::Hata && self.environment == Environment::UrbanLarge;
+        let found = transmitters.iter().map(|of| of.frequency_mhz).enumerate();
+        let found = found.filter(move |(_, mhz)| has_gap && low < *mhz && *mhz < high);
+        found.map(move |(at, mhz)| {
+            let detail = format!(
+                "the frequency is {mhz} MHz, and Hata's formulas for a large city are for up to {low} MHz and from {high} MHz on: the nearer one is taken"
+            );
+            Warning { transmitter: Some(at), range: None, points: None, detail }
         })
     }
 
@@ -339,6 +354,27 @@ mod tests {
                 let values = [min - 1e-6, min, max, max + 1e-6];
                 assert_eq!(values.map(is_out_of_range), [true, false, false, true], "{pointer}");
             }
+        }
+    }
+
+    #[test]
+    fn between_the_formulas_for_a_large_city_there_is_a_warning() {
+        let document = shared().fields.remove(0).document;
+        for (model, environment, mhz, count) in [
+            ("hata", "urban-large", 200.0, 0),
+            ("hata", "urban-large", 200.1, 1),
+            ("hata", "urban-large", 399.9, 1),
+            ("hata", "urban-large", 400.0, 0),
+            ("hata", "urban", 300.0, 0),
+            ("cost231-hata", "urban-large", 300.0, 0),
+        ] {
+            let mut request = document.clone();
+            request["model"] = json!(model);
+            request["environment"] = json!(environment);
+            request["transmitters"][0]["frequency_mhz"] = json!(mhz);
+            let found = Coverage::read(&request).unwrap().warnings;
+            let found = found.iter().filter(|one| one.detail.contains("for a large city"));
+            assert_eq!(found.count(), count, "{model} {environment} {mhz}");
         }
     }
 }

@@ -9,8 +9,7 @@ pub(super) fn small_city_db(mhz: f64, mobile_m: f64) -> f64 {
     (1.1 * mhz.log10() - 0.7) * mobile_m - (1.56 * mhz.log10() - 0.8)
 }
 
-/// Returns the correction `a(hm)` in a large city. Hata gives one formula up to 200 MHz and one from 400 MHz on; between
-/// these, the nearer one is taken.
+/// Returns the correction `a(hm)` in a large city. Between Hata's two formulas, the nearer one is taken.
 fn large_city_db(mhz: f64, mobile_m: f64) -> f64 {
     if mhz <= 300.0 {
         8.29 * (1.54 * mobile_m).log10().powi(2) - 1.1
@@ -32,6 +31,10 @@ pub struct Hata {
 }
 
 impl Hata {
+    /// The frequencies, in MHz, up to which and from which on Hata gives a correction for the mobile's height in a large
+    /// city: two formulas. Between them he gives none.
+    pub const LARGE_CITY_GAP_MHZ: [f64; 2] = [200.0, 400.0];
+
     /// The ranges of Hata's paper.
     pub const RANGES: &'static [Range] = &[
         Range::new(Quantity::FrequencyMhz, 150.0, 1_500.0),
