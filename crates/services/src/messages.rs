@@ -61,11 +61,16 @@ impl Resource for Messages {
         self.0.create(record, call).await
     }
 
-    async fn update(&self, id: &str, record: Fields, call: &Call) -> Result<Record, ResourceError> {
+    async fn update(
+        &self,
+        id: &str,
+        record: Fields,
+        call: &Call,
+    ) -> Result<Changed, ResourceError> {
         self.0.update(id, record, call).await
     }
 
-    async fn patch(&self, id: &str, patch: Fields, call: &Call) -> Result<Record, ResourceError> {
+    async fn patch(&self, id: &str, patch: Fields, call: &Call) -> Result<Changed, ResourceError> {
         self.0.patch(id, patch, call).await
     }
 

@@ -51,10 +51,10 @@ pub struct Record {
     pub tag: Option<Tag>,
 }
 
-/// The result of a change that a key makes safe to repeat: of a create or a remove.
+/// The result of a change, which a key makes safe to repeat.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Changed {
-    /// The record as it was created, or as it was before it was removed.
+    /// The record as the change has made it, or as it was before it was removed.
     pub record: Record,
     /// True if the idempotency key was known, and nothing was changed now.
     pub is_replayed: bool,

@@ -113,7 +113,7 @@ pub trait Resource: Send + Sync + 'static {
         id: &str,
         record: Fields,
         call: &Call,
-    ) -> impl Future<Output = Result<Record, ResourceError>> + Send {
+    ) -> impl Future<Output = Result<Changed, ResourceError>> + Send {
         not_overridden()
     }
 
@@ -123,7 +123,7 @@ pub trait Resource: Send + Sync + 'static {
         id: &str,
         patch: Fields,
         call: &Call,
-    ) -> impl Future<Output = Result<Record, ResourceError>> + Send {
+    ) -> impl Future<Output = Result<Changed, ResourceError>> + Send {
         not_overridden()
     }
 

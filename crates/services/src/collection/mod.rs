@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 use anemone_hub::{
     After, Batch, CreateError, Hub, IdempotencyKey, KeyWindow, NewEvent, PageLimit, Position,
-    PublishError, Published, ReadError, Retention, Topic, TopicName, TopicOptions, UnixTime,
+    PublishError, ReadError, Retention, Topic, TopicName, TopicOptions, UnixTime,
 };
 
 pub use self::options::CollectionOptions;
@@ -186,17 +186,10 @@ impl Inner {
         if let Some(key) = key
             && let Some(known) = self.topic.published_with(now, key)
         {
-            match &wish {
-                Wish::Create(record) => {
-                    return self.repeat(now, record.clone(), key, known.first.offset).await;
-                }
-                Wish::Remove(id) => {
-                    if let Some(record) = self.removed(now, id, known)? {
-                        return Ok(Changed { record, is_replayed: true });
-                    }
-                }
-                Wish::Update(..) | Wish::Patch(..) => {}
-            }
+            return match wish {
+                Wish::Create(record) => self.repeat(now, record, key, known.first.offset).await,
+                wish => self.repeated(now, &wish, known.last),
+            };
         }
         for _ in 0..ATTEMPTS_MAX {
             match self.attempt(now, wish.clone(), condition, key).await {
@@ -226,26 +219,18 @@ impl Inner {
         Ok(Changed { record: Record { fields: change.record, tag }, is_replayed: true })
     }
 
-    /// Returns the record that a remove with a known key has removed; `None` if the topic no longer retains that.
-    fn removed(
-        &self,
-        now: UnixTime,
-        id: &str,
-        known: Published,
-    ) -> Result<Option<Record>, ResourceError> {
-        let at = known.last.offset;
+    /// Returns what the change at a position has made of its record. A key counts as used for something else if that is not
+    /// what is wished now, or if the topic no longer retains it.
+    fn repeated(&self, now: UnixTime, wish: &Wish, at: Position) -> Result<Changed, ResourceError> {
         let limit = PageLimit { events_max: 1, ..PageLimit::default() };
-        let page = self.topic.read(now, known.last.at(at.saturating_sub(1)), limit);
+        let page = self.topic.read(now, at.at(at.offset.saturating_sub(1)), limit);
         let page = page.map_err(|_| ResourceError::StorageFailed)?;
-        let Some(event) = page.events.first().filter(|event| event.offset == at) else {
-            return Ok(None);
-        };
-        match Change::parse(&event.data) {
-            Some(change) if change.kind == ChangeKind::Removed && change.id() == id => {
-                Ok(Some(Record { fields: change.record, tag: None }))
-            }
-            _ => Err(ResourceError::KeyReused),
-        }
+        let event = page.events.first().filter(|event| event.offset == at.offset);
+        let change = event.and_then(|event| Change::parse(&event.data));
+        let change = change.filter(|change| wish.is_fulfilled_by(change));
+        let Change { kind, record: fields } = change.ok_or(ResourceError::KeyReused)?;
+        let tag = (kind != ChangeKind::Removed).then(|| at.into());
+        Ok(Changed { record: Record { fields, tag }, is_replayed: true })
     }
 
     /// Plans a change, publishes it, and applies it once it is kept.
@@ -404,14 +389,17 @@ impl Resource for Collection {
         self.change(Wish::Create(record), call).await
     }
 
-    async fn update(&self, id: &str, record: Fields, call: &Call) -> Result<Record, ResourceError> {
-        let wish = Wish::Update(id.to_owned(), record);
-        Ok(self.change(wish, call).await?.record)
+    async fn update(
+        &self,
+        id: &str,
+        record: Fields,
+        call: &Call,
+    ) -> Result<Changed, ResourceError> {
+        self.change(Wish::Update(id.to_owned(), record), call).await
     }
 
-    async fn patch(&self, id: &str, patch: Fields, call: &Call) -> Result<Record, ResourceError> {
-        let wish = Wish::Patch(id.to_owned(), patch);
-        Ok(self.change(wish, call).await?.record)
+    async fn patch(&self, id: &str, patch: Fields, call: &Call) -> Result<Changed, ResourceError> {
+        self.change(Wish::Patch(id.to_owned(), patch), call).await
     }
 
     async fn remove(&self, id: &str, call: &Call) -> Result<Changed, ResourceError> {

@@ -21,6 +21,27 @@ pub(super) enum Wish {
     Remove(String),
 }
 
+impl Wish {
+    /// Returns true if a change of a record that was there has done what this asks for. Of a patch, only what it has made of the
+    /// record is known.
+    pub(super) fn is_fulfilled_by(&self, change: &Change) -> bool {
+        let record = &change.record;
+        match self {
+            Self::Create(_) => false, // the topic compares the events of creates
+            Self::Update(id, wanted) => {
+                change.kind == ChangeKind::Updated
+                    && with_id(wanted.clone(), id).is_ok_and(|wanted| wanted == *record)
+            }
+            Self::Patch(id, patch) => {
+                let mut again = record.clone();
+                merge(&mut again, patch);
+                change.kind == ChangeKind::Patched && change.id() == id && again == *record
+            }
+            Self::Remove(id) => change.kind == ChangeKind::Removed && change.id() == id,
+        }
+    }
+}
+
 /// The rules of a collection.
 #[derive(Debug)]
 pub(super) struct Rules {

@@ -108,7 +108,7 @@ impl<R: Resource> ResourceService<R> {
                 reply::changed(resource.update(id, record, &call).await?)
             }
             MethodCall::Patch(id) => reply::changed(resource.patch(id, record, &call).await?),
-            MethodCall::Remove(id) => reply::removed(resource.remove(id, &call).await?),
+            MethodCall::Remove(id) => reply::changed(resource.remove(id, &call).await?),
         })
     }
 }

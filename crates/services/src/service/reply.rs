@@ -51,50 +51,42 @@ pub(super) fn found(query: &Query, found: Found) -> Response<ReplyBody> {
 
 /// Returns the record, or 304 if the client already has it.
 pub(super) fn got(record: Record, condition: &Condition) -> Response<ReplyBody> {
-    if condition.is_known(record.tag.as_ref()) {
-        let mut reply = changed(record);
+    let is_known = condition.is_known(record.tag.as_ref());
+    let mut reply = of_record(record);
+    if is_known {
         *reply.status_mut() = StatusCode::NOT_MODIFIED;
         reply.headers_mut().remove(header::CONTENT_TYPE);
         *reply.body_mut() = ReplyBody::default();
-        return reply;
     }
-    changed(record)
+    reply
 }
 
 /// Returns the new record with its location, or that of the first create with this key.
-pub(super) fn created(Changed { record, is_replayed }: Changed, path: &str) -> Response<ReplyBody> {
+pub(super) fn created(created: Changed, path: &str) -> Response<ReplyBody> {
     // Relative to the URL of the request, whatever a proxy puts before it.
     let name = path.rsplit('/').next().unwrap_or_default();
-    let id = record.fields.get("id").and_then(|id| id.as_str()).unwrap_or_default();
+    let id = created.record.fields.get("id").and_then(|id| id.as_str()).unwrap_or_default();
     let location = HeaderValue::from_str(&format!("{name}/{id}"));
-    let mut reply = changed(record);
-    if is_replayed {
-        note_replay(&mut reply);
-    } else {
-        *reply.status_mut() = StatusCode::CREATED;
-    }
+    let status = if created.is_replayed { StatusCode::OK } else { StatusCode::CREATED };
+    let mut reply = changed(created);
+    *reply.status_mut() = status;
     if let Ok(location) = location {
         reply.headers_mut().insert(header::LOCATION, location);
     }
     reply
 }
 
-/// Returns the removed record, also to a remove that is repeated.
-pub(super) fn removed(Changed { record, is_replayed }: Changed) -> Response<ReplyBody> {
-    let mut reply = changed(record);
+/// Returns the record that a change has left or removed, also to a change that is repeated.
+pub(super) fn changed(Changed { record, is_replayed }: Changed) -> Response<ReplyBody> {
+    let mut reply = of_record(record);
     if is_replayed {
-        note_replay(&mut reply);
+        reply.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
     }
     reply
 }
 
-/// Notes that the idempotency key was known, and nothing was changed now.
-fn note_replay(reply: &mut Response<ReplyBody>) {
-    reply.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
-}
-
 /// Returns the record, with its tag if it is stored.
-pub(super) fn changed(record: Record) -> Response<ReplyBody> {
+fn of_record(record: Record) -> Response<ReplyBody> {
     let body = serde_json::Value::Object(record.fields).to_string();
     let mut reply = reply(StatusCode::OK, "application/json", "no-cache", body);
     let tag = record.tag.and_then(|tag| HeaderValue::from_str(&tag.to_string()).ok());

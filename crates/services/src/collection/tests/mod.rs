@@ -1,3 +1,5 @@
+mod keys;
+
 use std::path::Path;
 
 use anemone_hub::{DataDir, DataOptions, DiskFault, Epoch, FailingDisk, Fsync, Storage};
@@ -102,8 +104,8 @@ async fn each_change_is_an_event_and_its_position_is_the_tag() {
     assert_eq!(created.record.fields, fields(json!({"id": "1", "text": "a"})));
     let named = fields(json!({"id": "x", "text": "b"}));
     collection.create(named.clone(), &call).await.unwrap();
-    let updated = collection.update("1", note("c"), &call).await.unwrap();
-    let patched = collection.patch("1", fields(json!({"n": 7})), &call).await.unwrap();
+    let updated = collection.update("1", note("c"), &call).await.unwrap().record;
+    let patched = collection.patch("1", fields(json!({"n": 7})), &call).await.unwrap().record;
     let removed = collection.remove("x", &call).await.unwrap().record;
     assert_eq!((removed.fields, removed.tag), (named, None));
     let found = events(&collection);
@@ -140,7 +142,7 @@ async fn what_does_not_fit_changes_nothing() {
     for missing in [
         collection.update("b", note("a"), &call).await,
         collection.patch("b", note("a"), &call).await,
-        collection.remove("b", &call).await.map(|removed| removed.record),
+        collection.remove("b", &call).await,
     ] {
         assert_eq!(missing.unwrap_err(), ResourceError::Unknown("b".into()));
     }
@@ -190,7 +192,7 @@ async fn of_two_changes_with_the_same_tag_one_happens() {
         let (won, lost): (Vec<_>, Vec<_>) = [one, other].into_iter().partition(Result::is_ok);
         assert_eq!((won.len(), lost.len()), (1, 1));
         assert_eq!(lost[0], Err(ResourceError::PreconditionFailed));
-        tag = won[0].clone().unwrap().tag.unwrap();
+        tag = won[0].clone().unwrap().record.tag.unwrap();
     }
 }
 
@@ -208,13 +210,15 @@ async fn events_have_the_order_of_the_changes_of_many_writers() {
                     0 => {
                         let mut fields = fields;
                         fields.insert("id".into(), shared.into());
-                        collection.create(fields, &call).await.map(|created| created.record)
+                        collection.create(fields, &call).await
                     }
-                    1 => collection.remove(shared, &call).await.map(|removed| removed.record),
+                    1 => collection.remove(shared, &call).await,
                     2..4 => collection.patch(shared, fields, &call).await,
                     _ => collection.update(shared, fields, &call).await,
                 };
-                replies.extend(reply.ok().filter(|record| record.tag.is_some()));
+                replies.extend(
+                    reply.ok().map(|done| done.record).filter(|record| record.tag.is_some()),
+                );
             }
             replies
         }
@@ -325,60 +329,6 @@ async fn few_records_are_published_again_for_each_change() {
         head = now;
     }
     assert_eq!(as_read(&collection), as_stored(&collection));
-}
-
-#[tokio::test]
-async fn records_survive_a_restart_with_their_tags_and_keys() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut seed = 1;
-    let (mut before, mut first) = (Vec::new(), None);
-    for round in 0..6 {
-        let hub = stored(dir.path());
-        let collection = open(&hub, OPTIONS);
-        assert_eq!(as_stored(&collection), before, "round {round}");
-        let created = collection.create(note("kept"), &with_key("a-key")).await.unwrap();
-        let is_first = first.is_none();
-        assert_eq!(created.is_replayed, !is_first);
-        assert_eq!(*first.get_or_insert(created.record.clone()), created.record, "round {round}");
-        let other = collection.create(note("other"), &with_key("a-key")).await;
-        assert_eq!(other, Err(ResourceError::KeyReused));
-        churn(&collection, &mut seed, 100).await;
-        before = as_stored(&collection);
-        // Every other round ends as `kill -9` does: nothing is closed.
-        if round % 2 == 0 {
-            hub.close().unwrap();
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_remove_with_a_key_may_be_repeated_also_after_a_restart() {
-    let dir = tempfile::tempdir().unwrap();
-    let gone = with_key("gone");
-    let id = |record: &Record| record.fields["id"].as_str().unwrap().to_owned();
-    let (removed, kept) = {
-        let hub = stored(dir.path());
-        let collection = open(&hub, OPTIONS);
-        let first = collection.create(note("a"), &Call::default()).await.unwrap().record;
-        let kept = collection.create(note("b"), &Call::default()).await.unwrap().record;
-        let removed = collection.remove(&id(&first), &gone).await.unwrap();
-        assert!(!removed.is_replayed);
-        assert_eq!((&removed.record.fields, &removed.record.tag), (&first.fields, &None));
-        (removed.record, kept)
-    };
-    let hub = stored(dir.path());
-    let collection = open(&hub, OPTIONS);
-    for _ in 0..2 {
-        let again = Changed { record: removed.clone(), is_replayed: true };
-        assert_eq!(collection.remove(&id(&removed), &gone).await, Ok(again));
-    }
-    let unknown = collection.remove(&id(&removed), &Call::default()).await;
-    assert_eq!(unknown, Err(ResourceError::Unknown(id(&removed))));
-    // The same key for something else.
-    assert_eq!(collection.remove(&id(&kept), &gone).await, Err(ResourceError::KeyReused));
-    let create = collection.create(note("c"), &gone).await.map(drop);
-    assert_eq!(create, Err(ResourceError::KeyReused));
-    assert_eq!(collection.len(), 1);
 }
 
 #[tokio::test]
@@ -562,7 +512,7 @@ async fn on_a_full_disk_each_change_is_refused_for_that_reason_and_changes_nothi
             assert_eq!(as_stored(&collection), before);
             disk.set(None);
             let kept = collection.patch(&id, fields(json!({"n": 1})), &call).await.unwrap();
-            assert_eq!(collection.get(&id, &call).await.unwrap(), kept);
+            assert_eq!(collection.get(&id, &call).await.unwrap(), kept.record);
             collection.update(&id, note("a"), &call).await.unwrap();
             before = as_stored(&collection);
         }
