@@ -55,9 +55,38 @@ export class Random {
  * @returns {number | null} null without values
  */
 export function median(values) {
-  const sorted = [...values].sort((a, b) => a - b);
-  const [lower, upper] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]];
-  return lower === undefined || upper === undefined ? null : (lower + upper) / 2;
+  return values.length === 0 ? null : medianOf(Float64Array.from(values));
+}
+
+/**
+ * Returns the median without sorting all values: only until the one in the middle is in its place (Hoare's FIND).
+ * @param {Float64Array} values at least one; their order changes
+ */
+function medianOf(values) {
+  const middle = values.length >> 1;
+  let [low, high] = [0, values.length - 1];
+  while (low < high) {
+    const pivot = Number(values[middle]);
+    let [at, other] = [low, high];
+    while (at <= other) {
+      while (Number(values[at]) < pivot) at += 1;
+      while (Number(values[other]) > pivot) other -= 1;
+      if (at > other) break;
+      const value = Number(values[at]);
+      values[at] = Number(values[other]);
+      values[other] = value;
+      at += 1;
+      other -= 1;
+    }
+    if (other < middle) low = at;
+    if (at > middle) high = other;
+  }
+  const upper = Number(values[middle]);
+  if (values.length % 2 === 1) return upper;
+  // What is before the middle is not greater, in any order.
+  let lower = Number(values[0]);
+  for (let at = 1; at < middle; at += 1) lower = Math.max(lower, Number(values[at]));
+  return (lower + upper) / 2;
 }
 
 /**
@@ -67,7 +96,7 @@ export function median(values) {
  * @returns {Estimate | null} null without values
  */
 export function estimate(values, random) {
-  return bootstrap(values, median, RESAMPLES, random);
+  return bootstrap(values, medianOf, RESAMPLES, random);
 }
 
 /**
@@ -87,26 +116,31 @@ export function isDistinguishable({ low, high }) {
   return low > 0 || high < 0;
 }
 
-/** @param {readonly number[]} values */
+/** @param {Float64Array} values at least one */
 function hodgesLehmann(values) {
-  return median(values.flatMap((one, at) => values.slice(at).map((other) => (one + other) / 2)));
+  const means = new Float64Array((values.length * (values.length + 1)) / 2);
+  let count = 0;
+  for (let one = 0; one < values.length; one += 1) {
+    for (let other = one; other < values.length; other += 1) means[count++] = (Number(values[one]) + Number(values[other])) / 2;
+  }
+  return medianOf(means);
 }
 
 /**
  * @param {readonly number[]} values
- * @param {(values: readonly number[]) => number | null} statistic
+ * @param {(values: Float64Array) => number} statistic of at least one value, whose order it may change
  * @param {number} resamples
  * @param {Random} random
  * @returns {Estimate | null}
  */
 function bootstrap(values, statistic, resamples, random) {
-  const middle = statistic(values);
-  if (middle === null) return null;
-  const draw = new Array(values.length);
+  if (values.length === 0) return null;
+  const middle = statistic(Float64Array.from(values));
+  const draw = new Float64Array(values.length);
   const found = new Float64Array(resamples);
   for (let resample = 0; resample < resamples; resample += 1) {
-    for (let at = 0; at < draw.length; at += 1) draw[at] = values[random.below(values.length)];
-    found[resample] = Number(statistic(draw));
+    for (let at = 0; at < draw.length; at += 1) draw[at] = Number(values[random.below(values.length)]);
+    found[resample] = statistic(draw);
   }
   found.sort();
   const at = (/** @type {number} */ share) => Number(found[Math.round((resamples - 1) * share)]);
