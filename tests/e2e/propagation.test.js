@@ -336,7 +336,7 @@ function geoTiff(columns, rows, cell, height) {
   return Buffer.concat([head, far, heights]);
 }
 
-test("fingers move the map, pinch it, read a value and drag a transmitter", { timeout: STEP_MS_MAX }, async () => {
+test("fingers move the map, pinch it, read a value, drag a transmitter and scroll the page", { timeout: STEP_MS_MAX }, async () => {
   await withPage(
     async (page) => {
       await page.locator("#preset").selectOption("plain");
@@ -371,6 +371,16 @@ test("fingers move the map, pinch it, read a value and drag a transmitter", { ti
       await touch([[handle.x + 12, handle.y + 12]], [[handle.x + 20, handle.y + 20]], [[handle.x + 52, handle.y + 12]]);
       await until("another run", async () => keyOf(page) !== first);
       await until("the transmitter at the finger", async () => Math.abs((await place()).x - handle.x - 40) <= 1);
+
+      // One finger up scrolls the page past the map, which stays as it is and says how it moves.
+      const within = async () => Math.round((await place()).y - Number((await map.boundingBox())?.y));
+      const [scrolled, still] = [await page.evaluate(() => scrollY), await within()];
+      await page.locator(".fingers").first().evaluate((hint) => (hint.style.animationPlayState = "paused"));
+      const low = Number((await map.boundingBox())?.y) + box.height * 0.9;
+      await touch([[x, low]], [[x, low - 20]], [[x, low - 60]], [[x, low - 120]], [[x, low - 180]]);
+      await until("the page to scroll", async () => (await page.evaluate(() => scrollY)) > scrolled + 50);
+      assert.equal(await within(), still);
+      await becomes("the hint", () => page.locator(".fingers:visible").allTextContents(), ["Two fingers move the map."]);
     },
     { hasTouch: true },
   );

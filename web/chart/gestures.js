@@ -2,7 +2,7 @@
  * Tells what hands do to a chart or a map: wheel, drag, pinch and keys, in the words of the view.
  *
  * The wheel scrolls the page as everywhere, unless the chart has the focus or Ctrl is held, which is also how browsers
- * report a pinch on a touchpad.
+ * report a pinch on a touchpad. One finger up or down scrolls it too: the style lets the browser do that (touch-action: pan-y).
  *
  * @typedef {object} Actions
  * @property {(factor: number, x: number | null, y: number | null) => void} zoom around a place, or where the reading is
@@ -129,7 +129,9 @@ function listenToPointers(canvas, actions) {
       if (event.pointerType === "mouse") actions.point(event.offsetX, event.offsetY);
       return;
     }
-    isDragging ||= Math.hypot(event.offsetX - startedAt.x, event.offsetY - startedAt.y) >= DRAG_PX_MIN;
+    const [right, below] = [event.offsetX - startedAt.x, event.offsetY - startedAt.y];
+    const isScroll = event.pointerType === "touch" && down.size === 1 && Math.abs(below) > Math.abs(right);
+    isDragging ||= !isScroll && Math.hypot(right, below) >= DRAG_PX_MIN;
     if (!isDragging) return;
     const before = spread();
     down.set(event.pointerId, { x: event.offsetX, y: event.offsetY });

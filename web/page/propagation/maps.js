@@ -2,6 +2,7 @@
 import { find, part } from "../element.js";
 import { colourRange } from "./colours.js";
 import { MODELS, QUANTITIES, environmentsOf, fitted, nameOf } from "./document.js";
+import { tellFingers } from "./fingers.js";
 import { Pane } from "./pane.js";
 
 /** @typedef {Pick<import("./document.js").Coverage, "model" | "environment">} OfMap what a map has for itself */
@@ -39,7 +40,9 @@ export class Maps {
    */
   #add(name, told) {
     this.#box.append(find(document, "#pane", HTMLTemplateElement).content.cloneNode(true));
-    return new Pane(/** @type {HTMLElement} */ (this.#box.lastElementChild), name, this.#stage, told);
+    const figure = /** @type {HTMLElement} */ (this.#box.lastElementChild);
+    tellFingers(find(figure, ".map", HTMLElement));
+    return new Pane(figure, name, this.#stage, told);
   }
 
   /** Those that are seen. */
