@@ -232,6 +232,14 @@ for (const { colorScheme, width } of /** @type {const} */ ([{ colorScheme: "ligh
     assert.deepEqual(violations, []);
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0);
     if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/lab-${colorScheme}.png`, fullPage: true });
+    // On a tablet and on a sheet of A4 too, nothing is cut, and a picture has room.
+    for (const [media, width] of /** @type {const} */ ([["screen", 768], ["print", 718]])) {
+      await page.emulateMedia({ media, colorScheme });
+      await page.setViewportSize({ width, height: 800 });
+      const cut = await page.locator("#answers td").evaluateAll((cells) => cells.filter((cell) => cell.getBoundingClientRect().right > (cell.closest("section")?.getBoundingClientRect().right ?? 0)).length);
+      const narrow = await page.locator("#answers .range").evaluateAll((pictures) => Math.min(...pictures.map((picture) => picture.clientWidth)));
+      assert.deepEqual([cut, narrow > 300], [0, true], `${media}: ${narrow}`);
+    }
     assert.deepEqual(faults, []);
     await page.close();
   });
