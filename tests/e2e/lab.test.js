@@ -51,6 +51,8 @@ const texts = async (page, selector) => await page.locator(selector).allTextCont
 
 test("it measures every transport, and its report is one of the lab", { timeout: STEP_MS_MAX }, async () => {
   const { page, faults } = await open(server.origin);
+  let makers = 0;
+  page.on("worker", () => (makers += 1));
   await page.locator("#rounds").selectOption("4");
   await page.locator("#time").selectOption("300");
   await page.locator("#begin").click();
@@ -58,6 +60,9 @@ test("it measures every transport, and its report is one of the lab", { timeout:
   await page.waitForFunction(() => document.querySelector("#said")?.textContent === "Done.", undefined, { timeout: STEP_MS_MAX });
   assert.equal(await said.textContent(), "Done.");
   assert.deepEqual(await texts(page, "#answers .invalid:not([hidden])"), []);
+  // What takes long is computed beside the page, and nothing of it is left.
+  assert.equal(makers, 4);
+  await becomes("the workers that are left", async () => page.workers().length, 0);
   const download = page.waitForEvent("download");
   await page.locator("#save").click();
   const path = join(directory, "browser.json");
@@ -191,6 +196,30 @@ test("it finds what nginx does to streams, upgrades, quiet connections and the o
   } finally {
     await proxy.remove();
   }
+});
+
+test("a run that is stopped has figures without a verdict, and its report says that it was interrupted", { timeout: STEP_MS_MAX }, async () => {
+  const { page, faults } = await open(server.origin);
+  for (const other of ["sequential", "echo", "wind"]) await page.locator(`input[value=${other}]`).uncheck();
+  await page.locator("#rounds").selectOption("30");
+  await page.locator("#begin").click();
+  // In the page itself, so that it is in the middle however fast it goes.
+  await page.waitForFunction(() => Number(document.querySelector("progress")?.value) > 0.3 && (document.querySelector("button#stop")?.dispatchEvent(new Event("click")), true), undefined, { timeout: STEP_MS_MAX });
+  await becomes("the page", async () => await page.locator("#said").textContent(), /^Stopped/);
+  const [answer] = await texts(page, "#answers .verdict");
+  assert.match(String(answer), /^Stopped after \d+ of 30 rounds, so there is no verdict\. Medians of the time: 1 call, WebSocket: [\d.,]+ ms; /);
+  for (const words of await texts(page, "#answers tbody tr")) assert.doesNotMatch(words, /distinguishable|too few/);
+  const download = page.waitForEvent("download");
+  await page.locator("#save").click();
+  const path = join(directory, "stopped.json");
+  await (await download).saveAs(path);
+  const [report] = JSON.parse(await readFile(path, "utf8"));
+  assert.deepEqual([report.is_interrupted, report.environment.rounds], [true, 30]);
+  const html = join(directory, "stopped.html");
+  const { errors } = await output(BIN, ["lab", "report", path, "--out", html]);
+  assert.match(await readFile(html, "utf8").catch(() => assert.fail(errors)), /Rounds: \d+ of 30, since it was interrupted/);
+  assert.deepEqual(faults, []);
+  await page.close();
 });
 
 test("a measurement is stopped, and what is missing on the server is told", { timeout: STEP_MS_MAX }, async () => {

@@ -7,6 +7,7 @@ import { judgePair } from "../../web/page/lab/doctor.js";
 import { sampleOf } from "../../web/page/lab/latency.js";
 import { judge, reportOf } from "../../web/page/lab/report.js";
 import { failed, interleaved } from "../../web/page/lab/rounds.js";
+import { stopped } from "../../web/page/lab/stopped.js";
 
 test("the median is the middle, or between the two in the middle", () => {
   assert.deepEqual([median([]), median([3]), median([3, 1, 2]), median([4, 1, 2, 3])], [null, 3, 2, 2.5]);
@@ -126,6 +127,13 @@ test("with too few rounds, neither the sentence nor the row decides", () => {
   assert.deepEqual(more.comparisons.map(judge), ["apart", "alike"]);
   const mixed = report([series("WebSocket", [1, 1, 1, 1, 1, 1]), series("HTTP", [3, 3, 3, 3, 3, 3]), series("SSE", [2, null, 2, 2, 2, null])]);
   assert.match(mixed.answer, /^1 call: 1.00 ms over WebSocket, HTTP 2.00 ms more, SSE 2.00 ms \(too few rounds to be sure\)\.$/);
+});
+
+test("a run that was stopped has figures, says so, and has no verdict", () => {
+  const all = report([series("WebSocket", [1, 1.1, 0.9, 1, 1, 1]), series("HTTP", [3, 3.1, 2.9, 3, 3, 3, 3])]);
+  const cut = stopped({ ...all, environment: /** @type {any} */ ({ rounds: 30 }) }, 6);
+  assert.equal(cut.answer, "Stopped after 6 of 30 rounds, so there is no verdict. Medians of the time: 1 call, WebSocket: 1.00 ms; 1 call, HTTP: 3.00 ms.");
+  assert.deepEqual([cut.is_interrupted, cut.method], [true, ["It was interrupted: this is what was measured by then."]]);
 });
 
 test("a report of which too little came is invalid", () => {

@@ -1,19 +1,21 @@
 /** A report as a part of the page: question, verdict, and a table with a picture of each figure. */
 import { fieldsOf, find, part, setText } from "../element.js";
 import { formatCount, formatMs } from "../words.js";
-import { TOO_FEW, estimateOf, judge } from "./report.js";
+import { TOO_FEW, judge } from "./report.js";
 
 /** A picture of a wider range is logarithmic. */
 const LINEAR_RANGE_MAX = 20;
 
-/** @typedef {import("./report.js").Report} Report */
+/** @typedef {import("./stopped.js").Report} Report */
 /** @typedef {import("./report.js").Series} Series */
+/** @typedef {Map<Series, import("./report.js").Estimate | null>} Estimates of each series of a report */
 
 /**
  * @param {HTMLTemplateElement} template
  * @param {Report} report
+ * @param {Estimates} estimates
  */
-export function answerElement(template, report) {
+export function answerElement(template, report, estimates) {
   const section = find(/** @type {DocumentFragment} */ (template.content.cloneNode(true)), "section", HTMLElement);
   const field = fieldsOf(section);
   section.dataset.experiment = report.experiment;
@@ -26,20 +28,21 @@ export function answerElement(template, report) {
   setText(field("quantity"), labels.quantity);
   setText(field("baseline"), labels.baseline);
   find(section, ".wide", HTMLElement).setAttribute("aria-label", `Figures: ${report.question}`);
-  field("method").replaceChildren(...[...report.method, ...bytesOf(report)].map((words) => part("li", "", words)));
-  find(section, "tbody", HTMLElement).replaceChildren(...rowsOf(report, labels));
+  field("method").replaceChildren(...[...report.method, ...bytesOf(report, estimates)].map((words) => part("li", "", words)));
+  find(section, "tbody", HTMLElement).replaceChildren(...rowsOf(report, estimates, labels));
   return section;
 }
 
 /**
  * @param {Report} report
+ * @param {Estimates} estimates
  * @param {{ quantity: string, baseline: string }} labels of the columns: on a phone, each cell has its own
  */
-function rowsOf(report, labels) {
+function rowsOf(report, estimates, labels) {
   const all = report.series.filter((series) => series.quantity === report.quantity);
   // Those of a case stand together.
   const cases = [...new Set(all.map((series) => series.case))];
-  const rows = cases.flatMap((name) => all.filter((series) => series.case === name)).map((series) => ({ series, estimate: estimateOf(series) }));
+  const rows = cases.flatMap((name) => all.filter((series) => series.case === name)).map((series) => ({ series, estimate: estimates.get(series) ?? null }));
   const bounds = rows.flatMap(({ estimate }) => (estimate ? [estimate.low, estimate.high] : []));
   const place = scaleOf(Math.min(...bounds), Math.max(...bounds));
   return rows.map(({ series, estimate }, at) => {
@@ -73,14 +76,15 @@ function rowsOf(report, labels) {
  * @param {Report} report
  * @param {Series} series
  */
-function againstOf({ comparisons }, { case: name, contender }) {
+function againstOf({ comparisons, is_interrupted: isInterrupted }, { case: name, contender }) {
   const found = comparisons.find((one) => one.case === name && one.of === contender);
   if (!found) return [];
   const { median, low, high } = found.shift;
   const judgement = judge(found);
-  if (judgement === "alike") return ["not distinguishable"];
+  // A run that was stopped judges nothing.
+  if (judgement === "alike" && !isInterrupted) return ["not distinguishable"];
   const words = `${median > 0 ? "+" : ""}${figure(median)} [${figure(low)}, ${figure(high)}]`;
-  return judgement === "apart" ? [words] : [words, part("span", "small", TOO_FEW)];
+  return judgement === "apart" || isInterrupted ? [words] : [words, part("span", "small", TOO_FEW)];
 }
 
 /** @param {number} value */
@@ -120,11 +124,12 @@ function pictureOf(low, middle, high) {
 /**
  * The figures beside the one of the report, in words.
  * @param {Report} report
+ * @param {Estimates} estimates
  */
-function bytesOf({ series, quantity }) {
+function bytesOf({ series, quantity }, estimates) {
   const others = series.filter((one) => one.quantity !== quantity);
   return others.flatMap((one) => {
-    const estimate = estimateOf(one);
+    const estimate = estimates.get(one);
     return estimate ? [`${one.contender}, ${one.case}: ${one.quantity} ${formatCount(estimate.median)} ${one.unit}.`] : [];
   });
 }

@@ -9,8 +9,9 @@ import { RATE, TIME, callCells, callWays, sequentialCells } from "./calls.js";
 import { ROUND_TRIP, echoCells } from "./echoes.js";
 import { environmentOf, protocolOf } from "./environment.js";
 import { LATENCY, latencies } from "./latency.js";
-import { reportOf } from "./report.js";
+import { made } from "./making.js";
 import { WARM_UP, interleaved } from "./rounds.js";
+import { stopped } from "./stopped.js";
 
 /** @typedef {"calls" | "sequential" | "echo" | "wind"} Name */
 /** @typedef {{ rounds: number, atOnce: number, ms: number, signal: AbortSignal, onStep: (steps: number, of: number) => void }} Settings */
@@ -89,6 +90,7 @@ export function expected(name) {
  * Measures, and returns the report; null if it was stopped before anything was known.
  * @param {Name} name
  * @param {Settings} settings
+ * @returns {Promise<import("./worker.js").Made | null>}
  */
 export async function run(name, settings) {
   const { question, quantity, method, measure } = EXPERIMENTS[name];
@@ -101,8 +103,10 @@ export async function run(name, settings) {
   const found = await measure(settings, new Random(seed), step);
   document.removeEventListener("visibilitychange", look);
   if (found.series.every(({ rounds }) => rounds.length === 0)) return null;
-  const rounds = Math.max(...found.series.map((series) => series.rounds.length));
-  const environment = environmentOf({ begun, rounds, seed, isQuick: settings.rounds <= QUICK_ROUNDS_MAX });
+  const whole = Math.min(...found.series.map((series) => series.rounds.length));
+  const isStopped = whole < settings.rounds;
+  const environment = environmentOf({ begun, rounds: settings.rounds, seed, isQuick: settings.rounds <= QUICK_ROUNDS_MAX });
+  const rounds = isStopped ? `${whole} of ${settings.rounds}, since it was interrupted` : whole;
   const words = [
     `Rounds: ${rounds}, after one that is dropped; in each, every transport once, in random order. Intervals are of 95 %, by bootstrap over the rounds. The page came over ${protocolOf()}.`,
     ...method,
@@ -110,6 +114,7 @@ export async function run(name, settings) {
   ];
   const about = { experiment: name, question, quantity: quantity.quantity, baseline: "WebSocket", method: words, isMoreBetter: quantity.isMoreBetter ?? false };
   const invalid = isHidden ? "the page was hidden meanwhile, and browsers slow down what is hidden" : null;
-  const report = reportOf(about, found.series, environment, invalid);
-  return found.left ? { ...report, answer: `${report.answer} ${found.left}` } : report;
+  const { report, estimates } = await made(about, found.series, environment, invalid);
+  const told = isStopped ? stopped(report, whole) : report;
+  return { report: found.left ? { ...told, answer: `${told.answer} ${found.left}` } : told, estimates };
 }

@@ -55,8 +55,8 @@ async function measure() {
     const place = /** @type {HTMLElement} */ (places[at]);
     setText(find(place, ".verdict", HTMLElement), "It is measured now.");
     try {
-      const report = await run(name, settings);
-      if (report) show(report, place);
+      const made = await run(name, settings);
+      if (made) show(made, place);
     } catch (error) {
       if (!ending.signal.aborted) showFailure(name, error, place);
     }
@@ -83,12 +83,12 @@ function placeOf(name) {
 }
 
 /**
- * @param {import("./report.js").Report} report
+ * @param {import("./worker.js").Made} made
  * @param {HTMLElement} place
  */
-function show(report, place) {
+function show({ report, estimates }, place) {
   reports.push(report);
-  place.replaceWith(answerElement(template, report));
+  place.replaceWith(answerElement(template, report, estimates));
   element("#keep").hidden = false;
 }
 

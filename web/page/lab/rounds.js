@@ -19,7 +19,7 @@
 export const WARM_UP = 1;
 
 /**
- * Measures all cells. `stop` ends it after the sample that is begun; what was measured stays.
+ * Measures all cells. `signal` ends it at once: the sample that is begun is dropped, and what was measured before stays.
  * @param {readonly Cell[]} cells
  * @param {{ first: Quantity, rounds: number, random: import("../../measure/bootstrap.js").Random, signal: AbortSignal, onStep: () => void }} options
  * @returns {Promise<import("./report.js").Series[]>}

@@ -1,0 +1,15 @@
+/** Makes reports in a thread of its own: their intervals take so long that the page would stand still. */
+import { estimateOf, reportOf } from "./report.js";
+
+/**
+ * What is to be made, and what is made.
+ * @typedef {Parameters<typeof reportOf>} Wish
+ * @typedef {{ report: import("./stopped.js").Report, estimates: import("./answer.js").Estimates }} Made
+ */
+
+addEventListener("message", (/** @type {MessageEvent<Wish>} */ { data }) => {
+  const report = reportOf(...data);
+  /** @type {Made} */
+  const made = { report, estimates: new Map(report.series.map((series) => [series, estimateOf(series)])) };
+  postMessage(made);
+});
