@@ -100,6 +100,17 @@ async function use(page, document) {
   await page.getByRole("button", { name: "Use this document" }).click();
 }
 
+test("the connection is opened before the first run is asked for", { timeout: STEP_MS_MAX }, async () => {
+  const page = await browser.newPage();
+  /** @type {string[]} */
+  const sent = [];
+  page.on("websocket", (socket) => socket.on("framesent", ({ payload }) => sent.push(String(payload).split(" ").filter((_, index) => index !== 1)[1]?.split("\n")[0] ?? "")));
+  await page.goto(`${server.origin}/propagation`);
+  await says(page, "done");
+  assert.deepEqual([sent[0], sent.filter((path) => path === "/propagation").length], ["/clock", 1]);
+  await page.close();
+});
+
 test("the map refines to all points, and reads a value and the path to it", { timeout: STEP_MS_MAX }, async () => {
   await withPage(async (page) => {
     await says(page, "done");

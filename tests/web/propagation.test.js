@@ -355,3 +355,24 @@ test("the area of a grid is read from its header", () => {
   assert.deepEqual(areaOfGrid(header("xllcorner -50\nyllcorner -50", 100))?.area, { width_m: 200, height_m: 100 });
   for (const text of ["", header("xllcorner 500000\nyllcorner 5000000", 100), header("xllcorner 0", 1), header("xllcorner 0\nyllcorner 0", 0)]) assert.equal(areaOfGrid(text), null);
 });
+
+test("the page preloads what opens its connection and starts its runs, and nothing else", async () => {
+  const root = new URL("../../web/", import.meta.url);
+  const page = await readFile(new URL("propagation.html", root), "utf8");
+  /** @type {Set<string>} */
+  const needed = new Set();
+  /** @param {string} path */
+  const visit = async (path) => {
+    if (needed.has(path)) return;
+    needed.add(path);
+    const isClient = path === "client.js" || path.startsWith("anemone-client/");
+    const text = await readFile(new URL(isClient ? `../clients/js/src/${path}` : path, root), "utf8");
+    for (const [, next = ""] of text.matchAll(/^(?:import|export) .*from "(\.[^"]+)";$/gm)) await visit(new URL(next, new URL(path, root)).href.slice(root.href.length));
+  };
+  await visit("page/propagation/early.js");
+  await visit("anemone-client/call.js"); // loaded by the first call
+  const early = "page/propagation/early.js";
+  assert.ok(page.includes(`<script type="module" async src="${early}">`));
+  const preloaded = [...page.matchAll(/rel="modulepreload" href="([^"]+)"/g)].map(([, path]) => path);
+  assert.deepEqual(preloaded.sort(), [...needed].filter((path) => path !== early).sort());
+});

@@ -3,8 +3,9 @@ import { test } from "node:test";
 import { classesInWords, roseOf } from "../../web/wind/rose.js";
 import { niceScale } from "../../web/chart/scale.js";
 import { judge, sensorStatusOf } from "../../web/wind/sensor.js";
-import { formatBytes, formatDuration, formatMs, stateInWords } from "../../web/page/words.js";
+import { formatBytes, formatCount, formatDuration, formatMs, stateInWords } from "../../web/page/words.js";
 import { beaufort, compassPoint, faultInWords, normal, shortestTurn, windInWords } from "../../web/wind/words.js";
+import { signed } from "../../web/page/propagation/words.js";
 import { windOf } from "../../web/wind/wind.js";
 
 test("the compass has 16 points and closes", () => {
@@ -108,4 +109,9 @@ test("a rose counts by direction and class of speed", () => {
   assert.deepEqual(classesInWords(step), ["0 to 2", "2 to 4", "4 to 6", "6 to 8", "8 and more"]);
   assert.deepEqual(classesInWords(roseOf([[0.3, 10]], 0.3).step)[1], "0.1 to 0.2");
   assert.deepEqual(roseOf([], -Infinity).total, 0);
+});
+
+test("thousands have commas, and negative values a minus", () => {
+  assert.deepEqual([0, 999, 1000, 1_234_567, -1234, 999.5].map(formatCount), ["0", "999", "1,000", "1,234,567", "-1,234", "1,000"]);
+  assert.deepEqual([-87.25, 0, 1087.34, -12_345.6].map(signed), ["\u221287.3", "0.0", "1,087.3", "\u221212,345.6"]);
 });

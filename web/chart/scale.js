@@ -71,8 +71,18 @@ export function timeStep(spanMs, marksMax) {
   return TIME_STEPS.find((step) => spanMs / step <= marksMax) ?? spanMs;
 }
 
-const round = new Intl.NumberFormat("en", { maximumSignificantDigits: 7 });
-const brief = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
+/** Made when they are needed: the first one of a page takes many milliseconds. @type {Map<number, Intl.NumberFormat>} */
+const formats = new Map();
+
+/**
+ * @param {number} value
+ * @param {number} digits at most so many that count
+ */
+function rounded(value, digits) {
+  const format = formats.get(digits) ?? new Intl.NumberFormat("en", { maximumSignificantDigits: digits });
+  formats.set(digits, format);
+  return format.format(value);
+}
 
 /**
  * Formats a value with as many digits as help: "0.3", "1,013.25", "12.4M", "2.5e-7".
@@ -95,12 +105,12 @@ export function formatLevel(value) {
  * @param {number} least what is still written without an exponent
  */
 function withDigits(value, least) {
-  return value !== 0 && Math.abs(value) < least ? String(Number(value.toPrecision(4))) : round.format(value);
+  return value !== 0 && Math.abs(value) < least ? String(Number(value.toPrecision(4))) : rounded(value, 7);
 }
 
 /** @param {number} value */
 function withPrefix(value) {
   const power = Math.floor(Math.log10(Math.abs(value)) / 3 + 1e-9);
   if (power > 5) return String(Number(value.toPrecision(4)));
-  return `${brief.format(value / 1000 ** power)}${["", "k", "M", "G", "T", "P"][power]}`;
+  return `${rounded(value / 1000 ** power, 4)}${["", "k", "M", "G", "T", "P"][power]}`;
 }

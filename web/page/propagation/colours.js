@@ -40,9 +40,12 @@ export function packed([red, green, blue]) {
   return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
+const PALETTE = Uint32Array.from({ length: 256 }, (_, index) => packed(colourAt(index / 255)));
+const REVERSED = PALETTE.slice().reverse();
+
 /** Packed colours for 256 steps of the range; the other way round, light is the smallest. @param {boolean} isReversed */
 export function palette(isReversed) {
-  return Uint32Array.from({ length: 256 }, (_, index) => packed(colourAt((isReversed ? 255 - index : index) / 255)));
+  return isReversed ? REVERSED : PALETTE;
 }
 
 /** The ends of the range, and the marks between them, are such multiples of decibels. */

@@ -307,7 +307,6 @@ function resume() {
 
 addEventListener("hashchange", () => void resume());
 element("#notice-no-script").remove();
-void showPlaces();
 listen();
 show(example);
 showQuantity();
@@ -315,3 +314,4 @@ if (!resume()) {
   starter.wish();
   begin();
 }
+void showPlaces(); // the first run does not wait for it

@@ -44,6 +44,8 @@ const KEY_ZOOM = 1.5;
  * @property {(pane: Pane, detail: string, pointer: string | null) => void} refused
  */
 
+/** @typedef {{ plan: import("./computation.js").Plan, grid: Grid, relief: Relief | null, shade: HTMLCanvasElement | null }} NextMap */
+
 export class Pane {
   /** @type {Grid | null} */
   grid = null;
@@ -69,7 +71,7 @@ export class Pane {
   #shade = null;
   /** What the terrain was made of. */
   #land = "";
-  /** The map of a run that has no tile yet; until then, the one before stays. @type {{ plan: import("./computation.js").Plan, grid: Grid } | null} */
+  /** The map of a run that has no tile yet; until then, the one before stays. @type {NextMap | null} */
   #next = null;
   /** When the run was wished for, and when its first tiles came. */
   #asked = 0;
@@ -186,7 +188,8 @@ export class Pane {
    */
   #plan(plan, document) {
     if (this.#isWatched && isCoverage(document)) this.#told.told(this, document);
-    this.#next = { plan, grid: new Grid(plan.area, plan.quantities, plan.transmitters.length > 1) };
+    // While the server computes the first tile.
+    this.#next = { plan, grid: new Grid(plan.area, plan.quantities, plan.transmitters.length > 1), ...this.#raise(plan) };
     this.warnings = plan.warnings;
     this.#say("computes");
   }
@@ -194,10 +197,10 @@ export class Pane {
   /** @param {import("./computation.js").TileEvent} event */
   #refine(event) {
     if (this.#next) {
-      ({ plan: this.plan, grid: this.grid } = this.#next);
+      ({ plan: this.plan, grid: this.grid, relief: this.relief, shade: this.#shade } = this.#next);
       this.#next = null;
+      this.#land = landOf(this.plan);
       this.#picture = new Picture(this.grid);
-      this.#raise(this.plan);
       this.#begun = performance.now();
       this.#isFirstToSee = true;
     }
@@ -208,13 +211,11 @@ export class Pane {
     this.#ask();
   }
 
-  /** Makes the terrain, unless it is that of the run before, as it is while a transmitter moves. @param {import("./computation.js").Plan} plan */
-  #raise({ terrain, area }) {
-    const land = terrain ? [terrain.heights_m, area.columns, area.rows, area.step_m].join() : "";
-    if (land === this.#land) return;
-    this.#land = land;
-    this.relief = terrain && new Relief(terrain, area);
-    this.#shade = this.relief && shaded(this.relief);
+  /** Makes the terrain, unless it is that of the map that is seen, as it is while a transmitter moves. @param {import("./computation.js").Plan} plan */
+  #raise(plan) {
+    if (landOf(plan) === this.#land) return { relief: this.relief, shade: this.#shade };
+    const relief = plan.terrain && new Relief(plan.terrain, plan.area);
+    return { relief, shade: relief && shaded(relief) };
   }
 
   /**
@@ -368,4 +369,9 @@ export class Pane {
   range() {
     return this.grid?.quantiles(this.#stage.look.quantity, [0.01, 0.99]) ?? null;
   }
+}
+
+/** What the terrain is made of. @param {import("./computation.js").Plan} plan */
+function landOf({ terrain, area }) {
+  return terrain ? [terrain.heights_m, area.columns, area.rows, area.step_m].join() : "";
 }

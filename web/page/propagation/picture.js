@@ -1,9 +1,11 @@
 /** The images of a map: the values in their colours, and the shaded terrain. One pixel for each point. */
-import { css, packed, palette, serverColour } from "./colours.js";
+import { packed, palette, serverColour } from "./colours.js";
 import { clamp } from "./projection.js";
 import { NONE } from "./tiles.js";
 
 /** @typedef {import("./colours.js").ColourRange & { quantity: string, isServers: boolean }} Look what is drawn, and the values of the colours */
+
+const OF_SERVER = Uint32Array.from({ length: 256 }, (_, index) => packed(serverColour(index)));
 
 /** The values of a grid as an image. It is drawn anew where tiles came, or all of it for another look. */
 export class Picture {
@@ -50,12 +52,11 @@ export class Picture {
     const { left, top, right, bottom } = changed;
     const colours = palette(look.quantity === "loss_db");
     const servers = look.isServers ? this.#grid.servers : null;
-    const ofServer = Array.from({ length: 256 }, (_, index) => packed(serverColour(index)));
     const scale = 255 / Math.max(1, (look.high - look.low) * 100);
     for (let row = top; row < bottom; row += 1) {
       for (let at = row * columns + left, end = row * columns + right; at < end; at += 1) {
         const value = values[at] ?? NONE;
-        const colour = servers ? ofServer[servers[at] ?? 0] : colours[clamp(Math.round((value - look.low * 100) * scale), 0, 255)];
+        const colour = servers ? OF_SERVER[servers[at] ?? 0] : colours[clamp(Math.round((value - look.low * 100) * scale), 0, 255)];
         this.#pixels[at] = value === NONE ? 0 : (colour ?? 0);
       }
     }
@@ -71,7 +72,8 @@ export function shaded(relief) {
   const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const image = context.createImageData(relief.columns, relief.rows);
   const pixels = new Uint32Array(image.data.buffer);
-  relief.shade().forEach((light, index) => (pixels[index] = packed([light, light, light])));
+  const shade = relief.shade();
+  for (let index = 0; index < pixels.length; index += 1) pixels[index] = 0xff000000 | ((shade[index] ?? 0) * 0x010101);
   context.putImageData(image, 0, 0);
   return canvas;
 }
@@ -84,10 +86,10 @@ export function shaded(relief) {
  * @param {boolean} isReversed
  */
 export function drawColours(context, width, height, isReversed) {
-  const colours = palette(isReversed);
-  for (let x = 0; x < width; x += 1) {
-    const colour = colours[Math.round((x / Math.max(1, width - 1)) * 255)] ?? 0;
-    context.fillStyle = css([colour & 255, (colour >> 8) & 255, (colour >> 16) & 255]);
-    context.fillRect(x, 0, 1.5, height);
-  }
+  const strip = document.createElement("canvas");
+  [strip.width, strip.height] = [256, 1];
+  const image = new ImageData(256, 1);
+  new Uint32Array(image.data.buffer).set(palette(isReversed));
+  strip.getContext("2d")?.putImageData(image, 0, 0);
+  context.drawImage(strip, 0, 0, width, height);
 }

@@ -44,16 +44,24 @@ export class Relief {
 
   /** The brightness of each height, 0 to 255; even ground has 180. Slopes count more on a flat map, so that they are seen. */
   shade() {
-    const shade = new Uint8ClampedArray(this.columns * this.rows);
+    const { columns, rows, heights } = this;
+    const shade = new Uint8ClampedArray(columns * rows);
     let [low, high] = [Infinity, -Infinity];
-    for (const height of this.heights) [low, high] = [Math.min(low, height), Math.max(high, height)];
-    const exaggerated = clamp((Math.min(this.stepX * this.columns, this.stepY * this.rows) * 0.15) / Math.max(1, high - low), 1, 20);
-    for (let row = 0; row < this.rows; row += 1) {
-      for (let column = 0; column < this.columns; column += 1) {
-        const east = ((this.#height(column + 1, row) - this.#height(column - 1, row)) / (2 * this.stepX)) * exaggerated;
-        const north = ((this.#height(column, row - 1) - this.#height(column, row + 1)) / (2 * this.stepY)) * exaggerated;
-        const light = (-east * LIGHT.x - north * LIGHT.y + LIGHT.z) / Math.hypot(east, north, 1);
-        shade[row * this.columns + column] = Math.max(0, light) * 255;
+    for (const height of heights) {
+      if (height < low) low = height;
+      if (height > high) high = height;
+    }
+    const exaggerated = clamp((Math.min(this.stepX * columns, this.stepY * rows) * 0.15) / Math.max(1, high - low), 1, 20);
+    const [perEast, perNorth] = [exaggerated / (2 * this.stepX), exaggerated / (2 * this.stepY)];
+    const at = (/** @type {number} */ index) => heights[index] ?? 0;
+    // The first map waits for this: a plain loop is fast also before it is compiled.
+    for (let row = 0, index = 0; row < rows; row += 1) {
+      const [up, down] = [row > 0 ? columns : 0, row < rows - 1 ? columns : 0];
+      for (let column = 0; column < columns; column += 1, index += 1) {
+        const east = (at(column < columns - 1 ? index + 1 : index) - at(column > 0 ? index - 1 : index)) * perEast;
+        const north = (at(index - up) - at(index + down)) * perNorth;
+        const light = (-east * LIGHT.x - north * LIGHT.y + LIGHT.z) / Math.sqrt(east * east + north * north + 1);
+        shade[index] = Math.max(0, light) * 255;
       }
     }
     return shade;

@@ -68,6 +68,11 @@ export class Starter {
    */
   started(pane, key) {
     this.keys[pane === this.#maps.first ? 0 : 1] = key;
+    // A browser takes ten milliseconds for this: the request for the events goes first.
+    setTimeout(() => this.#lead());
+  }
+
+  #lead() {
     const [first, second] = this.keys;
     if (first === null) return;
     const hash = hashOf([first, this.#maps.isCompared ? second : null]);

@@ -21,17 +21,19 @@ const BINS = 656;
 
 /** @param {string} base64 */
 export function bytesOf(base64) {
-  return Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  const letters = atob(base64);
+  const bytes = new Uint8Array(letters.length);
+  for (let at = 0; at < bytes.length; at += 1) bytes[at] = letters.charCodeAt(at);
+  return bytes;
 }
 
 /**
- * Reads signed numbers of 16 bits, the low byte first.
+ * Reads signed numbers of 16 bits, the low byte first, as machines have them.
  * @param {string} base64
  */
 export function numbersOf(base64) {
   const bytes = bytesOf(base64);
-  const view = new DataView(bytes.buffer);
-  return Int16Array.from({ length: bytes.length >> 1 }, (_, index) => view.getInt16(2 * index, true));
+  return new Int16Array(bytes.buffer, 0, bytes.length >> 1);
 }
 
 /**

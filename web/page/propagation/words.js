@@ -1,10 +1,10 @@
 /** Words of the page about propagation. Pure. */
+import { grouped } from "../words.js";
 
-const tenth = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
-
-/** A value with a real minus: "−87.3". @param {number} value */
+/** A value with a real minus: "−1,087.3". @param {number} value */
 export function signed(value) {
-  return tenth.format(value).replace("-", "−");
+  const [whole = "", tenth] = value.toFixed(1).split(".");
+  return `${grouped(whole)}.${tenth}`.replace("-", "−");
 }
 
 /** @param {number} seconds */
