@@ -74,19 +74,22 @@ fn together(mut runs: Vec<Report>) -> anyhow::Result<Option<Report>> {
         add(&mut report, run);
     }
     if count > 1 {
+        // The answer and what stands beside the publications are of that run alone.
         report.answer =
-            format!("{} (The newest of {count} runs; the figures are of all.)", report.answer);
+            format!("The newest of {count} runs: {} (The tables are of all.)", report.answer);
         report.environment.rounds = report.rounds();
         for row in &mut report.published {
             row.figure += ", newest run";
         }
         report.comparisons = compared(&report);
-        report.method.push(format!(
-            "{count} runs under the same conditions: their rounds and their histograms together."
-        ));
+        let words = format!(
+            "{count} runs under the same conditions: their {} rounds and their histograms together. What follows is of the newest run.",
+            report.environment.rounds
+        );
+        report.method.insert(0, words);
     }
     if invalid > 0 && report.invalid.is_none() {
-        report.method.push(format!("Invalid runs that are left out: {invalid}."));
+        report.method.insert(0, format!("Invalid runs that are left out: {invalid}."));
     }
     Ok(Some(report))
 }
@@ -186,7 +189,8 @@ mod tests {
 
     use super::*;
     use crate::lab::link::Link;
-    use crate::lab::report::tests::{report, series};
+    use crate::lab::report::Verdict;
+    use crate::lab::report::tests::{published, report, series};
 
     fn run(time: u64, values: &[f64], micros: u64) -> Report {
         let mut durations = Histogram::default();
@@ -214,6 +218,37 @@ mod tests {
         assert_eq!(report.comparisons.len(), 1);
         assert_eq!(report.comparisons[0].shift.median, 0.0, "of the rounds that both have");
         assert_eq!(report.environment.rounds, 5);
+    }
+
+    #[test]
+    fn short_runs_are_long_enough_together_and_what_one_alone_says_has_its_name() {
+        let quick = |time, rounds: usize| {
+            let mut report = report();
+            report.environment.time = time;
+            report.series = [("HTTP", 2.0), ("TCP", 1.0)]
+                .map(|(name, value)| series(name, &vec![value; rounds]))
+                .into();
+            report.compare_with("TCP");
+            report.published = vec![published(Verdict::Differs)];
+            report.complete();
+            report
+        };
+        let told = |runs: Vec<Report>| {
+            let report = merged(runs).unwrap().remove(0);
+            let row = &report.published[0];
+            (report.full_answer(), format!("{}: {}", row.figure, row.words()), report.method)
+        };
+        let (answer, row, method) = told(vec![quick(1, 3), quick(2, 4)]);
+        assert_eq!(answer, "The newest of 2 runs: Not long. (The tables are of all.)");
+        assert_eq!(row, "bytes, newest run: too few rounds");
+        assert!(method[0].contains("their 7 rounds"), "{method:?}");
+        let (answer, ..) = told(vec![quick(1, 2), quick(2, 3)]);
+        assert!(
+            answer.ends_with(
+                "of all.) With 5 rounds, no difference is sure: measure at least 6 (--rounds 6)."
+            ),
+            "{answer}"
+        );
     }
 
     #[test]

@@ -21,7 +21,9 @@ const WELCH_CONFIDENCE: f64 = 0.99;
 
 /// With fewer pairs, equals are all on one side of each other in more than one of twenty cases, so nothing is without doubt.
 pub(crate) const PAIRS_MIN: usize = 6;
-/// The words for what has fewer.
+/// With less of what was expected, or of the rounds, a figure says nothing.
+pub(crate) const REACH_MIN: f64 = 0.9;
+/// The words for what has fewer pairs.
 pub(crate) const TOO_FEW_ROUNDS: &str = "too few rounds";
 
 /// The publications whose figures stand beside the measured ones.
@@ -59,7 +61,7 @@ pub(crate) struct Report {
     pub(crate) version: u32,
     pub(crate) experiment: String,
     pub(crate) question: String,
-    /// The answer in one sentence.
+    /// The answer in one sentence, as far as rounds that are added do not change it: see [`Report::full_answer`].
     pub(crate) answer: String,
     /// The reason why the answer must not be relied on, if there is one.
     pub(crate) invalid: Option<String>,
@@ -206,7 +208,7 @@ pub(crate) struct Published {
     pub(crate) published: String,
     pub(crate) measured: String,
     pub(crate) verdict: Verdict,
-    /// The reason of a difference, or why it cannot be tested here.
+    /// The reason of a difference, or why it cannot be tested here, or what the run lacks.
     pub(crate) because: String,
 }
 
@@ -217,17 +219,27 @@ pub(crate) enum Verdict {
     Replicates,
     Differs,
     NotTestableHere,
+    /// The run that measured it proves nothing.
+    Undecided,
+}
+
+impl Published {
+    /// Returns the verdict in the words of a table.
+    pub(crate) fn words(&self) -> String {
+        let words = match self.verdict {
+            Verdict::Undecided => return self.because.clone(),
+            Verdict::Replicates => return "replicates".to_owned(),
+            Verdict::Differs => "differs",
+            Verdict::NotTestableHere => "not testable here",
+        };
+        match self.because.is_empty() {
+            true => words.to_owned(),
+            false => format!("{words}, because {}", self.because),
+        }
+    }
 }
 
 impl Verdict {
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            Self::Replicates => "replicates",
-            Self::Differs => "differs",
-            Self::NotTestableHere => "not testable here",
-        }
-    }
-
     /// Replicates if it is so, and differs otherwise.
     pub(crate) fn of(is_so: bool) -> Self {
         if is_so { Self::Replicates } else { Self::Differs }
@@ -300,7 +312,8 @@ impl Report {
         median(&self.find(case, contender, quantity)?.values())
     }
 
-    /// Adds what follows from the rest: the answer if the contenders that it is about are missing, and the publications.
+    /// Adds what follows from the rest: the answer if the contenders that it is about are missing, and the publications, without a
+    /// verdict if the run proves nothing.
     pub(crate) fn complete(&mut self) {
         if self.answer.is_empty() {
             let of = |series: &&Series| series.quantity == self.quantity;
@@ -315,11 +328,12 @@ impl Report {
                 false => format!("Medians of the {}: {}.", self.quantity, medians.join("; ")),
             };
         }
-        if let Some(pairs) = self.few_pairs() {
-            let rounds = if pairs == 1 { "1 round".to_owned() } else { format!("{pairs} rounds") };
-            self.answer += &format!(
-                " With {rounds}, no difference is sure: measure at least {PAIRS_MIN} (--rounds {PAIRS_MIN})."
-            );
+        if let Some(lack) = self.lack() {
+            for row in &mut self.published {
+                if matches!(row.verdict, Verdict::Replicates | Verdict::Differs) {
+                    (row.verdict, row.because) = (Verdict::Undecided, lack.to_owned());
+                }
+            }
         }
         let is_named = |letter: char| {
             let marks = [
@@ -346,12 +360,22 @@ impl Report {
     }
 
     /// Returns the reason why no verdict on a published figure is possible, in the words of a table.
-    pub(crate) fn verdict_lacks(&self) -> Option<&'static str> {
+    fn lack(&self) -> Option<&'static str> {
         match self {
             of if of.invalid.is_some() => Some("invalid"),
             of if of.is_interrupted => Some("interrupted"),
             of => of.few_pairs().map(|_| TOO_FEW_ROUNDS),
         }
+    }
+
+    /// Returns the answer, and says so as long as no difference is sure.
+    pub(crate) fn full_answer(&self) -> String {
+        let Some(pairs) = self.few_pairs() else { return self.answer.clone() };
+        let rounds = if pairs == 1 { "1 round".to_owned() } else { format!("{pairs} rounds") };
+        format!(
+            "{} With {rounds}, no difference is sure: measure at least {PAIRS_MIN} (--rounds {PAIRS_MIN}).",
+            self.answer
+        )
     }
 
     /// Returns the greatest number of pairs of a comparison, if all have too few rounds.
@@ -450,6 +474,16 @@ pub(crate) mod tests {
         }
     }
 
+    pub(crate) fn published(verdict: Verdict) -> Published {
+        Published {
+            figure: "bytes".to_owned(),
+            published: "1".to_owned(),
+            measured: "2".to_owned(),
+            verdict,
+            because: "of Java".to_owned(),
+        }
+    }
+
     #[test]
     fn a_difference_needs_rounds_enough() {
         let compared = |rounds: usize| {
@@ -472,24 +506,49 @@ pub(crate) mod tests {
                 vec![series("a", &vec![2.0; rounds]), series("TCP", &vec![1.0; rounds])];
             report.series.iter_mut().for_each(|series| series.unit = unit.to_owned());
             report.compare_with("TCP");
+            report.published = vec![published(Verdict::Differs)];
             report.complete();
-            (report.answer.clone(), report.verdict_lacks())
+            [report.full_answer(), report.published[0].words()]
         };
         let words =
             "Not long. With 4 rounds, no difference is sure: measure at least 6 (--rounds 6).";
-        assert_eq!(of(4, "ms"), (words.to_owned(), Some("too few rounds")));
-        assert!(of(1, "ms").0.contains("With 1 round, no"));
-        assert_eq!(of(6, "ms"), ("Not long.".to_owned(), None));
-        assert_eq!(of(4, "B"), ("Not long.".to_owned(), None), "bytes are the same in each round");
+        assert_eq!(of(4, "ms"), [words, "too few rounds"]);
+        assert!(of(1, "ms")[0].contains("With 1 round, no"));
+        let sure = ["Not long.", "differs, because of Java"];
+        assert_eq!(of(6, "ms"), sure);
+        assert_eq!(of(4, "B"), sure, "bytes are the same in each round");
     }
 
     #[test]
     fn what_was_cut_has_no_verdict() {
+        let verdicts = |mut report: Report| {
+            report.published = [Verdict::Replicates, Verdict::Differs, Verdict::NotTestableHere]
+                .map(published)
+                .into();
+            report.complete();
+            report.published.iter().map(Published::words).collect::<Vec<_>>()
+        };
+        let untestable = "not testable here, because of Java";
+        assert_eq!(verdicts(report()), ["replicates", "differs, because of Java", untestable]);
         let cut = Report { is_interrupted: true, ..report() };
-        assert_eq!((cut.verdict_lacks(), cut.has_values()), (Some("interrupted"), false));
+        assert!(!cut.has_values());
+        assert_eq!(verdicts(cut.clone()), ["interrupted", "interrupted", untestable]);
         let invalid = Report { invalid: Some("late".to_owned()), ..cut };
-        assert_eq!(invalid.verdict_lacks(), Some("invalid"));
+        assert_eq!(verdicts(invalid.clone())[0], "invalid");
         assert!(Report { series: vec![series("a", &[1.0])], ..invalid }.has_values());
+    }
+
+    #[test]
+    fn the_page_has_the_same_bounds_and_words() {
+        let page = include_str!("../../../../web/page/lab/report.js");
+        for line in [
+            format!("const VERSION = {VERSION};"),
+            format!("const REACH_MIN = {REACH_MIN};"),
+            format!("const PAIRS_MIN = {PAIRS_MIN};"),
+            format!("const TOO_FEW = \"{TOO_FEW_ROUNDS} to be sure\";"),
+        ] {
+            assert!(page.contains(&line), "{line}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::netem::{self, Netem};
 use super::numbers::count;
 use super::probe::{PATIENCE, Place, Tls};
 use super::relay::Relay;
-use super::report::{Environment, Quantity, Report, Series, VERSION};
+use super::report::{Environment, Quantity, REACH_MIN, Report, Series, VERSION};
 use super::target::Target;
 use super::terminal::tell;
 use crate::statistics::Random;
@@ -314,7 +314,6 @@ fn time_left(done: u64, all: u64, elapsed: Duration) -> Option<String> {
 /// Returns the reason why no verdict is possible, if there is one: nothing came of a contender, or less than nine tenths, or
 /// fewer than nine tenths of its rounds have the figure that it is about, or the generator could not keep up.
 fn invalid(series: &[Series], quantity: Quantity) -> Option<String> {
-    const REACH_MIN: f64 = 0.9;
     let (asked, others): (Vec<_>, Vec<_>) = series.iter().partition(|series| series.is_asked());
     for of in asked.into_iter().chain(others) {
         let (values, rounds) = (of.values().len(), of.rounds.len());

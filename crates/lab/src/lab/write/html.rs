@@ -25,7 +25,7 @@ pub(crate) fn all(reports: &[Report]) -> anyhow::Result<String> {
     for (at, report) in reports.iter().enumerate() {
         let place = &report.environment;
         let answer = report.invalid.as_ref().map_or_else(
-            || escaped(&report.answer),
+            || escaped(&report.full_answer()),
             |reason| format!("<strong class=\"bad\">Invalid:</strong> {}", escaped(reason)),
         );
         let _ = writeln!(
@@ -63,7 +63,7 @@ fn section(report: &Report, at: usize) -> anyhow::Result<String> {
         let _ =
             writeln!(text, "<p class=\"invalid\" role=\"alert\">Invalid: {}</p>", escaped(reason));
     }
-    let _ = writeln!(text, "<p class=\"answer\">{}</p>", escaped(&report.answer));
+    let _ = writeln!(text, "<p class=\"answer\">{}</p>", escaped(&report.full_answer()));
     if let Some(plot) = plot(report)? {
         text += &drawn(&plot, report);
     }
@@ -92,7 +92,7 @@ fn drawn(plot: &Plot, report: &Report) -> String {
         text,
         "</p>\n<div class=\"wide\" tabindex=\"0\">\n<div class=\"plot\" role=\"img\" aria-label=\"{}: {}\">\n{}",
         escaped(&report.quantity),
-        escaped(&report.answer),
+        escaped(&report.full_answer()),
         plot.axes
     );
     for (at, layer) in plot.layers.iter().enumerate() {

@@ -12,7 +12,7 @@ pub(crate) fn markdown(report: &Report) -> String {
     if let Some(reason) = &report.invalid {
         let _ = write!(text, "**Invalid: {}.** ", plain(reason));
     }
-    let _ = writeln!(text, "{}", plain(&report.answer));
+    let _ = writeln!(text, "{}", plain(&report.full_answer()));
     for table in tables(report) {
         text += &rendered(&table);
     }

@@ -2,7 +2,7 @@
 
 use crate::histogram::Histogram;
 use crate::lab::numbers::{count, figure};
-use crate::lab::report::{Comparison, Published, Report, Series, Verdict};
+use crate::lab::report::{Comparison, Published, Report, Series};
 use crate::statistics::Estimate;
 
 pub(super) const NONE: &str = "–";
@@ -46,8 +46,7 @@ pub(super) fn tables(report: &Report) -> Vec<Table> {
         tables.push(Table::new(format!("{}, paired by round", report.quantity), &head, rows));
     }
     if !report.published.is_empty() {
-        let rows =
-            report.published.iter().map(|row| published(row, report.verdict_lacks())).collect();
+        let rows = report.published.iter().map(published).collect();
         let head = ["", "published", "measured", ""];
         tables.push(Table::new("Beside the publications".to_owned(), &head, rows));
     }
@@ -130,15 +129,8 @@ fn compared(comparison: &Comparison) -> Vec<String> {
     ]
 }
 
-/// Returns a row beside a publication. `lacks` says why there can be no verdict, if so.
-fn published(row: &Published, lacks: Option<&str>) -> Vec<String> {
-    let words = match (row.verdict, lacks) {
-        (Verdict::Replicates | Verdict::Differs, Some(words)) => words.to_owned(),
-        (Verdict::Replicates, None) => row.verdict.words().to_owned(),
-        (verdict, _) if row.because.is_empty() => verdict.words().to_owned(),
-        (verdict, _) => format!("{}, because {}", verdict.words(), row.because),
-    };
-    vec![row.figure.clone(), row.published.clone(), row.measured.clone(), words]
+fn published(row: &Published) -> Vec<String> {
+    vec![row.figure.clone(), row.published.clone(), row.measured.clone(), row.words()]
 }
 
 /// Returns an estimate with its interval.
@@ -150,7 +142,7 @@ pub(super) fn interval(Estimate { median, low, high }: &Estimate) -> String {
 mod tests {
     use super::*;
     use crate::lab::report::compare;
-    use crate::lab::report::tests::{report, series};
+    use crate::lab::report::tests::series;
 
     #[test]
     fn too_few_rounds_have_words_of_their_own() {
@@ -161,27 +153,6 @@ mod tests {
         };
         assert_eq!(row(5)[1..3], ["poll − TCP", "1,232 [1,232, 1,232] ms"]);
         assert_eq!([row(5), row(6)].map(|row| row[5].clone()), ["too few rounds", ""]);
-    }
-
-    #[test]
-    fn a_run_that_was_cut_has_no_verdict() {
-        let row = |verdict| Published {
-            figure: "bytes".to_owned(),
-            published: "1".to_owned(),
-            measured: "1".to_owned(),
-            verdict,
-            because: String::new(),
-        };
-        let mut report = report();
-        report.published =
-            vec![row(Verdict::Replicates), row(Verdict::Differs), row(Verdict::NotTestableHere)];
-        let verdicts = |report: &Report| {
-            let table = tables(report).pop().unwrap();
-            table.rows.iter().map(|row| row[3].clone()).collect::<Vec<_>>()
-        };
-        assert_eq!(verdicts(&report), ["replicates", "differs", "not testable here"]);
-        report.is_interrupted = true;
-        assert_eq!(verdicts(&report), ["interrupted", "interrupted", "not testable here"]);
     }
 
     #[test]
