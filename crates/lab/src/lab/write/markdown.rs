@@ -23,18 +23,49 @@ pub(crate) fn markdown(report: &Report) -> String {
     text
 }
 
-/// Returns text that stays what it is, on its line: names in reports come from others, and must not become HTML, code, or more cells
-/// of a table.
+/// Returns text that stays what it is, on its line: names in reports come from others, and must not become links, images, HTML or code,
+/// or more cells of a table. What cannot be markup where it stands is not escaped, since people also read it as it is.
 pub(super) fn plain(text: &str) -> String {
+    let text = text.trim();
+    let marker = marker(text);
     let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' | '\r' => shown.push(' '),
-            '\\' | '|' | '<' | '`' => shown.extend(['\\', c]),
-            c => shown.push(c),
+    let mut before = None;
+    let mut rest = text.char_indices().peekable();
+    while let Some((at, c)) = rest.next() {
+        let after = rest.peek().map(|(_, c)| *c);
+        if marker == Some(at) || is_markup(before, c, after) {
+            shown.push('\\');
         }
+        shown.push(if matches!(c, '\n' | '\r') { ' ' } else { c });
+        before = Some(c);
     }
     shown
+}
+
+/// Returns the place of a character at the beginning of a text that would make it a heading, a list, a quotation or a box to tick.
+fn marker(text: &str) -> Option<usize> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let mut next = text[digits..].chars();
+    let (c, is_apart) = (next.next()?, next.next().is_none_or(char::is_whitespace));
+    let is_marker = match c {
+        '.' | ')' => digits > 0 && is_apart,
+        '+' => digits == 0 && is_apart,
+        '#' | '-' | '>' | '[' => digits == 0,
+        _ => false,
+    };
+    is_marker.then_some(digits)
+}
+
+/// Returns true for a character that can begin or end markup within a line, between these two (CommonMark, section 6; tables and `~`
+/// are GitHub's). Brackets do so only where an address or its name follows.
+fn is_markup(before: Option<char>, c: char, after: Option<char>) -> bool {
+    let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    match c {
+        '\\' | '|' | '<' | '`' | '*' | '~' | '&' => true,
+        '_' => !(is_word(before) && is_word(after)),
+        ']' => matches!(after, Some('(' | '[' | ':')),
+        _ => false,
+    }
 }
 
 /// Returns a table with its heading.
@@ -66,6 +97,30 @@ mod tests {
         let text = markdown(&report);
         assert!(text.contains(r"| 20 B | TCP\|1\| \<script> |"), "{text}");
         assert!(text.contains(r"; a \<img src=x>, cores"), "{text}");
+        let shown = [
+            "![p](http://a.example/p.png) [log in][x] [x]: **b** ~c~ &lt; _d_ e__f",
+            " # a",
+            "1. a",
+            "- a",
+            "+",
+            "> a",
+            "[ ] a",
+        ];
+        let escaped = [
+            r"![p\](http://a.example/p.png) [log in\][x] [x\]: \*\*b\*\* \~c\~ \&lt; \_d\_ e\_\_f",
+            r"\# a",
+            r"1\. a",
+            r"\- a",
+            r"\+",
+            r"\> a",
+            r"\[ ] a",
+        ];
+        assert_eq!(shown.map(plain), escaped);
+        for text in
+            ["1.00 [0.981, 1.02] ms", "+3 %", "O_T of small messages (A2)", "−0.020", "a - b #1"]
+        {
+            assert_eq!(plain(text), text, "people read it as it is");
+        }
     }
 
     #[test]
