@@ -299,10 +299,11 @@ pub(crate) fn figure(value: f64) -> String {
 
 /// Returns the decimals of a number with three significant digits, or all before the point.
 pub(crate) fn decimals(value: f64) -> usize {
+    // What is rounded up to 1, 10 or 100 has a digit more before the point.
     match value.abs() {
-        v if v >= 100.0 => 0,
-        v if v >= 10.0 => 1,
-        v if v >= 1.0 => 2,
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        v if v >= 0.9995 => 2,
         _ => 3,
     }
 }

@@ -11,14 +11,15 @@ pub(crate) fn figure(value: f64) -> String {
 pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     let digits = format!("{:.decimals$}", value.abs());
     let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
-    let sign = if value < 0.0 { "−" } else { "" };
+    let is_zero = !digits.contains(|digit| matches!(digit, '1'..='9'));
+    let sign = if value < 0.0 && !is_zero { "−" } else { "" };
     format!("{sign}{}{rest}", grouped(whole))
 }
 
 /// Returns a number with so many decimals, and with its sign also if that is plus.
 pub(crate) fn signed(value: f64, decimals: usize) -> String {
-    let plus = if value >= 0.0 { "+" } else { "" };
-    format!("{plus}{}", fixed(value, decimals))
+    let text = fixed(value, decimals);
+    if text.starts_with('−') { text } else { format!("+{text}") }
 }
 
 /// Returns a number of things.
@@ -50,5 +51,9 @@ mod tests {
         assert_eq!([signed(3.2, 0), signed(0.0, 0)], ["+3", "+0"]);
         assert_eq!([0, 999, 1000, 12_236].map(count), ["0", "999", "1,000", "12,236"]);
         assert_eq!(figure(f64::NAN), "NaN");
+        // As many digits also where rounding adds one before the point, and no sign of what is rounded to nothing.
+        let shown = [0.9994, 0.9999, -9.994, -9.996, 99.94, 99.96, 999.9].map(figure);
+        assert_eq!(shown, ["0.999", "1.00", "−9.99", "−10.0", "99.9", "100", "1,000"]);
+        assert_eq!([figure(-0.0001), fixed(-0.4, 0), signed(-0.4, 0)], ["0.000", "0", "+0"]);
     }
 }
