@@ -41,6 +41,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest segment on Ethernet (RFC 9293 section 3.7.1), with 12 bytes for timestamps among them.
 const SEGMENT_BYTES: u32 = 1460;
 const HEAD_BYTES_MAX: usize = 256 << 10;
+/// Of what a server has answered, a fault shows no more.
+const SHOWN_BYTES: usize = 200;
 /// A longer message or chunk is a fault of the server, unless more was asked for.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 32 << 20;
 
@@ -171,7 +173,8 @@ impl Fault {
 
     /// Says that something else came than was expected; of long bytes, the beginning.
     pub(crate) fn wrong(words: &str, bytes: &[u8]) -> Self {
-        Self::Wrong(format!("{words}: {}", start(bytes).escape_ascii()))
+        let shown = bytes.escape_ascii().take(SHOWN_BYTES).map(char::from);
+        Self::Wrong(format!("{words}: {}", shown.collect::<String>()))
     }
 }
 
@@ -214,7 +217,6 @@ impl FaultKind {
 
 /// The part of what a server said that people are shown.
 fn start(bytes: &[u8]) -> &[u8] {
-    const SHOWN_BYTES: usize = 200;
     &bytes[..bytes.len().min(SHOWN_BYTES)]
 }
 

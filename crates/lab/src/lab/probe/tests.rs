@@ -64,6 +64,13 @@ fn what_comes_byte_by_byte_is_not_waited_for_for_ever() {
 }
 
 #[test]
+fn what_is_wrong_is_told_in_a_short_line() {
+    let told = |bytes: &[u8]| Fault::wrong("another echo came", bytes).to_string();
+    assert_eq!(told(b"a\xff"), "another echo came: a\\xff");
+    assert_eq!(told(&[0xff; 1000]), format!("another echo came: {}", "\\xff".repeat(50)));
+}
+
+#[test]
 fn what_grows_without_end_is_refused() {
     let chunk = [b"10000\r\n".to_vec(), vec![b'a'; 0x10000], b"\r\n".to_vec()].concat();
     assert_eq!(call(&endless(CHUNKED, chunk.clone(), AT_ONCE)), FaultKind::Wrong);
