@@ -87,6 +87,38 @@ mod tests {
     }
 
     #[test]
+    fn all_rounds_that_a_run_may_have_can_be_read() {
+        assert!(crate::lab::rounds(&ROUNDS_MAX.to_string()).is_ok());
+        assert!(crate::lab::rounds(&(ROUNDS_MAX + 1).to_string()).is_err());
+    }
+
+    #[test]
+    fn the_documentation_has_the_bounds() {
+        let readme = include_str!("../../../../README.md").replace('\n', " ");
+        let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
+        let number = |number: usize| crate::lab::numbers::count(number as u64);
+        for words in [
+            format!(
+                "a file has at most {}, and all of them {};",
+                mib(FILE_BYTES_MAX),
+                mib(FILES_BYTES_MAX)
+            ),
+            format!(
+                "at most {} series, each of at most {} rounds,",
+                number(SERIES_MAX),
+                number(ROUNDS_MAX)
+            ),
+            format!("with figures up to {FIGURE_MAX:e}; "),
+            format!("have at most {} rounds,", number(MERGED_ROUNDS_MAX)),
+        ] {
+            assert!(readme.contains(&words), "README.md does not say: {words}");
+        }
+        assert!(
+            VALUES_MAX == 1_000_000 && readme.contains("all reports of a command a million values")
+        );
+    }
+
+    #[test]
     fn lists_and_histograms_are_bounded() {
         let rounds = Report { series: vec![series("TCP", &vec![1.0; ROUNDS_MAX + 1])], ..report() };
         assert!(error(&rounds).ends_with("it has 1001 rounds, at most 1000 are read"));

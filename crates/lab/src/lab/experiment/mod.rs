@@ -71,85 +71,183 @@ impl Experiment {
         }
     }
 
+    /// Says what an experiment is, and what it needs; the only place that does.
+    fn entry(self) -> Entry {
+        use Lack::{Echo, Topics};
+        let entry = |run, servers, needs| Entry { run, servers, needs };
+        match self {
+            Self::Calibrate => entry(calibrate::run, Servers::Near, &[Echo, Topics]),
+            Self::Connect => entry(connect::run, Servers::Any(opens), &[Echo]),
+            Self::Echo => entry(echo::run, Servers::Any(has_socket), &[Echo]),
+            Self::Overhead => entry(overhead::run, Servers::Any(has_socket), &[Echo]),
+            Self::Wind => entry(wind::run, Servers::Any(has_stream), &[Topics]),
+            Self::Distance => entry(distance::run, Servers::Any(has_stream), &[Topics]),
+            Self::Sizes => entry(sizes::run, Servers::Any(has_both_echoes), &[Echo]),
+            Self::Progress => entry(progress::run, Servers::NearOrSecure, &[]),
+            Self::Calls => entry(calls::run, Servers::NearOrFar, &[]),
+            Self::Amortise => entry(amortise::run, Servers::NearOrFar, &[]),
+            Self::Fanout => entry(fanout::run, Servers::Near, &[Topics]),
+            Self::Idle => entry(idle::run, Servers::Own, &[]),
+            Self::Reconnect => entry(reconnect::run, Servers::NearOrSecure, &[Topics]),
+            Self::Advise => entry(advise::run, Servers::Any(has_stream), &[Topics]),
+            Self::All => entry(|_| anyhow::bail!("all is several experiments"), Servers::Own, &[]),
+        }
+    }
+
     /// Returns true if a server can be measured so that the lab does not start: an Anemone server, or one of which a file says
     /// what it offers.
     pub(crate) fn is_possible(self, offer: Option<&Description>, is_secure: bool) -> bool {
-        if is_secure && !self.is_of_secure_server() {
-            return false;
-        }
-        let Some(offer) = offer else { return self != Self::Idle };
-        let (has_socket, has_http) = (offer.echo.websocket.is_some(), offer.echo.http.is_some());
-        match self {
-            Self::Connect => has_socket || offer.get.is_some(),
-            Self::Echo | Self::Overhead => has_socket,
-            Self::Sizes => has_socket && has_http,
-            Self::Wind | Self::Distance | Self::Advise => offer.stream.is_some(),
-            _ => false,
-        }
-    }
-
-    /// Returns true if it needs nothing that only an Anemone server has.
-    fn is_of_any_server(self) -> bool {
-        use Experiment::{Advise, Connect, Distance, Echo, Overhead, Sizes, Wind};
-        matches!(self, Connect | Echo | Overhead | Wind | Distance | Sizes | Advise)
-    }
-
-    /// Returns true if it can be measured within TLS: the load of many connections is made without it.
-    fn is_of_secure_server(self) -> bool {
-        self.is_of_any_server() || matches!(self, Self::Progress | Self::Reconnect)
+        let servers = self.entry().servers;
+        let is_offered = match (offer, servers) {
+            (Some(offer), Servers::Any(is_enough)) => is_enough(offer),
+            (Some(_), _) | (None, Servers::Own) => false,
+            (None, _) => true,
+        };
+        is_offered && (!is_secure || servers.has_secure())
     }
 
     /// Returns true if it cannot be measured at an Anemone server that lacks this.
     pub(crate) fn needs(self, lack: Lack) -> bool {
-        use Experiment::{
-            Advise, Calibrate, Connect, Distance, Echo, Fanout, Overhead, Reconnect, Sizes, Wind,
-        };
-        match lack {
-            Lack::Echo => matches!(self, Calibrate | Connect | Echo | Overhead | Sizes),
-            Lack::Topics => {
-                matches!(self, Calibrate | Wind | Distance | Fanout | Reconnect | Advise)
-            }
-        }
+        self.entry().needs.contains(&lack)
     }
 
     pub(crate) fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Returns true if a server on another machine can be measured: what publishes from here, or reads its process, cannot.
+    /// Returns true if a server on another machine can be measured.
     pub(crate) fn is_of_far_server(self) -> bool {
-        self.is_of_any_server() || matches!(self, Self::Calls | Self::Amortise)
+        self.entry().servers.has_far()
     }
 
     pub(crate) fn run(self, session: &mut Session) -> anyhow::Result<Report> {
+        let Entry { run, servers, .. } = self.entry();
+        let target = &mut session.target;
         ensure!(
-            session.target.agent().is_none() || self.is_of_far_server(),
-            WrongUse("it needs the server on this machine; connect, echo, overhead, wind, distance, sizes, calls, amortise and advise measure one of an agent".to_owned())
+            target.agent().is_none() || servers.has_far(),
+            refusal(
+                "it needs the server on this machine",
+                "measure one of an agent",
+                Servers::has_far
+            )
         );
         ensure!(
-            session.target.offer().is_none() || self.is_of_any_server(),
-            WrongUse("it measures what only an Anemone server has; connect, echo, overhead, wind, distance, sizes and advise measure any server".to_owned())
+            target.offer().is_none() || servers.has_any(),
+            refusal(
+                "it measures what only an Anemone server has",
+                "measure any server",
+                Servers::has_any
+            )
         );
         ensure!(
-            !session.target.is_secure() || self.is_of_secure_server(),
-            WrongUse("it makes its load without TLS; connect, echo, overhead, wind, distance, sizes, progress, reconnect and advise measure an https server".to_owned())
+            !target.is_secure() || servers.has_secure(),
+            refusal(
+                "it makes its load without TLS",
+                "measure an https server",
+                Servers::has_secure
+            )
         );
-        match self {
-            Self::Calibrate => calibrate::run(session),
-            Self::Connect => connect::run(session),
-            Self::Echo => echo::run(session),
-            Self::Overhead => overhead::run(session),
-            Self::Wind => wind::run(session),
-            Self::Distance => distance::run(session),
-            Self::Sizes => sizes::run(session),
-            Self::Progress => progress::run(session),
-            Self::Calls => calls::run(session),
-            Self::Amortise => amortise::run(session),
-            Self::Fanout => fanout::run(session),
-            Self::Idle => idle::run(session),
-            Self::Reconnect => reconnect::run(session),
-            Self::Advise => advise::run(session),
-            Self::All => anyhow::bail!("all is several experiments"),
-        }
+        run(session)
+    }
+}
+
+/// Says why an experiment cannot measure a server, and which ones do.
+fn refusal(reason: &str, words: &str, has: fn(Servers) -> bool) -> WrongUse {
+    let all = Experiment::All.named().into_iter().filter(|one| has(one.entry().servers));
+    let mut names: Vec<_> = all.map(Experiment::name).collect();
+    let last = names.pop().unwrap_or_default();
+    WrongUse(format!("{reason}; {} and {last} {words}", names.join(", ")))
+}
+
+/// What an experiment is, and what it needs.
+struct Entry {
+    run: fn(&mut Session) -> anyhow::Result<Report>,
+    servers: Servers,
+    /// What an Anemone server has only with a flag, and it must have.
+    needs: &'static [Lack],
+}
+
+/// The servers that an experiment can measure.
+#[derive(Clone, Copy)]
+enum Servers {
+    /// Any that offers enough, also on another machine and within TLS.
+    Any(fn(&Description) -> bool),
+    /// Anemone servers on this machine, without TLS: it makes the load of many connections, and publishes from here.
+    Near,
+    /// Also within TLS.
+    NearOrSecure,
+    /// Also on another machine.
+    NearOrFar,
+    /// The one that the lab starts, whose process it reads.
+    Own,
+}
+
+impl Servers {
+    fn has_any(self) -> bool {
+        matches!(self, Self::Any(_))
+    }
+
+    fn has_secure(self) -> bool {
+        matches!(self, Self::Any(_) | Self::NearOrSecure)
+    }
+
+    fn has_far(self) -> bool {
+        matches!(self, Self::Any(_) | Self::NearOrFar)
+    }
+}
+
+fn opens(offer: &Description) -> bool {
+    has_socket(offer) || offer.get.is_some()
+}
+
+fn has_socket(offer: &Description) -> bool {
+    offer.echo.websocket.is_some()
+}
+
+fn has_both_echoes(offer: &Description) -> bool {
+    has_socket(offer) && offer.echo.http.is_some()
+}
+
+fn has_stream(offer: &Description) -> bool {
+    offer.stream.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_experiments_that_measure_such_a_server() {
+        let told = |has| refusal("no", "do", has).to_string();
+        let any = "no; connect, echo, overhead, wind, distance, sizes and advise do";
+        assert_eq!(told(Servers::has_any), any);
+        let far =
+            "no; connect, echo, overhead, wind, distance, sizes, calls, amortise and advise do";
+        assert_eq!(told(Servers::has_far), far);
+        let secure =
+            "no; connect, echo, overhead, wind, distance, sizes, progress, reconnect and advise do";
+        assert_eq!(told(Servers::has_secure), secure);
+    }
+
+    #[test]
+    fn a_server_is_asked_for_nothing_that_it_does_not_offer() {
+        let possible = |offer: Option<&str>, is_secure| {
+            let offer: Option<Description> =
+                offer.map(|more| toml::from_str(&format!("url = \"http://a\"\n{more}")).unwrap());
+            let all = Experiment::All.named().into_iter();
+            let names = all.filter(|one| one.is_possible(offer.as_ref(), is_secure));
+            names.map(Experiment::name).collect::<Vec<_>>().join(" ")
+        };
+        let described = |more| possible(Some(more), false);
+        assert_eq!(described(""), "");
+        assert_eq!(described("get = \"/\""), "connect");
+        assert_eq!(described("echo.websocket = \"/\""), "connect echo overhead");
+        let both = "[echo]\nwebsocket = \"/\"\nhttp = \"/\"";
+        assert_eq!(described(both), "connect echo overhead sizes");
+        assert_eq!(described("stream.publish = \"/\""), "wind distance advise");
+        let all = Experiment::All.named().len();
+        assert_eq!(possible(None, false).split(' ').count(), all - 1, "all but idle");
+        let secure = "connect echo overhead wind distance sizes progress reconnect advise";
+        assert_eq!(possible(None, true), secure);
     }
 }
