@@ -73,11 +73,17 @@ pub(crate) struct Pair<'a> {
     pub(crate) alone: Vec<(&'static str, &'a Series)>,
 }
 
-/// A figure that both runs have.
-#[derive(Debug)]
+/// A figure that both runs have. It is `Copy`, so it keeps none of its 20,000 resamples, and there may be many figures.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Figure<'a> {
     pub(crate) series: &'a Series,
-    pub(crate) change: Change,
+    other: &'a Series,
+    pub(crate) medians: [f64; 2],
+    /// The difference with its interval, as if it were the only figure.
+    pub(crate) difference: Estimate,
+    /// The same in per cent, unless the first median may be zero.
+    pub(crate) per_cent: Option<Estimate>,
+    rounds: usize,
 }
 
 /// What a change is.
@@ -91,10 +97,16 @@ pub(crate) enum Kind {
     TooFewRounds,
 }
 
-impl Figure<'_> {
-    /// Judges the change, wrong in this share of all cases that have none.
-    pub(crate) fn kind(&self, doubt: f64) -> Kind {
-        let difference = self.change.difference(doubt);
+impl<'a> Figure<'a> {
+    fn of(series: &'a Series, other: &'a Series) -> Option<Self> {
+        let change = change(series, other)?;
+        let (difference, per_cent) = (change.difference(DOUBT), change.per_cent(DOUBT));
+        let (medians, rounds) = (change.medians(), change.rounds());
+        Some(Self { series, other, medians, difference, per_cent, rounds })
+    }
+
+    /// Judges a difference by its interval.
+    fn kind(&self, difference: Estimate) -> Kind {
         match difference {
             of if of.low == 0.0 && of.high == 0.0 => Kind::Equal,
             of if of.holds(0.0) => Kind::NotDistinguishable,
@@ -105,9 +117,9 @@ impl Figure<'_> {
 
     /// Judges the change by itself, as if it were the only figure.
     pub(crate) fn judgement(&self) -> Kind {
-        match self.kind(DOUBT) {
+        match self.kind(self.difference) {
             Kind::Equal => Kind::Equal,
-            _ if self.change.rounds() < rounds_needed(1) => Kind::TooFewRounds,
+            _ if self.rounds < rounds_needed(1) => Kind::TooFewRounds,
             kind => kind,
         }
     }
@@ -115,12 +127,19 @@ impl Figure<'_> {
     /// Returns true if it is surely worse by more than allowed, also considering that one of `of_all` figures may be so by chance.
     /// A figure that was zero may not become worse at all.
     fn is_beyond(&self, Tolerance(share): Tolerance, of_all: usize) -> bool {
+        // With less doubt, intervals are wider.
+        if self.kind(self.difference) != Kind::Worse {
+            return false;
+        }
         let doubt = DOUBT / of_all as f64;
         let is_surely_more = |per_cent: Estimate| match self.series.is_more_better {
             true => per_cent.high < -share,
             false => per_cent.low > share,
         };
-        self.kind(doubt) == Kind::Worse && self.change.per_cent(doubt).is_none_or(is_surely_more)
+        change(self.series, self.other).is_some_and(|change| {
+            self.kind(change.difference(doubt)) == Kind::Worse
+                && change.per_cent(doubt).is_none_or(is_surely_more)
+        })
     }
 
     pub(crate) fn name(&self) -> String {
@@ -162,17 +181,18 @@ fn pair<'a>(from: &'a Report, to: &'a Report) -> Pair<'a> {
         report.find(&one.case, &one.contender, &one.quantity).filter(|other| other.unit == one.unit)
     };
     for series in &from.series {
-        let other = same(to, series);
-        let change = other
-            .and_then(|other| Change::of(&series.values(), &other.values(), &mut Random::new(1)));
-        match change {
-            Some(change) => pair.figures.push(Figure { series, change }),
+        match same(to, series).and_then(|other| Figure::of(series, other)) {
+            Some(figure) => pair.figures.push(figure),
             None => pair.alone.push(("A", series)),
         }
     }
     let only = to.series.iter().filter(|series| same(from, series).is_none());
     pair.alone.extend(only.map(|series| ("B", series)));
     pair
+}
+
+fn change(from: &Series, to: &Series) -> Option<Change> {
+    Change::of(&from.values(), &to.values(), &mut Random::new(1))
 }
 
 /// Judges all pairs by the share by which a figure may become worse.

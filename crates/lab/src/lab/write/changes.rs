@@ -7,7 +7,6 @@ use super::tables::{NONE, Table, interval};
 use crate::lab::compare::{Figure, Kind, Pair, name};
 use crate::lab::numbers::{count, figure};
 use crate::lab::report::TOO_FEW_ROUNDS;
-use crate::statistics::DOUBT;
 
 /// Returns the figures of an experiment in two runs.
 pub(crate) fn changes(pair: &Pair<'_>) -> String {
@@ -52,7 +51,7 @@ pub(crate) fn changes(pair: &Pair<'_>) -> String {
 
 fn row(one: &Figure<'_>) -> Vec<String> {
     let series = one.series;
-    let [from, to] = one.change.medians();
+    let [from, to] = one.medians;
     let unit = if series.unit.is_empty() { String::new() } else { format!(", {}", series.unit) };
     let verdict = match one.judgement() {
         Kind::Equal => "equal",
@@ -67,8 +66,8 @@ fn row(one: &Figure<'_>) -> Vec<String> {
         format!("{}{unit}", series.quantity),
         figure(from),
         figure(to),
-        interval(&one.change.difference(DOUBT)),
-        one.change.per_cent(DOUBT).as_ref().map_or_else(|| NONE.to_owned(), interval),
+        interval(&one.difference),
+        one.per_cent.as_ref().map_or_else(|| NONE.to_owned(), interval),
         verdict.to_owned(),
     ]
 }
