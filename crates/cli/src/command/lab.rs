@@ -9,6 +9,10 @@ use anemone_lab::lab::{self, InvalidRun, Options};
 use super::{EndSignals, runtime};
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
+    if !options.can_stop() {
+        // A signal ends it.
+        return lab::run(options, &Arc::default());
+    }
     let runtime = runtime()?;
     let mut signals = EndSignals::listen(&runtime)?;
     let (stop, signal) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicI32::new(0)));

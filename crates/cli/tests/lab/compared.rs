@@ -1,5 +1,7 @@
 //! Reports of several runs: compared, and put together.
 
+use std::os::unix::process::ExitStatusExt as _;
+
 use super::*;
 
 /// Writes a run of an experiment below a directory, and returns its report's path. Beside other tests, the generator may be
@@ -90,4 +92,23 @@ fn runs_of_several_times_and_machines_are_one_file() {
     let output = lab(&["report", empty.to_str().unwrap()]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains("there is no report"), "{said}");
+}
+
+#[test]
+fn a_signal_ends_what_puts_reports_together() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = run_into(directory.path(), "overhead", "1", "1");
+    // Nobody reads there, so opening it takes for ever.
+    let pipe = directory.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_anemone"))
+        .args(["lab", "report", &path, "--out", pipe.to_str().unwrap()])
+        .spawn()
+        .unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let is_waiting = || std::fs::read_to_string(&status).unwrap().contains("S (sleeping)");
+    anemone_testing::wait_until("it opens the file", is_waiting);
+    let killed = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(child.wait().unwrap().signal(), Some(15));
 }

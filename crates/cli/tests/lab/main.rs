@@ -273,15 +273,15 @@ impl Agent {
 }
 
 impl Agent {
-    /// Connects as a lab does, and returns the first line after the greeting, or the refusal in its place.
+    /// Connects as a lab does, and returns the first line after the greetings.
     fn begin(&self) -> (BufReader<std::net::TcpStream>, String) {
         let stream = std::net::TcpStream::connect(&self.1).unwrap();
         let (mut line, mut lines) = (String::new(), BufReader::new(stream));
         lines.read_line(&mut line).unwrap();
-        if line.starts_with("{\"hello\"") {
-            line.clear();
-            lines.read_line(&mut line).unwrap();
-        }
+        // Both say the same.
+        lines.get_mut().write_all(line.as_bytes()).unwrap();
+        line.clear();
+        lines.read_line(&mut line).unwrap();
         (lines, line)
     }
 }
@@ -290,6 +290,22 @@ impl Drop for Agent {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_connection_that_says_nothing_takes_no_place_of_an_agent() {
+    let agent = Agent::start();
+    let silent = || BufReader::new(std::net::TcpStream::connect(&agent.1).unwrap());
+    let mut silent: Vec<_> = (0..8).map(|_| silent()).collect();
+    let (_lab, line) = agent.begin();
+    assert!(line.starts_with("{\"ready\""), "{line}");
+    // What says nothing, and what says something else, is left soon.
+    silent[0].get_mut().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    for lines in &mut silent {
+        lines.read_line(&mut String::new()).unwrap();
+        // Bytes that nobody read may reset the connection.
+        assert!(matches!(lines.read_line(&mut String::new()), Ok(0) | Err(_)));
     }
 }
 

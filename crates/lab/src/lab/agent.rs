@@ -5,11 +5,11 @@
 use std::io::{BufReader, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 
 use super::lines::{Answer, Ask, Events, VERSION, hear, say};
 use super::probe::{Http, Place};
@@ -17,6 +17,10 @@ use super::target::Target;
 use super::terminal::tell;
 use super::theory::ms;
 
+/// A lab says at once that it is one.
+const HELLO_MAX: Duration = Duration::from_secs(3);
+/// So many connections at once that have not said yet what they are.
+const STRANGERS_MAX: usize = 64;
 /// A lab that says nothing whole for so long is gone.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
 /// The most that one question may ask for.
@@ -34,24 +38,17 @@ pub(super) fn serve(listen: SocketAddr, stop: &AtomicBool) -> anyhow::Result<()>
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
     writeln!(std::io::stdout(), "agent on {address}")?;
-    // Each lab has one of them.
-    let labs = Arc::new(());
+    let (strangers, labs) = (Places::of(STRANGERS_MAX), Places::of(LABS_MAX));
     while !stop.load(Ordering::Relaxed) {
         match listener.accept() {
-            Ok((mut stream, _)) if Arc::strong_count(&labs) > LABS_MAX => {
-                let words = format!("{LABS_MAX} labs have servers here, which is the most");
-                // It may be gone already.
-                let _ = say(&mut stream, &Answer::Failed(words));
-            }
             Ok((stream, peer)) => {
-                let lab = Arc::clone(&labs);
+                // What has not said what it is gets no words, and beyond so many is dropped.
+                let Some(stranger) = strangers.take() else { continue };
+                let labs = labs.clone();
                 thread::spawn(move || {
-                    tell(&format!("{peer}: a lab begins"));
-                    match talk(stream, address.ip()) {
-                        Ok(()) => tell(&format!("{peer}: the lab is over")),
-                        Err(error) => tell(&format!("{peer}: {error:#}")),
+                    if let Err(error) = greet(stream, peer, address.ip(), (stranger, &labs)) {
+                        tell(&format!("{peer}: {error:#}"));
                     }
-                    drop(lab);
                 });
             }
             Err(error) => {
@@ -66,29 +63,79 @@ pub(super) fn serve(listen: SocketAddr, stop: &AtomicBool) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Serves one lab.
-fn talk(stream: TcpStream, ip: IpAddr) -> anyhow::Result<()> {
+/// Places, of which there are so many.
+#[derive(Clone, Debug)]
+struct Places(Arc<AtomicUsize>);
+
+/// One of them, until it is dropped.
+#[derive(Debug)]
+struct Taken(Places);
+
+impl Places {
+    fn of(count: usize) -> Self {
+        Self(Arc::new(AtomicUsize::new(count)))
+    }
+
+    fn take(&self) -> Option<Taken> {
+        let less = |free: usize| free.checked_sub(1);
+        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        taken.ok().map(|_| Taken(self.clone()))
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.0.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Waits until a stranger says that it is a lab, and serves it if there is a place.
+fn greet(
+    stream: TcpStream,
+    peer: SocketAddr,
+    ip: IpAddr,
+    (stranger, labs): (Taken, &Places),
+) -> anyhow::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(SILENCE_MAX))?;
-    let clock = Instant::now();
     let mut writer = stream.try_clone()?;
+    let mut reader = BufReader::new(stream);
     say(&mut writer, &Answer::Hello { version: VERSION })?;
+    let hello = hear(&mut reader, Instant::now() + HELLO_MAX)?;
+    drop(stranger);
+    let Some(Ask::Hello { version: VERSION }) = hello else { bail!("it is no lab") };
+    let Some(_place) = labs.take() else {
+        let words = format!("{LABS_MAX} labs have servers here, which is the most");
+        return say(&mut writer, &Answer::Failed(words));
+    };
+    tell(&format!("{peer}: a lab begins"));
+    talk(reader, &mut writer, ip)?;
+    tell(&format!("{peer}: the lab is over"));
+    Ok(())
+}
+
+/// Serves one lab.
+fn talk(
+    mut reader: BufReader<TcpStream>,
+    writer: &mut TcpStream,
+    ip: IpAddr,
+) -> anyhow::Result<()> {
+    let clock = Instant::now();
     let server = Target::start_reference_at(ip, &[], &[])?;
     let [tcp, tcp_echo] =
         [server.tcp(), server.tcp_echo()].map(|found| found.map_or(0, |at| at.port()));
     let machine = crate::cpu::processor().unwrap_or_else(|| "unknown".to_owned());
     let web = server.web().port();
-    say(&mut writer, &Answer::Ready { machine, web, tcp, tcp_echo })?;
+    say(writer, &Answer::Ready { machine, web, tcp, tcp_echo })?;
     // The server takes events from its own machine only.
     let place = Place::new((if ip.is_unspecified() { loopback(ip) } else { ip }, web).into());
-    let mut reader = BufReader::new(stream);
     while let Some(ask) = hear(&mut reader, Instant::now() + SILENCE_MAX)? {
         match ask {
-            Ask::Time => say(&mut writer, &Answer::Time(ms(clock.elapsed())))?,
-            Ask::Publish(events) => publish_all(&mut writer, &place, &events, clock)?,
+            Ask::Time => say(writer, &Answer::Time(ms(clock.elapsed())))?,
+            Ask::Publish(events) => publish_all(writer, &place, &events, clock)?,
             // What was to be stopped is over.
-            Ask::Stop => {}
+            Ask::Stop | Ask::Hello { .. } => {}
         }
     }
     Ok(())
@@ -156,6 +203,18 @@ fn check(events: &Events) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_is_free_again_once_it_is_dropped() {
+        let places = Places::of(2);
+        let (first, second) = (places.take().unwrap(), places.take().unwrap());
+        assert!(places.take().is_none() && places.take().is_none());
+        drop(second);
+        let again = places.take().unwrap();
+        assert!(places.take().is_none());
+        drop((first, again));
+        assert!(places.take().is_some());
+    }
 
     #[test]
     fn what_a_lab_may_ask_for_is_bounded() {

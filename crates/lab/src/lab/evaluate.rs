@@ -69,6 +69,11 @@ fn listen(text: &str) -> Result<SocketAddr, String> {
 }
 
 impl Evaluation {
+    /// Returns true for what goes on until it is stopped.
+    pub(crate) fn is_endless(&self) -> bool {
+        matches!(self, Self::Agent { .. })
+    }
+
     pub(crate) fn run(&self, stop: &AtomicBool) -> anyhow::Result<()> {
         match self {
             Self::Agent { listen } => agent::serve(*listen, stop),

@@ -66,7 +66,7 @@ impl Agent {
             .map_err(|error| NoServer(format!("finding the agent {place}: {error}")))?
             .next();
         let address = found.with_context(|| format!("the agent {place} has no address"))?;
-        let writer = TcpStream::connect_timeout(&address, PATIENCE).map_err(|error| {
+        let mut writer = TcpStream::connect_timeout(&address, PATIENCE).map_err(|error| {
             NoServer(format!(
                 "connecting to the agent {place}: {error}: is anemone lab agent running there?"
             ))
@@ -84,6 +84,7 @@ impl Agent {
             version == VERSION,
             "the agent {place} has version {version}, and this lab {VERSION}"
         );
+        say(&mut writer, &Ask::Hello { version })?;
         let ready = hear(&mut reader, Instant::now() + PATIENCE)
             .context("waiting for the agent's server")?;
         let (machine, web, tcp, tcp_echo) = match ready {

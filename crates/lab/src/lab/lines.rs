@@ -8,13 +8,15 @@ use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 
 /// The version of the lines; both ends must have the same.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 const LINE_BYTES_MAX: usize = 4 << 10;
 
 /// What a lab asks for.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Ask {
+    /// The first line, which asks for a server.
+    Hello { version: u32 },
     /// The time on the agent's clock.
     Time,
     /// Events, each answered by [`Answer::Sent`], and the last followed by [`Answer::Done`].
@@ -43,7 +45,7 @@ pub(crate) enum Answer {
     Hello {
         version: u32,
     },
-    /// The second: the ports of the server.
+    /// The answer to the lab's own hello: the ports of the server.
     Ready {
         machine: String,
         web: u16,

@@ -286,6 +286,12 @@ fn nothing_measured(experiment: &str, directory: Option<&Path>) -> String {
 }
 
 impl Options {
+    /// Returns true if [`run`] looks at `stop`. Reading and writing reports does not: nothing of it is worth keeping.
+    #[must_use]
+    pub fn can_stop(&self) -> bool {
+        self.evaluation.as_ref().is_none_or(Evaluation::is_endless)
+    }
+
     /// Refuses flags that no experiment reads which was asked for.
     fn check(&self) -> anyhow::Result<()> {
         ensure!(
