@@ -207,7 +207,7 @@ test("a run that is stopped has figures without a verdict, and its report says t
   await page.waitForFunction(() => Number(document.querySelector("progress")?.value) > 0.3 && (document.querySelector("button#stop")?.dispatchEvent(new Event("click")), true), undefined, { timeout: STEP_MS_MAX });
   await becomes("the page", async () => await page.locator("#said").textContent(), /^Stopped/);
   const [answer] = await texts(page, "#answers .verdict");
-  assert.match(String(answer), /^Stopped after \d+ of 30 rounds, so there is no verdict\. Medians of the time: 1 call, WebSocket: [\d.,]+ ms; /);
+  assert.match(String(answer), /^Stopped after \d+ of 30 rounds, so there is no verdict\. Medians of the time: 1 call: WebSocket [\d.,]+ ms, HTTP /);
   for (const words of await texts(page, "#answers tbody tr")) assert.doesNotMatch(words, /distinguishable|too few/);
   const download = page.waitForEvent("download");
   await page.locator("#save").click();

@@ -132,7 +132,7 @@ test("with too few rounds, neither the sentence nor the row decides", () => {
 test("a run that was stopped has figures, says so, and has no verdict", () => {
   const all = report([series("WebSocket", [1, 1.1, 0.9, 1, 1, 1]), series("HTTP", [3, 3.1, 2.9, 3, 3, 3, 3])]);
   const cut = stopped({ ...all, environment: /** @type {any} */ ({ rounds: 30 }) }, 6);
-  assert.equal(cut.answer, "Stopped after 6 of 30 rounds, so there is no verdict. Medians of the time: 1 call, WebSocket: 1.00 ms; 1 call, HTTP: 3.00 ms.");
+  assert.equal(cut.answer, "Stopped after 6 of 30 rounds, so there is no verdict. Medians of the time: 1 call: WebSocket 1.00 ms, HTTP 3.00 ms.");
   assert.deepEqual([cut.is_interrupted, cut.method], [true, ["It was interrupted: this is what was measured by then."]]);
 });
 

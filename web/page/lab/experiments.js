@@ -102,7 +102,9 @@ export async function run(name, settings) {
   const step = (/** @type {number} */ of) => () => settings.onStep((steps += 1), of);
   const found = await measure(settings, new Random(seed), step);
   document.removeEventListener("visibilitychange", look);
-  if (found.series.every(({ rounds }) => rounds.length === 0)) return null;
+  // What a run that was stopped had not come to is no fault of its report.
+  const series = found.series.filter(({ rounds }) => rounds.length > 0);
+  if (series.length === 0) return null;
   const whole = Math.min(...found.series.map((series) => series.rounds.length));
   const isStopped = whole < settings.rounds;
   const environment = environmentOf({ begun, rounds: settings.rounds, seed, isQuick: settings.rounds <= QUICK_ROUNDS_MAX });
@@ -114,7 +116,7 @@ export async function run(name, settings) {
   ];
   const about = { experiment: name, question, quantity: quantity.quantity, baseline: "WebSocket", method: words, isMoreBetter: quantity.isMoreBetter ?? false };
   const invalid = isHidden ? "the page was hidden meanwhile, and browsers slow down what is hidden" : null;
-  const { report, estimates } = await made(about, found.series, environment, invalid);
+  const { report, estimates } = await made(about, series, environment, invalid);
   const told = isStopped ? stopped(report, whole) : report;
   return { report: found.left ? { ...told, answer: `${told.answer} ${found.left}` } : told, estimates };
 }

@@ -13,10 +13,14 @@ import { formatValue, valuesOf } from "./report.js";
  */
 export function stopped(report, whole) {
   const { environment, series, quantity, method } = report;
-  const figures = series.flatMap((one) => {
-    const middle = one.quantity === quantity ? median(valuesOf(one)) : null;
-    return middle === null ? [] : [`${one.case}, ${one.contender}: ${formatValue(middle, one.unit)}`];
+  const main = series.filter((one) => one.quantity === quantity);
+  const cases = [...new Set(main.map((one) => one.case))].flatMap((name) => {
+    const figures = main.flatMap((one) => {
+      const middle = one.case === name ? median(valuesOf(one)) : null;
+      return middle === null ? [] : [`${one.contender} ${formatValue(middle, one.unit)}`];
+    });
+    return figures.length === 0 ? [] : [`${name}: ${figures.join(", ")}`];
   });
-  const answer = `Stopped after ${whole} of ${environment.rounds} rounds, so there is no verdict. Medians of the ${quantity}: ${figures.join("; ")}.`;
+  const answer = `Stopped after ${whole} of ${environment.rounds} rounds, so there is no verdict. Medians of the ${quantity}: ${cases.join("; ")}.`;
   return { ...report, answer, is_interrupted: true, method: [...method, "It was interrupted: this is what was measured by then."] };
 }
