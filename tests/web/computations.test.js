@@ -264,6 +264,7 @@ test("each representation draws the elements where they are", () => {
   };
   assert.deepEqual(picture("bars", [1, 2, 3, 4], 4), [[1, 1, 1, 2], [1, 1, 2, 2], [1, 2, 2, 2], [2, 2, 2, 2]]);
   assert.deepEqual(picture("bars", [1, 4, 3, 2], 2), [[3, 1], [3, 2], [3, 2], [2, 2]].map(([a, b], y) => [a, y === 1 ? 3 : b]), "several in a column");
+  assert.deepEqual(picture("bars", [1, 2, 3, 4, 5, 6, 7, 8], 8, 2), [[1, 1, 1, 1, 1, 2, 2, 2], [2, 2, 2, 2, 2, 2, 2, 2]], "the least is seen, too");
   assert.deepEqual(picture("bars", [1, 2], 8, 2, [1]), [[1, 1, 1, 1, 4, 4, 4, 1], [2, 2, 2, 1, 4, 4, 4, 1]], "marked, with gaps");
   const dots = picture("points", [1, 2, 3, 4], 16, 16);
   assert.deepEqual([dots[12]?.[3], dots[9]?.[6], dots[6]?.[9], dots[3]?.[12]], [10, 20, 30, 40]);

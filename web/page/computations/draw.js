@@ -2,7 +2,7 @@
  * Draws a list into the pixels of a picture, in several representations. Pure: a picture is an array of colours.
  *
  * A picture is drawn whole each time. It is a walk through an array, which costs less than to find out what has changed and to draw
- * paths over what was there: 2,000 elements take some tenths of a millisecond.
+ * paths over what was there: 2,000 elements take a tenth of a millisecond or so.
  */
 
 /**
@@ -35,36 +35,53 @@ export const REPRESENTATIONS = {
 /** A column has a gap to the next one if it is this wide. */
 const GAP_PX_MIN = 4;
 
-/** @type {Drawing} */
+/**
+ * Draws row by row from below: a row is the one below it, but for the columns that have ended. To copy rows takes a tenth of the time of
+ * asking for each pixel what it shows.
+ * @type {Drawing}
+ */
 export function bars({ pixels, width, height }, { values, touched }, { ground, ink, pale, mark }) {
   const count = values.length;
-  const low = new Int32Array(width);
-  const high = new Int32Array(width);
-  const inks = new Uint32Array(width).fill(ink);
+  const row = new Uint32Array(width).fill(ink);
+  for (const at of touched) {
+    const from = Math.floor((at * width) / count);
+    row.fill(mark, from, Math.max(from + 1, Math.floor(((at + 1) * width) / count)));
+  }
+  const { low, high } = extentsOf(values, width, height);
+  /** The columns that end below each row. @type {number[][]} */
+  const ends = Array.from({ length: height + 1 }, () => []);
+  for (let x = 0; x < width; x += 1) for (const level of [low[x] ?? 0, high[x] ?? 0]) ends[level]?.push(x);
+  for (let level = 0; level < height; level += 1) {
+    for (const x of ends[level] ?? []) row[x] = level < (high[x] ?? 0) ? pale : ground;
+    pixels.set(row, (height - 1 - level) * width);
+  }
+}
+
+/**
+ * Returns the heights of the least and the greatest element of each column; none for a gap.
+ * @param {Shown["values"]} values
+ * @param {number} width
+ * @param {number} height
+ */
+function extentsOf(values, width, height) {
+  const count = values.length;
+  const [low, high] = [new Int32Array(width), new Int32Array(width)];
   const hasGaps = width / count >= GAP_PX_MIN;
   for (let x = 0; x < width; x += 1) {
     const first = Math.floor((x * count) / width);
     const next = Math.max(first + 1, Math.floor(((x + 1) * count) / width));
+    if (hasGaps && first !== Math.floor(((x + 1) * count) / width)) continue;
     let [least, most] = [Infinity, 0];
     for (let at = first; at < next; at += 1) {
       const value = values[at] ?? 0;
       if (value < least) least = value;
       if (value > most) most = value;
     }
-    if (hasGaps && first !== Math.floor(((x + 1) * count) / width)) continue;
-    low[x] = Math.max(1, Math.round((least * height) / count));
-    high[x] = Math.round((most * height) / count);
+    const lowest = Math.max(1, Math.round((least * height) / count));
+    low[x] = lowest;
+    high[x] = Math.max(lowest, Math.round((most * height) / count));
   }
-  for (const at of touched) {
-    const from = Math.floor((at * width) / count);
-    inks.fill(mark, from, Math.max(from + 1, Math.floor(((at + 1) * width) / count)));
-  }
-  for (let y = 0, pixel = 0; y < height; y += 1) {
-    const level = height - y;
-    for (let x = 0; x < width; x += 1, pixel += 1) {
-      pixels[pixel] = level <= (low[x] ?? 0) ? (inks[x] ?? 0) : level <= (high[x] ?? 0) ? pale : ground;
-    }
-  }
+  return { low, high };
 }
 
 /** @type {Drawing} */
