@@ -22,7 +22,7 @@ const HTML = { Accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/
 before(async () => {
   directory = await folder("anemone-topic-");
   const config = join(directory, "anemone.toml");
-  const topics = [["open", "anyone", ""], ["closed", "nobody", ""], ["small", "anyone", "events_max = 5\n"], ["text", "anyone", ""], ["long", "anyone", ""], ["busy", "anyone", ""]];
+  const topics = [["open", "anyone", ""], ["closed", "nobody", ""], ["small", "anyone", "events_max = 5\n"], ["text", "anyone", ""], ["long", "anyone", ""], ["busy", "anyone", ""], ["young", "anyone", ""]];
   await writeFile(config, topics.map(([name, who, more]) => `[[topic]]\nname = "${name}"\npublish = "${who}"\n${more}`).join(""));
   server = await serve("--config", config, "--listen", "127.0.0.1:0");
   browser = await launch("--no-proxy-server");
@@ -170,18 +170,42 @@ test("a page that is paused continues where it stopped", { timeout: STEP_MS_MAX 
 test("one can jump to an event, and back to now", { timeout: STEP_MS_MAX }, async () => {
   await withPage("long", async (page) => {
     await says(page, "count", /^\d+$/);
+    await says(page, "rate", /^quiet$/);
     const place = page.getByRole("textbox", { name: "Jump to" });
     await place.fill("4");
     await place.press("Enter");
     await says(page, "state", /^not following/);
     await says(page, "count", /^3$/);
     await becomes("the events from there", () => shownBy(page), [6, 5, 4]);
+    await says(page, "rate", /^–$/);
     await place.fill("nonsense");
     await page.getByRole("button", { name: "Go" }).click();
     await page.locator("#jumped", { hasText: /^Type the number of an event/ }).waitFor({ timeout: PATIENCE_MS });
     await page.getByRole("button", { name: "Follow" }).click();
     await says(page, "count", /^6$/);
     await says(page, "state", /^connected/);
+  });
+});
+
+test("the list is one stop of the Tab key, and the arrow keys go through it", { timeout: STEP_MS_MAX }, async () => {
+  await withPage("long", async (page) => {
+    await becomes("the events", () => shownBy(page), [6, 5, 4, 3, 2, 1]);
+    const isFocused = (/** @type {string} */ selector) => page.locator(selector).evaluate((element) => element === document.activeElement);
+    await page.getByRole("searchbox").focus();
+    await page.keyboard.press("Tab");
+    assert.ok(await isFocused(".scroll"));
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    assert.ok(await isFocused("#list li:nth-child(2) summary"));
+    await page.keyboard.press("Enter");
+    await page.locator("#list li:nth-child(2) pre", { hasText: "5" }).waitFor({ timeout: PATIENCE_MS });
+    await page.keyboard.press("End");
+    assert.ok(await isFocused("#list li:last-child summary"));
+    await page.keyboard.press("Home");
+    await page.keyboard.press("ArrowUp");
+    assert.ok(await isFocused(".scroll"));
+    await page.keyboard.press("Tab");
+    assert.ok(await isFocused("#newest"));
   });
 });
 
@@ -299,5 +323,32 @@ test("each way to read is a line that works, with its bytes beside", { timeout: 
         clearInterval(publishing);
       }
     }
+  });
+});
+
+test("the chart grows with a young topic, and stands still while the server is away", { timeout: STEP_MS_MAX }, async () => {
+  // The chart begins with 10 seconds, and its words may be 2 s old.
+  const OLD_MS = 14_000;
+  await withPage("young", async (page) => {
+    await post("young", { n: 1 });
+    await says(page, "count", /^1$/);
+    const begun = Date.now();
+    await until("the first value to be old", async () => {
+      await post("young", { n: 2 });
+      return Date.now() - begun > OLD_MS;
+    });
+    const summary = page.locator("#summary");
+    assert.match((await summary.textContent()) ?? "", /^n 1 to 2, /);
+    await kill(server);
+    await page.getByRole("heading", { name: "The server cannot be reached" }).waitFor({ timeout: PATIENCE_MS });
+    const chart = page.getByRole("slider", { name: "Chart of young" });
+    /** The age of the first value. */
+    const age = async () => {
+      await chart.press("Home");
+      return await chart.getAttribute("aria-valuenow");
+    };
+    const before = await age();
+    await page.locator("[data-field=state]", { hasText: /^reconnecting in [2-9] s$/ }).waitFor({ timeout: PATIENCE_MS });
+    assert.equal(await age(), before);
   });
 });

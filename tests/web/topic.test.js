@@ -18,12 +18,15 @@ test("numbers are found wherever they are", () => {
   assert.ok(numbersOf(Array.from({ length: 10_000 }, (_, index) => index)).length <= 2 * FIELDS_MAX);
 });
 
-test("fields are bounded, and those that move come first", () => {
+test("fields are bounded, and the first ones are shown however many values have come", () => {
   const fields = new Fields();
+  fields.add(-1, numbersOf({ same: 1, counter: 0, t0: 1_789_000_000_000, wave: 0, missing: 0 }));
+  assert.deepEqual(fields.foremost, ["same", "counter", "wave"]);
   for (let n = 0; n < 10; n += 1) fields.add(n, numbersOf({ same: 1, counter: n, t0: 1_789_000_000_000 + n, wave: n % 3, missing: n === 5 ? null : n }));
-  assert.deepEqual(fields.best, ["wave", "counter", "missing"]);
+  assert.deepEqual(fields.foremost, ["same", "counter", "wave"]);
+  assert.deepEqual(fields.best, ["wave", "counter", "missing"], "what is worth a look depends on the values");
   const missing = fields.all.find(({ name }) => name === "missing")?.series;
-  assert.ok(missing && Number.isNaN(missing.value(5)) && missing.length === 10);
+  assert.ok(missing && Number.isNaN(missing.value(6)) && missing.length === 11);
   fields.add(10, numbersOf(Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`f${index}`, index]))));
   assert.deepEqual([fields.all.length, fields.more], [FIELDS_MAX, 50 - (FIELDS_MAX - 5)]);
 });
@@ -106,8 +109,21 @@ test("each way to read has the address of the topic, also below a path", () => {
 
 test("events of the past that come all at once make no high rate", () => {
   const rate = new Rate();
-  rate.look("a-300", 1_000_000, 825_000);
-  rate.look("a-1000", 1_000_250, 1_000_000);
+  // An instrument of one line a second has said its head and three lines when the page comes.
+  rate.look("a-1", 3000, 0);
+  rate.look("a-5", 3250, 2000);
+  assert.equal(rate.perSecond, null);
+  const told = new Set();
+  for (let now = 3500; now <= 33_000; now += 250) {
+    const second = Math.floor(now / 1000);
+    rate.look(`a-${second + 3}`, now, second * 1000);
+    told.add(rateInWords(rate.perSecond));
+  }
+  assert.deepEqual([...told], ["", "1.0 a second"]);
+  // On a slow way, the past takes longer.
+  rate.look("b-300", 1_000_000, 825_000);
+  rate.look("b-300", 1_001_000, 825_000);
+  rate.look("b-1000", 1_001_250, 1_000_000);
   assert.equal(rateInWords(rate.perSecond), "4.0 a second");
 });
 
@@ -120,4 +136,19 @@ test("a rate is that of the last seconds", () => {
   assert.equal(rate.perSecond, null);
   rate.look("b-15", 72_000);
   assert.deepEqual([rateInWords(rate.perSecond), rateInWords(20), rateInWords(0.5), rateInWords(1 / 60), rateInWords(null)], ["5.0 a second", "20 a second", "30 a minute", "1.0 a minute", ""]);
+});
+
+test("no rate is told before it can be known, and none is negative", () => {
+  const rate = new Rate();
+  rate.look("a-7", 0);
+  rate.look("a-7", 2000);
+  assert.equal(rate.perSecond, null, "the topic may be slow");
+  rate.look("a-7", 6000);
+  assert.equal(rateInWords(rate.perSecond), "quiet");
+  rate.look("a-3", 6250, 1000);
+  assert.equal(rate.perSecond, null, "the topic has gone back");
+  rate.look("a-5", 8250, 3000);
+  assert.equal(rateInWords(rate.perSecond), "1.0 a second");
+  rate.forget(8250);
+  assert.equal(rate.perSecond, null);
 });

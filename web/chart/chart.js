@@ -145,6 +145,11 @@ export class Chart {
     return this.#view.follows;
   }
 
+  /** Whether no hand has moved or zoomed it. */
+  get isFirst() {
+    return this.#view.isFirst;
+  }
+
   /** @returns {{ from: number, to: number }} the times in view */
   get times() {
     return this.#view.at(this.#now());

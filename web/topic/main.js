@@ -10,11 +10,12 @@ import { showWays } from "../page/events/how.js";
 import { Log, pretty } from "../page/events/log.js";
 import { Plot } from "../page/events/plot.js";
 import { gapInWords } from "../page/events/words.js";
+import { showReached } from "../page/following.js";
 import { showPlaces } from "../page/places.js";
 import { Rate, rateInWords } from "../page/rates.js";
 import { keepShowing } from "../page/showing.js";
 import { at } from "../page/site.js";
-import { formatCount, stateInWords } from "../page/words.js";
+import { formatCount } from "../page/words.js";
 import { PROBES_IN_BLOCK, probeBlock } from "../measure/clock.js";
 import { parsePosition } from "../client.js";
 import { browser } from "../transport/environment.js";
@@ -42,13 +43,14 @@ const button = (selector) => find(document, selector, HTMLButtonElement);
 const field = fieldsOf(document.body);
 
 let clockOffset = 0;
-/** The time of the newest event of a page of old ones; null while the page follows. */
-/** @type {number | null} */
+/** The time of the newest event of a page of old ones; null while the page follows. @type {number | null} */
 let stoppedAt = null;
+/** Since when no event can come; null while the page is connected. @type {number | null} */
+let lostAt = null;
 
 const columns = new Columns((names) => plot.rename(names));
 const log = new Log(element("#events"), () => columns.names);
-const plot = new Plot(element("#plot"), name, () => stoppedAt ?? now() + clockOffset, () => first <= 1);
+const plot = new Plot(element("#plot"), name, () => stoppedAt ?? lostAt ?? now() + clockOffset, () => first <= 1);
 const rate = new Rate();
 
 /** @type {TopicEvent | null} */
@@ -134,6 +136,7 @@ function forget() {
   newest = null;
   count = 0;
   isAfterGap = false;
+  rate.forget(now());
   log.clear();
   plot.clear();
 }
@@ -152,6 +155,8 @@ function followFrom(after) {
     onState: (next) => {
       announce(state, next);
       state = next;
+      lostAt = next.kind === "connected" ? null : (lostAt ?? now() + clockOffset);
+      if (lostAt !== null) rate.forget(now());
       if (next.kind !== "connecting") setTimeout(begin, BEGIN_MS_MAX);
       showState();
     },
@@ -163,7 +168,8 @@ function followFrom(after) {
 }
 
 function showState() {
-  const words = stoppedAt !== null ? "not following; old events are shown" : isPaused ? "paused; nothing is lost as long as the topic keeps it" : stateInWords(state, now());
+  const reached = showReached(state);
+  const words = stoppedAt !== null ? "not following; old events are shown" : isPaused ? "paused; nothing is lost as long as the topic keeps it" : reached;
   document.body.dataset.state = stoppedAt !== null || isPaused ? "paused" : state.kind;
   setText(field("state"), words);
   button("#pause").textContent = stoppedAt !== null ? "Follow" : isPaused ? "Continue" : "Pause";
@@ -251,7 +257,7 @@ let summaryAt = -Infinity;
 
 function redraw() {
   if (stoppedAt === null) plot.redraw();
-  if (newest) rate.look(newest.position, now(), newest.time);
+  if (newest && lostAt === null) rate.look(newest.position, now(), newest.time);
   showState();
   if (performance.now() - summaryAt < SUMMARY_EVERY_MS) return;
   summaryAt = performance.now();

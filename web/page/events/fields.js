@@ -79,14 +79,26 @@ export class Fields {
   }
 
   /**
+   * The names of the fields that are shown unless a hand chooses others: the first ones, which are the same however many values have
+   * come, and no times.
+   * @returns {string[]}
+   */
+  get foremost() {
+    return this.#values.slice(0, SHOWN_FIRST).map(({ name }) => name);
+  }
+
+  /**
    * The names of the fields that are worth a look: first those that rise and fall, then those that change, and no times.
    * @returns {string[]}
    */
   get best() {
     /** @param {Field} field */
     const worth = ({ low, high, falls }) => (falls ? 2 : 0) + (high > low ? 1 : 0);
-    const values = this.all.filter(({ low, high }) => !isTime(low) || !isTime(high));
-    return values.sort((a, b) => worth(b) - worth(a)).slice(0, SHOWN_FIRST).map(({ name }) => name);
+    return this.#values.sort((a, b) => worth(b) - worth(a)).slice(0, SHOWN_FIRST).map(({ name }) => name);
+  }
+
+  get #values() {
+    return this.all.filter(({ low, high }) => !isTime(low) || !isTime(high));
   }
 
   /**

@@ -24,6 +24,7 @@ const PRECISE_SPAN_MS = 1000;
  */
 
 export class Log {
+  #box;
   #list;
   #table;
   #names;
@@ -45,11 +46,13 @@ export class Log {
    * @param {() => readonly string[]} names of the columns
    */
   constructor(section, names) {
+    this.#box = find(section, ".scroll", HTMLElement);
     this.#list = find(section, "#list", HTMLElement);
     this.#table = find(section, "#table", HTMLTableElement);
     this.#names = names;
     // It does not bubble.
     this.#list.addEventListener("toggle", (event) => this.#open(event), { capture: true });
+    this.#box.addEventListener("keydown", (event) => this.#step(event));
     const follow = (/** @type {IntersectionObserverEntry[]} */ entries) => {
       this.#isSeen = entries.at(-1)?.isIntersecting ?? true;
       this.update();
@@ -117,6 +120,8 @@ export class Log {
     if (added.length === 0) return;
     const parent = this.#parent();
     const spare = [...parent.children].slice(Math.max(0, this.#rowsMax - added.length));
+    // Who reads a row that leaves stays in the list.
+    if (spare.some((row) => row.contains(document.activeElement))) this.#box.focus({ preventScroll: true });
     parent.prepend(...added.reverse().map((entry) => this.#rowOf(entry, spare.pop())));
     for (const row of spare) row.remove();
     parent.parentElement?.classList.toggle("full", parent.children.length >= this.#rowsMax);
@@ -172,6 +177,17 @@ export class Log {
     const row = listItem(entry, spare);
     this.#shown.set(row, entry);
     return row;
+  }
+
+  /** The list is one stop of the Tab key: from the box, the arrow keys go to its rows, and from one to the next. @param {KeyboardEvent} event */
+  #step(event) {
+    const rows = [...this.#list.querySelectorAll("summary")];
+    const here = rows.findIndex((row) => row === document.activeElement);
+    const next = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: rows.length - 1 }[event.key];
+    const there = next === -1 ? this.#box : rows[next ?? NaN];
+    if (!there || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    there.focus();
   }
 
   /** Most events are never opened. @param {Event} event */
@@ -239,6 +255,7 @@ function listItem({ event, words }, spare) {
   const item = document.createElement("li");
   const details = document.createElement("details");
   const summary = document.createElement("summary");
+  summary.tabIndex = -1;
   summary.append(...["when", "offset", ""].map((kind, index) => part(kind ? "span" : "code", kind, texts[index] || " ")));
   details.append(summary);
   item.append(details);

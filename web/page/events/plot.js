@@ -8,8 +8,8 @@ import { captionOf, isDirection, withUnit } from "./units.js";
 
 const SPAN_MS = 60_000;
 const SPAN_MS_MIN = 10_000;
-/** How far to the left the newest value may be. */
-const NEWEST_PART_MIN = 0.1;
+/** The part at the left in which the newest value may not be, and the oldest one of a young topic. */
+const EDGE_PART = 0.1;
 /** Values that came within this time are shown by their numbers once no more come: by time, they would be one stroke. */
 const MOMENTS_MS = 2000;
 /** What goes round. @type {import("../../chart/scale.js").Range} */
@@ -25,8 +25,9 @@ export class Plot {
   #choices;
   #chart;
   #fields = new Fields();
-  /** @type {Set<string> | null} null until the first choice is made */
-  #chosen = null;
+  /** @type {Set<string>} */
+  #chosen = new Set();
+  #isChosenByHand = false;
   #count = 0;
   /** The units and scales that are shown. */
   #look = "";
@@ -54,7 +55,8 @@ export class Plot {
     const earlierWords = () => (isWhole() ? "nothing here" : "not loaded");
     this.#chart = new Chart(this.#canvas, { name: `Chart of ${topic}`, spanMs: SPAN_MS, now, holeWords: "nothing here", earlierWords });
     this.#choices.addEventListener("change", ({ target }) => {
-      if (!(target instanceof HTMLInputElement) || !this.#chosen) return;
+      if (!(target instanceof HTMLInputElement)) return;
+      this.#isChosenByHand = true;
       if (target.checked) this.#chosen.add(target.value);
       else this.#chosen.delete(target.value);
       this.#showPanels();
@@ -82,7 +84,7 @@ export class Plot {
     this.#fields.rename(names);
     this.#numbered?.rename(names);
     const to = new Map(names);
-    this.#chosen &&= new Set([...this.#chosen].map((name) => to.get(name) ?? name));
+    this.#chosen = new Set([...this.#chosen].map((name) => to.get(name) ?? name));
     if (this.#count > 0) this.#count = -1; // the choices are shown anew
   }
 
@@ -117,7 +119,7 @@ export class Plot {
     if (all.length !== this.#count) {
       const isFirst = this.#count === 0;
       this.#count = all.length;
-      this.#chosen ??= new Set(this.#fields.best);
+      if (!this.#isChosenByHand) this.#chosen = new Set(this.#fields.foremost);
       this.#showChoices();
       this.#showPanels();
       if (isFirst) this.#fit();
@@ -127,11 +129,16 @@ export class Plot {
     this.#chart.redraw();
   }
 
-  /** To be called from time to time. A chart that follows a quiet topic widens before its last value leaves it. */
+  /**
+   * To be called from time to time. A chart that follows grows with a young topic, until it is wide; that of a quiet topic widens before
+   * its last value leaves it.
+   */
   redraw() {
     const newest = Math.max(...this.#fields.all.map(({ series }) => series.time(series.end - 1)));
     const { from, to } = this.#chart.times;
-    if (this.#chart.follows && newest < from + (to - from) * NEWEST_PART_MIN) this.#fit();
+    const edge = from + (to - from) * EDGE_PART;
+    const isYoung = this.#chart.isFirst && to - from < SPAN_MS && this.#oldest() < edge;
+    if (isYoung || (this.#chart.follows && newest < edge)) this.#fit();
     this.#chart.redraw();
   }
 
@@ -151,8 +158,11 @@ export class Plot {
 
   /** Shows all the time of which there are values, so that a slow topic is no empty chart. */
   #fit() {
-    const oldest = Math.min(...this.#fields.all.map(({ series }) => series.time(series.first)));
-    this.#chart.fit(Math.max(SPAN_MS_MIN, (this.#now() - oldest) * 1.1));
+    this.#chart.fit(Math.max(SPAN_MS_MIN, (this.#now() - this.#oldest()) * 1.1));
+  }
+
+  #oldest() {
+    return Math.min(...this.#fields.all.map(({ series }) => series.time(series.first)));
   }
 
   #settle() {
@@ -166,7 +176,7 @@ export class Plot {
   }
 
   #shown() {
-    return this.#fields.all.filter(({ name }) => this.#chosen?.has(name));
+    return this.#fields.all.filter(({ name }) => this.#chosen.has(name));
   }
 
   #showChoices() {
@@ -175,7 +185,7 @@ export class Plot {
       const box = document.createElement("input");
       box.type = "checkbox";
       box.value = name;
-      box.checked = this.#chosen?.has(name) ?? false;
+      box.checked = this.#chosen.has(name);
       label.append(box, name);
       return label;
     });

@@ -11,12 +11,12 @@ import { Log } from "../events/log.js";
 import { Plot } from "../events/plot.js";
 import { gapInWords } from "../events/words.js";
 import { fieldsOf, find, setText } from "../element.js";
-import { tellState } from "../following.js";
+import { showReached, tellState } from "../following.js";
 import { showPlaces } from "../places.js";
 import { client, failureInWords, learnClock, sentence, serverNow } from "../server.js";
 import { keepShowing } from "../showing.js";
 import { at } from "../site.js";
-import { countOf, formatCount, stateInWords } from "../words.js";
+import { countOf, formatCount } from "../words.js";
 import { AnemoneError, now, parsePosition } from "../../client.js";
 import { cancel } from "./cancel.js";
 import { showOutcome } from "./outcome.js";
@@ -48,7 +48,7 @@ const bar = find(document, "progress", HTMLProgressElement);
 let run = null;
 const columns = new Columns((names) => plot.rename(names));
 const log = new Log(element("#events"), () => columns.names);
-const plot = new Plot(element("#plot"), "the partial results", () => run?.ended ?? serverNow(), isWhole);
+const plot = new Plot(element("#plot"), "the partial results", () => run?.ended ?? lostAt ?? serverNow(), isWhole);
 
 /** The time at which the server told the progress, by its clock. */
 let toldAt = 0;
@@ -61,6 +61,8 @@ let isChanged = false;
 let isPaused = false;
 /** @type {import("../../transport/types.js").State} */
 let state = { kind: "connecting" };
+/** Since when no event can come; null while the page is connected. @type {number | null} */
+let lostAt = null;
 /** @type {ReturnType<typeof client.read> | null} */
 let reading = null;
 /** The place of the last event that was taken. @type {string | undefined} */
@@ -186,7 +188,8 @@ function offerTable() {
 
 function showState() {
   const isEnd = run !== null && isOver(run) && reading === null && !isPaused;
-  const words = isPaused ? "paused; the run goes on" : isEnd ? endInWords() : stateInWords(state, now());
+  const reached = showReached(isPaused || isEnd ? { kind: "paused" } : state);
+  const words = isPaused ? "paused; the run goes on" : isEnd ? endInWords() : reached;
   document.body.dataset.state = isPaused ? "paused" : isEnd ? "connected" : state.kind;
   setText(field("state"), words);
   setText(button("#pause"), isPaused ? "Continue" : "Pause");
@@ -231,6 +234,7 @@ function follow() {
       if (run === null) void look();
     } else if (next.kind === "waiting" && state.kind === "connected") announce(next.reason);
     state = next;
+    lostAt = next.kind === "connected" ? null : (lostAt ?? serverNow());
   });
   topic.onmessage = take;
   topic.ongap = (gap) => {
@@ -269,6 +273,7 @@ function showGone() {
   if (run === null) showWayToList();
   if (run === null) for (const id of ["#events", "#how"]) element(id).hidden = true;
   state = { kind: "paused" };
+  showReached(state);
   setText(field("state"), "not here");
   document.body.dataset.state = "paused";
   clearInterval(drawing);
@@ -305,6 +310,7 @@ button("#earlier").addEventListener("click", readEarlier);
 button("#pause").addEventListener("click", () => {
   isPaused = !isPaused;
   if (isPaused) {
+    lostAt ??= serverNow();
     const paused = reading;
     reading = null;
     paused?.close();
