@@ -6,6 +6,7 @@
  */
 import { offerCopy } from "../commands.js";
 import { fieldsOf, find, setText } from "../element.js";
+import { showReached } from "../following.js";
 import { showPlaces } from "../places.js";
 import { cancel } from "../runs/cancel.js";
 import { commandFor } from "../runs/start.js";
@@ -14,8 +15,8 @@ import { newKey, sendOnEnter } from "../sending.js";
 import { client, failureInWords, isUnreached, learnClock, sentence, serverNow } from "../server.js";
 import { keepShowing } from "../showing.js";
 import { at } from "../site.js";
-import { countOf, stateInWords } from "../words.js";
-import { AnemoneError, now } from "../../client.js";
+import { countOf } from "../words.js";
+import { AnemoneError } from "../../client.js";
 import { ask } from "../ask.js";
 import { documentOf } from "./document.js";
 import { Editor } from "./editor.js";
@@ -72,7 +73,7 @@ function showRun() {
   button("#cancel").hidden = run === null || isOver(run);
   setText(button("#begin"), run && !isOver(run) ? "Start another" : "Start");
   setText(field("state"), connectionInWords());
-  document.body.dataset.state = watching?.isOver ? "connected" : (watching?.state.kind ?? "paused");
+  document.body.dataset.state = watching?.isMissing ? "paused" : watching?.isOver ? "connected" : (watching?.state.kind ?? "paused");
   document.title = `${run?.state === "running" && run.progress !== null ? `${percent(run.progress)} ` : ""}Computations · Anemone`;
   setText(element("#run-title"), run === null ? "Run" : run.key === "" ? "Run of this page" : `Run ${nameOf(run)}`);
   setText(field("kept"), run ? keptInWords(run) : (watching?.said ?? "Press Start: each list is drawn here while it is sorted."));
@@ -83,9 +84,10 @@ function showRun() {
 }
 
 function connectionInWords() {
+  const reached = showReached(watching === null || watching.isOver ? { kind: "paused" } : watching.state);
   if (watching === null) return "no run yet";
   if (watching.isMissing) return "not here";
-  return watching.isOver ? "all of the run is here" : stateInWords(watching.state, now());
+  return watching.isOver ? "all of the run is here" : reached;
 }
 
 /** @param {import("../runs/words.js").RunState} run */

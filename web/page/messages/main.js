@@ -6,12 +6,12 @@
  */
 import { command } from "../commands.js";
 import { fieldsOf, find, putAfter, setText } from "../element.js";
-import { tellState } from "../following.js";
+import { showReached, tellState } from "../following.js";
 import { listTopics, showPlaces } from "../places.js";
 import { client, learnClock } from "../server.js";
 import { keepShowing } from "../showing.js";
 import { at } from "../site.js";
-import { countOf, formatCount, stateInWords } from "../words.js";
+import { countOf, formatCount } from "../words.js";
 import { now, parsePosition } from "../../client.js";
 import { Records } from "./records.js";
 import { Row } from "./row.js";
@@ -133,8 +133,7 @@ function beWhole() {
 
 function showState() {
   document.body.dataset.state = state.kind;
-  setText(field("state"), stateInWords(state, now()));
-  element("#notice-no-server").hidden = state.kind !== "waiting";
+  setText(field("state"), showReached(state));
 }
 
 function showAges() {
