@@ -257,8 +257,12 @@ fn the_documents_describe_the_messages() {
     assert_eq!(described["operations"]["read-topic-messages"]["action"], "send");
     assert_eq!(described["operations"]["publish-topic-messages"], Value::Null);
     assert_eq!(described["operations"]["publish-topics-scratch-"]["action"], "receive");
-    for path in ["/computations", "/propagation"] {
+    for (path, own) in [("/computations", &["states", "batch", "pace"][..]), ("/propagation", &[])]
+    {
         let post = &paths[path]["post"];
+        let parameters = post["parameters"].as_array().unwrap().iter().map(|one| &one["name"]);
+        let general = ["Prefer", "Idempotency-Key", "attach"];
+        assert!(parameters.eq(general.iter().chain(own)), "{post}");
         assert!(post["summary"].as_str().unwrap().ends_with('.'), "{post}");
         assert!(post["description"].as_str().unwrap().starts_with("Starts a run."), "{post}");
         let example = &post["requestBody"]["content"]["application/json"]["example"];

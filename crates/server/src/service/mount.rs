@@ -70,6 +70,7 @@ pub struct Mount {
     finishes_changes: bool,
     pub(super) timeout: Option<Duration>,
     about: Option<(Arc<str>, Arc<Value>)>,
+    parameters: Option<Arc<Value>>,
     description: Option<Arc<Value>>,
     events: Option<Arc<Value>>,
 }
@@ -134,6 +135,7 @@ impl Mount {
             finishes_changes: false,
             timeout: None,
             about: None,
+            parameters: None,
             description: None,
             events: None,
         })
@@ -215,6 +217,13 @@ impl Mount {
         Self { about: Some((sentence.into(), Arc::new(example))), ..self }
     }
 
+    /// Describes the parameters that a run service takes in the query, as a list of objects of OpenAPI 3.1, unless its paths
+    /// are [described](Self::describe).
+    #[must_use]
+    pub fn parameters(self, parameters: Value) -> Self {
+        Self { parameters: Some(Arc::new(parameters)), ..self }
+    }
+
     /// Describes the topics to which the service publishes, with the JSON Schema of the events of each topic, by name.
     #[must_use]
     pub fn topics(self, schemas: Value) -> Self {
@@ -236,6 +245,11 @@ impl Mount {
     /// Returns what a run service does, and the body of a request that shows it.
     pub(crate) fn says(&self) -> Option<(&str, &Value)> {
         self.about.as_ref().map(|(sentence, example)| (&**sentence, &**example))
+    }
+
+    /// Returns the descriptions of the parameters of a run service.
+    pub(crate) fn described_parameters(&self) -> &[Value] {
+        self.parameters.as_deref().and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the JSON Schemas of events by topic, if there are any.

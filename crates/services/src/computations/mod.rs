@@ -52,6 +52,14 @@ const ELEMENT_BYTES: u64 = 24;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Computations;
 
+impl Computations {
+    /// Describes the parameters of the query, as a list of objects of OpenAPI 3.1.
+    #[must_use]
+    pub fn openapi_parameters() -> serde_json::Value {
+        ComputationOptions::describe()
+    }
+}
+
 impl RunService for Computations {
     fn prepare(&self, input: RunInput) -> Result<RunWork, RunRefusal> {
         let options = ComputationOptions::parse(input.query.as_deref().unwrap_or_default())?;

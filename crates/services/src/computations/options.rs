@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anemone_hub::run::RunRefusal;
+use serde_json::{Value, json};
 
 /// The parameters of a computation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -39,6 +40,31 @@ impl Default for ComputationOptions {
 }
 
 impl ComputationOptions {
+    /// Describes the parameters, as objects of OpenAPI 3.1.
+    pub(super) fn describe() -> Value {
+        let parameter = |name: &str, description: &str, schema: Value| json!({"name": name, "in": "query", "description": description, "schema": schema});
+        let states = format!(
+            "The states of the lists that are sent: all; every:N, each N-th one, 1 to {EVERY_MAX}; or rate:N, the newest one at most N times a second, 1 to {RATE_MAX}."
+        );
+        json!([
+            parameter(
+                "states",
+                &states,
+                json!({"type": "string", "pattern": "^(all|(every|rate):[0-9]+)$", "default": "all"})
+            ),
+            parameter(
+                "batch",
+                "The most states in one event.",
+                json!({"type": "integer", "minimum": 1, "maximum": BATCH_MAX, "default": BATCH_MAX})
+            ),
+            parameter(
+                "pace",
+                "The most changes of each list in a second. Without it, as many as the processor makes.",
+                json!({"type": "integer", "minimum": 1, "maximum": PACE_MAX})
+            ),
+        ])
+    }
+
     /// Parses a query, without the question mark.
     ///
     /// # Errors
@@ -131,6 +157,25 @@ mod tests {
         ] {
             assert_eq!(ComputationOptions::parse(query), Ok(expected), "{query}");
         }
+    }
+
+    #[test]
+    fn what_is_described_is_what_is_taken() {
+        let described = ComputationOptions::describe();
+        let names: Vec<_> = described.as_array().unwrap().iter().map(|one| &one["name"]).collect();
+        assert_eq!(names, ["states", "batch", "pace"]);
+        for parameter in described.as_array().unwrap() {
+            let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
+            let is_taken =
+                |value: u64| ComputationOptions::parse(&format!("{name}={value}")).is_ok();
+            if let (Some(min), Some(max)) = (schema["minimum"].as_u64(), schema["maximum"].as_u64())
+            {
+                assert_eq!([min - 1, min, max, max + 1].map(is_taken), [false, true, true, false]);
+            }
+        }
+        let by_default = format!("states={}", described[0]["schema"]["default"].as_str().unwrap());
+        let by_default = format!("{by_default}&batch={}", described[1]["schema"]["default"]);
+        assert_eq!(ComputationOptions::parse(&by_default), Ok(ComputationOptions::default()));
     }
 
     #[test]

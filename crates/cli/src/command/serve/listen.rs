@@ -122,7 +122,8 @@ fn demo_runs() -> Result<[Mount; 2], MountError> {
     });
     Ok([
         Mount::run(COMPUTATIONS, Computations)?
-            .about("Makes lists and sorts them, and tells each state on the way.", lists),
+            .about("Makes lists and sorts them, and tells each state on the way.", lists)
+            .parameters(Computations::openapi_parameters()),
         Mount::run(PROPAGATION, Propagation::new())?
             .about("Computes the signal of radio transmitters at each point of an area.", coverage),
     ])

@@ -75,6 +75,9 @@ fn undescribed(mount: &Mount) -> Value {
             "default": {"$ref": "#/components/responses/Problem"},
         },
     }});
+    if let Some(parameters) = item["post"]["parameters"].as_array_mut() {
+        parameters.extend_from_slice(mount.described_parameters());
+    }
     if let Some((sentence, example)) = mount.says() {
         let post = &mut item["post"];
         post["summary"] = sentence.into();
