@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 
 use anemone_hub::UnixTime;
+use serde::Serialize;
 use serde_json::json;
 
 use super::resource::ResourceValue;
 use super::visible::may_see_connections;
 use crate::Problem;
-use crate::clients::connections::survey::ListedId;
+use crate::clients::connections::survey::{ConnectionsPage, ListedId};
 use crate::clients::readers::in_words;
 use crate::request::client::Client;
 use crate::request::own_path::OwnPath;
@@ -30,6 +31,17 @@ pub(crate) enum Survey {
         client: Option<SocketAddr>,
     },
     Threads,
+}
+
+/// A page of the list of connections.
+#[derive(Serialize)]
+struct ConnectionList {
+    time: UnixTime,
+    open: usize,
+    /// The address of the client that asks.
+    you: Option<String>,
+    #[serde(flatten)]
+    page: ConnectionsPage,
 }
 
 impl Survey {
@@ -62,12 +74,13 @@ impl Survey {
         let time = UnixTime::now();
         match self {
             Self::Connections { after, limit, client } => {
-                let mut list = site.surveyors.list(after, limit).await;
-                list["time"] = json!(time);
-                list["you"] = client.map(in_words).into();
-                list["open"] = site.permits.taken().into();
-                let next = list["next"].as_str().map(|next| format!("?after={next}&limit={limit}"));
-                ResourceValue::from(list).with_next(next)
+                let page = site.surveyors.list(after, limit).await;
+                let next = page.next.as_ref().map(|next| format!("?after={next}&limit={limit}"));
+                let (open, you) = (site.permits.taken(), client.map(in_words));
+                let list = ConnectionList { time, open, you, page };
+                // Only keys that are no strings are an error, and it has none.
+                let json = serde_json::to_string(&list).unwrap_or_default();
+                ResourceValue::from(json).with_next(next)
             }
             Self::Threads => json!({
                 "time": time,

@@ -54,6 +54,10 @@ fn a_browser_that_opens_a_topic_gets_the_page_of_the_root() {
         let json = fixture.get("/topics/wind", &[("Accept", accept)]);
         assert_eq!(json.field("content-type"), Some("application/json"), "{accept}");
     }
+    for target in ["/topics", "/topics?topic=wind"] {
+        let json = fixture.get(target, &[BROWSER]);
+        assert_eq!(json.field("content-type"), Some("application/json"), "{target}");
+    }
     let page = fixture.get("/topics/none", &[BROWSER, ("If-None-Match", "*")]);
     assert_eq!((page.status, &*page.body), (404, "/: /topics/none"));
     assert_eq!((page.field("vary"), page.field("allow")), (Some("accept"), None));

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use anemone_hub::{Lag, Position};
 use anemone_wire::Mode;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::clients::readers::in_words;
 use crate::transport_name::TransportName;
@@ -103,30 +103,48 @@ impl Described {
         Self { path, requests: 1, reads: vec![read], readers: 1, ..self }
     }
 
-    /// Returns it as JSON, without what only the thread knows.
-    pub(crate) fn to_json(&self) -> Value {
-        let lag = self.reads.iter().fold((0, 0), |(events, bytes), read| {
-            (events + read.lag.events, bytes + read.lag.bytes)
+    /// Returns what lists say about it, without what only the thread knows.
+    pub(crate) fn to_list(&self) -> DescriptionInList<'_> {
+        let lag = self.reads.iter().fold(Lag::default(), |sum, read| Lag {
+            events: sum.events + read.lag.events,
+            bytes: sum.bytes + read.lag.bytes,
         });
         let position = match &self.reads[..] {
             [one] if self.readers == 1 => Some(one.position.to_string()),
             _ => None,
         };
-        json!({
-            "client": self.client.map(in_words),
-            "transport": self.transport.as_str(),
-            "why": why(self.transport),
-            "protocol": self.protocol.name(),
-            "tls": self.protocol.is_secure(),
-            "path": self.path,
-            "subprotocol": self.subprotocol,
-            "requests": self.requests,
-            "readers": self.readers,
-            "position": position,
-            "lag": (self.readers > 0).then(|| json!({ "events": lag.0, "bytes": lag.1 })),
-            "reads": self.reads.iter().map(ReadDescription::to_json).collect::<Vec<_>>(),
-        })
+        DescriptionInList {
+            client: self.client.map(in_words),
+            transport: self.transport.as_str(),
+            why: why(self.transport),
+            protocol: self.protocol.name(),
+            tls: self.protocol.is_secure(),
+            path: self.path.as_deref(),
+            subprotocol: self.subprotocol,
+            requests: self.requests,
+            readers: self.readers,
+            position,
+            lag: (self.readers > 0).then_some(lag),
+            reads: self.reads.iter().map(ReadDescription::to_list).collect(),
+        }
     }
+}
+
+/// The members of a connection in a list that its handler describes.
+#[derive(Debug, Serialize)]
+pub(crate) struct DescriptionInList<'a> {
+    client: Option<String>,
+    transport: &'static str,
+    why: &'static str,
+    protocol: Option<&'static str>,
+    tls: bool,
+    path: Option<&'a str>,
+    subprotocol: Option<&'static str>,
+    requests: usize,
+    readers: usize,
+    position: Option<String>,
+    lag: Option<Lag>,
+    reads: Vec<ReadInList<'a>>,
 }
 
 /// A reader of a connection.
@@ -138,13 +156,18 @@ pub(crate) struct ReadDescription {
     pub(crate) lag: Lag,
 }
 
+/// The members of a reader of a connection in a list.
+#[derive(Debug, Serialize)]
+struct ReadInList<'a> {
+    path: &'a str,
+    position: String,
+    mode: &'static str,
+    lag: Lag,
+}
+
 impl ReadDescription {
-    fn to_json(&self) -> Value {
-        json!({
-            "path": self.path,
-            "position": self.position.to_string(),
-            "mode": self.mode.as_str(),
-            "lag": self.lag,
-        })
+    fn to_list(&self) -> ReadInList<'_> {
+        let (position, mode) = (self.position.to_string(), self.mode.as_str());
+        ReadInList { path: &self.path, position, mode, lag: self.lag }
     }
 }

@@ -10,18 +10,22 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anemone_ws::reactor::{ConnectionId, LoopFigures, Reactor, Speaks, SurveyedConnection};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
-use crate::clients::connections::described::{Described, HTTP, UNDECIDED, WireProtocol};
+use crate::clients::connections::described::{
+    Described, DescriptionInList, HTTP, UNDECIDED, WireProtocol,
+};
 use crate::clients::connections::http::{HttpConnection, HttpConnections};
 
 /// The time that a thread has for its answer.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
-/// A thread makes the JSON of this many connections before others have their turn.
-const AT_ONCE: usize = 32;
+/// A thread makes the JSON of this many connections before others have their turn: each may have 20 readers.
+const AT_ONCE: usize = 8;
 
 /// The id of a connection in lists, which are in the order of ids.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -79,8 +83,19 @@ enum Question {
     Figures(oneshot::Sender<Value>),
 }
 
-/// A connection in a list.
-type Listed = (OwnId, Value);
+/// A connection in a list, with its JSON.
+type Listed = (OwnId, Box<RawValue>);
+
+/// A part of the list of connections.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct ConnectionsPage {
+    connections: Vec<Box<RawValue>>,
+    /// The id to continue behind while there are more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    silent_threads: Vec<usize>,
+}
 
 /// The threads that can be asked.
 #[derive(Debug, Default)]
@@ -103,7 +118,7 @@ impl Surveyors {
                 // Both fail if nobody waits any more.
                 match question {
                     Question::Connections { after, most, mut answer } => {
-                        let list = connections(&reactor, &http, after, most);
+                        let list = connections(thread, (&reactor, &http), after, most);
                         tokio::select! {
                             list = list => drop(answer.send(list)),
                             () = poll_fn(|cx| answer.poll_closed(cx)) => {}
@@ -117,9 +132,9 @@ impl Surveyors {
         }
     }
 
-    /// Lists at most `limit` connections behind `after`, and the id to continue behind while there are more.
-    pub(crate) async fn list(&self, after: Option<ListedId>, limit: usize) -> Value {
-        let (mut listed, mut silent) = (Vec::new(), Vec::new());
+    /// Lists at most `limit` connections behind `after`.
+    pub(crate) async fn list(&self, after: Option<ListedId>, limit: usize) -> ConnectionsPage {
+        let (mut listed, mut silent_threads) = (Vec::new(), Vec::new());
         let first = after.map_or(0, |after| after.thread);
         for (thread, ask) in self.threads().into_iter().enumerate().skip(first) {
             let after = after.filter(|after| after.thread == thread).map(|after| after.own);
@@ -129,9 +144,9 @@ impl Surveyors {
             match asked {
                 Some(list) => {
                     let list = list.into_iter();
-                    listed.extend(list.map(|(own, value)| (ListedId { thread, own }, value)));
+                    listed.extend(list.map(|(own, json)| (ListedId { thread, own }, json)));
                 }
-                None => silent.push(thread),
+                None => silent_threads.push(thread),
             }
             if listed.len() > limit {
                 break;
@@ -140,19 +155,8 @@ impl Surveyors {
         let has_more = listed.len() > limit;
         listed.truncate(limit);
         let next = listed.last().filter(|_| has_more).map(|(id, _)| id.to_string());
-        let connections = listed.into_iter().map(|(id, mut value)| {
-            value["id"] = id.to_string().into();
-            value["thread"] = id.thread.into();
-            value
-        });
-        let mut list = json!({ "connections": connections.collect::<Vec<_>>() });
-        if let Some(next) = next {
-            list["next"] = next.into();
-        }
-        if !silent.is_empty() {
-            list["silent_threads"] = silent.into();
-        }
-        list
+        let connections = listed.into_iter().map(|(_, json)| json).collect();
+        ConnectionsPage { connections, next, silent_threads }
     }
 
     /// Returns the figures of each thread.
@@ -182,8 +186,8 @@ async fn ask_for<T>(
 
 /// Lists connections of this thread: those of the loop, WebSockets in tasks, and those of the HTTP server.
 async fn connections(
-    reactor: &Reactor,
-    http: &HttpConnections,
+    thread: usize,
+    (reactor, http): (&Reactor, &HttpConnections),
     after: Option<OwnId>,
     most: usize,
 ) -> Vec<Listed> {
@@ -198,51 +202,98 @@ async fn connections(
     {
         let surveyed = reactor.survey(after, AT_ONCE.min(most - listed.len())).await;
         in_loop = surveyed.last().map(|last| Some(last.id));
-        listed.extend(surveyed.iter().map(|one| (OwnId::Loop(one.id), of_loop(one))));
+        listed.extend(surveyed.iter().filter_map(|one| of_loop(thread, one)));
         yield_now().await;
     }
     while listed.len() < most {
         let some = http.after(number, AT_ONCE.min(most - listed.len()));
         let Some(last) = some.last() else { break };
         number = last.number;
-        listed.extend(some.iter().map(|one| (OwnId::Http(one.number), of_http(one))));
+        listed.extend(some.iter().filter_map(|one| of_http(thread, one)));
         yield_now().await;
     }
     listed
 }
 
-fn of_loop(connection: &SurveyedConnection) -> Value {
+/// The members of a connection in a list.
+#[derive(Serialize)]
+struct ConnectionInList<'a> {
+    id: String,
+    thread: usize,
+    #[serde(flatten)]
+    description: DescriptionInList<'a>,
+    age: u64,
+    received_bytes: u64,
+    sent_bytes: u64,
+    #[serde(flatten)]
+    of_loop: Option<LoopMembers>,
+    #[serde(flatten)]
+    of_web_socket: Option<WebSocketMembers>,
+}
+
+#[derive(Serialize)]
+struct LoopMembers {
+    queued_bytes: usize,
+    held_bytes: usize,
+    closing: bool,
+}
+
+#[derive(Serialize)]
+struct WebSocketMembers {
+    compressed: bool,
+    round_trip_ms: Option<u64>,
+}
+
+fn of_loop(thread: usize, connection: &SurveyedConnection) -> Option<Listed> {
     let SurveyedConnection { speaks, age, round_trip, .. } = connection;
     let described = connection.description.as_ref().and_then(|said| said.downcast_ref());
-    let mut value = match described {
-        Some(described) => Described::to_json(described),
+    let undescribed;
+    let described: &Described = match described {
+        Some(described) => described,
         None => {
             let what = match speaks {
                 Speaks::Requests => (HTTP, WireProtocol::Http1),
                 _ => (UNDECIDED, WireProtocol::Tcp),
             };
-            Described::new(connection.peer, what, None).to_json()
+            undescribed = Described::new(connection.peer, what, None);
+            &undescribed
         }
     };
-    value["age"] = age.as_secs().into();
-    value["queued_bytes"] = connection.queued_bytes.into();
-    value["held_bytes"] = connection.held_bytes.into();
-    value["received_bytes"] = connection.received_bytes.into();
-    value["sent_bytes"] = connection.sent_bytes.into();
-    value["closing"] = connection.is_closing.into();
-    if *speaks == Speaks::WebSocket {
-        value["compressed"] = connection.is_compressed.into();
-        value["round_trip_ms"] = round_trip.map(|time| time.as_millis() as u64).into();
-    }
-    value
+    let of_web_socket = (*speaks == Speaks::WebSocket).then(|| WebSocketMembers {
+        compressed: connection.is_compressed,
+        round_trip_ms: round_trip.map(|time| time.as_millis() as u64),
+    });
+    let own = OwnId::Loop(connection.id);
+    let members = ConnectionInList {
+        id: ListedId { thread, own }.to_string(),
+        thread,
+        description: described.to_list(),
+        age: age.as_secs(),
+        received_bytes: connection.received_bytes,
+        sent_bytes: connection.sent_bytes,
+        of_loop: Some(LoopMembers {
+            queued_bytes: connection.queued_bytes,
+            held_bytes: connection.held_bytes,
+            closing: connection.is_closing,
+        }),
+        of_web_socket,
+    };
+    Some((own, to_raw_value(&members).ok()?))
 }
 
-fn of_http(connection: &HttpConnection) -> Value {
-    let mut value = connection.describe().to_json();
-    value["age"] = connection.since.elapsed().as_secs().into();
-    value["received_bytes"] = connection.bytes().received().into();
-    value["sent_bytes"] = connection.bytes().sent().into();
-    value
+fn of_http(thread: usize, connection: &HttpConnection) -> Option<Listed> {
+    let (own, description) = (OwnId::Http(connection.number), connection.describe());
+    let members = ConnectionInList {
+        id: ListedId { thread, own }.to_string(),
+        thread,
+        description: description.to_list(),
+        age: connection.since.elapsed().as_secs(),
+        received_bytes: connection.bytes().received(),
+        sent_bytes: connection.bytes().sent(),
+        of_loop: None,
+        of_web_socket: None,
+    };
+    Some((own, to_raw_value(&members).ok()?))
 }
 
 /// Returns the figures of this thread. All but the first four count from the beginning.
