@@ -3,11 +3,12 @@ import { test } from "node:test";
 import { Random, estimate, isDistinguishable, leftOut, median, shift } from "../../web/measure/bootstrap.js";
 import { browserName } from "../../web/page/lab/environment.js";
 import { scaleOf } from "../../web/page/lab/answer.js";
-import { judgePair } from "../../web/page/lab/doctor.js";
+import { judgePair, quietOf } from "../../web/page/lab/doctor.js";
 import { sampleOf } from "../../web/page/lab/latency.js";
 import { judge, reportOf } from "../../web/page/lab/report.js";
 import { failed, interleaved } from "../../web/page/lab/rounds.js";
 import { stopped } from "../../web/page/lab/stopped.js";
+import { FakeSocket } from "./fakes.js";
 
 test("the median is the middle, or between the two in the middle", () => {
   assert.deepEqual([median([]), median([3]), median([3, 1, 2]), median([4, 1, 2, 3])], [null, 3, 2, 2.5]);
@@ -173,4 +174,18 @@ test("a server that limits waits is no cache, and what comes at once with the sa
   assert.deepEqual([pair("a", 1002)("a", 1001), pair("a", 502)("a", 501), pair("a", 3)("a", 1001)], ["anew", "anew", "anew"]);
   assert.deepEqual([pair("a", 1002)("a", 2), pair("a", 502)("a", 2)], ["early", "early"]);
   assert.deepEqual([pair("a", 3)("a", 2), pair("a", 1002)("b", 2)], ["at once", "changed"]);
+});
+
+test("a WebSocket that was asked for nothing is quiet, closed, or floods", async () => {
+  const limits = { unasked_max: 3 };
+  const after = async (/** @type {(socket: FakeSocket, end: AbortController) => void} */ happens) => {
+    const [socket, end] = [new FakeSocket("ws://host/ws", ""), new AbortController()];
+    const quiet = quietOf(/** @type {any} */ (socket), limits, end.signal);
+    happens(socket, end);
+    return await quiet;
+  };
+  const say = (/** @type {FakeSocket} */ socket, /** @type {number} */ count) => Array.from({ length: count }, () => socket.say("a"));
+  assert.equal(await after((socket, end) => (say(socket, 2), end.abort())), "held");
+  assert.equal(await after((socket, end) => (say(socket, 3), end.abort())), "unasked");
+  assert.equal(typeof (await after((socket) => socket.onclose?.({ code: 1006, reason: "" }))), "number");
 });

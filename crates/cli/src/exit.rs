@@ -113,7 +113,8 @@ impl Exit {
         }
         if let Some(unfit) = error.downcast_ref() {
             return match unfit {
-                Unfit::NoServer => Self::NoConnection,
+                Unfit::NoServer | Unfit::Untrusted => Self::NoConnection,
+                Unfit::Below(_) => Self::Usage,
                 Unfit::Refused => Self::Refused,
                 Unfit::Fault | Unfit::Faults(_) => Self::Unfit,
             };

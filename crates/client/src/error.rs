@@ -223,11 +223,7 @@ impl Error {
     /// Returns true if the server's certificate is invalid: not trusted, or another server's.
     #[must_use]
     pub fn is_about_certificate(&self) -> bool {
-        let Self::Connect(ConnectError::Stream { step: Step::Tls, source }) = self else {
-            return false;
-        };
-        let source = source.get_ref().and_then(|error| error.downcast_ref());
-        matches!(source, Some(rustls::Error::InvalidCertificate(_)))
+        matches!(self, Self::Connect(error) if error.is_about_certificate())
     }
 
     /// Returns true if nothing listens at the address of the server.

@@ -36,6 +36,7 @@ const BAD_HANDSHAKE = "bad-handshake";
  * @property {number} early_pairs in so many the second poll has to come too early: once, the first may just have been late
  * @property {number} waited_ms_min a poll that takes less has not waited
  * @property {number} polls_max a server that answers more polls in a time has not waited
+ * @property {number} unasked_max what brings so many messages on a WebSocket that was asked for nothing is not the server
  * @property {number} heartbeat_ms_max a stream is not silent for longer: the server sends a heartbeat each 15 s, or as often as it is set to
  */
 
@@ -333,13 +334,15 @@ async function silence(way, waitMs) {
   clearTimeout(timer);
   const cuts = results.flatMap(({ what, cut }) => (typeof cut === "number" ? [way.words("idle", { what, seconds: (cut / 1000).toFixed(1) })] : []));
   if (cuts.length > 0) return { id, state: "fault", words: cuts.join(", "), fault: "idle" };
+  const loud = results.find(({ cut }) => cut === "unasked");
+  if (loud) return way.fault(id, "unasked", { what: loud.what, found: `${way.limits.unasked_max} messages came` });
   const held = results.filter(({ cut }) => cut === "held").map(({ what }) => what);
   if (signal.aborted || held.length === 0) return unknown(id, "nothing can be held open");
   const heartbeats = waitMs > way.limits.heartbeat_ms_max && held.includes("a stream (SSE)") ? ", with the server's heartbeats" : "";
   return good(id, `open for ${waitMs / 1000} s${heartbeats}: ${held.join(", ")}`);
 }
 
-/** @typedef {"held" | "unknown" | number} Quiet a number: the time in ms after which it was cut */
+/** @typedef {"held" | "unknown" | "unasked" | number} Quiet a number: the time in ms after which it was cut */
 
 /**
  * @param {Way} way
@@ -394,12 +397,28 @@ async function quietPoll(way, waitMs, signal) {
 async function quietSocket(way, signal) {
   const socket = await openSocket(way);
   if (!socket) return "unknown";
-  const begun = browser.now();
-  const isCut = await new Promise((resolve) => {
-    socket.onclose = () => resolve(true);
-    if (signal.aborted) resolve(false);
-    signal.addEventListener("abort", () => resolve(false));
-  });
+  const quiet = await quietOf(socket, way.limits, signal);
   socket.close();
-  return isCut ? browser.now() - begun : "held";
+  return quiet;
+}
+
+/**
+ * Waits until an open WebSocket is closed, until so much comes that nobody asked for, or until `signal`.
+ * @param {Pick<WebSocket, "onclose" | "onmessage">} socket
+ * @param {Pick<Limits, "unasked_max">} limits
+ * @param {AbortSignal} signal
+ * @returns {Promise<Quiet>}
+ */
+export function quietOf(socket, { unasked_max }, signal) {
+  const begun = browser.now();
+  let messages = 0;
+  return new Promise((resolve) => {
+    socket.onclose = () => resolve(browser.now() - begun);
+    socket.onmessage = () => {
+      messages += 1;
+      if (messages === unasked_max) resolve("unasked");
+    };
+    if (signal.aborted) resolve("held");
+    signal.addEventListener("abort", () => resolve("held"));
+  });
 }

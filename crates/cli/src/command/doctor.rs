@@ -1,6 +1,6 @@
 //! `anemone doctor`: says what is wrong on the way to a server.
 
-use anemone_lab::doctor::{Way, examine};
+use anemone_lab::doctor::{Unreached, Way, examine};
 
 use super::runtime;
 use crate::args;
@@ -13,6 +13,10 @@ pub(crate) enum Unfit {
     NoServer,
     #[error("the way to the server is refused")]
     Refused,
+    #[error("the certificate of the server is not trusted")]
+    Untrusted,
+    #[error("the URL of the server is {0}")]
+    Below(String),
     #[error("on the way to the server is 1 fault")]
     Fault,
     #[error("on the way to the server are {0} faults")]
@@ -33,11 +37,23 @@ pub(crate) fn run(args: &args::Doctor) -> anyhow::Result<()> {
     } else if diagnosis.faults() == 0 {
         print(["Nothing is wrong."])?;
     }
+    if let Some(why) = diagnosis.unreached() {
+        return Err(Unfit::from(why).into());
+    }
     match diagnosis.faults() {
-        _ if diagnosis.is_refused() => Err(Unfit::Refused.into()),
-        _ if !diagnosis.is_reached() => Err(Unfit::NoServer.into()),
         0 => Ok(()),
         1 => Err(Unfit::Fault.into()),
         faults => Err(Unfit::Faults(faults).into()),
+    }
+}
+
+impl From<&Unreached> for Unfit {
+    fn from(why: &Unreached) -> Self {
+        match why {
+            Unreached::Refused => Self::Refused,
+            Unreached::Untrusted => Self::Untrusted,
+            Unreached::Below(url) => Self::Below(url.clone()),
+            _ => Self::NoServer,
+        }
     }
 }

@@ -18,6 +18,7 @@ use anemone_client::rustls::{
 use anemone_client::{Error, Publisher, Subscribe, Timeouts, Topics};
 use anemone_lab::doctor::Way;
 
+use super::Unfit;
 use crate::args;
 
 /// An error of `--ca` or `--insecure`.
@@ -139,7 +140,8 @@ fn roots(path: &Path) -> Result<RootCertStore, TrustError> {
 
 /// Returns advice about an error, if it is not obvious.
 pub(crate) fn advice(error: &anyhow::Error) -> Option<&'static str> {
-    let is_about_certificate = error.downcast_ref().is_some_and(Error::is_about_certificate);
+    let is_about_certificate = error.downcast_ref().is_some_and(Error::is_about_certificate)
+        || matches!(error.downcast_ref(), Some(Unfit::Untrusted));
     is_about_certificate.then_some(
         "--ca FILE trusts the certificates in FILE (serve --tls-dev --tls-dev-cert FILE writes the server's); \
          --insecure trusts any certificate",

@@ -3,24 +3,25 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anemone_ws::proto::Config;
-use anemone_ws::{Connect, ConnectError, Incoming, Refusal};
+use anemone_ws::{Connect, ConnectError, Refusal};
 use tokio::time::timeout;
 
-use super::finding::Finding;
+use super::finding::{Finding, Unreached};
 use super::rules::{Name, WayFault, limits, program};
-use super::way::{Answer, Connection, Trouble, Way, with_causes};
+use super::way::{Answer, Connection, Trouble, Way, is_silence, with_causes};
 
 /// The status for a host that is not the server's (RFC 9110 section 15.5.20).
 const MISDIRECTED: u16 = 421;
 const HEALTH: &str = "/health";
+/// So many paths above that of the URL may be the server's.
+const ABOVE_MAX: usize = 8;
 /// The index, which every server has and whose readers get a beginning at once.
-const INDEX: &str = "/topics/$topics?after=latest";
+pub(super) const INDEX: &str = "/topics/$topics?after=latest";
 /// The path of the multiplexed WebSocket.
 const MULTIPLEXED: &str = "/ws";
 const JSON: &str = "application/json";
 const POSTED: &str = "/topics/$topics";
-const SSE: &str = "text/event-stream";
+pub(super) const SSE: &str = "text/event-stream";
 const NDJSON: &str = "application/x-ndjson";
 const SUBPROTOCOL: &str = "anemone.v1";
 /// A subprotocol of a topic's WebSocket.
@@ -39,45 +40,49 @@ pub(super) struct Known {
 }
 
 impl Known {
-    fn patience(self) -> Duration {
+    pub(super) fn patience(self) -> Duration {
         self.begin_max + limits().held_round_trips * self.round_trip
     }
 
+    /// Returns the way for what is asked after a silence.
+    pub(super) fn hasty(self, way: &Way) -> Way {
+        way.clone().timeout(way.patience().min(self.patience()))
+    }
+
     /// A fault, with the settings that mend it. `values` stand in its sentence.
-    fn fault(self, name: Name, fault: WayFault, values: &[(&str, &str)]) -> Finding {
+    pub(super) fn fault(self, name: Name, fault: WayFault, values: &[(&str, &str)]) -> Finding {
         Finding::fault(name, fault, fault.words(values), self.program)
     }
 }
 
 /// Asks for the server's health. `None` if there is nothing to examine.
 pub(super) async fn reach(way: &Way, begin_max: Duration) -> (Finding, Option<Known>) {
-    let wrong = |words: String| (Finding::wrong(Name::Reach, words), None);
-    let mut connection = match way.ask(HEALTH, "").await {
-        Ok(connection) => connection,
-        Err(trouble) => return wrong(trouble.to_string()),
-    };
-    let begun = Instant::now();
-    let health = async {
-        let answer = connection.answer(way.patience()).await?;
-        let body = connection.body(&answer, way.patience()).await.unwrap_or_default();
-        Ok::<_, Trouble>((answer, body))
-    };
-    let (answer, body) = match health.await {
+    let unreached = |why, words| (Finding::unreached(why, words), None);
+    let Health { answer, server, round_trip } = match health(way).await {
         Ok(health) => health,
-        Err(trouble) => return wrong(trouble.to_string()),
+        Err(trouble) => {
+            let is_untrusted =
+                matches!(&trouble, Trouble::Connect(error) if error.is_about_certificate());
+            let why = if is_untrusted { Unreached::Untrusted } else { Unreached::NoServer };
+            return unreached(why, trouble.to_string());
+        }
     };
-    let health: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
     let behind = program(&answer.programs);
     if answer.status == MISDIRECTED {
         let fault = WayFault::Host;
         return (Finding::fault(Name::Reach, fault, fault.words(&[]), behind), None);
     }
     let by = behind.map(|name| format!(", behind {name}")).unwrap_or_default();
-    if !health["status"].is_string() {
+    if server.is_none() {
         let status = answer.status;
         if let Some(why) = refusal(status) {
             let words = format!("status {status}{by}: the way to the server is refused{why}");
-            return (Finding::refused(words), None);
+            return unreached(Unreached::Refused, words);
+        }
+        let came = format!("status {status} came instead of an Anemone server's health{by}");
+        if let Some(url) = server_above(way).await {
+            let words = format!("{came}; there is a server at {url}: examine that");
+            return unreached(Unreached::Below(url), words);
         }
         let why = match status {
             300..=399 if !answer.location.is_empty() => {
@@ -89,13 +94,45 @@ pub(super) async fn reach(way: &Way, begin_max: Duration) -> (Finding, Option<Kn
             404 => "; is the server below another path?",
             _ => "",
         };
-        return wrong(format!(
-            "status {status} came instead of an Anemone server's health{by}{why}"
-        ));
+        return unreached(Unreached::NoServer, came + why);
     }
-    let round_trip = begun.elapsed();
     let words = format!("an Anemone server answers after {} ms{by}", round_trip.as_millis());
     (Finding::good(Name::Reach, words), Some(Known { program: behind, round_trip, begin_max }))
+}
+
+/// The answer of what should be a server.
+struct Health {
+    answer: Answer,
+    /// The server's own word for how it is; none if it is no server.
+    server: Option<String>,
+    round_trip: Duration,
+}
+
+async fn health(way: &Way) -> Result<Health, Trouble> {
+    let asked = async {
+        let mut connection = way.ask(HEALTH, "").await?;
+        let begun = Instant::now();
+        let answer = connection.answer(way.patience()).await?;
+        let body = connection.body(&answer, way.patience()).await.unwrap_or_default();
+        let health: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        let server = health["status"].as_str().map(str::to_owned);
+        Ok(Health { answer, server, round_trip: begun.elapsed() })
+    };
+    let silent = Trouble::Silent(way.patience());
+    timeout(way.patience(), asked).await.unwrap_or(Err(silent))
+}
+
+/// Returns the URL of the server whose topic or page this may be.
+async fn server_above(way: &Way) -> Option<String> {
+    let found = async {
+        for above in way.above().take(ABOVE_MAX) {
+            if health(&above).await.is_ok_and(|health| health.server.is_some()) {
+                return Some(above.url());
+            }
+        }
+        None
+    };
+    timeout(way.patience(), found).await.ok().flatten()
 }
 
 /// Returns what to do about a status of who may not pass.
@@ -129,12 +166,12 @@ pub(super) async fn keep_alive(way: &Way, known: Known) -> Finding {
         Ok(false) | Err(Trouble::Closed | Trouble::Broken(_)) => {
             known.fault(Name::KeepAlive, WayFault::KeepAlive, &[])
         }
-        Err(trouble) => Finding::unknown(Name::KeepAlive, trouble.to_string()),
+        Err(trouble) => Finding::trouble(Name::KeepAlive, &trouble),
     }
 }
 
 /// The beginning of a stream, or the reason why there is none.
-enum Begun {
+pub(super) enum Begun {
     At(Duration, Connection),
     /// Nothing came for so long.
     Held(Duration),
@@ -144,7 +181,7 @@ enum Begun {
     Trouble(Trouble),
 }
 
-async fn begin(way: &Way, wanted: &str, known: Known, patience: Duration) -> Begun {
+pub(super) async fn begin(way: &Way, wanted: &str, known: Known, patience: Duration) -> Begun {
     let begun = Instant::now();
     let held_min = limits().held_min + limits().held_round_trips * known.round_trip;
     let mut connection = match way.ask(INDEX, &format!("Accept: {wanted}\r\n")).await {
@@ -182,7 +219,7 @@ pub(super) async fn stream(way: &Way, known: Known, name: Name) -> Finding {
         }
         Begun::Held(time) => {
             let seconds = format!("{:.1}", time.as_secs_f64());
-            known.fault(name, WayFault::Buffered, &[("seconds", &seconds)])
+            known.fault(name, WayFault::Buffered, &[("seconds", &seconds)]).silent_if(true)
         }
         Begun::Refused(status) => {
             Finding::unknown(name, format!("the index of topics is refused with status {status}"))
@@ -191,7 +228,7 @@ pub(super) async fn stream(way: &Way, known: Known, name: Name) -> Finding {
             let found = found.escape_debug().to_string();
             known.fault(name, WayFault::Foreign, &[("found", &found), ("wanted", wanted)])
         }
-        Begun::Trouble(trouble) => Finding::unknown(name, trouble.to_string()),
+        Begun::Trouble(trouble) => Finding::trouble(name, &trouble),
     }
 }
 
@@ -204,7 +241,7 @@ pub(super) async fn web_socket(way: &Way, known: Known) -> [Finding; 2] {
             let time = begun.elapsed().as_millis();
             Finding::good(Name::Upgrade, format!("a WebSocket opens after {time} ms"))
         }
-        Err(error) => closed(way, known, error).await,
+        Err(error) => closed(way, known, error).await.silent_if(is_silence(error)),
     };
     let origin = way.origin();
     if opened.is_err() {
@@ -215,12 +252,12 @@ pub(super) async fn web_socket(way: &Way, known: Known) -> [Finding; 2] {
         Err(ConnectError::Refused(refusal)) if refusal.status() == 403 => {
             refused_origin(known, &origin)
         }
-        Err(error) => Finding::unknown(Name::Origin, with_causes(&error)),
+        Err(error) => Finding::trouble(Name::Origin, &error.into()),
     };
     [upgrade, own]
 }
 
-fn multiplexed(way: &Way) -> Connect {
+pub(super) fn multiplexed(way: &Way) -> Connect {
     way.socket(MULTIPLEXED).subprotocols([SUBPROTOCOL])
 }
 
@@ -232,13 +269,15 @@ async fn closed(way: &Way, known: Known, error: &ConnectError) -> Finding {
     {
         return Finding::wrong(Name::Upgrade, format!("the server refuses a WebSocket: {why}"));
     }
+    let hasty = known.hasty(way);
+    let way = if is_silence(error) { &hasty } else { way };
     let why = with_causes(error);
     let fault = |fault, why: &str| known.fault(Name::Upgrade, fault, &[("why", why)]);
     if way.socket(INDEX).connect().await.is_err() {
         return fault(WayFault::Upgrade, &why);
     }
     match knows_multiplexed(way).await {
-        Err(trouble) => Finding::unknown(Name::Upgrade, trouble.to_string()),
+        Err(trouble) => Finding::trouble(Name::Upgrade, &trouble),
         Ok(false) => fault(WayFault::Unforwarded, ""),
         Ok(true) if keeps_subprotocol(way).await => {
             fault(WayFault::Upgrade, &format!("one of a topic opens, but at {MULTIPLEXED} {why}"))
@@ -295,7 +334,7 @@ async fn origin_of_post(way: &Way, known: Known, origin: &str) -> Finding {
                 false => Finding::good(Name::Origin, format!("pages of {origin} are its own")),
             }
         }
-        Err(trouble) => Finding::unknown(Name::Origin, trouble.to_string()),
+        Err(trouble) => Finding::trouble(Name::Origin, &trouble),
     }
 }
 
@@ -358,7 +397,7 @@ pub(super) async fn cache(way: &Way, known: Known) -> Finding {
         let polled = async { Ok((poll(way, &path).await?, poll(way, &path).await?)) };
         let (first, second) = match polled.await {
             Ok(polled) => polled,
-            Err(words) => return unknown(words),
+            Err(trouble) => return Finding::trouble(Name::Cache, &trouble),
         };
         let age = first.age.max(second.age);
         if age > 0 {
@@ -394,18 +433,14 @@ fn fresh_poll() -> String {
     format!("{INDEX}&wait=1.000{:06}", number % 1_000_000)
 }
 
-async fn poll(way: &Way, path: &str) -> Result<Polled, String> {
-    let asked = async {
-        let mut connection = way.ask(path, "").await?;
-        let asked = Instant::now();
-        let answer = connection.answer(way.patience()).await?;
-        let body = connection.body(&answer, way.patience()).await?;
-        Ok::<_, Trouble>((answer, body, asked.elapsed()))
-    };
-    let (answer, body, time) = asked.await.map_err(|trouble| trouble.to_string())?;
-    let Answer { status, media_type, age, .. } = answer;
+async fn poll(way: &Way, path: &str) -> Result<Polled, Trouble> {
+    let mut connection = way.ask(path, "").await?;
+    let asked = Instant::now();
+    let answer = connection.answer(way.patience()).await?;
+    let body = connection.body(&answer, way.patience()).await?;
+    let (time, Answer { status, media_type, age, .. }) = (asked.elapsed(), answer);
     if status != 200 || !media_type.starts_with(JSON) {
-        return Err(format!("a poll is answered with status {status}, {media_type:?}"));
+        return Err(Trouble::NoPage { status, media_type });
     }
     Ok(Polled { body, time, age })
 }
@@ -420,105 +455,6 @@ fn judge_pair(first: &Polled, second: &Polled) -> Pair {
         false => Pair::Changed,
         true if first.time >= waited_min => Pair::Early,
         true => Pair::AtOnce,
-    }
-}
-
-/// Keeps quiet connections open, and tells which of them is cut.
-pub(super) async fn idle(way: &Way, known: Known, wait: Duration) -> Finding {
-    let (sse, poll, socket) = tokio::join!(
-        quiet_stream(way, known, wait),
-        quiet_poll(way, wait),
-        quiet_socket(way, wait)
-    );
-    let named = [("a stream (SSE)", sse), ("a long poll", poll), ("a WebSocket", socket)];
-    let cuts = named.iter().filter_map(|(what, quiet)| match quiet {
-        Quiet::Cut(after) => {
-            let seconds = format!("{:.1}", after.as_secs_f64());
-            Some(WayFault::Idle.words(&[("what", what), ("seconds", &seconds)]))
-        }
-        _ => None,
-    });
-    let cuts: Vec<_> = cuts.collect();
-    if !cuts.is_empty() {
-        return Finding::fault(Name::Idle, WayFault::Idle, cuts.join(", "), known.program);
-    }
-    let held = named.iter().filter(|(_, quiet)| *quiet == Quiet::Held).map(|(what, _)| *what);
-    let held: Vec<_> = held.collect();
-    match held.is_empty() {
-        true => Finding::unknown(Name::Idle, "nothing can be held open".to_owned()),
-        false => {
-            let seconds = wait.as_secs_f64();
-            let is_long = wait > limits().heartbeat_max && sse == Quiet::Held;
-            let heartbeats = if is_long { ", with the server's heartbeats" } else { "" };
-            Finding::good(
-                Name::Idle,
-                format!("open for {seconds} s{heartbeats}: {}", held.join(", ")),
-            )
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Quiet {
-    Held,
-    Cut(Duration),
-    Unknown,
-}
-
-async fn quiet_stream(way: &Way, known: Known, wait: Duration) -> Quiet {
-    let Begun::At(_, mut connection) = begin(way, SSE, known, known.patience()).await else {
-        return Quiet::Unknown;
-    };
-    let (begun, mut newest) = (Instant::now(), Instant::now());
-    while let Some(left) = wait.checked_sub(begun.elapsed()) {
-        match timeout(left, connection.next()).await {
-            Err(_) => break,
-            Ok(Ok(0) | Err(_)) => return Quiet::Cut(newest.elapsed()),
-            Ok(Ok(_)) => newest = Instant::now(),
-        }
-    }
-    // What drops a connection without a word lets no heartbeat through either.
-    if newest.elapsed() > limits().heartbeat_max {
-        Quiet::Cut(newest.elapsed())
-    } else {
-        Quiet::Held
-    }
-}
-
-async fn quiet_poll(way: &Way, wait: Duration) -> Quiet {
-    let begun = Instant::now();
-    for _ in 0..limits().polls_max {
-        let Some(left) = wait.checked_sub(begun.elapsed()) else { return Quiet::Held };
-        let prefer = format!("Prefer: wait={}\r\n", left.as_secs().max(1));
-        let Ok(mut connection) = way.ask(INDEX, &prefer).await else { return Quiet::Unknown };
-        let asked = Instant::now();
-        match connection.answer(left).await {
-            Err(Trouble::Silent(_)) => return Quiet::Held,
-            // The server has waited as long as it does, or a topic is new: the next poll goes on.
-            Ok(Answer { status: 200, .. }) => {}
-            // What a proxy says when it gives up.
-            Ok(Answer { status: 408 | 502 | 504, .. })
-            | Err(Trouble::Closed | Trouble::Broken(_)) => return Quiet::Cut(asked.elapsed()),
-            _ => return Quiet::Unknown,
-        }
-    }
-    Quiet::Unknown
-}
-
-async fn quiet_socket(way: &Way, wait: Duration) -> Quiet {
-    // This end stays silent.
-    let silent = wait + wait + Duration::from_secs(1);
-    let config = Config { ping_interval: silent, idle_timeout: 2 * silent, ..Config::default() };
-    let connect = multiplexed(way).config(config);
-    let Ok(mut socket) = connect.connect().await else { return Quiet::Unknown };
-    let begun = Instant::now();
-    loop {
-        let Some(left) = wait.checked_sub(begun.elapsed()) else { return Quiet::Held };
-        match timeout(left, socket.recv()).await {
-            Err(_) => return Quiet::Held,
-            Ok(Ok(Some(Incoming::Text(_) | Incoming::Binary(_)))) => {}
-            Ok(_) => return Quiet::Cut(begun.elapsed()),
-        }
     }
 }
 

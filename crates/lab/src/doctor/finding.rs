@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::rules::{Name, Remedy, WayFault};
+use super::way::Trouble;
 
 /// How it went.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -27,6 +28,20 @@ impl State {
     }
 }
 
+/// The reason why there was nothing to examine.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Unreached {
+    /// No Anemone server answers.
+    NoServer,
+    /// Something on the way lets nobody through whom it does not know.
+    Refused,
+    /// The certificate is not trusted.
+    Untrusted,
+    /// The URL is below that of the server, which is this one.
+    Below(String),
+}
+
 /// The result of an examination.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Finding {
@@ -37,14 +52,24 @@ pub(super) struct Finding {
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<WayFault>,
     remedies: Vec<Remedy>,
-    /// It did not come as far as the server, which may be there.
     #[serde(skip)]
-    is_refused: bool,
+    unreached: Option<Unreached>,
+    /// Nothing came before the time was over.
+    #[serde(skip)]
+    is_silent: bool,
 }
 
 impl Finding {
     fn new(name: Name, state: State, words: String) -> Self {
-        Self { name, state, words, fault: None, remedies: Vec::new(), is_refused: false }
+        Self {
+            name,
+            state,
+            words,
+            fault: None,
+            remedies: Vec::new(),
+            unreached: None,
+            is_silent: false,
+        }
     }
 
     pub(super) fn good(name: Name, words: String) -> Self {
@@ -62,9 +87,9 @@ impl Finding {
         Self::new(name, State::Fault, words)
     }
 
-    /// Something on the way wants to know who asks.
-    pub(super) fn refused(words: String) -> Self {
-        Self { is_refused: true, ..Self::new(Name::Reach, State::Fault, words) }
+    /// The server, which is not there.
+    pub(super) fn unreached(why: Unreached, words: String) -> Self {
+        Self { unreached: Some(why), ..Self::wrong(Name::Reach, words) }
     }
 
     pub(super) fn note(name: Name, words: String) -> Self {
@@ -75,16 +100,29 @@ impl Finding {
         Self::new(name, State::Unknown, words)
     }
 
-    pub(super) fn is_refused(&self) -> bool {
-        self.is_refused
+    /// What could not be told for this reason.
+    pub(super) fn trouble(name: Name, trouble: &Trouble) -> Self {
+        Self::unknown(name, trouble.to_string()).silent_if(trouble.is_silence())
+    }
+
+    pub(super) fn silent_if(self, is_silent: bool) -> Self {
+        Self { is_silent, ..self }
+    }
+
+    pub(super) fn name(&self) -> Name {
+        self.name
+    }
+
+    pub(super) fn why_unreached(&self) -> Option<&Unreached> {
+        self.unreached.as_ref()
+    }
+
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_silent
     }
 
     pub(super) fn is_fault(&self) -> bool {
         self.state == State::Fault
-    }
-
-    pub(super) fn has_remedy(&self) -> bool {
-        !self.remedies.is_empty()
     }
 
     /// Returns the lines for people.

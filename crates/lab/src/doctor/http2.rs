@@ -12,7 +12,7 @@ use tokio_rustls::rustls::{AlertDescription, Error};
 
 use super::finding::Finding;
 use super::rules::{Name, WayFault, limits};
-use super::way::Way;
+use super::way::{Trouble, Way};
 use crate::load::client_config;
 
 /// Fewer streams at once are not recommended (RFC 9113 section 6.5.2).
@@ -29,7 +29,7 @@ pub(super) async fn protocol(way: &Way, program: Option<&str>) -> Finding {
         Ok(Ok(Some(streams))) => judge(streams, program),
         Ok(Ok(None)) => Finding::note(Name::Http2, format!("no HTTP/2: {SIX}")),
         Ok(Err(error)) => Finding::unknown(Name::Http2, format!("{error:#}")),
-        Err(_) => Finding::unknown(Name::Http2, "no answer came".to_owned()),
+        Err(_) => Finding::trouble(Name::Http2, &Trouble::Silent(way.patience())),
     }
 }
 

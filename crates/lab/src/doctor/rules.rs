@@ -33,6 +33,8 @@ pub(super) enum WayFault {
     Foreign,
     /// A quiet connection is cut.
     Idle,
+    /// Something comes on a WebSocket that was asked for nothing.
+    Unasked,
     /// No WebSocket is let through.
     Upgrade,
     /// The path of the multiplexed WebSocket does not reach the server.
@@ -88,6 +90,8 @@ pub(super) struct Limits {
     /// A stream is not silent for longer: the server sends a heartbeat each 15 s, or as often as it is set to.
     #[serde(rename = "heartbeat_ms_max", deserialize_with = "milliseconds")]
     pub(super) heartbeat_max: Duration,
+    /// What brings so many messages on a WebSocket that was asked for nothing is not the server.
+    pub(super) unasked_max: usize,
 }
 
 /// A program that may stand in front of a server.
@@ -169,12 +173,13 @@ mod tests {
 
     #[test]
     fn every_examination_and_every_fault_has_its_words() {
-        assert_eq!((RULES.examinations.len(), RULES.faults.len()), (10, 12));
+        assert_eq!((RULES.examinations.len(), RULES.faults.len()), (10, 13));
         assert!(RULES.examinations.values().all(|words| !words.is_empty()));
         for (fault, rule) in &RULES.faults {
             assert!(!rule.words.is_empty(), "{fault:?}");
-            // A page in place of a stream has no setting of its own.
-            assert_eq!(rule.settings.is_empty(), *fault == WayFault::Foreign, "{fault:?}");
+            // What answers in place of the server has no setting of its own.
+            let is_foreign = matches!(fault, WayFault::Foreign | WayFault::Unasked);
+            assert_eq!(rule.settings.is_empty(), is_foreign, "{fault:?}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! The way to a server: its URL, and connections that are opened and asked as a browser would.
 
 use std::io;
+use std::iter::successors;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,6 +75,12 @@ impl Way {
     /// Returns the URL without header fields.
     pub(super) fn url(&self) -> String {
         format!("{}{}", self.origin(), self.base)
+    }
+
+    /// Returns the ways to what is above its path, the nearest first.
+    pub(super) fn above(&self) -> impl Iterator<Item = Self> {
+        let bases = successors(Some(&*self.base), |base| Some(base.rsplit_once('/')?.0));
+        bases.skip(1).map(|base| Self { base: base.to_owned(), ..self.clone() })
     }
 
     /// Returns the options of a WebSocket at a path of the server.
@@ -151,6 +158,22 @@ pub(super) enum Trouble {
     NotHttp,
     #[error("no answer came within {} s", .0.as_secs_f64())]
     Silent(Duration),
+    #[error("a poll is answered with status {status}, {media_type:?}")]
+    NoPage { status: u16, media_type: String },
+}
+
+impl Trouble {
+    pub(super) fn is_silence(&self) -> bool {
+        match self {
+            Self::Connect(error) => is_silence(error),
+            trouble => matches!(trouble, Self::Silent(_)),
+        }
+    }
+}
+
+/// Returns true if nothing came before the time was over.
+pub(super) fn is_silence(error: &ConnectError) -> bool {
+    matches!(error, ConnectError::TimedOut { .. })
 }
 
 /// Returns an error with all its causes.
@@ -272,6 +295,12 @@ mod tests {
         let way = Way::new("https://wind.example:8443/below/").unwrap();
         assert!(way.is_secure && way.authority == "wind.example:8443" && way.base == "/below");
         assert_eq!(way.origin(), "https://wind.example:8443");
+        let topic = Way::new("http://wind.example/below/topics/wind").unwrap();
+        assert_eq!(
+            topic.above().map(|way| way.url()).collect::<Vec<_>>(),
+            ["/below/topics", "/below", ""].map(|path| format!("http://wind.example{path}"))
+        );
+        assert_eq!(Way::new("http://wind.example").unwrap().above().count(), 0);
         assert_eq!(Way::new("http://[::1]:80").unwrap().authority, "[::1]:80");
         assert_eq!(Way::new("http://:8080").unwrap_err(), NotServer::Form);
         assert_eq!(Way::new("http://127.0.0.1:99999").unwrap_err(), NotServer::Port);

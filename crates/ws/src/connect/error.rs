@@ -88,6 +88,22 @@ pub enum ConnectError {
     Response(#[source] ResponseError),
 }
 
+impl ConnectError {
+    /// Returns true if the server's certificate is invalid: not trusted, or another server's.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn is_about_certificate(&self) -> bool {
+        let Self::Stream { step: Step::Tls, source } = self else { return false };
+        matches!(tls_cause(source), Some(tokio_rustls::rustls::Error::InvalidCertificate(_)))
+    }
+}
+
+/// Returns the cause of an error within TLS.
+#[cfg(feature = "tls")]
+fn tls_cause(error: &io::Error) -> Option<&tokio_rustls::rustls::Error> {
+    error.get_ref().and_then(|cause| cause.downcast_ref())
+}
+
 /// Returns a hint at the cause, where the error itself does not name it.
 fn hint(source: &io::Error) -> &'static str {
     #[cfg(feature = "tls")]
@@ -102,8 +118,7 @@ fn hint(source: &io::Error) -> &'static str {
 #[cfg(feature = "tls")]
 fn is_not_tls(error: &io::Error) -> bool {
     use tokio_rustls::rustls::{Error, InvalidMessage};
-    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<Error>());
-    matches!(cause, Some(Error::InvalidMessage(InvalidMessage::InvalidContentType)))
+    matches!(tls_cause(error), Some(Error::InvalidMessage(InvalidMessage::InvalidContentType)))
 }
 
 /// Describes the target of a redirect.

@@ -1,0 +1,174 @@
+//! Quiet connections, which something on the way may cut after a time.
+
+use std::time::{Duration, Instant};
+
+use anemone_ws::proto::Config;
+use anemone_ws::{Error, Incoming};
+use tokio::time::timeout;
+
+use super::exam::{Begun, INDEX, Known, SSE, begin, multiplexed};
+use super::finding::Finding;
+use super::rules::{Name, WayFault, limits};
+use super::way::{Answer, Trouble, Way};
+
+/// What breaks the protocol of WebSockets is told why, and then not waited for longer.
+const CLOSE_MAX: Duration = Duration::from_millis(200);
+
+/// Keeps quiet connections open, and tells which of them is cut.
+pub(super) async fn idle(way: &Way, known: Known, wait: Duration) -> Finding {
+    let (sse, poll, socket) = tokio::join!(
+        quiet_stream(way, known, wait),
+        quiet_poll(way, wait),
+        quiet_socket(way, wait)
+    );
+    let named = [("a stream (SSE)", &sse), ("a long poll", &poll), ("a WebSocket", &socket)];
+    let cuts = named.iter().filter_map(|(what, quiet)| match quiet {
+        Quiet::Cut(after) => {
+            let seconds = format!("{:.1}", after.as_secs_f64());
+            Some(WayFault::Idle.words(&[("what", what), ("seconds", &seconds)]))
+        }
+        _ => None,
+    });
+    let cuts: Vec<_> = cuts.collect();
+    if !cuts.is_empty() {
+        return Finding::fault(Name::Idle, WayFault::Idle, cuts.join(", "), known.program);
+    }
+    if let Quiet::Unasked(found) = &socket {
+        let values = [("what", "a WebSocket"), ("found", found)];
+        return known.fault(Name::Idle, WayFault::Unasked, &values);
+    }
+    let held = named.iter().filter(|(_, quiet)| **quiet == Quiet::Held).map(|(what, _)| *what);
+    let held: Vec<_> = held.collect();
+    match held.is_empty() {
+        true => Finding::unknown(Name::Idle, "nothing can be held open".to_owned()),
+        false => {
+            let seconds = wait.as_secs_f64();
+            let is_long = wait > limits().heartbeat_max && sse == Quiet::Held;
+            let heartbeats = if is_long { ", with the server's heartbeats" } else { "" };
+            Finding::good(
+                Name::Idle,
+                format!("open for {seconds} s{heartbeats}: {}", held.join(", ")),
+            )
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Quiet {
+    Held,
+    Cut(Duration),
+    /// This came, for which nobody asked.
+    Unasked(String),
+    Unknown,
+}
+
+async fn quiet_stream(way: &Way, known: Known, wait: Duration) -> Quiet {
+    let Begun::At(_, mut connection) = begin(way, SSE, known, known.patience()).await else {
+        return Quiet::Unknown;
+    };
+    let (begun, mut newest) = (Instant::now(), Instant::now());
+    while let Some(left) = wait.checked_sub(begun.elapsed()) {
+        match timeout(left, connection.next()).await {
+            Err(_) => break,
+            Ok(Ok(0) | Err(_)) => return Quiet::Cut(newest.elapsed()),
+            Ok(Ok(_)) => newest = Instant::now(),
+        }
+    }
+    // What drops a connection without a word lets no heartbeat through either.
+    if newest.elapsed() > limits().heartbeat_max {
+        Quiet::Cut(newest.elapsed())
+    } else {
+        Quiet::Held
+    }
+}
+
+async fn quiet_poll(way: &Way, wait: Duration) -> Quiet {
+    let begun = Instant::now();
+    for _ in 0..limits().polls_max {
+        let Some(left) = wait.checked_sub(begun.elapsed()) else { return Quiet::Held };
+        let prefer = format!("Prefer: wait={}\r\n", left.as_secs().max(1));
+        let Ok(mut connection) = way.ask(INDEX, &prefer).await else { return Quiet::Unknown };
+        let asked = Instant::now();
+        match connection.answer(left).await {
+            Err(Trouble::Silent(_)) => return Quiet::Held,
+            // The server has waited as long as it does, or a topic is new: the next poll goes on.
+            Ok(Answer { status: 200, .. }) => {}
+            // What a proxy says when it gives up.
+            Ok(Answer { status: 408 | 502 | 504, .. })
+            | Err(Trouble::Closed | Trouble::Broken(_)) => return Quiet::Cut(asked.elapsed()),
+            _ => return Quiet::Unknown,
+        }
+    }
+    Quiet::Unknown
+}
+
+async fn quiet_socket(way: &Way, wait: Duration) -> Quiet {
+    // This end stays silent.
+    let silent = wait + wait + Duration::from_secs(1);
+    let config = Config {
+        ping_interval: silent,
+        idle_timeout: 2 * silent,
+        close_timeout: CLOSE_MAX,
+        ..Config::default()
+    };
+    let connect = multiplexed(way).config(config);
+    let Ok(mut socket) = connect.connect().await else { return Quiet::Unknown };
+    let (begun, most) = (Instant::now(), limits().unasked_max);
+    for _ in 0..most {
+        let Some(left) = wait.checked_sub(begun.elapsed()) else { return Quiet::Held };
+        match timeout(left, socket.recv()).await {
+            // It could not say yet what it has found.
+            Err(_) if socket.sender().is_closing() => {
+                return Quiet::Unasked("what came is no WebSocket".to_owned());
+            }
+            Err(_) => return Quiet::Held,
+            Ok(Ok(Some(Incoming::Text(_) | Incoming::Binary(_)))) => {}
+            Ok(Err(Error::Protocol(error))) => return Quiet::Unasked(error.to_string()),
+            Ok(_) => return Quiet::Cut(begun.elapsed()),
+        }
+    }
+    Quiet::Unasked(format!("{most} messages came"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::thread;
+
+    use anemone_ws::Accept;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Returns what is found of a WebSocket on which these bytes come again and again.
+    async fn found(bytes: &'static [u8]) -> Quiet {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let server = async {
+            let stream = listener.accept().await.unwrap().0.into_std().unwrap();
+            let mut raw = stream.try_clone().unwrap();
+            let stream = tokio::net::TcpStream::from_std(stream).unwrap();
+            let accept = Accept::default().subprotocols(["anemone.v1"]);
+            let accepted = accept.accept(stream).await.unwrap();
+            raw.set_nonblocking(false).unwrap();
+            // It ends when the other end has gone.
+            thread::spawn(move || while raw.write_all(bytes).is_ok() {});
+            accepted
+        };
+        let (quiet, _accepted) = tokio::join!(quiet_socket(&way, Duration::from_secs(600)), server);
+        quiet
+    }
+
+    #[tokio::test]
+    async fn what_floods_a_quiet_web_socket_is_no_server() {
+        assert_eq!(found(b"\x82\x01a").await, Quiet::Unasked("100 messages came".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_frame_that_no_memory_holds_is_no_quiet_web_socket() {
+        let Quiet::Unasked(words) = found(b"\x82\x7f\x7f\xff\xff\xff\xff\xff\xff\xff").await else {
+            panic!("it is held")
+        };
+        assert!(words.starts_with("frame payload is 9223372036854775807 bytes"), "{words}");
+    }
+}
