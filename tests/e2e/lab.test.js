@@ -6,7 +6,7 @@
  * `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
  */
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { output } from "./programs.js";
@@ -17,17 +17,21 @@ const STEP_MS_MAX = 300_000;
 
 /** @type {string} */ let directory;
 /** @type {import("./support.js").Server} */ let server;
+/** A server that takes no long echoes, which take a busy machine long. @type {import("./support.js").Server} */ let small;
 /** @type {import("playwright-core").Browser} */ let browser;
 
 before(async () => {
   directory = await folder("anemone-lab-");
   server = await serve("--demo", "--listen", "127.0.0.1:0");
+  const config = join(directory, "small.toml");
+  await writeFile(config, '[limits.echo]\nmessage_bytes_max = "2MiB"\n');
+  small = await serve("--demo", "--listen", "127.0.0.1:0", "--config", config);
   browser = await launch("--no-proxy-server");
 });
 
 after(async () => {
   await browser?.close();
-  await kill(server);
+  for (const one of [server, small]) await kill(one);
   await remove(directory);
 });
 
@@ -91,8 +95,9 @@ test("it measures every transport, and its report is one of the lab", { timeout:
   for (const figures of await page.locator("#answers tbody tr").all()) assert.ok(await figures.locator("td").last().isVisible());
   if (viewport) await page.setViewportSize(viewport);
   const echoes = new Set(reports[2]?.series.map((one) => one.case));
-  assert.deepEqual([...echoes], ["1 B", "100 B", "10 kB", "1 MB"]);
-  assert.match(String(reports[2]?.method.join(" ")), /takes no body as long: 10 MB/);
+  // All that this machine is not too busy for.
+  const slow = ["1 MB", "10 MB"].filter((size) => reports[2]?.answer.includes(`${size}, since an echo takes more than 10 s`));
+  assert.deepEqual([...echoes, ...slow], ["1 B", "100 B", "10 kB", "1 MB", "10 MB"]);
   const wind = Object.fromEntries((reports[3]?.series ?? []).map(({ contender, rounds }) => [contender, Math.min(...rounds.map(Number))]));
   // On one machine, an event waits for a poll longer than it takes to be pushed.
   assert.ok(Number(wind.poll) > Number(wind.WebSocket), JSON.stringify(wind));
@@ -111,6 +116,18 @@ test("it measures every transport, and its report is one of the lab", { timeout:
   await becomes("the answer", async () => await page.locator("#kept").textContent(), "Published.");
   const { events } = await (await fetch(`${server.origin}/topics/scratch-lab?after=earliest`)).json();
   assert.equal(events.length, 4);
+  assert.deepEqual(faults, []);
+  await page.close();
+});
+
+test("a size that the server does not take is left out, and the answer says so", { timeout: STEP_MS_MAX }, async () => {
+  const { page, faults } = await open(small.origin);
+  for (const other of ["calls", "sequential", "wind"]) await page.locator(`input[value=${other}]`).uncheck();
+  await page.locator("#rounds").selectOption("4");
+  await page.locator("#begin").click();
+  await page.waitForFunction(() => document.querySelector("#said")?.textContent === "Done.", undefined, { timeout: STEP_MS_MAX });
+  const [answer] = await texts(page, "#answers .verdict");
+  assert.match(String(answer), /Not measured: 10 MB, since the server, by message_bytes_max in its \[limits\.echo\], or a proxy takes nothing as long\./);
   assert.deepEqual(faults, []);
   await page.close();
 });
@@ -245,7 +262,7 @@ test("a measurement is stopped, and what is missing on the server is told", { ti
 
 for (const { colorScheme, width } of /** @type {const} */ ([{ colorScheme: "light", width: 1280 }, { colorScheme: "dark", width: 390 }])) {
   test(`its answers are good for everybody, ${colorScheme}, ${width} pixels wide`, { timeout: STEP_MS_MAX }, async () => {
-    const { page, faults } = await open(server.origin);
+    const { page, faults } = await open(small.origin);
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize({ width, height: 800 });
     await page.locator("#rounds").selectOption("4");

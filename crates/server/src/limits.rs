@@ -81,8 +81,8 @@ pub struct Limits {
     /// WebSocket: limits on frames and messages, and timeouts. Default: 64 KiB per message, the rest as in
     /// [`proto::Config`].
     pub websocket: Arc<proto::Config>,
-    /// The same for `/echo`, whose largest message is also the limit for the body of a `POST`. Default: 1 MiB per
-    /// message, since a whole message is held; the rest as in [`proto::Config`].
+    /// The same for `/echo`, whose largest message is also the limit for the body of a `POST`. Default: 10 MiB per message, the rest as
+    /// in [`proto::Config`]. The body of a `POST` is held as a whole, and a message comes back while it arrives.
     pub echo: Arc<proto::Config>,
     /// `/broadcast`: the most bytes of messages that each thread keeps for slow members, and the most that wait for a
     /// thread. Default 1 MiB. A member that falls further behind is closed with 1008.
@@ -148,7 +148,8 @@ const RUNS_PER_ADDRESS_ONE_IN: usize = 10;
 
 const LINE_BYTES_MAX: usize = 4 << 10;
 const BATCH_BYTES_MAX: usize = 1 << 20;
-const ECHO_BYTES_MAX: u64 = 1 << 20;
+/// Enough for 10 MB, up to which transports are compared.
+const ECHO_BYTES_MAX: u64 = 10 << 20;
 
 impl Limits {
     /// Returns the value of `memory_max`, or else half of the memory of this machine or its control group.

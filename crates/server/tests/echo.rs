@@ -199,14 +199,14 @@ fn echo_and_broadcast_are_there_only_where_they_were_asked_for() {
 }
 
 #[test]
-fn by_default_a_message_may_have_a_mebibyte() {
+fn by_default_a_message_may_have_ten_mebibytes() {
     let fixture = start(|options| options.limits.echo = Limits::default().echo);
     let mut socket = fixture.websocket("/echo", &[], &[]);
-    let message = pattern(1 << 20);
+    let message = pattern(10 << 20);
     socket.send(Message::Binary(&message));
     assert_eq!(socket.binary(), message);
     socket.send(Message::Binary(&[&message[..], &[0]].concat()));
-    assert_eq!(socket.next(), "close 1009 frame payload is 1048577 bytes, limit is 1048576");
+    assert_eq!(socket.next(), "close 1009 frame payload is 10485761 bytes, limit is 10485760");
     assert_eq!(Limits::default().echo.message_timeout, Duration::from_secs(30));
 }
 

@@ -4,7 +4,12 @@ import { median } from "../../measure/bootstrap.js";
 import { at } from "../site.js";
 
 const ANSWER_MS_MAX = 60_000;
-const TOO_BIG = 413;
+/** What takes longer is left out: all rounds would take minutes, and perhaps cost their user something. */
+const ECHO_MS_MAX = 10_000;
+/** The reasons for which a size is left out. */
+const TOO_LONG = "since the server, by message_bytes_max in its [limits.echo], or a proxy takes nothing as long";
+const TOO_SLOW = `since an echo takes more than ${ECHO_MS_MAX / 1000} s`;
+const [LATE, TOO_BIG] = [408, 413];
 export const ROUND_TRIP = { quantity: "round trip", unit: "ms" };
 /** Sizes with the echoes of a sample, of which the median counts. */
 const SIZES = /** @type {const} */ ([
@@ -97,36 +102,43 @@ function overWebSocket() {
  * The sizes that the server echoes, found out beforehand, and the cells that measure them.
  * @param {import("../../measure/bootstrap.js").Random} random
  * @param {AbortSignal} signal
- * @returns {Promise<{ cells: import("./rounds.js").Cell[], tooBig: string[], close: () => void }>}
+ * @returns {Promise<{ cells: import("./rounds.js").Cell[], left: string[], close: () => void }>} `left` are the sizes that are left out, each with the reason
  */
 export async function echoCells(random, signal) {
   const ways = [overWebSocket(), http];
   const cells = [];
-  const tooBig = [];
+  const left = [];
   for (const [size, name, count] of SIZES) {
-    const bytes = Uint8Array.from({ length: size }, () => random.below(256));
-    if (await isTooBig(bytes, signal)) {
-      tooBig.push(name);
+    const bytes = new Uint8Array(size);
+    for (let at = 0; at < size; at += 1) bytes[at] = random.below(256);
+    const reason = await whyLeft(bytes, signal);
+    if (reason !== null) {
+      left.push(`${name}, ${reason}`);
       continue;
     }
     for (const way of ways) {
       cells.push({ case: name, x: size, contender: way.name, measure: (/** @type {AbortSignal} */ signal) => sample(way, bytes, count, signal) });
     }
   }
-  return { cells, tooBig, close: () => ways.forEach((way) => way.close()) };
+  return { cells, left, close: () => ways.forEach((way) => way.close()) };
 }
 
 /**
+ * Why a size is left out; null for one that is measured. What fails in another way is measured, too, and has its fault.
  * @param {Uint8Array} bytes
  * @param {AbortSignal} signal
  */
-async function isTooBig(bytes, signal) {
+async function whyLeft(bytes, signal) {
+  const sent = now();
   try {
     await http.echo(bytes, ends(signal));
-    return false;
+    return now() - sent > ECHO_MS_MAX ? TOO_SLOW : null;
   } catch (error) {
+    if (error instanceof TooBig) return TOO_LONG;
+    if (bytes.length <= 100_000 || !(error instanceof Error)) return null;
     // A server may end the connection before the browser has read why.
-    return error instanceof TooBig || (bytes.length > 100_000 && error instanceof TypeError);
+    if (error instanceof TypeError) return TOO_LONG;
+    return error.name === "TimeoutError" || Reflect.get(error, "status") === LATE ? TOO_SLOW : null;
   }
 }
 
@@ -159,5 +171,7 @@ async function sample(way, bytes, count, signal) {
  * @param {Uint8Array} other
  */
 function isEqual(one, other) {
-  return one.length === other.length && one.every((byte, at) => byte === other[at]);
+  let at = 0;
+  while (at < one.length && one[at] === other[at]) at += 1;
+  return one.length === other.length && at === one.length;
 }
