@@ -1,20 +1,22 @@
-//! Measures how fast coverages are computed by one thread, and what share of the time is not the model:
-//! `make bench -- --only coverage`
+//! Measures how fast coverages are computed by one thread, what share of the time is not the model, and how soon runs stop that
+//! are cancelled: `make bench -- --only coverage`
 //!
 //! Each line is a coverage of 1,000 x 1,000 points of one transmitter, started as a run and read to its end, beside a loop
-//! that calls the model alone for the same distances.
+//! that calls the model alone for the same distances. A run that is cancelled at a random moment has stopped once the next one
+//! in the queue begins, since there is one slot.
 
 use std::hint::black_box;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use anemone_hub::UnixTime;
-use anemone_hub::run::{RunInput, RunLimits, RunService, Runs, StartRun};
-use anemone_services::Propagation;
+use anemone_hub::run::{RunInput, RunLimits, RunRefusal, RunService, RunWork, Runs, StartRun};
 use anemone_services::propagation::model::{
     City, Cost231Hata, EARTH_KM, Environment, FreeSpace, Hata, Profile, Reflection, Street, TwoRay,
     WalfischIkegami, bullington_db, deygout_db,
 };
+use anemone_services::{Computations, Propagation};
 use serde_json::{Value, json};
 
 const SIDE: u32 = 1_000;
@@ -111,6 +113,64 @@ fn alone(loss: &Loss) {
     }
 }
 
+/// The number of times that each kind of run is cancelled, and the latest moment for that.
+const CANCELS: usize = 50;
+const CANCELLED_WITHIN: Duration = Duration::from_millis(400);
+
+type Prepare = Box<dyn Fn() -> Result<RunWork, RunRefusal>>;
+
+/// Runs that take longer than [`CANCELLED_WITHIN`], or nearly so.
+fn long_runs() -> Vec<(&'static str, Prepare)> {
+    let input =
+        |document: Value| RunInput { body: document.to_string().into(), ..RunInput::default() };
+    let sort = |algorithm: &str, size: u32| {
+        let list = json!({"id": "a", "do": "list", "size": size});
+        let sort = json!({"id": "b", "do": "sort", "after": "a", "algorithm": algorithm});
+        let query = Some("states=rate:100".to_owned());
+        let input = RunInput { query, ..input(json!({ "actions": [list, sort] })) };
+        Box::new(move || Computations.prepare(input.clone())) as Prepare
+    };
+    let coverage = |transmitters: usize, more: Value| {
+        let mast =
+            json!({"x_m": 1, "y_m": 1, "height_m": 30, "frequency_mhz": MHZ, "power_dbm": 43});
+        let mut request = json!({
+            "area": {"width_m": 9_990, "height_m": 9_990}, "step_m": 10,
+            "transmitters": vec![mast; transmitters],
+        });
+        for (name, value) in more.as_object().into_iter().flatten() {
+            request[name] = value.clone();
+        }
+        let input = input(request);
+        Box::new(move || Propagation::with_helpers(0).prepare(input.clone())) as Prepare
+    };
+    let outputs = json!({"formats": ["geojson", "png"], "levels": [-80, -70, -60]});
+    vec![
+        ("selection", sort("selection", 20_000)),
+        ("bubble", sort("bubble", 20_000)),
+        ("hata", coverage(16, json!({"model": "hata"}))),
+        ("deygout", coverage(16, json!({"model": "free-space", "terrain": {"type": "valley"}}))),
+        // Most of its time goes into the outputs.
+        ("outputs", coverage(1, json!({"model": "free-space", "output": outputs}))),
+    ]
+}
+
+/// Cancels such a run at a random moment, and returns the time until its work has returned; `None` if it had ended by then.
+fn cancel(prepare: &Prepare) -> Result<Option<Duration>, Box<dyn std::error::Error>> {
+    let runs =
+        Runs::new(RunLimits { running_max: 1, total_bytes_max: 4 << 30, ..RunLimits::default() });
+    let run = runs.start(StartRun::new("/long", prepare()?))?.run;
+    let (begins, begun) = mpsc::channel();
+    let next = RunWork::new(move |_| {
+        let _ = begins.send(Instant::now());
+        Ok(None)
+    });
+    runs.start(StartRun::new("/next", next))?;
+    thread::sleep(CANCELLED_WITHIN.mul_f64(fastrand::f64()));
+    let cancelled = Instant::now();
+    let is_cancelled = run.cancel().is_ok();
+    Ok(is_cancelled.then_some(begun.recv()?.saturating_duration_since(cancelled)))
+}
+
 /// The seconds of processor time that this process has taken: other programs do not count. In steps of 10 ms.
 fn processor_seconds() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
@@ -136,6 +196,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let share = 100.0 * (1.0 - model / whole);
         let first = firsts.into_iter().min().unwrap_or_default();
         println!("{name:18} {points:>14.0} {share:>13.0} % {:>10.1} ms", first.as_secs_f64() * 1e3);
+    }
+    println!("\n{:18} {:>14} {:>15}", "cancelled", "median", "longest");
+    for (name, prepare) in long_runs() {
+        let times = (0..CANCELS).map(|_| cancel(&prepare)).collect::<Result<Vec<_>, _>>()?;
+        let mut times: Vec<_> = times.into_iter().flatten().collect();
+        times.sort_unstable();
+        let at = |at: usize| times.get(at).map_or(f64::NAN, |time| time.as_secs_f64() * 1e3);
+        let (median, longest) = (at(times.len() / 2), at(times.len().saturating_sub(1)));
+        println!("{name:18} {median:>11.1} ms {longest:>12.1} ms");
     }
     Ok(())
 }

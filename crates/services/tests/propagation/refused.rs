@@ -34,6 +34,14 @@ fn what_does_not_fit_is_refused_with_its_place_and_what_is_allowed() {
             "expected a number from 0 to 8000 m",
         ),
         (
+            add(json!({
+                "area": {"west": 7.9, "south": 47, "east": 8, "north": 47.1}, "step_m": 500,
+                "transmitters": [{"lon": 8.1, "lat": 47.05, "height_m": 30, "frequency_mhz": 900, "power_dbm": 43}],
+            })),
+            "/transmitters/0/lon",
+            "expected a number from 7.9 to 8 degrees",
+        ),
+        (
             at("/transmitters/0/power_dbm", json!(1e9)),
             "/transmitters/0/power_dbm",
             "from -100 to 100 dBm",

@@ -33,7 +33,7 @@ pub struct Hata {
 impl Hata {
     /// The frequencies, in MHz, up to which and from which on Hata gives a correction for the mobile's height in a large
     /// city: two formulas. Between them he gives none.
-    pub const LARGE_CITY_GAP_MHZ: [f64; 2] = [200.0, 400.0];
+    pub(crate) const LARGE_CITY_GAP_MHZ: [f64; 2] = [200.0, 400.0];
 
     /// The ranges of Hata's paper.
     pub const RANGES: &'static [Range] = &[
