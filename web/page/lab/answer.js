@@ -6,7 +6,7 @@ import { TOO_FEW, judge } from "./report.js";
 /** A picture of a wider range is logarithmic. */
 const LINEAR_RANGE_MAX = 20;
 
-/** @typedef {import("./stopped.js").Report} Report */
+/** @typedef {import("./report.js").Report} Report */
 /** @typedef {import("./report.js").Series} Series */
 /** @typedef {Map<Series, import("./report.js").Estimate | null>} Estimates of each series of a report */
 

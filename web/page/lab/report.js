@@ -48,6 +48,7 @@
  * @property {string} question
  * @property {string} answer
  * @property {string | null} invalid
+ * @property {true} [is_interrupted] the user stopped it before all was measured
  * @property {Environment} environment
  * @property {string} quantity
  * @property {Series[]} series

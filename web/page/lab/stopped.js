@@ -1,15 +1,11 @@
-/**
- * A report of a run that its user stopped, marked as `anemone lab` marks one: it has figures, and no verdict. Pure.
- *
- * @typedef {import("./report.js").Report & { is_interrupted?: true }} Report
- */
+/** A report of a run that its user stopped, marked as `anemone lab` marks one: it has figures, and no verdict. Pure. */
 import { median } from "../../measure/bootstrap.js";
 import { formatValue, valuesOf } from "./report.js";
 
 /**
  * @param {import("./report.js").Report} report
  * @param {number} whole the rounds in which everything was measured
- * @returns {Report}
+ * @returns {import("./report.js").Report}
  */
 export function stopped(report, whole) {
   const { environment, series, quantity, method } = report;

@@ -4,7 +4,7 @@ import { estimateOf, reportOf } from "./report.js";
 /**
  * What is to be made, and what is made.
  * @typedef {Parameters<typeof reportOf>} Wish
- * @typedef {{ report: import("./stopped.js").Report, estimates: import("./answer.js").Estimates }} Made
+ * @typedef {{ report: import("./report.js").Report, estimates: import("./answer.js").Estimates }} Made
  */
 
 addEventListener("message", (/** @type {MessageEvent<Wish>} */ { data }) => {
