@@ -12,8 +12,9 @@ use crate::clients::connections::described::WireProtocol;
 use crate::clients::connections::http::RequestPlace;
 use crate::exchange::read_request::ReadRequest;
 use crate::memory::counted;
-use crate::read::many_reader::{Joining, ManyReader, TurnLimit, token_too_long};
+use crate::read::many_reader::{Joining, ManyReader, TurnLimit};
 use crate::read::reader::Reader;
+use crate::read::told_token::too_long;
 use crate::reply::body::{Body, full, reply};
 use crate::request::client::Client;
 use crate::request::handshake::Head;
@@ -262,7 +263,7 @@ impl Joining for Chosen {
         }
         let bytes = names.iter().map(|name| name.as_str().len() + ENTRY_BYTES_MIN).sum();
         if bytes > bytes_max {
-            return Err(token_too_long(bytes, names.len(), bytes_max));
+            return Err(too_long(bytes, names.len(), bytes_max));
         }
         Ok(names.into_iter().collect())
     }

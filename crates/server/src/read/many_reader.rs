@@ -15,12 +15,14 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde::Deserialize;
 use tokio::task::coop::unconstrained;
+use tokio::time::Instant;
 
+use crate::Problem;
 use crate::cost::TOPIC_OF_MANY_BYTES;
 use crate::read::merge::Merge;
 use crate::read::reader::{Page, ReadEnd, Reader};
 use crate::read::size::Size;
-use crate::{Kind, Problem};
+use crate::read::told_token::ToldToken;
 
 /// The topics that a reader of many may have, and how it begins to read one that was created.
 pub(crate) trait Joining: Send + Sync {
@@ -53,9 +55,7 @@ pub(crate) struct ManyReader {
     waiting: FuturesUnordered<BoxFuture<'static, (TopicName, Head)>>,
     /// The topics that have left, which nobody was told yet.
     left: Vec<Left>,
-    /// The places up to which was told.
-    token: Token,
-    token_bytes_max: usize,
+    token: ToldToken,
     /// The position in the index up to which its events have had their effect.
     seen: Position,
     /// The position in the index up to which it was read, once all are told who have left by then.
@@ -93,11 +93,8 @@ struct Change<'a> {
     created: Option<&'a str>,
 }
 
-/// The bytes of an event beside its data, and those of an entry in a token beside its name, about.
+/// The bytes of an event beside its data, about.
 const EVENT_BYTES: usize = 96;
-const ENTRY_BYTES_MAX: usize = Position::TEXT_BYTES_MAX + 3;
-/// A token up to this length is sent with each event.
-const SHORT_TOKEN_BYTES: usize = 512;
 /// The times that what is left of a page is shared again. Each reads pages anew.
 const SHARINGS_MAX: usize = 4;
 /// The events of the index that one turn follows, if they are not told.
@@ -113,14 +110,13 @@ impl ManyReader {
         held: Reservation,
     ) -> Self {
         let (parts, ready, left) = Default::default();
-        let (waiting, token) = (FuturesUnordered::new(), Token::default());
+        let (waiting, token) = (FuturesUnordered::new(), ToldToken::new(token_bytes_max));
         let mut many = Self {
             parts,
             ready,
             waiting,
             left,
             token,
-            token_bytes_max,
             seen,
             followed: None,
             has_joined: false,
@@ -138,7 +134,7 @@ impl ManyReader {
 
     fn add(&mut self, reader: Reader, is_told: bool) {
         let name = reader.topic().name().clone();
-        self.token.set(name.as_str(), After::Position(reader.position()));
+        self.token.place(name.as_str(), After::Position(reader.position()));
         self.parts.insert(name.clone(), Part { reader, is_told });
         self.ready.push(name);
         self.held.set(self.parts.len() * TOPIC_OF_MANY_BYTES);
@@ -147,26 +143,29 @@ impl ManyReader {
     /// Records that a topic is gone, which the next turn tells.
     pub(crate) fn add_deleted(&mut self, name: TopicName, place: Option<After>) {
         if let Some(place) = place {
-            self.token.set(name.as_str(), place);
+            self.token.place(name.as_str(), place);
         }
         self.left.push(Left { name, reason: EndReason::Deleted, next: None });
     }
 
     /// Returns the places up to which was told.
     pub(crate) fn token(&self) -> &Token {
-        &self.token
+        self.token.token()
+    }
+
+    /// Returns when the token has to be sent: some time after an event that came without.
+    pub(crate) fn token_due(&self) -> Option<Instant> {
+        self.token.due()
+    }
+
+    /// Notes that the token is sent, and returns true if events had come without.
+    pub(crate) fn token_sent(&mut self) -> bool {
+        self.token.sent()
     }
 
     /// Checks that the token is as short as it has to be.
-    pub(crate) fn check_token(&self) -> Result<(), Problem> {
-        let names = self.parts.keys().map(|name| name.as_str().len() + ENTRY_BYTES_MAX);
-        if names.sum::<usize>() <= self.token_bytes_max {
-            return Ok(());
-        }
-        match self.token.to_string().len() {
-            bytes if bytes <= self.token_bytes_max => Ok(()),
-            bytes => Err(token_too_long(bytes, self.parts.len(), self.token_bytes_max)),
-        }
+    pub(crate) fn check_token(&mut self) -> Result<(), Problem> {
+        self.token.check()
     }
 
     /// Waits until the next turn may have something. Cancel safe.
@@ -217,27 +216,27 @@ impl ManyReader {
 
     /// Reads what there is, within the limit, and passes each item to `emit`. Each topic that has something gets a share.
     ///
-    /// Where events have tokens, a long one comes with some of them and after the last, so that tokens take no more bytes
-    /// than events.
+    /// Where events have tokens, a long one comes with some of them, and a while after the others ([`ToldToken`]).
     ///
     /// # Errors
     /// When the token has become too long, or a topic cannot be read.
     pub(crate) fn turn(&mut self, limit: TurnLimit, emit: &mut Emit<'_>) -> Result<(), Problem> {
         self.take_woken();
         self.tell_left(emit);
-        let token_bytes = if limit.has_tokens { self.token.to_string().len() } else { 0 };
-        let overhead = EVENT_BYTES + token_bytes.min(SHORT_TOKEN_BYTES);
+        let token_bytes = if limit.has_tokens { self.token.event_bytes_max() } else { 0 };
+        let overhead = EVENT_BYTES + token_bytes;
         let pages = self.pages(limit.page, overhead)?;
         self.tell_left(emit);
         if let Some(next) = self.followed.take() {
-            self.token.set(TopicName::INDEX, After::Position(next));
+            self.token.place(TopicName::INDEX, After::Position(next));
         }
         if std::mem::take(&mut self.has_joined) {
             // Events do not say as of when the topics are in the token. A reader that resumes before this place would be
             // told again which topics were created and are gone.
-            emit(&TopicItem::At, &self.token, true);
+            self.token.sent();
+            emit(&TopicItem::At, self.token.token(), true);
         }
-        self.emit_pages(&pages, limit, token_bytes, emit);
+        self.emit_pages(&pages, limit, emit);
         self.check_token()
     }
 
@@ -324,7 +323,7 @@ impl ManyReader {
         let Some(part) = self.parts.get_mut(name) else { return };
         part.reader.pass(next);
         if part.is_told {
-            self.token.set(name.as_str(), After::Position(next));
+            self.token.place(name.as_str(), After::Position(next));
         }
         match part.reader.is_behind() {
             true => self.ready.push(name.clone()),
@@ -362,44 +361,42 @@ impl ManyReader {
         &mut self,
         pages: &[NamedPage],
         TurnLimit { page: limit, has_tokens }: TurnLimit,
-        token_bytes: usize,
         emit: &mut Emit<'_>,
     ) {
         let mut items: Vec<_> = pages.iter().map(|(_, page)| page.items()).collect();
         let mut told = vec![None; pages.len()];
         let (mut events, mut bytes) = (0, 0);
-        // The bytes of events since the token was sent.
-        let mut since_token = 0;
         for index in Merge::of(pages.iter().map(|(_, page)| page)) {
             if events > 0 && (events >= limit.events_max || bytes >= limit.bytes_max) {
                 break;
             }
             let name = pages[index].0.as_str();
             for item in items[index].by_ref() {
-                let is_event = matches!(item, Item::Event { .. });
-                if let Item::Event { data, .. } = &item {
-                    since_token += EVENT_BYTES + data.len();
-                    (events, bytes) = (events + 1, bytes + (EVENT_BYTES + data.len()) as u64);
-                }
                 if let Some(position) = item.position() {
                     told[index] = Some(position);
-                    self.token.set(name, After::Position(position));
+                    self.token.place(name, After::Position(position));
                 }
-                let is_due = token_bytes <= SHORT_TOKEN_BYTES || since_token >= token_bytes;
-                let has_token = has_tokens && (!is_event || is_due);
+                let is_event = matches!(item, Item::Event { .. });
+                let mut has_token = has_tokens;
+                if let Item::Event { data, .. } = &item {
+                    let event_bytes = EVENT_BYTES + data.len();
+                    (events, bytes) = (events + 1, bytes + event_bytes as u64);
+                    has_token &= self.token.comes_with(event_bytes);
+                }
                 if has_token {
-                    since_token = 0;
-                    bytes += token_bytes as u64;
+                    self.token.sent();
+                    bytes += self.token.bytes() as u64;
                 }
-                emit(&TopicItem::Of { topic: name, item }, &self.token, has_token);
+                emit(&TopicItem::Of { topic: name, item }, self.token.token(), has_token);
                 if is_event {
                     break;
                 }
             }
         }
         drop(items);
-        if has_tokens && since_token > 0 {
-            emit(&TopicItem::At, &self.token, true);
+        if has_tokens && self.token.is_due() {
+            self.token.sent();
+            emit(&TopicItem::At, self.token.token(), true);
         }
         for ((name, _), told) in pages.iter().zip(told) {
             match told {
@@ -413,11 +410,12 @@ impl ManyReader {
     fn tell_left(&mut self, emit: &mut Emit<'_>) {
         for Left { name, reason, next } in std::mem::take(&mut self.left) {
             match next {
-                Some(next) => self.token.set(name.as_str(), next),
+                Some(next) => self.token.place(name.as_str(), next),
                 None => self.token.remove(name.as_str()),
             }
             let item = Item::End(reason);
-            emit(&TopicItem::Of { topic: name.as_str(), item }, &self.token, true);
+            self.token.sent();
+            emit(&TopicItem::Of { topic: name.as_str(), item }, self.token.token(), true);
         }
     }
 
@@ -439,11 +437,11 @@ impl ManyReader {
         if reason == EndReason::Deleted
             && let Some(reader) = self.joining.open(name)?
         {
-            let place = self.token.get(name.as_str());
+            let place = self.token.token().get(name.as_str());
             next = Some(After::Position(reader.position()));
             self.add(reader, true);
             if let Some(place) = place {
-                self.token.set(name.as_str(), place);
+                self.token.place(name.as_str(), place);
             }
         }
         self.left.push(Left { name: name.clone(), reason, next });
@@ -496,13 +494,4 @@ impl fmt::Debug for ManyReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ManyReader").field("token", &self.token).finish_non_exhaustive()
     }
-}
-
-/// Returns the problem of topics whose places do not fit a token.
-pub(crate) fn token_too_long(bytes: usize, topics: usize, bytes_max: usize) -> Problem {
-    let detail = format!(
-        "the token with the positions in {topics} topics takes {bytes} bytes or more, but {bytes_max} are allowed: read \
-         them in several streams, or over /ws"
-    );
-    Problem::new(Kind::TokenTooLong, detail)
 }

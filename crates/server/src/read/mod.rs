@@ -6,3 +6,4 @@ pub(crate) mod merge;
 pub(crate) mod readable;
 pub(crate) mod reader;
 mod size;
+pub(crate) mod told_token;

@@ -120,7 +120,10 @@ impl<F: Fn(&TopicItem<'_>, &Token, bool, &mut String)> ManyReply<F> {
         loop {
             self.wait().await;
             match &self.phase {
-                Phase::Over => return None,
+                Phase::Over => {
+                    let is_owed = self.reader.token_sent();
+                    return is_owed.then(|| self.one(&TopicItem::At));
+                }
                 Phase::Ending(ends) if self.reader.has_reached(ends) => return None,
                 _ => {}
             }
@@ -139,6 +142,7 @@ impl<F: Fn(&TopicItem<'_>, &Token, bool, &mut String)> ManyReply<F> {
     async fn wait(&mut self) {
         let Phase::Open = self.phase else { return };
         let due = self.told_at + self.heartbeat();
+        let due = self.reader.token_due().map_or(due, |token_due| token_due.min(due));
         tokio::select! {
             _ = timeout_at(due, self.reader.ready()) => return,
             () = self.stop.interrupted() => {}
@@ -161,6 +165,7 @@ impl<F: Fn(&TopicItem<'_>, &Token, bool, &mut String)> ManyReply<F> {
         });
         if let Err(problem) = turn {
             let json = problem.to_json();
+            self.reader.token_sent();
             append(&TopicItem::Failed(&json), self.reader.token(), true, &mut text);
             self.fail(&problem);
         } else if text.is_empty() && self.told_at + self.heartbeat() <= Instant::now() {
