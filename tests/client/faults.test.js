@@ -228,6 +228,39 @@ test("a line that is not JSON, and does not say where, is given up after a few t
   assert.ok(ndjson.asked.length <= 7, `${ndjson.asked.length} requests`);
 });
 
+test("pages are small after failures, and grow with each that comes, however quiet a topic of the request is", async () => {
+  for (const transport of /** @type {const} */ (["poll", "long-poll"])) {
+    let asked = 0;
+    let last = 1;
+    /** @type {(string | null)[]} */ const limits = [];
+    const { origin } = await fake(({ url }) => {
+      const query = new URL(String(url), "http://localhost").searchParams;
+      if (!query.has("after") && !query.has("topic")) return { body: {} }; // the clock
+      asked += 1;
+      if (asked > 1 && asked < 12) return undefined;
+      if (asked > 1) limits.push(query.get("limit"));
+      last += 1;
+      return { body: { next: `busy:e-${last},quiet:e-1`, events: [{ topic: "busy", position: `e-${last}`, time: 1, data: 1 }] } };
+    });
+    const client = connect(origin, { transports: [transport], pollMs: 1, random: () => 0 });
+    const [busy] = ["busy", "quiet"].map((name) => client.topic(name, { after: POSITION }));
+    if (busy) busy.onmessage = () => {};
+    await until("six pages", () => limits.length >= 6);
+    assert.deepEqual(limits.slice(0, 6), ["1", "3", "15", "62", "250", null]);
+    client.close();
+  }
+});
+
+test("pages of another shape are told as such", async () => {
+  for (const more of [{ events: [null] }, { events: [], notices: {} }, { events: [], notices: [null] }]) {
+    const { origin } = await fake(() => ({ body: { next: "a:e-2,b:e-2", ...more } }));
+    const client = connect(origin, { transports: ["poll"], pollMs: 1, random: () => 0.01 });
+    const ends = ["a", "b"].map((name) => new Promise((resolve) => (client.topic(name, { after: POSITION }).onclose = resolve)));
+    for (const error of await Promise.all(ends)) assert.equal(error?.code, "protocol", JSON.stringify(more));
+    client.close();
+  }
+});
+
 test("a callback that throws ends nothing", async () => {
   const { origin } = await fake(() => page("e-3", [2, 3]));
   const client = connect(origin, { transports: ["poll"] });

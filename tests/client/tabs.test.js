@@ -113,3 +113,24 @@ test("what ends a reading is told in each tab", { timeout: STEP_MS_MAX }, async 
   }
   await context.close();
 });
+
+test("a tab that leads and stands still is left", { timeout: STEP_MS_MAX }, async () => {
+  const name = "scratch-still";
+  const context = await browser.newContext();
+  await publish(`${server.origin}/topics/${name}`, 1, 1);
+  const leader = await openTab(context, name);
+  await leader.has(1);
+  const other = await openTab(context, name);
+  await other.has(1);
+  // A dialog that nobody answers.
+  const asked = leader.page.waitForEvent("dialog");
+  const still = leader.page.evaluate("alert('still')");
+  const dialog = await asked;
+  await publish(`${server.origin}/topics/${name}`, 2, 3);
+  const { numbers, gaps, errors } = await other.has(3);
+  assert.deepEqual([numbers, gaps], [numbersTo(3), []]);
+  assert.match(String(errors), /silent: the tab that reads for this one does not answer/);
+  await dialog.dismiss();
+  await still;
+  await context.close();
+});

@@ -3,7 +3,7 @@ import { AnemoneError, foreign, refusal } from "./error.js";
 import { now } from "./time.js";
 
 /** No line of the protocol is longer: the result of a run may be as large as the run itself, 16 MiB by default. */
-const LINE_MAX = 2 ** 25;
+export const LINE_MAX = 2 ** 25;
 const TOKEN_MS_MAX = 60_000;
 
 /**

@@ -11,6 +11,7 @@ import { Topic } from "./topic.js";
 
 /** A hidden tab's timers may run only once a minute. */
 const GONE_MS = 180_000;
+/** The tab that leads answers each ping before the next, or it may stand still. */
 const PING_MS = 5000;
 
 /**
@@ -20,11 +21,19 @@ const PING_MS = 5000;
 export async function read({ link, path, options, signal, take, wait }) {
   const id = `${link.base} ${newKey()}`;
   const channel = new BroadcastChannel(id);
-  const pings = setInterval(() => channel.postMessage({}), PING_MS);
+  let isAnswered = true;
+  /** @type {ReturnType<typeof setInterval> | undefined} */
+  let pings;
   link.share?.postMessage({ id, path, options: options() });
   try {
     await new Promise((_, reject) => {
+      pings = setInterval(() => {
+        if (!isAnswered) reject(new AnemoneError("silent", "the tab that reads for this one does not answer"));
+        isAnswered = false;
+        channel.postMessage({});
+      }, PING_MS);
       channel.onmessage = ({ data: { item, error, retryAt } }) => {
+        isAnswered = true;
         const told = error && Object.assign(new AnemoneError(error.code, error.message, error), { retryAt });
         if (item) take(item, now());
         else if (retryAt) wait(told);

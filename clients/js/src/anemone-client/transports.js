@@ -5,7 +5,7 @@
 import { text } from "./body.js";
 import { AnemoneError, foreign, parse } from "./error.js";
 import { formatPosition } from "./position.js";
-import { ask, bytesOf, pieces } from "./request.js";
+import { ask, bytesOf, LINE_MAX, pieces } from "./request.js";
 import { now, sleep } from "./time.js";
 
 /** No long poll without news is answered so soon. */
@@ -24,6 +24,7 @@ export const TRANSPORTS = {
         else if (field === "time") time = value;
         else if (field === "event") name = value;
         else if (field === "data") data += value;
+        if (data.length > LINE_MAX) throw foreign("an event without an end");
         else if (field === "retry") retry = value;
         continue;
       }
@@ -45,9 +46,9 @@ export const TRANSPORTS = {
     const { waitSeconds, pollMs } = request.link.options;
     let wait = 0;
     let last;
-    for (;;) {
+    for (let pages = 0; ; pages += 1) {
       const asked = now();
-      const next = await page(request, { wait });
+      const next = await page(request, pages, { wait });
       if (!next) return;
       // What does not wait, such as a proxy that drops the parameter, is polled.
       if (next === last && (waitSeconds === 0 || now() - asked < Math.min(BRIEF_MS, wait * 500))) await sleep(pollMs, request.signal);
@@ -57,7 +58,7 @@ export const TRANSPORTS = {
   },
 
   poll: async (request) => {
-    while (await page(request, {})) await sleep(request.link.options.pollMs, request.signal);
+    for (let pages = 0; await page(request, pages, {}); pages += 1) await sleep(request.link.options.pollMs, request.signal);
   },
 };
 
@@ -94,17 +95,23 @@ async function* lines({ link, target, signal, take }, accept) {
 /**
  * Requests one page; returns where the next one begins, or nothing at the end of the topic.
  * @param {StreamRequest} request
+ * @param {number} pages that came before
  * @param {object} parameters
  */
-async function page({ link, target, signal, take, isOfMany, losses }, parameters) {
-  // Where connections break, a page has to be small to come through; streams do not mind.
-  const limit = losses() > 0 && { limit: Math.max(1, 1000 >> (2 * losses())) };
+async function page({ link, target, signal, take, isOfMany, losses }, pages, parameters) {
+  // Where connections break, a page has to be small to come through; streams do not mind. Each that comes makes the next one larger.
+  const small = Math.min(5, losses()) - pages;
+  const limit = small > 0 && { limit: Math.max(1, 1000 >> (2 * small)) };
   const reply = await ask(link, "GET", target({ ...parameters, ...limit }), { headers: { accept: "application/json" }, signal });
   const body = await bytesOf(reply);
   const received = now();
   const found = parse(text(body));
   if (typeof found?.next !== "string" || !Array.isArray(found.events)) throw foreign("a reply that is not a page of events");
-  for (const item of isOfMany ? itemsOfMany(found) : itemsOf(found)) take(item, received);
+  try {
+    for (const item of isOfMany ? itemsOfMany(found) : itemsOf(found)) take(item, received);
+  } catch {
+    throw foreign("a page of something else than events");
+  }
   const { next, end } = found;
   take({ position: next, end }, received);
   return signal.aborted || end ? "" : next;
