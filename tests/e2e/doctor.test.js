@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { Proxy } from "./proxies.js";
 import { PATIENCE_MS, folder, kill, launch, remove, serve, start, until } from "./support.js";
 
@@ -16,6 +16,8 @@ const STEP_MS_MAX = 300_000;
 /** The time limit of what cuts quiet connections, and the time for which the doctor keeps them. */
 const CUT = "1s";
 const WAIT = "4s";
+/** Examinations mostly wait, so some are made at the same time. */
+const AT_ONCE = { concurrency: 3 };
 
 /** @type {import("./support.js").Server} */ let server;
 /** @type {import("playwright-core").Browser} */ let browser;
@@ -98,21 +100,23 @@ const WRONG = /** @type {const} */ ([
   ["HAProxy with another host", "plainHaproxy", haproxy("http-request set-header Host inner.example"), ["reach"], "Host"],
 ]);
 
-for (const [what, name, site, expected, setting] of WRONG) {
-  test(`${what} is found, and nothing else`, { timeout: STEP_MS_MAX }, async () => {
-    // What is held back never comes; everything else has time.
-    const isHeld = expected.some((fault) => fault === "sse");
-    const { status, faults, said } = await behind(name, site, ...(isHeld ? [] : ["--begin-max", "30s"]));
-    assert.deepEqual([faults.map((fault) => fault.name), status], [[...expected], 13], said);
-    const program = name === "stock" ? "nginx" : "HAProxy";
-    assert.ok(faults[0]?.remedies.some((remedy) => remedy.program === program && remedy.setting.includes(setting)), said);
-    for (const { remedies } of faults) {
-      assert.ok(remedies.some((remedy) => remedy.program === program), said);
-      // HAProxy does not say its name.
-      assert.equal(remedies.some((remedy) => remedy.program === "Cloudflare"), name !== "stock", said);
-    }
-  });
-}
+describe("each way to set up a proxy wrong", AT_ONCE, () => {
+  for (const [what, name, site, expected, setting] of WRONG) {
+    test(`${what} is found, and nothing else`, { timeout: STEP_MS_MAX }, async () => {
+      // What is held back never comes; everything else has time.
+      const isHeld = expected.some((fault) => fault === "sse");
+      const { status, faults, said } = await behind(name, site, ...(isHeld ? [] : ["--begin-max", "30s"]));
+      assert.deepEqual([faults.map((fault) => fault.name), status], [[...expected], 13], said);
+      const program = name === "stock" ? "nginx" : "HAProxy";
+      assert.ok(faults[0]?.remedies.some((remedy) => remedy.program === program && remedy.setting.includes(setting)), said);
+      for (const { remedies } of faults) {
+        assert.ok(remedies.some((remedy) => remedy.program === program), said);
+        // HAProxy does not say its name.
+        assert.equal(remedies.some((remedy) => remedy.program === "Cloudflare"), name !== "stock", said);
+      }
+    });
+  }
+});
 
 test("a way on which nothing is wrong is told so", { timeout: STEP_MS_MAX }, async () => {
   const args = ["--begin-max", "30s"];
@@ -232,16 +236,18 @@ async function bothFind(origin, { both = {}, page = {} }) {
   assert.deepEqual(ofPage, { ...GOOD, connections: "note", ...both, ...page });
 }
 
-for (const [what, site, expected] of BOTH) {
-  test(`both doctors say the same of nginx ${what}`, { timeout: STEP_MS_MAX }, async () => {
-    const proxy = await Proxy.start("stock", { http: Number(new URL(server.origin).port), tcp: 0 }, site);
-    try {
-      await bothFind(`http://127.0.0.1:${proxy.ports.http}`, expected);
-    } finally {
-      await proxy.remove();
-    }
-  });
-}
+describe("both doctors", AT_ONCE, () => {
+  for (const [what, site, expected] of BOTH) {
+    test(`they say the same of nginx ${what}`, { timeout: STEP_MS_MAX }, async () => {
+      const proxy = await Proxy.start("stock", { http: Number(new URL(server.origin).port), tcp: 0 }, site);
+      try {
+        await bothFind(`http://127.0.0.1:${proxy.ports.http}`, expected);
+      } finally {
+        await proxy.remove();
+      }
+    });
+  }
+});
 
 for (const [wait, cache] of /** @type {const} */ ([["500ms", "good"], ["0s", "unknown"]])) {
   test(`a server that lets polls wait for ${wait} is no cache to both doctors`, { timeout: STEP_MS_MAX }, async () => {
