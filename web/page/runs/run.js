@@ -46,6 +46,8 @@ const bar = find(document, "progress", HTMLProgressElement);
 
 /** @type {RunState | null} */
 let run = null;
+/** Since when no event can come; null while the page is connected. @type {number | null} */
+let lostAt = null;
 const columns = new Columns((names) => plot.rename(names));
 const log = new Log(element("#events"), () => columns.names);
 const plot = new Plot(element("#plot"), "the partial results", () => run?.ended ?? lostAt ?? serverNow(), isWhole);
@@ -61,8 +63,6 @@ let isChanged = false;
 let isPaused = false;
 /** @type {import("../../transport/types.js").State} */
 let state = { kind: "connecting" };
-/** Since when no event can come; null while the page is connected. @type {number | null} */
-let lostAt = null;
 /** @type {ReturnType<typeof client.read> | null} */
 let reading = null;
 /** The place of the last event that was taken. @type {string | undefined} */
