@@ -329,21 +329,25 @@ test("a run that is not there is told", { timeout: STEP_MS_MAX }, async () => {
 
 test("a run whose server goes and comes back has one state", { timeout: STEP_MS_MAX }, async () => {
   const page = await open();
-  await start(page, LONG, { pace: "1" });
+  const key = await start(page, LONG, { pace: "1" });
+  const events = await context.newPage();
+  await events.goto(`${server.origin}/runs/${key}`);
+  await events.locator("[data-field=run-state]", { hasText: /^running$/ }).waitFor({ timeout: PATIENCE_MS });
   await becomes("the list that is sorted", () => nodes(page), { list: "done", slow: "running" });
   const { host } = new URL(server.origin);
   const top = () => page.locator(".masthead").evaluate((masthead) => masthead.clientHeight);
   const height = await top();
   await kill(server);
-  await page.getByRole("heading", { name: "The server cannot be reached" }).waitFor({ timeout: PATIENCE_MS });
+  for (const each of [page, events]) await each.getByRole("heading", { name: "The server cannot be reached" }).waitFor({ timeout: PATIENCE_MS });
   await page.locator(".masthead [data-field=state]", { hasText: /^reconnecting (now|in \d+ s)$/ }).waitFor({ timeout: PATIENCE_MS });
   assert.equal(await top(), height, "the words move nothing");
   server = await serve("--demo", "--listen", host);
   await page.locator("[data-field=kept]", { hasText: /^The server no longer keeps this run/ }).waitFor({ timeout: PATIENCE_MS });
+  await events.locator("#gone", { hasText: /^The server no longer keeps this run/ }).waitFor({ timeout: PATIENCE_MS });
   await becomes("what was stopped", () => nodes(page), { list: "done", slow: "cancelled" });
   await becomes("the lists", () => page.locator(".lists figure").evaluateAll((lists) => lists.map((list) => /** @type {HTMLElement} */ (list).dataset.run)), ["cancelled"]);
   assert.equal(await page.locator(".masthead [data-field=state]").textContent(), "not here");
   assert.deepEqual(await page.locator("body").evaluate((body) => body.dataset.state), "paused");
-  assert.ok(!(await page.locator("#now").isVisible()));
-  assert.ok(!(await page.getByRole("heading", { name: "The server cannot be reached" }).isVisible()));
+  for (const each of [page, events]) assert.ok(!(await each.locator("#now").isVisible()));
+  for (const each of [page, events]) assert.ok(!(await each.getByRole("heading", { name: "The server cannot be reached" }).isVisible()));
 });

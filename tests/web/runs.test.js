@@ -26,6 +26,7 @@ test("since when a run goes, and how long it took", () => {
   assert.match(words({}), /^started \d\d:\d\d:\d\d, runs for 1 min 3 s$/);
   assert.equal(words({ state: "queued", started: null }), "waits for 1 min 4 s");
   assert.match(words({ state: "done", ended: 5240 }), /^started \d\d:\d\d:\d\d, took 3.2 s, ended 59 s ago$/);
+  for (const [ended, took] of [[2000, "less than 1 ms"], [2097.4, "97 ms"]]) assert.match(words({ state: "done", ended: Number(ended) }), new RegExp(`, took ${took}, `));
   assert.match(words({ state: "done", ended: 62_000 }), /^started \d\d:\d\d:\d\d, took 1 min 0 s, ended 3 s ago$/);
   assert.match(timesInWords(RUN, 3 * 86_400_000), /^started \d+ \w+,? \d\d:\d\d, runs for 2 d 23 h$/);
   assert.equal(words({ state: "cancelled", started: null, ended: 5000 }), "never ran, ended 1 min 0 s ago");

@@ -29,74 +29,103 @@ export class JsonError extends Error {
  * @throws {JsonError}
  */
 export function readJson(text) {
-  /** @type {Map<string, Span>} */
-  const places = new Map();
-  /** @type {{ pointer: string, span: Span } | null} */
-  let twice = null;
-  let at = 0;
+  const { places, twice } = new Reading(text);
+  return { value: JSON.parse(text), places, twice };
+}
 
-  /** @param {string} expected @returns {never} */
-  const fail = (expected) => {
-    const found = at < text.length ? `not ${JSON.stringify(text.slice(at, at + 1))}` : "but the text ends here";
-    throw new JsonError(`${expected} is expected, ${found}`, at);
-  };
-  /** @param {RegExp} pattern */
-  const take = (pattern) => {
-    pattern.lastIndex = at;
-    const [found] = pattern.exec(text) ?? [];
-    at += found?.length ?? 0;
-    return found;
-  };
-  /** @param {string} mark */
-  const isAt = (mark) => {
-    take(BLANKS);
-    if (text[at] !== mark) return false;
-    at += 1;
-    return true;
-  };
+/** A text that is read once, from its beginning to its end. */
+class Reading {
+  /** @type {Map<string, Span>} */
+  places = new Map();
+  /** @type {{ pointer: string, span: Span } | null} */
+  twice = null;
+  #text;
+  #at = 0;
+
+  /** @param {string} text */
+  constructor(text) {
+    this.#text = text;
+    this.#value("", 1);
+    this.#take(BLANKS);
+    if (this.#at < text.length) this.#fail("nothing more");
+  }
+
+  /**
+   * @param {string} pointer
+   * @param {number} level
+   */
+  #value(pointer, level) {
+    this.#take(BLANKS);
+    const from = this.#at;
+    if (level > LEVELS_MAX) throw new JsonError(`more than ${LEVELS_MAX} levels of arrays and objects`, from);
+    if (this.#isAt("[")) this.#array(pointer, level);
+    else if (this.#isAt("{")) this.#object(pointer, level);
+    else scalar(this.#take(STRING) ?? this.#take(PLAIN) ?? this.#fail("a value"), from);
+    this.places.set(pointer, [from, this.#at]);
+  }
+
+  /**
+   * @param {string} pointer
+   * @param {number} level
+   */
+  #array(pointer, level) {
+    let index = 0;
+    this.#parts("]", () => this.#value(`${pointer}/${index++}`, level + 1));
+  }
+
+  /**
+   * @param {string} pointer
+   * @param {number} level
+   */
+  #object(pointer, level) {
+    const names = new Set();
+    this.#parts("}", () => {
+      this.#take(BLANKS);
+      const from = this.#at;
+      const name = String(scalar(this.#take(STRING) ?? this.#fail("a name in quotes"), from));
+      if (names.has(name)) this.twice ??= { pointer: `${pointer}/${escaped(name)}`, span: [from, this.#at] };
+      names.add(name);
+      if (!this.#isAt(":")) this.#fail('":"');
+      this.#value(`${pointer}/${escaped(name)}`, level + 1);
+    });
+  }
+
   /**
    * Reads the parts of an array or an object up to its end.
    * @param {string} end
    * @param {() => void} part
    */
-  const parts = (end, part) => {
-    if (isAt(end)) return;
+  #parts(end, part) {
+    if (this.#isAt(end)) return;
     do part();
-    while (isAt(","));
-    if (!isAt(end)) fail(`"," or "${end}"`);
-  };
-  /**
-   * @param {string} pointer
-   * @param {number} level
-   */
-  const value = (pointer, level) => {
-    take(BLANKS);
-    const from = at;
-    if (level > LEVELS_MAX) throw new JsonError(`more than ${LEVELS_MAX} levels of arrays and objects`, at);
-    if (isAt("[")) {
-      let index = 0;
-      parts("]", () => value(`${pointer}/${index++}`, level + 1));
-    } else if (isAt("{")) {
-      const names = new Set();
-      parts("}", () => {
-        take(BLANKS);
-        const from = at;
-        const name = String(scalar(take(STRING) ?? fail("a name in quotes"), from));
-        if (names.has(name)) twice ??= { pointer: `${pointer}/${escaped(name)}`, span: [from, at] };
-        names.add(name);
-        if (!isAt(":")) fail('":"');
-        value(`${pointer}/${escaped(name)}`, level + 1);
-      });
-    } else {
-      scalar(take(STRING) ?? take(PLAIN) ?? fail("a value"), from);
-    }
-    places.set(pointer, [from, at]);
-  };
+    while (this.#isAt(","));
+    if (!this.#isAt(end)) this.#fail(`"," or "${end}"`);
+  }
 
-  value("", 1);
-  take(BLANKS);
-  if (at < text.length) fail("nothing more");
-  return { value: JSON.parse(text), places, twice };
+  /** @param {string} mark */
+  #isAt(mark) {
+    this.#take(BLANKS);
+    if (this.#text[this.#at] !== mark) return false;
+    this.#at += 1;
+    return true;
+  }
+
+  /** @param {RegExp} pattern */
+  #take(pattern) {
+    pattern.lastIndex = this.#at;
+    const [found] = pattern.exec(this.#text) ?? [];
+    this.#at += found?.length ?? 0;
+    return found;
+  }
+
+  /**
+   * @param {string} expected
+   * @returns {never}
+   */
+  #fail(expected) {
+    const found = this.#at < this.#text.length ? `not ${JSON.stringify(this.#text.slice(this.#at, this.#at + 1))}` : "but the text ends here";
+    throw new JsonError(`${expected} is expected, ${found}`, this.#at);
+  }
 }
 
 /**

@@ -29,12 +29,17 @@ export function muxOf(url) {
  * @returns {Way[]}
  */
 export function waysTo(url) {
-  const socket = url.replace(/^http/, "ws");
-  const mux = muxOf(url);
-  const target = targetOf(url);
   // A run is read from its beginning, and has an end.
-  const isRun = target.startsWith("/runs/");
-  const endless = isRun ? "One reply, which ends with the run." : "One reply without an end.";
+  const isRun = targetOf(url).startsWith("/runs/");
+  return [...polls(url, isRun), ...streams(url, isRun), ...sockets(url)];
+}
+
+/**
+ * @param {string} url
+ * @param {boolean} isRun
+ * @returns {Way[]}
+ */
+function polls(url, isRun) {
   const first = isRun ? "earliest" : "latest";
   return [
     {
@@ -57,6 +62,17 @@ export function waysTo(url) {
         python: `import json, urllib.request\nafter = "${first}"\nwhile True:\n    page = json.load(urllib.request.urlopen(f"${url}?wait=30&after={after}"))\n    print(page["events"])\n${isRun ? '    if "end" in page:\n        break\n' : ""}    after = page["next"]`,
       }),
     },
+  ];
+}
+
+/**
+ * @param {string} url
+ * @param {boolean} isRun
+ * @returns {Way[]}
+ */
+function streams(url, isRun) {
+  const endless = isRun ? "One reply, which ends with the run." : "One reply without an end.";
+  return [
     {
       id: "sse",
       title: "Server-sent events",
@@ -77,6 +93,18 @@ export function waysTo(url) {
         python: `import json, urllib.request\nrequest = urllib.request.Request("${url}", headers={"Accept": "application/x-ndjson"})\nfor line in urllib.request.urlopen(request):\n    print(json.loads(line), flush=True)`,
       }),
     },
+  ];
+}
+
+/**
+ * @param {string} url
+ * @returns {Way[]}
+ */
+function sockets(url) {
+  const socket = url.replace(/^http/, "ws");
+  const mux = muxOf(url);
+  const target = targetOf(url);
+  return [
     {
       id: "ws",
       title: "WebSocket",

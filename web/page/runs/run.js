@@ -277,6 +277,12 @@ function showGone() {
   setText(field("state"), "not here");
   document.body.dataset.state = "paused";
   clearInterval(drawing);
+  if (run === null || isOver(run)) return;
+  // Nobody knows how it ended.
+  element("#now").hidden = true;
+  document.title = `${nameOf(run)} · Anemone`;
+  delete document.body.dataset.run;
+  run = null;
 }
 
 /** Reads the run again, from an earlier event on. */

@@ -14,56 +14,81 @@ import { at } from "../site.js";
  * @param {() => void} onStarted
  */
 export async function offerStarts(section, onStarted) {
-  const described = await runServices();
-  const services = described.map(({ path }) => path);
-  if (services.length === 0) return services;
-  section.hidden = false;
-  const choice = find(section, "select", HTMLSelectElement);
-  choice.replaceChildren(...services.map((path) => new Option(path)));
-  const text = find(section, "textarea", HTMLTextAreaElement);
-  const said = find(section, "[role=status]", HTMLElement);
-  const code = find(section, "code", HTMLElement);
-  const about = find(section, ".about", HTMLElement);
-  const showCommand = () => setText(code, commandFor(choice.value, text.value));
-  let example = "";
-  const showService = () => {
-    const service = described.find(({ path }) => path === choice.value);
-    setText(about, service?.about ?? "");
+  const services = await runServices();
+  if (services.length > 0) new Start(section, services, onStarted);
+  return services.map(({ path }) => path);
+}
+
+class Start {
+  #services;
+  #onStarted;
+  #choice;
+  #text;
+  #said;
+  #code;
+  #about;
+  /** The example that is in the box, unless somebody has written there. */
+  #example = "";
+  #key = newKey();
+
+  /**
+   * @param {HTMLElement} section
+   * @param {DescribedService[]} services
+   * @param {() => void} onStarted
+   */
+  constructor(section, services, onStarted) {
+    this.#services = services;
+    this.#onStarted = onStarted;
+    this.#choice = find(section, "select", HTMLSelectElement);
+    this.#text = find(section, "textarea", HTMLTextAreaElement);
+    this.#said = find(section, "[role=status]", HTMLElement);
+    this.#code = find(section, "code", HTMLElement);
+    this.#about = find(section, ".about", HTMLElement);
+    section.hidden = false;
+    this.#choice.replaceChildren(...services.map(({ path }) => new Option(path)));
+    this.#choice.addEventListener("input", () => this.#showService());
+    this.#text.addEventListener("input", () => this.#showCommand());
+    find(section, "#begin", HTMLButtonElement).addEventListener("click", () => void this.#start());
+    sendOnEnter(this.#text, () => this.#start());
+    offerCopy(find(section, ".command button", HTMLButtonElement), this.#code, "the same from a terminal");
+    this.#open();
+    this.#showService();
+  }
+
+  /** A link to the box may name the service. */
+  #open() {
+    const [, asked = ""] = /^#start=(\/.*)/.exec(location.hash) ?? [];
+    if (!this.#services.some(({ path }) => path === asked)) return;
+    this.#choice.value = asked;
+    this.#text.focus();
+  }
+
+  #showService() {
+    const service = this.#services.find(({ path }) => path === this.#choice.value);
+    setText(this.#about, service?.about ?? "");
     // What somebody has written stays.
-    const isUntouched = text.value === example;
-    example = service?.example ?? "";
-    if (isUntouched) text.value = example;
-    showCommand();
-  };
-  let key = newKey();
-  const start = async () => {
-    said.classList.remove("failure");
-    setText(said, "starting");
-    const { words, location, isKnown } = await post(choice.value, text.value, key);
-    said.replaceChildren(words);
-    said.classList.toggle("failure", location === null);
-    if (location !== null) said.append(linkTo(location));
+    const isUntouched = this.#text.value === this.#example;
+    this.#example = service?.example ?? "";
+    if (isUntouched) this.#text.value = this.#example;
+    this.#showCommand();
+  }
+
+  #showCommand() {
+    this.#key = newKey();
+    setText(this.#code, commandFor(this.#choice.value, this.#text.value));
+  }
+
+  async #start() {
+    this.#said.classList.remove("failure");
+    setText(this.#said, "starting");
+    const { words, location, isKnown } = await post(this.#choice.value, this.#text.value, this.#key);
+    this.#said.replaceChildren(words);
+    this.#said.classList.toggle("failure", location === null);
+    if (location !== null) this.#said.append(linkTo(location));
     // Pressed again after no answer, the same run is started once.
-    if (isKnown) key = newKey();
-    if (location !== null) onStarted();
-  };
-  for (const [input, show] of /** @type {const} */ ([[choice, showService], [text, showCommand]])) {
-    input.addEventListener("input", () => {
-      key = newKey();
-      show();
-    });
+    if (isKnown) this.#key = newKey();
+    if (location !== null) this.#onStarted();
   }
-  find(section, "#begin", HTMLButtonElement).addEventListener("click", () => void start());
-  sendOnEnter(text, start);
-  offerCopy(find(section, ".command button", HTMLButtonElement), code, "the same from a terminal");
-  // A link to the box may name the service.
-  const asked = `/${location.hash.slice("#start=/".length)}`;
-  if (location.hash.startsWith("#start=/") && services.includes(asked)) {
-    choice.value = asked;
-    text.focus();
-  }
-  showService();
-  return services;
 }
 
 /** @returns {Promise<DescribedService[]>} those at which runs start */

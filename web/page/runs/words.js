@@ -117,6 +117,7 @@ function startInWords(started, now) {
 
 /** @param {number} ms */
 function tookInWords(ms) {
+  if (ms < 0.5) return "less than 1 ms";
   if (ms < FINE_MS_MAX) return `${Math.round(ms)} ms`;
   return ms < PRECISE_MS_MAX ? `${(ms / 1000).toFixed(1)} s` : formatDuration(ms);
 }
