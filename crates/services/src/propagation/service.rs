@@ -10,6 +10,7 @@ use anemone_hub::run::{RunInput, RunRefusal, RunService, RunWork};
 use super::cores::Cores;
 use super::coverage::Coverage;
 use super::memory;
+use super::terrain::GEOTIFF;
 use super::work::compute;
 use crate::reader::{self, quoted};
 
@@ -64,9 +65,11 @@ impl RunService for Propagation {
         Ok(RunWork::new(move |run| compute(coverage, told, &cores, run)).holding(bytes))
     }
 
-    /// Returns false: a GeoTIFF of 3 KB can inflate to a million cells.
-    fn prepares_at_once(&self, _body: &[u8]) -> bool {
-        false
+    /// Returns true for a short document without a GeoTIFF, of which 3 KB can inflate to a million cells. Text with an escape
+    /// may name it, too.
+    fn prepares_at_once(&self, body: &[u8]) -> bool {
+        let names = |word: &[u8]| body.windows(word.len()).any(|found| found == word);
+        body.len() <= RunInput::AT_ONCE_BYTES_MAX && !names(GEOTIFF.as_bytes()) && !names(b"\\")
     }
 }
 
@@ -75,7 +78,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_input_is_read_on_a_network_thread() {
-        assert!(!Propagation::with_helpers(0).prepares_at_once(b"{}"));
+    fn only_short_documents_without_a_geotiff_are_read_on_a_network_thread() {
+        let service = Propagation::with_helpers(0);
+        for (text, is_read) in [
+            (r#"{"terrain":{"type":"esri-ascii","text":""}}"#, true),
+            (r#"{"terrain":{"type":"geotiff","base64":""}}"#, false),
+            (r#"{"terrain":{"type":"geo\u0074iff","base64":""}}"#, false),
+        ] {
+            assert_eq!(service.prepares_at_once(text.as_bytes()), is_read, "{text}");
+        }
+        assert!(!service.prepares_at_once(&[b' '; RunInput::AT_ONCE_BYTES_MAX + 1]));
     }
 }

@@ -11,4 +11,4 @@ mod tiff_directory;
 mod valley;
 
 pub(super) use self::grid::HeightGrid;
-pub(super) use self::read::TerrainSource;
+pub(super) use self::read::{GEOTIFF, TerrainSource};

@@ -19,8 +19,11 @@ enum Form {
     GeoTiff,
 }
 
+/// The name of the form whose few bytes can be many cells.
+pub(in crate::propagation) const GEOTIFF: &str = "geotiff";
+
 const FORMS: [(&str, Form); 3] =
-    [("valley", Form::Valley), ("esri-ascii", Form::EsriAscii), ("geotiff", Form::GeoTiff)];
+    [("valley", Form::Valley), ("esri-ascii", Form::EsriAscii), (GEOTIFF, Form::GeoTiff)];
 
 /// The source of the heights, after its check.
 #[derive(Clone, Debug)]
