@@ -10,7 +10,7 @@ use anemone_ws::{ClientStream, Connect, ConnectError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::rules::limits;
-use crate::load::{head, request};
+use crate::load::{Body, BodyEnd, head, request};
 use crate::server_url::{NotServer, ServerUrl};
 
 /// The longest head or body that is read.
@@ -132,7 +132,7 @@ pub(super) struct Connection {
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
-    pub(super) length: Option<usize>,
+    pub(super) end: BodyEnd,
     /// The field `Content-Type`.
     pub(super) media_type: String,
     /// The field `Location`.
@@ -220,18 +220,18 @@ impl Connection {
         loop {
             if let Some(head) = head(&self.bytes).map_err(|_| Trouble::NotHttp)? {
                 let programs = ["server", "via"].map(|name| head.field(name).unwrap_or_default());
-                let length = head.field("content-length").and_then(|length| length.parse().ok());
+                let end = head.body_end().map_err(|_| Trouble::NotHttp)?;
                 let field = |name| head.field(name).unwrap_or_default().to_owned();
                 let (media_type, location) = (field("content-type"), field("location"));
                 let age = head.field("age").and_then(|age| age.parse().ok()).unwrap_or(0);
                 let (status, len) = (head.status, head.len);
                 let answer = Answer {
                     status,
-                    length,
+                    end,
                     media_type,
                     location,
                     age,
-                    is_last: head.is_last(),
+                    is_last: head.is_last() || end == BodyEnd::Connection,
                     programs: programs.join(" "),
                 };
                 self.bytes.drain(..len);
@@ -243,7 +243,7 @@ impl Connection {
         }
     }
 
-    /// Waits for a whole body of a known length.
+    /// Waits for a whole body.
     pub(super) async fn body(
         &mut self,
         answer: &Answer,
@@ -254,14 +254,17 @@ impl Connection {
     }
 
     async fn whole(&mut self, answer: &Answer) -> Result<Vec<u8>, Trouble> {
-        let length = answer.length.filter(|length| *length <= BYTES_MAX);
-        let length = length.ok_or(Trouble::NotHttp)?;
-        while self.bytes.len() < length {
-            if self.more().await? == 0 {
+        let mut body = Body::new(answer.end, BYTES_MAX);
+        loop {
+            let len = body.receive(&self.bytes).map_err(|_| Trouble::NotHttp)?;
+            self.bytes.drain(..len);
+            if body.is_complete() {
+                return Ok(body.into_bytes());
+            }
+            if self.more().await? == 0 && !body.end() {
                 return Err(Trouble::Closed);
             }
         }
-        Ok(self.bytes.drain(..length).collect())
     }
 
     /// Waits until there is any byte of the body. False at the end of the connection.
@@ -288,7 +291,40 @@ impl Connection {
 
 #[cfg(test)]
 mod tests {
+    use tokio::net::TcpListener;
+
     use super::*;
+
+    /// Returns the body, and whether the connection carries no other request, of an answer after which the server closes the connection.
+    async fn body(answer: &[u8]) -> (Result<Vec<u8>, Trouble>, bool) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let server = async {
+            let mut stream = listener.accept().await.unwrap().0;
+            stream.read(&mut [0; READ_BYTES]).await.unwrap();
+            stream.write_all(answer).await.unwrap();
+        };
+        let client = async {
+            let mut connection = way.ask("/health", "").await.unwrap();
+            let answer = connection.answer(way.patience()).await.unwrap();
+            (connection.body(&answer, way.patience()).await, answer.is_last)
+        };
+        tokio::join!(client, server).0
+    }
+
+    #[tokio::test]
+    async fn a_body_may_come_in_chunks_or_end_with_the_connection() {
+        let chunked =
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n";
+        let (came, is_last) = body(chunked).await;
+        assert_eq!((came.unwrap(), is_last), (b"ok".to_vec(), false));
+        let (came, _) = body(&chunked[..chunked.len() - 7]).await;
+        assert!(matches!(came, Err(Trouble::Closed)), "{came:?}");
+        let (came, is_last) = body(b"HTTP/1.1 200 OK\r\n\r\nok").await;
+        assert_eq!((came.unwrap(), is_last), (b"ok".to_vec(), true));
+        let (came, _) = body(b"HTTP/1.1 200 OK\r\nContent-Length: 65537\r\n\r\n").await;
+        assert!(matches!(came, Err(Trouble::NotHttp)), "{came:?}");
+    }
 
     #[test]
     fn a_way_is_the_url_of_a_server() {

@@ -70,6 +70,24 @@ impl Head<'_> {
             || self.fields.starts_with("HTTP/1.0") && !connection.contains("keep-alive")
     }
 
+    /// Returns the head itself, without the interim responses before it.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        [self.fields, "\r\n\r\n"].concat().into_bytes()
+    }
+
+    /// Returns where the body of the response ends (RFC 9112 section 6.3).
+    pub(crate) fn body_end(&self) -> anyhow::Result<BodyEnd> {
+        if [101, 204, 304].contains(&self.status) {
+            return Ok(BodyEnd::Length(0));
+        }
+        if self.field("transfer-encoding").is_some() {
+            return Ok(BodyEnd::LastChunk);
+        }
+        let Some(length) = self.field("content-length") else { return Ok(BodyEnd::Connection) };
+        let length = length.parse().with_context(|| format!("no Content-Length: {length}"))?;
+        Ok(BodyEnd::Length(length))
+    }
+
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let mut fields = self.fields.split("\r\n").filter_map(|line| line.split_once(':'));
         let (_, value) = fields.find(|(field, _)| field.eq_ignore_ascii_case(name))?;
@@ -113,6 +131,86 @@ pub(crate) fn chunk(bytes: &[u8]) -> anyhow::Result<Option<(&[u8], usize)>> {
     let Some(after) = bytes.get(end..end + 2) else { return Ok(None) };
     ensure!(after == b"\r\n", "a chunk goes on after its end");
     Ok(Some((&bytes[begin..end], end + 2)))
+}
+
+/// The end of a response's body.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum BodyEnd {
+    /// After so many bytes.
+    Length(usize),
+    /// After an empty chunk.
+    LastChunk,
+    /// With the connection.
+    Connection,
+}
+
+/// A response's body, of which the bytes come piece by piece.
+#[derive(Debug)]
+pub(crate) struct Body {
+    end: BodyEnd,
+    bytes_max: usize,
+    bytes: Vec<u8>,
+    is_complete: bool,
+}
+
+impl Body {
+    /// A body that is refused once it has more than `bytes_max`.
+    pub(crate) fn new(end: BodyEnd, bytes_max: usize) -> Self {
+        Self { end, bytes_max, bytes: Vec::new(), is_complete: false }
+    }
+
+    /// Takes what came of it, and returns how many bytes that were; the others belong to what comes next.
+    pub(crate) fn receive(&mut self, came: &[u8]) -> anyhow::Result<usize> {
+        let mut taken = 0;
+        match self.end {
+            BodyEnd::Length(length) => {
+                self.ensure_limit(length)?;
+                taken = came.len().min(length - self.bytes.len());
+                self.bytes.extend_from_slice(&came[..taken]);
+                self.is_complete = self.bytes.len() == length;
+            }
+            BodyEnd::LastChunk => {
+                while !self.is_complete
+                    && let Some((data, len)) = chunk(&came[taken..])?
+                {
+                    taken += len;
+                    self.ensure_limit(self.bytes.len() + data.len())?;
+                    self.bytes.extend_from_slice(data);
+                    self.is_complete = data.is_empty();
+                }
+            }
+            BodyEnd::Connection => {
+                taken = came.len();
+                self.ensure_limit(self.bytes.len() + taken)?;
+                self.bytes.extend_from_slice(came);
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Learns that the connection has ended. False if bytes are missing.
+    pub(crate) fn end(&mut self) -> bool {
+        self.is_complete |= self.end == BodyEnd::Connection;
+        self.is_complete
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Returns what came so far.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    fn ensure_limit(&self, bytes: usize) -> anyhow::Result<()> {
+        ensure!(bytes <= self.bytes_max, "a body has more than {} bytes", self.bytes_max);
+        Ok(())
+    }
 }
 
 fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
@@ -214,6 +312,53 @@ mod tests {
         assert!(chunk(b"ffffffffffffffff\r\n").is_err());
         assert!(chunk(b"x\r\n").is_err());
         assert!(chunk(b"1\r\nabc").is_err());
+    }
+
+    /// What a body of at most four bytes has got when all of `came` came byte by byte, and what is left.
+    fn body(head_and_body: &str) -> anyhow::Result<(String, String, bool)> {
+        let bytes = head_and_body.as_bytes();
+        let (mut body, mut from, mut to) = (None, 0, 0);
+        while to < bytes.len() {
+            to += 1;
+            if let Some(body) = &mut body {
+                from += Body::receive(body, &bytes[from..to])?;
+            } else if let Some(head) = head(&bytes[..to])? {
+                from = head.len;
+                let mut begun = Body::new(head.body_end()?, 4);
+                begun.receive(b"")?;
+                body = Some(begun);
+            }
+        }
+        let mut body = body.unwrap();
+        let is_complete = body.is_complete() || body.end();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        Ok((text(body.bytes()), text(&bytes[from..]), is_complete))
+    }
+
+    #[test]
+    fn a_body_ends_as_its_head_says() {
+        // RFC 9112 section 6.3
+        let of = |fields: &str, came: &str| body(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n{came}"));
+        let all = |body: &str, rest: &str| (body.to_owned(), rest.to_owned(), true);
+        let cut = |body: &str, rest: &str| (body.to_owned(), rest.to_owned(), false);
+        let (length, chunked) = ("Content-Length: 4\r\n", "Transfer-Encoding: chunked\r\n");
+        assert_eq!(of(length, "nopeHTTP").unwrap(), all("nope", "HTTP"));
+        assert_eq!(of(length, "nop").unwrap(), cut("nop", ""));
+        assert_eq!(
+            of(chunked, "3\r\nnop\r\n1\r\ne\r\n0\r\n\r\nHTTP").unwrap(),
+            all("nope", "HTTP")
+        );
+        assert_eq!(of(chunked, "3\r\nnop\r\n1\r\n").unwrap(), cut("nop", "1\r\n"));
+        assert_eq!(of(&[length, chunked].concat(), "1\r\na\r\n0\r\n\r\n").unwrap(), all("a", ""));
+        assert_eq!(of("", "nope").unwrap(), all("nope", ""));
+        assert_eq!(body("HTTP/1.1 204 No Content\r\n\r\nHTTP").unwrap(), all("", "HTTP"));
+        for (fields, came) in
+            [("Content-Length: 5\r\n", ""), (chunked, "5\r\nnopes\r\n"), ("", "nopes")]
+        {
+            let error = of(fields, came).unwrap_err().to_string();
+            assert_eq!(error, "a body has more than 4 bytes", "{fields}");
+        }
+        assert!(of("Content-Length: x\r\n", "").is_err());
     }
 
     #[test]

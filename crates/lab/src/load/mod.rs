@@ -31,7 +31,7 @@ pub(crate) use churn::{Closing, churn};
 pub(crate) use delivery::Delivery;
 pub(crate) use frames::{Frames, Shape, masked_and_timed, masked_frame};
 pub(crate) use generator::Generator;
-pub(crate) use http::{Head, chunk, head, post, request, response};
+pub(crate) use http::{Body, BodyEnd, Head, chunk, head, post, request, response};
 pub(crate) use http2::Http2Calls;
 pub(crate) use opening::{
     Opener, echo_once, join, open, raise_descriptor_limit, shake_hands, shake_hands_with_talker,

@@ -1,8 +1,8 @@
 //! Requests over one HTTP/1.1 connection, and streams of chunks.
 
 use super::stream::AT_ONCE_BYTES;
-use super::{Fault, Place, Stream, within_head, within_limit};
-use crate::load::{Head, chunk, head, request};
+use super::{Fault, MESSAGE_BYTES_MAX, Place, SHOWN_BYTES, Stream, within_head};
+use crate::load::{Body, BodyEnd, Head, chunk, head, request};
 use crate::tcp_info::Traffic;
 
 /// The bytes of an event that has its number and nothing else.
@@ -75,13 +75,12 @@ impl Http {
         body: &[u8],
     ) -> Result<(), Fault> {
         self.ask(method, target, fields, body)?;
-        let (status, is_chunked) = read_head(&mut self.stream, |head| {
-            (head.status, head.field("transfer-encoding").is_some())
-        })?;
-        self.is_raw = !is_chunked;
+        let (status, end) = read_head(&mut self.stream, |head| (head.status, head.body_end()))?;
+        let end = end.map_err(wrong)?;
+        self.is_raw = end != BodyEnd::LastChunk;
         match status {
             200 => Ok(()),
-            status => Err(Fault::refused(status, self.stream.bytes())),
+            status => Err(refused(&mut self.stream, status, end)),
         }
     }
 
@@ -158,46 +157,43 @@ impl Reply {
     }
 }
 
-/// Waits for the whole response (RFC 9112 section 6.3), and tells whether the server closes the connection after it.
+/// Waits for the whole response, and tells whether the server closes the connection after it.
 fn reply(stream: &mut Stream) -> Result<(Reply, bool), Fault> {
-    let (status, length, is_chunked, location, mut is_last) = read_head(stream, |head| {
-        let field = |name| head.field(name).map(str::to_owned);
-        let is_chunked = head.field("transfer-encoding").is_some();
-        (head.status, field("content-length"), is_chunked, field("location"), head.is_last())
+    let (status, end, location, is_last) = read_head(stream, |head| {
+        let location = head.field("location").map(str::to_owned);
+        (head.status, head.body_end(), location, head.is_last())
     })?;
-    let body = match length {
-        _ if [204, 304].contains(&status) => Vec::new(),
-        Some(length) => {
-            let wrong = |_| Fault::wrong("a Content-Length is no number", length.as_bytes());
-            let len = length.parse().map_err(wrong)?;
-            stream.fill_to(len)?;
-            stream.take(len)
-        }
-        None if is_chunked => {
-            let mut body = Vec::new();
-            while let Some(chunk) = read_chunk(stream)? {
-                body.extend_from_slice(&chunk);
-                within_limit(body.len())?;
-            }
-            body
-        }
-        None => {
-            // It ends with the connection.
-            is_last = true;
-            loop {
-                match stream.fill() {
-                    Ok(()) => {}
-                    Err(Fault::Closed) => break,
-                    Err(fault) => return Err(fault),
-                }
-            }
-            stream.take(usize::MAX)
-        }
-    };
-    Ok((Reply { status, body, location }, is_last))
+    let end = end.map_err(wrong)?;
+    let mut body = Body::new(end, MESSAGE_BYTES_MAX);
+    while !receive(stream, &mut body)? {}
+    let is_last = is_last || end == BodyEnd::Connection;
+    Ok((Reply { status, body: body.into_bytes(), location }, is_last))
 }
 
-fn read_head<T>(stream: &mut Stream, read: impl FnOnce(&Head<'_>) -> T) -> Result<T, Fault> {
+/// Waits for the beginning of a refusal's body, which people are shown.
+pub(super) fn refused(stream: &mut Stream, status: u16, end: BodyEnd) -> Fault {
+    let mut body = Body::new(end, MESSAGE_BYTES_MAX);
+    while body.bytes().len() < SHOWN_BYTES && matches!(receive(stream, &mut body), Ok(false)) {}
+    Fault::refused(status, body.bytes())
+}
+
+/// Waits for more of a body. True once it is complete.
+fn receive(stream: &mut Stream, body: &mut Body) -> Result<bool, Fault> {
+    let len = body.receive(stream.bytes()).map_err(wrong)?;
+    stream.skip(len);
+    if body.is_complete() {
+        return Ok(true);
+    }
+    match stream.fill() {
+        Err(Fault::Closed) if body.end() => Ok(true),
+        filled => filled.map(|()| false),
+    }
+}
+
+pub(super) fn read_head<T>(
+    stream: &mut Stream,
+    read: impl FnOnce(&Head<'_>) -> T,
+) -> Result<T, Fault> {
     loop {
         if let Some(head) = head(stream.bytes()).map_err(wrong)? {
             let (value, len) = (read(&head), head.len);
@@ -222,7 +218,7 @@ fn read_chunk(stream: &mut Stream) -> Result<Option<Vec<u8>>, Fault> {
     }
 }
 
-fn wrong(error: anyhow::Error) -> Fault {
+pub(super) fn wrong(error: anyhow::Error) -> Fault {
     let words = error.to_string();
     Fault::wrong("no HTTP", words.as_bytes())
 }

@@ -68,8 +68,13 @@ impl Stream {
     pub(crate) fn take(&mut self, len: usize) -> Vec<u8> {
         let bytes = self.bytes();
         let bytes = bytes[..len.min(bytes.len())].to_vec();
-        self.taken += bytes.len();
+        self.skip(bytes.len());
         bytes
+    }
+
+    /// Drops the first bytes, of which there are as many.
+    pub(super) fn skip(&mut self, len: usize) {
+        self.taken += len;
     }
 
     /// Waits for more bytes. The end of the connection is [`Fault::Closed`].

@@ -5,8 +5,9 @@ use std::time::Duration;
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use anemone_ws::proto::{Header, MaskKey, Opcode};
 
+use super::http::{read_head, refused, wrong};
 use super::stream::AT_ONCE_BYTES;
-use super::{Fault, MESSAGE_BYTES_MAX, Place, Stream, within_head, within_limit};
+use super::{Fault, MESSAGE_BYTES_MAX, Place, Stream, within_limit};
 use crate::load::masked_and_timed;
 use crate::statistics::Random;
 use crate::tcp_info::Traffic;
@@ -32,22 +33,13 @@ impl WebSocket {
         let mut handshake = ClientHandshake::new(nonce, subprotocols);
         let mut stream = Stream::connect(place)?;
         stream.send(handshake.request(&place.host, target, &[]).as_bytes())?;
-        loop {
-            stream.fill()?;
-            let end = stream.bytes().windows(4).position(|bytes| bytes == b"\r\n\r\n");
-            let Some(end) = end else {
-                within_head(stream.bytes().len())?;
-                continue;
-            };
-            let head = stream.take(end + 4);
-            if !head.starts_with(b"HTTP/1.1 101") {
-                let status = std::str::from_utf8(&head).ok().and_then(|head| head.get(9..12));
-                let status = status.and_then(|status| status.parse().ok()).unwrap_or(0);
-                return Err(Fault::refused(status, stream.bytes()));
-            }
-            handshake.receive(&head)?;
-            return Ok(Self { stream, random });
+        let (head, status, end) =
+            read_head(&mut stream, |head| (head.bytes(), head.status, head.body_end()))?;
+        if status != 101 {
+            return Err(refused(&mut stream, status, end.map_err(wrong)?));
         }
+        handshake.receive(&head)?;
+        Ok(Self { stream, random })
     }
 
     /// Sends a message in one frame.
@@ -157,8 +149,9 @@ fn receive_frame(stream: &mut Stream) -> Result<(Header, Vec<u8>), Fault> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
+    use std::io::{Read as _, Write as _};
     use std::net::TcpListener;
+    use std::thread;
 
     use super::*;
 
@@ -176,5 +169,21 @@ mod tests {
         assert_eq!(received(b"\x82\x01a").unwrap(), b"a");
         let fault = received(b"\x82\x81\0\0\0\0a").unwrap_err();
         assert_eq!(fault.to_string(), "the server sent a masked frame");
+    }
+
+    #[test]
+    fn a_refusal_is_told_without_the_sizes_of_its_chunks() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let place = Place::new(listener.local_addr().unwrap());
+        let refused =
+            b"HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nnope\r\n0\r\n\r\n";
+        let server = thread::spawn(move || {
+            let mut stream = listener.accept().unwrap().0;
+            stream.read(&mut [0; 4096]).unwrap();
+            stream.write_all(refused).unwrap();
+        });
+        let fault = WebSocket::connect(&place, "/", &[], 1).unwrap_err();
+        assert_eq!(fault.to_string(), "the server answered with status 404: nope");
+        server.join().unwrap();
     }
 }
