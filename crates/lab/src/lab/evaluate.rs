@@ -1,6 +1,5 @@
 //! The commands beside the experiments: `anemone lab compare`, `anemone lab report` and `anemone lab agent`.
 
-use std::fs;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,6 +9,7 @@ use anyhow::Context as _;
 use clap::Subcommand;
 
 use super::compare::{Tolerance, judge, pairs};
+use super::regular_file::write_whole;
 use super::terminal::print;
 use super::{agent, files, merge, write};
 
@@ -92,7 +92,8 @@ impl Evaluation {
                     reports.extend(files::read(place)?);
                 }
                 let html = write::all(&merge::merged(reports)?)?;
-                fs::write(out, html).with_context(|| format!("writing {}", out.display()))?;
+                write_whole(out, html.as_bytes())
+                    .with_context(|| format!("writing {}", out.display()))?;
                 Ok(writeln!(std::io::stdout(), "{}", out.display())?)
             }
         }

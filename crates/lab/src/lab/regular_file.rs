@@ -1,7 +1,8 @@
-//! Files that others may have made: only those that come to an end are read, and only to a bound.
+//! Files: those that others may have made are read only if they come to an end, and only to a bound; those of this program are written
+//! whole or not at all.
 
-use std::fs::OpenOptions;
-use std::io::Read as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
@@ -25,9 +26,51 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> anyhow::Result<String> {
     String::from_utf8(bytes).ok().with_context(|| format!("{} is no text", path.display()))
 }
 
+/// Writes a file under another name beside its place, and puts it there once it is whole. If that fails, what was there stays, and
+/// nothing else does. A pipe or a device is written as it is.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // A link leads to the file still afterwards.
+    let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if place.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        return fs::write(path, bytes);
+    }
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    let part = place.with_file_name(format!(".{name}.{}.part", std::process::id()));
+    let written = File::create(&part).and_then(|mut file| {
+        file.write_all(bytes)?;
+        // Some disks say only now that they are full.
+        file.sync_all()?;
+        fs::rename(&part, &place)
+    });
+    if written.is_err() {
+        // Also a file that is cut takes room.
+        let _ = fs::remove_file(&part);
+    }
+    written
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_written_whole_or_not_at_all() {
+        let directory = std::env::temp_dir().join(format!("lab-whole-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(directory.join("taken")).unwrap();
+        let [file, link] = ["file", "link"].map(|name| directory.join(name));
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        fs::write(&file, "earlier").unwrap();
+        write_whole(&link, b"later").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"later");
+        assert!(link.is_symlink());
+        assert!(write_whole(&directory.join("taken"), b"later").is_err());
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 3, "nothing is left of the try");
+        fs::remove_dir_all(&directory).unwrap();
+        // It cannot be replaced, nor can anything be made beside it by all.
+        let error = write_whole("/dev/full".as_ref(), b"later").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
 
     #[test]
     fn only_regular_files_within_a_bound_are_read() {
