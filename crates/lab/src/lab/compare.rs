@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::report::{Report, Series};
+use super::report::{PAIRS_MIN, Report, Series};
 use crate::statistics::{Change, DOUBT, Estimate, Random};
 
 /// The share in per cent by which a figure may become worse.
@@ -119,7 +119,7 @@ impl<'a> Figure<'a> {
     pub(crate) fn judgement(&self) -> Kind {
         match self.kind(self.difference) {
             Kind::Equal => Kind::Equal,
-            _ if self.rounds < rounds_needed(1) => Kind::TooFewRounds,
+            _ if self.rounds < PAIRS_MIN => Kind::TooFewRounds,
             kind => kind,
         }
     }
@@ -227,14 +227,14 @@ pub(crate) fn judge(pairs: &[Pair<'_>], tolerance: Tolerance) -> Result<(), Regr
 }
 
 /// Returns the rounds of each run from which on equals seem worse in less than [`DOUBT`] of all comparisons of so many figures: n
-/// rounds lie all on one side of n others in 1 of C(2n, n) orders.
+/// rounds lie all on one side of n others in 1 of C(2n, n) orders. They are never fewer than a report needs for itself.
 fn rounds_needed(figures: usize) -> usize {
     let (mut rounds, mut orders) = (1_usize, 2.0);
     while 2.0 / orders > DOUBT / figures.max(1) as f64 {
         orders *= (2 * (2 * rounds + 1)) as f64 / (rounds + 1) as f64;
         rounds += 1;
     }
-    rounds
+    rounds.max(PAIRS_MIN)
 }
 
 #[cfg(test)]
@@ -281,14 +281,17 @@ mod tests {
 
     #[test]
     fn few_rounds_prove_nothing() {
-        // C(2n, n) is 6, 20, 70, 252, 924 and 3,432.
-        assert_eq!([1, 2, 6, 7, 24].map(rounds_needed), [4, 5, 5, 6, 7]);
-        let few = [10.0, 10.1, 9.9];
-        let (from, to) = ([run(&few)], [run(&few.map(|value| value * 2.0))]);
+        // C(2n, n) is 924 for 6, and 3,432 for 7.
+        assert_eq!([1, 6, 22, 24].map(rounds_needed), [6, 6, 6, 7]);
+        let judgement = |rounds: usize| {
+            let (from, to) = ([run(&BEFORE[..rounds])], [run(&vec![20.0; rounds])]);
+            pairs(&from, &to).unwrap()[0].figures[0].judgement()
+        };
+        assert_eq!([4, 5, 6].map(judgement), [Kind::TooFewRounds, Kind::TooFewRounds, Kind::Worse]);
+        let (from, to) = ([run(&BEFORE[..4])], [run(&[20.0; 4])]);
         let pairs = pairs(&from, &to).unwrap();
-        assert_eq!(pairs[0].figures[0].judgement(), Kind::TooFewRounds);
         let error = judge(&pairs, "5".parse().unwrap()).unwrap_err();
-        assert!(error.to_string().ends_with("repeat both runs with --rounds 4"), "{error}");
+        assert!(error.to_string().ends_with("repeat both runs with --rounds 6"), "{error}");
     }
 
     #[test]

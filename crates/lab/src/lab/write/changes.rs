@@ -22,7 +22,12 @@ pub(crate) fn changes(pair: &Pair<'_>) -> String {
     if !from.environment.is_like(&to.environment) {
         text += "\n**The runs were made under other conditions, so the conditions may be what has changed.**\n";
     }
-    let head = ["", "", "", "A", "B", "B − A [95 %]", "in per cent [95 %]", ""];
+    let [a, b] = [("A", from), ("B", to)].map(|(run, report)| match report {
+        of if of.invalid.is_some() => format!("{run} (invalid)"),
+        of if of.is_interrupted => format!("{run} (interrupted)"),
+        _ => run.to_owned(),
+    });
+    let head = ["", "", "", &a, &b, "B − A [95 %]", "in per cent [95 %]", ""];
     let rows = pair.figures.iter().map(row).collect();
     text += &rendered(&Table::new("Medians of the rounds".to_owned(), &head, rows));
     let of = |kind| {
@@ -36,7 +41,8 @@ pub(crate) fn changes(pair: &Pair<'_>) -> String {
     let _ = writeln!(
         text,
         "\n{} figures: {} better, {} worse, {} not distinguishable, {} equal{few}. Of figures that have not changed, one in twenty seems to \
-         have.",
+         have, and more do if the machine was busier in one of both runs: the rounds of two runs differ also by its state. Repeat both before \
+         you believe a change.",
         count(pair.figures.len() as u64),
         of(Kind::Better),
         of(Kind::Worse),
@@ -82,8 +88,8 @@ mod tests {
 
     #[test]
     fn a_change_is_told_with_its_interval_and_its_conditions() {
-        let from = Report { series: vec![series("TCP", &[1.0; 4])], ..report() };
-        let mut to = Report { series: vec![series("TCP", &[1.5; 4])], ..report() };
+        let from = Report { series: vec![series("TCP", &[1.0; 6])], ..report() };
+        let mut to = Report { series: vec![series("TCP", &[1.5; 6])], ..report() };
         let text = |from: &Report, to: &Report| {
             let (from, to) = ([from.clone()], [to.clone()]);
             changes(&pairs(&from, &to).unwrap()[0])
@@ -92,10 +98,14 @@ mod tests {
         let row = "| 20 B | TCP | round trip, ms | 1.00 | 1.50 | 0.500 [0.500, 0.500] | 50.0 [50.0, 50.0] | worse |";
         assert!(told.contains(row) && !told.contains("other conditions"), "{told}");
         assert!(told.contains("1 figures: 0 better, 1 worse"), "{told}");
-        let few = Report { series: vec![series("TCP", &[1.5; 3])], ..to.clone() };
+        let few = Report { series: vec![series("TCP", &[1.5; 5])], ..to.clone() };
         let told = text(&from, &few);
         assert!(told.contains("| 50.0 [50.0, 50.0] | too few rounds |"), "{told}");
         assert!(told.contains("0 worse, 0 not distinguishable, 0 equal, 1 of too few"), "{told}");
+        let cut = Report { is_interrupted: true, ..to.clone() };
+        let invalid = Report { invalid: Some("late".to_owned()), ..cut.clone() };
+        let told = text(&invalid, &cut);
+        assert!(told.contains("| A (invalid) | B (interrupted) | B − A"), "{told}");
         to.environment.link = Link::with_delay(std::time::Duration::from_millis(1));
         assert!(text(&from, &to).contains("other conditions"));
     }
