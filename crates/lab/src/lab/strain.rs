@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+use super::numbers::figure;
 use super::theory::ms;
 use crate::histogram::Histogram;
 
@@ -50,14 +51,15 @@ impl Strain {
     /// Returns the reason why figures are those of the generator, if there is one.
     pub(crate) fn excess(&self) -> Option<String> {
         let is_late = |lag: &f64| *lag > ms(LAG_MAX);
-        if let Some(lag) = self.lag_ms_p99.filter(is_late) {
-            return Some(format!("the generator was late by {lag:.1} ms (p99)"));
-        }
-        if let Some(behind) = self.behind_ms_p99.filter(is_late) {
-            // Its timers were not, so it had to wait for the server.
-            return Some(format!(
-                "the generator was {behind:.1} ms (p99) behind its plan, since the server takes so long for each event,"
-            ));
+        if let Some(late) = self.late_ms_p99().filter(is_late) {
+            // Which of both it was is not known if timers were on time.
+            let why = match self.lag_ms_p99.is_some_and(|lag| is_late(&lag)) {
+                true => "",
+                false => {
+                    " with its events, since the server takes so long for each or this machine was busy,"
+                }
+            };
+            return Some(format!("the generator was late by {} ms (p99){why}", figure(late)));
         }
         let busy = self.busy.filter(|busy| *busy > BUSY_MAX)?;
         Some(format!("the generator was busy for {:.0} % of the time", busy * 100.0))
@@ -198,8 +200,11 @@ mod tests {
         (0..60_000).for_each(|_| strained.lag.record(Duration::from_micros(60)));
         (0..1_200).for_each(|_| strained.behind.record(Duration::from_millis(40)));
         let strain = strained.strain(false).unwrap();
-        assert!(strain.excess().unwrap().contains("behind its plan"));
+        assert!(strain.excess().unwrap().contains("with its events, since the server"));
         assert!(strain.late_ms_p99().unwrap() > 30.0);
+        // The figure is that of the table, also if timers were late, too.
+        let both = Strain { lag_ms_p99: Some(11.52), behind_ms_p99: Some(57.43), ..strain };
+        assert_eq!(both.excess().unwrap(), "the generator was late by 57.4 ms (p99)");
     }
 
     #[test]
