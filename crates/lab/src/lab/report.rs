@@ -1,6 +1,6 @@
 //! The result of an experiment: what was asked, every round as it was measured, and what that says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -325,7 +325,12 @@ impl Report {
             let medians: Vec<_> = medians.collect();
             self.answer = match medians.is_empty() {
                 true => "Nothing could be measured.".to_owned(),
-                false => format!("Medians of the {}: {}.", self.quantity, medians.join("; ")),
+                false => format!(
+                    "{}Medians of the {}: {}.",
+                    self.of_one(),
+                    self.quantity,
+                    medians.join("; ")
+                ),
             };
         }
         if let Some(lack) = self.lack() {
@@ -351,6 +356,18 @@ impl Report {
         let named: Vec<_> = named.map(|(letter, name)| format!("({letter}) {name}")).collect();
         if !named.is_empty() {
             self.method.push(format!("The publication: {}.", named.join("; ")));
+        }
+    }
+
+    /// Says that there is one contender, if so, and so nothing that the question is about.
+    fn of_one(&self) -> String {
+        let all = self.series.iter().filter(|series| series.quantity == self.quantity);
+        let contenders: BTreeSet<_> = all.map(|series| &series.contender).collect();
+        match contenders.first() {
+            Some(one) if contenders.len() == 1 => {
+                format!("Only {one} was measured, so there is nothing to compare it with. ")
+            }
+            _ => String::new(),
         }
     }
 
@@ -517,6 +534,19 @@ pub(crate) mod tests {
         let sure = ["Not long.", "differs, because of Java"];
         assert_eq!(of(6, "ms"), sure);
         assert_eq!(of(4, "B"), sure, "bytes are the same in each round");
+    }
+
+    #[test]
+    fn one_contender_has_nothing_to_be_compared_with() {
+        let answer = |contenders: &[&str]| {
+            let series = contenders.iter().map(|of| series(of, &[1.0])).collect();
+            let mut report = Report { answer: String::new(), series, ..report() };
+            report.complete();
+            report.answer
+        };
+        let words = "Only SSE was measured, so there is nothing to compare it with. Medians of the round trip: 20 B, SSE: 1.000 ms.";
+        assert_eq!(answer(&["SSE"]), words);
+        assert!(answer(&["SSE", "poll"]).starts_with("Medians of the round trip: "));
     }
 
     #[test]
