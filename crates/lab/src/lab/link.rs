@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 /// A longer delay would make every wait time out.
 const DELAY_MAX: Duration = Duration::from_secs(5);
 const RATE_BITS_MIN: u64 = 1_000;
+/// No machine passes on more, so that it would be no limit.
+const RATE_BITS_MAX: u64 = 100_000_000_000;
 /// The queue of a link with a rate: more bytes than it sends in this time wait with their sender.
 pub(super) const QUEUE: Duration = Duration::from_millis(100);
 
@@ -38,8 +40,8 @@ const NAMED: [(&str, u64, u64, u64); 6] = [
 /// A link that cannot be understood.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error(
-    "{0}: a link is one of lan, wifi, wan, 4g, hsdpa, satellite, or such as delay=40ms,jitter=5ms,rate=10mbit (a delay of \
-     at most 5 s, a rate of at least 1kbit)"
+    "{0}: a link is one of lan, wifi, wan, 4g, hsdpa, satellite, or such as delay=40ms,jitter=5ms,rate=10mbit (each once, a \
+     delay and a jitter of at most 5 s, a rate of 1kbit to 100gbit)"
 )]
 pub struct LinkError(String);
 
@@ -76,8 +78,14 @@ impl FromStr for Link {
         }
         let wrong = || LinkError(text.to_owned());
         let mut link = Self::default();
+        let mut given = Vec::new();
         for part in text.split(',') {
-            match part.trim().split_once('=').ok_or_else(wrong)? {
+            let (key, value) = part.trim().split_once('=').ok_or_else(wrong)?;
+            if given.contains(&key) {
+                return Err(wrong());
+            }
+            given.push(key);
+            match (key, value) {
                 ("delay", value) => link.delay = time(value).ok_or_else(wrong)?,
                 ("jitter", value) => link.jitter = time(value).ok_or_else(wrong)?,
                 ("rate", value) => link.rate_bits = Some(rate(value).ok_or_else(wrong)?),
@@ -124,7 +132,7 @@ fn rate(text: &str) -> Option<u64> {
         _ => return None,
     };
     let bits = number.parse::<f64>().ok()? * factor;
-    (bits.is_finite() && bits >= RATE_BITS_MIN as f64).then_some(bits as u64)
+    (RATE_BITS_MIN as f64..=RATE_BITS_MAX as f64).contains(&bits).then_some(bits as u64)
 }
 
 #[cfg(test)]
@@ -160,6 +168,9 @@ mod tests {
             "rate=1bit",
             "loss=1%",
             "rate=infmbit",
+            "rate=99999999999999999999mbit",
+            "rate=101gbit",
+            "delay=40ms,delay=50ms",
         ] {
             assert!(text.parse::<Link>().is_err(), "{text}");
         }
