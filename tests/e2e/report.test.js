@@ -53,6 +53,16 @@ test("all columns are on paper, and on a screen of 1280", async () => {
   await page.emulateMedia({ media: "screen" });
 });
 
+test("on paper, the plot is on the first page, and no heading is parted from its table", async () => {
+  await page.emulateMedia({ media: "print" });
+  await page.setViewportSize(SHEET);
+  const end = await page.locator("figure").evaluate((figure) => figure.getBoundingClientRect().bottom);
+  assert.ok(end <= SHEET.height, `the plot ends at ${end} of ${SHEET.height}`);
+  const breaks = await page.locator("h1, h2, thead").evaluateAll((all) => all.map((one) => getComputedStyle(one).breakAfter));
+  assert.deepEqual([...new Set(breaks)], ["avoid"]);
+  await page.emulateMedia({ media: "screen" });
+});
+
 test("a phone scrolls within the boxes, which can have the focus", async () => {
   await page.setViewportSize({ width: 390, height: 844 });
   assert.ok((await hidden()).some((more) => more > 0));
