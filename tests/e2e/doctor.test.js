@@ -212,6 +212,8 @@ const BOTH = [
   ["without upgrades", nginx(HOST), { both: { upgrade: "fault upgrade" } }],
   ["without upgrades at /ws", preceded(`location = /ws { proxy_pass http://127.0.0.1:8080; ${HOST} }`), { both: { upgrade: "fault upgrade" } }],
   ["that does not forward /ws", preceded("location = /ws { return 404; }"), { both: { upgrade: "fault unforwarded" } }],
+  ["that limits the rate of WebSockets", preceded("location = /ws { return 503; }"), { both: { upgrade: "unknown" } }],
+  ["that sends JSON in chunks", nginx(HOST, UPGRADE, "sub_filter 'zzzz' 'yyyy'; sub_filter_types application/json;"), {}],
   ["with a page at /ws", preceded(`location = /ws { default_type text/html; return 200 "<title>The application</title>"; }`), { both: { upgrade: "fault unforwarded" } }],
   ["without subprotocols", nginx(HOST, UPGRADE, 'proxy_set_header Sec-WebSocket-Protocol "";'), { both: { upgrade: "fault subprotocol" } }],
   ["with a cache", `proxy_cache_path kept keys_zone=kept:1m; ${nginx(HOST, UPGRADE, "proxy_cache kept; proxy_cache_valid 200 1m; proxy_ignore_headers Cache-Control;")}`, { both: { cache: "fault cached" } }],

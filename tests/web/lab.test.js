@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { Random, estimate, isDistinguishable, leftOut, median, shift } from "../../web/measure/bootstrap.js";
 import { browserName } from "../../web/page/lab/environment.js";
 import { scaleOf } from "../../web/page/lab/answer.js";
-import { judgePair, quietOf } from "../../web/page/lab/doctor.js";
+import { Heartbeats, judgePair, quietOf } from "../../web/page/lab/doctor.js";
+import { conclusion } from "../../web/page/lab/findings.js";
 import { sampleOf } from "../../web/page/lab/latency.js";
 import { judge, reportOf } from "../../web/page/lab/report.js";
 import { failed, interleaved } from "../../web/page/lab/rounds.js";
@@ -188,4 +189,24 @@ test("a WebSocket that was asked for nothing is quiet, closed, or floods", async
   assert.equal(await after((socket, end) => (say(socket, 2), end.abort())), "held");
   assert.equal(await after((socket, end) => (say(socket, 3), end.abort())), "unasked");
   assert.equal(typeof (await after((socket) => socket.onclose?.({ code: 1006, reason: "" }))), "number");
+});
+
+test("a stream without a heartbeat is a fault only if one came before", () => {
+  /** @param {[number, string][]} came @param {number} end */
+  const judged = (came, end) => {
+    const heartbeats = new Heartbeats();
+    for (const [at, text] of came) heartbeats.receive(at * 1000, text);
+    return heartbeats.judge(end * 1000, { heartbeat_ms_max: 20_000 });
+  };
+  assert.deepEqual([judged([], 19), judged([], 25)], ["held", { silentMs: 25_000 }]);
+  assert.deepEqual(judged([[2, 'data: {"a":1}\n\n']], 25), { silentMs: 23_000 }, "an event is none");
+  assert.deepEqual([judged([[15, ":\n\n"]], 34), judged([[15, ":\n\n"]], 36)], ["held", 21_000]);
+  assert.deepEqual([judged([[60, ":\n\n"]], 90), judged([[60, ":\n\n"]], 141)], ["held", 81_000]);
+});
+
+test("what has no answer is not called right", () => {
+  assert.equal(conclusion({ fault: 0, unknown: 0 }), "Nothing is wrong.");
+  assert.equal(conclusion({ fault: 0, unknown: 1 }), "Nothing wrong was found, but 1 examination has no answer.");
+  assert.equal(conclusion({ fault: 0, unknown: 2 }), "Nothing wrong was found, but 2 examinations have no answer.");
+  assert.deepEqual([conclusion({ fault: 1, unknown: 2 }), conclusion({ fault: 2, unknown: 0 })], ["1 fault.", "2 faults."]);
 });

@@ -13,6 +13,8 @@ const SUBPROTOCOL = "anemone.v1";
 const EVENTS = "anemone.events";
 /** The end of the type of a problem: a handshake that is not that of RFC 6455. */
 const BAD_HANDSHAKE = "bad-handshake";
+/** What says so refuses for now, as a limit of requests does (RFC 6585 section 4, RFC 9110 section 15.6.4). */
+const BUSY = [429, 503];
 
 /** @typedef {"good" | "fault" | "note" | "unknown"} State */
 /** @typedef {{ id: string, state: State, words: string, fault?: string }} Finding `id` is that of the examination, `fault` the key of the fault's rule */
@@ -23,6 +25,7 @@ const BAD_HANDSHAKE = "bad-handshake";
  * @property {Limits} limits
  * @property {Record<string, string>} examinations the words for each
  * @property {readonly { name: string, mark: string }[]} programs
+ * @property {Record<string, string>} unknowns why something could not be told
  * @property {Record<string, { words: string, settings: Remedy[] }>} faults
  */
 /**
@@ -101,8 +104,16 @@ class Way {
    * @param {Record<string, string | number>} [values] what the names in its sentence stand for
    */
   words(fault, values = {}) {
-    const words = this.#rules.faults[fault]?.words ?? fault;
-    return Object.entries(values).reduce((words, [name, value]) => words.replaceAll(`{${name}}`, () => String(value)), words);
+    return filled(this.#rules.faults[fault]?.words ?? fault, values);
+  }
+
+  /**
+   * @param {string} id
+   * @param {string} reason
+   * @param {Record<string, string | number>} values
+   */
+  unknown(id, reason, values) {
+    return unknown(id, filled(this.#rules.unknowns[reason] ?? reason, values));
   }
 
   /**
@@ -114,6 +125,11 @@ class Way {
   fault(id, fault, values) {
     return { id, state: "fault", words: this.words(fault, values), fault };
   }
+}
+
+/** @param {string} words @param {Record<string, string | number>} values what the names in it stand for */
+function filled(words, values) {
+  return Object.entries(values).reduce((words, [name, value]) => words.replaceAll(`{${name}}`, () => String(value)), words);
 }
 
 /**
@@ -221,8 +237,10 @@ async function webSocket(way) {
   if (await opens(way)) return good(id, `a WebSocket opens after ${Math.round(browser.now() - begun)} ms`);
   // A topic has one that needs no subprotocol, and the server says without an upgrade that it knows the path of the other.
   const why = "this browser does not say why";
-  if (!(await opens(way, INDEX, []))) return way.fault(id, "upgrade", { why });
+  const isTopicOpen = await opens(way, INDEX, []);
   const reply = await way.ask(MULTIPLEXED).catch(() => null);
+  if (reply && BUSY.includes(reply.status)) return way.unknown(id, "refused", { status: reply.status });
+  if (!isTopicOpen) return way.fault(id, "upgrade", { why });
   if (!reply) return unknown(id, "no answer came");
   const problem = await reply.json().catch(() => null);
   if (!String(problem?.type).endsWith(BAD_HANDSHAKE)) return way.fault(id, "unforwarded");
@@ -297,6 +315,7 @@ async function origin(way) {
   const reply = await way.ask("topics/$topics", { method: "POST", headers: { "Content-Type": "application/json" }, body: "null" }).catch(() => null);
   const problem = await reply?.json().catch(() => null);
   if (!reply) return unknown(id, "no answer came");
+  if (BUSY.includes(reply.status)) return way.unknown(id, "refused", { status: reply.status });
   const isRefused = String(problem?.type).endsWith("origin-refused");
   return isRefused ? way.fault(id, "origin", { origin: location.origin }) : good(id, `pages of ${location.origin} are the server's own`);
 }
@@ -336,13 +355,51 @@ async function silence(way, waitMs) {
   if (cuts.length > 0) return { id, state: "fault", words: cuts.join(", "), fault: "idle" };
   const loud = results.find(({ cut }) => cut === "unasked");
   if (loud) return way.fault(id, "unasked", { what: loud.what, found: `${way.limits.unasked_max} messages came` });
+  const silent = results.flatMap(({ what, cut }) => (typeof cut === "object" ? [{ what, seconds: (cut.silentMs / 1000).toFixed(1) }] : []));
+  if (silent[0]) return way.unknown(id, "no-heartbeat", silent[0]);
   const held = results.filter(({ cut }) => cut === "held").map(({ what }) => what);
   if (signal.aborted || held.length === 0) return unknown(id, "nothing can be held open");
   const heartbeats = waitMs > way.limits.heartbeat_ms_max && held.includes("a stream (SSE)") ? ", with the server's heartbeats" : "";
   return good(id, `open for ${waitMs / 1000} s${heartbeats}: ${held.join(", ")}`);
 }
 
-/** @typedef {"held" | "unknown" | "unasked" | number} Quiet a number: the time in ms after which it was cut */
+/** @typedef {"held" | "unknown" | "unasked" | { silentMs: number } | number} Quiet a number: the time in ms after which it was cut; an object: it was silent for so long, which may be as the server is set */
+
+/** What came on a stream of which nothing is expected but heartbeats. All times are since its beginning, in ms. */
+export class Heartbeats {
+  #newest = 0;
+  #newestHeartbeat = 0;
+  /** The longest time until one came. @type {number | undefined} */
+  #longest;
+
+  /** @param {number} at @param {string} text */
+  receive(at, text) {
+    this.#newest = at;
+    // A heartbeat is a comment, and nothing else on a stream is.
+    if (!/^:/m.test(text)) return;
+    this.#longest = Math.max(this.#longest ?? 0, at - this.#newestHeartbeat);
+    this.#newestHeartbeat = at;
+  }
+
+  /** The silence until `end`. @param {number} end */
+  silence(end) {
+    return end - this.#newest;
+  }
+
+  /**
+   * Judges the silence until the end of the time.
+   * @param {number} end
+   * @param {Pick<Limits, "heartbeat_ms_max">} limits
+   * @returns {Quiet}
+   */
+  judge(end, { heartbeat_ms_max }) {
+    const silentMs = this.silence(end);
+    if (silentMs <= heartbeat_ms_max) return "held";
+    if (this.#longest === undefined) return { silentMs };
+    // What drops a connection without a word lets no heartbeat through either.
+    return silentMs > (this.#longest * 4) / 3 ? silentMs : "held";
+  }
+}
 
 /**
  * @param {Way} way
@@ -353,14 +410,14 @@ async function quietStream(way, signal) {
   const { reader } = await begin(way, "text/event-stream", signal);
   if (!reader) return "unknown";
   signal.addEventListener("abort", () => void reader.cancel().catch(() => {}));
-  let newest = browser.now();
+  const [begun, heartbeats, decoder] = [browser.now(), new Heartbeats(), new TextDecoder()];
   try {
-    while (!(await reader.read()).done) newest = browser.now();
+    for (let read = await reader.read(); !read.done; read = await reader.read()) heartbeats.receive(browser.now() - begun, decoder.decode(read.value));
   } catch {
     // Cut, or the time is over.
   }
-  // What drops a connection without a word lets no heartbeat through either.
-  return signal.aborted && browser.now() - newest < way.limits.heartbeat_ms_max ? "held" : browser.now() - newest;
+  const end = browser.now() - begun;
+  return signal.aborted ? heartbeats.judge(end, way.limits) : heartbeats.silence(end);
 }
 
 /**

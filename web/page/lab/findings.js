@@ -20,18 +20,18 @@ export function offerDoctor(section) {
     try {
       const rules = await readRules();
       const program = await programOf(rules);
-      let faults = 0;
+      const counts = { good: 0, fault: 0, note: 0, unknown: 0 };
       await examine({
         rules,
         waitMs: Number(wait.value) * 1000,
         signal: ending.signal,
         onFinding: (finding) => {
-          if (finding.state === "fault") faults += 1;
+          counts[finding.state] += 1;
           list.append(itemOf(finding, rules, program));
         },
       });
       const behind = program ? ` The answers come through ${program}.` : "";
-      setText(said, (faults === 0 ? "Nothing is wrong." : faults === 1 ? "1 fault." : `${faults} faults.`) + behind);
+      setText(said, conclusion(counts) + behind);
     } catch {
       setText(said, "The server does not answer.");
     } finally {
@@ -39,6 +39,13 @@ export function offerDoctor(section) {
       begin.disabled = false;
     }
   });
+}
+
+/** Says what all examinations have found. @param {{ fault: number, unknown: number }} counts */
+export function conclusion({ fault, unknown }) {
+  if (fault > 0) return fault === 1 ? "1 fault." : `${fault} faults.`;
+  if (unknown === 0) return "Nothing is wrong.";
+  return `Nothing wrong was found, but ${unknown === 1 ? "1 examination has" : `${unknown} examinations have`} no answer.`;
 }
 
 /**

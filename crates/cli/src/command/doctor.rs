@@ -35,7 +35,7 @@ pub(crate) fn run(args: &args::Doctor) -> anyhow::Result<()> {
     if args.json {
         print([serde_json::to_string(&diagnosis)?])?;
     } else if diagnosis.faults() == 0 {
-        print(["Nothing is wrong."])?;
+        print([conclusion(diagnosis.unknowns())])?;
     }
     if let Some(why) = diagnosis.unreached() {
         return Err(Unfit::from(why).into());
@@ -47,6 +47,15 @@ pub(crate) fn run(args: &args::Doctor) -> anyhow::Result<()> {
     }
 }
 
+/// The last line where no fault was found.
+fn conclusion(unknowns: usize) -> String {
+    match unknowns {
+        0 => "Nothing is wrong.".to_owned(),
+        1 => "Nothing wrong was found, but 1 examination has no answer.".to_owned(),
+        many => format!("Nothing wrong was found, but {many} examinations have no answer."),
+    }
+}
+
 impl From<&Unreached> for Unfit {
     fn from(why: &Unreached) -> Self {
         match why {
@@ -55,5 +64,17 @@ impl From<&Unreached> for Unfit {
             Unreached::Below(url) => Self::Below(url.clone()),
             _ => Self::NoServer,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_answer_is_not_called_right() {
+        assert_eq!(conclusion(0), "Nothing is wrong.");
+        assert_eq!(conclusion(1), "Nothing wrong was found, but 1 examination has no answer.");
+        assert_eq!(conclusion(2), "Nothing wrong was found, but 2 examinations have no answer.");
     }
 }

@@ -269,33 +269,45 @@ async fn closed(way: &Way, known: Known, error: &ConnectError) -> Finding {
     {
         return Finding::wrong(Name::Upgrade, format!("the server refuses a WebSocket: {why}"));
     }
+    if let Some(trouble) = Trouble::of_refusal(error) {
+        return Finding::trouble(Name::Upgrade, &trouble);
+    }
     let hasty = known.hasty(way);
     let way = if is_silence(error) { &hasty } else { way };
     let why = with_causes(error);
     let fault = |fault, why: &str| known.fault(Name::Upgrade, fault, &[("why", why)]);
-    if way.socket(INDEX).connect().await.is_err() {
-        return fault(WayFault::Upgrade, &why);
-    }
-    match knows_multiplexed(way).await {
-        Err(trouble) => Finding::trouble(Name::Upgrade, &trouble),
-        Ok(false) => fault(WayFault::Unforwarded, ""),
-        Ok(true) if keeps_subprotocol(way).await => {
-            fault(WayFault::Upgrade, &format!("one of a topic opens, but at {MULTIPLEXED} {why}"))
+    let told = async {
+        if let Err(error) = way.socket(INDEX).connect().await {
+            let busy = Trouble::of_refusal(&error);
+            return busy.map_or_else(|| Ok(fault(WayFault::Upgrade, &why)), Err);
         }
-        Ok(true) => fault(WayFault::Subprotocol, ""),
-    }
+        if !knows_multiplexed(way).await? {
+            return Ok(fault(WayFault::Unforwarded, ""));
+        }
+        if !keeps_subprotocol(way).await? {
+            return Ok(fault(WayFault::Subprotocol, ""));
+        }
+        let why = format!("one of a topic opens, but at {MULTIPLEXED} {why}");
+        Ok(fault(WayFault::Upgrade, &why))
+    };
+    told.await.unwrap_or_else(|trouble| Finding::trouble(Name::Upgrade, &trouble))
 }
 
 /// Returns true if a topic's WebSocket gets the subprotocol that it offers.
-async fn keeps_subprotocol(way: &Way) -> bool {
-    let opened = way.socket(INDEX).subprotocols([EVENTS]).connect().await;
-    opened.is_ok_and(|socket| socket.subprotocol() == Some(EVENTS))
+async fn keeps_subprotocol(way: &Way) -> Result<bool, Trouble> {
+    match way.socket(INDEX).subprotocols([EVENTS]).connect().await {
+        Ok(socket) => Ok(socket.subprotocol() == Some(EVENTS)),
+        Err(error) => Trouble::of_refusal(&error).map_or(Ok(false), Err),
+    }
 }
 
 /// Returns true if a request for the multiplexed WebSocket that is no handshake comes as far as the server.
 async fn knows_multiplexed(way: &Way) -> Result<bool, Trouble> {
     let mut connection = way.ask(MULTIPLEXED, "").await?;
     let answer = connection.answer(way.patience()).await?;
+    if let Some(busy) = Trouble::of_status(answer.status) {
+        return Err(busy);
+    }
     // A body that is too long, or none, is not the server's.
     let body = connection.body(&answer, way.patience()).await.unwrap_or_default();
     Ok(problem(&body).is_some_and(|[kind, _]| kind.ends_with(BAD_HANDSHAKE)))
@@ -323,6 +335,9 @@ async fn origin_of_post(way: &Way, known: Known, origin: &str) -> Finding {
     let asked = async {
         let mut connection = way.post(POSTED, &fields, b"null").await?;
         let answer = connection.answer(way.patience()).await?;
+        if let Some(busy) = Trouble::of_status(answer.status) {
+            return Err(busy);
+        }
         connection.body(&answer, way.patience()).await
     };
     match asked.await {
@@ -460,7 +475,39 @@ fn judge_pair(first: &Polled, second: &Polled) -> Pair {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
     use super::*;
+
+    /// What is found of WebSockets where requests, one after the other, are answered with these statuses.
+    async fn web_sockets(statuses: &[u16]) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let known =
+            Known { program: None, round_trip: Duration::ZERO, begin_max: Duration::from_secs(20) };
+        let server = async {
+            for status in statuses {
+                let mut stream = listener.accept().await.unwrap().0;
+                stream.read(&mut [0; 4096]).await.unwrap();
+                let answer = format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n");
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        };
+        let (findings, ()) = tokio::join!(web_socket(&way, known), server);
+        findings.map(|finding| finding.lines().join("\n")).join("\n")
+    }
+
+    #[tokio::test]
+    async fn a_limit_of_requests_is_no_lost_upgrade() {
+        for statuses in [[503, 503].as_slice(), &[429, 429], &[400, 503, 503]] {
+            let told = web_sockets(statuses).await;
+            assert!(!told.contains("FAULT"), "{told}");
+            assert_eq!(told.matches("the way refuses it with status").count(), 2, "{told}");
+        }
+        let told = web_sockets(&[400, 400, 400]).await;
+        assert!(told.contains("FAULT") && told.contains("no WebSocket is let through"), "{told}");
+    }
 
     fn pair(first: (&str, u64), second: (&str, u64)) -> Pair {
         let [first, second] = [first, second].map(|(body, ms)| Polled {

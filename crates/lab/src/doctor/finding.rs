@@ -125,6 +125,10 @@ impl Finding {
         self.state == State::Fault
     }
 
+    pub(super) fn is_unknown(&self) -> bool {
+        self.state == State::Unknown
+    }
+
     /// Returns the lines for people.
     pub(super) fn lines(&self) -> Vec<String> {
         let first = format!("  {:<6} {:<12} {}", self.state.words(), self.name.words(), self.words);

@@ -133,6 +133,12 @@ impl Diagnosis {
         self.faults
     }
 
+    /// Returns the number of examinations that could not tell whether something is wrong.
+    #[must_use]
+    pub fn unknowns(&self) -> usize {
+        self.findings.iter().filter(|finding| finding.is_unknown()).count()
+    }
+
     /// Returns why nothing was examined. `None` if an answer came from the server.
     #[must_use]
     pub fn unreached(&self) -> Option<&Unreached> {

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::exam::{Begun, INDEX, Known, SSE, begin, multiplexed};
 use super::finding::Finding;
-use super::rules::{Name, WayFault, limits};
+use super::rules::{Name, Unknown, WayFault, limits};
 use super::way::{Answer, Trouble, Way};
 
 /// What breaks the protocol of WebSockets is told why, and then not waited for longer.
@@ -39,6 +39,11 @@ pub(super) async fn idle(way: &Way, known: Known, wait: Duration) -> Finding {
     }
     let held = named.iter().filter(|(_, quiet)| **quiet == Quiet::Held).map(|(what, _)| *what);
     let held: Vec<_> = held.collect();
+    if let Quiet::NoHeartbeat(time) = sse {
+        let seconds = format!("{:.1}", time.as_secs_f64());
+        let values = [("what", "a stream (SSE)"), ("seconds", &*seconds)];
+        return Finding::unknown(Name::Idle, Unknown::NoHeartbeat.words(&values));
+    }
     match held.is_empty() {
         true => Finding::unknown(Name::Idle, "nothing can be held open".to_owned()),
         false => {
@@ -59,27 +64,57 @@ enum Quiet {
     Cut(Duration),
     /// This came, for which nobody asked.
     Unasked(String),
+    /// It was silent for so long, which may be as the server is set.
+    NoHeartbeat(Duration),
     Unknown,
+}
+
+/// What came on a stream of which nothing is expected but heartbeats. All times are since its beginning.
+#[derive(Debug, Default)]
+struct Heartbeats {
+    newest: Duration,
+    newest_heartbeat: Duration,
+    /// The longest time until one came.
+    longest: Option<Duration>,
+}
+
+impl Heartbeats {
+    fn receive(&mut self, at: Duration, bytes: &[u8]) {
+        self.newest = at;
+        // A heartbeat is a comment, and nothing else on a stream is.
+        if bytes.starts_with(b":") || bytes.windows(2).any(|bytes| bytes == b"\n:") {
+            let time = at - self.newest_heartbeat;
+            self.longest = Some(self.longest.map_or(time, |longest| longest.max(time)));
+            self.newest_heartbeat = at;
+        }
+    }
+
+    /// Judges the silence until the end of the time.
+    fn judge(&self, end: Duration) -> Quiet {
+        let (silence, most) = (end.saturating_sub(self.newest), limits().heartbeat_max);
+        match self.longest {
+            _ if silence <= most => Quiet::Held,
+            // What drops a connection without a word lets no heartbeat through either.
+            Some(longest) if silence > longest * 4 / 3 => Quiet::Cut(silence),
+            Some(_) => Quiet::Held,
+            None => Quiet::NoHeartbeat(silence),
+        }
+    }
 }
 
 async fn quiet_stream(way: &Way, known: Known, wait: Duration) -> Quiet {
     let Begun::At(_, mut connection) = begin(way, SSE, known, known.patience()).await else {
         return Quiet::Unknown;
     };
-    let (begun, mut newest) = (Instant::now(), Instant::now());
+    let (begun, mut heartbeats) = (Instant::now(), Heartbeats::default());
     while let Some(left) = wait.checked_sub(begun.elapsed()) {
         match timeout(left, connection.next()).await {
             Err(_) => break,
-            Ok(Ok(0) | Err(_)) => return Quiet::Cut(newest.elapsed()),
-            Ok(Ok(_)) => newest = Instant::now(),
+            Ok(Ok([]) | Err(_)) => return Quiet::Cut(begun.elapsed() - heartbeats.newest),
+            Ok(Ok(bytes)) => heartbeats.receive(begun.elapsed(), bytes),
         }
     }
-    // What drops a connection without a word lets no heartbeat through either.
-    if newest.elapsed() > limits().heartbeat_max {
-        Quiet::Cut(newest.elapsed())
-    } else {
-        Quiet::Held
-    }
+    heartbeats.judge(begun.elapsed())
 }
 
 async fn quiet_poll(way: &Way, wait: Duration) -> Quiet {
@@ -157,6 +192,27 @@ mod tests {
         };
         let (quiet, _accepted) = tokio::join!(quiet_socket(&way, Duration::from_secs(600)), server);
         quiet
+    }
+
+    #[test]
+    fn a_stream_without_a_heartbeat_is_a_fault_only_if_one_came_before() {
+        let seconds = Duration::from_secs;
+        let judged = |came: &[(u64, &str)], end| {
+            let mut heartbeats = Heartbeats::default();
+            for (at, bytes) in came {
+                heartbeats.receive(seconds(*at), bytes.as_bytes());
+            }
+            heartbeats.judge(seconds(end))
+        };
+        assert_eq!(judged(&[], 19), Quiet::Held);
+        assert_eq!(judged(&[], 25), Quiet::NoHeartbeat(seconds(25)));
+        let (chunk, event) = ("3\r\n:\n\n\r\n", "data: {\"a\":1}\n\n");
+        assert_eq!(judged(&[(2, event)], 25), Quiet::NoHeartbeat(seconds(23)), "an event is none");
+        assert_eq!(judged(&[(15, chunk)], 34), Quiet::Held);
+        assert_eq!(judged(&[(15, ":\n\n"), (30, ":\n\n")], 55), Quiet::Cut(seconds(25)));
+        assert_eq!(judged(&[(60, chunk)], 90), Quiet::Held, "heartbeat = \"60s\"");
+        assert_eq!(judged(&[(50, event), (60, chunk)], 85), Quiet::Held);
+        assert_eq!(judged(&[(60, chunk)], 141), Quiet::Cut(seconds(81)));
     }
 
     #[tokio::test]

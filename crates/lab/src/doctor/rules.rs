@@ -55,6 +55,16 @@ pub(super) enum WayFault {
     Connections,
 }
 
+/// A reason why something could not be told.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Unknown {
+    /// Too much was asked for, or something is not there now.
+    Refused,
+    /// A stream was silent, and had no heartbeat before that tells how often it has them.
+    NoHeartbeat,
+}
+
 /// A setting of a program.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Remedy {
@@ -117,6 +127,7 @@ struct Rules {
     /// The words for each examination.
     examinations: BTreeMap<Name, String>,
     programs: Vec<Program>,
+    unknowns: BTreeMap<Unknown, String>,
     faults: BTreeMap<WayFault, FaultRule>,
 }
 
@@ -137,10 +148,7 @@ impl Name {
 impl WayFault {
     /// Says what is wrong. `values` are what the names in the sentence stand for.
     pub(super) fn words(self, values: &[(&str, &str)]) -> String {
-        let words = RULES.faults.get(&self).map_or("", |rule| &rule.words).to_owned();
-        values
-            .iter()
-            .fold(words, |words, (name, value)| words.replace(&format!("{{{name}}}"), value))
+        filled(RULES.faults.get(&self).map_or("", |rule| &rule.words), values)
     }
 
     /// Returns the settings that mend it: those of the program on the way if it is known, or of all.
@@ -149,6 +157,19 @@ impl WayFault {
         let is_asked = |name: &str| program.is_none_or(|program| [program, SERVER].contains(&name));
         all.filter(|one| is_asked(&one.program)).cloned().collect()
     }
+}
+
+impl Unknown {
+    /// Says why. `values` are what the names in the sentence stand for.
+    pub(super) fn words(self, values: &[(&str, &str)]) -> String {
+        filled(RULES.unknowns.get(&self).map_or("", String::as_str), values)
+    }
+}
+
+fn filled(words: &str, values: &[(&str, &str)]) -> String {
+    let fill =
+        |words: String, (name, value): &(&str, &str)| words.replace(&format!("{{{name}}}"), value);
+    values.iter().fold(words.to_owned(), fill)
 }
 
 /// Returns the limits of the examinations.
@@ -175,6 +196,7 @@ mod tests {
     fn every_examination_and_every_fault_has_its_words() {
         assert_eq!((RULES.examinations.len(), RULES.faults.len()), (10, 13));
         assert!(RULES.examinations.values().all(|words| !words.is_empty()));
+        assert_eq!(RULES.unknowns.len(), 2);
         for (fault, rule) in &RULES.faults {
             assert!(!rule.words.is_empty(), "{fault:?}");
             // What answers in place of the server has no setting of its own.

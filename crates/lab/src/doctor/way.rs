@@ -9,13 +9,15 @@ use anemone_ws::rustls::ClientConfig;
 use anemone_ws::{ClientStream, Connect, ConnectError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::rules::limits;
+use super::rules::{Unknown, limits};
 use crate::load::{Body, BodyEnd, head, request};
 use crate::server_url::{NotServer, ServerUrl};
 
 /// The longest head or body that is read.
 const BYTES_MAX: usize = 64 << 10;
 const READ_BYTES: usize = 4 << 10;
+/// What says so refuses for now, as a limit of requests does (RFC 6585 section 4, RFC 9110 section 15.6.4).
+const BUSY: [u16; 2] = [429, 503];
 
 /// A server, and how it is reached.
 #[derive(Clone, Debug)]
@@ -158,11 +160,27 @@ pub(super) enum Trouble {
     NotHttp,
     #[error("no answer came within {} s", .0.as_secs_f64())]
     Silent(Duration),
+    /// This status says that too much was asked for, or that something is not there now.
+    #[error("{}", Unknown::Refused.words(&[("status", &.0.to_string())]))]
+    Busy(u16),
     #[error("a poll is answered with status {status}, {media_type:?}")]
     NoPage { status: u16, media_type: String },
 }
 
 impl Trouble {
+    /// Returns the trouble that a status tells, if it refuses for now.
+    pub(super) fn of_status(status: u16) -> Option<Self> {
+        BUSY.contains(&status).then_some(Self::Busy(status))
+    }
+
+    /// The same of a WebSocket that did not open.
+    pub(super) fn of_refusal(error: &ConnectError) -> Option<Self> {
+        match error {
+            ConnectError::Refused(refusal) => Self::of_status(refusal.status()),
+            _ => None,
+        }
+    }
+
     pub(super) fn is_silence(&self) -> bool {
         match self {
             Self::Connect(error) => is_silence(error),
@@ -272,10 +290,11 @@ impl Connection {
         Ok(!self.bytes.is_empty() || self.more().await? > 0)
     }
 
-    /// Waits for more bytes, which are dropped; 0 at the end.
-    pub(super) async fn next(&mut self) -> io::Result<usize> {
+    /// Waits for more bytes, which the next call drops; none at the end.
+    pub(super) async fn next(&mut self) -> io::Result<&[u8]> {
         self.bytes.clear();
-        self.more().await
+        self.more().await?;
+        Ok(&self.bytes)
     }
 
     async fn more(&mut self) -> io::Result<usize> {
