@@ -489,7 +489,7 @@ mod tests {
         let server = async {
             for status in statuses {
                 let mut stream = listener.accept().await.unwrap().0;
-                stream.read(&mut [0; 4096]).await.unwrap();
+                assert!(stream.read(&mut [0; 4096]).await.unwrap() > 0);
                 let answer = format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n");
                 stream.write_all(answer.as_bytes()).await.unwrap();
             }

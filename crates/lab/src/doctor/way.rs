@@ -320,7 +320,7 @@ mod tests {
         let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
         let server = async {
             let mut stream = listener.accept().await.unwrap().0;
-            stream.read(&mut [0; READ_BYTES]).await.unwrap();
+            assert!(stream.read(&mut [0; READ_BYTES]).await.unwrap() > 0);
             stream.write_all(answer).await.unwrap();
         };
         let client = async {

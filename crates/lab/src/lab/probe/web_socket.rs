@@ -179,7 +179,7 @@ mod tests {
             b"HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nnope\r\n0\r\n\r\n";
         let server = thread::spawn(move || {
             let mut stream = listener.accept().unwrap().0;
-            stream.read(&mut [0; 4096]).unwrap();
+            assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
             stream.write_all(refused).unwrap();
         });
         let fault = WebSocket::connect(&place, "/", &[], 1).unwrap_err();
