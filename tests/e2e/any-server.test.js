@@ -144,6 +144,12 @@ test("a stream of another server is read in each of its ways", { timeout: STEP_M
   }
 });
 
+test("an echo by HTTP alone is measured by sizes", { timeout: STEP_MS_MAX }, async () => {
+  const { report, said } = await lab("sizes", '[echo]\nhttp = "/echo"\n', "--rounds", "1");
+  assert.match(report.answer, /^The file has no websocket in \[echo\], so there is nothing to compare HTTP with\. Over new connections, HTTP takes [\d.]+ to /);
+  assert.deepEqual([...new Set(report.series.map(({ contender }) => contender))], ["HTTP", "HTTP, new connections"], said);
+});
+
 test("the echoes and the answer of another server are measured", { timeout: STEP_MS_MAX }, async () => {
   for (const experiment of ["sizes", "connect", "overhead"]) {
     const { report, said } = await lab(experiment, 'get = "/hello"\n[echo]\nwebsocket = "/"\nhttp = "/echo"\n', "--rounds", "1");

@@ -53,7 +53,7 @@ impl Exit {
         match self {
             Self::Done => "the command finished, or the reader of its output has gone",
             Self::Failed => "another error on this machine",
-            Self::Usage => "the command line or its URL is not valid",
+            Self::Usage => "the command line, its URL or the file of lab --target is not valid",
             Self::Refused => "the server, or a proxy in front of it, refused the request",
             Self::NoConnection => {
                 "no connection: it cannot be opened, is lost for good, or leads to a server that is not Anemone"

@@ -208,13 +208,34 @@ fn an_interruption_before_anything_was_measured_leaves_earlier_reports_alone() {
 }
 
 #[test]
+fn a_full_disk_leaves_earlier_reports_whole_and_no_other_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().to_str().unwrap();
+    let files = || {
+        let files = std::fs::read_dir(directory.path()).unwrap();
+        let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+        files.sort();
+        files.into_iter().map(|file| (std::fs::read(&file).unwrap(), file)).collect::<Vec<_>>()
+    };
+    let run = ["lab", "overhead", "--quick", "--rounds", "1", "--out", out];
+    assert!(is_measured(&lab(&run[1..])));
+    let earlier = files();
+    // No file may have more than 512 or 1,024 bytes, as on a disk that has no more room.
+    let limited = "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\"";
+    let output = Command::new("sh")
+        .args(["-c", limited, env!("CARGO_BIN_EXE_anemone")])
+        .args(run)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1), "{said}");
+    assert!(said.contains("overhead.json (new and whole: none; the other files"), "{said}");
+    assert!(files() == earlier, "{:?}", std::fs::read_dir(directory.path()).unwrap());
+}
+
+#[test]
 fn a_quick_run_has_too_few_rounds_and_says_so() {
     let report = report("connect", &[]);
-    let answer = report["answer"].as_str().unwrap();
-    assert!(
-        answer.ends_with("With 4 rounds, no difference is sure: measure at least 6 (--rounds 6)."),
-        "{answer}"
-    );
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("connect.json");
     std::fs::write(&path, report.to_string()).unwrap();
@@ -222,14 +243,21 @@ fn a_quick_run_has_too_few_rounds_and_says_so() {
     let output = lab(&["report", path.to_str().unwrap(), "--out", out.to_str().unwrap()]);
     assert!(output.status.success());
     let html = std::fs::read_to_string(&out).unwrap();
+    let few = "With 4 rounds, no difference is sure: measure at least 6 (--rounds 6).</p>";
+    assert!(html.contains(few), "{html}");
     assert!(html.contains("too few rounds") && !html.contains("not distinguishable"), "{html}");
     assert!(String::from_utf8_lossy(&lab(&["--help"]).stdout).contains("too few"));
 }
 
 #[test]
 fn what_is_no_link_and_no_target_is_refused_with_words() {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     for (args, words) in [
         (&["echo", "--link", "moon"][..], "satellite"),
+        (&["echo", "--link", "delay=40ms,delay=50ms"], "each once"),
+        (&["echo", "--link", "rate=99999999999999999999mbit"], "100gbit"),
+        (&["echo", "--target", "/dev/zero"], "/dev/zero is no regular file"),
+        (&["echo", "--target", manifest], "Cargo.toml describes no server: "),
         (&["echo", "--target", "ftp://host"], "not the URL of a server"),
         (&["echo", "--target", "http://:8080"], "not the URL of a server"),
         (&["echo", "--target", "http://127.0.0.1:99999"], "a port is a number from 1 to 65535"),

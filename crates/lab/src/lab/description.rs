@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
 
+use super::error::WrongUse;
 use super::probe::Transport;
 use super::regular_file::read_text;
 
@@ -78,9 +79,12 @@ pub(crate) struct Description {
 
 impl Description {
     /// Reads a file in TOML.
-    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = read_text(path, FILE_BYTES_MAX)?;
-        Self::parse(&text).with_context(|| format!("{} describes no server", path.display()))
+    pub(crate) fn read(path: &Path) -> Result<Self, WrongUse> {
+        let text = read_text(path, FILE_BYTES_MAX);
+        let own = text.and_then(|text| {
+            Self::parse(&text).with_context(|| format!("{} describes no server", path.display()))
+        });
+        own.map_err(|error| WrongUse(format!("{error:#}")))
     }
 
     fn parse(text: &str) -> anyhow::Result<Self> {
@@ -216,6 +220,14 @@ mod tests {
                 && !stream.has(Transport::Ndjson)
                 && !stream.has(Transport::Poll)
         );
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_wrong_use() {
+        assert!(Description::read(Path::new("/dev/null")).is_err());
+        let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        let WrongUse(words) = Description::read(Path::new(manifest)).unwrap_err();
+        assert!(words.contains("Cargo.toml describes no server: "), "{words}");
     }
 
     #[test]

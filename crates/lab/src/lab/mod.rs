@@ -241,6 +241,12 @@ fn experiments(options: &Options) -> anyhow::Result<Vec<Experiment>> {
             names.join(", ")
         ));
     }
+    ensure!(
+        !possible.is_empty(),
+        WrongUse(format!(
+            "{server}: nothing that the lab measures; a file needs one of get, [echo] and [stream]"
+        ))
+    );
     Ok(possible)
 }
 

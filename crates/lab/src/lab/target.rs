@@ -125,9 +125,10 @@ impl Target {
             target.check()?;
             return Ok(target);
         }
-        if !Path::new(server).exists() {
-            bail!(WrongUse(format!("{server} is no file, and no URL such as http://{server}")));
-        }
+        ensure!(
+            Path::new(server).exists(),
+            WrongUse(format!("{server} is no file, and no URL such as http://{server}"))
+        );
         let described = Description::read(Path::new(server))?;
         let target = Self::at(&described.url);
         let mut target = target.with_context(|| format!("{server}, url"))?;
@@ -181,8 +182,13 @@ impl Target {
 
     /// Returns the path of the WebSocket echo.
     pub(crate) fn echo_socket(&self) -> anyhow::Result<String> {
+        self.offered_echo_socket().context(missing("websocket in [echo]"))
+    }
+
+    /// The same, if there is one.
+    pub(crate) fn offered_echo_socket(&self) -> Option<String> {
         let path = self.offer().map_or(Some(ECHO), |offer| offer.echo.websocket.as_deref());
-        path.map(str::to_owned).context(missing("websocket in [echo]"))
+        path.map(str::to_owned)
     }
 
     /// Returns the path that sends back the body of a `POST`.

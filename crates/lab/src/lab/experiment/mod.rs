@@ -82,7 +82,7 @@ impl Experiment {
             Self::Overhead => entry(overhead::run, Servers::Any(has_socket), &[Echo]),
             Self::Wind => entry(wind::run, Servers::Any(has_stream), &[Topics]),
             Self::Distance => entry(distance::run, Servers::Any(has_stream), &[Topics]),
-            Self::Sizes => entry(sizes::run, Servers::Any(has_both_echoes), &[Echo]),
+            Self::Sizes => entry(sizes::run, Servers::Any(has_http_echo), &[Echo]),
             Self::Progress => entry(progress::run, Servers::NearOrSecure, &[]),
             Self::Calls => entry(calls::run, Servers::NearOrFar, &[]),
             Self::Amortise => entry(amortise::run, Servers::NearOrFar, &[]),
@@ -204,8 +204,8 @@ fn has_socket(offer: &Description) -> bool {
     offer.echo.websocket.is_some()
 }
 
-fn has_both_echoes(offer: &Description) -> bool {
-    has_socket(offer) && offer.echo.http.is_some()
+fn has_http_echo(offer: &Description) -> bool {
+    offer.echo.http.is_some()
 }
 
 fn has_stream(offer: &Description) -> bool {
@@ -242,6 +242,7 @@ mod tests {
         assert_eq!(described(""), "");
         assert_eq!(described("get = \"/\""), "connect");
         assert_eq!(described("echo.websocket = \"/\""), "connect echo overhead");
+        assert_eq!(described("echo.http = \"/\""), "sizes");
         let both = "[echo]\nwebsocket = \"/\"\nhttp = \"/\"";
         assert_eq!(described(both), "connect echo overhead sizes");
         assert_eq!(described("stream.publish = \"/\""), "wind distance advise");

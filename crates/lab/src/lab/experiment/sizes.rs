@@ -50,20 +50,22 @@ struct Sending {
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let sizes = session.full_or_quick(&SIZES[..], &QUICK_SIZES[..]);
     let links = links(session)?;
-    let (http, socket) = (session.target.echo_http()?, session.target.echo_socket()?);
+    let (http, socket) = (session.target.echo_http()?, session.target.offered_echo_socket());
+    let mut contenders = vec![(HTTP, &http), (HTTP_NEW, &http)];
+    contenders.extend(socket.as_ref().map(|path| (WEB_SOCKET, path)));
     let mut cells = Vec::new();
     for (network, link) in &links {
         let place = session.web_behind(link)?;
         let fits = |(bytes, count): &&(usize, usize)| fits(link, *bytes, *count);
         for &(payload_bytes, count) in sizes.iter().filter(fits) {
-            cells.extend([HTTP, HTTP_NEW, WEB_SOCKET].map(|contender| Cell {
+            cells.extend(contenders.iter().map(|(contender, path)| Cell {
                 case: case(network, payload_bytes, count),
                 x: None,
-                contender: contender.to_owned(),
+                contender: (*contender).to_owned(),
                 key: Sending {
                     place: place.clone(),
                     contender,
-                    path: if contender == WEB_SOCKET { socket.clone() } else { http.clone() },
+                    path: (*path).clone(),
                     payload_bytes,
                     count,
                 },
@@ -83,6 +85,9 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     report.compare_with(HTTP);
     let networks: Vec<_> = links.into_iter().map(|(network, _)| network).collect();
     judge(&mut report, &networks, sizes);
+    if socket.is_none() {
+        report.answer = of_http_alone(&report);
+    }
     report.method.push(format!(
         "Each message is sent once its predecessor has come back whole (POST /echo, and the echo by WebSocket), and is compared \
          with what was sent; the time is that of all messages over a connection that is open, or over one that is opened for each. \
@@ -220,6 +225,16 @@ fn judge(report: &mut Report, networks: &[String], sizes: &[(usize, usize)]) {
             .map_or(Verdict::NotTestableHere, |most| Verdict::of(most > 90.0)),
         because: "their client masked byte by byte in a script, at 2.2 MB/s".to_owned(),
     });
+}
+
+/// Returns the answer of a server without a WebSocket.
+fn of_http_alone(report: &Report) -> String {
+    let ratios = report.comparisons.iter().filter_map(|one| one.ratio);
+    let ratios: Vec<_> = ratios.map(|ratio| ratio.median).collect();
+    let times = range(&ratios).map_or_else(String::new, |(low, high)| {
+        format!(" Over new connections, HTTP takes {low:.2} to {high:.2} times as long as over one that stays open.")
+    });
+    format!("The file has no websocket in [echo], so there is nothing to compare HTTP with.{times}")
 }
 
 /// Returns the sizes below which the publication found WebSocket faster.
