@@ -64,7 +64,7 @@ test("it measures every transport, and its report is one of the lab", { timeout:
   await page.waitForFunction(() => document.querySelector("#said")?.textContent === "Done.", undefined, { timeout: STEP_MS_MAX });
   assert.equal(await said.textContent(), "Done.");
   assert.deepEqual(await texts(page, "#answers .invalid:not([hidden])"), []);
-  // What takes long is computed beside the page, and nothing of it is left.
+  // Each report was computed by a worker of its own, and no worker is left.
   assert.equal(makers, 4);
   await becomes("the workers that are left", async () => page.workers().length, 0);
   const download = page.waitForEvent("download");

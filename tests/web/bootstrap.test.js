@@ -53,7 +53,7 @@ test("resamples are not sorted, which took seconds", (context) => {
   const values = () => Array.from({ length: 30 }, () => random.next());
   estimate(values(), random);
   shift(values(), values(), random);
-  // What is found of the resamples is, once for each interval.
+  // Only the figures of the resamples are sorted, once for each interval.
   assert.deepEqual([sorts, typed.mock.callCount()], [0, 2]);
 });
 

@@ -145,7 +145,7 @@ export class Chart {
     return this.#view.follows;
   }
 
-  /** Whether no hand has moved or zoomed it. */
+  /** True until a hand moves or zooms it. */
   get isFirst() {
     return this.#view.isFirst;
   }

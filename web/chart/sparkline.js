@@ -48,7 +48,7 @@ export class Sparkline {
    */
   follow(series, from, to) {
     const { stretches, low, high } = outline(series, from, to, { step: (to - from) / COLUMNS, holeMs: Infinity });
-    // What stays the same is a line in the middle.
+    // Values that are all the same are a line in the middle.
     const more = high > low ? 0 : 1;
     this.#curve = { stretches, from, to, low: low - more, high: high + more, hasFloor: false };
     this.#ask();

@@ -199,7 +199,7 @@ async function setClock() {
 
 search.addEventListener("input", showList);
 document.addEventListener("visibilitychange", () => {
-  // What comes meanwhile is not read, and would be missing.
+  // Events that come meanwhile are not read, and would be missing in the curve.
   for (const row of rows.values()) row.forget();
   showSeen();
 });

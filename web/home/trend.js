@@ -26,7 +26,7 @@ export class Trend {
     else if (this.#columns.isTable) this.#fields.add(time, this.#columns.numbers(cells));
   }
 
-  /** What there is to draw, up to the newest value; null for a topic with fewer than three. */
+  /** The curve up to the newest value; null for a topic with fewer than three. */
   get curve() {
     const field = this.#choose();
     if (!field || field.series.length < 3) return null;

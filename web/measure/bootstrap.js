@@ -83,7 +83,7 @@ function medianOf(values) {
   }
   const upper = Number(values[middle]);
   if (values.length % 2 === 1) return upper;
-  // What is before the middle is not greater, in any order.
+  // None of those before the middle is greater; they have no order.
   let lower = Number(values[0]);
   for (let at = 1; at < middle; at += 1) lower = Math.max(lower, Number(values[at]));
   return (lower + upper) / 2;

@@ -1,9 +1,9 @@
-/** How fast topics grow, from the positions of their newest events in looks. Pure. */
+/** The rates at which topics grow, from the positions of their newest events in looks. Pure. */
 import { parsePosition } from "../client.js";
 
 /** A rate is the mean over this time at most. */
 const MEMORY_MS = 10_000;
-/** What comes within this time after the first look may be of the past, which comes as a heap; and less time than this says nothing. */
+/** Events within this time after the first look may be of the past, which comes at once; and a rate over less time says nothing. */
 const HEAP_MS = 1000;
 /** A topic without an event for this long is quiet. */
 const QUIET_MS = 5000;

@@ -299,7 +299,7 @@ pub(crate) fn figure(value: f64) -> String {
 
 /// Returns the decimals of a number with three significant digits, or all before the point.
 pub(crate) fn decimals(value: f64) -> usize {
-    // What is rounded up to 1, 10 or 100 has a digit more before the point.
+    // A number that is rounded up to 1, 10 or 100 gets a digit more before the point.
     match value.abs() {
         v if v >= 99.95 => 0,
         v if v >= 9.995 => 1,

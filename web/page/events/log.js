@@ -120,7 +120,7 @@ export class Log {
     if (added.length === 0) return;
     const parent = this.#parent();
     const spare = [...parent.children].slice(Math.max(0, this.#rowsMax - added.length));
-    // Who reads a row that leaves stays in the list.
+    // If the focus is on a row that leaves, it goes to the list.
     if (spare.some((row) => row.contains(document.activeElement))) this.#box.focus({ preventScroll: true });
     parent.prepend(...added.reverse().map((entry) => this.#rowOf(entry, spare.pop())));
     for (const row of spare) row.remove();

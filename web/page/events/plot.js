@@ -12,7 +12,7 @@ const SPAN_MS_MIN = 10_000;
 const EDGE_PART = 0.1;
 /** Values that came within this time are shown by their numbers once no more come: by time, they would be one stroke. */
 const MOMENTS_MS = 2000;
-/** What goes round. @type {import("../../chart/scale.js").Range} */
+/** The scale of directions, in degrees. @type {import("../../chart/scale.js").Range} */
 const ROUND = { low: 0, high: 360, ticks: [0, 90, 180, 270, 360] };
 const PANEL_PX = 130;
 const FRAME_PX = 24;

@@ -13,7 +13,7 @@ const SUBPROTOCOL = "anemone.v1";
 const EVENTS = "anemone.events";
 /** The end of the type of a problem: a handshake that is not that of RFC 6455. */
 const BAD_HANDSHAKE = "bad-handshake";
-/** What says so refuses for now, as a limit of requests does (RFC 6585 section 4, RFC 9110 section 15.6.4). */
+/** The statuses of a refusal that passes, as of a limit of requests (RFC 6585 section 4, RFC 9110 section 15.6.4). */
 const BUSY = [429, 503];
 
 /** @typedef {"good" | "fault" | "note" | "unknown"} State */
@@ -365,7 +365,7 @@ async function silence(way, waitMs) {
 
 /** @typedef {"held" | "unknown" | "unasked" | { silentMs: number } | number} Quiet a number: the time in ms after which it was cut; an object: it was silent for so long, which may be as the server is set */
 
-/** What came on a stream of which nothing is expected but heartbeats. All times are since its beginning, in ms. */
+/** The heartbeats of a stream that brings nothing else. All times are since its beginning, in ms. */
 export class Heartbeats {
   #newest = 0;
   #newestHeartbeat = 0;
@@ -396,7 +396,7 @@ export class Heartbeats {
     const silentMs = this.silence(end);
     if (silentMs <= heartbeat_ms_max) return "held";
     if (this.#longest === undefined) return { silentMs };
-    // What drops a connection without a word lets no heartbeat through either.
+    // A connection that was dropped without a word brings no heartbeat either.
     return silentMs > (this.#longest * 4) / 3 ? silentMs : "held";
   }
 }

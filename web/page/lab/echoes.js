@@ -4,7 +4,7 @@ import { median } from "../../measure/bootstrap.js";
 import { at } from "../site.js";
 
 const ANSWER_MS_MAX = 60_000;
-/** What takes longer is left out: all rounds would take minutes, and perhaps cost their user something. */
+/** A size whose echo takes longer is left out: all rounds would take minutes, and perhaps cost their user something. */
 const ECHO_MS_MAX = 10_000;
 /** The reasons for which a size is left out. */
 const TOO_LONG = "since the server, by message_bytes_max in its [limits.echo], or a proxy takes nothing as long";
@@ -124,7 +124,7 @@ export async function echoCells(random, signal) {
 }
 
 /**
- * Why a size is left out; null for one that is measured. What fails in another way is measured, too, and has its fault.
+ * Returns the reason to leave a size out; null for one to measure. A size that fails in another way is measured, and has its fault.
  * @param {Uint8Array} bytes
  * @param {AbortSignal} signal
  */

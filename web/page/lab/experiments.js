@@ -102,7 +102,7 @@ export async function run(name, settings) {
   const step = (/** @type {number} */ of) => () => settings.onStep((steps += 1), of);
   const found = await measure(settings, new Random(seed), step);
   document.removeEventListener("visibilitychange", look);
-  // What a run that was stopped had not come to is no fault of its report.
+  // Series that a stopped run had not come to are no fault of its report.
   const series = found.series.filter(({ rounds }) => rounds.length > 0);
   if (series.length === 0) return null;
   const whole = Math.min(...found.series.map((series) => series.rounds.length));

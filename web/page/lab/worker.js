@@ -2,7 +2,7 @@
 import { estimateOf, reportOf } from "./report.js";
 
 /**
- * What is to be made, and what is made.
+ * The arguments of a report, and the report with its intervals.
  * @typedef {Parameters<typeof reportOf>} Wish
  * @typedef {{ report: import("./report.js").Report, estimates: import("./answer.js").Estimates }} Made
  */

@@ -371,7 +371,7 @@ export class Pane {
   }
 }
 
-/** What the terrain is made of. @param {import("./computation.js").Plan} plan */
+/** Returns a text that is the same for the same terrain. @param {import("./computation.js").Plan} plan */
 function landOf({ terrain, area }) {
   return terrain ? [terrain.heights_m, area.columns, area.rows, area.step_m].join() : "";
 }

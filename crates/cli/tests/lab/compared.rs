@@ -74,7 +74,7 @@ fn runs_of_several_times_and_machines_are_one_file() {
     let second = run_into(directory.path(), "connect", "3", "2");
     let log = std::fs::read_to_string(first.replace(".json", ".hlog")).unwrap();
     assert!(log.contains("Tag=") && log.contains("/TCP,"), "{log}");
-    // What another machine has measured, in a list as a page exports it.
+    // A report of another machine, in a list, as a page exports it.
     let mut other: Value = serde_json::from_str(&std::fs::read_to_string(&first).unwrap()).unwrap();
     other["environment"]["processor"] = "another processor".into();
     let far = directory.path().join("far.json");

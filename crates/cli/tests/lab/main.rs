@@ -300,7 +300,7 @@ fn a_connection_that_says_nothing_takes_no_place_of_an_agent() {
     let mut silent: Vec<_> = (0..8).map(|_| silent()).collect();
     let (_lab, line) = agent.begin();
     assert!(line.starts_with("{\"ready\""), "{line}");
-    // What says nothing, and what says something else, is left soon.
+    // Clients that say nothing or something else are left soon.
     silent[0].get_mut().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     for lines in &mut silent {
         lines.read_line(&mut String::new()).unwrap();

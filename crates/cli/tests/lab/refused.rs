@@ -1,4 +1,4 @@
-//! What cannot be measured: faults are counted, and what is missing or wrong is said.
+//! Servers, files and links that cannot be measured: faults are counted, and the words say what is missing or wrong.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn what_fails_is_counted_and_makes_the_verdict_invalid() {
     let report: Value = serde_json::from_str(&json).unwrap();
     let reason = report["invalid"].as_str().unwrap();
     assert!(reason.contains("0 of 10 came (closed by the server: 10)"), "{reason}");
-    // Of all, that which the file has enough for.
+    // `all` measures the experiments for which the file has enough.
     let output = lab(&["all", "--quick", "--rounds", "1", "--target", file]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("left out, ") && said.contains(" wind"), "{said}");
@@ -43,7 +43,7 @@ fn a_silent_server_is_not_asked_in_each_case() {
     assert_eq!(output.status.code(), Some(12), "{said}");
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(told.contains("nothing came in time: 1"), "{told}");
-    // What was not asked has no figures of this machine either, and the report says how much that is.
+    // A series that was never asked has no figures of this machine either, and the report counts them.
     let json = std::fs::read_to_string(directory.path().join("sizes.json")).unwrap();
     let report: Value = serde_json::from_str(&json).unwrap();
     let series = report["series"].as_array().unwrap();

@@ -480,7 +480,7 @@ mod tests {
 
     use super::*;
 
-    /// What is found of WebSockets where requests, one after the other, are answered with these statuses.
+    /// Returns the findings about WebSockets if one request after the other is answered with these statuses.
     async fn web_sockets(statuses: &[u16]) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();

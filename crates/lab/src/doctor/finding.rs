@@ -100,7 +100,7 @@ impl Finding {
         Self::new(name, State::Unknown, words)
     }
 
-    /// What could not be told for this reason.
+    /// Makes a finding that something could not be told, for this reason.
     pub(super) fn trouble(name: Name, trouble: &Trouble) -> Self {
         Self::unknown(name, trouble.to_string()).silent_if(trouble.is_silence())
     }

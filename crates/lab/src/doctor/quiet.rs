@@ -11,7 +11,7 @@ use super::finding::Finding;
 use super::rules::{Name, Unknown, WayFault, limits};
 use super::way::{Answer, Trouble, Way};
 
-/// What breaks the protocol of WebSockets is told why, and then not waited for longer.
+/// A WebSocket that breaks the protocol is told why, and then gets this long to close.
 const CLOSE_MAX: Duration = Duration::from_millis(200);
 
 /// Keeps quiet connections open, and tells which of them is cut.
@@ -69,7 +69,7 @@ enum Quiet {
     Unknown,
 }
 
-/// What came on a stream of which nothing is expected but heartbeats. All times are since its beginning.
+/// The heartbeats of a stream that brings nothing else. All times are since its beginning.
 #[derive(Debug, Default)]
 struct Heartbeats {
     newest: Duration,
@@ -94,7 +94,7 @@ impl Heartbeats {
         let (silence, most) = (end.saturating_sub(self.newest), limits().heartbeat_max);
         match self.longest {
             _ if silence <= most => Quiet::Held,
-            // What drops a connection without a word lets no heartbeat through either.
+            // A connection that was dropped without a word brings no heartbeat either.
             Some(longest) if silence > longest * 4 / 3 => Quiet::Cut(silence),
             Some(_) => Quiet::Held,
             None => Quiet::NoHeartbeat(silence),
@@ -128,7 +128,7 @@ async fn quiet_poll(way: &Way, wait: Duration) -> Quiet {
             Err(Trouble::Silent(_)) => return Quiet::Held,
             // The server has waited as long as it does, or a topic is new: the next poll goes on.
             Ok(Answer { status: 200, .. }) => {}
-            // What a proxy says when it gives up.
+            // A proxy says so when it gives up.
             Ok(Answer { status: 408 | 502 | 504, .. })
             | Err(Trouble::Closed | Trouble::Broken(_)) => return Quiet::Cut(asked.elapsed()),
             _ => return Quiet::Unknown,

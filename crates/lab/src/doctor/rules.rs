@@ -100,7 +100,7 @@ pub(super) struct Limits {
     /// A stream is not silent for longer: the server sends a heartbeat each 15 s, or as often as it is set to.
     #[serde(rename = "heartbeat_ms_max", deserialize_with = "milliseconds")]
     pub(super) heartbeat_max: Duration,
-    /// What brings so many messages on a WebSocket that was asked for nothing is not the server.
+    /// So many messages on a WebSocket that was asked for nothing are not from the server.
     pub(super) unasked_max: usize,
 }
 
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(RULES.unknowns.len(), 2);
         for (fault, rule) in &RULES.faults {
             assert!(!rule.words.is_empty(), "{fault:?}");
-            // What answers in place of the server has no setting of its own.
+            // There is no setting for something that answers in place of the server.
             let is_foreign = matches!(fault, WayFault::Foreign | WayFault::Unasked);
             assert_eq!(rule.settings.is_empty(), is_foreign, "{fault:?}");
         }

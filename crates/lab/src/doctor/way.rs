@@ -16,7 +16,7 @@ use crate::server_url::{NotServer, ServerUrl};
 /// The longest head or body that is read.
 const BYTES_MAX: usize = 64 << 10;
 const READ_BYTES: usize = 4 << 10;
-/// What says so refuses for now, as a limit of requests does (RFC 6585 section 4, RFC 9110 section 15.6.4).
+/// The statuses of a refusal that passes, as of a limit of requests (RFC 6585 section 4, RFC 9110 section 15.6.4).
 const BUSY: [u16; 2] = [429, 503];
 
 /// A server, and how it is reached.

@@ -42,7 +42,7 @@ pub(super) fn serve(listen: SocketAddr, stop: &AtomicBool) -> anyhow::Result<()>
     while !stop.load(Ordering::Relaxed) {
         match listener.accept() {
             Ok((stream, peer)) => {
-                // What has not said what it is gets no words, and beyond so many is dropped.
+                // Too many strangers: this one is dropped without a word.
                 let Some(stranger) = strangers.take() else { continue };
                 let labs = labs.clone();
                 thread::spawn(move || {

@@ -314,7 +314,7 @@ mod tests {
         assert!(chunk(b"1\r\nabc").is_err());
     }
 
-    /// What a body of at most four bytes has got when all of `came` came byte by byte, and what is left.
+    /// Reads a reply byte by byte, with a body of at most four bytes; returns the body, the bytes after it, and whether it is whole.
     fn body(head_and_body: &str) -> anyhow::Result<(String, String, bool)> {
         let bytes = head_and_body.as_bytes();
         let (mut body, mut from, mut to) = (None, 0, 0);

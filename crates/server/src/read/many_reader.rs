@@ -216,7 +216,7 @@ impl ManyReader {
 
     /// Reads what there is, within the limit, and passes each item to `emit`. Each topic that has something gets a share.
     ///
-    /// Where events have tokens, a long one comes with some of them, and a while after the others ([`ToldToken`]).
+    /// If events have tokens, a long token comes with some of them, and a while after the others ([`ToldToken`]).
     ///
     /// # Errors
     /// When the token has become too long, or a topic cannot be read.

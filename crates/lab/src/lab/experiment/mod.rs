@@ -159,11 +159,11 @@ fn refusal(reason: &str, words: &str, has: fn(Servers) -> bool) -> WrongUse {
     WrongUse(format!("{reason}; {} and {last} {words}", names.join(", ")))
 }
 
-/// What an experiment is, and what it needs.
+/// An experiment, and its needs.
 struct Entry {
     run: fn(&mut Session) -> anyhow::Result<Report>,
     servers: Servers,
-    /// What an Anemone server has only with a flag, and it must have.
+    /// Services that it needs, and that an Anemone server has only with a flag.
     needs: &'static [Lack],
 }
 

@@ -41,7 +41,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest segment on Ethernet (RFC 9293 section 3.7.1), with 12 bytes for timestamps among them.
 const SEGMENT_BYTES: u32 = 1460;
 const HEAD_BYTES_MAX: usize = 256 << 10;
-/// Of what a server has answered, a fault shows no more.
+/// The most bytes of a server's answer that a fault shows.
 const SHOWN_BYTES: usize = 200;
 /// A longer message or chunk is a fault of the server, unless more was asked for.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 32 << 20;

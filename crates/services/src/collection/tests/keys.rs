@@ -77,7 +77,7 @@ async fn an_update_or_a_patch_with_a_key_may_be_repeated_whatever_others_did_sin
         assert_eq!(again, Ok(Changed { record: updated.clone(), is_replayed: true }));
         let again = collection.patch("1", patch.clone(), &with_key("patch")).await;
         assert_eq!(again, Ok(Changed { record: patched.clone(), is_replayed: true }));
-        // What is there now is what others have made of it.
+        // The record itself is as others have left it.
         assert_eq!(as_stored(&collection), before);
     }
     // The same keys for something else.

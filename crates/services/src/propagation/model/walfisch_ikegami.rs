@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn the_loss_over_roofs_is_that_of_another_program() {
-        // What cost231.m of LLAMAComm (MIT Lincoln Laboratory, version of 2019, run in GNU Octave 7.3) returns.
+        // The losses that cost231.m of LLAMAComm (MIT Lincoln Laboratory, version of 2019, run in GNU Octave 7.3) returns.
         // MHz, base, mobile, roofs, separation, width, angle, metropolitan, km, dB.
         const LOSSES: [([f64; 7], bool, f64, f64); 12] = [
             ([900.0, 40.0, 1.5, 16.0, 48.0, 22.0, 20.0], false, 1.0, 112.8435),
