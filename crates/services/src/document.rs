@@ -93,8 +93,7 @@ fn parameters(method: Method, schema: &Schema) -> Value {
         Method::Find => Value::Array(query(schema)),
         Method::Get => json!([header("If-None-Match", "304 if the record has one of these tags.")]),
         Method::Create => json!([key()]),
-        Method::Update | Method::Patch => json!([condition()]),
-        Method::Remove => json!([condition(), key()]),
+        Method::Update | Method::Patch | Method::Remove => json!([condition(), key()]),
     }
 }
 
@@ -126,9 +125,14 @@ fn query(schema: &Schema) -> Vec<Value> {
 }
 
 fn responses(method: Method, schema: &Schema) -> Value {
-    let tag = json!({"ETag": {"description": "The version of the record.", "schema": {"type": "string"}}});
+    let header = |words: &str| json!({"description": words, "schema": {"type": "string"}});
+    let tag = || header("The version of the record.");
+    let replayed = || {
+        header("true: this key was used for the same request before, and nothing was changed now.")
+    };
+    let location = || header("The URL of the record.");
     let content = |schema: Value| json!({"application/json": {"schema": schema}});
-    let record = |words: &str| json!({"description": words, "headers": tag, "content": content(schema.to_json_schema())});
+    let record = |words: &str, headers: Value| json!({"description": words, "headers": headers, "content": content(schema.to_json_schema())});
     let problem = json!({
         "description": "A problem (RFC 9457).",
         "content": {"application/problem+json": {"schema": {"type": "object"}}},
@@ -152,16 +156,23 @@ fn responses(method: Method, schema: &Schema) -> Value {
             // A record that is not stored may have nothing but its id.
             let any = content(json!({"type": "object", "required": ["id"]}));
             responses["200"] =
-                json!({"description": "The record.", "headers": tag, "content": any});
+                json!({"description": "The record.", "headers": {"ETag": tag()}, "content": any});
             responses["304"] = json!({"description": "The client has this version."});
         }
         Method::Create => {
-            responses["201"] = record("The record, created.");
-            responses["200"] = record("The record that was created with this key before.");
+            let mut headers = json!({"ETag": tag(), "Location": location()});
+            responses["201"] = record("The record, created.", headers.clone());
+            headers["Idempotent-Replayed"] = replayed();
+            let words = "The record that was created with this key before.";
+            responses["200"] = record(words, headers);
         }
-        Method::Update | Method::Patch => responses["200"] = record("The record as it is now."),
+        Method::Update | Method::Patch => {
+            let headers = json!({"ETag": tag(), "Idempotent-Replayed": replayed()});
+            responses["200"] = record("The record as the change has made it.", headers);
+        }
         Method::Remove => {
-            responses["200"] = json!({"description": "The removed record.", "content": content(schema.to_json_schema())});
+            let headers = json!({"Idempotent-Replayed": replayed()});
+            responses["200"] = record("The removed record.", headers);
         }
     }
     responses

@@ -27,9 +27,14 @@ pub enum ResourceError {
     /// A parameter or header field is invalid (400).
     #[error("{0}")]
     BadParameter(String),
-    /// The idempotency key was used for another record (422).
-    #[error("this idempotency key was used for another record a short while ago")]
+    /// The idempotency key was used for another request (422).
+    #[error("this idempotency key was used for another request a short while ago")]
     KeyReused,
+    /// The request was carried out before, and its result is gone (422).
+    #[error(
+        "this request was carried out with this idempotency key before, and its result is no longer retained"
+    )]
+    NoLongerRetained,
     /// The client may not do this (403).
     #[error("{0}")]
     Refused(String),
@@ -60,7 +65,7 @@ impl ResourceError {
             Self::PreconditionFailed => Kind::PreconditionFailed,
             Self::Misfit(_) | Self::Query(QueryError::UnknownField(_)) => Kind::Unprocessable,
             Self::Query(_) | Self::BadParameter(_) => Kind::BadParameter,
-            Self::KeyReused => Kind::KeyReused,
+            Self::KeyReused | Self::NoLongerRetained => Kind::KeyReused,
             Self::Refused(_) => Kind::StartRefused,
             Self::Full(_) | Self::StorageFull => Kind::StorageFull,
             Self::StorageFailed => Kind::StorageFailed,

@@ -18,6 +18,27 @@ pub(crate) fn parse(text: &[u8]) -> serde_json::Result<(Value, Vec<String>)> {
     Ok((value, steps))
 }
 
+/// The words about a member whose name its object has already.
+pub(crate) const TWICE: &str = "is there already: expected each member once";
+
+/// The most characters of a word of the client that an error quotes.
+const QUOTED_CHARS_MAX: usize = 40;
+
+/// Returns the start of a text of the client.
+pub(crate) fn quoted(text: &str) -> String {
+    text.chars().take(QUOTED_CHARS_MAX).collect()
+}
+
+/// Returns the JSON Pointer (RFC 6901) of these steps, with the start of each.
+pub(crate) fn pointer(steps: &[String]) -> String {
+    steps.iter().map(|step| format!("/{}", escaped(&quoted(step)))).collect()
+}
+
+/// Returns a step of a JSON Pointer, without the slash before it.
+pub(crate) fn escaped(step: &str) -> String {
+    step.replace('~', "~0").replace('/', "~1")
+}
+
 /// A value that is read.
 struct Part<'a> {
     /// The steps from this value to the name, the last one first; empty until one is found.

@@ -8,7 +8,9 @@ use std::ops::RangeInclusive;
 use anemone_hub::run::RunRefusal;
 use serde_json::{Map, Value};
 
-use crate::json;
+use crate::json::{self, escaped};
+
+pub(crate) use crate::json::quoted;
 
 /// A value, or the reason why it is refused.
 pub(crate) type Checked<T> = Result<T, RunRefusal>;
@@ -27,9 +29,6 @@ pub(crate) struct Members<'a> {
     members: &'a Map<String, Value>,
 }
 
-/// The most characters of a word of the client that an error quotes.
-const QUOTED_CHARS_MAX: usize = 40;
-
 /// Parses a body.
 ///
 /// # Errors
@@ -40,13 +39,7 @@ pub(crate) fn parse(body: &[u8]) -> Checked<Value> {
     if twice.is_empty() {
         return Ok(document);
     }
-    let pointer = twice.iter().map(|step| format!("/{}", escaped(&quoted(step)))).collect();
-    Err(unfit(pointer, "is there already: expected each member once"))
-}
-
-/// Returns the start of a text of the client.
-pub(crate) fn quoted(text: &str) -> String {
-    text.chars().take(QUOTED_CHARS_MAX).collect()
+    Err(unfit(json::pointer(&twice), json::TWICE))
 }
 
 /// Returns a number for people: up to six decimals, and a number that is very large or small with its power of ten.
@@ -254,10 +247,6 @@ fn find(within: &Value, sought: &Value, steps: &mut Vec<String>) -> bool {
     let is_found = step.is_some();
     steps.extend(step);
     is_found
-}
-
-fn escaped(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
 }
 
 fn number_within(range: &RangeInclusive<f64>, unit: &str) -> String {

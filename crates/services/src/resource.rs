@@ -58,7 +58,7 @@ pub struct Call {
     /// The condition on the record's version. A method that changes a record checks it against the tag that the record
     /// has in the moment of the change.
     pub condition: Condition,
-    /// The key that makes a create or a remove safe to repeat.
+    /// The key that makes a change safe to repeat.
     pub key: Option<IdempotencyKey>,
     /// The extensions of the request, with what the server and the layers around the resource know about the client.
     pub extensions: Extensions,

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use serde_json::{Value, json};
 
 use crate::Fields;
+use crate::json::escaped;
 
 /// The fields of a record, besides its `id`. Other fields are refused.
 #[derive(Clone, Debug)]
@@ -45,8 +46,7 @@ impl Misfit {
     /// Creates a misfit of this member of a record.
     #[must_use]
     pub fn of(member: &str, detail: impl Into<String>) -> Self {
-        let escaped = member.replace('~', "~0").replace('/', "~1");
-        Self { pointer: format!("/{escaped}"), detail: detail.into() }
+        Self { pointer: format!("/{}", escaped(member)), detail: detail.into() }
     }
 }
 

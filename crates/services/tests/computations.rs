@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anemone_hub::run::{
     Attachment, Run, RunInput, RunLimits, RunService as _, RunState, Runs, StartRun, Started,
@@ -169,13 +169,15 @@ fn processor_time(run: &Run) -> u64 {
 #[test]
 fn a_computation_at_a_pace_takes_a_sixteenth_of_a_processor_at_most() {
     let runs = Runs::new(RunLimits::default());
-    let begun = Instant::now();
     // Ten thousand comparisons for each change: as fast as the processor, without its share.
     let run = start(&runs, "states=rate:1&pace=1000000", long());
-    wait_until("it does nothing", || processor_time(&run) >= 10);
+    wait_until("it does not begin", || run.topic().info(UnixTime::now()).events() > 0);
+    let (begun, before) = (Instant::now(), processor_time(&run));
+    wait_until("it does nothing", || processor_time(&run) >= before + 20);
     let took = begun.elapsed();
-    // The sleep of the last half second may be to come.
-    assert!(took.as_millis() > 9 * 10 * 16 - 500, "a tenth of a second of work after {took:?}");
+    // 16 times 190 ms, without the sleep of the last half second, which may be to come: 2.5 s. A turn that has just ended has not slept
+    // at all; on a slow processor, it may take some milliseconds.
+    assert!(took.as_millis() > 1_500, "a fifth of a second of work in {took:?}");
     run.cancel().unwrap();
 }
 
@@ -198,9 +200,7 @@ fn fifty_runs_are_cancelled_at_any_moment_and_leave_nothing_behind() {
         kinds.map(|(query, document)| start(&runs, query, document.clone())).collect();
     random.shuffle(&mut waiting);
     for run in waiting {
-        for _ in 0..random.u32(..200) {
-            std::thread::yield_now();
-        }
+        std::thread::sleep(Duration::from_micros(random.u64(..2_000)));
         // On a fast machine, a long one may have ended before.
         let state = if run.cancel().is_ok() { RunState::Cancelled } else { RunState::Done };
         assert_eq!(run.status(Instant::now()).state, state);

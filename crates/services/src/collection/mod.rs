@@ -23,7 +23,7 @@ use anemone_hub::{
 pub use self::options::CollectionOptions;
 
 use self::event::{Change, ChangeKind};
-use self::plan::{Rules, Wish, with_new_id};
+use self::plan::{Rules, Wish, with_id, with_new_id};
 use self::state::{State, Stored, Window, cost};
 use crate::{
     Call, Changed, Condition, Fields, Found, Methods, Query, Record, Resource, ResourceError,
@@ -183,16 +183,14 @@ impl Inner {
     ) -> Result<Changed, ResourceError> {
         let _changing = self.changing.lock().await;
         let now = UnixTime::now();
-        if let Some(key) = key
-            && let Some(known) = self.topic.published_with(now, key)
-        {
-            return match wish {
-                Wish::Create(record) => self.repeat(now, record, key, known.first.offset).await,
-                wish => self.repeated(now, &wish, known.last),
-            };
+        let request = key.map(|_| wish.to_bytes());
+        let empty = Batch { key, request, ..Batch::new(Vec::new()) };
+        match self.topic.publish_kept(now, &empty).await {
+            Err(PublishError::Empty) => {} // there is no key, or it is a new one
+            known => return self.repeated(now, wish, known?.last),
         }
         for _ in 0..ATTEMPTS_MAX {
-            match self.attempt(now, wish.clone(), condition, key).await {
+            match self.attempt(now, wish.clone(), condition, &empty).await {
                 Err(Failure::HeadMoved) => self.catch_up()?,
                 Err(Failure::Resource(error)) => return Err(error),
                 Ok(record) => return Ok(Changed { record, is_replayed: false }),
@@ -202,44 +200,35 @@ impl Inner {
         Err(ResourceError::Failed)
     }
 
-    /// Answers a create whose key is known: publishes the same event again, which the topic compares with the first, at
-    /// this offset.
-    async fn repeat(
-        &self,
-        now: UnixTime,
-        record: Fields,
-        key: IdempotencyKey,
-        first: u64,
-    ) -> Result<Changed, ResourceError> {
-        let record = with_new_id(record, first)?;
-        let change = Change { kind: ChangeKind::Created, record };
-        let batch = batch(now, std::slice::from_ref(&change))?.with_key(key);
-        let published = self.topic.publish_kept(now, &batch).await?;
-        let tag = Some(published.last.into());
-        Ok(Changed { record: Record { fields: change.record, tag }, is_replayed: true })
+    /// Returns what the change at a position, which has fulfilled this wish, has made of its record.
+    fn repeated(&self, now: UnixTime, wish: Wish, at: Position) -> Result<Changed, ResourceError> {
+        let is_removed = matches!(wish, Wish::Remove(_));
+        let fields = match wish {
+            Wish::Create(record) => with_new_id(record, at.offset)?,
+            Wish::Update(id, record) => with_id(record, &id)?,
+            Wish::Patch(..) | Wish::Remove(_) => self.changed_at(now, at)?,
+        };
+        let tag = (!is_removed).then(|| at.into());
+        Ok(Changed { record: Record { fields, tag }, is_replayed: true })
     }
 
-    /// Returns what the change at a position has made of its record. A key counts as used for something else if that is not
-    /// what is wished now, or if the topic no longer retains it.
-    fn repeated(&self, now: UnixTime, wish: &Wish, at: Position) -> Result<Changed, ResourceError> {
+    /// Returns the record in the event at a position.
+    fn changed_at(&self, now: UnixTime, at: Position) -> Result<Fields, ResourceError> {
         let limit = PageLimit { events_max: 1, ..PageLimit::default() };
         let page = self.topic.read(now, at.at(at.offset.saturating_sub(1)), limit);
         let page = page.map_err(|_| ResourceError::StorageFailed)?;
         let event = page.events.first().filter(|event| event.offset == at.offset);
         let change = event.and_then(|event| Change::parse(&event.data));
-        let change = change.filter(|change| wish.is_fulfilled_by(change));
-        let Change { kind, record: fields } = change.ok_or(ResourceError::KeyReused)?;
-        let tag = (kind != ChangeKind::Removed).then(|| at.into());
-        Ok(Changed { record: Record { fields, tag }, is_replayed: true })
+        change.map(|change| change.record).ok_or(ResourceError::NoLongerRetained)
     }
 
-    /// Plans a change, publishes it, and applies it once it is kept.
+    /// Plans a change, publishes it in a batch like the empty one, and applies it once it is kept.
     async fn attempt(
         &self,
         now: UnixTime,
         wish: Wish,
         condition: &Condition,
-        key: Option<IdempotencyKey>,
+        empty: &Batch,
     ) -> Result<Record, Failure> {
         let (change, due) = {
             let state = self.read();
@@ -256,23 +245,23 @@ impl Inner {
             (change, due)
         };
         if !due.is_empty() {
-            self.publish(now, due, None).await?;
+            self.publish(now, due, Batch::new(Vec::new())).await?;
         }
         let (fields, kind) = (change.record.clone(), change.kind.clone());
-        let position = self.publish(now, vec![change], key).await?;
+        let position = self.publish(now, vec![change], empty.clone()).await?;
         let tag = (kind != ChangeKind::Removed).then(|| position.into());
         Ok(Record { fields, tag })
     }
 
-    /// Publishes changes, and applies them once they are kept. Returns the position of the last one.
+    /// Publishes changes in a batch like the empty one, and applies them once they are kept. Returns the position of the last one.
     async fn publish(
         &self,
         now: UnixTime,
         changes: Vec<Change>,
-        key: Option<IdempotencyKey>,
+        empty: Batch,
     ) -> Result<Position, Failure> {
         let head = self.topic.info(now).head.at(self.read().head());
-        let batch = Batch { key, ..batch(now, &changes)? }.with_heads(vec![head]);
+        let batch = Batch { events: new_events(now, &changes)?, ..empty }.with_heads(vec![head]);
         let published = self.topic.publish_kept(now, &batch).await?;
         let mut state = self.write();
         for ((offset, event), change) in (published.first.offset..).zip(&batch.events).zip(changes)
@@ -344,13 +333,13 @@ impl From<PublishError> for Failure {
 }
 
 /// Returns the events of changes.
-fn batch(now: UnixTime, changes: &[Change]) -> Result<Batch, ResourceError> {
+fn new_events(now: UnixTime, changes: &[Change]) -> Result<Vec<NewEvent>, ResourceError> {
     // A record with names and JSON values always has a JSON form.
     let event = |change: &Change| {
         let data = change.to_data().map_err(|_| ResourceError::Failed)?;
         Ok(NewEvent { time: now, data })
     };
-    changes.iter().map(event).collect::<Result<_, _>>().map(Batch::new)
+    changes.iter().map(event).collect()
 }
 
 /// The most bytes of records, as events, at which a find looks on the thread of its request. It looks at more of them

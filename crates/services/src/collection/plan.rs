@@ -1,6 +1,7 @@
 //! The plan of a change: the event to publish, or the reason why it cannot happen. Pure.
 
-use serde_json::Value;
+use bytes::Bytes;
+use serde_json::{Value, json};
 
 use super::event::{Change, ChangeKind};
 use super::options::CollectionOptions;
@@ -22,23 +23,16 @@ pub(super) enum Wish {
 }
 
 impl Wish {
-    /// Returns true if a change of a record that was there has done what this asks for. Of a patch, only what it has made of the
-    /// record is known.
-    pub(super) fn is_fulfilled_by(&self, change: &Change) -> bool {
-        let record = &change.record;
+    /// Returns what tells it from every other wish: equal wishes have the same bytes.
+    pub(super) fn to_bytes(&self) -> Bytes {
         match self {
-            Self::Create(_) => false, // the topic compares the events of creates
-            Self::Update(id, wanted) => {
-                change.kind == ChangeKind::Updated
-                    && with_id(wanted.clone(), id).is_ok_and(|wanted| wanted == *record)
-            }
-            Self::Patch(id, patch) => {
-                let mut again = record.clone();
-                merge(&mut again, patch);
-                change.kind == ChangeKind::Patched && change.id() == id && again == *record
-            }
-            Self::Remove(id) => change.kind == ChangeKind::Removed && change.id() == id,
+            Self::Create(record) => json!(["create", record]),
+            Self::Update(id, record) => json!(["update", id, record]),
+            Self::Patch(id, patch) => json!(["patch", id, patch]),
+            Self::Remove(id) => json!(["remove", id]),
         }
+        .to_string()
+        .into()
     }
 }
 
@@ -145,7 +139,7 @@ pub(super) fn with_new_id(mut record: Fields, next: u64) -> Result<Fields, Resou
 }
 
 /// Gives a record its id, which it may name itself.
-fn with_id(mut record: Fields, id: &str) -> Result<Fields, ResourceError> {
+pub(super) fn with_id(mut record: Fields, id: &str) -> Result<Fields, ResourceError> {
     match record.insert("id".to_owned(), id.into()) {
         Some(named) if named != id => {
             Err(Misfit::of("id", format!("the id of this record is {id:?}, and cannot be changed"))

@@ -6,7 +6,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::board::Board;
-use super::event::EventText;
+use super::event::{Counts, EventText};
+use super::forecast::Forecast;
 use super::list;
 use super::options::ComputationOptions;
 use super::recorder::Recorder;
@@ -30,6 +31,8 @@ pub(super) struct Computation {
     /// The bytes of the events since the lists were told whole, and of those that told them.
     since_key: usize,
     key: usize,
+    /// With a pace.
+    forecast: Option<Forecast>,
 }
 
 /// An action's part of the work.
@@ -61,7 +64,8 @@ pub(super) enum Turn {
 impl Computation {
     pub(super) fn new(tree: ActionTree, options: ComputationOptions) -> Self {
         let branches = tree.actions.iter().map(|_| Branch::default()).collect();
-        Self { tree, options, branches, next: 0, since_key: 0, key: 0 }
+        let forecast = options.pace.map(|_| Forecast::new(&tree));
+        Self { tree, options, branches, next: 0, since_key: 0, key: 0, forecast }
     }
 
     /// Begins: tells the actions, and makes the lists that are at the beginning.
@@ -159,20 +163,33 @@ impl Computation {
 
     /// Returns how much of the work is done, from 0 to 1, and words about it.
     pub(super) fn progress(&self) -> (f64, String) {
-        let (mut done, mut total, mut ended, mut is_exact) = (0.0, 0.0, 0, true);
+        let (value, is_exact) = match &self.forecast {
+            Some(forecast) => {
+                let changes = |at: usize| {
+                    let branch = &self.branches[at];
+                    (!branch.is_done()).then(|| branch.counts().changes)
+                };
+                (forecast.done(&self.tree, changes), forecast.is_exact())
+            }
+            None => self.work_done(),
+        };
+        let ended = self.branches.iter().filter(|branch| branch.is_done()).count();
+        let how = if is_exact { "counted" } else { "estimated" };
+        (value, format!("{ended} of {} actions done, progress {how}", self.branches.len()))
+    }
+
+    /// Returns how much of the work is done, from 0 to 1, and whether its amount is certain.
+    fn work_done(&self) -> (f64, bool) {
+        let (mut done, mut total, mut is_exact) = (0.0, 0.0, true);
         for (action, branch) in self.tree.actions.iter().zip(&self.branches) {
-            ended += usize::from(branch.is_done());
             let Some(work) = action.work() else { continue };
             total += work.total as f64;
             is_exact &= work.is_exact;
-            let Some(recorder) = &branch.recorder else { continue };
-            let counts = recorder.counts();
-            let steps = work.done(counts.comparisons, counts.writes);
+            let Counts { comparisons, writes, .. } = branch.counts();
+            let steps = work.done(comparisons, writes);
             done += if branch.is_done() { work.total as f64 } else { steps };
         }
-        let value = if total > 0.0 { done / total } else { 1.0 };
-        let how = if is_exact { "counted" } else { "estimated" };
-        (value, format!("{ended} of {} actions done, progress {how}", self.branches.len()))
+        (if total > 0.0 { done / total } else { 1.0 }, is_exact)
     }
 
     /// Returns the result: the number of states, and the counts of the sorts.
@@ -186,6 +203,11 @@ impl Computation {
 }
 
 impl Branch {
+    /// Returns the steps so far.
+    fn counts(&self) -> Counts {
+        self.recorder.as_ref().map(Recorder::counts).unwrap_or_default()
+    }
+
     fn is_done(&self) -> bool {
         self.recorder.is_some() && self.sorting.is_none()
     }

@@ -8,7 +8,9 @@
 mod action;
 mod board;
 mod computation;
+mod counting;
 mod event;
+mod forecast;
 mod list;
 mod options;
 mod owed_sleep;
@@ -73,8 +75,11 @@ impl RunService for Computations {
 fn compute(tree: ActionTree, options: ComputationOptions, run: &RunContext) -> RunOutcome {
     let (begun, pace) = (Instant::now(), options.pace);
     let pace_wait = pace.map_or(PACE_WAIT_MIN, pace_wait);
-    run.hold(tree.actions.iter().map(|action| action.size as u64).sum::<u64>() * ELEMENT_BYTES);
+    let bytes = tree.actions.iter().map(|action| action.size as u64).sum::<u64>() * ELEMENT_BYTES;
+    // With a pace, the lists are there twice at first, to count their changes.
+    run.hold(if pace.is_some() { 2 * bytes } else { bytes });
     let mut computation = Computation::new(tree, options);
+    run.hold(bytes);
     let mut output = Output { bytes_left: OUTPUT_BYTES_MAX, is_rate: options.states.is_rate() };
     let mut tell = |events: Vec<EventText>| -> Result<(), RunFailure> {
         output.take(events.iter().map(EventText::len).sum())?;

@@ -2,6 +2,7 @@
 
 mod algorithms;
 mod documents;
+mod pace;
 mod picture;
 mod states;
 

@@ -10,15 +10,18 @@ pub(super) const POINTS_MAX: usize = 1_500_000;
 /// The longest side of an area: up to this, a flat map is true to about 0.1 %.
 const SIDE_M_MAX: f64 = 200_000.0;
 
+/// The farthest corner from the origin of a projection: those of the Earth have less.
+pub(super) const CORNER_M_MAX: f64 = 30_000_000.0;
+
 /// The distance beyond the edge at which a coordinate still counts as on it, in its unit.
-const EDGE: f64 = 1e-9;
+const EDGE: f64 = 1e-8;
 
 /// The coordinates of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "coordinates", rename_all = "snake_case")]
 pub(super) enum Frame {
-    /// Metres to the east and to the north of the south-west corner.
-    Local,
+    /// Metres to the east and to the north: of the south-west corner, or of the origin of the projection in which the corner is here.
+    Local { x_m: f64, y_m: f64 },
     /// Degrees of WGS84. Within the area, a degree has the same length everywhere.
     Wgs84 {
         /// The longitude of the south-west corner.
@@ -69,7 +72,7 @@ impl Frame {
     /// Returns the place with these coordinates: to the east, and to the north.
     pub(super) fn spot(&self, east: f64, north: f64) -> Spot {
         match *self {
-            Self::Local => Spot { x_m: east, y_m: north },
+            Self::Local { x_m, y_m } => Spot { x_m: east - x_m, y_m: north - y_m },
             Self::Wgs84 { west, south, lon_m, lat_m } => {
                 Spot { x_m: (east - west) * lon_m, y_m: (north - south) * lat_m }
             }
@@ -79,7 +82,7 @@ impl Frame {
     /// Returns the coordinates of a place: to the east, and to the north.
     pub(super) fn coordinates(&self, spot: Spot) -> (f64, f64) {
         match *self {
-            Self::Local => (spot.x_m, spot.y_m),
+            Self::Local { x_m, y_m } => (x_m + spot.x_m, y_m + spot.y_m),
             Self::Wgs84 { west, south, lon_m, lat_m } => {
                 (west + spot.x_m / lon_m, south + spot.y_m / lat_m)
             }
@@ -89,14 +92,14 @@ impl Frame {
     /// Returns the names of the coordinates in requests.
     pub(super) fn names(&self) -> [&'static str; 2] {
         match self {
-            Self::Local => ["x_m", "y_m"],
+            Self::Local { .. } => ["x_m", "y_m"],
             Self::Wgs84 { .. } => ["lon", "lat"],
         }
     }
 
     fn unit(&self) -> &'static str {
         match self {
-            Self::Local => "m",
+            Self::Local { .. } => "m",
             Self::Wgs84 { .. } => "degrees",
         }
     }
@@ -165,11 +168,14 @@ fn least_step_m([width_m, height_m]: [f64; 2]) -> f64 {
 
 /// Reads the bounds: the frame, the width, and the height.
 fn read_bounds(node: &Node<'_>) -> Checked<(Frame, f64, f64)> {
-    let area = node.object(&["west", "south", "east", "north", "width_m", "height_m"])?;
-    if area.get("width_m").is_some() || area.get("height_m").is_some() {
-        node.object(&["width_m", "height_m"])?;
+    const OF_METRES: [&str; 4] = ["width_m", "height_m", "x_m", "y_m"];
+    let area = node.object(&[&["west", "south", "east", "north"][..], &OF_METRES].concat())?;
+    if OF_METRES.iter().any(|name| area.get(name).is_some()) {
+        node.object(&OF_METRES)?;
         let side = |name| area.number(name, 1.0..=SIDE_M_MAX, "m");
-        return Ok((Frame::Local, side("width_m")?, side("height_m")?));
+        let corner = |name| area.number_or(name, 0.0, -CORNER_M_MAX..=CORNER_M_MAX, "m");
+        let frame = Frame::Local { x_m: corner("x_m")?, y_m: corner("y_m")? };
+        return Ok((frame, side("width_m")?, side("height_m")?));
     }
     let degrees = |name, most: f64| area.number(name, -most..=most, "degrees");
     let (south, north) = (degrees("south", 85.0)?, degrees("north", 85.0)?);

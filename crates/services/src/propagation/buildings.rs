@@ -1,6 +1,6 @@
 //! Buildings: polygons of GeoJSON (RFC 7946) with heights.
 
-use super::area::{Area, Frame, Spot};
+use super::area::{Area, CORNER_M_MAX, Frame, Spot};
 use super::roofs::{Roof, RoofGrid};
 use super::terrain::HeightGrid;
 use crate::reader::{Checked, Members, Node, brief};
@@ -165,7 +165,7 @@ fn read_rings(geometry: &Members<'_>, area: &Area) -> Checked<Vec<Vec<Spot>>> {
 fn read_corner(node: &Node<'_>, area: &Area) -> Checked<Spot> {
     let mut parts = node.items(2..=3)?;
     let (range, unit) = match area.frame {
-        Frame::Local => (-1e6..=1e6, "m"),
+        Frame::Local { .. } => (-2.0 * CORNER_M_MAX..=2.0 * CORNER_M_MAX, "m"),
         Frame::Wgs84 { .. } => (-180.0..=180.0, "degrees"),
     };
     let mut next = || parts.next().map_or(Ok(0.0), |part| part.number(range.clone(), unit));

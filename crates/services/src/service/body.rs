@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::reply::{Refusal, refusal};
 use crate::error::details;
-use crate::{Fields, Misfit, ResourceError};
+use crate::{Fields, Misfit, ResourceError, json};
 
 /// The longest body in bytes.
 pub(super) const BYTES_MAX: usize = 64 << 10;
@@ -62,12 +62,14 @@ where
         let detail = format!("the body is nested deeper than {DEPTH_MAX} arrays and objects");
         return Err(refusal(details(Kind::BadBody, detail, None)).into());
     }
-    match serde_json::from_slice(&body) {
-        Ok(Value::Object(record)) => Ok(record),
-        Ok(_) => {
-            let (pointer, detail) = (String::new(), "a record is a JSON object".to_owned());
-            Err(refusal(ResourceError::Misfit(Misfit { pointer, detail }).details()).into())
-        }
+    let misfit = |pointer, detail: &str| {
+        let misfit = Misfit { pointer, detail: detail.to_owned() };
+        Err(refusal(ResourceError::Misfit(misfit).details()).into())
+    };
+    match json::parse(&body) {
+        Ok((_, twice)) if !twice.is_empty() => misfit(json::pointer(&twice), json::TWICE),
+        Ok((Value::Object(record), _)) => Ok(record),
+        Ok(_) => misfit(String::new(), "a record is a JSON object"),
         Err(error) => {
             // The message of serde_json ends with line and column.
             let detail = format!("the body is not valid JSON: {error}");

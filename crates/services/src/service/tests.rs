@@ -151,6 +151,8 @@ async fn bad_input_gets_the_problem_of_the_page() {
         ("POST /messages", &[], "[]", 422, "unprocessable"),
         ("POST /messages", &[], "{}", 422, "unprocessable"),
         ("POST /messages", &[], r#"{"text":7}"#, 422, "unprocessable"),
+        ("POST /messages", &[], r#"{"text":"b","text":"c"}"#, 422, "unprocessable"),
+        ("PATCH /messages/a", &[], r#"{"text":"b","\u0074ext":"c"}"#, 422, "unprocessable"),
         ("POST /messages", &[], r#"{"id":"a","text":"b"}"#, 409, "conflict"),
         ("POST /messages", &[("idempotency-key", "a b")], r#"{"text":"b"}"#, 400, "bad-parameter"),
         ("POST /messages", &[("if-match", "\"x\"")], r#"{"text":"b"}"#, 412, "precondition-failed"),
@@ -183,6 +185,8 @@ async fn a_problem_says_where_and_what_instead() {
     assert!(reply.text.contains("line 2 column 11"), "{}", reply.text);
     let reply = ask(&service, "POST /messages", &[], r#"{"text":"a","from":7}"#).await;
     assert_eq!(reply.json()["pointer"], "/from");
+    let reply = ask(&service, "POST /messages", &[], r#"{"text":"a","text":"b"}"#).await;
+    assert_eq!(reply.json()["pointer"], "/text");
     let form: &[(&str, &str)] = &[("content-type", "application/x-www-form-urlencoded")];
     let reply = ask(&service, "POST /messages", form, r#"{"text":"hi"}"#).await;
     assert_eq!(reply.json()["title"], "The type of the body is not supported");

@@ -240,6 +240,21 @@ fn the_same_grid_is_the_same_terrain_in_each_form_of_a_file() {
         (values(&partials, "loss_db"), partials[0]["coverage"]["terrain"].clone(), result)
     };
     assert_eq!(of(file), of(json!({"type": "esri-ascii", "text": text})));
+    // A map in the coordinates of a projection, which its places and the file have, is the same map.
+    let (x_m, y_m) = (412_345.0, 5_298_765.0);
+    let projected = geotiff(&heights, columns, [x_m - 100.0, y_m + 8_200.0], 100.0, 1);
+    let changes = json!({
+        "area": {"x_m": x_m, "y_m": y_m, "width_m": 10_000, "height_m": 8_000},
+        "transmitters": [transmitter(x_m + 2_000.0, y_m + 4_000.0)],
+        "terrain": projected, "step_m": 200, "quantities": ["loss_db"],
+    });
+    let (partials, _) = run_of(&with(coverage(), changes));
+    let area = &partials[0]["coverage"]["area"];
+    assert_eq!((&area["x_m"], &area["y_m"]), (&json!(x_m), &json!(y_m)));
+    assert_eq!(
+        values(&partials, "loss_db"),
+        of(geotiff(&heights, columns, [-100.0, 8_200.0], 100.0, 1)).0
+    );
     // Cells without a height count as 0 m, and are told.
     let mut holes = heights;
     (holes[5], holes[6]) = (-9_999.0, -9_999.0);

@@ -81,6 +81,12 @@ fn what_does_not_fit_is_refused_with_its_place_and_what_is_allowed() {
             "from -85 to 85 degrees",
         ),
         (at("/area", json!({"width_m": 10})), "/area/height_m", "is missing"),
+        (
+            at("/area", json!({"width_m": 10, "height_m": 10, "x_m": 1e9})),
+            "/area/x_m",
+            "expected a number from -30000000 to 30000000 m",
+        ),
+        (at("/area", json!({"width_m": 10, "height_m": 10, "west": 1})), "/area/west", ""),
         (at("/step_m", json!(0)), "/step_m", "expected a number from 0.1 to 200000 m"),
         (at("/step_m", json!(0.1)), "/step_m", "100001 x 80001 points, at most 1500000 allowed"),
         (

@@ -84,7 +84,30 @@ async fn an_update_or_a_patch_with_a_key_may_be_repeated_whatever_others_did_sin
     let reused = Err(ResourceError::KeyReused);
     assert_eq!(collection.update("1", note("c"), &with_key("put")).await, reused);
     assert_eq!(collection.update("1", note("b"), &with_key("patch")).await, reused);
-    assert_eq!(collection.patch("1", fields(json!({"n": 8})), &with_key("patch")).await, reused);
     assert_eq!(collection.patch("2", patch, &with_key("patch")).await, reused);
+    // Also for a patch that would have changed nothing then.
+    for other in [json!({"n": 8}), json!({}), json!({"text": "b"}), json!({"no": null})] {
+        assert_eq!(collection.patch("1", fields(other), &with_key("patch")).await, reused);
+    }
     assert_eq!(collection.remove("1", &with_key("put")).await, reused);
+}
+
+#[tokio::test]
+async fn a_repeated_change_whose_event_was_evicted_is_not_said_to_be_another() {
+    let collection = open(&hub(), OPTIONS);
+    let (id, patch) = ("1", fields(json!({"n": 7})));
+    let created = collection.create(note("a"), &with_key("post")).await.unwrap().record;
+    let updated = collection.update(id, note("b"), &with_key("put")).await.unwrap().record;
+    collection.patch(id, patch.clone(), &with_key("patch")).await.unwrap();
+    for number in 0..100 {
+        collection.update(id, note(&number.to_string()), &Call::default()).await.unwrap();
+    }
+    let gone = Err(ResourceError::NoLongerRetained);
+    assert_eq!(collection.patch(id, patch, &with_key("patch")).await, gone);
+    let reused = Err(ResourceError::KeyReused);
+    assert_eq!(collection.patch(id, note("c"), &with_key("patch")).await, reused);
+    // The results of these can be told without their events.
+    let again = |record| Ok(Changed { record, is_replayed: true });
+    assert_eq!(collection.create(note("a"), &with_key("post")).await, again(created));
+    assert_eq!(collection.update(id, note("b"), &with_key("put")).await, again(updated));
 }

@@ -463,7 +463,8 @@ async fn a_change_that_was_published_but_not_applied_is_seen_by_the_next_reader(
         let record = fields(json!({"id": id, "text": "a"}));
         let change = Change { kind: ChangeKind::Created, record };
         let now = UnixTime::now();
-        topic.publish_kept(now, &batch(now, &[change]).unwrap()).await.unwrap();
+        let batch = Batch::new(new_events(now, &[change]).unwrap());
+        topic.publish_kept(now, &batch).await.unwrap();
     };
     publish("a").await;
     assert_eq!(collection.get("a", &call).await.unwrap().fields["id"], "a");

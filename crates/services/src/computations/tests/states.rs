@@ -17,6 +17,8 @@ struct Watched {
     turns: Vec<(Duration, Vec<Value>)>,
     result: Value,
     early_turns: usize,
+    /// After each turn.
+    progress: Vec<f64>,
 }
 
 fn watch(document: &Value, query: &str, per_turn: Duration) -> Watched {
@@ -26,12 +28,13 @@ fn watch(document: &Value, query: &str, per_turn: Duration) -> Watched {
     let (mut now, mut early_turns) = (Duration::ZERO, 0);
     let mut turns = Vec::new();
     let mut events = computation.begin(now);
-    let mut last_progress = 0.0;
+    let mut all_progress = vec![0.0];
     loop {
         turns.push((now, events.iter().map(|event| event.to_value()).collect()));
         let (progress, _) = computation.progress();
-        assert!((last_progress..=1.0).contains(&progress), "{progress} after {last_progress}");
-        last_progress = progress;
+        let last = all_progress[all_progress.len() - 1];
+        assert!((last..=1.0).contains(&progress), "{progress} after {last}");
+        all_progress.push(progress);
         now += per_turn;
         events = match computation.turn(now) {
             Turn::Worked(events) => events,
@@ -42,8 +45,9 @@ fn watch(document: &Value, query: &str, per_turn: Duration) -> Watched {
             Turn::Done => break,
         };
     }
-    assert_eq!(last_progress, 1.0);
-    Watched { turns, result: computation.result().to_value(), early_turns }
+    assert_eq!(all_progress.pop(), Some(1.0));
+    let progress = all_progress.split_off(1);
+    Watched { turns, result: computation.result().to_value(), early_turns, progress }
 }
 
 impl Watched {
@@ -237,6 +241,21 @@ fn a_batch_bounds_the_states_of_an_event() {
         let most = watched.events().filter_map(|event| event["changes"].as_array());
         let most = most.map(Vec::len).max().unwrap();
         assert!(if batch == 1_000 { most > 100 } else { most == batch }, "{batch}: {most}");
+    }
+}
+
+#[test]
+fn with_a_pace_progress_is_the_part_of_the_time_that_is_over() {
+    let tree = include_str!("../../../../../examples/computations/tree.json");
+    let tree: Value = serde_json::from_str(tree).unwrap();
+    for document in [tree, race(100, &ALGORITHMS)] {
+        let watched = watch(&document, "pace=200&states=rate:60", 10 * MILLI);
+        let turns = watched.turns.len() as f64;
+        assert!(turns > 500.0);
+        for (turn, progress) in watched.progress.iter().enumerate() {
+            let over = turn as f64 / turns;
+            assert!((progress - over).abs() < 0.02, "{progress} at {over}");
+        }
     }
 }
 

@@ -61,4 +61,20 @@ mod tests {
             assert!((metropolitan.loss_db(km) - loss_db - 3.0).abs() < 1e-9);
         }
     }
+
+    #[test]
+    fn the_loss_is_that_of_a_network_simulator() {
+        // The losses that the package ns3 3.44 of PyPI returns; tests/propagation/run --ns3 compares many more.
+        for (mhz, base_m, mobile_m, km, expected) in [
+            (1_500.0, 30.0, 1.5, 1.0, 133.478),
+            (1_500.0, 200.0, 1.5, 20.0, 160.894),
+            (1_800.0, 50.0, 1.5, 5.0, 156.688),
+            (1_950.0, 35.0, 1.2, 2.0, 147.757),
+            (2_000.0, 30.0, 1.0, 10.0, 174.401),
+            (2_000.0, 100.0, 1.5, 15.0, 167.868),
+        ] {
+            let loss_db = Cost231Hata::new(mhz, base_m, mobile_m, City::Medium).loss_db(km);
+            assert!((loss_db - expected).abs() < 0.1, "{mhz} MHz, {km} km: {loss_db}");
+        }
+    }
 }

@@ -102,6 +102,25 @@ mod tests {
     }
 
     #[test]
+    fn the_loss_is_that_of_a_network_simulator() {
+        // The losses that the package ns3 3.44 of PyPI returns; tests/propagation/run --ns3 compares many more.
+        use Environment::{Suburban, Urban, UrbanLarge};
+        for (mhz, base_m, mobile_m, environment, km, expected) in [
+            (150.0, 30.0, 1.5, UrbanLarge, 1.0, 106.073),
+            (150.0, 50.0, 8.0, Urban, 5.0, 115.648),
+            (200.0, 200.0, 3.0, Suburban, 20.0, 127.191),
+            (450.0, 50.0, 1.5, UrbanLarge, 10.0, 149.251),
+            (900.0, 30.0, 1.5, Urban, 1.0, 126.409),
+            (900.0, 100.0, 5.0, Suburban, 7.0, 127.186),
+            (1_500.0, 50.0, 8.0, UrbanLarge, 3.0, 137.783),
+            (1_500.0, 150.0, 1.0, Urban, 20.0, 163.796),
+        ] {
+            let loss_db = Hata::new(mhz, base_m, mobile_m, environment).loss_db(km);
+            assert!((loss_db - expected).abs() < 0.1, "{mhz} MHz, {km} km: {loss_db}");
+        }
+    }
+
+    #[test]
     fn the_differences_between_surroundings_are_hatas() {
         // At 900 MHz: 9.94 dB less in a suburb, and 28.5 dB less in open country.
         let loss_db = |environment| Hata::new(900.0, 50.0, 1.5, environment).loss_db(5.0);

@@ -143,6 +143,21 @@ mod tests {
     }
 
     #[test]
+    fn far_away_the_loss_is_that_of_a_network_simulator() {
+        // The losses that the package ns3 3.44 of PyPI returns; tests/propagation/run --ns3 compares many more.
+        for (mhz, base_m, mobile_m, km, expected) in [
+            (150.0, 30.0, 1.5, 5.0, 114.895),
+            (450.0, 30.0, 1.5, 10.0, 126.936),
+            (900.0, 30.0, 1.5, 20.0, 138.977),
+            (900.0, 10.0, 2.0, 10.0, 133.979),
+            (450.0, 50.0, 3.0, 25.0, 132.396),
+        ] {
+            let loss_db = TwoRay::new(mhz, base_m, mobile_m, Reflection::Total).loss_db(km);
+            assert!((loss_db - expected).abs() < 0.1, "{mhz} MHz, {km} km: {loss_db}");
+        }
+    }
+
+    #[test]
     fn real_ground_reflects_nearly_all_at_small_angles_and_nothing_at_brewsters() {
         let of = |polarization| {
             let ground =

@@ -22,7 +22,13 @@ pub(super) fn bytes(coverage: &Coverage) -> usize {
 /// Returns the characters of a coordinate.
 pub(super) fn coordinate_bytes(coverage: &Coverage) -> usize {
     match coverage.area.frame {
-        Frame::Local => 6,
+        Frame::Local { x_m, y_m } => {
+            if (x_m, y_m) == (0.0, 0.0) {
+                6
+            } else {
+                10
+            }
+        }
         Frame::Wgs84 { .. } => 11,
     }
 }

@@ -90,7 +90,7 @@ fn read_geotiff(data: &Node<'_>, area: &Area) -> Checked<FileGrid> {
     let bytes = bytes.map_err(|error| data.unfit(format!("is no Base64: {error}")))?;
     let (found, coordinates) = geotiff::parse(&bytes).map_err(|detail| data.unfit(detail))?;
     match (coordinates, area.frame) {
-        (FileCoordinates::Degrees, Frame::Local) => {
+        (FileCoordinates::Degrees, Frame::Local { .. }) => {
             Err(data.unfit("has degrees, but the area is in metres: expected one with metres"))
         }
         (FileCoordinates::Metres, Frame::Wgs84 { .. }) => {
