@@ -1,5 +1,7 @@
 //! Batches of new events for publishing.
 
+use bytes::Bytes;
+
 use crate::digest;
 use crate::keys::Keyed;
 use crate::{Data, IdempotencyKey, Note, Position, PublishError, UnixTime};
@@ -21,6 +23,9 @@ pub struct Batch {
     /// Makes a retry safe: a batch with a known key is not appended again. With other data than before, it is
     /// refused.
     pub key: Option<IdempotencyKey>,
+    /// The request that the batch fulfils. With a known key, it is compared in place of the data, for a publisher that
+    /// could not make the same events again: an empty batch with the key and the request gives their positions.
+    pub request: Option<Bytes>,
     /// A note that its publisher can read later: see [`Topic::note`](crate::Topic::note).
     pub note: Option<Note>,
     /// The expected head: the batch is refused unless the topic's newest event is at one of these positions. A batch
@@ -35,7 +40,7 @@ impl Batch {
     /// Creates a batch of these events, without a key.
     #[must_use]
     pub fn new(events: Vec<NewEvent>) -> Self {
-        Self { events, key: None, note: None, heads: None }
+        Self { events, key: None, request: None, note: None, heads: None }
     }
 
     /// Adds a key.
@@ -44,24 +49,35 @@ impl Batch {
         Self { key: Some(key), ..self }
     }
 
+    /// Adds the request that a retry is compared by.
+    #[must_use]
+    pub fn with_request(self, request: Bytes) -> Self {
+        Self { request: Some(request), ..self }
+    }
+
     /// Adds the positions of which the topic's newest event must have one.
     #[must_use]
     pub fn with_heads(self, heads: Vec<Position>) -> Self {
         Self { heads: Some(heads), ..self }
     }
 
-    /// Checks the topic's head.
-    pub(crate) fn check_head(&self, head: Position) -> Result<(), PublishError> {
+    /// Checks that it has events, and the topic's head.
+    pub(crate) fn check(&self, head: Position) -> Result<(), PublishError> {
         match &self.heads {
+            _ if self.events.is_empty() => Err(PublishError::Empty),
             Some(heads) if !heads.contains(&head) => Err(PublishError::HeadMoved { head }),
             _ => Ok(()),
         }
     }
 
-    /// Returns its key, with the digest of its events.
+    /// Returns its key, with the digest of its request, or else of its events.
     pub(crate) fn keyed(&self) -> Option<Keyed> {
-        let data = self.events.iter().map(|event| event.data.bytes());
-        self.key.map(|key| Keyed { key, content: digest::of_data(data) })
+        let key = self.key?;
+        let content = match &self.request {
+            Some(request) => digest::of_data(std::iter::once(request)),
+            None => digest::of_data(self.events.iter().map(|event| event.data.bytes())),
+        };
+        Some(Keyed { key, content })
     }
 
     /// Adds a note.

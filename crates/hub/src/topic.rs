@@ -6,7 +6,6 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::keys::Place;
 use crate::log::{DataDir, Extent, Log, MemoryLog, NoLog, Progress, WhenFull};
 use crate::{
     After, Batch, Data, Epoch, Gap, GapReason, Health, IdempotencyKey, NewEvent, Note, Page,
@@ -162,9 +161,6 @@ impl Topic {
     /// [`PublishError::StorageFull`] and [`PublishError::StorageFailed`]; from both [`PublishError::Deleted`].
     pub fn append(&self, now: UnixTime, batch: &Batch) -> Result<Receipt, PublishError> {
         self.takes_events()?;
-        if batch.events.is_empty() {
-            return Err(PublishError::Empty);
-        }
         self.log().append(now, batch, WhenFull::Refuse)
     }
 
@@ -299,16 +295,7 @@ impl Topic {
     /// Returns true if a batch with this key was published within the window of keys, so that this is a retry.
     #[must_use]
     pub fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool {
-        self.log().find_key(now, key).is_some()
-    }
-
-    /// Returns the place of the batch that was published with this key within the window of keys, so that a publisher
-    /// can make the same batch again. The batch may be kept no longer, and on disk it may not be kept yet.
-    #[must_use]
-    pub fn published_with(&self, now: UnixTime, key: IdempotencyKey) -> Option<Published> {
-        let Place { first, last } = self.log().find_key(now, key)?;
-        let (first, last) = (self.position(first), self.position(last));
-        Some(Published { first, last, repeated: true })
+        self.log().knows(now, key)
     }
 
     /// Returns the note of the newest batch that has one; retention does not remove it. On disk it is as safe as its

@@ -75,8 +75,8 @@ pub struct Limits {
     /// The most bytes of data that a stream (SSE, NDJSON, forever-frame, WebSocket) reads from the log at once, and
     /// so holds for a client that does not read. Default 64 KiB.
     pub stream_bytes_max: u64,
-    /// The interval of heartbeats on a silent stream (SSE, NDJSON, forever-frame, multiplexed). Default 15 s.
-    /// WebSockets have pings.
+    /// The interval of heartbeats on a silent stream (SSE, NDJSON, forever-frame, multiplexed). Default 15 s, which is also
+    /// the longest: clients take a stream that is quiet for 20 s for dead. WebSockets have pings.
     pub heartbeat: Duration,
     /// WebSocket: limits on frames and messages, and timeouts. Default: 64 KiB per message, the rest as in
     /// [`proto::Config`].
@@ -322,7 +322,10 @@ mod tests {
         let ns = Duration::from_nanos(1);
         assert_eq!(wrong(|limits| limits.heartbeat = Duration::from_millis(1)), None);
         let short = wrong(|limits| limits.heartbeat = Duration::from_millis(1) - ns).unwrap();
-        assert_eq!(short, "limit heartbeat is 999.999µs, must be from 1ms to 86400s");
+        assert_eq!(short, "limit heartbeat is 999.999µs, must be from 1ms to 15s");
+        let rare = Duration::from_secs(15); // clients wait 20 s
+        assert_eq!(wrong(|limits| limits.heartbeat = rare), None);
+        assert!(wrong(|limits| limits.heartbeat = rare + ns).is_some());
         assert_eq!(wrong(|limits| limits.header_timeout = day), None);
         assert!(wrong(|limits| limits.header_timeout = day + ns).is_some());
         assert_eq!(wrong(|limits| limits.shutdown_grace = Duration::ZERO), None);

@@ -177,6 +177,7 @@ fn what_cannot_be_kept_is_refused_on_every_way_and_reading_goes_on() {
                 let data = format!("id: ya-{number}\ndata: {number}\n");
                 assert_eq!(stream.event(), data, "the stream went on, and saw no other");
             }
+            drop(stream);
             assert_eq!(server.events_after_restart(), kept);
         }
     }

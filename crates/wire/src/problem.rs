@@ -96,8 +96,8 @@ kinds! {
     BadEvent = "bad-event", 400, "There is no event, or one does not match its type";
     /// An event is larger than allowed.
     EventTooBig = "event-too-big", 413, "An event is too big";
-    /// The idempotency key was used for another request.
-    KeyReused = "key-reused", 422, "The idempotency key was used for another request";
+    /// The idempotency key was used for another request, or for this one, whose result is gone.
+    KeyReused = "key-reused", 422, "The idempotency key was used before";
     /// The condition of `If-Match` does not hold.
     PreconditionFailed = "precondition-failed", 412, "The If-Match condition does not hold";
     /// A resource has no record with this id.

@@ -396,6 +396,7 @@ for_each_log! {
     the_lag_of_a_reader_is_what_it_has_to_read
     a_key_that_was_seen_appends_nothing_and_gives_the_first_positions
     a_key_that_was_seen_is_refused_with_other_events
+    a_key_of_a_request_is_compared_with_the_request_alone
     a_batch_is_appended_where_it_is_expected_or_not_at_all
     a_key_outlives_its_events
     keys_count_in_the_bytes_and_leave_room_for_events

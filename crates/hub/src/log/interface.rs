@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-use crate::keys::Place;
 use crate::{
     Batch, Event, Health, IdempotencyKey, NewEvent, Note, PageLimit, PublishError, Receipt,
     StorageError, TopicOptions, UnixTime,
@@ -24,8 +23,8 @@ use crate::{
 /// - **Retention.** Readers see exactly the events within the retention, though files may contain more. `first` never
 ///   moves back while the log is open.
 /// - **Keys.** A batch whose key is in the window is not appended. It is acknowledged with the place of the first
-///   batch, and not before that batch is, even if its events are no longer kept. With other events it is refused.
-///   Keys count in the bytes kept.
+///   batch, and not before that batch is, even if its events are no longer kept. With other events, or for another request, it is
+///   refused. Keys count in the bytes kept.
 /// - **Limits.** No call holds more than one page in memory. Only `append` with [`WhenFull::Wait`], `configure` and
 ///   `delete` may block, and none depends on the caller's runtime.
 pub(crate) trait Log: fmt::Debug + Send + Sync {
@@ -68,8 +67,8 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
     /// Keeps a note without a batch, which becomes the newest.
     fn set_note(&self, note: Note) -> Result<(), StorageError>;
 
-    /// Returns the place of the batch with this key, kept or about to be, if the key is in the window.
-    fn find_key(&self, now: UnixTime, key: IdempotencyKey) -> Option<Place>;
+    /// Returns true if the key of a batch that is kept, or about to be, is in the window.
+    fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool;
 
     /// Returns its health. A log in memory is always well.
     fn health(&self) -> Health {

@@ -98,7 +98,7 @@ impl Log for MemoryLog {
             if kept.is_ended {
                 return Err(PublishError::Ended);
             }
-            batch.check_head(Position { epoch: self.epoch, offset: kept.head })?;
+            batch.check(Position { epoch: self.epoch, offset: kept.head })?;
             let place = kept.append(batch, keyed)?;
             kept.expire(now);
             Ok((place, false))
@@ -154,8 +154,8 @@ impl Log for MemoryLog {
         Ok(())
     }
 
-    fn find_key(&self, now: UnixTime, key: IdempotencyKey) -> Option<Place> {
-        self.lock().keys.find(now, key).map(|seen| seen.place())
+    fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool {
+        self.lock().keys.find(now, key).is_some()
     }
 
     fn configure(&self, options: TopicOptions) {

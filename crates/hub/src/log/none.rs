@@ -5,7 +5,6 @@ use std::path::Path;
 
 use super::{Extent, Log, Slice, WhenFull};
 use crate::error::Action;
-use crate::keys::Place;
 use crate::{
     Batch, IdempotencyKey, Note, PageLimit, PublishError, Receipt, StorageError, TopicOptions,
     UnixTime,
@@ -48,8 +47,8 @@ impl Log for NoLog {
         Err(StorageError::new(Action::Write, Path::new(""), error))
     }
 
-    fn find_key(&self, _: UnixTime, _: IdempotencyKey) -> Option<Place> {
-        None
+    fn knows(&self, _: UnixTime, _: IdempotencyKey) -> bool {
+        false
     }
 
     /// The topic gets its options when it is created.

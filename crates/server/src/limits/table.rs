@@ -18,6 +18,9 @@ const COUNTS: (u64, u64) = (1, 1_000_000);
 const SIZES: (u64, u64) = (1, GIB);
 /// The bounds of a timeout: from the precision of timers to a day.
 const TIMES: (u64, u64) = (MILLISECOND, DAY);
+/// The longest interval of heartbeats: PROTOCOL.md promises a sign of life within 15 s, and clients take a connection that is
+/// quiet for 20 s for dead.
+const HEARTBEAT_MAX: u64 = 15_000 * MILLISECOND;
 /// The bounds of a wait, which may be 0.
 const WAITS: (u64, u64) = (0, DAY);
 /// The bounds of a header; the HTTP server keeps at least this much of a connection.
@@ -56,7 +59,7 @@ impl Limits {
         count("batch_events_max", COUNTS, |l| &mut l.batch_events_max),
         time("publish_timeout", TIMES, |l| &mut l.publish_timeout),
         bytes("stream_bytes_max", SIZES, |l| &mut l.stream_bytes_max),
-        time("heartbeat", TIMES, |l| &mut l.heartbeat),
+        time("heartbeat", (MILLISECOND, HEARTBEAT_MAX), |l| &mut l.heartbeat),
         bytes("broadcast_bytes_max", SIZES, |l| &mut l.broadcast_bytes_max),
         count("multiplexed_requests_max", COUNTS, |l| &mut l.multiplexed_requests_max),
         bytes("multiplexed_waiting_bytes_max", SIZES, |l| &mut l.multiplexed_waiting_bytes_max),

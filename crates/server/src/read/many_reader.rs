@@ -233,6 +233,7 @@ impl ManyReader {
         if std::mem::take(&mut self.has_joined) {
             // Events do not say as of when the topics are in the token. A reader that resumes before this place would be
             // told again which topics were created and are gone.
+            self.check_token()?;
             self.token.sent();
             emit(&TopicItem::At, self.token.token(), true);
         }
@@ -377,7 +378,7 @@ impl ManyReader {
                     self.token.place(name, After::Position(position));
                 }
                 let is_event = matches!(item, Item::Event { .. });
-                let mut has_token = has_tokens;
+                let mut has_token = has_tokens && self.check_token().is_ok();
                 if let Item::Event { data, .. } = &item {
                     let event_bytes = EVENT_BYTES + data.len();
                     (events, bytes) = (events + 1, bytes + event_bytes as u64);
@@ -394,7 +395,7 @@ impl ManyReader {
             }
         }
         drop(items);
-        if has_tokens && self.token.is_due() {
+        if has_tokens && self.token.is_due() && self.check_token().is_ok() {
             self.token.sent();
             emit(&TopicItem::At, self.token.token(), true);
         }
@@ -414,8 +415,9 @@ impl ManyReader {
                 None => self.token.remove(name.as_str()),
             }
             let item = Item::End(reason);
+            let has_token = self.check_token().is_ok();
             self.token.sent();
-            emit(&TopicItem::Of { topic: name.as_str(), item }, self.token.token(), true);
+            emit(&TopicItem::Of { topic: name.as_str(), item }, self.token.token(), has_token);
         }
     }
 

@@ -99,7 +99,8 @@ const TABLE: [(Kind, &str); Kind::ALL.len()] = [
     ),
     (
         Kind::KeyReused,
-        "Each batch needs its own key; only a retry of the same batch may repeat a key. Nothing was published.",
+        "Each request needs a key of its own; only a retry of the same one may repeat it. Nothing was done now. The detail says \
+         so if this very request was carried out before, and its result is gone.",
     ),
     (
         Kind::PreconditionFailed,

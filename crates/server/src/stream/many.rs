@@ -166,7 +166,8 @@ impl<F: Fn(&TopicItem<'_>, &Token, bool, &mut String)> ManyReply<F> {
         if let Err(problem) = turn {
             let json = problem.to_json();
             self.reader.token_sent();
-            append(&TopicItem::Failed(&json), self.reader.token(), true, &mut text);
+            let has_token = self.reader.check_token().is_ok();
+            append(&TopicItem::Failed(&json), self.reader.token(), has_token, &mut text);
             self.fail(&problem);
         } else if text.is_empty() && self.told_at + self.heartbeat() <= Instant::now() {
             append(&TopicItem::Quiet, self.reader.token(), true, &mut text);

@@ -287,12 +287,10 @@ fn a_websocket_has_a_line_at_its_end_that_says_how_it_ended() {
 
     let mut socket = fixture.websocket("/topics/wind", &[], &[]);
     let address = client(&socket);
-    let stopping = std::thread::spawn(move || {
+    fixture.stop_while(move || {
         assert!(socket.next().starts_with("close 1001"));
         socket.flush();
     });
-    fixture.stop();
-    stopping.join().unwrap();
     let line = "GET /topics/wind 101 websocket bytes=0 position=ya-3 end=closed 1001";
     assert_eq!(logged::requests(address, 1), [line]);
 }

@@ -100,6 +100,24 @@ fn a_stream_whose_token_grows_too_long_says_so_and_ends() {
 }
 
 #[test]
+fn an_event_stream_tells_no_token_that_is_too_long() {
+    const BYTES_MAX: usize = 64;
+    let fixture = Fixture::with_limits(|limits| limits.token_bytes_max = BYTES_MAX);
+    let mut follower = Follower::new(&fixture, Way::Sse, "topic=wind&topic=c*");
+    follower.open();
+    assert_eq!(follower.next(), None);
+    create(&fixture.hub, &format!("c2{}", "x".repeat(60)));
+    let end = anemone_testing::wait_for("the end", || {
+        let token = follower.token.as_ref().unwrap();
+        assert!(token.len() <= BYTES_MAX, "{token}");
+        follower.next()
+    });
+    assert_eq!(end["end"]["problem"]["type"], "/problems/token-too-long");
+    let token = follower.token.as_ref().unwrap();
+    assert!(token.len() <= BYTES_MAX, "{token}");
+}
+
+#[test]
 fn the_memory_of_a_stream_counts_until_it_ends() {
     let fixture = Fixture::start();
     (0..50).for_each(|number| create(&fixture.hub, &format!("t{number}")));

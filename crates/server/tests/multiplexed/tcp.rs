@@ -204,11 +204,9 @@ fn a_server_that_stops_says_so_on_both_carriers() {
     let mut tcp = Client::open(Carrier::Tcp, &fixture);
     assert_eq!(tcp.ask("GET r /topics/wind").status, 100);
     let mut socket = fixture.websocket("/ws", &["anemone.v1"], &[]);
-    let reader = std::thread::spawn(move || {
+    fixture.stop_while(move || {
         tcp.next().problem(503, "-", "stopping");
         assert_eq!(tcp.message(), None);
         assert_eq!(socket.next(), "close 1001 the server is stopping");
     });
-    fixture.stop();
-    reader.join().unwrap();
 }

@@ -168,8 +168,11 @@ fn who_waits_goes_on_after_a_restart_and_has_the_first_event() {
     let mut fixture = on_disk(&folder);
     let position = fixture.get("/topics/open-a", &[]).next();
     let waiting = STREAMS.map(|way| waits(&fixture, way, "open-a"));
-    fixture.stop();
-    drop(waiting);
+    fixture.stop_while(|| {
+        for (way, mut reader) in STREAMS.iter().zip(waiting) {
+            assert_eq!(reader.next(), way.stopped(), "{}", way.name);
+        }
+    });
     fixture.hub.close().unwrap();
     drop(fixture);
     let data = DataDir::open(folder.path(), DataOptions::default()).unwrap();

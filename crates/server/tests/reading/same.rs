@@ -132,13 +132,11 @@ fn when_the_server_stops_every_stream_ends() {
             (way, reader)
         })
         .collect();
-    let ended = thread::spawn(move || {
+    fixture.stop_while(move || {
         for (way, reader) in &mut readers {
             assert_eq!(reader.next(), way.stopped(), "{}", way.name);
         }
     });
-    fixture.stop();
-    ended.join().unwrap();
 }
 
 #[test]

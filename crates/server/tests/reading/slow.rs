@@ -2,6 +2,7 @@
 
 use std::num::NonZero;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anemone_hub::{Data, Retention};
@@ -34,7 +35,12 @@ fn fast_readers_do_not_wait_and_slow_ones_lose_nothing() {
         let options = |options: &mut Options| {
             options.threads = NonZero::new(1);
             // The slow ones do not read for as long as it takes, which on a busy machine is long.
-            options.limits.write_timeout = Duration::from_secs(3600);
+            let hour = Duration::from_secs(3600);
+            let limits = &mut options.limits;
+            limits.write_timeout = hour;
+            for config in [&mut limits.websocket, &mut limits.multiplexed] {
+                Arc::make_mut(config).idle_timeout = hour;
+            }
         };
         let fixture = Fixture::with(options, retention);
         let mut slow: Vec<_> = (0..2).map(|_| way.open(&fixture, "after=ya-0")).collect();

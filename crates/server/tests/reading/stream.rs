@@ -1,6 +1,6 @@
 //! Streams over HTTP: SSE, NDJSON and forever-frame.
 
-use std::io::{BufReader, Read, Write};
+use std::io::{BufReader, Write};
 use std::time::Duration;
 
 use anemone_testing::ways::{FOREVER_FRAME, Lines, NDJSON, Reading, SSE, Told, each_of};
@@ -141,9 +141,7 @@ fn a_connection_that_begins_with_a_stream_ends_with_it() {
         assert_eq!(head.field("connection"), Some("close"), "{accept}");
         assert_eq!(head.field("transfer-encoding"), Some("chunked"), "{accept}");
         assert!(head.field("date").is_some_and(|date| date.ends_with(" GMT")), "{accept}");
-        fixture.stop();
-        let mut rest = String::new();
-        reader.read_to_string(&mut rest).unwrap();
+        let rest = fixture.stop_while(move || std::io::read_to_string(reader).unwrap());
         assert!(rest.ends_with("\r\n0\r\n\r\n"), "{accept}: {rest:?}");
         fixture = Fixture::start();
     }

@@ -36,12 +36,10 @@ fn the_events_subprotocol_adds_positions() {
 fn when_the_server_stops_a_websocket_is_told_so() {
     let mut fixture = Fixture::start();
     let mut socket = fixture.websocket("/topics/wind", &[], &[]);
-    let ended = std::thread::spawn(move || {
+    fixture.stop_while(move || {
         assert_eq!(socket.next(), "close 1001 the server is stopping");
         assert_eq!(socket.next(), "end of stream");
     });
-    fixture.stop();
-    ended.join().unwrap();
 }
 
 fn one_thread(retention: Retention) -> Fixture {

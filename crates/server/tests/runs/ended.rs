@@ -221,6 +221,10 @@ fn the_list_has_the_newest_runs_first_without_their_results() {
     let runs = [(); 3].map(|()| Driven::start(&fixture));
     runs[0].done(&json!("long"));
     rest(&mut *runs[0].open(&fixture, &SSE, ""));
+    for run in &runs[1..] {
+        let is_running = || state(&fixture, run)["state"] == "running";
+        anemone_testing::wait_until("it is no longer queued", is_running);
+    }
     let keys = |target: &str| {
         let list = fixture.get(target, &[]).json();
         let runs = list["runs"].as_array().unwrap().clone();

@@ -101,11 +101,11 @@ fn the_reply_of_a_start_goes_on_when_its_client_has_ended_its_side() {
     assert_eq!(state(&fixture, &run), "done");
 }
 
-/// A server whose heartbeats to a client that has ended its side come this often, and those to others never.
+/// A server whose heartbeats to a client that has ended its side come this often, and those to others after 15 s.
 fn probing(service: &Gated) -> Fixture {
     service.serve(|limits| {
         limits.write_timeout = Duration::from_millis(100);
-        limits.heartbeat = Duration::from_secs(86_400);
+        limits.heartbeat = Duration::from_secs(15);
     })
 }
 

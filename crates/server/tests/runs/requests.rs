@@ -267,9 +267,8 @@ fn a_server_that_stops_cancels_its_runs() {
     let run = served.run("9999");
     let mut watcher = SSE.read_path(SSE.connect(&served.fixture), &run, "").unwrap();
     watcher.next();
-    served.fixture.stop();
+    served.fixture.stop_while(move || while !matches!(watcher.next(), Told::End(_)) {});
     wait_until("it is so", || served.stopped.load(Ordering::SeqCst) > 0);
-    while !matches!(watcher.next(), Told::End(_)) {}
 }
 
 #[test]
@@ -292,6 +291,7 @@ fn the_example_counts_primes_over_each_transport() {
     };
     assert_eq!(last["result"]["primes"], 25);
     post_to(&endpoint, "/primes", &[ASYNC], "ten").problem(400, "bad-body");
+    drop((events, socket));
     example.terminate();
     assert!(example.wait().success());
 }

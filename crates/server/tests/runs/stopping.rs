@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::thread;
 
 use anemone_hub::run::{
     RunContext, RunInput, RunOutcome, RunRefusal, RunService, RunWork, StartRun,
@@ -31,8 +30,7 @@ fn a_stop_cancels_runs_and_every_watcher_sees_it_before_its_stream_ends() {
     for (_, reader) in &mut watchers {
         until_partial(&mut **reader);
     }
-    thread::scope(|scope| {
-        scope.spawn(|| fixture.stop());
+    fixture.stop_while(|| {
         for (way, mut reader) in watchers {
             assert_eq!(rest(&mut *reader), [json!({ "state": "cancelled" })], "{}", way.name);
             assert_eq!(reader.next(), way.ended(), "{}", way.name);
@@ -60,8 +58,7 @@ fn a_stream_that_is_far_behind_the_end_of_its_run_breaks_off() {
     send(&mut stream, "GET", &format!("/runs/{}", run.key()), &fields);
     let mut text = vec![0; 1];
     stream.read_exact(&mut text).unwrap();
-    thread::scope(|scope| {
-        scope.spawn(|| fixture.stop());
+    fixture.stop_while(|| {
         wait_until("the run is cancelled", || run.has_ended());
         let mut stream = stream;
         // A cut of the connection is an error.

@@ -143,8 +143,7 @@ fn a_server_that_stops_says_so() {
     let mut socket = fixture.websocket("/svc/silent", &[], &[]);
     socket.send(Message::Text(""));
     assert_eq!(socket.next(), "1");
-    fixture.stop();
-    assert_eq!(socket.next(), "close 1001 the server is stopping");
+    fixture.stop_while(move || assert_eq!(socket.next(), "close 1001 the server is stopping"));
     open.wait(0);
 }
 

@@ -24,6 +24,7 @@ fn requests_streams_and_websockets_of_http2_have_a_line_each() {
         // As over a plain socket, a topic takes no messages.
         socket.send(Message::Text("hello")).await;
         assert_eq!(socket.text().await, "close 1008");
+        assert_eq!(socket.text().await, "end of stream");
         let mut lines = logged::all_requests(5);
         lines.sort();
         // The length of a problem's text does not matter here.

@@ -99,8 +99,7 @@ fn a_server_that_stops_tells_every_websocket() {
         (http2, one, other)
     });
     let begun = Instant::now();
-    std::thread::scope(|scope| {
-        scope.spawn(|| secure.fixture.stop());
+    secure.fixture.stop_while(|| {
         runtime.block_on(async {
             assert_eq!(one.text().await, "close 1001");
             assert_eq!(one.text().await, "end of stream");

@@ -41,9 +41,25 @@ pub(super) async fn a_key_that_was_seen_is_refused_with_other_events(make: Make)
     }
     assert!(publish(&[1, 2]).unwrap().await.unwrap().repeated);
     assert!(subject.topic.knows(at(1), key("a")) && !subject.topic.knows(at(1), key("b")));
-    let place = |name| subject.topic.published_with(at(1), key(name));
-    let place = (place("a").map(|known| (known.first, known.last)), place("b"));
-    assert_eq!(place, (Some((position(1), position(2))), None));
+    assert_eq!(subject.all(1, 100), [1, 2]);
+}
+
+pub(super) async fn a_key_of_a_request_is_compared_with_the_request_alone(make: Make) {
+    let subject = make(TopicOptions::default());
+    let publish = |numbers: &[u64], request: &'static str| {
+        let batch = batch(at(1), numbers.iter().copied()).with_key(key("a"));
+        subject.topic.append(at(1), &batch.with_request(request.into()))
+    };
+    assert_eq!(publish(&[], "x").unwrap_err(), PublishError::Empty);
+    let first = publish(&[1, 2], "x").unwrap();
+    for numbers in [&[1][..], &[]] {
+        let again = publish(numbers, "x").unwrap().await.unwrap();
+        assert_eq!((again.first, again.last, again.repeated), (position(1), position(2), true));
+    }
+    first.await.unwrap();
+    for numbers in [&[1, 2][..], &[]] {
+        assert_eq!(publish(numbers, "y").unwrap_err(), PublishError::KeyReused);
+    }
     assert_eq!(subject.all(1, 100), [1, 2]);
 }
 

@@ -65,10 +65,9 @@ impl Intake {
         }
     }
 
-    /// Returns the place of the batch with this key, kept or handed over, if the key is in the window.
-    pub(super) fn find_key(&mut self, now: UnixTime, key: IdempotencyKey) -> Option<Place> {
-        let seen = self.keys.find(now, key).or_else(|| self.under_way.find(now, key));
-        seen.map(|seen| seen.place())
+    /// Returns true if the key of a batch that is kept, or handed over, is in the window.
+    pub(super) fn knows(&mut self, now: UnixTime, key: IdempotencyKey) -> bool {
+        self.keys.find(now, key).or_else(|| self.under_way.find(now, key)).is_some()
     }
 
     /// Records a batch that was handed over.

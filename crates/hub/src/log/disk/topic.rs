@@ -55,7 +55,7 @@ impl DiskTopic {
             return Ok(Receipt::new(epoch, place, true, outcome));
         }
         // The head includes batches that are being written.
-        batch.check_head(Position { epoch, offset: intake.next - 1 })?;
+        batch.check(Position { epoch, offset: intake.next - 1 })?;
         let bytes = intake.bytes_of(batch, key)?;
         let place = |(offset, event): (u64, &NewEvent)| {
             Arc::new(Event { offset, time: event.time, data: event.data.clone() })
@@ -143,8 +143,8 @@ impl Log for DiskTopic {
         self.log.set_note(note)
     }
 
-    fn find_key(&self, now: UnixTime, key: IdempotencyKey) -> Option<Place> {
-        lock(&self.log.intake).find_key(now, key)
+    fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool {
+        lock(&self.log.intake).knows(now, key)
     }
 
     fn health(&self) -> Health {

@@ -52,6 +52,8 @@ fn undescribed(mount: &Mount) -> Value {
         return json!({"description": "A service that has not described itself."});
     }
     let any = || json!({"schema": {}});
+    let header = |name: &str| json!({"$ref": format!("#/components/headers/{name}")});
+    let applied = json!({"description": "respond-async", "schema": {"type": "string"}});
     let mut item = json!({"post": {
         "operationId": format!("start{}", mount.path().replace('/', "_")),
         "tags": ["runs"],
@@ -65,11 +67,16 @@ fn undescribed(mount: &Mount) -> Value {
         "responses": {
             "200": {
                 "description": "The events of the run.",
+                "headers": {"Location": header("run"), "Idempotent-Replayed": header("replayed")},
                 "content": {"application/x-ndjson": any(), "text/event-stream": any()},
             },
             "202": {
                 "description": "The run has been started.",
-                "headers": {"Location": {"description": "The URL of the run.", "schema": {"type": "string"}}},
+                "headers": {
+                    "Location": header("run"),
+                    "Idempotent-Replayed": header("replayed"),
+                    "Preference-Applied": applied,
+                },
                 "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Run"}}},
             },
             "default": {"$ref": "#/components/responses/Problem"},
