@@ -448,6 +448,15 @@ mod tests {
     }
 
     #[test]
+    fn both_doctors_wait_as_long_for_the_beginning_of_a_stream() {
+        let mut command = Args::command();
+        let doctor = command.find_subcommand_mut("doctor").unwrap();
+        let argument = doctor.get_arguments().find(|one| one.get_id() == "begin_max").unwrap();
+        let of_page = format!("{}s", anemone_lab::doctor::begin_max().as_secs());
+        assert_eq!(argument.get_default_values(), [&*of_page]);
+    }
+
+    #[test]
     fn the_help_says_where_a_unix_socket_can_be_named() {
         let mut command = Args::command();
         let serve = command.find_subcommand_mut("serve").unwrap();

@@ -113,7 +113,7 @@ impl Exit {
         }
         if let Some(unfit) = error.downcast_ref() {
             return match unfit {
-                Unfit::NoServer | Unfit::Untrusted => Self::NoConnection,
+                Unfit::NoServer | Unfit::Gone | Unfit::Untrusted => Self::NoConnection,
                 Unfit::Below(_) => Self::Usage,
                 Unfit::Refused => Self::Refused,
                 Unfit::Fault | Unfit::Faults(_) => Self::Unfit,

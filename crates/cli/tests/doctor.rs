@@ -4,6 +4,8 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use anemone_testing::process::{Process, SERVE, serve};
@@ -18,36 +20,78 @@ fn doctor(args: &[&str]) -> (i32, String, String) {
     (output.status.code().unwrap(), printed, told)
 }
 
-#[test]
-fn a_server_that_stalls_is_told_so_and_asked_no_more() {
+/// The answer of a server that is well.
+const HEALTHY: &str = "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"status\":\"ok\"}";
+
+/// Examines a server that answers a request in this way, by its first line, or not at all, and expects these findings before it is
+/// told that it stalls.
+fn expect_stall(
+    answer: impl Fn(&str) -> Option<&'static str> + Send + Sync + 'static,
+    expected: &[&str],
+) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
+    let answer = Arc::new(answer);
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            thread::spawn(move || answer_health(stream));
+            let answer = Arc::clone(&answer);
+            thread::spawn(move || answer_requests(stream, &*answer));
         }
     });
     // The silences that are waited for after that of the first examination are short.
-    let times = ["--wait", "600s", "--timeout", "5s", "--begin-max", "1s"];
+    let times = ["--wait", "600s", "--timeout", "3s", "--begin-max", "1s"];
     let (status, printed, told) = doctor(&[&[&*url, "--json"], &times[..]].concat());
     let diagnosis: Value = serde_json::from_str(&printed).unwrap();
     let findings: Vec<_> = diagnosis["findings"].as_array().unwrap().iter().collect();
     let found: Vec<_> =
         findings.iter().map(|one| format!("{} {}", one["name"], one["state"])).collect();
-    let expected = ["reach good", "keep-alive good", "cache unknown", "reach fault"];
-    assert_eq!(found.join(", ").replace('"', ""), expected.join(", "));
+    assert_eq!(found.join(", ").replace('"', ""), [expected, &["reach fault"]].concat().join(", "));
     assert_eq!(status, 13, "{told}");
-    assert!(findings[3]["words"].as_str().unwrap().starts_with("it stalls: "), "{printed}");
+    let last = findings.last().unwrap();
+    assert!(last["words"].as_str().unwrap().starts_with("it stalls: "), "{printed}");
     assert!(told.contains("1 fault"), "{told}");
 }
 
-/// Answers requests for the server's health, and leaves all others without an answer.
-fn answer_health(mut stream: TcpStream) {
+#[test]
+fn a_server_that_stalls_is_told_so_and_asked_no_more() {
+    let answer = |line: &str| line.starts_with("GET /health ").then_some(HEALTHY);
+    expect_stall(answer, &["reach good", "keep-alive good", "cache unknown"]);
+}
+
+#[test]
+fn a_silence_of_the_look_whether_the_server_is_there_counts() {
+    let asked = AtomicU32::new(0);
+    let answer = move |line: &str| match line.starts_with("GET /health ") {
+        true => (asked.fetch_add(1, Ordering::Relaxed) == 0).then_some(HEALTHY),
+        false => Some("HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n"),
+    };
+    expect_stall(answer, &["reach good", "keep-alive unknown"]);
+}
+
+#[test]
+fn a_server_that_goes_while_it_is_examined_is_told_so() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        drop(listener);
+        BufReader::new(&stream).lines().map_while(Result::ok).find(String::is_empty);
+        stream.write_all(HEALTHY.as_bytes()).unwrap();
+    });
+    let (status, printed, told) = doctor(&[&*url, "--wait", "600s"]);
+    server.join().unwrap();
+    let lines: Vec<_> = printed.lines().collect();
+    assert_eq!((status, lines.len()), (4, 2), "{printed}");
+    assert!(lines[1].contains("FAULT  server       it has gone: "), "{printed}");
+    assert!(lines[1].ends_with("that is no fault of the way"), "{printed}");
+    assert!(told.contains("the server has gone: it answered at first"), "{told}");
+}
+
+fn answer_requests(mut stream: TcpStream, answer: impl Fn(&str) -> Option<&'static str>) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
     while let Some(line) = lines.next() {
         lines.by_ref().find(String::is_empty);
-        let answer = "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"status\":\"ok\"}";
-        if line.starts_with("GET /health ") && stream.write_all(answer.as_bytes()).is_err() {
+        if answer(&line).is_some_and(|answer| stream.write_all(answer.as_bytes()).is_err()) {
             break;
         }
     }

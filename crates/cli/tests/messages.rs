@@ -279,3 +279,58 @@ fn the_documents_describe_the_messages() {
     }
     assert_eq!(paths["/topics/{name}"]["post"], Value::Null, "no client may publish");
 }
+
+#[test]
+fn the_document_has_the_fields_and_members_of_replies() {
+    let (_server, address) = serve(&["--demo"]);
+    let document = body(&get(address, "/openapi.json"));
+    let field = |reply: &str, name: &str| {
+        let start = format!("{}:", name.to_lowercase());
+        reply.lines().any(|line| line.to_lowercase().starts_with(&start))
+    };
+    // The reply to a request, whose fields are described under this path.
+    let told = |path: &str, request: &str, fields: &str, sent: &str| {
+        let head = format!("{request} HTTP/1.1\r\nContent-Type: application/json{fields}");
+        let reply = ask(address, &head, sent);
+        let verb = request.split(' ').next().unwrap().to_lowercase();
+        let described = &document["paths"][path][&verb]["responses"][status(&reply).to_string()];
+        for name in ["ETag", "Location", "Idempotent-Replayed", "Preference-Applied"] {
+            let words = &described["headers"][name];
+            let words = words["$ref"].as_str().map_or(Some(words), |at| document.pointer(&at[1..]));
+            let is_described = words.is_some_and(|words| words["schema"].is_object());
+            assert!(!field(&reply, name) || is_described, "{request}: {name}: {described}");
+        }
+        reply
+    };
+    let post = &document["paths"]["/computations"]["post"];
+    let run = post["requestBody"]["content"]["application/json"]["example"].to_string();
+    for is_replayed in [false, true] {
+        for (number, (path, request, sent)) in [
+            ("/topics/{name}", "POST /topics/scratch-a", "1"),
+            ("/messages", "POST /messages", r#"{"text":"a"}"#),
+            ("/messages/{id}", "PUT /messages/1", r#"{"text":"b"}"#),
+            ("/messages/{id}", "PATCH /messages/1", r#"{"text":"c"}"#),
+            ("/messages/{id}", "DELETE /messages/1", ""),
+            ("/computations", "POST /computations", &run),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let reply = told(path, request, &format!("\r\nIdempotency-Key: k{number}"), sent);
+            assert_eq!(field(&reply, "Idempotent-Replayed"), is_replayed, "{reply}");
+        }
+        let fields = "\r\nPrefer: respond-async\r\nIdempotency-Key: state";
+        let state = body(&told("/computations", "POST /computations", fields, &run));
+        let described = &document["components"]["schemas"]["Run"]["properties"];
+        for name in state.as_object().unwrap().keys() {
+            assert!(described[name].is_object(), "{name}: {described}");
+        }
+    }
+    for (path, request) in [
+        ("/topics", "GET /topics?topic=scratch-a&after=latest"),
+        ("/topics/{name}", "GET /topics/scratch-a?after=latest"),
+    ] {
+        let reply = told(path, request, "\r\nPrefer: wait=0.01", "");
+        assert!(field(&reply, "Preference-Applied"), "{reply}");
+    }
+}

@@ -1,20 +1,25 @@
 //! `make bench`: a server's cost, compared with a bare TCP echo in C in the same run.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::{Parser, ValueEnum};
 
-use crate::cpu::{Cores, processor};
+use crate::cpu::Cores;
 use crate::experiment::hostile::floods::{self, Flood};
-use crate::experiment::rounds::{Plan, RunPlan};
-use crate::experiment::{Before, Times, Work, calls, fan_out, hostile, mask, publish, runs};
+use crate::experiment::session::{BenchSession, Measured, Times};
+use crate::experiment::work::{Before, Work};
+use crate::experiment::{calls, compare, fan_out, hostile, mask, publish, runs};
+use crate::goals;
+use crate::lab::pace::Pace;
+use crate::lab::regular_file::write_whole;
+use crate::lab::terminal::{print, tell};
+use crate::lab::write::{hand_out, page, prepare};
 use crate::load::{Closing, Shape, raise_descriptor_limit};
-use crate::report;
 use crate::server::Program;
-use crate::statistics::Random;
 
 /// More than this in flight on one connection would measure the sockets' buffers.
 const IN_FLIGHT_BYTES_MAX: usize = 1 << 20;
@@ -30,7 +35,6 @@ const QUICK_EVENTS_MIN: usize = 2;
 const SERVER_LOG: &str = "bench-server.log";
 const QUICK_ROUNDS: usize = 3;
 const QUICK_SAMPLE: Duration = Duration::from_millis(200);
-const MASK_TIME: Duration = Duration::from_millis(20);
 /// The duration of each flood.
 const FLOOD: Duration = Duration::from_secs(60);
 const QUICK_FLOOD: Duration = Duration::from_secs(5);
@@ -38,7 +42,7 @@ const QUICK_FLOOD: Duration = Duration::from_secs(5);
 /// Measure a server's CPU time and memory beside a bare TCP echo in C, in one run.
 #[derive(Debug, Parser)]
 #[command(name = "bench")]
-pub struct Options {
+pub struct BenchOptions {
     /// The server's program [default: the anemone beside this program]
     #[arg(long, value_name = "PATH")]
     server: Option<PathBuf>,
@@ -75,7 +79,7 @@ pub struct Options {
 
     /// Only these experiments
     #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
-    only: Vec<Experiment>,
+    only: Vec<BenchExperiment>,
 
     /// Only these floods [default: all]
     #[arg(long, value_enum, value_name = "KIND", value_delimiter = ',')]
@@ -138,6 +142,10 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 2)]
     retries: usize,
 
+    /// Directory for the reports: bench-NAME.json with every round, .csv, .hlog, .html and .md; `anemone lab compare` reads two
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
     /// Seed that orders and payloads are drawn from
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -151,8 +159,9 @@ pub struct Options {
     generator_core: usize,
 }
 
+/// The experiments of the bench, in the order in which they are made.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-enum Experiment {
+enum BenchExperiment {
     /// Messages of several sizes on a hundred connections
     Echo,
     /// Messages on thousands of connections
@@ -182,63 +191,71 @@ enum Experiment {
     Floods,
 }
 
-/// Runs what `options` ask for and prints the report on standard output.
+/// Runs what `options` ask for, prints the report of each experiment on standard output, and writes it to `--out`. Once `stop` is true,
+/// the sample that is begun is the last one, and its report tells what was measured.
 ///
 /// # Errors
-/// A server that does not start or gives a wrong reply ends the run, with what was wrong.
-pub fn run(options: &Options) -> anyhow::Result<()> {
-    ensure!(!options.sizes.contains(&0), "a message has at least one byte");
-    ensure!(!options.in_flight.contains(&0), "at least one message is in flight");
-    ensure!(options.subscribers > 0, "a broadcast goes to at least one connection");
-    ensure!(!options.readers.contains(&0), "a topic has at least one reader");
-    ensure!(options.deliveries > 0, "there is at least one delivery a second");
+/// The first experiment that failed: a server that does not start or gives a wrong reply ends its experiment, and not those after it.
+pub fn run(options: &BenchOptions, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+    options.check()?;
     let descriptors = raise_descriptor_limit()?;
     let program = std::env::current_exe().context("where the compiled programs go")?;
     let folder = program.parent().context("where the compiled programs go")?;
-
+    let experiments = options.experiments();
+    if let Some(directory) = &options.out {
+        let names: Vec<_> = experiments.iter().map(|one| one.name()).collect();
+        prepare(directory, &names)?;
+    }
     // Servers append to the log, so the log of the last run is removed.
     let _ = std::fs::remove_file(folder.join(SERVER_LOG));
     options.cores().go_to_the_generators()?;
-    let mut report = options.conditions() + &options.shortage(descriptors);
-    let cases = options.cases(descriptors);
-    if !cases.is_empty() {
-        report += &report::of_results(&options.plan(cases, folder)?.run()?);
+    let is_stopped = || stop.load(Ordering::Relaxed);
+    each(&experiments, is_stopped, |at, experiment| {
+        if experiment == BenchExperiment::Coverage {
+            let told = coverage(folder)?;
+            if let Some(directory) = &options.out {
+                let path = directory.join(format!("{}.md", experiment.name()));
+                write_whole(&path, told.as_bytes())
+                    .with_context(|| format!("writing {}", path.display()))?;
+            }
+            return Ok(print(&told)?);
+        }
+        let part = match experiments.len() {
+            1 => experiment.name(),
+            count => format!("{} of {count}, {}", at + 1, experiment.name()),
+        };
+        let pace = options.pace(Arc::clone(stop), part);
+        let mut session = options.session(experiment, pace, folder, descriptors);
+        let measured = experiment.run(options, &mut session);
+        let Measured { mut report, goals, layouts } =
+            measured.with_context(|| experiment.name())?;
+        report.answer = goals::answer(&goals, &report);
+        let tables = layouts.iter().map(|layout| layout.table(&report, &goals));
+        let tables: Vec<_> = tables.filter(|table| !table.rows.is_empty()).collect();
+        let out = options.out.as_deref();
+        hand_out(&session.pace, report, out, |report| page(report, &tables))
+    })
+}
+
+/// Runs experiments one after the other. One that fails does not end those after it; the first error is returned at the end.
+fn each<E: Copy>(
+    experiments: &[E],
+    is_stopped: impl Fn() -> bool,
+    mut run: impl FnMut(usize, E) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut failed = None;
+    for (at, experiment) in experiments.iter().enumerate() {
+        if let Err(error) = run(at, *experiment) {
+            if at + 1 < experiments.len() {
+                tell(&format!("{error:#}"));
+            }
+            failed.get_or_insert(error);
+        }
+        if is_stopped() {
+            break;
+        }
     }
-    if options.wants(Experiment::FanOut) && !options.control {
-        report += &report::of_fan_out(&options.fan_out(folder, descriptors).run()?);
-    }
-    if options.wants(Experiment::Publish) && !options.control {
-        report += &report::of_publishing(&options.publish(folder).run()?);
-    }
-    if options.wants(Experiment::Calls) && !options.control {
-        report += &report::of_calls(&options.calls(folder).run()?);
-    }
-    if options.wants(Experiment::Runs) && !options.control {
-        report += &report::of_runs(&options.runs(folder).run()?);
-    }
-    if options.wants(Experiment::Coverage) && !options.control {
-        report += &coverage(folder)?;
-    }
-    if options.wants(Experiment::Mask) && !options.control {
-        let xor = Program::xor(folder)?;
-        let mut random = Random::new(options.seed);
-        let cases = mask::run(&xor, &options.sizes, options.rounds(), MASK_TIME, &mut random)?;
-        report += &report::of_masking(&cases);
-    }
-    if options.wants_hostile() {
-        let room = descriptors.saturating_sub(DESCRIPTORS_SPARE);
-        let outcomes =
-            hostile::run(&options.server_program(folder), &options.path, options.cores(), room)?;
-        report += &report::of_hostile_peers(&outcomes);
-    }
-    if options.wants_floods() {
-        let (server, time) = (options.server_program(folder), options.flood_time());
-        let (path, topic) = (&options.path, &options.topic_path);
-        let kinds = if options.flood.is_empty() { Flood::value_variants() } else { &options.flood };
-        let outcomes = floods::run(&server, path, topic, options.cores(), time, kinds)?;
-        report += &report::of_floods(&outcomes, time);
-    }
-    Ok(std::io::stdout().write_all(report.as_bytes())?)
+    failed.map_or(Ok(()), Err)
 }
 
 /// Has the example of the services measure coverages, on the generator's core.
@@ -246,30 +263,78 @@ fn coverage(folder: &Path) -> anyhow::Result<String> {
     let path = folder.join("examples/coverage_speed");
     let program = Program::server(path, Vec::new(), folder.join(SERVER_LOG));
     let told = program.output(&[]).context("measuring coverages")?;
-    Ok(format!("\n### Coverages of 1,000 x 1,000 points, one core\n\n```\n{told}```\n"))
+    Ok(format!("\n### coverages of 1,000 x 1,000 points, one core\n\n```\n{told}```\n"))
 }
 
-impl Options {
-    fn wants(&self, experiment: Experiment) -> bool {
-        self.only.is_empty() || self.only.contains(&experiment)
+impl BenchExperiment {
+    /// Returns the name of the report.
+    fn name(self) -> String {
+        let value = self.to_possible_value();
+        format!("bench-{}", value.as_ref().map_or("", |value| value.get_name()))
     }
 
-    /// A quick run leaves it out.
-    fn wants_hostile(&self) -> bool {
-        let is_named = self.only.contains(&Experiment::Hostile);
-        !self.control && (is_named || (self.only.is_empty() && !self.quick))
+    fn run(self, options: &BenchOptions, session: &mut BenchSession) -> anyhow::Result<Measured> {
+        match self {
+            Self::Echo | Self::Connections | Self::Broadcast | Self::Connect | Self::Memory => {
+                compare::run(session, &options.works(self, session.room))
+            }
+            Self::FanOut => {
+                let mut readers = options.readers.clone();
+                readers.iter_mut().for_each(|readers| *readers = session.room.min(*readers));
+                readers.dedup();
+                let events_min = session.pace.full_or_quick(EVENTS_MIN, QUICK_EVENTS_MIN);
+                fan_out::run(session, &readers, options.deliveries.into(), events_min)
+            }
+            Self::Publish => {
+                let folder = options.data.clone().unwrap_or_else(|| session.folder.clone());
+                publish::run(session, &folder)
+            }
+            Self::Calls => calls::run(session),
+            Self::Runs => runs::run(session, options.flood_time()),
+            Self::Coverage => anyhow::bail!("coverages are measured by a program of their own"),
+            Self::Mask => mask::run(session, &options.sizes),
+            Self::Hostile => hostile::run(session),
+            Self::Floods => {
+                let all = options.flood.is_empty();
+                let kinds = if all { Flood::value_variants() } else { &options.flood };
+                floods::run(session, options.flood_time(), kinds)
+            }
+        }
+    }
+}
+
+impl BenchOptions {
+    fn check(&self) -> anyhow::Result<()> {
+        ensure!(!self.sizes.contains(&0), "a message has at least one byte");
+        ensure!(!self.in_flight.contains(&0), "at least one message is in flight");
+        ensure!(self.subscribers > 0, "a broadcast goes to at least one connection");
+        ensure!(!self.readers.contains(&0), "a topic has at least one reader");
+        ensure!(self.deliveries > 0, "there is at least one delivery a second");
+        Ok(())
     }
 
-    fn wants_floods(&self) -> bool {
-        self.wants_hostile() || (!self.control && self.only.contains(&Experiment::Floods))
+    /// Returns the experiments that are asked for.
+    fn experiments(&self) -> Vec<BenchExperiment> {
+        let all = BenchExperiment::value_variants().iter().copied();
+        all.filter(|experiment| self.wants(*experiment)).collect()
+    }
+
+    fn wants(&self, experiment: BenchExperiment) -> bool {
+        use BenchExperiment::{Broadcast, Connect, Connections, Echo, Floods, Hostile, Memory};
+        let is_named = |experiment| self.only.contains(&experiment);
+        let has_floor = [Echo, Connections, Broadcast, Connect, Memory].contains(&experiment);
+        // A quick run leaves hostile peers out.
+        let all = self.only.is_empty();
+        let is_asked = match experiment {
+            Hostile => is_named(Hostile) || (all && !self.quick),
+            Floods => is_named(Floods) || is_named(Hostile) || (all && !self.quick),
+            other => all || is_named(other),
+        };
+        is_asked && (has_floor || !self.control)
     }
 
     fn flood_time(&self) -> Duration {
         if self.quick { QUICK_FLOOD } else { FLOOD }
-    }
-
-    fn rounds(&self) -> usize {
-        if self.quick { QUICK_ROUNDS } else { self.rounds }
     }
 
     fn times(&self) -> Times {
@@ -281,144 +346,113 @@ impl Options {
         Cores { server: self.server_core, generator: self.generator_core }
     }
 
-    fn server_program(&self, folder: &Path) -> Program {
-        let args = self.server_args.split_whitespace().map(str::to_owned).collect();
-        let program = self.server.clone().unwrap_or_else(|| folder.join("anemone"));
-        Program::server(program, args, folder.join(SERVER_LOG))
+    /// A sample has a warm-up of its own, and tells how busy the generator was.
+    fn pace(&self, stop: Arc<AtomicBool>, part: String) -> Pace {
+        let rounds = if self.quick { QUICK_ROUNDS } else { self.rounds };
+        let mut pace = Pace::new(rounds, self.seed, stop, part);
+        (pace.warm_up, pace.watches_timers) = (0, false);
+        (pace.retries, pace.is_quick) = (self.retries, self.quick);
+        pace
     }
 
-    fn run_plan(&self) -> RunPlan {
-        RunPlan {
-            topic_path: self.topic_path.clone(),
+    fn session(
+        &self,
+        experiment: BenchExperiment,
+        pace: Pace,
+        folder: &Path,
+        descriptors: usize,
+    ) -> BenchSession {
+        let of = |path: &Option<PathBuf>, default: &str, args: &str| {
+            let program = path.clone().unwrap_or_else(|| folder.join(default));
+            let args = args.split_whitespace().map(str::to_owned).collect();
+            Program::server(program, args, folder.join(SERVER_LOG))
+        };
+        use BenchExperiment::{Floods, Hostile, Mask};
+        // The others have times of their own.
+        let has_samples = ![Mask, Hostile, Floods].contains(&experiment);
+        let conditions =
+            [has_samples.then(|| self.conditions()), self.shortage(experiment, descriptors)];
+        BenchSession {
+            name: experiment.name(),
+            pace,
             cores: self.cores(),
-            rounds: self.rounds(),
             times: self.times(),
-            retries: self.retries,
-            seed: self.seed,
-        }
-    }
-
-    fn plan(&self, cases: Vec<Work>, folder: &Path) -> anyhow::Result<Plan> {
-        Ok(Plan {
-            run: self.run_plan(),
-            cases,
-            floor: Program::floor(folder)?,
-            server: (!self.control).then(|| self.server_program(folder)),
-            path: self.path.clone(),
-            broadcast_path: self.broadcast_path.clone(),
-        })
-    }
-
-    fn fan_out(&self, folder: &Path, descriptors: usize) -> fan_out::FanOutPlan {
-        let room = descriptors.saturating_sub(DESCRIPTORS_SPARE);
-        let mut readers: Vec<_> = self.readers.iter().map(|&readers| readers.min(room)).collect();
-        readers.dedup();
-        fan_out::FanOutPlan {
-            run: self.run_plan(),
-            server: self.server_program(folder),
+            folder: folder.to_owned(),
+            server: of(&self.server, "anemone", &self.server_args),
+            services: of(&self.services, "examples/measured", ""),
+            is_control: self.control,
             echo_path: self.path.clone(),
-            readers,
-            deliveries_per_second: self.deliveries.into(),
-            events_min: if self.quick { QUICK_EVENTS_MIN } else { EVENTS_MIN },
+            broadcast_path: self.broadcast_path.clone(),
+            topic_path: self.topic_path.clone(),
+            room: descriptors.saturating_sub(DESCRIPTORS_SPARE),
+            conditions: conditions.into_iter().flatten().collect(),
         }
     }
 
-    fn publish(&self, folder: &Path) -> publish::PublishPlan {
-        publish::PublishPlan {
-            run: self.run_plan(),
-            server: self.server_program(folder),
-            folder: self.data.as_deref().unwrap_or(folder).to_owned(),
+    /// Returns what contenders do side by side, with at most this many connections.
+    fn works(&self, experiment: BenchExperiment, room: usize) -> Vec<Work> {
+        match experiment {
+            BenchExperiment::Echo => {
+                let shapes = self.in_flight.iter().flat_map(|&in_flight| {
+                    self.sizes.iter().map(move |&payload_bytes| Shape { payload_bytes, in_flight })
+                });
+                let shapes = shapes.filter(|shape| {
+                    shape.in_flight == 1
+                        || shape.in_flight * shape.payload_bytes <= IN_FLIGHT_BYTES_MAX
+                });
+                shapes.map(|shape| Work::Echo { connections: self.connections, shape }).collect()
+            }
+            BenchExperiment::Connections => {
+                let shape = Shape { payload_bytes: ACTIVE_BYTES, in_flight: 1 };
+                vec![Work::Echo { connections: self.active.min(room), shape }]
+            }
+            BenchExperiment::Broadcast => {
+                let connections = self.subscribers.min(room);
+                let shape = |in_flight| Shape { payload_bytes: BROADCAST_BYTES, in_flight };
+                let works = BROADCAST_OUTSTANDING
+                    .map(|in_flight| Work::Broadcast { connections, shape: shape(in_flight) });
+                works.into()
+            }
+            BenchExperiment::Connect => {
+                [Closing::Tcp, Closing::Handshake].map(|closing| Work::Connect { closing }).into()
+            }
+            BenchExperiment::Memory => {
+                let connections = self.idle.min(room);
+                let states = [Before::Opened, Before::Echoed];
+                states.map(|before| Work::Memory { connections, before }).into()
+            }
+            _ => Vec::new(),
         }
     }
 
-    /// Returns the program with services.
-    fn services(&self, folder: &Path) -> Program {
-        let program = self.services.clone().unwrap_or_else(|| folder.join("examples/measured"));
-        Program::server(program, Vec::new(), folder.join(SERVER_LOG))
-    }
-
-    fn calls(&self, folder: &Path) -> calls::CallsPlan {
-        calls::CallsPlan { run: self.run_plan(), program: self.services(folder) }
-    }
-
-    fn runs(&self, folder: &Path) -> runs::RunsPlan {
-        let program = self.services(folder);
-        runs::RunsPlan { run: self.run_plan(), program, time: self.flood_time() }
-    }
-
-    fn cases(&self, descriptors: usize) -> Vec<Work> {
-        let mut cases = Vec::new();
-        if self.wants(Experiment::Echo) {
-            let shapes = self.in_flight.iter().flat_map(|&in_flight| {
-                self.sizes.iter().map(move |&payload_bytes| Shape { payload_bytes, in_flight })
-            });
-            let shapes = shapes.filter(|shape| {
-                shape.in_flight == 1 || shape.in_flight * shape.payload_bytes <= IN_FLIGHT_BYTES_MAX
-            });
-            cases.extend(shapes.map(|shape| Work::Echo { connections: self.connections, shape }));
-        }
-        let room = descriptors.saturating_sub(DESCRIPTORS_SPARE);
-        if self.wants(Experiment::Connections) {
-            let shape = Shape { payload_bytes: ACTIVE_BYTES, in_flight: 1 };
-            cases.push(Work::Echo { connections: self.active.min(room), shape });
-        }
-        if self.wants(Experiment::Broadcast) {
-            let connections = self.subscribers.min(room);
-            cases.extend(BROADCAST_OUTSTANDING.map(|in_flight| {
-                let shape = Shape { payload_bytes: BROADCAST_BYTES, in_flight };
-                Work::Broadcast { connections, shape }
-            }));
-        }
-        if self.wants(Experiment::Connect) {
-            let closings = [Closing::Tcp, Closing::Handshake];
-            cases.extend(closings.map(|closing| Work::Connect { closing }));
-        }
-        if self.wants(Experiment::Memory) {
-            let connections = self.idle.min(room);
-            let states = [Before::Opened, Before::Echoed];
-            cases.extend(states.map(|before| Work::Memory { connections, before }));
-        }
-        cases
-    }
-
-    /// Everything a reader needs to know to judge the figures or to repeat them.
+    /// Returns what a reader needs to know to judge the figures, beside the machine.
     fn conditions(&self) -> String {
         let Times { sample, warm_up } = self.times();
-        let Cores { server, generator } = self.cores();
-        let system =
-            |name| std::fs::read_to_string(format!("/proc/sys/{name}")).unwrap_or_default();
+        let control = "/proc/sys/net/ipv4/tcp_congestion_control";
         format!(
-            "{}, Linux {}, TCP congestion control {}; servers on core {server}, generator on core {generator}.\n\
-             {} rounds in random order (seed {}), samples of {} ms after {} ms of warm-up; medians over the rounds, \
-             ratios within a round, [95 % interval by bootstrap].\n",
-            processor().unwrap_or_else(|| "Unknown processor".to_owned()),
-            system("kernel/osrelease").trim(),
-            system("net/ipv4/tcp_congestion_control").trim(),
-            self.rounds(),
-            self.seed,
+            "Samples of {} ms after {} ms of warm-up; medians over the rounds, ratios within a round, 95 % intervals by bootstrap. TCP \
+             congestion control: {}.",
             sample.as_millis(),
             warm_up.as_millis(),
+            std::fs::read_to_string(control).unwrap_or_default().trim(),
         )
     }
 
     /// Says so when there are not as many connections as were asked for.
-    fn shortage(&self, descriptors: usize) -> String {
+    fn shortage(&self, experiment: BenchExperiment, descriptors: usize) -> Option<String> {
         let room = descriptors.saturating_sub(DESCRIPTORS_SPARE);
-        let asked = [
-            (Experiment::Connections, self.active),
-            (Experiment::Broadcast, self.subscribers),
-            (Experiment::Memory, self.idle),
-            (Experiment::FanOut, self.readers.iter().copied().max().unwrap_or(0)),
-        ];
-        let most = asked.into_iter().filter(|(experiment, _)| self.wants(*experiment));
-        let most = most.map(|(_, connections)| connections).max().unwrap_or(0);
-        if most <= room {
-            return String::new();
-        }
-        format!(
-            "A process may have {descriptors} descriptors here (ulimit -Hn): there are {room} connections where {most} \
-             were asked for.\n"
-        )
+        let asked = match experiment {
+            BenchExperiment::Connections => self.active,
+            BenchExperiment::Broadcast => self.subscribers,
+            BenchExperiment::Memory => self.idle,
+            BenchExperiment::FanOut => self.readers.iter().copied().max().unwrap_or(0),
+            _ => 0,
+        };
+        (asked > room).then(|| {
+            format!(
+                "A process may have {descriptors} descriptors here (ulimit -Hn): there are {room} connections where {asked} were asked for."
+            )
+        })
     }
 }
 
@@ -428,17 +462,19 @@ mod tests {
 
     use super::*;
 
-    fn options(args: &str) -> Options {
-        Options::try_parse_from(["bench"].into_iter().chain(args.split_whitespace())).unwrap()
+    fn options(args: &str) -> BenchOptions {
+        BenchOptions::try_parse_from(["bench"].into_iter().chain(args.split_whitespace())).unwrap()
     }
 
     fn cases(args: &str) -> Vec<String> {
-        options(args).cases(6000).iter().map(Work::to_string).collect()
+        let options = options(args);
+        let works = options.experiments().into_iter().flat_map(|one| options.works(one, 5900));
+        works.map(|work| work.to_string()).collect()
     }
 
     #[test]
     fn the_command_line_is_consistent() {
-        Options::command().debug_assert();
+        BenchOptions::command().debug_assert();
     }
 
     #[test]
@@ -455,15 +491,95 @@ mod tests {
                 "100 B to 5900 connections, 8 outstanding"
             ]
         );
+        let shortage = options("").shortage(BenchExperiment::FanOut, 6000);
         assert_eq!(
-            options("--only connections,fan-out").shortage(6000),
-            "A process may have 6000 descriptors here (ulimit -Hn): there are 5900 connections where 10000 were asked \
-             for.\n"
+            shortage.as_deref(),
+            Some(
+                "A process may have 6000 descriptors here (ulimit -Hn): there are 5900 connections where 10000 were asked for."
+            )
         );
-        assert_eq!(options("--only connections,fan-out --readers 5900").shortage(6000), "");
+        assert_eq!(options("").shortage(BenchExperiment::Connections, 6000), None);
         assert_eq!(
             cases("--only memory"),
             ["5900 connections, opened", "5900 connections, after one echo of 125 B"]
         );
+    }
+
+    #[test]
+    fn an_experiment_that_fails_does_not_end_those_after_it() {
+        let (mut run, stop) = (Vec::new(), AtomicBool::new(false));
+        let ended = each(
+            &[1, 2, 3, 4],
+            || stop.load(Ordering::Relaxed),
+            |_, number| {
+                run.push(number);
+                stop.store(number == 3, Ordering::Relaxed);
+                ensure!(number != 2, "the second failed");
+                Ok(())
+            },
+        );
+        assert_eq!(ended.unwrap_err().to_string(), "the second failed");
+        assert_eq!(run, [1, 2, 3], "it was stopped in the third");
+    }
+
+    #[test]
+    fn a_control_has_only_the_c_echo_and_a_quick_run_no_hostile_peers() {
+        let names = |args| {
+            let experiments = options(args).experiments().into_iter();
+            experiments.map(BenchExperiment::name).collect::<Vec<_>>().join(" ")
+        };
+        let floor = "bench-echo bench-connections bench-broadcast bench-connect bench-memory";
+        assert_eq!(names("--control"), floor);
+        assert!(names("--quick").ends_with("bench-memory bench-mask"));
+        assert_eq!(names("--only hostile"), "bench-hostile bench-floods");
+        assert_eq!(names("--only floods,fan-out"), "bench-fan-out bench-floods");
+    }
+
+    #[test]
+    fn the_lab_compares_two_runs_of_the_bench() {
+        use crate::cpu::Busy;
+        use crate::experiment::work::DELIVERY;
+        use crate::lab::rounds::{Cell, Sample, try_interleaved};
+        use crate::lab::{compare, files, merge, write};
+
+        let base = std::env::temp_dir().join(format!("bench-out-{}", std::process::id()));
+        let [a, b] = [("a", 2.0), ("b", 1.0)].map(|(name, cost)| {
+            let directory = base.join(name);
+            prepare(&directory, &[]).unwrap();
+            let options = options("--retries 1");
+            let pace = options.pace(Arc::default(), String::new());
+            let mut session = options.session(BenchExperiment::Broadcast, pace, &base, 6000);
+            let cells = ["C", "topic"].map(|contender| Cell::new("100 B", contender, ()));
+            let mut calls = 0;
+            let series = try_interleaved(&mut session, DELIVERY, &cells, |session, _| {
+                calls += 1;
+                assert!(session.pace.round < 10);
+                // The first one of each run is disturbed, and taken again.
+                let others = if calls == 1 { 1.0 } else { 0.0 };
+                let busy = Some(Busy { server: 0.5, generator: 1.0, others });
+                let figures = vec![(DELIVERY, cost)];
+                let mut sample = Sample { figures, busy, ..Sample::default() };
+                sample.durations.record(Duration::from_millis(1));
+                anyhow::Ok(sample)
+            });
+            let series = series.unwrap();
+            assert_eq!((calls, series.len()), (21, 2));
+            let mut report = session.report(&session.server, "How much?", DELIVERY, series);
+            report.compare_with("C");
+            assert_eq!(report.invalid, None);
+            write::write(&report, "", &directory).unwrap();
+            let read = merge::merged(files::read(&directory).unwrap()).unwrap();
+            assert_eq!(read[0].series[0].busy.len(), 10);
+            read
+        });
+        std::fs::remove_dir_all(&base).unwrap();
+        let pairs = compare::pairs(&a, &b).unwrap();
+        let told = write::changes(&pairs[0]);
+        let row = "| 100 B | topic | server CPU for each delivery, µs | 2.00 | 1.00 | −1.00 [−1.00, −1.00] | −50.0 [−50.0, −50.0] | better |";
+        assert!(
+            told.starts_with("## bench-broadcast: B against A") && told.contains(row),
+            "{told}"
+        );
+        assert!(!told.contains("other conditions"), "{told}");
     }
 }

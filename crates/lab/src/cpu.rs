@@ -6,15 +6,22 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::sync::LazyLock;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::thread::{CpuSet, sched_setaffinity};
+use serde::{Deserialize, Serialize};
 
 /// Longer than a tick of the scheduler, which is when a running thread's figures change.
 const LONGER_THAN_A_TICK: Duration = Duration::from_millis(12);
 /// The longest wait for an idle server. One that works unasked is never idle; its reading is then precise to a tick.
 const REST_WAIT_MAX: Duration = Duration::from_millis(500);
+
+/// The number of cores that this process has before it keeps to one.
+pub(crate) static PROCESSORS: LazyLock<usize> =
+    LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
 
 /// The core of the measured program, and the core of the load generator.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +50,7 @@ impl Cores {
 }
 
 fn pin(core: usize) -> anyhow::Result<()> {
+    LazyLock::force(&PROCESSORS);
     let mut set = CpuSet::new();
     set.set(core);
     sched_setaffinity(None, &set).with_context(|| format!("moving to core {core}"))
@@ -56,7 +64,7 @@ pub(crate) struct Used {
 }
 
 /// Shares of the time that passed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Busy {
     /// Below 1, the server waited for the generator.
     pub(crate) server: f64,
@@ -70,15 +78,25 @@ pub(crate) struct Busy {
 pub(crate) const OTHERS_MAX: f64 = 0.10;
 
 impl Busy {
-    pub(crate) fn is_disturbed(&self) -> bool {
+    pub(crate) fn is_disturbed(self) -> bool {
         self.others > OTHERS_MAX
     }
 }
+
+/// Returns the CPU time of a process that passed between two readings. A thread that ends takes its time out of the sum of all threads,
+/// so the later one may be less.
+pub(crate) fn since(now_ns: u64, before_ns: u64) -> u64 {
+    now_ns.saturating_sub(before_ns)
+}
+
+/// Returns a process's CPU time.
+type Reading = fn(u32) -> anyhow::Result<u64>;
 
 /// Measures one server from now on.
 #[derive(Debug)]
 pub(crate) struct Meter {
     server: u32,
+    reading: Reading,
     started: Instant,
     before: Totals,
 }
@@ -91,8 +109,8 @@ struct Totals {
 }
 
 impl Totals {
-    fn read(server: u32) -> anyhow::Result<Self> {
-        let server_ns = at_rest_ns(server)?;
+    fn read(server: u32, reading: Reading) -> anyhow::Result<Self> {
+        let server_ns = reading(server)?;
         let generator_ns = thread_time_ns(std::process::id())?;
         Ok(Self { server_ns, generator_ns, machine_ns: machine_ns()? })
     }
@@ -101,17 +119,26 @@ impl Totals {
 impl Meter {
     /// Waits until the server rests, and begins.
     pub(crate) fn start(server: u32) -> anyhow::Result<Self> {
-        let before = Totals::read(server)?;
-        Ok(Self { server, started: Instant::now(), before })
+        Self::with(server, at_rest_ns)
+    }
+
+    /// The same of a server whose threads end meanwhile: their time counts, in ticks of the clock.
+    pub(crate) fn of_process(server: u32) -> anyhow::Result<Self> {
+        Self::with(server, |server| at_rest_ns(server).and_then(|_| stat_time_ns(server)))
+    }
+
+    fn with(server: u32, reading: Reading) -> anyhow::Result<Self> {
+        let before = Totals::read(server, reading)?;
+        Ok(Self { server, reading, started: Instant::now(), before })
     }
 
     /// Waits until the server rests again, and says what was used; the wait itself is not in the shares.
     pub(crate) fn stop(self) -> anyhow::Result<Used> {
         let passed_ns = self.started.elapsed().as_nanos() as f64;
-        let after = Totals::read(self.server)?;
-        let server_ns = after.server_ns - self.before.server_ns;
-        let generator_ns = after.generator_ns.saturating_sub(self.before.generator_ns);
-        let machine_ns = after.machine_ns.saturating_sub(self.before.machine_ns);
+        let after = Totals::read(self.server, self.reading)?;
+        let server_ns = since(after.server_ns, self.before.server_ns);
+        let generator_ns = since(after.generator_ns, self.before.generator_ns);
+        let machine_ns = since(after.machine_ns, self.before.machine_ns);
         let others_ns = machine_ns.saturating_sub(server_ns + generator_ns);
         let share = |ns: u64| ns as f64 / passed_ns;
         let busy = Busy {
@@ -128,7 +155,7 @@ pub(crate) fn at_rest_ns(pid: u32) -> anyhow::Result<u64> {
     let deadline = Instant::now() + REST_WAIT_MAX;
     let mut before = thread_time_ns(pid)?;
     loop {
-        std::thread::sleep(LONGER_THAN_A_TICK);
+        thread::sleep(LONGER_THAN_A_TICK);
         let now = thread_time_ns(pid)?;
         if now == before || Instant::now() > deadline {
             return Ok(now);
@@ -171,6 +198,28 @@ pub(crate) fn anonymous_bytes(pid: u32) -> anyhow::Result<u64> {
     Ok(line.and_then(first_number).context("status has no RssAnon")? * 1024)
 }
 
+/// The growth of a server's memory from one moment of rest to another.
+#[derive(Debug)]
+pub(crate) struct Growth {
+    server: u32,
+    before: u64,
+}
+
+impl Growth {
+    /// Waits until the server rests, and begins.
+    pub(crate) fn start(server: u32) -> anyhow::Result<Self> {
+        at_rest_ns(server)?;
+        Ok(Self { server, before: anonymous_bytes(server)? })
+    }
+
+    /// Waits until the server rests again, and returns the bytes for each of so many connections.
+    pub(crate) fn each(&self, connections: usize) -> anyhow::Result<f64> {
+        at_rest_ns(self.server)?;
+        let grown = anonymous_bytes(self.server)? as f64 - self.before as f64;
+        Ok(grown / connections as f64)
+    }
+}
+
 /// Time that any process spent on any core.
 pub(crate) fn machine_ns() -> io::Result<u64> {
     let text = fs::read_to_string("/proc/stat")?;
@@ -209,6 +258,9 @@ pub(crate) fn processor() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
@@ -218,6 +270,46 @@ mod tests {
         assert_eq!(user_and_system_ticks("71 (a) S 1"), None);
         assert_eq!(busy_ticks("cpu  1 2 4 1000 1000 8 16 32 1 2\ncpu0 9"), 63);
         assert_eq!(first_number("  1234 kB\n"), Some(1234));
+    }
+
+    const WORK_NS: u64 = 100_000_000;
+
+    /// The process of the next test: each byte of its input is work for a thread that ends.
+    #[test]
+    #[ignore = "a process of another test"]
+    fn threads_that_end() {
+        let works = || {
+            let own = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+            first_number(&own).unwrap() < WORK_NS
+        };
+        for byte in io::stdin().lock().bytes() {
+            thread::spawn(move || while works() {}).join().unwrap();
+            io::stderr().write_all(&[byte.unwrap()]).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_time_of_a_thread_that_has_ended_counts_for_the_process() {
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "cpu::tests::threads_that_end", "--ignored", "--nocapture"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = process.id();
+        let mut work = || {
+            process.stdin.as_mut().unwrap().write_all(b"1").unwrap();
+            process.stderr.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        };
+        // It has begun.
+        work();
+        let meter = Meter::of_process(pid).unwrap();
+        work();
+        let used = meter.stop().unwrap().server_ns;
+        assert!(process.wait().unwrap().success());
+        assert!(used >= WORK_NS / 2, "{used}");
+        assert_eq!(since(1, 2), 0);
     }
 
     #[test]

@@ -1,10 +1,16 @@
 //! The programs that are measured: how to compile, start, find and stop them.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read as _, Write};
 use std::net::SocketAddr;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
@@ -14,12 +20,18 @@ use crate::load::{CalledService, Endpoint, Protocol, Topic};
 const FLOOR: &str = include_str!("../../../bench/floor.c");
 const XOR: &str = include_str!("../../../bench/xor.c");
 
+/// The longest wait until a program has printed its addresses.
+const START_MAX: Duration = Duration::from_secs(30);
+/// What is longer is no line with an address.
+const LINE_BYTES_MAX: u64 = 4 << 10;
+
 /// A program with its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     path: PathBuf,
     args: Vec<String>,
-    announced: Addresses,
+    /// The services whose addresses it prints.
+    prints: &'static [Service],
     /// The file for its log.
     log: Option<PathBuf>,
 }
@@ -28,22 +40,23 @@ impl Program {
     /// Returns the bare TCP echo in C, which also has a broadcast.
     pub(crate) fn floor(folder: &Path) -> anyhow::Result<Self> {
         let path = compile(FLOOR, "-O2", &folder.join("bench-floor"))?;
-        let announced = Addresses { web: false, tcp: true, tcp_broadcast: true };
-        Ok(Self { path, args: Vec::new(), announced, log: None })
+        let prints = &[Service::TcpEcho, Service::TcpBroadcast];
+        Ok(Self { path, args: Vec::new(), prints, log: None })
     }
 
     /// Returns the XOR loop in C, without its arguments.
     pub(crate) fn xor(folder: &Path) -> anyhow::Result<Self> {
         let path = compile(XOR, "-O3", &folder.join("bench-xor"))?;
-        Ok(Self { path, args: Vec::new(), announced: Addresses::default(), log: None })
+        Ok(Self { path, args: Vec::new(), prints: &[], log: None })
     }
 
     /// Returns a WebSocket server, which also echoes over bare TCP if its arguments say so. Its standard error is
     /// appended to the file `log`.
     pub(crate) fn server(path: PathBuf, args: Vec<String>, log: PathBuf) -> Self {
-        let tcp = args.iter().any(|arg| arg == "--tcp-echo");
-        let announced = Addresses { web: true, tcp, tcp_broadcast: false };
-        Self { path, args, announced, log: Some(log) }
+        let has_tcp = args.iter().any(|arg| arg == "--tcp-echo");
+        let prints: &[_] =
+            if has_tcp { &[Service::Web, Service::TcpEcho] } else { &[Service::Web] };
+        Self { path, args, prints, log: Some(log) }
     }
 
     /// Adds arguments.
@@ -55,17 +68,15 @@ impl Program {
     /// Starts it on the server's core and waits until it has printed its addresses.
     pub(crate) fn start(&self, cores: Cores) -> anyhow::Result<Server> {
         let mut command = Command::new(&self.path);
-        command.args(&self.args).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.args(&self.args);
         // Hostile peers send longer messages than `/echo` accepts by default.
         command.env("ANEMONE_LIMITS__ECHO__MESSAGE_BYTES_MAX", "16MiB");
         if let Some(log) = &self.log {
             let file = File::options().create(true).append(true).open(log);
             command.stderr(file.with_context(|| format!("opening {}", log.display()))?);
         }
-        let child = cores.on_the_servers(|| {
-            command.spawn().with_context(|| format!("starting {}", self.path.display()))
-        })?;
-        Server::new(child, self.announced).with_context(|| match &self.log {
+        let started = cores.on_the_servers(|| Server::start(command, self.prints));
+        started.with_context(|| match &self.log {
             Some(log) => {
                 format!("starting {}; {} may say more", self.path.display(), log.display())
             }
@@ -75,9 +86,20 @@ impl Program {
 
     /// Runs it to its end on the generator's core, and returns its output.
     pub(crate) fn output(&self, args: &[String]) -> anyhow::Result<String> {
-        let output = Command::new(&self.path).args(&self.args).args(args).output()?;
+        let mut command = Command::new(&self.path);
+        // Ctrl-C at a terminal ends the measurements after it.
+        let output = command.args(&self.args).args(args).process_group(0).output()?;
         ensure!(output.status.success(), "{} failed: {}", self.path.display(), output.status);
         Ok(String::from_utf8(output.stdout)?)
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Its folder is no condition: an earlier program, which this one is compared with, is in another one.
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        f.write_str(&name)?;
+        self.args.iter().try_for_each(|arg| write!(f, " {arg}"))
     }
 }
 
@@ -97,18 +119,12 @@ fn compile(source: &str, level: &str, output: &Path) -> anyhow::Result<PathBuf> 
     Ok(output.to_owned())
 }
 
-/// The addresses that a program will print.
-#[derive(Clone, Copy, Debug, Default)]
-struct Addresses {
-    web: bool,
-    tcp: bool,
-    tcp_broadcast: bool,
-}
-
 /// The services whose address a program prints.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Service {
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum Service {
     Web,
+    /// The multiplexed protocol over TCP.
+    Tcp,
     TcpEcho,
     TcpBroadcast,
 }
@@ -116,96 +132,169 @@ enum Service {
 /// A running server, which is killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
-    child: Child,
+    process: Guarded,
     /// Kept open, so that the program can print.
-    output: BufReader<ChildStdout>,
-    web: Option<SocketAddr>,
-    tcp: Option<SocketAddr>,
-    tcp_broadcast: Option<SocketAddr>,
+    _output: BufReader<ChildStdout>,
+    addresses: BTreeMap<Service, SocketAddr>,
 }
 
 impl Server {
-    fn new(mut child: Child, expected: Addresses) -> anyhow::Result<Self> {
-        let output = child.stdout.take().context("no standard output")?;
-        let (web, tcp, tcp_broadcast) = (None, None, None);
-        let mut server = Self { child, output: BufReader::new(output), web, tcp, tcp_broadcast };
-        while (expected.web && server.web.is_none())
-            || (expected.tcp && server.tcp.is_none())
-            || (expected.tcp_broadcast && server.tcp_broadcast.is_none())
-        {
-            let mut line = String::new();
-            if server.output.read_line(&mut line)? == 0 {
-                bail!("it ended, or closed its output, before it said where it listens");
-            }
-            match announced(line.trim()) {
-                Some((Service::Web, address)) => server.web = Some(address),
-                Some((Service::TcpEcho, address)) => server.tcp = Some(address),
-                Some((Service::TcpBroadcast, address)) => server.tcp_broadcast = Some(address),
-                None => {}
-            }
-        }
-        Ok(server)
+    /// Starts a program, and waits until it has printed the addresses of these services.
+    pub(crate) fn start(command: Command, prints: &[Service]) -> anyhow::Result<Self> {
+        Self::start_within(command, prints, START_MAX)
+    }
+
+    fn start_within(
+        mut command: Command,
+        prints: &[Service],
+        most: Duration,
+    ) -> anyhow::Result<Self> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut process = Guarded::start(command)?;
+        let output = process.child.stdout.take().context("no standard output")?;
+        let (sender, addresses) = mpsc::channel();
+        let prints = prints.to_vec();
+        // It ends with the output, and so with the process.
+        thread::spawn(move || sender.send(addresses_of(BufReader::new(output), &prints)));
+        let Ok(said) = addresses.recv_timeout(most) else {
+            bail!("it has not said within {} s where it listens", most.as_secs());
+        };
+        let (output, addresses) = said?;
+        Ok(Self { process, _output: output, addresses })
+    }
+
+    /// Returns the address of a service, if it has that.
+    pub(crate) fn address(&self, service: Service) -> Option<SocketAddr> {
+        self.addresses.get(&service).copied()
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.process.child.id()
     }
 
     /// Returns the endpoint of its echo over `protocol`, if it has one.
     pub(crate) fn endpoint(&self, protocol: Protocol, path: &str) -> Option<Endpoint> {
-        self.service(protocol, self.tcp, path)
+        self.service(protocol, Service::TcpEcho, path)
     }
 
     /// Returns the endpoint of its broadcast over `protocol`, if it has one.
     pub(crate) fn broadcast(&self, protocol: Protocol, path: &str) -> Option<Endpoint> {
-        self.service(protocol, self.tcp_broadcast, path)
+        self.service(protocol, Service::TcpBroadcast, path)
     }
 
     /// Returns a service at this path, which replies with this body, if it has any.
     pub(crate) fn called(&self, path: &str, body: &str) -> Option<CalledService> {
-        Some(CalledService { address: self.web?, path: path.to_owned(), body: body.to_owned() })
+        Some(CalledService {
+            address: self.address(Service::Web)?,
+            path: path.to_owned(),
+            body: body.to_owned(),
+        })
     }
 
     /// Returns a topic of the server, if it has any.
     pub(crate) fn topic(&self, path: &str) -> Option<Topic> {
-        Some(Topic { address: self.web?, path: path.to_owned() })
+        Some(Topic { address: self.address(Service::Web)?, path: path.to_owned() })
     }
 
-    fn service(&self, protocol: Protocol, tcp: Option<SocketAddr>, path: &str) -> Option<Endpoint> {
-        let address = match protocol {
-            Protocol::Tcp => tcp,
-            Protocol::WebSocket => self.web,
-        }?;
-        Some(Endpoint { address, protocol, path: path.to_owned() })
+    fn service(&self, protocol: Protocol, tcp: Service, path: &str) -> Option<Endpoint> {
+        let service = if protocol == Protocol::Tcp { tcp } else { Service::Web };
+        Some(Endpoint { address: self.address(service)?, protocol, path: path.to_owned() })
     }
 }
 
-impl Drop for Server {
+/// A process that ends with this one, however that ends; and when dropped.
+#[derive(Debug)]
+struct Guarded {
+    child: Child,
+    /// A shell that reads from a pipe of which only this process has the other end, and then ends its group.
+    guard: Child,
+}
+
+impl Guarded {
+    fn start(mut command: Command) -> std::io::Result<Self> {
+        let guard = Command::new("sh")
+            .args(["-c", "trap '' HUP INT QUIT TERM; read -r _; kill -KILL 0"])
+            // Ctrl-C at a terminal is for this program, which still measures for a moment.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let group = i32::try_from(guard.id()).map_err(std::io::Error::other)?;
+        let child = command.process_group(group).spawn();
+        // Without its pipe the guard ends by itself.
+        Ok(Self { child: child?, guard })
+    }
+}
+
+impl Drop for Guarded {
     fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        for process in [&mut self.child, &mut self.guard] {
+            // It may have ended by itself.
+            let _ = process.kill();
+            let _ = process.wait();
+        }
     }
 }
 
-/// Parses `listening on http://ADDR:PORT` (or `https://`, `ws://`), `tcp echo on ADDR:PORT` and `tcp broadcast on
+/// Reads what a program prints, until it has the addresses of these services.
+fn addresses_of(
+    mut output: BufReader<ChildStdout>,
+    prints: &[Service],
+) -> anyhow::Result<(BufReader<ChildStdout>, BTreeMap<Service, SocketAddr>)> {
+    let mut addresses = BTreeMap::new();
+    while prints.iter().any(|service| !addresses.contains_key(service)) {
+        let mut line = String::new();
+        if output.by_ref().take(LINE_BYTES_MAX).read_line(&mut line)? == 0 {
+            bail!("it ended, or closed its output, before it said where it listens");
+        }
+        addresses.extend(announced(line.trim()));
+    }
+    Ok((output, addresses))
+}
+
+/// Parses `listening on http://ADDR:PORT` (or `https://`, `ws://`), `tcp on ADDR:PORT`, `tcp echo on ADDR:PORT` and `tcp broadcast on
 /// ADDR:PORT`.
 fn announced(line: &str) -> Option<(Service, SocketAddr)> {
-    if let Some(address) = line.strip_prefix("tcp echo on ") {
-        return Some((Service::TcpEcho, address.parse().ok()?));
-    }
-    if let Some(address) = line.strip_prefix("tcp broadcast on ") {
-        return Some((Service::TcpBroadcast, address.parse().ok()?));
-    }
-    let url = line.strip_prefix("listening on ")?;
-    let schemes = ["http://", "https://", "ws://"];
-    let address = schemes.iter().find_map(|scheme| url.strip_prefix(scheme))?;
-    Some((Service::Web, address.trim_end_matches('/').parse().ok()?))
+    let begins = [
+        ("listening on http://", Service::Web),
+        ("listening on https://", Service::Web),
+        ("listening on ws://", Service::Web),
+        ("tcp on ", Service::Tcp),
+        ("tcp echo on ", Service::TcpEcho),
+        ("tcp broadcast on ", Service::TcpBroadcast),
+    ];
+    begins.into_iter().find_map(|(begin, service)| {
+        let address = line.strip_prefix(begin)?.trim_end_matches('/');
+        Some((service, address.parse().ok()?))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_ends_with_the_one_that_guards_it() {
+        let mut sleep = Command::new("sleep");
+        sleep.arg("600");
+        let mut guarded = Guarded::start(sleep).unwrap();
+        // As the kernel does when this process is killed.
+        drop(guarded.guard.stdin.take());
+        assert!(!guarded.child.wait().unwrap().success());
+    }
+
+    #[test]
+    fn a_program_that_does_not_say_where_it_listens_is_not_waited_for_without_an_end() {
+        let mut sleep = Command::new("sleep");
+        sleep.arg("600");
+        let error = Server::start_within(sleep, &[Service::Web], Duration::ZERO).unwrap_err();
+        assert_eq!(error.to_string(), "it has not said within 0 s where it listens");
+        let mut echo = Command::new("echo");
+        echo.arg("hello");
+        let error = Server::start(echo, &[Service::Web]).unwrap_err();
+        assert!(error.to_string().starts_with("it ended, or closed its output"), "{error}");
+    }
 
     #[test]
     fn the_lines_of_a_server_are_understood() {
@@ -214,6 +303,7 @@ mod tests {
         assert_eq!(announced("listening on https://127.0.0.1:8443"), web(8443));
         assert_eq!(announced("listening on ws://127.0.0.1:81/"), web(81));
         let tcp = |service, port| Some((service, SocketAddr::from(([127, 0, 0, 1], port))));
+        assert_eq!(announced("tcp on 127.0.0.1:81"), tcp(Service::Tcp, 81));
         assert_eq!(announced("tcp echo on 127.0.0.1:82"), tcp(Service::TcpEcho, 82));
         assert_eq!(announced("tcp broadcast on 127.0.0.1:83"), tcp(Service::TcpBroadcast, 83));
         assert_eq!(announced("listening on the wind"), None);

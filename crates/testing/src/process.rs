@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Longest time that a process may run or a reply may take; only a failing test takes this long.
-pub const LONG: Duration = Duration::from_secs(240);
+pub const LONG: Duration = Duration::from_secs(600);
 
 /// `anemone` with these arguments, and no settings from the environment of the tests. Cargo gives the path of the program to
 /// the integration tests of `anemone-cli`, and to no others.

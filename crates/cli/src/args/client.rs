@@ -83,7 +83,7 @@ pub(crate) struct Doctor {
     pub(crate) wait: Duration,
 
     /// Say that a stream is held back if it has not begun after this time, and some round trips
-    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "8s", value_parser = time)]
     pub(crate) begin_max: Duration,
 
     /// Print one line of JSON instead of lines for people

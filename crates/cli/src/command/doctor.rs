@@ -9,8 +9,10 @@ use crate::output::print;
 /// Something on the way to the server is set wrong.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unfit {
-    #[error("there is no Anemone server")]
+    #[error("no Anemone server answers at this URL")]
     NoServer,
+    #[error("the server has gone: it answered at first, and does not any more")]
+    Gone,
     #[error("the way to the server is refused")]
     Refused,
     #[error("the certificate of the server is not trusted")]
@@ -62,6 +64,7 @@ impl From<&Unreached> for Unfit {
             Unreached::Refused => Self::Refused,
             Unreached::Untrusted => Self::Untrusted,
             Unreached::Below(url) => Self::Below(url.clone()),
+            Unreached::Gone => Self::Gone,
             _ => Self::NoServer,
         }
     }

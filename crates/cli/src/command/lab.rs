@@ -21,7 +21,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         let first = runtime.block_on(signals.next());
         came.store(first.as_raw_value(), Ordering::Relaxed);
         stopped.store(true, Ordering::Relaxed);
-        // Who asks again does not wait for what is being measured.
+        // The second signal does not wait for the sample that is begun.
         let second = runtime.block_on(signals.next());
         std::process::exit(128 + second.as_raw_value());
     });

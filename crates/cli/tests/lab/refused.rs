@@ -30,6 +30,31 @@ fn what_fails_is_counted_and_makes_the_verdict_invalid() {
 }
 
 #[test]
+fn a_path_that_the_server_does_not_have_ends_the_lab_before_it_measures() {
+    use std::io::{Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            // What looks whether a server is there asks for nothing.
+            if stream.read(&mut [0; 4096]).is_ok_and(|len| len > 0) {
+                let _ =
+                    stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnope");
+            }
+        }
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("server.toml");
+    std::fs::write(&file, format!("url = \"http://{address}\"\nget = \"/\"\n")).unwrap();
+    let output = lab(&["connect", "--quick", "--target", file.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(output.stdout.is_empty(), "nothing was measured");
+    assert!(said.contains("server.toml, get: the server answered with status 404: nope"), "{said}");
+    assert!(said.contains("correct it, or leave it out of the file"), "{said}");
+}
+
+#[test]
 fn a_silent_server_is_not_asked_in_each_case() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -103,7 +128,10 @@ fn a_server_is_measured_within_tls() {
     }
     // Long messages, too: they are sent and read at the same time.
     report("sizes", &target);
-    report("wind", &target);
+    let wind = report("wind", &target);
+    let answer = wind["answer"].as_str().unwrap();
+    assert!(answer.ends_with(", the way from here to the server included."), "{answer}");
+    assert!(wind["models"].as_array().is_none_or(Vec::is_empty), "{wind}");
     report("progress", &target);
     // A record of TLS 1.3 has 22 bytes more than what is in it: a header of 5, the type, and a tag of 16.
     let overhead = report("overhead", &target);

@@ -22,6 +22,8 @@ use tempfile::tempdir;
 const MIB: usize = 1 << 20;
 /// So many at once: one that is stuck waits beside the others.
 const ATTACKERS: usize = 32;
+/// The most attacks of each, until memory is exceeded: on a slow machine, the server takes in less of each.
+const ATTACKS_MAX: usize = 4;
 const MEMORY_MAX: &str = "256MiB";
 const RESIDENT_BYTES_MAX: u64 = 400 << 20;
 
@@ -36,6 +38,19 @@ bytes_max = \"8MiB\"
 [[topic]]
 name = \"small\"
 publish = \"anyone\"
+# On a slow machine too, what is held goes because it is too much, and not because its time is over.
+[limits]
+header_timeout = \"10min\"
+body_timeout = \"10min\"
+write_timeout = \"10min\"
+[limits.websocket]
+idle_timeout = \"10min\"
+[limits.multiplexed]
+message_timeout = \"10min\"
+idle_timeout = \"10min\"
+[limits.echo]
+message_timeout = \"10min\"
+idle_timeout = \"10min\"
 ";
 
 const HANDSHAKE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
@@ -139,15 +154,17 @@ fn attack(door: &Door) -> Vec<Box<dyn Wire>> {
     streams
 }
 
-/// The status of a request, and the body.
+/// The status of a request, and the body; 0 and the reason if there is no reply.
 fn ask(door: &Door, head: &str, body: &str) -> (u16, String) {
     let len = body.len();
     let head = format!("{head}\r\nConnection: close\r\nContent-Length: {len}");
     let mut stream = door.send(&head, body.as_bytes());
     let mut reply = String::new();
-    let _ = stream.read_to_string(&mut reply);
-    let status = reply.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0);
-    (status, reply)
+    let end = stream.read_to_string(&mut reply);
+    match reply.get(9..12).and_then(|status| status.parse().ok()) {
+        Some(status) => (status, reply),
+        None => (0, format!("{end:?} {reply}")),
+    }
 }
 
 /// Asks until it is answered; 503 means to try again.
@@ -158,7 +175,7 @@ fn served(door: &Door, head: &str, body: &str, status: u16) -> usize {
         match ask(door, head, body) {
             (503, reply) => assert!(reply.to_lowercase().contains("retry-after: 1"), "{reply}"),
             // With TLS there are no words for whom not even a handshake is worth its room.
-            (0, reply) if door.trust.is_some() && reply.is_empty() => {}
+            (0, reply) if door.trust.is_some() && !reply.contains("HTTP") => {}
             (got, reply) => {
                 assert_eq!(got, status, "{reply}");
                 return refused;
@@ -179,9 +196,14 @@ fn echoed(door: &Door) {
             process::read_until(&mut stream, b"\r\n\r\n");
             stream.write_all(&[&[0x81, 0x85, 0, 0, 0, 0][..], b"hello"].concat()).unwrap();
             stream.flush().unwrap();
-            let mut reply = [0; 7];
-            stream.read_exact(&mut reply).unwrap();
-            assert_eq!(reply, *b"\x81\x05hello");
+            let mut frame = [0; 2];
+            // A slow machine has the server ask whether this client is still there.
+            while stream.read_exact(&mut frame).is_ok() && frame[0] == 0x89 {
+                stream.read_exact(&mut vec![0; frame[1].into()]).unwrap();
+            }
+            let mut message = [0; 5];
+            stream.read_exact(&mut message).unwrap();
+            assert_eq!((frame, message), (*b"\x81\x05", *b"hello"));
             return;
         }
         assert!(begun.elapsed() < PATIENCE, "the echo is still refused");
@@ -210,10 +232,10 @@ fn everything_at_once(trust: Option<(Trust, [&str; 4])>, beside: fn(&Door) -> Ve
         assert_eq!(ask(door, "POST /topics/big HTTP/1.1", &event).0, 201);
     }
     let before = status_bytes(server.pid(), "VmRSS");
-    let is_over = AtomicBool::new(false);
-    let (rounds, refused, is_exceeded) = thread::scope(|scope| {
+    let (is_over, is_exceeded) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (rounds, refused) = thread::scope(|scope| {
         let normal = scope.spawn(|| {
-            let (mut rounds, mut refused, mut is_exceeded) = (0, 0, false);
+            let (mut rounds, mut refused) = (0, 0);
             // At least once after all the others have come.
             loop {
                 let is_last = is_over.load(Ordering::Relaxed);
@@ -221,19 +243,38 @@ fn everything_at_once(trust: Option<(Trust, [&str; 4])>, beside: fn(&Door) -> Ve
                 refused += served(door, "POST /topics/small HTTP/1.1", "1", 201);
                 refused += served(door, "GET /topics/small HTTP/1.1", "", 200);
                 echoed(door);
-                is_exceeded |= ask(door, "GET /health HTTP/1.1", "").1.contains("\"memory\"");
                 rounds += 1;
+                if refused > 0 {
+                    is_exceeded.store(true, Ordering::Relaxed);
+                }
                 if is_last {
-                    return (rounds, refused, is_exceeded);
+                    return (rounds, refused);
                 }
             }
         });
-        let attackers = [(); ATTACKERS].map(|()| scope.spawn(|| (attack(door), beside(door))));
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) && !is_exceeded.load(Ordering::Relaxed) {
+                if ask(door, "GET /health HTTP/1.1", "").1.contains("\"memory\"") {
+                    is_exceeded.store(true, Ordering::Relaxed);
+                }
+                // The attackers need the processor.
+                thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let attackers = [(); ATTACKERS].map(|()| {
+            scope.spawn(|| {
+                let mut held = vec![(attack(door), beside(door))];
+                while held.len() < ATTACKS_MAX && !is_exceeded.load(Ordering::Relaxed) {
+                    held.push((attack(door), beside(door)));
+                }
+                held
+            })
+        });
         let all = attackers.map(|attacker| attacker.join().unwrap());
         is_over.store(true, Ordering::Relaxed);
-        let outcome = normal.join().unwrap();
+        let told = normal.join().unwrap();
         drop(all);
-        outcome
+        told
     });
     let peak = status_bytes(server.pid(), "VmHWM");
     let told = format!(
@@ -243,7 +284,7 @@ fn everything_at_once(trust: Option<(Trust, [&str; 4])>, beside: fn(&Door) -> Ve
     );
     println!("{told}");
     assert!(peak < RESIDENT_BYTES_MAX, "{told}");
-    assert!(is_exceeded, "it was not too much: {told}");
+    assert!(is_exceeded.into_inner(), "it was not too much: {told}");
 }
 
 #[test]

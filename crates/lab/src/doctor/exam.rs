@@ -7,7 +7,7 @@ use anemone_ws::{Connect, ConnectError, Refusal};
 use tokio::time::timeout;
 
 use super::finding::{Finding, Unreached};
-use super::rules::{Name, WayFault, limits, program};
+use super::rules::{Name, Unknown, WayFault, limits, program, statuses};
 use super::way::{Answer, Connection, Trouble, Way, is_silence, with_causes};
 
 /// The status for a host that is not the server's (RFC 9110 section 15.5.20).
@@ -46,7 +46,7 @@ impl Known {
 
     /// Returns the way for what is asked after a silence.
     pub(super) fn hasty(self, way: &Way) -> Way {
-        way.clone().timeout(way.patience().min(self.patience()))
+        way.clone().hasty(self.patience())
     }
 
     /// A fault, with the settings that mend it. `values` stand in its sentence.
@@ -120,6 +120,26 @@ async fn health(way: &Way) -> Result<Health, Trouble> {
     };
     let silent = Trouble::Silent(way.patience());
     timeout(way.patience(), asked).await.unwrap_or(Err(silent))
+}
+
+/// The state of a server that has answered.
+pub(super) enum Presence {
+    There,
+    /// No connection comes about, or a proxy says so.
+    Gone,
+    /// No answer came within this time.
+    Silent(Duration),
+}
+
+/// Looks whether the server is still there.
+pub(super) async fn presence(way: &Way, known: Known) -> Presence {
+    let way = known.hasty(way);
+    match health(&way).await {
+        Ok(Health { answer, .. }) if statuses().gave_up.contains(&answer.status) => Presence::Gone,
+        Ok(_) => Presence::There,
+        Err(trouble) if trouble.is_silence() => Presence::Silent(way.patience()),
+        Err(_) => Presence::Gone,
+    }
 }
 
 /// Returns the URL of the server whose topic or page this may be.
@@ -196,7 +216,7 @@ pub(super) async fn begin(way: &Way, wanted: &str, known: Known, patience: Durat
         if !media_type.starts_with(wanted) {
             return Ok(Err(Begun::Foreign(media_type)));
         }
-        Ok(Ok(connection.begins().await?))
+        Ok(Ok(connection.goes_on().await?))
     };
     match timeout(patience, opened).await {
         Err(_) | Ok(Err(Trouble::Silent(_))) => Begun::Held(begun.elapsed()),
@@ -228,6 +248,7 @@ pub(super) async fn stream(way: &Way, known: Known, name: Name) -> Finding {
             let found = found.escape_debug().to_string();
             known.fault(name, WayFault::Foreign, &[("found", &found), ("wanted", wanted)])
         }
+        Begun::Trouble(Trouble::Closed) => Finding::unknown(name, Unknown::Unbegun.words(&[])),
         Begun::Trouble(trouble) => Finding::trouble(name, &trouble),
     }
 }

@@ -28,7 +28,7 @@ impl State {
     }
 }
 
-/// The reason why there was nothing to examine.
+/// The reason why there was nothing to examine, or nothing any more.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Unreached {
@@ -40,6 +40,8 @@ pub enum Unreached {
     Untrusted,
     /// The URL is below that of the server, which is this one.
     Below(String),
+    /// The server answered at first, and does not any more.
+    Gone,
 }
 
 /// The result of an examination.
@@ -119,6 +121,16 @@ impl Finding {
 
     pub(super) fn is_silent(&self) -> bool {
         self.is_silent
+    }
+
+    /// Returns true if this may come of a server that has gone or stalls, and not of the way to it.
+    pub(super) fn is_doubtful(&self) -> bool {
+        !self.is_silent && (self.is_fault() || self.is_unknown())
+    }
+
+    /// Returns true for a stream that is held back.
+    pub(super) fn is_held(&self) -> bool {
+        self.fault == Some(WayFault::Buffered)
     }
 
     pub(super) fn is_fault(&self) -> bool {

@@ -8,20 +8,30 @@ mod quiet;
 mod rules;
 mod way;
 
+use std::mem;
 use std::time::Duration;
 
 use serde::Serialize;
 use tokio::task::LocalSet;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
 
-use self::exam::{Known, cache, connections, keep_alive, reach, stream, web_socket};
+use self::exam::{
+    Known, Presence, cache, connections, keep_alive, presence, reach, stream, web_socket,
+};
 use self::finding::Finding;
 pub use self::finding::Unreached;
 use self::http2::protocol;
 use self::quiet::idle;
-use self::rules::Name;
+use self::rules::{EarlyEnd, Name, limits};
+use self::way::Trouble;
 pub use self::way::Way;
 pub use crate::server_url::NotServer;
+
+/// Returns the time after which a stream that has not begun is held back, unless the user says another one.
+#[must_use]
+pub fn begin_max() -> Duration {
+    limits().begin_max
+}
 
 /// All that was found.
 #[derive(Clone, Debug, Serialize)]
@@ -46,8 +56,9 @@ const SOON: [Name; 7] = [
 
 /// Examines the way to a server. A stream that has not begun after `begin_max`, and some round trips, counts as held back.
 /// Quiet connections are kept for `wait`; everything else takes some seconds. A server that stalls after its first answer is asked
-/// nothing else, once two examinations had no answer. The whole takes at most four times the timeout of the way, `wait`, and five times
-/// `begin_max` with those round trips.
+/// nothing else, once two examinations had no answer, and neither is one that has gone. A look whether the server is still there is a
+/// part of its examination. The whole takes at most four times the timeout of the way, `wait`, and five times `begin_max` with those
+/// round trips.
 /// `tell` gets the lines about each examination as soon as it has ended. Cancel safe: dropping the future closes all connections.
 pub async fn examine(
     way: &Way,
@@ -63,56 +74,91 @@ pub async fn examine(
     let (first, known) = reach(way, begin_max).await;
     add(first);
     if let Some(known) = known {
+        let mut examined = Examined { way: way.clone(), known };
+        let most = limits().late_answers * way.patience() + limits().late_begins * known.patience();
         let quiet = idle(way, known, wait);
         tokio::pin!(quiet);
         let mut last = None;
-        let stall = {
-            let soon = soon(way, known, &mut add);
+        let soon = {
+            let soon = timeout(most, examined.soon(&mut add));
             tokio::pin!(soon);
             loop {
                 tokio::select! {
-                    stall = &mut soon => break stall,
+                    ended = &mut soon => break ended.unwrap_or(Err(EarlyEnd::Late)),
                     finding = &mut quiet, if last.is_none() => last = Some(finding),
                 }
             }
         };
-        add(match (stall, last) {
-            (Some(stall), _) => Finding::wrong(Name::Reach, stall),
-            (None, Some(last)) => last,
-            (None, None) => quiet.await,
-        });
+        let ended = match soon {
+            Err(end) => Err(end),
+            Ok(()) => {
+                let last = match last {
+                    Some(last) => last,
+                    None => quiet.await,
+                };
+                examined.judge(vec![last]).await
+            }
+        };
+        ended.unwrap_or_else(|end| vec![of_end(end, most)]).into_iter().for_each(add);
     }
     let faults = findings.iter().filter(|finding| finding.is_fault()).count();
     Diagnosis { url: way.url(), wait_seconds: wait.as_secs_f64(), faults, findings }
 }
 
-/// Makes the examinations one after the other. Returns a sentence about a server that stalls, after which nothing else is asked.
-async fn soon(way: &Way, known: Known, mut add: impl FnMut(Finding)) -> Option<String> {
-    let most = 2 * way.patience() + 5 * known.patience();
-    let (mut way, mut is_silent) = (way.clone(), false);
-    let deadline = Instant::now() + most;
-    for name in SOON {
-        let Ok(findings) = timeout_at(deadline, findings(&way, known, name)).await else {
-            let most = most.as_secs_f64();
-            return Some(format!(
-                "it stalls: the examinations were not over after {most:.0} s, so the rest is left out"
-            ));
-        };
-        for finding in findings {
-            if finding.is_silent() {
-                if is_silent {
-                    let words = "it stalls: it answered at first, and then two examinations got no answer, so the rest is left out";
-                    return Some(words.to_owned());
-                }
-                // Streams that are held back are as silent, and say nothing about the others.
-                if ![Name::Sse, Name::Ndjson].contains(&finding.name()) {
-                    (is_silent, way) = (true, known.hasty(&way));
+/// Tells why the rest was left out. `most` is the time limit of the examinations.
+fn of_end(end: EarlyEnd, most: Duration) -> Finding {
+    let seconds = format!("{:.0}", most.as_secs_f64());
+    let words = end.words(&[("seconds", &seconds)]);
+    match end {
+        EarlyEnd::Gone => Finding::unreached(Unreached::Gone, words),
+        EarlyEnd::Silent | EarlyEnd::Late => Finding::wrong(Name::Reach, words),
+    }
+}
+
+/// A server that has answered, and may stall or go while it is examined.
+struct Examined {
+    /// In haste after the first silence.
+    way: Way,
+    known: Known,
+}
+
+impl Examined {
+    /// Makes the examinations one after the other.
+    async fn soon(&mut self, mut add: impl FnMut(Finding)) -> Result<(), EarlyEnd> {
+        for name in SOON {
+            let found = findings(&self.way, self.known, name).await;
+            self.judge(found).await?.into_iter().for_each(&mut add);
+        }
+        Ok(())
+    }
+
+    /// Returns what may be said of the way, or the reason to examine nothing else. A server that has gone or stalls says nothing of it.
+    async fn judge(&mut self, mut findings: Vec<Finding>) -> Result<Vec<Finding>, EarlyEnd> {
+        if findings.iter().any(Finding::is_doubtful) {
+            match presence(&self.way, self.known).await {
+                Presence::There => {}
+                Presence::Gone => return Err(EarlyEnd::Gone),
+                Presence::Silent(time) => {
+                    let mut is_first = true;
+                    for finding in findings.iter_mut().filter(|one| one.is_doubtful()) {
+                        let unanswered = Finding::trouble(finding.name(), &Trouble::Silent(time));
+                        // It is one silence.
+                        *finding = unanswered.silent_if(mem::take(&mut is_first));
+                    }
                 }
             }
-            add(finding);
         }
+        for finding in findings.iter().filter(|one| one.is_silent()) {
+            if self.way.is_hasty() {
+                return Err(EarlyEnd::Silent);
+            }
+            // Streams that are held back are as silent, and say nothing about the others.
+            if !finding.is_held() {
+                self.way = self.known.hasty(&self.way);
+            }
+        }
+        Ok(findings)
     }
-    None
 }
 
 async fn findings(way: &Way, known: Known, name: Name) -> Vec<Finding> {
@@ -139,7 +185,7 @@ impl Diagnosis {
         self.findings.iter().filter(|finding| finding.is_unknown()).count()
     }
 
-    /// Returns why nothing was examined. `None` if an answer came from the server.
+    /// Returns why the server was not reached, or not any more. `None` if it did not go.
     #[must_use]
     pub fn unreached(&self) -> Option<&Unreached> {
         self.findings.iter().find_map(Finding::why_unreached)

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::exam::{Begun, INDEX, Known, SSE, begin, multiplexed};
 use super::finding::Finding;
-use super::rules::{Name, Unknown, WayFault, limits};
+use super::rules::{Name, Unknown, WayFault, limits, statuses};
 use super::way::{Answer, Trouble, Way};
 
 /// A WebSocket that breaks the protocol is told why, and then gets this long to close.
@@ -39,13 +39,11 @@ pub(super) async fn idle(way: &Way, known: Known, wait: Duration) -> Finding {
     }
     let held = named.iter().filter(|(_, quiet)| **quiet == Quiet::Held).map(|(what, _)| *what);
     let held: Vec<_> = held.collect();
-    if let Quiet::NoHeartbeat(time) = sse {
-        let seconds = format!("{:.1}", time.as_secs_f64());
-        let values = [("what", "a stream (SSE)"), ("seconds", &*seconds)];
-        return Finding::unknown(Name::Idle, Unknown::NoHeartbeat.words(&values));
+    if socket == Quiet::AtOnce {
+        return Finding::unknown(Name::Idle, Unknown::AtOnce.words(&[("what", "a WebSocket")]));
     }
     match held.is_empty() {
-        true => Finding::unknown(Name::Idle, "nothing can be held open".to_owned()),
+        true => Finding::unknown(Name::Idle, Unknown::NoneHeld.words(&[])),
         false => {
             let seconds = wait.as_secs_f64();
             let is_long = wait > limits().heartbeat_max && sse == Quiet::Held;
@@ -64,57 +62,29 @@ enum Quiet {
     Cut(Duration),
     /// This came, for which nobody asked.
     Unasked(String),
-    /// It was silent for so long, which may be as the server is set.
-    NoHeartbeat(Duration),
+    /// It was not open for so long that it was silent.
+    AtOnce,
     Unknown,
 }
 
-/// The heartbeats of a stream that brings nothing else. All times are since its beginning.
-#[derive(Debug, Default)]
-struct Heartbeats {
-    newest: Duration,
-    newest_heartbeat: Duration,
-    /// The longest time until one came.
-    longest: Option<Duration>,
-}
-
-impl Heartbeats {
-    fn receive(&mut self, at: Duration, bytes: &[u8]) {
-        self.newest = at;
-        // A heartbeat is a comment, and nothing else on a stream is.
-        if bytes.starts_with(b":") || bytes.windows(2).any(|bytes| bytes == b"\n:") {
-            let time = at - self.newest_heartbeat;
-            self.longest = Some(self.longest.map_or(time, |longest| longest.max(time)));
-            self.newest_heartbeat = at;
-        }
-    }
-
-    /// Judges the silence until the end of the time.
-    fn judge(&self, end: Duration) -> Quiet {
-        let (silence, most) = (end.saturating_sub(self.newest), limits().heartbeat_max);
-        match self.longest {
-            _ if silence <= most => Quiet::Held,
-            // A connection that was dropped without a word brings no heartbeat either.
-            Some(longest) if silence > longest * 4 / 3 => Quiet::Cut(silence),
-            Some(_) => Quiet::Held,
-            None => Quiet::NoHeartbeat(silence),
-        }
-    }
+/// Judges a stream that was silent for this time at the end. A connection that was dropped without a word brings no heartbeat either.
+fn of_silence(silence: Duration) -> Quiet {
+    if silence > limits().heartbeat_max { Quiet::Cut(silence) } else { Quiet::Held }
 }
 
 async fn quiet_stream(way: &Way, known: Known, wait: Duration) -> Quiet {
     let Begun::At(_, mut connection) = begin(way, SSE, known, known.patience()).await else {
         return Quiet::Unknown;
     };
-    let (begun, mut heartbeats) = (Instant::now(), Heartbeats::default());
+    let (begun, mut newest) = (Instant::now(), Instant::now());
     while let Some(left) = wait.checked_sub(begun.elapsed()) {
-        match timeout(left, connection.next()).await {
+        match timeout(left, connection.goes_on()).await {
             Err(_) => break,
-            Ok(Ok([]) | Err(_)) => return Quiet::Cut(begun.elapsed() - heartbeats.newest),
-            Ok(Ok(bytes)) => heartbeats.receive(begun.elapsed(), bytes),
+            Ok(Ok(false) | Err(_)) => return Quiet::Cut(newest.elapsed()),
+            Ok(Ok(true)) => newest = Instant::now(),
         }
     }
-    heartbeats.judge(begun.elapsed())
+    of_silence(newest.elapsed())
 }
 
 async fn quiet_poll(way: &Way, wait: Duration) -> Quiet {
@@ -129,8 +99,10 @@ async fn quiet_poll(way: &Way, wait: Duration) -> Quiet {
             // The server has waited as long as it does, or a topic is new: the next poll goes on.
             Ok(Answer { status: 200, .. }) => {}
             // A proxy says so when it gives up.
-            Ok(Answer { status: 408 | 502 | 504, .. })
-            | Err(Trouble::Closed | Trouble::Broken(_)) => return Quiet::Cut(asked.elapsed()),
+            Ok(Answer { status, .. }) if statuses().gave_up.contains(&status) => {
+                return Quiet::Cut(asked.elapsed());
+            }
+            Err(Trouble::Closed | Trouble::Broken(_)) => return Quiet::Cut(asked.elapsed()),
             _ => return Quiet::Unknown,
         }
     }
@@ -159,10 +131,15 @@ async fn quiet_socket(way: &Way, wait: Duration) -> Quiet {
             Err(_) => return Quiet::Held,
             Ok(Ok(Some(Incoming::Text(_) | Incoming::Binary(_)))) => {}
             Ok(Err(Error::Protocol(error))) => return Quiet::Unasked(error.to_string()),
-            Ok(_) => return Quiet::Cut(begun.elapsed()),
+            Ok(_) => return of_end(begun.elapsed()),
         }
     }
     Quiet::Unasked(format!("{most} messages came"))
+}
+
+/// Judges a WebSocket that was closed after it had been open for this time.
+fn of_end(time: Duration) -> Quiet {
+    if time < limits().held_min { Quiet::AtOnce } else { Quiet::Cut(time) }
 }
 
 #[cfg(test)]
@@ -195,24 +172,17 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_without_a_heartbeat_is_a_fault_only_if_one_came_before() {
+    fn a_stream_that_is_silent_for_longer_than_between_heartbeats_is_cut() {
         let seconds = Duration::from_secs;
-        let judged = |came: &[(u64, &str)], end| {
-            let mut heartbeats = Heartbeats::default();
-            for (at, bytes) in came {
-                heartbeats.receive(seconds(*at), bytes.as_bytes());
-            }
-            heartbeats.judge(seconds(end))
-        };
-        assert_eq!(judged(&[], 19), Quiet::Held);
-        assert_eq!(judged(&[], 25), Quiet::NoHeartbeat(seconds(25)));
-        let (chunk, event) = ("3\r\n:\n\n\r\n", "data: {\"a\":1}\n\n");
-        assert_eq!(judged(&[(2, event)], 25), Quiet::NoHeartbeat(seconds(23)), "an event is none");
-        assert_eq!(judged(&[(15, chunk)], 34), Quiet::Held);
-        assert_eq!(judged(&[(15, ":\n\n"), (30, ":\n\n")], 55), Quiet::Cut(seconds(25)));
-        assert_eq!(judged(&[(60, chunk)], 90), Quiet::Held, "heartbeat = \"60s\"");
-        assert_eq!(judged(&[(50, event), (60, chunk)], 85), Quiet::Held);
-        assert_eq!(judged(&[(60, chunk)], 141), Quiet::Cut(seconds(81)));
+        assert_eq!(of_silence(seconds(20)), Quiet::Held);
+        assert_eq!(of_silence(seconds(21)), Quiet::Cut(seconds(21)));
+    }
+
+    #[test]
+    fn a_web_socket_that_is_closed_as_soon_as_it_is_open_was_not_silent() {
+        let milliseconds = Duration::from_millis;
+        assert_eq!(of_end(milliseconds(499)), Quiet::AtOnce);
+        assert_eq!(of_end(milliseconds(500)), Quiet::Cut(milliseconds(500)));
     }
 
     #[tokio::test]

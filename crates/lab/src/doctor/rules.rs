@@ -61,8 +61,34 @@ pub(super) enum WayFault {
 pub(super) enum Unknown {
     /// Too much was asked for, or something is not there now.
     Refused,
-    /// A stream was silent, and had no heartbeat before that tells how often it has them.
-    NoHeartbeat,
+    /// A connection was closed as soon as it was open.
+    AtOnce,
+    /// No connection could be kept.
+    NoneHeld,
+    /// A stream ended before it began.
+    Unbegun,
+}
+
+/// A reason to leave the rest out.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum EarlyEnd {
+    /// Two examinations got no answer.
+    Silent,
+    /// It has answered, and does not any more.
+    Gone,
+    /// The examinations took too long.
+    Late,
+}
+
+/// The statuses that say something about the way.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Statuses {
+    /// Of a refusal that passes, as of a limit of requests (RFC 6585 section 4, RFC 9110 section 15.6.4).
+    pub(super) busy: Vec<u16>,
+    /// Of a proxy that waits no longer.
+    pub(super) gave_up: Vec<u16>,
 }
 
 /// A setting of a program.
@@ -79,6 +105,13 @@ pub(super) struct Limits {
     /// The longest wait for a connection, and for an answer.
     #[serde(rename = "answer_ms_max", deserialize_with = "milliseconds")]
     pub(super) answer_max: Duration,
+    /// The waits for an answer in the time limit of all examinations but that of silence.
+    pub(super) late_answers: u32,
+    /// The waits for the beginning of a stream in the time limit of all examinations but that of silence.
+    pub(super) late_begins: u32,
+    /// A stream that has not begun after this time, and some round trips, is held back: the server sends its beginning at once.
+    #[serde(rename = "begin_ms_max", deserialize_with = "milliseconds")]
+    pub(super) begin_max: Duration,
     /// A stream that is cut after this time, and some round trips, without a byte was held back; one that is cut sooner was refused.
     #[serde(rename = "held_ms_min", deserialize_with = "milliseconds")]
     pub(super) held_min: Duration,
@@ -97,7 +130,7 @@ pub(super) struct Limits {
     pub(super) waited_min: Duration,
     /// A server that answers more polls in a time has not waited.
     pub(super) polls_max: usize,
-    /// A stream is not silent for longer: the server sends a heartbeat each 15 s, or as often as it is set to.
+    /// A stream is not silent for longer: the server sends a heartbeat each 15 s, or more often.
     #[serde(rename = "heartbeat_ms_max", deserialize_with = "milliseconds")]
     pub(super) heartbeat_max: Duration,
     /// So many messages on a WebSocket that was asked for nothing are not from the server.
@@ -127,6 +160,8 @@ struct Rules {
     /// The words for each examination.
     examinations: BTreeMap<Name, String>,
     programs: Vec<Program>,
+    statuses: Statuses,
+    ends: BTreeMap<EarlyEnd, String>,
     unknowns: BTreeMap<Unknown, String>,
     faults: BTreeMap<WayFault, FaultRule>,
 }
@@ -166,6 +201,13 @@ impl Unknown {
     }
 }
 
+impl EarlyEnd {
+    /// Returns the sentence. `values` are what the names in the sentence stand for.
+    pub(super) fn words(self, values: &[(&str, &str)]) -> String {
+        filled(RULES.ends.get(&self).map_or("", String::as_str), values)
+    }
+}
+
 fn filled(words: &str, values: &[(&str, &str)]) -> String {
     let fill =
         |words: String, (name, value): &(&str, &str)| words.replace(&format!("{{{name}}}"), value);
@@ -175,6 +217,11 @@ fn filled(words: &str, values: &[(&str, &str)]) -> String {
 /// Returns the limits of the examinations.
 pub(super) fn limits() -> &'static Limits {
     &RULES.limits
+}
+
+/// Returns the statuses that say something about the way.
+pub(super) fn statuses() -> &'static Statuses {
+    &RULES.statuses
 }
 
 /// Returns the name of the program that gave an answer, if its fields say so.
@@ -196,7 +243,7 @@ mod tests {
     fn every_examination_and_every_fault_has_its_words() {
         assert_eq!((RULES.examinations.len(), RULES.faults.len()), (10, 13));
         assert!(RULES.examinations.values().all(|words| !words.is_empty()));
-        assert_eq!(RULES.unknowns.len(), 2);
+        assert_eq!((RULES.unknowns.len(), RULES.ends.len()), (4, 3));
         for (fault, rule) in &RULES.faults {
             assert!(!rule.words.is_empty(), "{fault:?}");
             // There is no setting for something that answers in place of the server.

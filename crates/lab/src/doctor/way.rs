@@ -9,15 +9,13 @@ use anemone_ws::rustls::ClientConfig;
 use anemone_ws::{ClientStream, Connect, ConnectError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::rules::{Unknown, limits};
+use super::rules::{Unknown, limits, statuses};
 use crate::load::{Body, BodyEnd, head, request};
 use crate::server_url::{NotServer, ServerUrl};
 
 /// The longest head or body that is read.
 const BYTES_MAX: usize = 64 << 10;
 const READ_BYTES: usize = 4 << 10;
-/// The statuses of a refusal that passes, as of a limit of requests (RFC 6585 section 4, RFC 9110 section 15.6.4).
-const BUSY: [u16; 2] = [429, 503];
 
 /// A server, and how it is reached.
 #[derive(Clone, Debug)]
@@ -30,6 +28,8 @@ pub struct Way {
     fields: Vec<(String, String)>,
     tls: Option<Arc<ClientConfig>>,
     timeout: Duration,
+    /// There was a silence, so answers are waited for no longer than the beginning of a stream.
+    is_hasty: bool,
 }
 
 impl Way {
@@ -40,7 +40,15 @@ impl Way {
     pub fn new(url: &str) -> Result<Self, NotServer> {
         let ServerUrl { is_secure, authority, path: base, .. } = ServerUrl::parse(url)?;
         let timeout = limits().answer_max;
-        Ok(Self { is_secure, authority, base, fields: Vec::new(), tls: None, timeout })
+        Ok(Self {
+            is_secure,
+            authority,
+            base,
+            fields: Vec::new(),
+            tls: None,
+            timeout,
+            is_hasty: false,
+        })
     }
 
     /// Adds a header field to each request.
@@ -62,6 +70,16 @@ impl Way {
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
+    }
+
+    /// Waits for no connection and no answer longer than this.
+    pub(super) fn hasty(self, most: Duration) -> Self {
+        Self { is_hasty: true, timeout: self.timeout.min(most), ..self }
+    }
+
+    /// Returns true after a silence.
+    pub(super) fn is_hasty(&self) -> bool {
+        self.is_hasty
     }
 
     /// The longest wait for a connection, and for an answer.
@@ -101,7 +119,7 @@ impl Way {
     /// Opens a connection for requests.
     pub(super) async fn open(&self) -> Result<Connection, ConnectError> {
         let stream = self.socket("/").open_stream().await?;
-        Ok(Connection { stream, bytes: Vec::new() })
+        Ok(Connection { stream, bytes: Vec::new(), end: BodyEnd::Connection })
     }
 
     /// Opens a connection, and makes a request. Each of `fields` ends with a line end.
@@ -128,6 +146,8 @@ impl Way {
 pub(super) struct Connection {
     stream: ClientStream,
     bytes: Vec<u8>,
+    /// The end of the body that comes now.
+    end: BodyEnd,
 }
 
 /// What is known of an answer before its body.
@@ -170,7 +190,7 @@ pub(super) enum Trouble {
 impl Trouble {
     /// Returns the trouble that a status tells, if it refuses for now.
     pub(super) fn of_status(status: u16) -> Option<Self> {
-        BUSY.contains(&status).then_some(Self::Busy(status))
+        statuses().busy.contains(&status).then_some(Self::Busy(status))
     }
 
     /// The same of a WebSocket that did not open.
@@ -253,6 +273,7 @@ impl Connection {
                     programs: programs.join(" "),
                 };
                 self.bytes.drain(..len);
+                self.end = end;
                 return Ok(answer);
             }
             if self.more().await? == 0 {
@@ -285,16 +306,22 @@ impl Connection {
         }
     }
 
-    /// Waits until there is any byte of the body. False at the end of the connection.
-    pub(super) async fn begins(&mut self) -> io::Result<bool> {
-        Ok(!self.bytes.is_empty() || self.more().await? > 0)
-    }
-
-    /// Waits for more bytes, which the next call drops; none at the end.
-    pub(super) async fn next(&mut self) -> io::Result<&[u8]> {
-        self.bytes.clear();
-        self.more().await?;
-        Ok(&self.bytes)
+    /// Waits until there is more of the body, and drops it. False at its end.
+    pub(super) async fn goes_on(&mut self) -> Result<bool, Trouble> {
+        let mut body = Body::new(self.end, usize::MAX);
+        loop {
+            let len = body.receive(&self.bytes).map_err(|_| Trouble::NotHttp)?;
+            self.bytes.drain(..len);
+            let came = body.bytes().len();
+            match &mut self.end {
+                end if body.is_complete() => *end = BodyEnd::Length(0),
+                BodyEnd::Length(left) if came > 0 => *left -= came,
+                _ => {}
+            }
+            if came > 0 || body.is_complete() || self.more().await? == 0 {
+                return Ok(came > 0);
+            }
+        }
     }
 
     async fn more(&mut self) -> io::Result<usize> {
@@ -343,6 +370,45 @@ mod tests {
         assert_eq!((came.unwrap(), is_last), (b"ok".to_vec(), true));
         let (came, _) = body(b"HTTP/1.1 200 OK\r\nContent-Length: 65537\r\n\r\n").await;
         assert!(matches!(came, Err(Trouble::NotHttp)), "{came:?}");
+    }
+
+    /// Returns for each look at the body of an answer whether it goes on, until it does not.
+    async fn pieces(answer: &[u8]) -> Vec<bool> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let (sent, received) = tokio::sync::oneshot::channel::<()>();
+        let server = async {
+            let mut stream = listener.accept().await.unwrap().0;
+            assert!(stream.read(&mut [0; READ_BYTES]).await.unwrap() > 0);
+            stream.write_all(answer).await.unwrap();
+            // The connection stays open.
+            let _ = received.await;
+        };
+        let client = async {
+            let mut connection = way.ask("/topics", "").await.unwrap();
+            connection.answer(way.patience()).await.unwrap();
+            let mut pieces = Vec::new();
+            while pieces.last() != Some(&false) {
+                pieces.push(connection.goes_on().await.unwrap());
+            }
+            drop(sent);
+            pieces
+        };
+        tokio::join!(client, server).0
+    }
+
+    #[tokio::test]
+    async fn a_stream_ends_as_its_body_does() {
+        let (chunked, length) = ("Transfer-Encoding: chunked\r\n\r\n", "Content-Length: ");
+        for (body, pieces_before) in [
+            (format!("{chunked}0\r\n\r\n"), 0),
+            (format!("{chunked}3\r\n:\n\n\r\n0\r\n\r\n"), 1),
+            (format!("{length}0\r\n\r\n"), 0),
+            (format!("{length}3\r\n\r\n:\n\n"), 1),
+        ] {
+            let came = pieces(format!("HTTP/1.1 200 OK\r\n{body}").as_bytes()).await;
+            assert_eq!(came.len(), pieces_before + 1, "{body:?}: {came:?}");
+        }
     }
 
     #[test]

@@ -1,130 +1,103 @@
 //! Calls a trivial service: CPU time for each call, beside an echo of as many bytes and beside the HTTP library alone.
 
-use std::collections::BTreeMap;
-
 use anyhow::Context;
 
-use super::rounds::{RunPlan, progress, undisturbed};
-use super::work::Sample;
-use crate::cpu::Meter;
+use super::layout::{Column, Layout};
+use super::session::{BenchSession, Measured, metered, of_round};
+use crate::goals::{self as limits, Goal};
+use crate::lab::report::Quantity;
+use crate::lab::rounds::{Cell, try_interleaved};
 use crate::load::{CallWay, Calls, Frames, Generator, Opener, Protocol, Shape, open};
-use crate::server::{Program, Server};
+use crate::server::Server;
 use crate::statistics::Random;
 
+pub(crate) const CALL: Quantity =
+    Quantity::less("server CPU for each call of a trivial service", "µs");
+const SERVICE: &str = "service";
+const ECHO: &str = "WebSocket echo";
+const HYPER: &str = "hyper alone";
 const PATH: &str = "/hello";
 const BODY: &str = r#"{"id":"testing"}"#;
 const ECHO_PATH: &str = "/echo";
 const IN_FLIGHT: [usize; 2] = [1, 16];
 const CONNECTIONS: usize = 100;
 
-/// A kind of request that is measured.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) enum CallTarget {
-    /// The server's WebSocket echo, with messages as long as a call.
-    Echo,
-    /// The service in the server.
-    Service(CallWay),
-    /// The same service in hyper, without the server.
-    Hyper(CallWay),
+const WAYS: [CallWay; 3] = [CallWay::Multiplexed, CallWay::Http, CallWay::Http2];
+const PROGRAMS: [&[&str]; 4] = [&[], &["--tls"], &["--hyper"], &["--hyper", "--tls"]];
+
+/// Returns what a call is compared with: the server's WebSocket echo, with messages as long as a call, or the same service in hyper,
+/// without the server.
+fn beside(way: CallWay) -> &'static str {
+    if way == CallWay::Multiplexed { ECHO } else { HYPER }
 }
 
-impl CallTarget {
-    pub(crate) const ALL: [Self; 6] = [
-        Self::Echo,
-        Self::Service(CallWay::Multiplexed),
-        Self::Service(CallWay::Http),
-        Self::Hyper(CallWay::Http),
-        Self::Service(CallWay::Http2),
-        Self::Hyper(CallWay::Http2),
-    ];
-
-    /// Returns the arguments of the program that answers.
-    fn args(self) -> &'static [&'static str] {
-        match self {
-            Self::Service(CallWay::Http2) => &["--tls"],
-            Self::Hyper(CallWay::Http2) => &["--hyper", "--tls"],
-            Self::Hyper(_) => &["--hyper"],
-            Self::Echo | Self::Service(_) => &[],
-        }
-    }
+/// Returns the program that answers.
+fn program(contender: &str, way: CallWay) -> usize {
+    2 * usize::from(contender == HYPER) + usize::from(way == CallWay::Http2)
 }
 
-/// The plan: what is measured, and how often.
-#[derive(Clone, Debug)]
-pub(crate) struct CallsPlan {
-    pub(crate) run: RunPlan,
-    /// A program with an echo and the service, and the service alone with `--hyper`; with `--tls`, it speaks TLS.
-    pub(crate) program: Program,
+fn cases() -> impl Iterator<Item = (String, CallWay, usize)> {
+    let all = IN_FLIGHT.into_iter().flat_map(|in_flight| WAYS.map(|way| (way, in_flight)));
+    all.map(|(way, in_flight)| (format!("{way}, {in_flight} in flight"), way, in_flight))
 }
 
-/// The calls with this number in flight on each connection, and their samples, one for each round.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CallsCase {
-    pub(crate) in_flight: usize,
-    pub(crate) samples: BTreeMap<CallTarget, Vec<Sample>>,
+/// Measures all calls at a program with an echo and the service, and with the service alone after `--hyper`; with `--tls`, it speaks TLS.
+pub(crate) fn run(session: &mut BenchSession) -> anyhow::Result<Measured> {
+    let cells = cases().flat_map(|(case, way, in_flight)| {
+        [SERVICE, beside(way)].map(|of| Cell::new(&case, of, (of, way, in_flight)))
+    });
+    let cells: Vec<_> = cells.collect();
+    let mut servers = None;
+    let series = try_interleaved(session, CALL, &cells, |session, cell| {
+        let servers = of_round(&mut servers, session.pace.round, |_| {
+            let start = |args| session.services.with(args).start(session.cores);
+            PROGRAMS.into_iter().map(start).collect::<anyhow::Result<Vec<_>>>()
+        })?;
+        let (contender, way, in_flight) = cell.key;
+        let server = &servers[program(contender, way)];
+        let random = &mut Random::new(session.pace.random.next());
+        let sample = calls(contender, way, in_flight, server, random).and_then(|mut calls| {
+            metered(CALL, server.pid(), session.times, |time| calls.run(time))
+        });
+        sample.with_context(|| format!("{}: {contender}", cell.case))
+    })?;
+    let question =
+        "What does a call of a trivial service cost, beside an echo and beside hyper alone?";
+    let mut report = session.report(&session.services, question, CALL, series);
+    [ECHO, HYPER].into_iter().for_each(|beside| report.compare_with(beside));
+    Ok(Measured { report, goals: goals(), layouts: vec![layout()] })
 }
 
-impl CallsPlan {
-    pub(crate) fn run(&self) -> anyhow::Result<Vec<CallsCase>> {
-        let case = |in_flight| CallsCase { in_flight, samples: BTreeMap::new() };
-        let mut cases = IN_FLIGHT.map(case).to_vec();
-        let mut random = Random::new(self.run.seed);
-        for round in 1..=self.run.rounds {
-            progress(&format!("round {round} of {}: calls", self.run.rounds));
-            let mut servers = BTreeMap::new();
-            for args in CallTarget::ALL.map(CallTarget::args) {
-                if !servers.contains_key(args) {
-                    servers.insert(args, self.program.with(args).start(self.run.cores)?);
-                }
-            }
-            for case in &mut cases {
-                let mut order = CallTarget::ALL;
-                random.shuffle(&mut order);
-                for called in order {
-                    let server = &servers[called.args()];
-                    let take = || self.sample(called, case.in_flight, server, &mut random);
-                    let is_disturbed = |sample: &Sample| sample.busy.is_disturbed();
-                    let sample = undisturbed(self.run.retries, take, is_disturbed)
-                        .with_context(|| format!("{called:?}, {} in flight", case.in_flight))?;
-                    case.samples.entry(called).or_default().push(sample);
-                }
-            }
-        }
-        Ok(cases)
-    }
+/// Lays out a row for each way of calling and each number in flight.
+pub(crate) fn layout() -> Layout {
+    let mut columns = [SERVICE, ECHO, HYPER].map(|of| Column::Cost(CALL, of)).to_vec();
+    columns.extend([ECHO, HYPER].map(|beside| Column::Ratio(CALL, SERVICE, beside)));
+    columns.extend([Column::Goal(CALL, SERVICE), Column::Busy(&[SERVICE])]);
+    Layout::of_cases(CALL, columns)
+}
 
-    fn sample(
-        &self,
-        called: CallTarget,
-        in_flight: usize,
-        server: &Server,
-        random: &mut Random,
-    ) -> anyhow::Result<Sample> {
-        let mut calls = calls(called, in_flight, server, random)?;
-        calls.run(self.run.times.warm_up)?;
-        let meter = Meter::start(server.pid())?;
-        let replies = calls.run(self.run.times.sample)?;
-        Ok(Sample::of_cpu(meter.stop()?, replies))
-    }
+/// Returns the most that a call may cost, beside an echo or beside hyper.
+pub(crate) fn goals() -> Vec<Goal> {
+    let goals = cases().filter_map(|(case, way, in_flight)| {
+        Some(Goal::new(CALL, &case, SERVICE, Some(beside(way)), limits::call(way, in_flight)?))
+    });
+    goals.collect()
 }
 
 fn calls(
-    called: CallTarget,
+    contender: &str,
+    way: CallWay,
     in_flight: usize,
     server: &Server,
     random: &mut Random,
 ) -> anyhow::Result<Calls> {
-    let way = match called {
-        CallTarget::Echo => {
-            let payload_bytes = format!("GET 00 {PATH}").len();
-            let shape = Shape { payload_bytes, in_flight };
-            let frames = Frames::new(Protocol::WebSocket, shape, random);
-            let endpoint = server.endpoint(Protocol::WebSocket, ECHO_PATH).context("no echo")?;
-            let streams = open(&mut Opener::new(endpoint, random)?, CONNECTIONS)?;
-            return Ok(Calls::Framed(Generator::new(streams, frames)?));
-        }
-        CallTarget::Service(way) | CallTarget::Hyper(way) => way,
-    };
+    if contender == ECHO {
+        let shape = Shape { payload_bytes: format!("GET 00 {PATH}").len(), in_flight };
+        let frames = Frames::new(Protocol::WebSocket, shape, random);
+        let endpoint = server.endpoint(Protocol::WebSocket, ECHO_PATH).context("no echo")?;
+        let streams = open(&mut Opener::new(endpoint, random)?, CONNECTIONS)?;
+        return Ok(Calls::Framed(Generator::new(streams, frames)?));
+    }
     let service = server.called(PATH, BODY).context("no service is offered")?;
     service.calls(way, CONNECTIONS, in_flight, random)
 }

@@ -1,22 +1,14 @@
 //! Opens connections that exchange one message and close: CPU time for each. For a WebSocket, the message is its
 //! opening handshake; for TCP, one echoed byte.
 
-use super::work::{Sample, Times};
-use crate::cpu::Meter;
-use crate::load::{Closing, Endpoint, Opener, Protocol, churn};
-use crate::statistics::Random;
+use super::session::{Subject, metered};
+use super::work::CONNECTION;
+use crate::lab::rounds::Sample;
+use crate::load::{Closing, Opener, Protocol, churn};
 
-pub(super) fn measure(
-    closing: Closing,
-    pid: u32,
-    endpoint: Endpoint,
-    times: Times,
-    random: &mut Random,
-) -> anyhow::Result<Sample> {
+pub(super) fn measure(closing: Closing, subject: Subject<'_>) -> anyhow::Result<Sample> {
+    let Subject { pid, endpoint, times, random } = subject;
     let closing = if endpoint.protocol == Protocol::Tcp { Closing::Tcp } else { closing };
     let mut opener = Opener::new(endpoint, random)?;
-    churn(&mut opener, closing, times.warm_up, random)?;
-    let meter = Meter::start(pid)?;
-    let connections = churn(&mut opener, closing, times.sample, random)?;
-    Ok(Sample::of_cpu(meter.stop()?, connections))
+    metered(CONNECTION, pid, times, |time| churn(&mut opener, closing, time, random))
 }

@@ -1,23 +1,18 @@
 //! Echoes messages on open connections: CPU time for each.
 
-use super::work::{Sample, Times};
-use crate::cpu::Meter;
-use crate::load::{Endpoint, Frames, Generator, Opener, Shape, open};
-use crate::statistics::Random;
+use super::session::{Subject, metered};
+use super::work::MESSAGE;
+use crate::lab::rounds::Sample;
+use crate::load::{Frames, Generator, Opener, Shape, open};
 
 pub(super) fn measure(
     connections: usize,
     shape: Shape,
-    pid: u32,
-    endpoint: Endpoint,
-    times: Times,
-    random: &mut Random,
+    subject: Subject<'_>,
 ) -> anyhow::Result<Sample> {
+    let Subject { pid, endpoint, times, random } = subject;
     let frames = Frames::new(endpoint.protocol, shape, random);
     let streams = open(&mut Opener::new(endpoint, random)?, connections)?;
     let mut generator = Generator::new(streams, frames)?;
-    generator.run(times.warm_up)?;
-    let meter = Meter::start(pid)?;
-    let messages = generator.run(times.sample)?;
-    Ok(Sample::of_cpu(meter.stop()?, messages))
+    metered(MESSAGE, pid, times, |time| generator.run(time))
 }

@@ -7,152 +7,168 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
-use super::rounds::{RunPlan, progress, undisturbed};
-use crate::cpu::{Busy, Meter, anonymous_bytes, at_rest_ns};
-use crate::load::{Deliveries, Delivery, Opener, Protocol, Readers, open};
-use crate::server::{Program, Server};
+use super::layout::{Column, Layout, OWN};
+use super::session::{BenchSession, Measured};
+use super::work::DELIVERY;
+use crate::cpu::{Growth, Meter};
+use crate::goals::{Goal, SSE_READER_BYTES, WEBSOCKET_READER_BYTES_MORE};
+use crate::lab::numbers::figure;
+use crate::lab::report::{Quantity, Report, ms};
+use crate::lab::rounds::{Cell, Sample, try_interleaved};
+use crate::load::{Delivery, Opener, Protocol, Readers, open};
+use crate::server::Server;
 use crate::statistics::Random;
 
+pub(crate) const LATENCY: Quantity = Quantity::less("latency, p99", "ms");
+pub(crate) const OPENED: Quantity =
+    Quantity::less("user memory of the server for each idle reader, before any event", "B");
+pub(crate) const SERVED: Quantity =
+    Quantity::less("user memory of the server for each idle reader, after some events", "B");
+/// A silent WebSocket to the echo, for comparison with a reader.
+pub(crate) const BARE: &str = "WebSocket, no topic";
 /// These are opened and closed first, so that memory allocated only once does not count.
 const FIRST_READERS: usize = 10;
 const WARM_UP_EVENTS: usize = 1;
 
-/// The plan of a run.
-#[derive(Clone, Debug)]
-pub(crate) struct FanOutPlan {
-    pub(crate) run: RunPlan,
-    pub(crate) server: Program,
-    /// The path of its WebSocket echo.
-    pub(crate) echo_path: String,
-    /// The numbers of readers; each is a case.
-    pub(crate) readers: Vec<usize>,
-    /// The rate of all readers together, which says how often there is an event.
-    pub(crate) deliveries_per_second: f64,
-    /// The least number of events in a sample, which lengthens it if necessary.
-    pub(crate) events_min: usize,
+/// Connections of a case.
+#[derive(Clone, Copy, Debug)]
+struct ReaderGroup {
+    /// `None` for connections that read no topic.
+    delivery: Option<Delivery>,
+    readers: usize,
+    events_per_second: f64,
+    /// The number of events in a sample.
+    events: usize,
 }
 
-/// The role of a connection.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Role {
-    /// A silent WebSocket to the echo, for comparison with a reader.
-    Bare,
-    Reader(Delivery),
+/// Measures so many readers, each number a case, by every transport. `deliveries_per_second` is the rate of all readers together, which
+/// says how often there is an event. `events_min` is the least number of events in a sample, which lengthens it if necessary.
+pub(crate) fn run(
+    session: &mut BenchSession,
+    readers: &[usize],
+    deliveries_per_second: f64,
+    events_min: usize,
+) -> anyhow::Result<Measured> {
+    let mut cells = Vec::new();
+    for &readers in readers {
+        let events_per_second = deliveries_per_second / readers as f64;
+        let events = (session.times.sample.as_secs_f64() * events_per_second).ceil() as usize;
+        let events = events.max(events_min);
+        let case = format!("{readers} readers, {} events a second", figure(events_per_second));
+        cells.extend([None].into_iter().chain(Delivery::ALL.map(Some)).map(|delivery| {
+            let contender = delivery.map_or_else(|| BARE.to_owned(), |of| of.to_string());
+            Cell::new(
+                &case,
+                contender,
+                ReaderGroup { delivery, readers, events_per_second, events },
+            )
+        }));
+    }
+    let series = try_interleaved(session, LATENCY, &cells, |session, cell| {
+        let server = session.server.start(session.cores)?;
+        let sample = match cell.key.delivery {
+            None => bare(session, &server, cell.key.readers),
+            Some(delivery) => reading(session, &server, cell.key, delivery),
+        };
+        sample.with_context(|| format!("{}: {}", cell.case, cell.contender))
+    })?;
+    let question = "What do a delivery and an idle reader of a topic cost by each transport?";
+    let mut report = session.report(&session.server, question, LATENCY, series);
+    report.compare_with(&Delivery::WebSocket.to_string());
+    report.method.push(
+        "Events of 100 B. A delivery's time counts from when its event was planned to be sent until a reader has it, over all rounds."
+            .to_owned(),
+    );
+    let goals = goals(&report);
+    Ok(Measured { report, goals, layouts: layouts().into() })
 }
 
-impl Role {
-    fn all() -> Vec<Self> {
-        [Self::Bare].into_iter().chain(Delivery::ALL.map(Self::Reader)).collect()
-    }
+/// Lays out deliveries, and memory.
+pub(crate) fn layouts() -> [Layout; 2] {
+    let deliveries = vec![
+        Column::Cost(DELIVERY, OWN),
+        Column::Ratio(DELIVERY, OWN, "WebSocket"),
+        Column::Percentile(LATENCY, OWN, 0.5),
+        Column::Percentile(LATENCY, OWN, 0.99),
+        Column::Came(LATENCY, OWN),
+        Column::Lag(LATENCY, OWN),
+        Column::Busy(&[OWN]),
+    ];
+    let memory = vec![
+        Column::Interval(OPENED, OWN).named("before any event"),
+        Column::Interval(SERVED, OWN).named("after some"),
+        Column::Goal(SERVED, OWN),
+    ];
+    let of_readers = "user memory of the server for each idle reader of a topic, B";
+    [
+        Layout::of_contenders("deliveries of one topic, times in ms", LATENCY, deliveries),
+        Layout::of_contenders(of_readers, SERVED, memory),
+    ]
 }
 
-/// Connections of one role, with a sample for each round.
-#[derive(Clone, Debug)]
-pub(crate) struct FanOutCase {
-    pub(crate) role: Role,
-    pub(crate) readers: usize,
-    pub(crate) events_per_second: f64,
-    pub(crate) samples: Vec<FanOutSample>,
-    /// The deliveries of all samples.
-    pub(crate) deliveries: Deliveries,
+/// Returns the most memory that readers may take. The limit of a WebSocket that reads is a sum: what one without a topic takes, and some more.
+pub(crate) fn goals(report: &Report) -> Vec<Goal> {
+    let websocket = Delivery::WebSocket.to_string();
+    let mut goals = Vec::new();
+    for case in report.cases(SERVED.name) {
+        let bare = report.median(case, BARE, OPENED.name);
+        goals.extend(bare.map(|bytes| {
+            Goal::new(SERVED, case, &websocket, None, bytes + WEBSOCKET_READER_BYTES_MORE)
+        }));
+        goals.push(Goal::new(SERVED, case, &Delivery::Sse.to_string(), None, SSE_READER_BYTES));
+    }
+    goals
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct FanOutSample {
-    /// User memory of the server for each connection: before any event, and after.
-    pub(crate) opened_bytes: f64,
-    pub(crate) served_bytes: f64,
-    /// Server CPU for each delivery; `None` for [`Role::Bare`].
-    pub(crate) cpu_us: Option<f64>,
-    pub(crate) busy: Busy,
+fn bare(session: &mut BenchSession, server: &Server, count: usize) -> anyhow::Result<Sample> {
+    let random = &mut Random::new(session.pace.random.next());
+    let echo = server.endpoint(Protocol::WebSocket, &session.echo_path).context("no WebSockets")?;
+    let mut opener = Opener::new(echo, random)?;
+    drop(open(&mut opener, FIRST_READERS)?);
+    let growth = Growth::start(server.pid())?;
+    let _connections = open(&mut opener, count)?;
+    let bytes = growth.each(count)?;
+    Ok(Sample {
+        figures: vec![(OPENED, bytes), (SERVED, bytes)],
+        expected: count as u64,
+        received: count as u64,
+        ..Sample::default()
+    })
 }
 
-impl FanOutPlan {
-    pub(crate) fn run(&self) -> anyhow::Result<Vec<FanOutCase>> {
-        let mut random = Random::new(self.run.seed);
-        let mut cases: Vec<_> = self
-            .readers
-            .iter()
-            .flat_map(|&readers| Role::all().into_iter().map(move |role| (role, readers)))
-            .map(|(role, readers)| FanOutCase {
-                role,
-                readers,
-                events_per_second: self.deliveries_per_second / readers as f64,
-                samples: Vec::new(),
-                deliveries: Deliveries::default(),
-            })
-            .collect();
-        let mut order: Vec<_> = (0..cases.len()).collect();
-        for round in 1..=self.run.rounds {
-            progress(&format!("round {round} of {}: fan-out", self.run.rounds));
-            random.shuffle(&mut order);
-            for &index in &order {
-                let case = &mut cases[index];
-                let take = || self.sample(case, &mut random);
-                let is_disturbed = |taken: &(FanOutSample, Deliveries)| taken.0.busy.is_disturbed();
-                let (sample, deliveries) = undisturbed(self.run.retries, take, is_disturbed)
-                    .with_context(|| format!("{:?}, {} readers", case.role, case.readers))?;
-                case.samples.push(sample);
-                case.deliveries.add(&deliveries);
-            }
-        }
-        Ok(cases)
-    }
+fn reading(
+    session: &mut BenchSession,
+    server: &Server,
+    group: ReaderGroup,
+    delivery: Delivery,
+) -> anyhow::Result<Sample> {
+    let random = &mut Random::new(session.pace.random.next());
+    let topic = server.topic(&session.topic_path).context("no topic is served")?;
+    ensure!(topic.create()?, "{} cannot be published to: is --demo missing?", topic.path);
+    drop(Readers::open(delivery, &topic, FIRST_READERS, random)?);
+    let growth = Growth::start(server.pid())?;
+    let mut readers = Readers::open(delivery, &topic, group.readers, random)?;
+    let opened = growth.each(group.readers)?;
 
-    fn sample(
-        &self,
-        case: &FanOutCase,
-        random: &mut Random,
-    ) -> anyhow::Result<(FanOutSample, Deliveries)> {
-        let server = self.server.start(self.run.cores)?;
-        match case.role {
-            Role::Bare => Ok((self.bare(&server, case.readers, random)?, Deliveries::default())),
-            Role::Reader(delivery) => self.reading(&server, case, delivery, random),
-        }
-    }
-
-    fn bare(
-        &self,
-        server: &Server,
-        count: usize,
-        random: &mut Random,
-    ) -> anyhow::Result<FanOutSample> {
-        let echo =
-            server.endpoint(Protocol::WebSocket, &self.echo_path).context("no WebSockets")?;
-        let mut opener = Opener::new(echo, random)?;
-        drop(open(&mut opener, FIRST_READERS)?);
-        let memory = Memory::start(server.pid(), count)?;
-        let _connections = open(&mut opener, count)?;
-        let bytes = memory.grown()?;
-        let (opened_bytes, served_bytes, busy) = (bytes, bytes, Busy::default());
-        Ok(FanOutSample { opened_bytes, served_bytes, cpu_us: None, busy })
-    }
-
-    fn reading(
-        &self,
-        server: &Server,
-        case: &FanOutCase,
-        delivery: Delivery,
-        random: &mut Random,
-    ) -> anyhow::Result<(FanOutSample, Deliveries)> {
-        let topic = server.topic(&self.run.topic_path).context("no topic is served")?;
-        ensure!(topic.create()?, "{} cannot be published to: is --demo missing?", topic.path);
-        drop(Readers::open(delivery, &topic, FIRST_READERS, random)?);
-        let memory = Memory::start(server.pid(), case.readers)?;
-        let mut readers = Readers::open(delivery, &topic, case.readers, random)?;
-        let opened_bytes = memory.grown()?;
-
-        let interval = Duration::from_secs_f64(1.0 / case.events_per_second);
-        let events = (self.run.times.sample.as_secs_f64() * case.events_per_second).ceil() as usize;
-        let warm_up = readers.run(&times(WARM_UP_EVENTS, interval, random))?;
-        ensure!(warm_up.received == warm_up.expected, "readers missed the first event");
-        let meter = Meter::start(server.pid())?;
-        let deliveries = readers.run(&times(events.max(self.events_min), interval, random))?;
-        let used = meter.stop()?;
-        let cpu_us = Some(used.server_ns as f64 / 1e3 / deliveries.received as f64);
-        let served_bytes = memory.grown()?;
-        Ok((FanOutSample { opened_bytes, served_bytes, cpu_us, busy: used.busy }, deliveries))
-    }
+    let interval = Duration::from_secs_f64(1.0 / group.events_per_second);
+    let warm_up = readers.run(&times(WARM_UP_EVENTS, interval, random))?;
+    ensure!(warm_up.received == warm_up.expected, "readers missed the first event");
+    let meter = Meter::start(server.pid())?;
+    let deliveries = readers.run(&times(group.events, interval, random))?;
+    let used = meter.stop()?;
+    let cpu_us = used.server_ns as f64 / 1e3 / deliveries.received as f64;
+    let latency = deliveries.latency.percentile(0.99).map(|time| (LATENCY, ms(time)));
+    let others = [(DELIVERY, cpu_us), (OPENED, opened), (SERVED, growth.each(group.readers)?)];
+    let mut sample = Sample {
+        figures: latency.into_iter().chain(others).collect(),
+        durations: deliveries.latency,
+        expected: deliveries.expected,
+        received: deliveries.received,
+        busy: Some(used.busy),
+        ..Sample::default()
+    };
+    sample.strained.behind.add(&deliveries.lag);
+    Ok(sample)
 }
 
 /// Returns the times of events: the first at once, the others from half to one and a half intervals apart, so that
@@ -165,36 +181,6 @@ fn times(events: usize, interval: Duration, random: &mut Random) -> Vec<Duration
         std::mem::replace(&mut time, after)
     };
     (0..events).map(|_| next()).collect()
-}
-
-/// A server's memory, compared with an earlier moment.
-struct Memory {
-    pid: u32,
-    connections: usize,
-    before: u64,
-}
-
-impl Memory {
-    fn start(pid: u32, connections: usize) -> anyhow::Result<Self> {
-        at_rest_ns(pid)?;
-        Ok(Self { pid, connections, before: anonymous_bytes(pid)? })
-    }
-
-    /// Returns the growth in bytes for each connection.
-    fn grown(&self) -> anyhow::Result<f64> {
-        at_rest_ns(self.pid)?;
-        let grown = anonymous_bytes(self.pid)? as f64 - self.before as f64;
-        Ok(grown / self.connections as f64)
-    }
-}
-
-impl Deliveries {
-    fn add(&mut self, other: &Self) {
-        self.expected += other.expected;
-        self.received += other.received;
-        self.latency.add(&other.latency);
-        self.lag.add(&other.lag);
-    }
 }
 
 #[cfg(test)]

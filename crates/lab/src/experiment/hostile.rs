@@ -6,76 +6,73 @@
 pub(crate) mod floods;
 mod kinds;
 mod peer;
-mod witness;
+pub(super) mod witness;
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-pub(crate) use kinds::Kind;
+use clap::ValueEnum;
+use kinds::Kind;
 use peer::{End, Peer, Progress};
-pub(crate) use witness::Waits;
-pub(super) use witness::Witness;
 
-use super::rounds::progress;
-use crate::cpu::{Cores, anonymous_bytes, at_rest_ns};
+use super::layout::{Column, Layout, OWN};
+use super::session::{BenchSession, Measured};
+use crate::cpu::{anonymous_bytes, at_rest_ns, since};
+use crate::lab::report::Quantity;
+use crate::lab::rounds::{Cell, Sample, series};
 use crate::load::Protocol;
-use crate::server::{Program, Server};
+use crate::server::Server;
 
+const SENT: Quantity = Quantity::less("sent", "KiB");
+const MEMORY: Quantity = Quantity::less("server memory at most", "KiB");
+const CPU: Quantity = Quantity::less("server CPU", "µs");
+const PING: Quantity = Quantity::less("server CPU for each ping", "µs");
+const ENDED: Quantity = Quantity::less("time until it is ended", "s");
+/// The name of peers that the server bears with.
+const NOT_ENDED: &str = "not ended";
 /// A little more than the longest default timeout, that of an idle WebSocket that does not answer the close frame.
-pub(crate) const TIME_MAX: Duration = Duration::from_secs(75);
+const TIME_MAX: Duration = Duration::from_secs(75);
 const DRIP_INTERVAL: Duration = Duration::from_secs(1);
 /// The pause of the slow kinds, which leaves the processor to the server.
 const TURN: Duration = Duration::from_millis(2);
 /// The interval at which the server's memory is read.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The outcome of one kind.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    pub(crate) kind: Kind,
-    pub(crate) connections: usize,
-    /// The bytes that each connection sent, on average.
-    pub(crate) sent_bytes: f64,
-    /// The largest growth of the server's memory, for each connection.
-    pub(crate) memory_bytes: f64,
-    /// The CPU time for each connection, over its whole life.
-    pub(crate) cpu_us: f64,
-    /// The time of the last one from its first hostile byte to its end; `None` if some were not ended.
-    pub(crate) ended_after: Option<Duration>,
-    /// The server's reasons, each once.
-    pub(crate) ends: Vec<String>,
-}
-
-/// Measures every kind at a server started for it. `room` is the most connections at once.
-pub(crate) fn run(
-    program: &Program,
-    path: &str,
-    cores: Cores,
-    room: usize,
-) -> anyhow::Result<Vec<Outcome>> {
-    let mut outcomes = Vec::new();
-    for kind in Kind::ALL.into_iter().filter(|kind| !kind.waits()) {
-        progress(&format!("hostile peers: {kind}"));
-        outcomes.extend(endure(&[kind], program, path, cores, room)?);
+/// Measures every kind at a server started for it, and not in rounds: those who wait take more than a minute, and do so together.
+pub(crate) fn run(session: &mut BenchSession) -> anyhow::Result<Measured> {
+    let (waiting, others): (Vec<_>, Vec<_>) =
+        Kind::value_variants().iter().partition(|kind| kind.waits());
+    session.pace.begin(others.len() + 1);
+    let mut measured = Vec::new();
+    for kinds in others.chunks(1).chain([&waiting[..]]) {
+        if session.pace.cut_if_stopped() {
+            break;
+        }
+        measured.extend(endure(kinds, session)?);
+        session.pace.step();
     }
-    let waiting: Vec<_> = Kind::ALL.into_iter().filter(|kind| kind.waits()).collect();
-    progress(&format!("hostile peers: those who wait, at most {} s", TIME_MAX.as_secs()));
-    outcomes.extend(endure(&waiting, program, path, cores, room / waiting.len())?);
-    outcomes.sort_by_key(|outcome| Kind::ALL.iter().position(|&kind| kind == outcome.kind));
-    Ok(outcomes)
+    measured.sort_by_key(|(kind, ..)| *kind);
+    let series = measured
+        .iter()
+        .flat_map(|(_, cell, sample)| series(SENT, cell, std::slice::from_ref(sample)));
+    let question = "What do hostile peers cost, each of them, and when are they ended?";
+    let order = format!(
+        "Once, each kind at a server of its own, watched for {} s at most. A peer is named after the way in which it is ended.",
+        TIME_MAX.as_secs()
+    );
+    let report = session.report_of_once(&session.server, question, CPU, series.collect(), order);
+    let columns = [SENT, MEMORY, CPU, PING, ENDED].map(|figure| Column::Cost(figure, OWN));
+    let title = "hostile peers, for each connection";
+    let layouts = vec![Layout::of_contenders(title, SENT, columns.into())];
+    Ok(Measured { report, goals: Vec::new(), layouts })
 }
 
 /// Starts peers of these kinds and watches them until all are ended, or the time is up.
-fn endure(
-    kinds: &[Kind],
-    program: &Program,
-    path: &str,
-    cores: Cores,
-    room: usize,
-) -> anyhow::Result<Vec<Outcome>> {
-    let sieges = kinds.iter().map(|&kind| {
-        Siege::begin(kind, program, path, cores, room).with_context(|| kind.to_string())
-    });
+fn endure(kinds: &[Kind], session: &BenchSession) -> anyhow::Result<Vec<(Kind, Cell<()>, Sample)>> {
+    let room = session.room / kinds.len();
+    let sieges = kinds
+        .iter()
+        .map(|&kind| Siege::begin(kind, session, room).with_context(|| kind.to_string()));
     let mut sieges = sieges.collect::<anyhow::Result<Vec<_>>>()?;
     let begun = Instant::now();
     while begun.elapsed() < TIME_MAX && sieges.iter().any(|siege| !siege.is_over()) {
@@ -103,15 +100,10 @@ struct Siege {
 }
 
 impl Siege {
-    fn begin(
-        kind: Kind,
-        program: &Program,
-        path: &str,
-        cores: Cores,
-        room: usize,
-    ) -> anyhow::Result<Self> {
-        let server = program.with(kind.server_args()).start(cores)?;
-        let endpoint = server.endpoint(Protocol::WebSocket, path).context("it serves no echo")?;
+    fn begin(kind: Kind, session: &BenchSession, room: usize) -> anyhow::Result<Self> {
+        let server = session.server.with(kind.server_args()).start(session.cores)?;
+        let endpoint = server.endpoint(Protocol::WebSocket, &session.echo_path);
+        let endpoint = endpoint.context("it serves no echo")?;
         // Work that a server does only once does not count for the peers.
         if kind.server_args().is_empty() {
             kinds::warm_up(&endpoint)?;
@@ -155,26 +147,30 @@ impl Siege {
         Ok(went_on)
     }
 
-    fn end(self) -> anyhow::Result<Outcome> {
-        let cpu_ns = at_rest_ns(self.server.pid())? - self.cpu_ns_before;
+    fn end(self) -> anyhow::Result<(Kind, Cell<()>, Sample)> {
+        let cpu_ns = since(at_rest_ns(self.server.pid())?, self.cpu_ns_before);
         let connections = self.peers.len();
         let each = |sum: u64| sum as f64 / connections as f64;
         let mut ends: Vec<_> = self.peers.iter().filter_map(|peer| peer.end.as_ref()).collect();
-        let ended_after = ends.iter().map(|end| end.after).max();
-        let ended_after = ended_after.filter(|_| ends.len() == connections);
+        // Of the last one, from its first hostile byte, if all were ended.
+        let ended = ends.iter().map(|end| end.after).max();
+        let ended = ended.filter(|_| ends.len() == connections);
         if self.kind.is_harmless() {
             ensure!(ends.is_empty(), "{}: ended, {}", self.kind, ends[0].how);
         }
         ends.sort_by(|one, other| one.how.cmp(&other.how));
         ends.dedup_by(|one, other| one.how == other.how);
-        Ok(Outcome {
-            kind: self.kind,
-            connections,
-            sent_bytes: each(self.peers.iter().map(|peer| peer.sent_bytes).sum()),
-            memory_bytes: each(self.bytes_most.saturating_sub(self.bytes_before)),
-            cpu_us: each(cpu_ns) / 1e3,
-            ended_after,
-            ends: ends.into_iter().map(|End { how, .. }| how.clone()).collect(),
-        })
+        let ends: Vec<_> = ends.into_iter().map(|End { how, .. }| how.as_str()).collect();
+        let cpu_us = each(cpu_ns) / 1e3;
+        let mut figures = vec![
+            (SENT, each(self.peers.iter().map(|peer| peer.sent_bytes).sum()) / 1024.0),
+            (MEMORY, each(self.bytes_most.saturating_sub(self.bytes_before)) / 1024.0),
+            (CPU, cpu_us),
+        ];
+        figures.extend(self.kind.pings().map(|pings| (PING, cpu_us / pings as f64)));
+        figures.extend(ended.map(|time| (ENDED, time.as_secs_f64())));
+        let how = if ends.is_empty() { NOT_ENDED.to_owned() } else { ends.join(", ") };
+        let cell = Cell::new(format!("{}, {connections} connections", self.kind), how, ());
+        Ok((self.kind, cell, Sample { figures, ..Sample::default() }))
     }
 }

@@ -6,69 +6,63 @@ use std::time::{Duration, Instant};
 use anemone_ws::proto::MaskKey;
 use anyhow::Context;
 
-use super::rounds::progress;
+use super::layout::{Column, Layout};
+use super::session::{BenchSession, Measured};
+use super::work::Bytes;
+use crate::goals::{Goal, MASK_BYTES_MIN, MASK_SPEED};
+use crate::lab::report::Quantity;
+use crate::lab::rounds::{Cell, Sample, try_interleaved};
 use crate::server::Program;
-use crate::statistics::Random;
 
+const MASKING: Quantity = Quantity::less("time to mask a payload", "ns");
+const OURS: &str = "ours";
+/// A XOR loop over u64 in C, compiled with -O3.
+const XOR: &str = "C";
+const XOR_AGAIN: &str = "C again";
+/// The duration of a sample.
+const TIME: Duration = Duration::from_millis(20);
 /// Payloads can begin anywhere; these are the offsets of a buffer and of a payload after a short frame header.
 const OFFSETS: [usize; 2] = [0, 6];
 const ALIGNMENT: usize = 64;
 /// The number of bytes between two readings of the clock.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// One size and offset, with nanoseconds per call for each round.
-#[derive(Debug)]
-pub(crate) struct MaskCase {
-    pub(crate) payload_bytes: usize,
-    pub(crate) offset: usize,
-    pub(crate) ours: Vec<f64>,
-    pub(crate) xor: Vec<f64>,
-    pub(crate) xor_again: Vec<f64>,
-}
-
-pub(crate) fn run(
-    xor: &Program,
-    sizes: &[usize],
-    rounds: usize,
-    time: Duration,
-    random: &mut Random,
-) -> anyhow::Result<Vec<MaskCase>> {
-    let mut cases: Vec<MaskCase> = sizes
-        .iter()
-        .flat_map(|&payload_bytes| OFFSETS.map(|offset| MaskCase::new(payload_bytes, offset)))
-        .collect();
-    for round in 1..=rounds {
-        progress(&format!("round {round} of {rounds}: masking"));
-        for case in &mut cases {
-            case.round(xor, time, random)?;
+/// Masks payloads of these sizes.
+pub(crate) fn run(session: &mut BenchSession, sizes: &[usize]) -> anyhow::Result<Measured> {
+    let xor = Program::xor(&session.folder)?;
+    let (mut cells, mut goals) = (Vec::new(), Vec::new());
+    for (size, offset) in sizes.iter().flat_map(|&size| OFFSETS.map(|offset| (size, offset))) {
+        let case = format!("{}, {offset} bytes after a cache line", Bytes(size));
+        let cell = |contender| Cell::new(&case, contender, (size, offset, contender == OURS));
+        cells.extend([OURS, XOR, XOR_AGAIN].map(cell));
+        if size >= MASK_BYTES_MIN {
+            goals.push(Goal::new(MASKING, &case, OURS, Some(XOR), 1.0 / MASK_SPEED));
         }
     }
-    Ok(cases)
+    let series = try_interleaved(session, MASKING, &cells, |_, cell| {
+        let (size, offset, is_ours) = cell.key;
+        let ns = if is_ours { ns_per_call(size, offset, TIME) } else { in_c(&xor, size, offset)? };
+        let figures = vec![(MASKING, ns)];
+        anyhow::Ok(Sample { figures, expected: 1, received: 1, ..Sample::default() })
+    })?;
+    let question = "How fast is a payload masked, beside a XOR loop in C?";
+    let mut report = session.report(&xor, question, MASKING, series);
+    report.compare_with(XOR);
+    report.method.push(format!("Samples of {} ms, all on one core.", TIME.as_millis()));
+    let columns = vec![
+        Column::Cost(MASKING, XOR),
+        Column::Cost(MASKING, OURS),
+        Column::Ratio(MASKING, XOR_AGAIN, XOR),
+        Column::Ratio(MASKING, XOR, OURS).named("our speed / C's"),
+        Column::Ratio(MASKING, OURS, XOR),
+        Column::Goal(MASKING, OURS),
+    ];
+    Ok(Measured { report, goals, layouts: vec![Layout::of_cases(MASKING, columns)] })
 }
 
-impl MaskCase {
-    fn new(payload_bytes: usize, offset: usize) -> Self {
-        let (ours, xor, xor_again) = (Vec::new(), Vec::new(), Vec::new());
-        Self { payload_bytes, offset, ours, xor, xor_again }
-    }
-
-    fn round(&mut self, xor: &Program, time: Duration, random: &mut Random) -> anyhow::Result<()> {
-        let args = [self.payload_bytes, self.offset, time.as_millis() as usize];
-        let in_c = || -> anyhow::Result<f64> {
-            let printed = xor.output(&args.map(|arg| arg.to_string()))?;
-            printed.trim().parse().context("the XOR loop printed no number")
-        };
-        let mut order = [0, 1, 2];
-        random.shuffle(&mut order);
-        for turn in order {
-            match turn {
-                0 => self.ours.push(ns_per_call(self.payload_bytes, self.offset, time)),
-                1 => self.xor.push(in_c()?),
-                _ => self.xor_again.push(in_c()?),
-            }
-        }
-        Ok(())
-    }
+fn in_c(xor: &Program, size: usize, offset: usize) -> anyhow::Result<f64> {
+    let args = [size, offset, TIME.as_millis() as usize].map(|arg| arg.to_string());
+    xor.output(&args)?.trim().parse().context("the XOR loop printed no number")
 }
 
 fn ns_per_call(payload_bytes: usize, offset: usize, time: Duration) -> f64 {

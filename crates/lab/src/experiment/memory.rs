@@ -2,10 +2,11 @@
 //!
 //! Only for a server that has just started: a busy one serves new connections from memory that it has kept.
 
-use super::work::{Before, Sample};
-use crate::cpu::{Busy, anonymous_bytes, at_rest_ns};
-use crate::load::{Endpoint, Opener, echo_once, open};
-use crate::statistics::Random;
+use super::session::Subject;
+use super::work::{Before, MEMORY};
+use crate::cpu::Growth;
+use crate::lab::rounds::Sample;
+use crate::load::{Opener, echo_once, open};
 
 /// These are opened and closed first, so that memory allocated only once does not count.
 const FIRST_CONNECTIONS: usize = 10;
@@ -14,22 +15,19 @@ const ECHO_BYTES: usize = 125;
 pub(super) fn measure(
     connections: usize,
     before: Before,
-    pid: u32,
-    endpoint: Endpoint,
-    random: &mut Random,
+    subject: Subject<'_>,
 ) -> anyhow::Result<Sample> {
+    let Subject { pid, endpoint, random, .. } = subject;
     let protocol = endpoint.protocol;
     let mut opener = Opener::new(endpoint, random)?;
     let mut first = open(&mut opener, FIRST_CONNECTIONS)?;
     echo_once(&mut first, protocol, ECHO_BYTES, random)?;
     drop(first);
-    at_rest_ns(pid)?;
-    let bytes_before = anonymous_bytes(pid)?;
+    let growth = Growth::start(pid)?;
     let mut streams = open(&mut opener, connections)?;
     if before == Before::Echoed {
         echo_once(&mut streams, protocol, ECHO_BYTES, random)?;
     }
-    at_rest_ns(pid)?;
-    let grown = anonymous_bytes(pid)? as f64 - bytes_before as f64;
-    Ok(Sample { cost: grown / connections as f64, busy: Busy::default() })
+    let (figures, count) = (vec![(MEMORY, growth.each(connections)?)], connections as u64);
+    Ok(Sample { figures, expected: count, received: count, ..Sample::default() })
 }

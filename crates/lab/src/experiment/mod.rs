@@ -1,21 +1,20 @@
-//! The experiments: their work, their contenders, and the meaning of a sample.
+//! The experiments of the bench: their work, their contenders, and what is asked of them.
 //!
-//! A case is one row of the report: some work, done to each contender in turn, in every round. Each kind of work has
-//! a file. `rounds` has the order; `mask` needs no server; `hostile` starts a server for each kind of peer; `fan_out`
-//! and `publish` measure topics, `calls` a trivial service, and
-//! `runs` runs.
+//! Each kind of work has a file; `compare` has those that contenders do side by side. `session` has what all share, and `layout` makes their tables. `mask` needs no
+//! server; `hostile` starts a server for each kind of peer; `fan_out` and `publish` measure topics, `calls` a trivial service, and `runs`
+//! runs. All but `hostile` go through the rounds of the lab.
 
 mod broadcast;
 pub(crate) mod calls;
+pub(crate) mod compare;
 mod connect;
 mod echo;
 pub(crate) mod fan_out;
 pub(crate) mod hostile;
+pub(crate) mod layout;
 pub(crate) mod mask;
 mod memory;
 pub(crate) mod publish;
-pub(crate) mod rounds;
 pub(crate) mod runs;
-mod work;
-
-pub(crate) use work::{Before, Bytes, Contender, Sample, Times, Work};
+pub(crate) mod session;
+pub(crate) mod work;

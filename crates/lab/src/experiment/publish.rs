@@ -9,12 +9,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
-use super::rounds::{RunPlan, progress, undisturbed};
-use crate::cpu::{Busy, Meter};
-use crate::histogram::Histogram;
+use super::layout::{Column, Layout, OWN};
+use super::session::{BenchSession, Measured};
+use crate::cpu::Meter;
+use crate::lab::numbers::figure;
+use crate::lab::report::{Quantity, ms};
+use crate::lab::rounds::{Cell, Sample, try_interleaved};
 use crate::load::{Acknowledged, Publishers, Topic, Way};
-use crate::server::{Program, Server};
+use crate::server::Server;
 use crate::statistics::Random;
+
+pub(crate) const ACKNOWLEDGED: Quantity = Quantity::less("time until acknowledged, p99", "ms");
+pub(crate) const EVENTS: Quantity = Quantity::more("events a second", "");
+/// The storage that the others are compared with.
+const MEMORY: &str = "memory";
+pub(crate) const EVENT: Quantity = Quantity::less("server CPU for each event", "µs");
 
 const WAYS: [Way; 4] = [
     Way::Post { publishers: 1 },
@@ -27,7 +36,7 @@ const FLUSHES: usize = 32;
 const FLUSHED_BYTES: usize = 128;
 
 /// The storage of events.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Storage {
     Memory,
     Never,
@@ -52,7 +61,7 @@ impl Storage {
 impl fmt::Display for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Memory => "memory",
+            Self::Memory => MEMORY,
             Self::Never => "disk, never flushed",
             Self::Interval => "disk, every second",
             Self::Always => "disk, always",
@@ -60,110 +69,90 @@ impl fmt::Display for Storage {
     }
 }
 
-/// The plan: what is measured, and how often.
-#[derive(Clone, Debug)]
-pub(crate) struct PublishPlan {
-    pub(crate) run: RunPlan,
-    pub(crate) server: Program,
-    /// The directory in which temporary data directories are created.
-    pub(crate) folder: PathBuf,
+/// Publishes by every way into every storage, with temporary data directories in this one.
+pub(crate) fn run(session: &mut BenchSession, folder: &Path) -> anyhow::Result<Measured> {
+    fs::create_dir_all(folder)?;
+    let (file_system, flush) = (file_system(folder)?, flush(folder)?);
+    let cells = |storage| WAYS.map(|way| Cell::new(way, storage, (storage, way)));
+    let cells = Storage::ALL.map(cells).concat();
+    let series = try_interleaved(session, ACKNOWLEDGED, &cells, |session, cell| {
+        let (storage, way) = cell.key;
+        let sample = sample(session, folder, storage, way);
+        sample.with_context(|| format!("{}, {}", cell.case, cell.contender))
+    })?;
+    let question = "What does an event cost that is published, in memory and on disk?";
+    let mut report = session.report(&session.server, question, ACKNOWLEDGED, series);
+    report.compare_with(MEMORY);
+    report.method.push(disk(&file_system, flush));
+    Ok(Measured { report, goals: Vec::new(), layouts: vec![layout()] })
 }
 
-/// The results.
-#[derive(Debug)]
-pub(crate) struct PublishResults {
-    pub(crate) cases: Vec<PublishCase>,
-    /// The type of the file system, such as `ext4`; on a tmpfs flushing costs nothing.
-    pub(crate) file_system: String,
-    /// The time of one write and its flush, without a server.
-    pub(crate) flush: Duration,
+pub(crate) fn layout() -> Layout {
+    let columns = vec![
+        Column::Cost(EVENTS, OWN),
+        Column::Ratio(EVENTS, OWN, MEMORY),
+        Column::Cost(EVENT, OWN),
+        Column::Ratio(EVENT, OWN, MEMORY),
+        Column::Percentile(ACKNOWLEDGED, OWN, 0.5),
+        Column::Percentile(ACKNOWLEDGED, OWN, 0.99),
+        Column::Busy(&[OWN]),
+    ];
+    Layout::of_contenders("publishing events of 100 B, times in ms", ACKNOWLEDGED, columns)
 }
 
-/// A way and a storage, with a sample for each round.
-#[derive(Clone, Debug)]
-pub(crate) struct PublishCase {
-    pub(crate) storage: Storage,
-    pub(crate) way: Way,
-    pub(crate) samples: Vec<PublishSample>,
-    /// The latencies of all samples.
-    pub(crate) latency: Histogram,
+fn disk(file_system: &str, flush: Duration) -> String {
+    format!(
+        "Events of 100 B. Times are those from a request until it is acknowledged, of all rounds. The disk is {file_system}; one write of \
+         {FLUSHED_BYTES} B and its flush take {} ms there without a server{}.",
+        figure(ms(flush)),
+        if file_system == "tmpfs" { ", for it is memory" } else { "" },
+    )
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PublishSample {
-    pub(crate) events_per_second: f64,
-    /// Server CPU for each event.
-    pub(crate) cpu_us: f64,
-    pub(crate) busy: Busy,
+/// Takes a sample at a new server with a new directory.
+fn sample(
+    session: &mut BenchSession,
+    folder: &Path,
+    storage: Storage,
+    way: Way,
+) -> anyhow::Result<Sample> {
+    let folder = Folder(folder.join(format!("bench-data-{}", std::process::id())));
+    let path = folder.0.to_str().context("the folder's name is no text")?;
+    let server = session.server.with(&storage.args(path)).start(session.cores)?;
+    let topic = server.topic(&session.topic_path).context("no topic is served")?;
+    ensure!(topic.create()?, "{} cannot be published to: is --demo missing?", topic.path);
+    publish(session, &server, &topic, way)
 }
 
-impl PublishPlan {
-    pub(crate) fn run(&self) -> anyhow::Result<PublishResults> {
-        fs::create_dir_all(&self.folder)?;
-        let (file_system, flush) = (file_system(&self.folder)?, flush(&self.folder)?);
-        let cases = Storage::ALL.into_iter().flat_map(|storage| {
-            let case = move |way| {
-                let (samples, latency) = (Vec::new(), Histogram::default());
-                PublishCase { storage, way, samples, latency }
-            };
-            WAYS.map(case)
-        });
-        let mut cases: Vec<_> = cases.collect();
-        let mut random = Random::new(self.run.seed);
-        let mut order: Vec<_> = (0..cases.len()).collect();
-        for round in 1..=self.run.rounds {
-            progress(&format!("round {round} of {}: publishing", self.run.rounds));
-            random.shuffle(&mut order);
-            for &index in &order {
-                let case = &mut cases[index];
-                let take = || self.sample(case, &mut random);
-                let is_disturbed = |taken: &(PublishSample, Histogram)| taken.0.busy.is_disturbed();
-                let (sample, latency) = undisturbed(self.run.retries, take, is_disturbed)
-                    .with_context(|| format!("{}, {}", case.storage, case.way))?;
-                case.samples.push(sample);
-                case.latency.add(&latency);
-            }
-        }
-        Ok(PublishResults { cases, file_system, flush })
-    }
-
-    /// Takes a sample at a new server with a new directory.
-    fn sample(
-        &self,
-        case: &PublishCase,
-        random: &mut Random,
-    ) -> anyhow::Result<(PublishSample, Histogram)> {
-        let folder = Folder(self.folder.join(format!("bench-data-{}", std::process::id())));
-        let path = folder.0.to_str().context("the folder's name is no text")?;
-        let server = self.server.with(&case.storage.args(path)).start(self.run.cores)?;
-        let topic = server.topic(&self.run.topic_path).context("no topic is served")?;
-        ensure!(topic.create()?, "{} cannot be published to: is --demo missing?", topic.path);
-        self.publish(&server, &topic, case.way, random)
-    }
-
-    fn publish(
-        &self,
-        server: &Server,
-        topic: &Topic,
-        way: Way,
-        random: &mut Random,
-    ) -> anyhow::Result<(PublishSample, Histogram)> {
-        let before = topic.events()?;
-        let mut publishers = Publishers::open(way, topic, random)?;
-        let warm_up = publishers.run(self.run.times.warm_up)?;
-        let meter = Meter::start(server.pid())?;
-        let Acknowledged { events, latency, time } = publishers.run(self.run.times.sample)?;
-        let used = meter.stop()?;
-        let there = topic.events()? - before;
-        let expected = warm_up.events + events;
-        ensure!(there == expected, "{there} events are there of {expected} acknowledged");
-        let sample = PublishSample {
-            events_per_second: events as f64 / time.as_secs_f64(),
-            cpu_us: used.server_ns as f64 / 1e3 / events as f64,
-            busy: used.busy,
-        };
-        Ok((sample, latency))
-    }
+fn publish(
+    session: &mut BenchSession,
+    server: &Server,
+    topic: &Topic,
+    way: Way,
+) -> anyhow::Result<Sample> {
+    let random = &mut Random::new(session.pace.random.next());
+    let before = topic.events()?;
+    let mut publishers = Publishers::open(way, topic, random)?;
+    let warm_up = publishers.run(session.times.warm_up)?;
+    let meter = Meter::start(server.pid())?;
+    let Acknowledged { events, latency, time } = publishers.run(session.times.sample)?;
+    let used = meter.stop()?;
+    let there = topic.events()? - before;
+    let expected = warm_up.events + events;
+    ensure!(there == expected, "{there} events are there of {expected} acknowledged");
+    let acknowledged = latency.percentile(0.99).map(|time| (ACKNOWLEDGED, ms(time)));
+    let others = [
+        (EVENTS, events as f64 / time.as_secs_f64()),
+        (EVENT, used.server_ns as f64 / 1e3 / events as f64),
+    ];
+    Ok(Sample {
+        figures: acknowledged.into_iter().chain(others).collect(),
+        durations: latency,
+        expected: events,
+        received: events,
+        busy: Some(used.busy),
+        ..Sample::default()
+    })
 }
 
 /// A directory that is removed when it is dropped.
@@ -222,6 +211,13 @@ mod tests {
         assert_eq!(on("/tmp/b"), Some("tmpfs"));
         assert_eq!(on("/tmp/a/b"), Some("xfs"));
         assert_eq!(mounted("", Path::new("/")), None);
+    }
+
+    #[test]
+    fn a_disk_that_is_memory_is_told() {
+        let told = |file_system| disk(file_system, Duration::from_micros(2));
+        assert!(told("ext4").ends_with("take 0.002 ms there without a server."));
+        assert!(told("tmpfs").ends_with("without a server, for it is memory."));
     }
 
     #[test]

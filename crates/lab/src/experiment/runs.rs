@@ -7,20 +7,30 @@ use std::time::{Duration, Instant};
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use anemone_ws::proto::{Header, Opcode};
 use anyhow::{Context, ensure};
+use serde_json::Value;
 
-use super::hostile::{Waits, Witness};
-use super::rounds::{RunPlan, progress, undisturbed};
-use super::work::Sample;
-use crate::cpu::{Meter, Used, stat_time_ns};
+use super::hostile::witness::{WAIT, Witness, wait_columns, waits};
+use super::layout::{Column, Layout};
+use super::session::{BenchSession, Measured, of_cpu, of_round};
+use crate::cpu::Meter;
+use crate::goals::{FLOOD_WAIT_P99, Goal, PARTIAL_RESULT_TO_EVENT};
+use crate::histogram::Histogram;
+use crate::lab::report::{Quantity, ms};
+use crate::lab::rounds::{Cell, Sample, try_interleaved};
 use crate::load::{Protocol, connect, post, shake_hands_with_talker};
-use crate::server::{Program, Server};
+use crate::server::Server;
 
+pub(crate) const RESULT: Quantity =
+    Quantity::less("server CPU for each partial result of a run with one watcher", "µs");
+pub(crate) const PARTIAL: &str = "partial result";
+pub(crate) const EVENT: &str = "event of a topic with one reader";
+pub(crate) const ECHO: &str = "echo";
 /// As many as in the publication that this repeats.
-pub(crate) const RESULTS: usize = 22_479;
+const RESULTS: usize = 22_479;
 /// The runs of one sample.
 const REPEATS: usize = 10;
 /// The runs that compute at once or wait to.
-pub(crate) const RUNS: usize = 16;
+const RUNS: usize = 16;
 const ECHO_PATH: &str = "/echo";
 const WARM_UP: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_micros(50);
@@ -28,82 +38,81 @@ const READ_BYTES: usize = 256 << 10;
 const TOPIC: &str = "/topics/filled";
 const RESPOND_ASYNC: &str = "Prefer: respond-async\r\n";
 
-/// The plan.
-#[derive(Clone, Debug)]
-pub(crate) struct RunsPlan {
-    pub(crate) run: RunPlan,
-    /// A program with the run services `/count`, `/fill` and `/spin`. A run of `/fill` publishes to a topic what one of
-    /// `/count` makes as partial results.
-    pub(crate) program: Program,
-    /// The time for a normal client's waits.
-    pub(crate) time: Duration,
+/// Measures partial results beside events, and a normal client's waits for this time, at a program with the run services `/count`, `/fill`
+/// and `/spin`. A run of `/fill` publishes to a topic what one of `/count` makes as partial results.
+pub(crate) fn run(session: &mut BenchSession, time: Duration) -> anyhow::Result<Measured> {
+    let case = format!("{RESULTS} results");
+    let cells = [(PARTIAL, true), (EVENT, false)]
+        .map(|(contender, is_run)| Cell::new(&case, contender, is_run));
+    let mut server = None;
+    let mut series = try_interleaved(session, RESULT, &cells, |session, cell| {
+        let start = |_| session.services.start(session.cores);
+        sample(of_round(&mut server, session.pace.round, start)?, cell.key)
+    })?;
+    drop(server);
+    let mut goals = vec![Goal::new(RESULT, &case, PARTIAL, Some(EVENT), PARTIAL_RESULT_TO_EVENT)];
+    for runs in [0, RUNS] {
+        if session.pace.cut_if_stopped() {
+            break;
+        }
+        session.pace.say(&format!("an echo beside {runs} runs, for {} s", time.as_secs()));
+        let case = format!("{runs} runs");
+        series.extend(waits(&case, ECHO, &beside(session, runs, time)?));
+        goals.push(Goal::new(WAIT, &case, ECHO, None, ms(FLOOD_WAIT_P99)));
+    }
+    let question = "What does a partial result of a run cost, and how long does a normal client wait beside runs?";
+    let mut report = session.report(&session.services, question, RESULT, series);
+    report.compare_with(EVENT);
+    report.method.push(
+        "Waits: once; the server and its runs have one core. An echo of 125 B every 15 ms, timed from when it was planned."
+            .to_owned(),
+    );
+    Ok(Measured { report, goals, layouts: layouts() })
 }
 
-/// The results.
-#[derive(Debug, Default)]
-pub(crate) struct RunsResults {
-    /// The samples of partial results, one for each round.
-    pub(crate) results: Vec<Sample>,
-    /// The samples of a topic's events.
-    pub(crate) events: Vec<Sample>,
-    /// The waits for an echo, alone and beside runs.
-    pub(crate) alone: Waits,
-    pub(crate) beside: Waits,
+/// Lays out the costs, and the waits.
+pub(crate) fn layouts() -> Vec<Layout> {
+    let costs = vec![
+        Column::Cost(RESULT, PARTIAL),
+        Column::Cost(RESULT, EVENT),
+        Column::Ratio(RESULT, PARTIAL, EVENT).named("ratio"),
+        Column::Goal(RESULT, PARTIAL),
+        Column::Busy(&[PARTIAL]),
+    ];
+    let title = "wait of a normal client for an echo beside runs that compute, ms".to_owned();
+    let mut waits = Layout::of_cases(WAIT, wait_columns(ECHO));
+    waits.title = title;
+    vec![Layout::of_cases(RESULT, costs), waits]
 }
 
-impl RunsPlan {
-    pub(crate) fn run(&self) -> anyhow::Result<RunsResults> {
-        let mut results = RunsResults::default();
-        for round in 1..=self.run.rounds {
-            progress(&format!("round {round} of {}: runs", self.run.rounds));
-            let server = self.program.start(self.run.cores)?;
-            // The order alternates.
-            for is_run in [round % 2 == 0, round % 2 != 0] {
-                let take = || sample(&server, is_run);
-                let is_disturbed = |sample: &Sample| sample.busy.is_disturbed();
-                let sample = undisturbed(self.run.retries, take, is_disturbed)?;
-                let samples = if is_run { &mut results.results } else { &mut results.events };
-                samples.push(sample);
+/// Returns the waits of a normal client beside so many runs that compute, on the same core.
+fn beside(session: &BenchSession, runs: usize, time: Duration) -> anyhow::Result<Histogram> {
+    let server = session.services.start(session.cores)?;
+    let endpoint = server.endpoint(Protocol::WebSocket, ECHO_PATH).context("no echo")?;
+    let mut witness = Witness::new(&endpoint)?;
+    for _ in 0..runs {
+        let (status, body) = post(endpoint.address, "/spin", RESPOND_ASYNC, b"0")?;
+        ensure!(status == 202, "a run is not started: {status} {body}");
+    }
+    for time in [WARM_UP, time] {
+        witness.begin();
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            if !witness.turn()? {
+                std::thread::sleep(PAUSE);
             }
         }
-        progress("an echo beside runs");
-        results.alone = self.waits(0)?;
-        results.beside = self.waits(RUNS)?;
-        Ok(results)
     }
-
-    /// Returns the waits of a normal client beside so many runs that compute, on the same core.
-    fn waits(&self, runs: usize) -> anyhow::Result<Waits> {
-        let server = self.program.start(self.run.cores)?;
-        let endpoint = server.endpoint(Protocol::WebSocket, ECHO_PATH).context("no echo")?;
-        let mut witness = Witness::new(&endpoint)?;
-        for _ in 0..runs {
-            let (status, body) = post(endpoint.address, "/spin", RESPOND_ASYNC, b"0")?;
-            ensure!(status == 202, "a run is not started: {status} {body}");
-        }
-        for time in [WARM_UP, self.time] {
-            witness.begin();
-            let until = Instant::now() + time;
-            while Instant::now() < until {
-                if !witness.turn()? {
-                    std::thread::sleep(PAUSE);
-                }
-            }
-        }
-        Ok(witness.end().0)
-    }
+    Ok(witness.end().0)
 }
 
-/// Has so many partial results or events made, several times, and one reader read them. The threads of runs have ended
-/// by then, so their time is that of the whole process, in ticks.
+/// Has so many partial results or events made, several times, and one reader read them. The threads of runs have ended by then.
 fn sample(server: &Server, is_run: bool) -> anyhow::Result<Sample> {
-    let (meter, before) = (Meter::start(server.pid())?, stat_time_ns(server.pid())?);
+    let meter = Meter::of_process(server.pid())?;
     for _ in 0..REPEATS {
         make_and_read(server, is_run)?;
     }
-    let (used, results) = (meter.stop()?, (REPEATS * RESULTS) as u64);
-    let server_ns = stat_time_ns(server.pid())? - before;
-    Ok(Sample::of_cpu(Used { server_ns, ..used }, results))
+    Ok(of_cpu(RESULT, meter.stop()?, (REPEATS * RESULTS) as u64))
 }
 
 fn make_and_read(server: &Server, is_run: bool) -> anyhow::Result<()> {
@@ -112,7 +121,8 @@ fn make_and_read(server: &Server, is_run: bool) -> anyhow::Result<()> {
     if is_run {
         let (status, state) = post(address, "/count", RESPOND_ASYNC, body.as_bytes())?;
         ensure!(status == 202, "the run is not started: {status} {state}");
-        let key = member(&state, "key").context("a run without a key")?;
+        let state: Value = serde_json::from_str(&state)?;
+        let key = state["key"].as_str().context("a run without a key")?;
         follow(address, &format!("/runs/{key}"), br#"{"partial":"#)?;
     } else {
         let position = server.topic(TOPIC).context("no topic")?.next()?;
@@ -121,12 +131,6 @@ fn make_and_read(server: &Server, is_run: bool) -> anyhow::Result<()> {
         follow(address, &format!("{TOPIC}?after={position}"), b"{")?;
     }
     Ok(())
-}
-
-/// Returns a member of a JSON object that is a string without escapes.
-fn member<'a>(json: &'a str, name: &str) -> Option<&'a str> {
-    let (_, rest) = json.split_once(&format!("\"{name}\":\""))?;
-    Some(rest.split_once('"')?.0)
 }
 
 /// Reads messages until [`RESULTS`] of them begin like this.
@@ -180,11 +184,5 @@ mod tests {
         assert_eq!((counted, read), (1, 15 + 18));
         count(&bytes[read..], br#"{"partial":"#, &mut counted).unwrap();
         assert_eq!(counted, 2);
-    }
-
-    #[test]
-    fn a_member_is_found() {
-        assert_eq!(member(r#"{"key":"0f","state":"queued"}"#, "state"), Some("queued"));
-        assert_eq!(member("{}", "state"), None);
     }
 }

@@ -1,13 +1,18 @@
-//! One row of the report: the work, the contenders, and the meaning of a sample.
+//! The work of a sample, and who does it.
 
 use std::fmt;
-use std::time::Duration;
 
-use crate::cpu::{Busy, Used};
+use crate::lab::report::Quantity;
 use crate::load::{Closing, Protocol, Shape};
 
+pub(super) const MESSAGE: Quantity = Quantity::less("server CPU for each message", "µs");
+pub(crate) const DELIVERY: Quantity = Quantity::less("server CPU for each delivery", "µs");
+pub(super) const CONNECTION: Quantity = Quantity::less("server CPU for each connection", "µs");
+pub(super) const MEMORY: Quantity =
+    Quantity::less("user memory of the server for each idle connection", "B");
+
 /// A program that is measured.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Contender {
     /// The TCP echo in C, or its broadcast.
     Floor,
@@ -22,8 +27,15 @@ pub(crate) enum Contender {
 }
 
 impl Contender {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Floor, Self::Control, Self::Tcp, Self::WebSocket, Self::Topic];
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Floor => "C",
+            Self::Control => "C again",
+            Self::Tcp => "TCP",
+            Self::WebSocket => "WebSocket",
+            Self::Topic => "topic",
+        }
+    }
 
     pub(crate) fn protocol(self) -> Protocol {
         match self {
@@ -51,6 +63,27 @@ pub(crate) enum Work {
 pub(crate) enum Before {
     Opened,
     Echoed,
+}
+
+impl Work {
+    /// Returns the cost of a unit of the work.
+    pub(crate) fn quantity(&self) -> Quantity {
+        match self {
+            Self::Echo { .. } => MESSAGE,
+            Self::Broadcast { .. } => DELIVERY,
+            Self::Connect { .. } => CONNECTION,
+            Self::Memory { .. } => MEMORY,
+        }
+    }
+
+    /// Returns who does it. The server's own bare TCP has no broadcast.
+    pub(crate) fn contenders(&self) -> [Contender; 4] {
+        let last = match self {
+            Self::Broadcast { .. } => [Contender::WebSocket, Contender::Topic],
+            _ => [Contender::Tcp, Contender::WebSocket],
+        };
+        [Contender::Floor, Contender::Control, last[0], last[1]]
+    }
 }
 
 impl fmt::Display for Work {
@@ -90,26 +123,5 @@ impl fmt::Display for Bytes {
             n if n > 0 && n % (1 << 10) == 0 => write!(f, "{} KiB", n >> 10),
             n => write!(f, "{n} B"),
         }
-    }
-}
-
-/// The durations of a sample and of its warm-up, which does not count.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Times {
-    pub(crate) sample: Duration,
-    pub(crate) warm_up: Duration,
-}
-
-/// One sample: the cost of one unit of the work.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sample {
-    /// CPU microseconds for each message, delivery or connection, or bytes for each connection.
-    pub(crate) cost: f64,
-    pub(crate) busy: Busy,
-}
-
-impl Sample {
-    pub(crate) fn of_cpu(used: Used, units: u64) -> Self {
-        Self { cost: used.server_ns as f64 / 1e3 / units as f64, busy: used.busy }
     }
 }

@@ -48,6 +48,7 @@ fn check_series(series: &Series) -> anyhow::Result<()> {
     ensure!(count <= ROUNDS_MAX, "it has {count} rounds, at most {ROUNDS_MAX} are read");
     series.x.map_or(Ok(()), figure)?;
     series.rounds.iter().flatten().copied().try_for_each(figure)?;
+    ensure!(series.busy.len() <= count, "it has more shares of time than rounds");
     match &series.histogram {
         Some(text) => Histogram::decoded(text).map(drop).context("its histogram"),
         None => Ok(()),

@@ -1,8 +1,12 @@
 //! Two runs of the same experiments: the figures that have changed, and by how much.
 
-use std::fmt;
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::{fmt, thread};
 
+use super::pace::Pace;
 use super::report::{PAIRS_MIN, Report, Series};
 use crate::statistics::{Change, DOUBT, Estimate, Random};
 
@@ -159,7 +163,11 @@ pub(crate) fn name(series: &Series) -> String {
 pub(crate) fn pairs<'a>(from: &'a [Report], to: &'a [Report]) -> anyhow::Result<Vec<Pair<'a>>> {
     let found: Vec<_> = from
         .iter()
-        .filter_map(|one| Some(pair(one, to.iter().find(|to| to.experiment == one.experiment)?)))
+        .filter_map(|one| {
+            let other = to.iter().find(|to| to.experiment == one.experiment)?;
+            let part = format!("comparing {}", one.experiment);
+            Some(pair(one, other, Pace::new(1, 1, Arc::default(), part)))
+        })
         .collect();
     if found.is_empty() {
         let names = |reports: &[Report]| {
@@ -175,13 +183,20 @@ pub(crate) fn pairs<'a>(from: &'a [Report], to: &'a [Report]) -> anyhow::Result<
     Ok(found)
 }
 
-fn pair<'a>(from: &'a Report, to: &'a Report) -> Pair<'a> {
+fn pair<'a>(from: &'a Report, to: &'a Report, mut pace: Pace) -> Pair<'a> {
     let mut pair = Pair { reports: [from, to], figures: Vec::new(), alone: Vec::new() };
     let same = |report: &'a Report, one: &Series| {
         report.find(&one.case, &one.contender, &one.quantity).filter(|other| other.unit == one.unit)
     };
-    for series in &from.series {
-        match same(to, series).and_then(|other| Figure::of(series, other)) {
+    pace.begin(from.series.len());
+    let figures = in_parallel(&from.series, |series| {
+        let figure = same(to, series).and_then(|other| Figure::of(series, other));
+        pace.step();
+        figure
+    });
+    pace.end();
+    for (series, figure) in from.series.iter().zip(figures) {
+        match figure {
             Some(figure) => pair.figures.push(figure),
             None => pair.alone.push(("A", series)),
         }
@@ -189,6 +204,22 @@ fn pair<'a>(from: &'a Report, to: &'a Report) -> Pair<'a> {
     let only = to.series.iter().filter(|series| same(from, series).is_none());
     pair.alone.extend(only.map(|series| ("B", series)));
     pair
+}
+
+/// Does some work for each of `items` on all processors, and returns what comes of it in their order.
+fn in_parallel<'a, T: Sync, R: Send>(items: &'a [T], work: impl Fn(&'a T) -> R + Sync) -> Vec<R> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let work = &work;
+    thread::scope(|scope| {
+        let parts = items.chunks(items.len().div_ceil(threads).max(1));
+        let parts: Vec<_> = parts
+            .map(|part| scope.spawn(move || part.iter().map(work).collect::<Vec<_>>()))
+            .collect();
+        parts
+            .into_iter()
+            .flat_map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
+    })
 }
 
 fn change(from: &Series, to: &Series) -> Option<Change> {

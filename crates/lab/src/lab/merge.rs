@@ -160,6 +160,7 @@ fn extend(series: &mut Series, other: Series) {
         (Some(one), Some(other)) => Some(one.worse(other)),
         (one, other) => one.or(other),
     };
+    series.busy.extend(other.busy);
     if let Some(traffic) = other.traffic {
         *series.traffic.get_or_insert_default() += traffic;
     }

@@ -4,33 +4,34 @@ mod agent;
 mod bounds;
 mod check;
 mod clock;
-mod compare;
+pub(crate) mod compare;
 mod description;
 mod error;
 mod evaluate;
 mod experiment;
 mod far;
-mod files;
+pub(crate) mod files;
 mod lines;
 mod link;
-mod merge;
+pub(crate) mod merge;
 mod netem;
-mod numbers;
+pub(crate) mod numbers;
+pub(crate) mod pace;
 mod probe;
-mod regular_file;
+pub(crate) mod regular_file;
 mod relay;
-mod report;
-mod rounds;
+pub(crate) mod report;
+pub(crate) mod rounds;
 mod session;
 mod strain;
 mod target;
-mod terminal;
+pub(crate) mod terminal;
 mod theory;
 mod tryout;
-mod write;
+pub(crate) mod write;
 
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -45,10 +46,10 @@ use self::evaluate::Evaluation;
 pub use self::experiment::Experiment;
 use self::far::Agent;
 pub use self::link::{Link, LinkError};
-use self::report::Report;
 use self::session::{Session, Settings, Wish};
 use self::target::Target;
-use self::terminal::{print, tell};
+use self::terminal::tell;
+use self::tryout::EntryFault;
 
 /// The settings of a run of the lab.
 #[derive(Clone, Debug, Args)]
@@ -182,15 +183,15 @@ pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
         match experiment.run(&mut session).with_context(|| format!("the experiment {name}")) {
             Ok(report) => {
                 invalid.extend(report.invalid.iter().map(|reason| format!("{name}: {reason}")));
-                hand_out(options, &session, report)?;
+                write::hand_out(&session.pace, report, options.out.as_deref(), write::markdown)?;
             }
             Err(error) if options.experiment == Some(Experiment::All) => {
-                session.say(&format!("{error:#}"));
+                session.pace.say(&format!("{error:#}"));
                 failed.get_or_insert(error);
             }
             Err(error) => return Err(error),
         }
-        if session.is_stopped() {
+        if session.pace.is_stopped() {
             break;
         }
     }
@@ -213,9 +214,16 @@ fn experiments(options: &Options) -> anyhow::Result<Vec<Experiment>> {
     let target = Target::named(server)?;
     let offer = target.offer();
     if let Some(offer) = offer {
-        for fault in tryout::faults(&target.place(), offer) {
+        let faults = tryout::faults(&target.place(), offer);
+        for fault in &faults {
             tell(&format!("{server}, {fault}"));
         }
+        ensure!(
+            !faults.iter().any(EntryFault::is_wrong_path),
+            WrongUse(format!(
+                "{server}: the server has no such path (status 404): correct it, or leave it out of the file"
+            ))
+        );
     }
     let lacks = match offer {
         Some(_) => Vec::new(),
@@ -256,39 +264,6 @@ fn target(options: &Options) -> anyhow::Result<Target> {
         (None, Some(agent)) => Ok(Target::Far(Box::new(Agent::connect(agent)?))),
         (None, None) => Target::start_reference(),
     }
-}
-
-/// Prints a report, and writes it to the directory if there is one. A run that was interrupted before anything was measured leaves the
-/// files of earlier runs as they are.
-fn hand_out(options: &Options, session: &Session, mut report: Report) -> anyhow::Result<()> {
-    if session.is_stopped() {
-        if !report.has_values() {
-            session.say(&nothing_measured(&report.experiment, options.out.as_deref()));
-            return Ok(());
-        }
-        report.is_interrupted = true;
-        report.method.push("It was interrupted: this is what was measured by then.".to_owned());
-    }
-    report.complete();
-    print(&write::markdown(&report))?;
-    if let Some(directory) = &options.out {
-        write::write(&report, directory)?;
-        let path = directory.join(format!("{}.html", report.experiment));
-        session
-            .say(&format!("written: {}, and beside it .json, .csv, .hlog and .md", path.display()));
-    }
-    Ok(())
-}
-
-/// Says that an interrupted run has no report.
-fn nothing_measured(experiment: &str, directory: Option<&Path>) -> String {
-    let rest = match directory {
-        Some(directory) => {
-            format!("no report is written, and what is in {} stays as it is", directory.display())
-        }
-        None => "there is no report".to_owned(),
-    };
-    format!("{experiment} was interrupted before anything was measured: {rest}")
 }
 
 impl Options {

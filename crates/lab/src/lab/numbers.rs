@@ -1,10 +1,19 @@
 //! Numbers as people read them: thousands in groups, and the minus sign.
 
-use crate::report::decimals;
-
 /// Returns a figure with three digits, or with all that it has before the point.
 pub(crate) fn figure(value: f64) -> String {
     fixed(value, decimals(value))
+}
+
+/// Returns the decimals of a number with three significant digits, or all before the point.
+fn decimals(value: f64) -> usize {
+    // A number that is rounded up to 1, 10 or 100 gets a digit more before the point.
+    match value.abs() {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        v if v >= 0.9995 => 2,
+        _ => 3,
+    }
 }
 
 /// Returns a number with so many decimals.

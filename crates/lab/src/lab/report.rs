@@ -10,6 +10,7 @@ use super::numbers::fixed;
 use super::probe::FaultKind;
 use super::strain::Strain;
 pub(crate) use super::theory::ms;
+use crate::cpu::Busy;
 use crate::histogram::Histogram;
 use crate::statistics::{Estimate, Random, median, shift, welch};
 use crate::tcp_info::Traffic;
@@ -53,6 +54,16 @@ impl Quantity {
     pub(crate) const fn more(name: &'static str, unit: &'static str) -> Self {
         Self { name, unit, is_more_better: true }
     }
+
+    /// Returns it as the head of a column.
+    pub(crate) fn title(self) -> String {
+        titled(self.name, self.unit)
+    }
+}
+
+/// Returns a quantity with its unit, if it has one.
+pub(crate) fn titled(quantity: &str, unit: &str) -> String {
+    if unit.is_empty() { quantity.to_owned() } else { format!("{quantity}, {unit}") }
 }
 
 /// All about one experiment.
@@ -133,7 +144,7 @@ impl Environment {
 }
 
 /// One figure of one contender in one case, a value for each round.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Series {
     pub(crate) case: String,
     /// The place of the case on the axis, if the cases are figures.
@@ -156,6 +167,9 @@ pub(crate) struct Series {
     /// How hard it was for this machine to measure them.
     #[serde(default)]
     pub(crate) strain: Option<Strain>,
+    /// The shares of the time in which the server, the generator and other processes were busy, of each round in which that was watched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) busy: Vec<Busy>,
 }
 
 /// Two contenders of a case, paired by round.
@@ -307,6 +321,11 @@ impl Report {
         })
     }
 
+    /// Returns the cases of a quantity, each once.
+    pub(crate) fn cases(&self, quantity: &str) -> Vec<&str> {
+        cases(self.series.iter().filter(|series| series.quantity == quantity))
+    }
+
     /// Returns the median of the rounds of this figure.
     pub(crate) fn median(&self, case: &str, contender: &str, quantity: &str) -> Option<f64> {
         median(&self.find(case, contender, quantity)?.values())
@@ -378,10 +397,15 @@ impl Report {
 
     /// Returns the reason why no verdict on a published figure is possible, in the words of a table.
     fn lack(&self) -> Option<&'static str> {
+        self.flaw().or_else(|| self.few_pairs().map(|_| TOO_FEW_ROUNDS))
+    }
+
+    /// Returns the word for a run of which nothing may be concluded, however many rounds it has.
+    pub(crate) fn flaw(&self) -> Option<&'static str> {
         match self {
             of if of.invalid.is_some() => Some("invalid"),
             of if of.is_interrupted => Some("interrupted"),
-            of => of.few_pairs().map(|_| TOO_FEW_ROUNDS),
+            _ => None,
         }
     }
 
@@ -418,179 +442,42 @@ impl Report {
     }
 }
 
+/// Returns the cases of series, each once.
+pub(crate) fn cases<'a>(series: impl IntoIterator<Item = &'a Series>) -> Vec<&'a str> {
+    let mut cases: Vec<&str> = Vec::new();
+    for series in series {
+        if !cases.contains(&series.case.as_str()) {
+            cases.push(&series.case);
+        }
+    }
+    cases
+}
+
 /// Compares two series of the same case in the rounds that have a value of both.
 pub(crate) fn compare(of: &Series, to: &Series) -> Option<Comparison> {
-    let pairs = of.rounds.iter().zip(&to.rounds).filter_map(|(of, to)| Some(((*of)?, (*to)?)));
-    let (ofs, tos): (Vec<f64>, Vec<f64>) = pairs.unzip();
-    let mut random = Random::new(1);
-    let ratios: Option<Vec<f64>> =
-        ofs.iter().zip(&tos).map(|(of, to)| (*to != 0.0).then(|| of / to)).collect();
+    let (ofs, tos): (Vec<f64>, Vec<f64>) = pairs(of, to).unzip();
     Some(Comparison {
         case: of.case.clone(),
         of: of.contender.clone(),
         to: to.contender.clone(),
         unit: of.unit.clone(),
-        shift: shift(&ofs, &tos, &mut random)?,
-        ratio: ratios.and_then(|ratios| Estimate::of(&ratios, &mut random)),
+        shift: shift(&ofs, &tos, &mut Random::new(1))?,
+        ratio: ratio(of, to),
         welch: welch(&ofs, &tos, WELCH_CONFIDENCE),
         pairs: ofs.len(),
     })
 }
 
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    pub(crate) fn series(contender: &str, rounds: &[f64]) -> Series {
-        Series {
-            case: "20 B".to_owned(),
-            x: Some(20.0),
-            contender: contender.to_owned(),
-            quantity: "round trip".to_owned(),
-            unit: "ms".to_owned(),
-            is_more_better: false,
-            rounds: rounds.iter().copied().map(Some).collect(),
-            histogram: None,
-            expected: 10,
-            received: 9,
-            faults: BTreeMap::from([(FaultKind::Stalled, 1)]),
-            traffic: None,
-            strain: Some(Strain { lag_ms_p99: Some(0.1), cpu: 0.5, ..Strain::default() }),
-        }
-    }
-
-    /// A report without series.
-    pub(crate) fn report() -> Report {
-        Report {
-            version: VERSION,
-            experiment: "echo".to_owned(),
-            question: "How long?".to_owned(),
-            answer: "Not long.".to_owned(),
-            invalid: None,
-            is_interrupted: false,
-            environment: Environment {
-                program: "anemone".to_owned(),
-                time: 0,
-                duration_ms: 0,
-                processor: "a processor".to_owned(),
-                cores: 2,
-                system: "Linux".to_owned(),
-                target: "a server".to_owned(),
-                link: Link::default(),
-                has_netem: false,
-                rounds: 3,
-                seed: 1,
-                is_quick: false,
-            },
-            quantity: "round trip".to_owned(),
-            series: Vec::new(),
-            comparisons: Vec::new(),
-            published: Vec::new(),
-            models: Vec::new(),
-            method: Vec::new(),
-        }
-    }
-
-    pub(crate) fn published(verdict: Verdict) -> Published {
-        Published {
-            figure: "bytes".to_owned(),
-            published: "1".to_owned(),
-            measured: "2".to_owned(),
-            verdict,
-            because: "of Java".to_owned(),
-        }
-    }
-
-    #[test]
-    fn a_difference_needs_rounds_enough() {
-        let compared = |rounds: usize| {
-            let [of, to] = [2.0, 1.0].map(|value| vec![value; rounds]);
-            compare(&series("a", &of), &series("b", &to)).unwrap()
-        };
-        assert_eq!(compared(6).judgement(), Judgement::Distinguishable);
-        // Equals would be all on one side in one of sixteen cases.
-        assert_eq!(compared(5).judgement(), Judgement::TooFewRounds);
-        assert!(!compared(5).is_distinguishable());
-        let equals = compare(&series("a", &[1.0; 6]), &series("b", &[1.0; 6])).unwrap();
-        assert_eq!(equals.judgement(), Judgement::NotDistinguishable);
-    }
-
-    #[test]
-    fn a_report_with_too_few_rounds_says_so_and_has_no_verdict() {
-        let of = |rounds: usize, unit: &str| {
-            let mut report = report();
-            report.series =
-                vec![series("a", &vec![2.0; rounds]), series("TCP", &vec![1.0; rounds])];
-            report.series.iter_mut().for_each(|series| series.unit = unit.to_owned());
-            report.compare_with("TCP");
-            report.published = vec![published(Verdict::Differs)];
-            report.complete();
-            [report.full_answer(), report.published[0].words()]
-        };
-        let words =
-            "Not long. With 4 rounds, no difference is sure: measure at least 6 (--rounds 6).";
-        assert_eq!(of(4, "ms"), [words, "too few rounds"]);
-        assert!(of(1, "ms")[0].contains("With 1 round, no"));
-        let sure = ["Not long.", "differs, because of Java"];
-        assert_eq!(of(6, "ms"), sure);
-        assert_eq!(of(4, "B"), sure, "bytes are the same in each round");
-    }
-
-    #[test]
-    fn one_contender_has_nothing_to_be_compared_with() {
-        let answer = |contenders: &[&str]| {
-            let series = contenders.iter().map(|of| series(of, &[1.0])).collect();
-            let mut report = Report { answer: String::new(), series, ..report() };
-            report.complete();
-            report.answer
-        };
-        let words = "Only SSE was measured, so there is nothing to compare it with. Medians of the round trip: 20 B, SSE: 1.000 ms.";
-        assert_eq!(answer(&["SSE"]), words);
-        assert!(answer(&["SSE", "poll"]).starts_with("Medians of the round trip: "));
-    }
-
-    #[test]
-    fn what_was_cut_has_no_verdict() {
-        let verdicts = |mut report: Report| {
-            report.published = [Verdict::Replicates, Verdict::Differs, Verdict::NotTestableHere]
-                .map(published)
-                .into();
-            report.complete();
-            report.published.iter().map(Published::words).collect::<Vec<_>>()
-        };
-        let untestable = "not testable here, because of Java";
-        assert_eq!(verdicts(report()), ["replicates", "differs, because of Java", untestable]);
-        let cut = Report { is_interrupted: true, ..report() };
-        assert!(!cut.has_values());
-        assert_eq!(verdicts(cut.clone()), ["interrupted", "interrupted", untestable]);
-        let invalid = Report { invalid: Some("late".to_owned()), ..cut };
-        assert_eq!(verdicts(invalid.clone())[0], "invalid");
-        assert!(Report { series: vec![series("a", &[1.0])], ..invalid }.has_values());
-    }
-
-    #[test]
-    fn the_page_has_the_same_bounds_and_words() {
-        let page = include_str!("../../../../web/page/lab/report.js");
-        for line in [
-            format!("const VERSION = {VERSION};"),
-            format!("const REACH_MIN = {REACH_MIN};"),
-            format!("const PAIRS_MIN = {PAIRS_MIN};"),
-            format!("const TOO_FEW = \"{TOO_FEW_ROUNDS} to be sure\";"),
-        ] {
-            assert!(page.contains(&line), "{line}");
-        }
-    }
-
-    #[test]
-    fn rounds_are_paired_where_both_have_a_value() {
-        let (mut of, to) = (series("a", &[2.0, 9.0, 4.0]), series("b", &[1.0, 1.0, 2.0]));
-        of.rounds[1] = None;
-        let comparison = compare(&of, &to).unwrap();
-        assert_eq!(comparison.ratio.unwrap().median, 2.0);
-        assert_eq!(comparison.shift.median, 1.5);
-        assert_eq!(comparison.pairs, 2);
-        of.rounds = vec![None; 3];
-        assert!(compare(&of, &to).is_none(), "nothing to compare");
-        assert_eq!(of.reach(), 0.9);
-    }
+/// Returns the ratio of two series within a round; `None` if one of `to` is zero.
+pub(crate) fn ratio(of: &Series, to: &Series) -> Option<Estimate> {
+    let ratios = pairs(of, to).map(|(of, to)| (to != 0.0).then(|| of / to));
+    Estimate::of(&ratios.collect::<Option<Vec<_>>>()?, &mut Random::new(1))
 }
+
+/// Returns the values of the rounds that both have.
+fn pairs(of: &Series, to: &Series) -> impl Iterator<Item = (f64, f64)> {
+    of.rounds.iter().zip(&to.rounds).filter_map(|(of, to)| Some(((*of)?, (*to)?)))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,11 +1,13 @@
 //! Rounds: in each, every contender of every case is measured once, in an order of its own.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
+use super::pace::Pace;
 use super::probe::{Fault, FaultKind};
 use super::report::{Quantity, Series};
-use super::session::{SILENCES_MAX, Session};
 use super::strain::{Moment, StrainMeter, Strained};
+use crate::cpu::Busy;
 use crate::histogram::Histogram;
 use crate::tcp_info::Traffic;
 
@@ -18,6 +20,17 @@ pub(crate) struct Cell<K> {
     pub(crate) contender: String,
     /// What the experiment needs to know to measure it.
     pub(crate) key: K,
+}
+
+impl<K> Cell<K> {
+    pub(crate) fn new(case: impl ToString, contender: impl ToString, key: K) -> Self {
+        Self { case: case.to_string(), x: None, contender: contender.to_string(), key }
+    }
+
+    /// Puts the case at a place on the axis.
+    pub(crate) fn at(self, x: f64) -> Self {
+        Self { x: Some(x), ..self }
+    }
 }
 
 /// What one round gave.
@@ -34,6 +47,8 @@ pub(crate) struct Sample {
     pub(crate) strained: Strained,
     /// One thread makes all of the load, so it can be too slow for the server.
     pub(crate) is_load: bool,
+    /// The shares of the time in which the server, the generator and other processes were busy, if that was watched.
+    pub(crate) busy: Option<Busy>,
     /// The words of the last fault, for people.
     pub(crate) words: Option<String>,
 }
@@ -50,6 +65,11 @@ impl Sample {
         [FaultKind::Stalled, FaultKind::NotAsked].iter().any(|kind| self.faults.contains_key(kind))
     }
 
+    /// Returns true if other processes have used the machine meanwhile.
+    fn is_disturbed(&self) -> bool {
+        self.busy.is_some_and(Busy::is_disturbed)
+    }
+
     /// Counts a fault.
     pub(crate) fn fault(&mut self, fault: &Fault) {
         *self.faults.entry(fault.kind()).or_default() += 1;
@@ -61,74 +81,121 @@ impl Sample {
     }
 }
 
-/// Rounds before those that count.
-const WARM_UP: usize = 1;
+/// A server that was silent in so many cells, and has answered in none, is asked nothing else.
+pub(crate) const SILENCES_MAX: usize = 8;
+
+/// Measures all cells in rounds, as [`try_interleaved`] does; what fails is a part of its sample.
+pub(crate) fn interleaved<S: AsMut<Pace>, K>(
+    session: &mut S,
+    quantity: Quantity,
+    cells: &[Cell<K>],
+    mut measure: impl FnMut(&mut S, &Cell<K>) -> Sample,
+) -> Vec<Series> {
+    let Ok(series) = try_interleaved(session, quantity, cells, |session, cell| {
+        Ok::<_, Infallible>(measure(session, cell))
+    });
+    series
+}
 
 /// Measures all cells in rounds. `quantity` is the first figure of each sample. Ctrl-C ends it after the sample that is begun; what was measured stays.
 /// A cell whose server was silent for longer than the patience is not asked again: its first silence counts, also in the warm-up, and
 /// the rounds after it have no value. A server that is silent in the first [`SILENCES_MAX`] cells is not asked in the others.
-pub(crate) fn interleaved<K>(
-    session: &mut Session,
+///
+/// # Errors
+/// The first error of `measure` ends it.
+pub(crate) fn try_interleaved<S: AsMut<Pace>, K, E>(
+    session: &mut S,
     quantity: Quantity,
     cells: &[Cell<K>],
-    mut measure: impl FnMut(&mut Session, &Cell<K>) -> Sample,
-) -> Vec<Series> {
-    let mut samples: Vec<Vec<Sample>> = cells.iter().map(|_| Vec::new()).collect();
-    // The sample in which the server fell silent before the rounds that count.
-    let mut silent: Vec<Option<Sample>> = cells.iter().map(|_| None).collect();
+    mut measure: impl FnMut(&mut S, &Cell<K>) -> Result<Sample, E>,
+) -> Result<Vec<Series>, E> {
+    let mut taken: Vec<_> = cells.iter().map(|_| CellSamples::default()).collect();
     let mut has_answered = false;
-    let rounds = session.rounds();
-    let meter = StrainMeter::start();
-    session.begin((WARM_UP + rounds) * cells.len());
-    'rounds: for round in 0..WARM_UP + rounds {
+    let pace = session.as_mut();
+    let (warm_up, all, retries) = (pace.warm_up, pace.warm_up + pace.rounds, pace.retries);
+    let meter = if pace.watches_timers { StrainMeter::start() } else { StrainMeter::default() };
+    pace.begin(all * cells.len());
+    'rounds: for round in 0..all {
+        let pace = session.as_mut();
+        pace.round = round;
         let mut order: Vec<_> = (0..cells.len()).collect();
-        session.random.shuffle(&mut order);
+        pace.random.shuffle(&mut order);
         for at in order {
-            if session.is_stopped() {
+            if session.as_mut().cut_if_stopped() {
                 break 'rounds;
             }
-            if let Some(silence) = &mut silent[at] {
-                if round >= WARM_UP {
-                    samples[at].push(std::mem::take(silence));
-                }
-                session.step();
-                continue;
-            }
-            let is_given_up = !has_answered && silent.iter().flatten().count() >= SILENCES_MAX;
-            let mut sample = match is_given_up {
-                true => Sample::not_asked(),
-                false => {
+            let counts = round >= warm_up;
+            let silences = taken.iter().filter(|taken| taken.silence.is_some()).count();
+            if let Some(silence) = &mut taken[at].silence {
+                let silence = std::mem::take(silence);
+                taken[at].samples.extend(counts.then_some(silence));
+            } else if !has_answered && silences >= SILENCES_MAX {
+                taken[at].add(Sample::not_asked(), counts);
+            } else {
+                let sample = undisturbed(retries, || {
                     let begun = Moment::now();
-                    let mut sample = measure(session, &cells[at]);
+                    let mut sample = measure(session, &cells[at])?;
                     sample.strained.add(&meter.since(begun));
-                    sample
+                    Ok(sample)
+                })?;
+                has_answered |= sample.received > 0;
+                if let Some(words) = &sample.words {
+                    let Cell { case, contender, .. } = &cells[at];
+                    session.as_mut().say(&format!("{case}, {contender}: {words}"));
                 }
-            };
-            has_answered |= sample.received > 0;
-            if sample.received == sample.expected {
-                // A connection that failed before anything was asked for counts as something that did not come.
-                sample.expected += sample.faults.values().sum::<u64>();
+                taken[at].add(sample, counts);
             }
-            if let Some(words) = &sample.words {
-                session.say(&format!("{}, {}: {words}", cells[at].case, cells[at].contender));
-            }
-            let is_silent = sample.is_silent();
-            if round >= WARM_UP {
-                samples[at].push(sample);
-                silent[at] = is_silent.then(Sample::default);
-            } else if is_silent {
-                // It is told with the first round, which has no value.
-                sample.figures.clear();
-                silent[at] = Some(sample);
-            }
-            session.step();
+            session.as_mut().step();
         }
     }
-    cells.iter().zip(samples).flat_map(|(cell, samples)| series(quantity, cell, &samples)).collect()
+    let cells = cells.iter().zip(taken);
+    Ok(cells.flat_map(|(cell, taken)| series(quantity, cell, &taken.samples)).collect())
+}
+
+/// Takes a sample, and repeats it while it is disturbed. The last one counts.
+fn undisturbed<E>(
+    retries: usize,
+    mut take: impl FnMut() -> Result<Sample, E>,
+) -> Result<Sample, E> {
+    let mut sample = take()?;
+    for _ in 0..retries {
+        if !sample.is_disturbed() {
+            break;
+        }
+        sample = take()?;
+    }
+    Ok(sample)
+}
+
+/// The samples of a cell.
+#[derive(Debug, Default)]
+struct CellSamples {
+    /// One for each round that counts.
+    samples: Vec<Sample>,
+    /// The next sample of a cell that is not asked again: after a silence in the warm-up that silence, and an empty one otherwise.
+    silence: Option<Sample>,
+}
+
+impl CellSamples {
+    fn add(&mut self, mut sample: Sample, counts: bool) {
+        if sample.received == sample.expected {
+            // A connection that failed before anything was asked for counts as something that did not come.
+            sample.expected += sample.faults.values().sum::<u64>();
+        }
+        let is_silent = sample.is_silent();
+        if counts {
+            self.samples.push(sample);
+            self.silence = is_silent.then(Sample::default);
+        } else if is_silent {
+            // It is told with the first round, which has no value.
+            sample.figures.clear();
+            self.silence = Some(sample);
+        }
+    }
 }
 
 /// Makes a series of each figure, and one of the first also if there is none.
-fn series<K>(first: Quantity, cell: &Cell<K>, samples: &[Sample]) -> Vec<Series> {
+pub(crate) fn series<K>(first: Quantity, cell: &Cell<K>, samples: &[Sample]) -> Vec<Series> {
     let mut quantities = vec![first];
     for (quantity, _) in samples.iter().flat_map(|sample| &sample.figures) {
         if !quantities.contains(quantity) {
@@ -148,6 +215,7 @@ fn series<K>(first: Quantity, cell: &Cell<K>, samples: &[Sample]) -> Vec<Series>
             *traffic.get_or_insert_default() += more;
         }
     }
+    let busy: Vec<_> = samples.iter().filter_map(|sample| sample.busy).collect();
     let is_load = samples.iter().any(|sample| sample.is_load);
     let mut all = Vec::new();
     for (at, quantity) in quantities.iter().enumerate() {
@@ -170,7 +238,61 @@ fn series<K>(first: Quantity, cell: &Cell<K>, samples: &[Sample]) -> Vec<Series>
             faults: faults.clone(),
             traffic,
             strain: strained.strain(is_load),
+            busy: if at == 0 { busy.clone() } else { Vec::new() },
         });
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    const COST: Quantity = Quantity::less("cost", "µs");
+
+    impl AsMut<Self> for Pace {
+        fn as_mut(&mut self) -> &mut Self {
+            self
+        }
+    }
+
+    #[test]
+    fn a_run_is_cut_only_if_a_sample_was_left_out() {
+        let cells = [Cell::new("a", "one", ()), Cell::new("a", "other", ())];
+        // Two contenders, in a round to warm up and in three others.
+        for (stopped_in, is_cut) in [(8, false), (7, true), (1, true)] {
+            let stop = Arc::new(AtomicBool::new(false));
+            let mut pace = Pace::new(3, 1, Arc::clone(&stop), String::new());
+            let mut samples = 0;
+            let series = interleaved(&mut pace, COST, &cells, |_, _| {
+                samples += 1;
+                stop.store(samples == stopped_in, Ordering::Relaxed);
+                Sample { figures: vec![(COST, 1.0)], ..Sample::default() }
+            });
+            let report = pace.report("echo", "How much?", COST, series, String::new());
+            assert_eq!((samples, report.is_interrupted), (stopped_in, is_cut));
+        }
+    }
+
+    #[test]
+    fn a_disturbed_sample_is_taken_again_so_often_and_the_last_is_kept() {
+        let taken = |retries, disturbed: u64| {
+            let mut number = 0;
+            let take = || {
+                number += 1;
+                let others = if number <= disturbed { 1.0 } else { 0.0 };
+                let busy = Some(Busy { others, ..Busy::default() });
+                Ok::<_, Infallible>(Sample { received: number, busy, ..Sample::default() })
+            };
+            let Ok(sample) = undisturbed(retries, take);
+            sample.received
+        };
+        assert_eq!(taken(2, 0), 1);
+        assert_eq!(taken(2, 1), 2);
+        assert_eq!(taken(2, 9), 3);
+        assert_eq!(taken(0, 9), 1);
+    }
 }

@@ -1,31 +1,27 @@
-//! What every experiment of a run shares: the server, the link, the rounds, randomness, and the bar that tells how far it is.
+//! The session of the lab that every experiment shares: the server, the link, and the pace.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::Context as _;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::check::{Checked, check};
 use super::link::Link;
 use super::netem::{self, Netem};
 use super::numbers::count;
+use super::pace::Pace;
 use super::probe::{PATIENCE, Place, Tls};
 use super::relay::Relay;
-use super::report::{Environment, Quantity, REACH_MIN, Report, Series, VERSION};
+use super::report::{Quantity, REACH_MIN, Report, Series};
+use super::rounds::SILENCES_MAX;
 use super::target::Target;
-use super::terminal::tell;
-use crate::statistics::Random;
 
 /// The least number of rounds whose intervals mean something.
 const ROUNDS: usize = 10;
 const QUICK_ROUNDS: usize = 4;
-/// A server that was silent in so many cells, and has answered in none, is asked nothing else.
-pub(crate) const SILENCES_MAX: usize = 8;
 /// With it, also a server that is silent in each of ten cases takes no minute.
 const QUICK_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -58,12 +54,7 @@ pub(crate) struct Wish {
 pub(crate) struct Session {
     pub(crate) target: Target,
     pub(crate) settings: Settings,
-    pub(crate) random: Random,
-    stop: Arc<AtomicBool>,
-    begun: Instant,
-    /// The name of the experiment, and its place among several.
-    part: String,
-    bar: ProgressBar,
+    pub(crate) pace: Pace,
     /// The kernel's emulation of links, once one is needed and if it is wished for. It goes before the relays do.
     netem: Option<Netem>,
     relays: Vec<Relay>,
@@ -80,39 +71,12 @@ impl Session {
         stop: Arc<AtomicBool>,
         part: String,
     ) -> Self {
-        let random = Random::new(settings.seed);
-        let (begun, bar, relays) = (Instant::now(), ProgressBar::hidden(), Vec::new());
-        let (checked, secure, netem) = (Vec::new(), None, None);
-        Self { target, settings, random, stop, begun, part, bar, relays, checked, secure, netem }
-    }
-
-    pub(crate) fn rounds(&self) -> usize {
-        let default = if self.is_quick() { QUICK_ROUNDS } else { ROUNDS };
-        self.settings.rounds.unwrap_or(default)
-    }
-
-    pub(crate) fn is_quick(&self) -> bool {
-        self.settings.is_quick
-    }
-
-    /// Returns one number of a full run and another of a quick one.
-    pub(crate) fn full_or_quick<T>(&self, full: T, quick: T) -> T {
-        if self.is_quick() { quick } else { full }
-    }
-
-    /// Returns the bar, for those who cannot have the session meanwhile.
-    pub(crate) fn progress(&self) -> ProgressBar {
-        self.bar.clone()
-    }
-
-    /// Returns what is true once the user has asked to stop.
-    pub(crate) fn stop(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.stop)
-    }
-
-    /// Returns true once the user has asked to stop.
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        let default = if settings.is_quick { QUICK_ROUNDS } else { ROUNDS };
+        let rounds = settings.rounds.unwrap_or(default);
+        let mut pace = Pace::new(rounds, settings.seed, stop, part);
+        pace.is_quick = settings.is_quick;
+        let (relays, checked, secure, netem) = (Vec::new(), Vec::new(), None, None);
+        Self { target, settings, pace, relays, checked, secure, netem }
     }
 
     /// Returns the place of the server's web port behind the link of this run.
@@ -156,7 +120,7 @@ impl Session {
     }
 
     fn behind(&mut self, address: SocketAddr, link: &Link) -> anyhow::Result<Place> {
-        let patience = self.full_or_quick(PATIENCE, QUICK_PATIENCE) + 8 * link.mean_delay();
+        let patience = self.pace.full_or_quick(PATIENCE, QUICK_PATIENCE) + 8 * link.mean_delay();
         if link.is_direct() {
             return Ok(Place { patience, ..Place::new(address) });
         }
@@ -173,7 +137,7 @@ impl Session {
 
     /// Starts a relay that behaves like the link, or that the kernel makes behave so.
     fn relay(&mut self, link: &Link, server: SocketAddr) -> anyhow::Result<Relay> {
-        let seed = self.random.next();
+        let seed = self.pace.random.next();
         if !self.settings.has_netem {
             return Relay::start(link, server, seed).context("starting the emulated link");
         }
@@ -186,35 +150,6 @@ impl Session {
         Relay::start_at(ip, &direct, server, seed).context("starting a relay behind the link")
     }
 
-    /// Begins a part with this many steps.
-    pub(crate) fn begin(&mut self, steps: usize) {
-        let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::stderr());
-        // The template is a constant that is valid.
-        if let Ok(style) = ProgressStyle::with_template("{prefix}: {bar:30} {pos}/{len}{left}") {
-            let left = |state: &ProgressState, line: &mut dyn fmt::Write| {
-                let left = time_left(state.pos(), state.len().unwrap_or(0), state.elapsed());
-                // A line that cannot be written is not seen either.
-                let _ = left.map(|left| write!(line, ", {left} of this part left"));
-            };
-            bar.set_style(style.with_key("left", left));
-        }
-        bar.set_prefix(self.part.clone());
-        bar.enable_steady_tick(Duration::from_secs(1));
-        self.bar = bar;
-    }
-
-    pub(crate) fn step(&self) {
-        self.bar.inc(1);
-        if self.bar.length() == Some(self.bar.position()) {
-            self.bar.finish_and_clear();
-        }
-    }
-
-    /// Says something above the bar.
-    pub(crate) fn say(&self, words: &str) {
-        self.bar.suspend(|| tell(words));
-    }
-
     /// Makes a report with what is known of every experiment.
     pub(crate) fn report(
         &self,
@@ -225,59 +160,24 @@ impl Session {
     ) -> Report {
         let links = || self.checked.iter().map(|(_, checked)| checked);
         let invalid = links().find_map(Checked::fault).or_else(|| invalid(&series, quantity));
-        let mut method = vec![format!(
-            "Rounds: {}, after one that is dropped; in each, every contender of every case once, in random order.",
-            self.rounds_run(&series)
-        )];
+        let target = self.target.to_string();
+        let mut report = self.pace.report(experiment, question, quantity, series, target);
+        report.invalid = invalid;
+        report.environment.link = self.settings.link.clone();
+        report.environment.has_netem = self.netem.is_some();
+        report.method.push(self.pace.rounds_run(&report.series));
         if self.netem.is_some() {
-            method.push(netem::METHOD.to_owned());
+            report.method.push(netem::METHOD.to_owned());
         }
-        method.extend(links().map(Checked::sentence));
-        method.extend(not_asked(&series));
-        Report {
-            version: VERSION,
-            experiment: experiment.to_owned(),
-            question: question.to_owned(),
-            answer: String::new(),
-            invalid,
-            is_interrupted: false,
-            environment: self.environment(),
-            quantity: quantity.name.to_owned(),
-            series,
-            comparisons: Vec::new(),
-            published: Vec::new(),
-            models: Vec::new(),
-            method,
-        }
+        report.method.extend(links().map(Checked::sentence));
+        report.method.extend(not_asked(&report.series));
+        report
     }
+}
 
-    /// Returns the number of rounds, and of a run that was interrupted how many were whole.
-    fn rounds_run(&self, series: &[Series]) -> String {
-        let rounds = self.rounds();
-        if !self.is_stopped() {
-            return count(rounds as u64);
-        }
-        let whole = series.iter().map(|series| series.rounds.len()).min().unwrap_or(0);
-        format!("{} of {}, since it was interrupted", count(whole as u64), count(rounds as u64))
-    }
-
-    fn environment(&self) -> Environment {
-        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Environment {
-            program: format!("anemone {}", env!("CARGO_PKG_VERSION")),
-            time: time.as_millis() as u64,
-            duration_ms: self.begun.elapsed().as_millis() as u64,
-            processor: crate::cpu::processor().unwrap_or_else(|| "unknown".to_owned()),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            system: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
-            target: self.target.to_string(),
-            link: self.settings.link.clone(),
-            has_netem: self.netem.is_some(),
-            rounds: self.rounds(),
-            seed: self.settings.seed,
-            is_quick: self.is_quick(),
-        }
+impl AsMut<Pace> for Session {
+    fn as_mut(&mut self) -> &mut Pace {
+        &mut self.pace
     }
 }
 
@@ -292,22 +192,6 @@ fn not_asked(series: &[Series]) -> Option<String> {
         format!(
             "Not asked: {not_asked} of {all}, each a contender in a case, since the server was silent in the first {SILENCES_MAX}."
         )
-    })
-}
-
-/// Returns the time that the other steps will take if they take as long as those before, in words. `None` as long as those before are
-/// too few to tell, and at the end.
-fn time_left(done: u64, all: u64, elapsed: Duration) -> Option<String> {
-    const TOLD_FROM: Duration = Duration::from_secs(2);
-    if done == 0 || done >= all || elapsed < TOLD_FROM {
-        return None;
-    }
-    let seconds = elapsed.as_secs_f64() / done as f64 * (all - done) as f64;
-    let (seconds, minutes) = (seconds.ceil(), (seconds / 60.0).ceil());
-    Some(match seconds {
-        _ if seconds <= 90.0 => format!("{seconds} s"),
-        _ if minutes <= 90.0 => format!("{minutes} min"),
-        _ => format!("{} h {} min", (minutes / 60.0).floor(), minutes % 60.0),
     })
 }
 
@@ -372,44 +256,6 @@ mod tests {
         assert!(reason.ends_with("(nothing came in time: 1)"), "the one that was asked: {reason}");
         let said = not_asked(&[asked, other, bytes]).unwrap();
         assert!(said.starts_with("Not asked: 1 of 2, each a contender in a case, since"), "{said}");
-    }
-
-    #[test]
-    fn the_time_left_is_told_once_it_is_known() {
-        let left = |done, elapsed| time_left(done, 100, Duration::from_secs(elapsed));
-        assert_eq!([left(0, 9), left(1, 1), left(100, 9)], [None, None, None]);
-        let told = [left(50, 10), left(99, 10), left(1, 2), left(2, 200), left(1, 86)];
-        assert_eq!(told.map(Option::unwrap), ["10 s", "1 s", "4 min", "2 h 44 min", "2 h 22 min"]);
-    }
-
-    #[test]
-    fn the_method_says_how_many_rounds_were_run() {
-        let target = Target::Url {
-            url: "http://127.0.0.1:1".to_owned(),
-            address: ([127, 0, 0, 1], 1).into(),
-            host: "127.0.0.1:1".to_owned(),
-            tls: None,
-            offer: None,
-        };
-        let wish = Wish { rate: 4.0, bytes: 22, readers: 100, distance: None };
-        let settings = Settings {
-            rounds: Some(200),
-            is_quick: false,
-            link: Link::default(),
-            has_netem: false,
-            seed: 1,
-            wish,
-        };
-        let stop = Arc::new(AtomicBool::new(false));
-        let session = Session::new(target, settings, Arc::clone(&stop), "echo".to_owned());
-        let method = || {
-            let series = vec![whole(&[1.0; 5]), whole(&[1.0; 4])];
-            session.report("echo", "How long?", OF, series).method.swap_remove(0)
-        };
-        assert!(method().starts_with("Rounds: 200, after one that is dropped"));
-        stop.store(true, Ordering::Relaxed);
-        let words = method();
-        assert!(words.starts_with("Rounds: 4 of 200, since it was interrupted, after"), "{words}");
     }
 
     #[test]

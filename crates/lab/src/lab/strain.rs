@@ -106,8 +106,8 @@ impl Strained {
     }
 }
 
-/// Watches this process until it is dropped.
-#[derive(Debug)]
+/// Watches this process until it is dropped; the delay of its timers only after [`StrainMeter::start`].
+#[derive(Debug, Default)]
 pub(crate) struct StrainMeter {
     is_over: Arc<AtomicBool>,
     lag: Arc<Mutex<Histogram>>,
@@ -129,7 +129,7 @@ impl Moment {
 
 impl StrainMeter {
     pub(crate) fn start() -> Self {
-        let meter = Self { is_over: Arc::default(), lag: Arc::default() };
+        let meter = Self::default();
         let (is_over, lag) = (Arc::clone(&meter.is_over), Arc::clone(&meter.lag));
         thread::spawn(move || {
             while !is_over.load(Ordering::Relaxed) {

@@ -1,19 +1,18 @@
 //! The measured server: one that the lab starts by itself, or one of the user's.
 
 use std::fmt;
-use std::io::{BufRead as _, BufReader};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 
 use super::description::Description;
 use super::error::{NoServer, WrongUse};
 use super::far::Agent;
 use super::probe::{Http, Place, Tls};
+use crate::server::{Server, Service};
 use crate::server_url::ServerUrl;
 
 /// The path of an Anemone server's echo.
@@ -43,9 +42,7 @@ pub(crate) enum Target {
 /// The reference server, a process of its own.
 #[derive(Debug)]
 pub(crate) struct Reference {
-    process: Guarded,
-    /// Kept open, so that the server can print.
-    _output: BufReader<ChildStdout>,
+    server: Server,
     web: SocketAddr,
     tcp: SocketAddr,
     tcp_echo: SocketAddr,
@@ -86,36 +83,17 @@ impl Target {
             // The longest message of the experiments.
             .env("ANEMONE_LIMITS__ECHO__MESSAGE_BYTES_MAX", "32MiB")
             .envs(variables.iter().copied())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        let mut process = Guarded::start(command).context("starting the reference server")?;
-        let output = process.child.stdout.take().context("the reference server has no output")?;
-        let mut output = BufReader::new(output);
-        let (mut web, mut tcp, mut tcp_echo) = (None, None, None);
-        loop {
-            if let (Some(web), Some(tcp), Some(tcp_echo)) = (web, tcp, tcp_echo) {
-                return Ok(Self::Reference(Reference {
-                    process,
-                    _output: output,
-                    web,
-                    tcp,
-                    tcp_echo,
-                }));
-            }
-            let mut line = String::new();
-            if output.read_line(&mut line)? == 0 {
-                bail!(
-                    "the reference server ended before it said where it listens: anemone serve --demo --listen {free} tells why"
-                );
-            }
-            let line = line.trim();
-            let after = |words: &str| line.strip_prefix(words).and_then(|rest| rest.parse().ok());
-            web = web.or_else(|| after("listening on http://"));
-            web = web.or_else(|| after("listening on https://"));
-            tcp = tcp.or_else(|| after("tcp on "));
-            tcp_echo = tcp_echo.or_else(|| after("tcp echo on "));
-        }
+        let prints = [Service::Web, Service::Tcp, Service::TcpEcho];
+        let server = Server::start(command, &prints).with_context(|| {
+            format!(
+                "starting the reference server: anemone serve --demo --listen {free} tells more"
+            )
+        })?;
+        let address = |service| server.address(service).context("it does not say where");
+        let (web, tcp) = (address(Service::Web)?, address(Service::Tcp)?);
+        let tcp_echo = address(Service::TcpEcho)?;
+        Ok(Self::Reference(Reference { server, web, tcp, tcp_echo }))
     }
 
     /// Finds the server of a URL, or the one that a file describes.
@@ -242,7 +220,7 @@ impl Target {
     /// Returns the process of the server, if it is one that the lab has started.
     pub(crate) fn pid(&self) -> Option<u32> {
         match self {
-            Self::Reference(reference) => Some(reference.process.child.id()),
+            Self::Reference(reference) => Some(reference.server.pid()),
             _ => None,
         }
     }
@@ -290,41 +268,6 @@ pub(crate) fn missing(what: &str) -> WrongUse {
     WrongUse(format!("the file has no {what}"))
 }
 
-/// A process that ends with this one, however that ends; and when dropped.
-#[derive(Debug)]
-struct Guarded {
-    child: Child,
-    /// A shell that reads from a pipe of which only this process has the other end, and then ends its group.
-    guard: Child,
-}
-
-impl Guarded {
-    fn start(mut command: Command) -> std::io::Result<Self> {
-        let guard = Command::new("sh")
-            .args(["-c", "trap '' HUP INT QUIT TERM; read -r _; kill -KILL 0"])
-            // Ctrl-C at a terminal is for the lab, which still measures for a moment.
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let group = i32::try_from(guard.id()).map_err(std::io::Error::other)?;
-        let child = command.process_group(group).spawn();
-        // Without its pipe the guard ends by itself.
-        Ok(Self { child: child?, guard })
-    }
-}
-
-impl Drop for Guarded {
-    fn drop(&mut self) {
-        for process in [&mut self.child, &mut self.guard] {
-            // It may have ended by itself.
-            let _ = process.kill();
-            let _ = process.wait();
-        }
-    }
-}
-
 /// Returns the first address where something listens: `localhost` has two, and many servers listen at one. Without any, the first.
 fn reachable(addresses: Vec<SocketAddr>) -> Option<SocketAddr> {
     const LOOK: Duration = Duration::from_secs(3);
@@ -347,16 +290,6 @@ mod tests {
         assert_eq!(reachable(vec![silent, listening]), Some(listening));
         assert_eq!(reachable(vec![silent, silent]), Some(silent));
         assert_eq!(reachable(Vec::new()), None);
-    }
-
-    #[test]
-    fn a_process_ends_with_the_one_that_guards_it() {
-        let mut sleep = Command::new("sleep");
-        sleep.arg("600");
-        let mut guarded = Guarded::start(sleep).unwrap();
-        // As the kernel does when this process is killed.
-        drop(guarded.guard.stdin.take());
-        assert!(!guarded.child.wait().unwrap().success());
     }
 
     #[test]

@@ -51,8 +51,28 @@ pub(crate) fn lacks(place: &Place) -> Vec<Lack> {
     tried.into_iter().filter(|(_, tried)| is_missing(tried)).map(|(lack, _)| lack).collect()
 }
 
-/// Tries each entry of the file once, and returns a sentence about each that does not work.
-pub(crate) fn faults(place: &Place, offer: &Description) -> Vec<String> {
+/// An entry of a file that does not work.
+#[derive(Debug)]
+pub(crate) struct EntryFault {
+    entry: &'static str,
+    fault: Fault,
+}
+
+impl EntryFault {
+    /// Returns true if the server has nothing at this path.
+    pub(crate) fn is_wrong_path(&self) -> bool {
+        matches!(self.fault, Fault::Refused { status: NOT_FOUND, .. })
+    }
+}
+
+impl fmt::Display for EntryFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.entry, self.fault)
+    }
+}
+
+/// Tries each entry of the file once, and returns what does not work.
+pub(crate) fn faults(place: &Place, offer: &Description) -> Vec<EntryFault> {
     let place = Place { patience: PATIENCE, ..place.clone() };
     let mut tried = Vec::new();
     tried.extend(offer.get.as_deref().map(|path| ("get", get(&place, path))));
@@ -73,10 +93,10 @@ pub(crate) fn faults(place: &Place, offer: &Description) -> Vec<String> {
             transports.into_iter().filter(|(transport, _)| is_published && stream.has(*transport));
         tried.extend(transports.map(|(transport, name)| (name, read(&place, stream, transport))));
     }
-    let told = |(name, tried): (&str, Result<(), Fault>)| match tried {
+    let told = |(entry, tried): (&'static str, Result<(), Fault>)| match tried {
         // It may only be slow.
         Ok(()) | Err(Fault::Stalled(_)) => None,
-        Err(fault) => Some(format!("{name}: {fault}")),
+        Err(fault) => Some(EntryFault { entry, fault }),
     };
     tried.into_iter().filter_map(told).collect()
 }

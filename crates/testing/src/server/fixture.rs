@@ -80,6 +80,14 @@ impl Fixture {
     pub fn stop(&mut self) {
         self.running.take().unwrap().stop_blocking();
     }
+
+    /// Stops while the clients read their last words and close. The server waits for clients that do neither.
+    pub fn stop_while<T>(&mut self, clients: impl FnOnce() -> T) -> T {
+        std::thread::scope(|scope| {
+            scope.spawn(|| self.stop());
+            clients()
+        })
+    }
 }
 
 impl Deref for Fixture {

@@ -12,11 +12,20 @@ use clap::ValueEnum;
 
 use super::kinds;
 use super::peer::{Peer, Progress, Script};
-use super::witness::{Waits, Witness};
-use crate::cpu::Cores;
-use crate::experiment::rounds::progress;
+use super::witness::{WAIT, Witness, wait_columns, waits};
+use crate::experiment::layout::{Column, Layout, OWN};
+use crate::experiment::session::{BenchSession, Measured};
+use crate::goals::{FLOOD_WAIT_P99, Goal};
+use crate::lab::report::{Quantity, Series, ms};
+use crate::lab::rounds::{Cell, Sample, series};
 use crate::load::{Endpoint, Protocol, connect, shake_hands};
-use crate::server::{Program, Server};
+use crate::server::Server;
+
+const MESSAGES: Quantity = Quantity::more("messages of a flood, a second", "");
+const BYTES: Quantity = Quantity::more("data of a flood", "MB/s");
+const FLOOD: &str = "flood";
+const ECHO: &str = "echo";
+const GET: &str = "GET";
 
 /// The numbers of connections of a kind; each is a case.
 const CONNECTIONS: [usize; 2] = [1, 10];
@@ -47,74 +56,74 @@ pub(crate) enum Flood {
     Http,
 }
 
-/// The outcome of one kind.
-#[derive(Debug)]
-pub(crate) struct FloodOutcome {
-    pub(crate) flood: Flood,
-    pub(crate) connections: usize,
-    /// The messages of all connections together, per second.
-    pub(crate) messages: f64,
-    pub(crate) bytes: f64,
-    /// The waits of the normal client.
-    pub(crate) echo: Waits,
-    pub(crate) get: Waits,
-}
-
-/// Starts each of these kinds at a new server, with one connection and with ten.
+/// Starts each of these kinds at a new server, with one connection and with ten, and not in rounds: each takes this time.
 pub(crate) fn run(
-    program: &Program,
-    path: &str,
-    topic: &str,
-    cores: Cores,
+    session: &mut BenchSession,
     time: Duration,
     kinds: &[Flood],
-) -> anyhow::Result<Vec<FloodOutcome>> {
-    let mut outcomes = Vec::new();
-    for &flood in kinds {
-        for connections in CONNECTIONS {
-            let connections = if flood == Flood::None { 0 } else { connections };
-            progress(&format!("floods: {connections} of {flood}"));
-            let server = program.start(cores)?;
-            let case = FloodCase { flood, connections, path, topic, time };
-            outcomes.push(case.run(&server).with_context(|| flood.to_string())?);
-            if connections == 0 {
-                break;
-            }
+) -> anyhow::Result<Measured> {
+    let cases = kinds.iter().flat_map(|&flood| match flood {
+        Flood::None => vec![(flood, 0)],
+        _ => CONNECTIONS.map(|connections| (flood, connections)).into(),
+    });
+    let cases: Vec<_> = cases.collect();
+    session.pace.begin(cases.len());
+    let (mut series, mut goals) = (Vec::new(), Vec::new());
+    for (flood, connections) in cases {
+        if session.pace.cut_if_stopped() {
+            break;
         }
+        let case = format!("{flood}, {connections} connections");
+        series.extend(measure(session, &case, flood, connections, time).context(case.clone())?);
+        goals.extend([ECHO, GET].map(|of| Goal::new(WAIT, &case, of, None, ms(FLOOD_WAIT_P99))));
+        session.pace.step();
     }
-    Ok(outcomes)
+    let question = "How long does a normal client wait beside floods?";
+    let order = format!(
+        "Once, for {} s each, each at a server of its own; an echo of 125 B and a GET /clock every 15 ms, timed from when they were planned.",
+        time.as_secs()
+    );
+    let report = session.report_of_once(&session.server, question, WAIT, series, order);
+    let mut columns = vec![Column::Cost(MESSAGES, FLOOD).named("its messages a second")];
+    columns.push(Column::Cost(BYTES, FLOOD).named("its MB/s"));
+    columns.extend(wait_columns(OWN));
+    let title = "wait of a normal client beside floods, ms";
+    let layouts = vec![Layout::of_contenders(title, WAIT, columns)];
+    Ok(Measured { report, goals, layouts })
 }
 
-struct FloodCase<'a> {
+/// Returns the waits of the normal client, and what all connections together sent.
+fn measure(
+    session: &BenchSession,
+    case: &str,
     flood: Flood,
     connections: usize,
-    path: &'a str,
-    topic: &'a str,
     time: Duration,
-}
-
-impl FloodCase<'_> {
-    fn run(&self, server: &Server) -> anyhow::Result<FloodOutcome> {
-        let endpoint = server.endpoint(Protocol::WebSocket, self.path).context("no echo")?;
-        if let Some(topic) = server.topic(self.topic) {
-            topic.create()?;
-        }
-        let mut witness = Witness::new(&endpoint)?;
-        let peers = (0..self.connections).map(|_| self.flood.peer(&endpoint, self.topic));
-        let mut peers = peers.collect::<anyhow::Result<Vec<_>>>()?;
-        let begun = Instant::now();
-        drive(&mut peers, &mut witness, begun + WARM_UP)?;
-        witness.begin();
-        let (begun, before) = (Instant::now(), sent(&peers));
-        drive(&mut peers, &mut witness, begun + self.time)?;
-        let (passed, bytes) = (begun.elapsed().as_secs_f64(), sent(&peers) - before);
-        let (echo, get) = witness.end();
-        let bytes = bytes as f64 / passed;
-        let Self { flood, connections, .. } = *self;
-        let message_bytes = flood.message(&endpoint, self.topic)?.len();
-        let messages = bytes / message_bytes.max(1) as f64;
-        Ok(FloodOutcome { flood, connections, messages, bytes, echo, get })
+) -> anyhow::Result<Vec<Series>> {
+    let server: Server = session.server.start(session.cores)?;
+    let topic = &session.topic_path;
+    let endpoint = server.endpoint(Protocol::WebSocket, &session.echo_path).context("no echo")?;
+    if let Some(topic) = server.topic(topic) {
+        topic.create()?;
     }
+    let mut witness = Witness::new(&endpoint)?;
+    let peers = (0..connections).map(|_| flood.peer(&endpoint, topic));
+    let mut peers = peers.collect::<anyhow::Result<Vec<_>>>()?;
+    drive(&mut peers, &mut witness, Instant::now() + WARM_UP)?;
+    witness.begin();
+    let (begun, before) = (Instant::now(), sent(&peers));
+    drive(&mut peers, &mut witness, begun + time)?;
+    let (passed, bytes) = (begun.elapsed().as_secs_f64(), sent(&peers) - before);
+    let (echo, get) = witness.end();
+    let bytes = bytes as f64 / passed;
+    let messages = bytes / flood.message(&endpoint, topic)?.len().max(1) as f64;
+    let figures = vec![(MESSAGES, messages), (BYTES, bytes / 1e6)];
+    let sample = Sample { figures, ..Sample::default() };
+    let mut all = [waits(case, ECHO, &echo), waits(case, GET, &get)].concat();
+    if connections > 0 {
+        all.extend(series(MESSAGES, &Cell::new(case, FLOOD, ()), &[sample]));
+    }
+    Ok(all)
 }
 
 /// Drives all peers until then, and the normal client between any two of them.

@@ -10,6 +10,7 @@ use anemone_ws::proto::{
     Codecs, Config, Connection, DeflateConfig, Header, MaskKey, Message, MessageKind, Opcode, Time,
 };
 use anyhow::Context;
+use clap::ValueEnum;
 
 use super::peer::{Peer, Script};
 use crate::load::{Endpoint, connect, masked_frame, shake_hands};
@@ -26,7 +27,7 @@ const MASK: MaskKey = MaskKey([0x37, 0xfa, 0x21, 0x3d]);
 const ENDLESS: usize = usize::MAX;
 
 /// A kind of hostile peer.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, ValueEnum)]
 pub(crate) enum Kind {
     Silent,
     RequestDripped,
@@ -47,25 +48,6 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 16] = [
-        Self::Silent,
-        Self::RequestDripped,
-        Self::TlsSilent,
-        Self::TlsDripped,
-        Self::BodyDripped,
-        Self::FrameDripped,
-        Self::FragmentsDripped,
-        Self::RepliesUnread,
-        Self::EchoUnread,
-        Self::MessageUnread,
-        Self::PingsUnread,
-        Self::Pings,
-        Self::Bomb,
-        Self::BombHeld,
-        Self::Fragments,
-        Self::FragmentsEmpty,
-    ];
-
     /// Returns true if only a timeout ends it.
     pub(super) fn waits(self) -> bool {
         !matches!(self, Self::Pings | Self::Bomb | Self::Fragments | Self::FragmentsEmpty)

@@ -9,7 +9,10 @@ use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 use anemone_ws::proto::{Header, MaskKey, Opcode};
 use anyhow::{Context, ensure};
 
+use crate::experiment::layout::Column;
 use crate::histogram::Histogram;
+use crate::lab::report::{Quantity, Series, ms};
+use crate::lab::rounds::{Cell, Sample, series};
 use crate::load::{Endpoint, connect, is_transient, masked_frame, response, shake_hands};
 
 /// The interval of echoes, and of `GET` requests.
@@ -18,20 +21,26 @@ const INTERVAL: Duration = Duration::from_millis(15);
 const PAYLOAD: [u8; 125] = [b'w'; 125];
 const MASK: MaskKey = MaskKey([0x37, 0xfa, 0x21, 0x3d]);
 
-/// The durations of replies, from the planned times of their requests.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Waits {
-    pub(crate) times: Histogram,
-    pub(crate) count: u64,
-    pub(crate) longest: Duration,
+/// The wait for a reply, from the planned time of its request.
+pub(crate) const WAIT: Quantity = Quantity::less("wait of a normal client, p99", "ms");
+
+/// Returns the columns of the waits for one kind of reply.
+pub(in crate::experiment) fn wait_columns(of: &'static str) -> Vec<Column> {
+    let mut columns = [0.5, 0.99, 0.999].map(|share| Column::Percentile(WAIT, of, share)).to_vec();
+    columns.extend([Column::Longest(WAIT, of), Column::Goal(WAIT, of)]);
+    columns
 }
 
-impl Waits {
-    fn record(&mut self, time: Duration) {
-        self.times.record(time);
-        self.count += 1;
-        self.longest = self.longest.max(time);
-    }
+/// Makes the series of the waits for one kind of reply, which are measured once.
+pub(crate) fn waits(case: &str, contender: &str, waits: &Histogram) -> Vec<Series> {
+    let sample = Sample {
+        figures: waits.percentile(0.99).map(|wait| (WAIT, ms(wait))).into_iter().collect(),
+        durations: waits.clone(),
+        expected: waits.len(),
+        received: waits.len(),
+        ..Sample::default()
+    };
+    series(WAIT, &Cell::new(case, contender, ()), &[sample])
 }
 
 pub(in crate::experiment) struct Witness {
@@ -48,7 +57,7 @@ struct Stream {
     received: Vec<u8>,
     next_at: Instant,
     planned: VecDeque<Instant>,
-    waits: Waits,
+    waits: Histogram,
 }
 
 impl Witness {
@@ -70,7 +79,7 @@ impl Witness {
     pub(in crate::experiment) fn begin(&mut self) {
         let begin = Instant::now();
         for (stream, offset) in [(&mut self.echo, Duration::ZERO), (&mut self.get, INTERVAL / 2)] {
-            stream.waits = Waits::default();
+            stream.waits = Histogram::default();
             stream.next_at = begin + offset;
         }
     }
@@ -82,7 +91,7 @@ impl Witness {
     }
 
     /// Returns the durations. A missing reply counts with the time since its request.
-    pub(in crate::experiment) fn end(self) -> (Waits, Waits) {
+    pub(in crate::experiment) fn end(self) -> (Histogram, Histogram) {
         (self.echo.end(), self.get.end())
     }
 }
@@ -95,7 +104,7 @@ impl Stream {
         next_at: Instant,
     ) -> anyhow::Result<Self> {
         stream.set_nonblocking(true)?;
-        let (received, planned, waits) = (Vec::new(), VecDeque::new(), Waits::default());
+        let (received, planned, waits) = (Vec::new(), VecDeque::new(), Histogram::default());
         Ok(Self { stream, request, reply, received, next_at, planned, waits })
     }
 
@@ -127,7 +136,7 @@ impl Stream {
         Ok(true)
     }
 
-    fn end(mut self) -> Waits {
+    fn end(mut self) -> Histogram {
         for planned in self.planned {
             self.waits.record(planned.elapsed());
         }

@@ -13,7 +13,7 @@ use crate::lab::theory;
 const TOPIC: &str = "/topics/scratch-lab-advise";
 const BYTES: Quantity = Quantity::less("on the wire, each reader", "kB/h");
 const TIME: Duration = Duration::from_secs(60);
-const QUICK_TIME: Duration = Duration::from_secs(12);
+const QUICK_TIME: Duration = Duration::from_secs(6);
 /// The events of a slow stream, and of a fast one.
 const EVENTS: std::ops::RangeInclusive<usize> = 16..=20_000;
 const DISTANCE: Duration = Duration::from_millis(20);
@@ -39,7 +39,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     } else if session.settings.link.is_direct() && session.target.pid().is_some() {
         session.settings.link = Link::with_delay(DISTANCE);
     }
-    let time = session.full_or_quick(TIME, QUICK_TIME).as_secs_f64();
+    let time = session.pace.full_or_quick(TIME, QUICK_TIME).as_secs_f64();
     let events = ((rate * time) as usize).clamp(*EVENTS.start(), *EVENTS.end());
     let plan = Plan { topic: TOPIC, period: Duration::from_secs_f64(1.0 / rate), bytes, events };
     let place = session.web()?;

@@ -33,7 +33,7 @@ struct Talk {
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let place = session.web()?;
     let round_trip = 2.0 * session.settings.link.mean_delay().as_secs_f64();
-    let all = session.full_or_quick(&CALLS[..], &QUICK_CALLS);
+    let all = session.pace.full_or_quick(&CALLS[..], &QUICK_CALLS);
     let all: Vec<_> = all
         .iter()
         .copied()
@@ -43,16 +43,14 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
         .iter()
         .flat_map(|&calls| {
             let place = &place;
-            [(HTTP, CallWay::Http), (MULTIPLEXED, CallWay::Multiplexed)].map(|(name, way)| Cell {
-                case: case(calls),
-                x: Some(calls as f64),
-                contender: name.to_owned(),
-                key: Talk { place: place.clone(), way, calls },
+            [(HTTP, CallWay::Http), (MULTIPLEXED, CallWay::Multiplexed)].map(|(name, way)| {
+                Cell::new(case(calls), name, Talk { place: place.clone(), way, calls })
+                    .at(calls as f64)
             })
         })
         .collect();
     let series = interleaved(session, RATE, &cells, |session, cell| {
-        let mut random = Random::new(session.random.next());
+        let mut random = Random::new(session.pace.random.next());
         let expected = (CONNECTIONS * cell.key.calls) as u64;
         let mut sample = Sample { expected, is_load: true, ..Sample::default() };
         if let Err(fault) = measure(&cell.key, &mut random, &mut sample) {

@@ -55,9 +55,9 @@ struct Exchange {
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let (begun, before) = (Instant::now(), used(session));
     let cells = pairs(session)?;
-    let count = session.full_or_quick(500, 50);
+    let count = session.pace.full_or_quick(500, 50);
     let mut series = interleaved(session, ROUND_TRIP, &cells, |session, cell| {
-        let seed = session.random.next();
+        let seed = session.pace.random.next();
         let mut sample = Sample { expected: count, ..Sample::default() };
         if let Err(fault) = measure(&cell.key, count, seed, &mut sample) {
             sample.fault(&fault);
@@ -96,11 +96,8 @@ fn pairs(session: &mut Session) -> anyhow::Result<Vec<Cell<Exchange>>> {
     pairs.push(("WebSocket", Pair::WebSocket(web.clone())));
     pairs.push(("HTTP", Pair::Http(web)));
     let all = pairs.into_iter().flat_map(|(name, pair)| {
-        [("", Duration::ZERO), (AGAIN, Duration::ZERO), (LATER, ADDED)].map(|(more, added)| Cell {
-            case: name.to_owned(),
-            x: None,
-            contender: format!("{name}{more}"),
-            key: Exchange { pair: pair.clone(), added },
+        [("", Duration::ZERO), (AGAIN, Duration::ZERO), (LATER, ADDED)].map(|(more, added)| {
+            Cell::new(name, format!("{name}{more}"), Exchange { pair: pair.clone(), added })
         })
     });
     Ok(all.collect())
@@ -178,13 +175,8 @@ impl Connection {
 }
 
 fn timers(session: &mut Session) -> Vec<Series> {
-    let count = session.full_or_quick(500, 50);
-    let cells = [Cell {
-        case: "timer".to_owned(),
-        x: None,
-        contender: "sleep of 1 ms".to_owned(),
-        key: Duration::from_millis(1),
-    }];
+    let count = session.pace.full_or_quick(500, 50);
+    let cells = [Cell::new("timer", "sleep of 1 ms", Duration::from_millis(1))];
     interleaved(session, LATE, &cells, |_, cell| {
         let mut sample = Sample { expected: count, received: count, ..Sample::default() };
         (0..count).for_each(|_| sample.durations.record(late(cell.key)));
@@ -198,7 +190,7 @@ fn clocks(session: &mut Session, web: &Place) -> (Vec<Series>, String) {
     let begun = Instant::now();
     let mut offsets = Vec::new();
     let (case, contender) = ("clock".to_owned(), "server".to_owned());
-    let cells = [Cell { case, x: None, contender, key: web.clone() }];
+    let cells = [Cell::new(case, contender, web.clone())];
     let series = interleaved(session, OFFSET, &cells, |_, cell| {
         let mut sample = Sample { expected: PROBES as u64, ..Sample::default() };
         match probes(&cell.key) {
@@ -244,18 +236,18 @@ fn probes(place: &Place) -> Result<Vec<Probe>, Fault> {
 
 /// Repeats the comparison of two equals. Returns their differences, and the number of intervals that held 0.
 fn controls(session: &mut Session, exchange: &Exchange) -> anyhow::Result<(Series, usize)> {
-    let repetitions = session.full_or_quick(100, 10);
+    let repetitions = session.pace.full_or_quick(100, 10);
     let (mut held, mut differences) = (0, Vec::new());
-    session.begin(repetitions);
+    session.pace.begin(repetitions);
     let mut connection = Connection::open(&exchange.pair, 1)?;
     for _ in 0..repetitions {
-        if session.is_stopped() {
+        if session.pace.cut_if_stopped() {
             break;
         }
         let mut both = [Vec::new(), Vec::new()];
         for _ in 0..CONTROL_ROUNDS {
             let mut order = [0, 1];
-            session.random.shuffle(&mut order);
+            session.pace.random.shuffle(&mut order);
             for at in order {
                 let begun = Instant::now();
                 (0..CONTROL_ECHOES).try_for_each(|_| connection.exchange())?;
@@ -268,11 +260,10 @@ fn controls(session: &mut Session, exchange: &Exchange) -> anyhow::Result<(Serie
             held += usize::from(shift.holds(0.0));
             differences.push(Some(shift.median / middle * 100.0));
         }
-        session.step();
+        session.pace.step();
     }
     let series = Series {
         case: "control".to_owned(),
-        x: None,
         contender: "equals, again and again".to_owned(),
         quantity: CONTROL.name.to_owned(),
         unit: CONTROL.unit.to_owned(),
@@ -280,10 +271,7 @@ fn controls(session: &mut Session, exchange: &Exchange) -> anyhow::Result<(Serie
         expected: repetitions as u64,
         received: differences.len() as u64,
         rounds: differences,
-        histogram: None,
-        faults: std::collections::BTreeMap::new(),
-        traffic: None,
-        strain: None,
+        ..Series::default()
     };
     Ok((series, held))
 }

@@ -54,10 +54,10 @@ struct Calling {
 
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let cells = cells(session)?;
-    let time = session.full_or_quick(Duration::from_secs(1), Duration::from_millis(100));
-    let repeats = session.full_or_quick(20, 3);
+    let time = session.pace.full_or_quick(Duration::from_secs(1), Duration::from_millis(100));
+    let repeats = session.pace.full_or_quick(20, 3);
     let series = interleaved(session, TIME, &cells, |session, cell| {
-        let seed = session.random.next();
+        let seed = session.pace.random.next();
         let mut sample = Sample::default();
         let measured = if cell.key.is_at_once {
             at_once(&cell.key.caller, repeats, seed, &mut sample)
@@ -93,11 +93,8 @@ fn cells(session: &mut Session) -> anyhow::Result<Vec<Cell<Calling>>> {
     let one = [(HTTP, http(1)), anew].into_iter().chain(sockets.clone());
     let all = [(HTTP, http(1)), (SIX, http(BROWSER))].into_iter().chain(sockets);
     let cell = |case: String, is_at_once| {
-        move |(contender, caller): (&str, Caller)| Cell {
-            case: case.clone(),
-            x: None,
-            contender: contender.to_owned(),
-            key: Calling { caller, is_at_once },
+        move |(contender, caller): (&str, Caller)| {
+            Cell::new(&case, contender, Calling { caller, is_at_once })
         }
     };
     Ok(one.map(cell(ONE.to_owned(), false)).chain(all.map(cell(fifty(), true))).collect())

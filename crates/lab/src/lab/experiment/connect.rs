@@ -38,12 +38,7 @@ enum Opening {
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let web = session.web()?;
     let (tcp, secure) = (session.tcp_echo()?, session.secure_web()?);
-    let cell = |contender: &str, key| Cell {
-        case: CASE.to_owned(),
-        x: None,
-        contender: contender.to_owned(),
-        key,
-    };
+    let cell = |contender: &str, key| Cell::new(CASE, contender, key);
     let mut cells = Vec::new();
     if let Some(place) = tcp {
         cells.push(cell(TCP, Opening::Tcp(place.clone())));
@@ -66,9 +61,9 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
         cells.push(cell(HTTP_OVER_TLS, Opening::Http(place.clone(), HEALTH.to_owned())));
         cells.push(cell("HTTP/2 over TLS", Opening::Http2(place)));
     }
-    let count = session.full_or_quick(50, 10);
+    let count = session.pace.full_or_quick(50, 10);
     let series = interleaved(session, OPENING, &cells, |session, cell| {
-        let seed = session.random.next();
+        let seed = session.pace.random.next();
         measure(&cell.key, count, seed)
     });
     let question = "What does opening a connection cost, until it can be used?";

@@ -30,7 +30,7 @@ const EARLY_MS: f64 = 5.0;
 const EDMONTON: (u64, f64) = (40, 151.3);
 
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
-    let delays = session.full_or_quick(&DELAYS_MS[..], &QUICK_DELAYS_MS[..]);
+    let delays = session.pace.full_or_quick(&DELAYS_MS[..], &QUICK_DELAYS_MS[..]);
     let base = Link { name: None, ..session.settings.link.clone() };
     let mut readers = Vec::new();
     for reader in READERS {

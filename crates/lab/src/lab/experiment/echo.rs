@@ -56,9 +56,9 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
         }
         cells.push(cell(WEB_SOCKET, &web));
     }
-    let time = session.full_or_quick(Duration::from_millis(300), Duration::from_millis(30));
+    let time = session.pace.full_or_quick(Duration::from_millis(300), Duration::from_millis(30));
     let series = interleaved(session, ROUND_TRIP, &cells, |session, cell| {
-        let seed = session.random.next();
+        let seed = session.pace.random.next();
         let mut sample = Sample::default();
         if let Err(fault) = measure(&cell.key, time, seed, &mut sample) {
             sample.fault(&fault);

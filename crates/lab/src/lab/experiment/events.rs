@@ -33,9 +33,12 @@ const EVENT_BYTES: usize = 22;
 pub(super) const PAUSE: Duration = Duration::from_millis(150);
 /// The first events, while connections and caches are new.
 pub(super) const WARM_UP_EVENTS: usize = 4;
+/// Said of events that do not come from a program beside the server.
+const FROM_HERE: &str =
+    "They were published from here, so their way to the server is part of the latency. ";
 /// The number of events of the publication.
 const EVENTS: usize = 1200;
-const QUICK_EVENTS: usize = 48;
+const QUICK_EVENTS: usize = 24;
 
 /// What a poll does with its connection after each answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -60,7 +63,7 @@ impl Plan {
 
     /// Returns the stream of the publication.
     pub(super) fn of_sensor(session: &Session, topic: &'static str) -> Self {
-        let events = session.full_or_quick(EVENTS, QUICK_EVENTS);
+        let events = session.pace.full_or_quick(EVENTS, QUICK_EVENTS);
         Self { topic, period: PERIOD, bytes: EVENT_BYTES, events }
     }
 }
@@ -117,9 +120,9 @@ pub(super) fn stream(
     let mut publisher = Publisher { place: direct, topic, plan };
     publisher.one(session, 0).context("publishing to the topic of this experiment")?;
     let is_over = Arc::new(AtomicBool::new(false));
-    let block = block_len(events.saturating_sub(WARM_UP_EVENTS), session.rounds());
+    let block = block_len(events.saturating_sub(WARM_UP_EVENTS), session.pace.rounds);
     let readers = contenders.into_iter().map(|contender| {
-        let (seed, over) = (session.random.next(), Arc::clone(&is_over));
+        let (seed, over) = (session.pace.random.next(), Arc::clone(&is_over));
         let reading = contender.clone();
         (contender, {
             let stream = offered.clone();
@@ -144,11 +147,11 @@ pub(super) fn stream(
         let Read { arrivals, doubled, carried, fault } =
             reader.join().ok().context("a reader has panicked")?;
         if let Some(fault) = &fault {
-            session.say(&format!("{}, {}: {fault}", contender.case, contender.name));
+            session.pace.say(&format!("{}, {}: {fault}", contender.case, contender.name));
         }
         let mut own = evaluate(block, &contender, &sent, &arrivals, fault, &strained);
         if doubled > 0 {
-            session.say(&format!(
+            session.pace.say(&format!(
                 "{}, {}: {doubled} events came twice",
                 contender.case, contender.name
             ));
@@ -159,10 +162,11 @@ pub(super) fn stream(
         series.push(own);
     }
     let rounds = series.iter().map(|series| series.rounds.len()).max().unwrap_or(0);
+    let from = if session.target.is_own() { "" } else { FROM_HERE };
     let method = format!(
         "{} events, one every {} ms, to one topic that all transports read at the same time; latency from the moment for which \
          the event is planned until its reader has parsed it; the first {WARM_UP_EVENTS} are dropped, \
-         and the others are cut into {rounds} rounds, one after the other, whose medians are paired by event. Polls wait {} ms after each \
+         and the others are cut into {rounds} rounds, one after the other, whose medians are paired by event. {from}Polls wait {} ms after each \
          answer, as published, and begin each round in another phase. The publisher was at most {:.1} ms late. {clocks}",
         count(sent.len() as u64),
         period.as_millis(),
@@ -233,10 +237,10 @@ impl Publisher {
     /// Publishes all events at their times.
     fn all(&mut self, session: &mut Session) -> anyhow::Result<Sending> {
         let Plan { period, events, bytes, .. } = self.plan;
-        session.begin(events);
+        session.pace.begin(events);
         let (mut sent, mut lag, mut fault) = (BTreeMap::new(), Histogram::default(), None);
         let whole = self.events(1, events);
-        let (progress, stop) = (session.progress(), session.stop());
+        let (progress, stop) = (session.pace.progress(), session.pace.stop());
         if let Some(agent) = session.target.agent() {
             let step = || {
                 progress.inc(1);
@@ -246,6 +250,9 @@ impl Publisher {
             for event in told {
                 sent.insert(event.number, event.at.checked_sub(event.late).unwrap_or(event.at));
                 lag.record(event.late);
+            }
+            if sent.len() < events {
+                session.pace.cut_if_stopped();
             }
             return Ok(Sending { sent, lag, clocks, fault });
         }
@@ -260,8 +267,8 @@ impl Publisher {
                 break;
             }
             sent.insert(number, planned);
-            session.step();
-            if session.is_stopped() {
+            session.pace.step();
+            if number < events && session.pace.cut_if_stopped() {
                 break;
             }
         }
@@ -378,8 +385,8 @@ fn evaluate(
         expected: counted.len() as u64,
         received,
         faults: faults.into_iter().collect(),
-        traffic: None,
         strain: strained.strain(false),
+        ..Series::default()
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 
-use crate::cpu::thread_time_ns;
+use crate::cpu::{since, thread_time_ns};
 use crate::lab::numbers::count;
 use crate::lab::probe::Fault;
 use crate::lab::report::{Quantity, Report, ms};
@@ -21,7 +21,7 @@ const REACH: Quantity = Quantity::more("reach", "%");
 const PATH: &str = "/topics/scratch-lab-fanout";
 const PERIOD: Duration = Duration::from_millis(250);
 const EVENTS: u32 = 12;
-const QUICK_EVENTS: u32 = 4;
+const QUICK_EVENTS: u32 = 2;
 /// The numbers of readers that are tried, one after the other.
 const READERS: [usize; 5] = [100, 1_000, 2_000, 4_000, 8_000];
 const QUICK_READERS: [usize; 2] = [50, 200];
@@ -68,23 +68,19 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let topic = Topic { address: session.web()?.address, path: PATH.to_owned() };
     ensure!(topic.create()?, "{PATH} cannot be published to: the server needs --demo");
     let steps = steps(session)?;
-    let events = session.full_or_quick(EVENTS, QUICK_EVENTS);
+    let events = session.pace.full_or_quick(EVENTS, QUICK_EVENTS);
     let mut cells = Vec::new();
     let mut bends = Vec::new();
     for delivery in Delivery::ALL {
         let fan = |readers| Fan { topic: topic.clone(), delivery, readers };
         let (held, bend) = climb(session, &steps, events, fan);
-        cells.extend(held.into_iter().map(|readers| Cell {
-            case: case(readers),
-            x: Some(readers as f64),
-            contender: delivery.to_string(),
-            key: fan(readers),
-        }));
+        let cell = |readers| Cell::new(case(readers), delivery, fan(readers)).at(readers as f64);
+        cells.extend(held.into_iter().map(cell));
         bends.push((delivery, bend));
     }
     let pid = session.target.pid();
     let series = interleaved(session, LATENCY, &cells, |session, cell| {
-        let mut random = Random::new(session.random.next());
+        let mut random = Random::new(session.pace.random.next());
         let expected = (cell.key.readers as u64) * u64::from(events);
         let mut sample = Sample { expected, is_load: true, ..Sample::default() };
         if let Err(error) = measure(&cell.key, events, pid, &mut random, &mut sample) {
@@ -113,7 +109,7 @@ fn case(readers: usize) -> String {
 
 /// Returns the numbers of readers to try: those that the descriptors of this process and the link allow.
 fn steps(session: &Session) -> anyhow::Result<Vec<usize>> {
-    let steps = session.full_or_quick(&READERS[..], &QUICK_READERS[..]);
+    let steps = session.pace.full_or_quick(&READERS[..], &QUICK_READERS[..]);
     let allowed = raise_descriptor_limit()?.saturating_sub(OTHER_DESCRIPTORS).max(1);
     let is_direct = session.settings.link.is_direct();
     let most = if is_direct { allowed } else { allowed.min(READERS_OF_LINK) };
@@ -129,10 +125,10 @@ fn climb(
 ) -> (Vec<usize>, Bend) {
     let mut held = Vec::new();
     for &readers in steps {
-        if session.is_stopped() || held.contains(&readers) {
+        if held.contains(&readers) || session.pace.cut_if_stopped() {
             break;
         }
-        let mut random = Random::new(session.random.next());
+        let mut random = Random::new(session.pace.random.next());
         let (begun, cpu) = (Instant::now(), thread_time());
         let measured = deliver(&fan(readers), events, &mut random);
         let busy = (thread_time() - cpu).as_secs_f64() / begun.elapsed().as_secs_f64();
@@ -187,7 +183,7 @@ fn measure(
     let reach = deliveries.received as f64 / deliveries.expected as f64;
     sample.figures.push((REACH, reach * 100.0));
     if let (Some(before), Some(after)) = (before, after) {
-        let ns = after.saturating_sub(before) as f64;
+        let ns = since(after, before) as f64;
         sample.figures.push((CPU, ns / 1e3 / deliveries.received.max(1) as f64));
     }
     sample.durations.add(&deliveries.latency);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 
 use super::fanout::OTHER_DESCRIPTORS;
-use crate::cpu::{anonymous_bytes, at_rest_ns, thread_time_ns};
+use crate::cpu::{Growth, since, thread_time_ns};
 use crate::lab::probe::Fault;
 use crate::lab::report::{Quantity, Report};
 use crate::lab::rounds::{Cell, Sample, interleaved};
@@ -27,7 +27,8 @@ const BARE: &str = "WebSocket without a topic";
 const READERS: usize = 2_000;
 const QUICK_READERS: usize = 200;
 /// The interval of heartbeats and pings while it is measured.
-const HEARTBEAT: &str = "1s";
+const HEARTBEAT: Duration = Duration::from_secs(1);
+const QUICK_HEARTBEAT: Duration = Duration::from_millis(250);
 const HEARTBEATS: u32 = 5;
 const QUICK_HEARTBEATS: u32 = 1;
 /// The defaults of a server: heartbeats of streams, and pings.
@@ -41,24 +42,23 @@ const REST_MAX: Duration = Duration::from_secs(2);
 struct Quiet {
     delivery: Option<Delivery>,
     readers: usize,
+    heartbeat: Duration,
     heartbeats: u32,
 }
 
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let allowed = raise_descriptor_limit()?.saturating_sub(OTHER_DESCRIPTORS).max(1);
-    let readers = session.full_or_quick(READERS, QUICK_READERS).min(allowed);
-    let heartbeats = session.full_or_quick(HEARTBEATS, QUICK_HEARTBEATS);
+    let readers = session.pace.full_or_quick(READERS, QUICK_READERS).min(allowed);
+    let heartbeat = session.pace.full_or_quick(HEARTBEAT, QUICK_HEARTBEAT);
+    let heartbeats = session.pace.full_or_quick(HEARTBEATS, QUICK_HEARTBEATS);
     let roles = [None].into_iter().chain(Delivery::ALL.map(Some));
-    let cells: Vec<_> = roles
-        .map(|delivery| Cell {
-            case: CASE.to_owned(),
-            x: None,
-            contender: delivery.map_or_else(|| BARE.to_owned(), |delivery| delivery.to_string()),
-            key: Quiet { delivery, readers, heartbeats },
-        })
-        .collect();
+    let cells = roles.map(|delivery| {
+        let contender = delivery.map_or_else(|| BARE.to_owned(), |of| of.to_string());
+        Cell::new(CASE, contender, Quiet { delivery, readers, heartbeat, heartbeats })
+    });
+    let cells: Vec<_> = cells.collect();
     let series = interleaved(session, MEMORY, &cells, |session, cell| {
-        let mut random = Random::new(session.random.next());
+        let mut random = Random::new(session.pace.random.next());
         let mut sample = Sample { expected: readers as u64, ..Sample::default() };
         if let Err(error) = measure(&cell.key, &mut random, &mut sample) {
             sample.fault(&Fault::of_load(error));
@@ -72,15 +72,18 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     report.method.push(format!(
         "Each sample has a server of its own, and {readers} readers on this machine, without an emulated link. Memory of the server: \
          its heap and stacks, after all are open, less before. Memory of the kernel: its slabs and the buffers of TCP on the whole machine, \
-         so for both ends of a connection. CPU: of {heartbeats} s with a heartbeat or a ping each second for each reader; a long poll has none."
+         so for both ends of a connection. CPU: of {} ms with a heartbeat or a ping every {} ms for each reader; a long poll has none.",
+        (heartbeats * heartbeat).as_millis(),
+        heartbeat.as_millis()
     ));
     Ok(report)
 }
 
 fn measure(quiet: &Quiet, random: &mut Random, sample: &mut Sample) -> anyhow::Result<()> {
+    let heartbeat = format!("{}ms", quiet.heartbeat.as_millis());
     let variables = [
-        ("ANEMONE_LIMITS__HEARTBEAT", HEARTBEAT),
-        ("ANEMONE_LIMITS__WEBSOCKET__PING_INTERVAL", HEARTBEAT),
+        ("ANEMONE_LIMITS__HEARTBEAT", &*heartbeat),
+        ("ANEMONE_LIMITS__WEBSOCKET__PING_INTERVAL", &*heartbeat),
     ];
     let server = Target::start_reference_with(&[], &variables)?;
     let pid = server.pid().context("the server is another's")?;
@@ -93,8 +96,7 @@ fn measure(quiet: &Quiet, random: &mut Random, sample: &mut Sample) -> anyhow::R
         Some(delivery) => drop(Readers::open(delivery, &topic, FIRST, random)?),
         None => drop(open(&mut opener, FIRST)?),
     }
-    at_rest_ns(pid)?;
-    let (server_before, kernel_before) = (anonymous_bytes(pid)?, kernel_at_rest()?);
+    let (growth, kernel_before) = (Growth::start(pid)?, kernel_at_rest()?);
     let mut readers = None;
     let mut bare = Vec::new();
     match quiet.delivery {
@@ -102,15 +104,12 @@ fn measure(quiet: &Quiet, random: &mut Random, sample: &mut Sample) -> anyhow::R
         None => bare = open(&mut opener, quiet.readers)?,
     }
     sample.received = quiet.readers as u64;
-    at_rest_ns(pid)?;
     let count = quiet.readers as f64;
-    let grown = |after: u64, before: u64| (after as f64 - before as f64) / count;
-    sample.figures.push((MEMORY, grown(anonymous_bytes(pid)?, server_before)));
-    sample.figures.push((KERNEL, grown(kernel_at_rest()?, kernel_before)));
+    sample.figures.push((MEMORY, growth.each(quiet.readers)?));
+    sample.figures.push((KERNEL, (kernel_at_rest()? as f64 - kernel_before as f64) / count));
     let before = thread_time_ns(pid)?;
-    thread::sleep(Duration::from_secs(u64::from(quiet.heartbeats)));
-    // A thread that has ended meanwhile takes its time along.
-    let used = thread_time_ns(pid)?.saturating_sub(before) as f64;
+    thread::sleep(quiet.heartbeats * quiet.heartbeat);
+    let used = since(thread_time_ns(pid)?, before) as f64;
     sample.figures.push((CPU, used / 1e3 / count / f64::from(quiet.heartbeats)));
     drop((readers, bare));
     Ok(())

@@ -69,9 +69,9 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
         cells.extend(tcp.as_ref().map(|tcp| cell(TCP, tcp)));
         cells.push(cell(WEB_SOCKET, &web));
     }
-    let count = session.full_or_quick(100, 10);
+    let count = session.pace.full_or_quick(100, 10);
     let series = interleaved(session, UP, &cells, |session, cell| {
-        let seed = session.random.next();
+        let seed = session.pace.random.next();
         let mut sample = Sample { expected: count, ..Sample::default() };
         match measure(&cell.key, count, seed) {
             Ok([opening, before, all]) => {

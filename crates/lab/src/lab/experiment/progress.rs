@@ -95,9 +95,9 @@ struct Messages {
 }
 
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
-    if session.is_quick() {
+    if session.pace.is_quick && session.settings.rounds.is_none() {
         // Each round shows 157,000 states.
-        session.settings.rounds.get_or_insert(QUICK_ROUNDS);
+        session.pace.rounds = QUICK_ROUNDS;
     }
     let web = session.web()?;
     let tcp = session.tcp()?;
@@ -105,17 +105,15 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     for computation in COMPUTATIONS {
         for transport in Transport::ALL {
             let place = if transport == Transport::Tcp { tcp.clone() } else { Some(web.clone()) };
-            cells.extend(place.map(|place| Cell {
-                case: computation.name.to_owned(),
-                x: Some(computation.states as f64),
-                contender: transport.name().to_owned(),
-                key: Watch { place, transport, computation },
+            cells.extend(place.map(|place| {
+                let key = Watch { place, transport, computation };
+                Cell::new(computation.name, transport.name(), key).at(computation.states as f64)
             }));
         }
     }
     let pid = session.target.pid();
     let series = interleaved(session, TIME, &cells, |session, cell| {
-        let seed = session.random.next();
+        let seed = session.pace.random.next();
         let mut sample = Sample { expected: cell.key.computation.states, ..Sample::default() };
         // The threads of runs have ended by then, so it is the time of the whole process, in ticks.
         let cpu_ns = || pid.and_then(|pid| stat_time_ns(pid).ok());

@@ -37,11 +37,11 @@ struct Cuts {
 
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let (web, tcp) = (session.web()?, session.tcp()?);
-    let count = session.full_or_quick(CUTS, QUICK_CUTS);
+    let count = session.pace.full_or_quick(CUTS, QUICK_CUTS);
     let cells = Transport::ALL.into_iter().filter_map(|transport| {
         let place = if transport == Transport::Tcp { tcp.clone()? } else { web.clone() };
         let (case, contender) = (CASE.to_owned(), transport.name().to_owned());
-        Some(Cell { case, x: None, contender, key: Cuts { transport, place, count } })
+        Some(Cell::new(case, contender, Cuts { transport, place, count }))
     });
     let cells: Vec<_> = cells.collect();
     let direct = session.target.place();
@@ -52,7 +52,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let over = Arc::clone(&is_over);
     let publisher = thread::spawn(move || publish_until(&over, &mut http));
     let series = interleaved(session, GAP, &cells, |session, cell| {
-        let mut random = Random::new(session.random.next());
+        let mut random = Random::new(session.pace.random.next());
         let mut sample = Sample { expected: cell.key.count, ..Sample::default() };
         if let Err(fault) = measure(&cell.key, &mut random, &mut sample) {
             sample.fault(&fault);

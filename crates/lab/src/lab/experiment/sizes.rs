@@ -48,7 +48,7 @@ struct Sending {
 }
 
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
-    let sizes = session.full_or_quick(&SIZES[..], &QUICK_SIZES[..]);
+    let sizes = session.pace.full_or_quick(&SIZES[..], &QUICK_SIZES[..]);
     let links = links(session)?;
     let (http, socket) = (session.target.echo_http()?, session.target.offered_echo_socket());
     let mut contenders = vec![(HTTP, &http), (HTTP_NEW, &http)];
@@ -73,7 +73,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
         }
     }
     let series = interleaved(session, TIME, &cells, |session, cell| {
-        let seed = session.random.next();
+        let seed = session.pace.random.next();
         let mut sample = Sample { expected: cell.key.count as u64, ..Sample::default() };
         if let Err(fault) = measure(&cell.key, seed, &mut sample) {
             sample.fault(&fault);
@@ -105,7 +105,7 @@ fn links(session: &Session) -> anyhow::Result<Vec<(String, Link)>> {
     if !link.is_direct() {
         return Ok(vec![(link.name.clone().unwrap_or_else(|| link.to_string()), link.clone())]);
     }
-    let names = session.full_or_quick(&LINKS[..], &QUICK_LINKS[..]);
+    let names = session.pace.full_or_quick(&LINKS[..], &QUICK_LINKS[..]);
     let named = names.iter().map(|name| Ok(((*name).to_owned(), name.parse()?)));
     [Ok((LOCAL.to_owned(), Link::default()))].into_iter().chain(named).collect()
 }

@@ -92,11 +92,7 @@ fn what_goes_on_for_longer_than_the_patience_is_read_on() {
     let frame = [&[0x81, message.len() as u8][..], message].concat();
     let counted = [&[0, 0, 0, message.len() as u8][..], message].concat();
     let source = Source { target: "/", body: None, page: None, after: None, form: Form::Anemone };
-    for (transport, begin, more) in [
-        (Transport::Ndjson, CHUNKED, chunk),
-        (Transport::WebSocket, UPGRADED, frame.clone()),
-        (Transport::Tcp, "", counted),
-    ] {
+    let reads_on = |transport, begin, more: Vec<u8>| {
         patiently(|patience| {
             let place = Place { patience, ..endless(begin, more.clone(), TRICKLE) };
             let mut feed = Feed::open(transport, &place, source, 1)?;
@@ -114,7 +110,12 @@ fn what_goes_on_for_longer_than_the_patience_is_read_on() {
             }
             Ok(())
         });
-    }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| reads_on(Transport::Ndjson, CHUNKED, chunk));
+        scope.spawn(|| reads_on(Transport::WebSocket, UPGRADED, frame));
+        scope.spawn(|| reads_on(Transport::Tcp, "", counted));
+    });
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::markdown::{plain, rendered};
 use super::tables::{NONE, Table, interval};
 use crate::lab::compare::{Figure, Kind, Pair, name};
 use crate::lab::numbers::{count, figure};
-use crate::lab::report::TOO_FEW_ROUNDS;
+use crate::lab::report::{TOO_FEW_ROUNDS, titled};
 
 /// Returns the figures of an experiment in two runs.
 pub(crate) fn changes(pair: &Pair<'_>) -> String {
@@ -58,7 +58,6 @@ pub(crate) fn changes(pair: &Pair<'_>) -> String {
 fn row(one: &Figure<'_>) -> Vec<String> {
     let series = one.series;
     let [from, to] = one.medians;
-    let unit = if series.unit.is_empty() { String::new() } else { format!(", {}", series.unit) };
     let verdict = match one.judgement() {
         Kind::Equal => "equal",
         Kind::NotDistinguishable => "not distinguishable",
@@ -69,7 +68,7 @@ fn row(one: &Figure<'_>) -> Vec<String> {
     vec![
         series.case.clone(),
         series.contender.clone(),
-        format!("{}{unit}", series.quantity),
+        titled(&series.quantity, &series.unit),
         figure(from),
         figure(to),
         interval(&one.difference),

@@ -7,15 +7,18 @@ use crate::lab::report::Report;
 
 /// Returns the report as Markdown.
 pub(crate) fn markdown(report: &Report) -> String {
+    page(report, &tables(report))
+}
+
+/// Returns a report with these tables.
+pub(crate) fn page(report: &Report, tables: &[Table]) -> String {
     let (experiment, question) = (plain(&report.experiment), plain(&report.question));
     let mut text = format!("## {experiment}\n\n**{question}**\n\n");
     if let Some(reason) = &report.invalid {
         let _ = write!(text, "**Invalid: {}.** ", plain(reason));
     }
     let _ = writeln!(text, "{}", plain(&report.full_answer()));
-    for table in tables(report) {
-        text += &rendered(&table);
-    }
+    text.extend(tables.iter().map(rendered));
     text += "\n### Method\n\n";
     for sentence in report.method.iter().chain(&report.environment.sentences()) {
         let _ = writeln!(text, "- {}", plain(sentence));

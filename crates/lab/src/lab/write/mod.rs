@@ -15,9 +15,12 @@ use anyhow::Context as _;
 
 pub(crate) use self::changes::changes;
 pub(crate) use self::html::all;
-pub(crate) use self::markdown::markdown;
+pub(crate) use self::markdown::{markdown, page};
+pub(crate) use self::tables::{NONE, Table, interval, percentile, reach};
+use super::pace::Pace;
 use super::regular_file::write_whole;
 use super::report::Report;
+use super::terminal::print;
 
 /// The forms of a report, by the ends of their names, in the order in which they are written: the one with every round first, since
 /// the others can be made of it.
@@ -47,34 +50,87 @@ fn file(directory: &Path, experiment: &str, form: &str) -> PathBuf {
     directory.join(format!("{experiment}.{form}"))
 }
 
-/// Writes a report in every form into a directory that [`prepare`] has made.
+/// Prints a report as Markdown, and writes it to the directory if there is one. A run that was interrupted before anything was measured
+/// leaves the files of earlier runs as they are.
 ///
 /// # Errors
-/// Once a file cannot be written whole, with those that were. The others are as they were before.
-pub(crate) fn write(report: &Report, directory: &Path) -> anyhow::Result<()> {
-    let mut whole = Vec::new();
-    for form in FORMS {
-        let path = file(directory, &report.experiment, form);
-        let written = formatted(report, form)
-            .and_then(|text| Ok(text.map_or(Ok(()), |text| write_whole(&path, &text))?));
-        written.with_context(|| {
-            let whole = if whole.is_empty() { "none".to_owned() } else { whole.join(", ") };
-            let path = path.display();
-            format!("writing {path} (new and whole: {whole}; the other files are as before)")
-        })?;
-        whole.push(format!("{}.{form}", report.experiment));
+/// As [`write`] has them.
+pub(crate) fn hand_out(
+    pace: &Pace,
+    mut report: Report,
+    directory: Option<&Path>,
+    markdown: impl FnOnce(&Report) -> String,
+) -> anyhow::Result<()> {
+    pace.end();
+    if report.is_interrupted {
+        if !report.has_values() {
+            pace.say(&nothing_measured(&report.experiment, directory));
+            return Ok(());
+        }
+        report.method.push("It was interrupted: this is what was measured by then.".to_owned());
+    }
+    report.complete();
+    let text = markdown(&report);
+    print(&text)?;
+    if let Some(directory) = directory {
+        let written = write(&report, &text, directory)?;
+        pace.say(&format!("written to {}: {}", directory.display(), written.join(", ")));
     }
     Ok(())
 }
 
+/// Says that an interrupted run has no report.
+fn nothing_measured(experiment: &str, directory: Option<&Path>) -> String {
+    let rest = match directory {
+        Some(directory) => {
+            format!("no report is written, and what is in {} stays as it is", directory.display())
+        }
+        None => "there is no report".to_owned(),
+    };
+    format!("{experiment} was interrupted before anything was measured: {rest}")
+}
+
+/// Writes a report, and this Markdown of it, in every form into a directory that [`prepare`] has made, and removes that of an earlier
+/// report in a form that this one does not have. Returns the names of the files.
+///
+/// # Errors
+/// Once a file cannot be written whole, with those that were. The others are as they were before.
+pub(crate) fn write(
+    report: &Report,
+    markdown: &str,
+    directory: &Path,
+) -> anyhow::Result<Vec<String>> {
+    let (mut whole, mut stale) = (Vec::new(), Vec::new());
+    for form in FORMS {
+        let path = file(directory, &report.experiment, form);
+        let written = formatted(report, markdown, form).and_then(|text| match text {
+            Some(text) => Ok(Some(write_whole(&path, &text)?)),
+            None => Ok(None),
+        });
+        let written = written.with_context(|| {
+            let whole = if whole.is_empty() { "none".to_owned() } else { whole.join(", ") };
+            let path = path.display();
+            format!("writing {path} (new and whole: {whole}; the other files are as before)")
+        })?;
+        match written {
+            Some(()) => whole.push(format!("{}.{form}", report.experiment)),
+            None => stale.push(path),
+        }
+    }
+    for path in stale.iter().filter(|path| path.exists()) {
+        fs::remove_file(path).with_context(|| format!("removing {}", path.display()))?;
+    }
+    Ok(whole)
+}
+
 /// Returns a report in a form, if there is anything to say in it.
-fn formatted(report: &Report, form: &str) -> anyhow::Result<Option<Vec<u8>>> {
+fn formatted(report: &Report, markdown: &str, form: &str) -> anyhow::Result<Option<Vec<u8>>> {
     Ok(Some(match form {
         "json" => serde_json::to_vec_pretty(report)?,
         "html" => html::html(report)?.into_bytes(),
         "csv" => csv::csv(report).into_bytes(),
         "hlog" => return hdr::log(report),
-        _ => markdown(report).into_bytes(),
+        _ => markdown.into(),
     }))
 }
 
@@ -92,12 +148,25 @@ mod tests {
         for form in ["json", "md"] {
             fs::write(directory.join(format!("echo.{form}")), "earlier").unwrap();
         }
-        let error = format!("{:#}", write(&report(), directory).unwrap_err());
+        let error = format!("{:#}", write(&report(), "", directory).unwrap_err());
         assert!(error.contains("echo.html (new and whole: echo.json; the other"), "{error}");
         let json = fs::read(directory.join("echo.json")).unwrap();
         assert!(serde_json::from_slice::<Report>(&json).is_ok());
         assert_eq!(fs::read(directory.join("echo.md")).unwrap(), b"earlier");
         assert_eq!(fs::read_dir(directory).unwrap().count(), 3, "nothing is left of the try");
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn a_report_without_durations_leaves_no_log_of_an_earlier_one() {
+        let directory = std::env::temp_dir().join(format!("lab-log-{}", std::process::id()));
+        let directory = directory.as_path();
+        let _ = fs::remove_dir_all(directory);
+        fs::create_dir(directory).unwrap();
+        fs::write(directory.join("echo.hlog"), "earlier").unwrap();
+        let written = write(&report(), "", directory).unwrap();
+        assert_eq!(written, ["echo.json", "echo.html", "echo.csv", "echo.md"]);
+        assert!(!directory.join("echo.hlog").exists());
         fs::remove_dir_all(directory).unwrap();
     }
 

@@ -6,7 +6,7 @@ use plotters::prelude::*;
 
 use crate::lab::bounds::FIGURE_MAX;
 use crate::lab::numbers::figure;
-use crate::lab::report::{Report, Series};
+use crate::lab::report::{Report, Series, cases as cases_of};
 
 const WIDTH: u32 = 900;
 const HEIGHT: u32 = 420;
@@ -72,7 +72,7 @@ pub(super) fn plot(report: &Report) -> anyhow::Result<Option<Plot>> {
         .filter(|series| series.quantity == report.quantity)
         .filter(|series| series.rounds.iter().any(Option::is_some))
         .collect();
-    let cases = cases(&all);
+    let cases = cases_of(all.iter().copied());
     let has_places = all.iter().all(|series| series.x.is_some()) && cases.len() > 1;
     let mut contenders: Vec<&str> = Vec::new();
     for series in &all {
@@ -120,16 +120,6 @@ pub(super) fn plot(report: &Report) -> anyhow::Result<Option<Plot>> {
             frame.layer(contender, COLOURS[at % COLOURS.len()], group)
         });
     Ok(Some(Plot { axes, layers: layers.collect::<Result<_, _>>()? }))
-}
-
-fn cases<'a>(all: &[&'a Series]) -> Vec<&'a str> {
-    let mut cases: Vec<&str> = Vec::new();
-    for series in all {
-        if !cases.contains(&series.case.as_str()) {
-            cases.push(&series.case);
-        }
-    }
-    cases
 }
 
 fn point(series: &Series, x: f64) -> Option<Point> {

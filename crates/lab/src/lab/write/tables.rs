@@ -2,21 +2,21 @@
 
 use crate::histogram::Histogram;
 use crate::lab::numbers::{count, figure};
-use crate::lab::report::{Comparison, Published, Report, Series};
+use crate::lab::report::{Comparison, Published, Report, Series, ms, titled};
 use crate::statistics::Estimate;
 
-pub(super) const NONE: &str = "–";
+pub(crate) const NONE: &str = "–";
 
 /// A table with a heading. Columns whose head is not empty hold figures, but the last one.
 #[derive(Debug)]
-pub(super) struct Table {
-    pub(super) title: String,
-    pub(super) head: Vec<String>,
-    pub(super) rows: Vec<Vec<String>>,
+pub(crate) struct Table {
+    pub(crate) title: String,
+    pub(crate) head: Vec<String>,
+    pub(crate) rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    pub(super) fn new(title: String, head: &[&str], rows: Vec<Vec<String>>) -> Self {
+    pub(crate) fn new(title: String, head: &[&str], rows: Vec<Vec<String>>) -> Self {
         Self { title, head: head.iter().map(|&text| text.to_owned()).collect(), rows }
     }
 
@@ -54,34 +54,36 @@ pub(super) fn tables(report: &Report) -> Vec<Table> {
 }
 
 fn measured(report: &Report, quantity: &str, unit: &str) -> Table {
-    let title = if unit.is_empty() { quantity.to_owned() } else { format!("{quantity}, {unit}") };
+    let title = titled(quantity, unit);
     let series: Vec<_> =
         report.series.iter().filter(|series| series.quantity == quantity).collect();
-    if series.iter().all(|series| series.histogram.is_none()) {
-        let head = ["", "", "median of the rounds [95 %]"].into_iter().chain(LAST);
-        let rows = series.iter().map(|series| {
-            let first = [series.case.clone(), series.contender.clone(), rounds(series)];
-            first.into_iter().chain(last(series)).collect()
-        });
-        let head: Vec<_> = head.collect();
-        return Table::new(title, &head, rows.collect());
-    }
-    let head = ["", "", "median of the rounds [95 %]", "p50", "p99", "p99.9"];
-    let head: Vec<_> = head.into_iter().chain(LAST).collect();
-    Table::new(title, &head, series.into_iter().map(with_percentiles).collect())
+    let has_durations = series.iter().any(|series| series.histogram.is_some());
+    let percentiles: &[_] = if has_durations { &["p50", "p99", "p99.9"] } else { &[] };
+    let head = [&["", "", "median of the rounds [95 %]"], percentiles, &LAST].concat();
+    Table::new(title, &head, series.into_iter().map(|one| row(one, has_durations)).collect())
 }
 
-fn with_percentiles(series: &Series) -> Vec<String> {
+/// Returns the duration in milliseconds that this share of all does not exceed.
+pub(crate) fn percentile(series: &Series, share: f64) -> String {
     let durations = series.histogram.as_deref().and_then(|text| Histogram::decoded(text).ok());
-    let at = |share: f64| {
-        // Of fewer durations, it would be the longest one.
-        let enough = durations.as_ref().filter(|all| all.len() as f64 * (1.0 - share) >= 1.0);
-        let time = enough.and_then(|durations| durations.percentile(share));
-        time.map_or_else(|| NONE.to_owned(), |time| figure(time.as_secs_f64() * 1e3))
-    };
-    let [case, contender] = [&series.case, &series.contender].map(Clone::clone);
-    let first = [case, contender, rounds(series), at(0.5), at(0.99), at(0.999)];
-    first.into_iter().chain(last(series)).collect()
+    // Of fewer durations, it would be the longest one.
+    let enough = durations.filter(|all| all.len() as f64 * (1.0 - share) >= 1.0);
+    let time = enough.and_then(|durations| durations.percentile(share));
+    time.map_or_else(|| NONE.to_owned(), |time| figure(ms(time)))
+}
+
+/// Returns how much came.
+pub(crate) fn reach(series: &Series) -> String {
+    format!("{} / {}", count(series.received), count(series.expected))
+}
+
+fn row(series: &Series, has_durations: bool) -> Vec<String> {
+    let mut cells = vec![series.case.clone(), series.contender.clone(), rounds(series)];
+    if has_durations {
+        cells.extend([0.5, 0.99, 0.999].map(|share| percentile(series, share)));
+    }
+    cells.extend(last(series));
+    cells
 }
 
 fn rounds(series: &Series) -> String {
@@ -95,7 +97,7 @@ fn last(series: &Series) -> [String; 4] {
     let faults: Vec<_> = series.faults.iter().map(|(kind, count)| kind.counted(*count)).collect();
     let strain = |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), figure);
     [
-        format!("{} / {}", count(series.received), count(series.expected)),
+        reach(series),
         strain(series.strain.and_then(|strain| strain.late_ms_p99())),
         strain(series.strain.map(|strain| strain.busy.unwrap_or(strain.cpu) * 100.0)),
         faults.join(", "),
@@ -134,7 +136,7 @@ fn published(row: &Published) -> Vec<String> {
 }
 
 /// Returns an estimate with its interval.
-pub(super) fn interval(Estimate { median, low, high }: &Estimate) -> String {
+pub(crate) fn interval(Estimate { median, low, high }: &Estimate) -> String {
     format!("{} [{}, {}]", figure(*median), figure(*low), figure(*high))
 }
 
@@ -157,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_row_has_the_figure_its_reach_and_its_faults() {
-        let row = with_percentiles(&series("TCP", &[2.0, 2.0, 2.0]));
+        let row = row(&series("TCP", &[2.0, 2.0, 2.0]), true);
         assert_eq!(
             row.join(" | "),
             "20 B | TCP | 2.00 [2.00, 2.00] | – | – | – | 9 / 10 | 0.100 | 50.0 | nothing came in time: 1"

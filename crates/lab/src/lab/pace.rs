@@ -1,0 +1,223 @@
+//! The pace of a run: its rounds, its randomness, the bar that tells how far it is, and the user's wish to stop.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use super::link::Link;
+use super::numbers::count;
+use super::report::{Environment, Quantity, Report, Series, VERSION};
+use super::terminal::tell;
+use crate::statistics::Random;
+
+/// The pace of a run of one experiment, of the lab or of the bench.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    /// The rounds that count.
+    pub(crate) rounds: usize,
+    /// The rounds before those.
+    pub(crate) warm_up: usize,
+    /// The round that is measured now, from 0, those of the warm-up included.
+    pub(crate) round: usize,
+    /// The number of times that a disturbed sample is repeated; the last one counts.
+    pub(crate) retries: usize,
+    /// The delays of this process's timers are watched, by a thread of its own.
+    pub(crate) watches_timers: bool,
+    pub(crate) is_quick: bool,
+    pub(crate) random: Random,
+    seed: u64,
+    stop: Arc<AtomicBool>,
+    /// Something was left out since the user has asked to stop.
+    was_cut: bool,
+    begun: Instant,
+    /// The name of the experiment, and its place among several.
+    part: String,
+    bar: ProgressBar,
+}
+
+impl Pace {
+    /// Begins a run, with one round to warm up. `part` is the name of the experiment, and its place among several, for the bar.
+    pub(crate) fn new(rounds: usize, seed: u64, stop: Arc<AtomicBool>, part: String) -> Self {
+        Self {
+            rounds,
+            warm_up: 1,
+            round: 0,
+            retries: 0,
+            watches_timers: true,
+            is_quick: false,
+            random: Random::new(seed),
+            seed,
+            stop,
+            was_cut: false,
+            begun: Instant::now(),
+            part,
+            bar: ProgressBar::hidden(),
+        }
+    }
+
+    /// Returns one number of a full run and another of a quick one.
+    pub(crate) fn full_or_quick<T>(&self, full: T, quick: T) -> T {
+        if self.is_quick { quick } else { full }
+    }
+
+    /// Returns the bar, for those who cannot have the pace meanwhile.
+    pub(crate) fn progress(&self) -> ProgressBar {
+        self.bar.clone()
+    }
+
+    /// Returns what is true once the user has asked to stop.
+    pub(crate) fn stop(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
+    }
+
+    /// Returns true once the user has asked to stop.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Cuts the run short if the user has asked to stop. True if so: the caller then leaves out what it would measure next.
+    pub(crate) fn cut_if_stopped(&mut self) -> bool {
+        self.was_cut |= self.is_stopped();
+        self.was_cut
+    }
+
+    /// Begins a part with this many steps.
+    pub(crate) fn begin(&mut self, steps: usize) {
+        let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::stderr());
+        // The template is a constant that is valid.
+        if let Ok(style) = ProgressStyle::with_template("{prefix}: {bar:30} {pos}/{len}{left}") {
+            let left = |state: &ProgressState, line: &mut dyn fmt::Write| {
+                let left = time_left(state.pos(), state.len().unwrap_or(0), state.elapsed());
+                // A line that cannot be written is not seen either.
+                let _ = left.map(|left| write!(line, ", {left} of this part left"));
+            };
+            bar.set_style(style.with_key("left", left));
+        }
+        bar.set_prefix(self.part.clone());
+        bar.enable_steady_tick(Duration::from_secs(1));
+        self.bar = bar;
+    }
+
+    pub(crate) fn step(&self) {
+        self.bar.inc(1);
+        if self.bar.length() == Some(self.bar.position()) {
+            self.end();
+        }
+    }
+
+    /// Takes the bar away: of a run that was cut, it is not full.
+    pub(crate) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// Says something above the bar.
+    pub(crate) fn say(&self, words: &str) {
+        self.bar.suspend(|| tell(words));
+    }
+
+    /// Makes a report of this run, which says nothing yet of how it was measured.
+    pub(crate) fn report(
+        &self,
+        experiment: &str,
+        question: &str,
+        quantity: Quantity,
+        series: Vec<Series>,
+        target: String,
+    ) -> Report {
+        Report {
+            version: VERSION,
+            experiment: experiment.to_owned(),
+            question: question.to_owned(),
+            answer: String::new(),
+            invalid: None,
+            is_interrupted: self.was_cut,
+            environment: self.environment(target),
+            quantity: quantity.name.to_owned(),
+            series,
+            comparisons: Vec::new(),
+            published: Vec::new(),
+            models: Vec::new(),
+            method: Vec::new(),
+        }
+    }
+
+    /// Says how many rounds were run, and of a run that was interrupted how many were whole.
+    pub(crate) fn rounds_run(&self, series: &[Series]) -> String {
+        let mut rounds = count(self.rounds as u64);
+        if self.was_cut {
+            let whole = series.iter().map(|series| series.rounds.len()).min().unwrap_or(0);
+            rounds = format!("{} of {rounds}, since it was interrupted", count(whole as u64));
+        }
+        let dropped = if self.warm_up > 0 { ", after one that is dropped" } else { "" };
+        format!(
+            "Rounds: {rounds}{dropped}; in each, every contender of every case once, in random order."
+        )
+    }
+
+    fn environment(&self, target: String) -> Environment {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Environment {
+            program: format!("anemone {}", env!("CARGO_PKG_VERSION")),
+            time: time.as_millis() as u64,
+            duration_ms: self.begun.elapsed().as_millis() as u64,
+            processor: crate::cpu::processor().unwrap_or_else(|| "unknown".to_owned()),
+            cores: *crate::cpu::PROCESSORS,
+            system: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
+            target,
+            link: Link::default(),
+            has_netem: false,
+            rounds: self.rounds,
+            seed: self.seed,
+            is_quick: self.is_quick,
+        }
+    }
+}
+
+/// Returns the time that the other steps will take if they take as long as those before, in words. `None` as long as those before are
+/// too few to tell, and at the end.
+fn time_left(done: u64, all: u64, elapsed: Duration) -> Option<String> {
+    const TOLD_FROM: Duration = Duration::from_secs(2);
+    if done == 0 || done >= all || elapsed < TOLD_FROM {
+        return None;
+    }
+    let seconds = elapsed.as_secs_f64() / done as f64 * (all - done) as f64;
+    let (seconds, minutes) = (seconds.ceil(), (seconds / 60.0).ceil());
+    Some(match seconds {
+        _ if seconds <= 90.0 => format!("{seconds} s"),
+        _ if minutes <= 90.0 => format!("{minutes} min"),
+        _ => format!("{} h {} min", (minutes / 60.0).floor(), minutes % 60.0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_is_told_once_it_is_known() {
+        let left = |done, elapsed| time_left(done, 100, Duration::from_secs(elapsed));
+        assert_eq!([left(0, 9), left(1, 1), left(100, 9)], [None, None, None]);
+        let told = [left(50, 10), left(99, 10), left(1, 2), left(2, 200), left(1, 86)];
+        assert_eq!(told.map(Option::unwrap), ["10 s", "1 s", "4 min", "2 h 44 min", "2 h 22 min"]);
+    }
+
+    #[test]
+    fn the_method_says_how_many_rounds_were_run() {
+        use crate::lab::report::tests::series;
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut pace = Pace::new(200, 1, Arc::clone(&stop), "echo".to_owned());
+        let all = [series("a", &[1.0; 5]), series("b", &[1.0; 4])];
+        assert!(pace.rounds_run(&all).starts_with("Rounds: 200, after one that is dropped; in"));
+        pace.warm_up = 0;
+        assert!(pace.rounds_run(&all).starts_with("Rounds: 200; in each"));
+        stop.store(true, Ordering::Relaxed);
+        assert!(pace.rounds_run(&all).starts_with("Rounds: 200; in each"), "nothing was left out");
+        assert!(pace.cut_if_stopped());
+        let words = pace.rounds_run(&all);
+        assert!(words.starts_with("Rounds: 4 of 200, since it was interrupted; in"), "{words}");
+    }
+}
