@@ -21,6 +21,15 @@ test("a time that is longer than a call may take is not waited for", async () =>
   client.close();
 });
 
+test("a caller who has less time hears why before it is over", async () => {
+  const { origin, asked } = await fake(() => problem("too-many-runs", 503, "later", { "retry-after": "6" }));
+  const client = connect(origin, { transports: ["poll"] });
+  await assert.rejects(client.call("POST", "/primes", 1, { key: true, triesMs: 5000 }), { code: "too-many-runs" });
+  await assert.rejects(client.run("/primes", 1, { triesMs: 5000 }).key, { code: "too-many-runs" });
+  assert.equal(asked.length, 2);
+  client.close();
+});
+
 test("the key of a run is no path", async () => {
   const { origin, asked } = await fake(() => ({ body: {} }));
   const client = connect(origin, { transports: ["poll"] });
@@ -66,12 +75,24 @@ test("a server that takes events and is silent is given up after a minute, howev
   let passed = 0;
   t.mock.method(AbortSignal, "timeout", (/** @type {number} */ ms) => {
     passed += ms;
-    return timeout.call(AbortSignal, ms / 1000);
+    return timeout.call(AbortSignal, ms / 100);
   });
   t.mock.method(Date, "now", () => now() + passed);
   const client = connect(origin, { transports: ["poll"], random: () => 0 });
   await assert.rejects(() => client.publish("scratch-a", 1), { code: "uncertain" });
   assert.equal(asked.length, 2);
+  client.close();
+});
+
+test("a change whose answers were lost is uncertain, also if the last one is that the server is busy", async () => {
+  let tries = 0;
+  const { origin, asked } = await fake(() => (tries++ > 0 ? problem("overloaded", 503, "later") : undefined));
+  const client = connect(origin, { transports: ["poll"], random: () => 0 });
+  await assert.rejects(() => client.call("PATCH", "/messages/1", {}, { key: "k" }), { code: "uncertain" });
+  assert.equal(asked.length, 16);
+  tries = -Infinity; // every answer is lost
+  for (const method of ["PUT", "DELETE"]) await assert.rejects(() => client.call(method, "/messages/1", {}), { code: "uncertain" });
+  await assert.rejects(() => client.call("GET", "/messages/1"), { code: "unreachable" });
   client.close();
 });
 
@@ -141,4 +162,58 @@ test("a closed client leaves no call open", async () => {
   client.close();
   await assert.rejects(call, { code: "closed" });
   await assert.rejects(taken, { code: "closed" });
+});
+
+test("`key=` in a query is a key for events alone", async () => {
+  const { origin, asked } = await fake(() => undefined);
+  const client = connect(origin, { transports: ["poll"], random: () => 0 });
+  await assert.rejects(() => client.call("POST", "/primes?key=5", 100), { code: "uncertain" });
+  assert.equal(asked.length, 1);
+  await assert.rejects(() => client.call("GET", "/search?key=a"), { code: "unreachable" });
+  assert.equal(asked.filter((line) => line.startsWith("GET /search")).length, 5);
+  client.close();
+});
+
+test("a PUT has a key of its own, and one that deletes a topic or a run has none and is not repeated", async () => {
+  /** @type {Record<string, unknown[]>} */
+  const keys = {};
+  const { origin } = await fake(({ method, url, headers }) => void (keys[`${method} ${url}`] ??= []).push(headers["idempotency-key"]));
+  const client = connect(origin, { transports: ["poll"], random: () => 0 });
+  for (const path of ["/topics/t", "/runs/k"]) {
+    await assert.rejects(() => client.call("DELETE", path), { code: "uncertain" });
+    assert.deepEqual(keys[`DELETE ${path}`], [undefined], path);
+  }
+  await assert.rejects(() => client.call("PUT", "/messages/1", {}), { code: "uncertain" });
+  const [first, ...others] = keys["PUT /messages/1"] ?? [];
+  assert.match(String(first), /^\d+-/);
+  assert.deepEqual([others.length, new Set(others)], [15, new Set([first])]);
+  // To cancel a run twice is to cancel it. No page of another origin may send a key with that.
+  await assert.rejects(() => client.watch("own").cancel(), { code: "uncertain" });
+  assert.deepEqual(keys["DELETE /runs/own"], Array(5).fill(undefined));
+  client.close();
+});
+
+test("a change that is answered by what is not JSON has an answer, which is no JSON", async () => {
+  const { origin } = await fake(() => ({ headers: { "content-type": "application/json" }, body: "{not" }));
+  const client = connect(origin, { transports: ["poll"], random: () => 0 });
+  for (const method of ["GET", "PUT", "POST", "DELETE"]) await assert.rejects(() => client.call(method, "/x"), { code: "protocol" }, method);
+  client.close();
+});
+
+test("many calls at once are no reason for a warning, and all end with the client", async () => {
+  /** @type {string[]} */ const warnings = [];
+  const warn = (/** @type {Error} */ { message }) => void warnings.push(message);
+  process.on("warning", warn);
+  const { origin, asked } = await fake(() => ({ isSilent: true }), { onMessage: () => {} });
+  for (const transport of /** @type {const} */ (["mux", "sse"])) {
+    const client = connect(origin, { WebSocket, transports: [transport] });
+    const calls = Array.from({ length: 12 }, () => assert.rejects(client.call("GET", "/clock"), { code: "closed" }));
+    if (transport === "sse") await until("all calls", () => asked.length >= 13);
+    else await client.call("GET", "/clock", undefined, { signal: AbortSignal.timeout(100) }).catch(() => {});
+    client.close();
+    await Promise.all(calls);
+  }
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off("warning", warn);
+  assert.deepEqual(warnings, []);
 });

@@ -41,16 +41,37 @@ test("`onclose` comes after the events of a loop, also when it is left", async (
   client.close();
 });
 
-test("a topic that is closed tells it, also when it had ended with events that nobody took", async () => {
+test("a topic that is closed, or whose client is, tells it, also when it had ended with events that nobody took", async () => {
   const { origin } = await fake(() => page("e-2", [2], ENDED));
+  for (const isOfClient of [false, true]) {
+    const client = connect(origin, { transports: ["poll"] });
+    const topic = client.topic("t", { after: "e-1" });
+    let closed = 0;
+    topic.onclose = () => void (closed += 1);
+    await until("the end", () => topic.isEnded);
+    assert.equal(closed, 0);
+    if (!isOfClient) topic.close();
+    client.close();
+    topic.close();
+    assert.equal(closed, 1);
+  }
+});
+
+test("a loop that is left leaves the others their events", async () => {
+  const { origin } = await fake(() => page("e-6", [2, 3, 4, 5, 6], ENDED));
   const client = connect(origin, { transports: ["poll"] });
   const topic = client.topic("t", { after: "e-1" });
-  let closed = 0;
-  topic.onclose = () => void (closed += 1);
-  await until("the end", () => topic.isEnded);
-  assert.equal(closed, 0);
-  topic.close();
-  topic.close();
-  assert.equal(closed, 1);
+  /** @type {number[]} */ const seen = [];
+  const stays = async () => {
+    for await (const { data } of topic) seen.push(data.n);
+  };
+  const leaves = async () => {
+    for await (const { data } of topic) {
+      seen.push(data.n);
+      break;
+    }
+  };
+  await Promise.all([leaves(), stays()]);
+  assert.deepEqual(seen.sort(), [2, 3, 4, 5, 6]);
   client.close();
 });

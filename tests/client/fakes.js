@@ -5,7 +5,7 @@ import { after } from "node:test";
 import { WebSocketServer } from "ws";
 
 /**
- * @typedef {{ status?: number, headers?: Record<string, string>, body?: unknown, isOpen?: boolean, isCut?: boolean }} Answer `isOpen`: the reply goes on
+ * @typedef {{ status?: number, headers?: Record<string, string>, body?: unknown, isOpen?: boolean, isCut?: boolean, isSilent?: boolean }} Answer `isOpen`: the reply goes on; `isSilent`: none comes
  * @typedef {(request: import("node:http").IncomingMessage, body: string) => Answer | undefined} Answerer undefined: the connection is cut
  * @typedef {(say: (text: string) => void, message: string, socket: import("ws").WebSocket) => void} OnMessage
  */
@@ -24,7 +24,8 @@ export async function fake(answer, { onMessage, subprotocol = "anemone.v1" } = {
     asked.push(`${request.method} ${request.url}`);
     const said = answer(request, text);
     if (!said) return void request.socket.destroy();
-    const { status = 200, headers = {}, body = "", isOpen, isCut } = said;
+    const { status = 200, headers = {}, body = "", isOpen, isCut, isSilent } = said;
+    if (isSilent) return;
     const isText = typeof body === "string";
     response.writeHead(status, { "content-type": isText ? "text/html" : "application/json", ...headers });
     response.write(isText ? body : JSON.stringify(body));

@@ -127,16 +127,18 @@ test("back to the better transport, without a loss", { timeout: 300_000 }, async
 for (const transport of /** @type {const} */ (["mux", "sse"])) {
   test(`${transport}: a connection that has died silently is replaced`, { timeout: 300_000 }, async () => {
     const name = `scratch-silent-${transport}`;
-    const { relay, has, url, numbers, errors } = await reading(name, {}, { transports: [transport], quietMs: 500 });
+    const { relay, topic, has, url, numbers } = await reading(name, {}, { transports: [transport], quietMs: 500 });
     await publish(url, 1, 2);
     await has(2);
     relay.weather.isDead = true;
+    /** @type {number[][]} */ const whenSilent = [];
+    topic.onerror = ({ code }) => code === "silent" && whenSilent.push([...numbers]);
     await publish(url, 3, 4);
-    await until("the silence to be noticed", () => errors.includes("silent"));
+    await until("the silence to be noticed", () => whenSilent.length > 0);
     relay.weather = {};
     relay.cut();
     await has(4);
-    assert.deepEqual(numbers, numbersTo(4));
+    assert.deepEqual([whenSilent[0], numbers], [numbersTo(2), numbersTo(4)], "a connection that is alive brings the events first");
   });
 }
 
@@ -202,5 +204,18 @@ test("a deleted topic ends", async () => {
       for await (const _ of client.topic(name, { after: "earliest" })) await client.call("DELETE", `/topics/${name}`);
     };
     await assert.rejects(read, { name: "AnemoneError", code: "topic-deleted" }, transport);
+  }
+});
+
+test("what is there over HTTP alone is called over HTTP", { timeout: 120_000 }, async () => {
+  for (const transport of /** @type {const} */ (["mux", "sse"])) {
+    const client = connect(server.origin, { transports: [transport], WebSocket });
+    const { status, data } = await client.call("GET", "/page/lab/rules.json");
+    assert.deepEqual([status, typeof data], [200, "object"], transport);
+    await assert.rejects(client.call("GET", "/nothing"), { code: "unknown-path", status: 404 });
+    await client.publish("scratch-over-http", 1);
+    const page = await client.call("GET", "/topics?topic=scratch-over-http&after=earliest&limit=1");
+    assert.deepEqual(page.data.events.map((/** @type {any} */ event) => event.data), [1], transport);
+    client.close();
   }
 });

@@ -31,7 +31,7 @@ after(async () => {
  * @param {import("playwright-core").Page} page
  * @param {string} origin
  * @param {string} name
- * @param {Record<string, any>} [options] of the client, which then waits no random time; `tokenFrom` is the path where it gets its tokens
+ * @param {Record<string, any>} [options] of the client; `random` is a constant, without which it waits no time between tries, and `tokenFrom` the path where it gets its tokens
  * @param {string[]} [others] more topics, of which the numbers are kept
  */
 export async function read(page, origin, name, options, others = []) {
@@ -40,9 +40,9 @@ export async function read(page, origin, name, options, others = []) {
     async ([name, options, more]) => {
       /** @type {typeof import("../../clients/js/src/client.js")} */
       const { connect } = await import(String("/client.js"));
-      const { tokenFrom, ...others } = options ?? {};
+      const { tokenFrom, random = 0, ...others } = options ?? {};
       const token = tokenFrom && (async () => await (await fetch(tokenFrom)).text());
-      const client = connect("/", options && { ...others, token, random: () => 0 });
+      const client = connect("/", options && { ...others, token, random: () => random });
       const topic = client.topic(name, { after: "earliest" });
       /** @type {Told} */
       const told = { numbers: [], gaps: [], opened: [], errors: [], closed: [] };

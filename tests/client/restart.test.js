@@ -12,7 +12,7 @@ import { folder, kill, numbersTo, remove, serve, until } from "../e2e/support.js
 import { TRANSPORTS } from "./history.js";
 
 const KILLS = 3;
-/** The events that are read between two kills. */
+/** The events that are read before the first kill, and after each. */
 const STEP = 20;
 
 /** @typedef {import("../../clients/js/src/client.js").Client} Client */
@@ -63,11 +63,16 @@ async function readThroughKills(transport, options) {
     topic.onmessage = (event) => events.push(event);
     topic.onclose = (error) => closed.push(error?.code);
     const { end } = publishing(client, "scratch-killed");
-    for (let kills = 0; kills < KILLS; kills += 1) {
+    const readMore = async () => {
       const enough = events.length + STEP;
       await until(`event ${enough}`, () => events.length >= enough);
+    };
+    await readMore();
+    for (let kills = 0; kills < KILLS; kills += 1) {
       await kill(server);
       server = await serve("--demo", "--listen", listen, ...options);
+      // An event that was read before the kill, and published again after it, must not pass for the last one.
+      await readMore();
     }
     const last = await end();
     await until(`event ${last}`, () => events.at(-1)?.data.n === last);

@@ -57,6 +57,7 @@ test("a refusal has the words of the problem, or says that there is none", () =>
   const problem = '{"type":"/problems/unknown-topic","title":"Unknown","detail":"there is no topic"}';
   assert.deepEqual(pick(refusal(404, problem)), ["unknown-topic", "there is no topic", 404, 0]);
   assert.deepEqual(pick(refusal(503, '{"type":"/problems/overloaded","title":"Busy"}', "3")), ["overloaded", "Busy", 503, 3000]);
+  assert.deepEqual(pick(refusal(400, '{"type":{"toString":1},"detail":{"toString":1},"title":"Bad"}')), ["foreign", "Bad", 400, 0]);
   for (const text of ["<html>", "null", "{}", '{"type":7}', '{"type":"/problems/<b>"}']) {
     assert.equal(refusal(404, text).code, "foreign", text);
     assert.equal(refusal(502, text).code, "unavailable", text);
@@ -69,11 +70,15 @@ function pick({ code, message, status, retryMs }) {
 }
 
 test("a body is JSON, unless it is bytes or has a type of its own", () => {
-  assert.deepEqual(encode(undefined, undefined), {});
-  assert.deepEqual(encode("hi", undefined), { payload: '"hi"', type: "application/json" });
-  assert.deepEqual(encode(null, undefined), { payload: "null", type: "application/json" });
-  assert.deepEqual(encode("hi", "text/plain"), { payload: "hi", type: "text/plain" });
-  assert.deepEqual(encode(new Uint8Array([1]).buffer, undefined), { payload: new Uint8Array([1]), type: "application/octet-stream" });
+  const sent = (/** @type {unknown} */ body, /** @type {HeadersInit} */ fields = {}) => {
+    const headers = new Headers(fields);
+    return [encode(body, headers), headers.get("content-type")];
+  };
+  assert.deepEqual(sent(undefined), [undefined, null]);
+  assert.deepEqual(sent("hi"), ['"hi"', "application/json"]);
+  assert.deepEqual(sent(null), ["null", "application/json"]);
+  assert.deepEqual(sent("hi", { "content-type": "text/plain" }), ["hi", "text/plain"]);
+  assert.deepEqual(sent(new Uint8Array([1]).buffer), [new Uint8Array([1]), "application/octet-stream"]);
 });
 
 test("a reply is a value, an array of items, text or bytes, in whatever parts it comes", () => {

@@ -59,11 +59,11 @@ export class Client {
    * Publishes an event, once, with as many tries as necessary within a minute or so.
    * @param {string} name
    * @param {unknown} data
-   * @param {{ key?: string, signal?: AbortSignal }} [options]
+   * @param {import("./anemone-client/types.js").CallOptions} [options]
    * @returns {Promise<import("./anemone-client/types.js").Published>}
    */
-  async publish(name, data, options) {
-    return (await this.#link.calls()).publish(this.#link, name, data, options);
+  publish(name, data, options) {
+    return this.#link.use("call", "publish", name, data, options);
   }
 
   /**
@@ -72,9 +72,10 @@ export class Client {
    * @param {string} path
    * @param {unknown} [body]
    * @param {import("./anemone-client/types.js").CallOptions} [options]
+   * @returns {Promise<import("./anemone-client/types.js").Reply>}
    */
-  async call(method, path, body, options) {
-    return (await this.#link.calls()).call(this.#link, method, path, body, options);
+  call(method, path, body, options) {
+    return this.#link.use("call", "call", method, path, body, options);
   }
 
   /**
@@ -83,9 +84,10 @@ export class Client {
    * @param {string} path
    * @param {unknown} [body]
    * @param {import("./anemone-client/types.js").CallOptions} [options]
+   * @returns {AsyncGenerator<any, void, void>}
    */
   async *items(method, path, body, options) {
-    yield* (await this.#link.calls()).items(this.#link, method, path, body, options);
+    yield* await this.#link.use("call", "items", method, path, body, options);
   }
 
   /**
@@ -94,9 +96,8 @@ export class Client {
    * @param {unknown} [body]
    * @param {import("./anemone-client/types.js").CallOptions} [options]
    */
-  run(path, body, options = {}) {
-    const key = this.#link.calls().then(({ start }) => start(this.#link, path, body, options));
-    return new Run(this.#link, key);
+  run(path, body, options) {
+    return new Run(this.#link, this.#link.use("call", "start", path, body, options));
   }
 
   /**

@@ -1,6 +1,7 @@
 /** Bodies of calls and their replies: JavaScript values, text and bytes. */
-import { foreign, parse } from "./error.js";
+import { foreign, misuse, parse } from "./error.js";
 
+export const JSON_TYPE = "application/json";
 const decoder = new TextDecoder();
 
 /** @param {string | Uint8Array | undefined} part */
@@ -21,18 +22,22 @@ export function concat(parts) {
 }
 
 /**
- * Returns a body as it is sent, and its type: bytes as they are, any other value as JSON. With a type of the caller's
+ * Returns a body as it is sent, and adds its type: bytes as they are, any other value as JSON. With a type of the caller's
  * own, text is sent as it is, too.
- * @param {unknown} body
- * @param {string | undefined} type
- * @returns {{ payload?: string | Uint8Array, type?: string }}
+ * @param {any} body
+ * @param {Headers} headers
+ * @returns {string | Uint8Array | undefined}
  */
-export function encode(body, type) {
-  if (body === undefined) return {};
+export function encode(body, headers) {
+  if (body === undefined) return;
+  const isTyped = headers.has("content-type");
   if (body instanceof ArrayBuffer) body = new Uint8Array(body);
-  if (body instanceof Uint8Array) return { payload: body, type: type ?? "application/octet-stream" };
-  if (type && typeof body === "string") return { payload: body, type };
-  return { payload: JSON.stringify(body), type: type ?? "application/json" };
+  const isBytes = body instanceof Uint8Array;
+  if (!isTyped) headers.set("content-type", isBytes ? "application/octet-stream" : JSON_TYPE);
+  if (isBytes || (isTyped && typeof body === "string")) return body;
+  const text = JSON.stringify(body);
+  if (text === undefined) throw misuse("the body has no JSON");
+  return text;
 }
 
 /**

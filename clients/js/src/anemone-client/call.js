@@ -1,22 +1,22 @@
 /** Calls to services. A call is made again only where that is safe. */
-import { concat, decode, encode } from "./body.js";
-import { AnemoneError, foreign, typed } from "./error.js";
-import { newKey } from "./link.js";
+import { concat, decode, encode, JSON_TYPE } from "./body.js";
+import { AnemoneError, fill, foreign, misuse, typed, words } from "./error.js";
+import { newKey } from "./key.js";
 import { isFinal, Multiplexed } from "./mux.js";
 import { load } from "./parts.js";
-import { Backoff, sleep } from "./time.js";
+import { ANSWER_MS_MAX, Backoff, sleep } from "./time.js";
 
-const ANSWER_MS_MAX = 45_000;
 const TRIES_MAX = 5;
-/** Those of an event, and of the start of a run: for a minute, about. */
+/** With a key: about a minute. */
 const TRIES_WITH_KEY_MAX = 16;
-/** No try begins later than this after the first. */
+/** No try begins later than this after the first, unless the caller has less time. */
 const TRIES_MS_MAX = 60_000;
 /** The statuses of refusals that pass. */
-const BRIEF = [408, 425, 429, 502, 503, 504];
-const JSON_TYPE = "application/json";
+const BRIEF = /^(408|42[59]|50[234])$/;
+/** The paths of topics and runs: a GET reads their events, and a DELETE ignores keys. */
+const OF_LOG = /^(topics|runs)\/|^topics\?.*\btopic=/;
 /** The fields that a multiplexed request may have. */
-const MUX_FIELDS = /^(accept(-language)?|content-type|idempotency-key|if-(none-)?match|last-event-id|prefer)$/;
+const MUX_FIELDS = /^(accept(-language)?|content-type|idempotency-key|if-(none-)?match|last-event-id|prefer)=/;
 /** Characters or bytes of a body, far below what a server takes in a message. */
 const MUX_LENGTH_MAX = 2 ** 16;
 
@@ -26,35 +26,41 @@ const MUX_LENGTH_MAX = 2 ** 16;
  * @param {string} path
  * @param {unknown} [body]
  * @param {import("./types.js").CallOptions} [options]
- * @param {number} [triesMax]
+ */
+export async function call(link, method, path, body, options = {}) {
+  return send(link, requestOf(link, method, path, body, options), options);
+}
+
+/**
+ * Makes a call, with as many tries as are necessary and safe.
+ * @param {import("./link.js").Link} link
+ * @param {import("./types.js").Request} request
+ * @param {import("./types.js").CallOptions} options
  * @returns {Promise<import("./types.js").Reply>}
  */
-export async function call(link, method, path, body, options = {}, triesMax = TRIES_MAX) {
-  method = method.toUpperCase();
-  const { signal, key = method === "DELETE" } = options; // without one, a second try finds nothing
-  const request = requestOf(link, method, path, body, { ...options, key });
-  const { target, fields, payload } = request;
-  const isUnsafe = !/^(GET|HEAD|OPTIONS|PUT|DELETE)$/.test(method);
-  // A call with If-Match that was carried out has changed the tag, so its second try would be refused.
-  const isSafe = !("if-match" in fields) && (!isUnsafe || "idempotency-key" in fields || /[?&]key=/.test(path));
-  // A multiplexed request to a topic has no fields, and JSON is what it has without.
+async function send(link, request, { signal, isSafe: isKnownSafe, triesMs = TRIES_MS_MAX }) {
+  const { method, target, fields, payload } = request;
+  const isChange = !/^(GET|HEAD|OPTIONS)$/.test(method);
   const isOfTopic = /^topics\b/.test(target);
-  const isPlain = Object.entries(fields).every(([name, value]) => name === "content-type" && value === JSON_TYPE);
+  const hasKey = "idempotency-key" in fields || (isOfTopic && method === "POST" && /[?&]key=/.test(target));
+  // A call with If-Match that was carried out has changed the tag, so its second try would be refused.
+  const isSafe = !("if-match" in fields) && (!isChange || hasKey || isKnownSafe);
+  const triesMax = hasKey ? TRIES_WITH_KEY_MAX : TRIES_MAX;
+  // A multiplexed request to a topic has no fields, and JSON is what it has without.
+  const muxFields = isOfTopic ? /^content-type=application\/json$/ : MUX_FIELDS;
   // Others, and long messages, are for HTTP: a message that is too long would end the connection of all.
-  const isForMux = Object.keys(fields).every((name) => MUX_FIELDS.test(name)) && (payload?.length ?? 0) <= MUX_LENGTH_MAX;
+  let isForMux = Object.entries(fields).every((field) => muxFields.test(field.join("="))) && (payload?.length ?? 0) <= MUX_LENGTH_MAX;
   // Multiplexed, this would start a reader instead of asking for a page.
-  const isOfPage = method === "GET" && /^(topics|runs)\//.test(target);
+  if (method === "GET" && OF_LOG.test(target)) isForMux = false;
   const backoff = new Backoff(link.options.random);
   const first = Date.now();
   let mayBeDone = false;
   for (let tries = 1; ; tries += 1) {
-    await link.ready;
-    link.check();
+    const end = await begin(link, signal);
     const begun = Date.now();
     const via = link.transport;
-    const isMux = via === "mux" && isForMux && !isOfPage && (isPlain || !isOfTopic);
+    const isMux = via === "mux" && isForMux;
     const limit = AbortSignal.timeout(ANSWER_MS_MAX);
-    const end = endedWith(link, signal);
     const ends = AbortSignal.any([limit, end.signal]);
     let isSent = false;
     try {
@@ -64,18 +70,22 @@ export async function call(link, method, path, body, options = {}, triesMax = TR
       if (caller instanceof Multiplexed) return await byMux(caller, isOfTopic ? { ...request, fields: {} } : request, ends);
       return await caller.call(link, request, ends);
     } catch (cause) {
-      signal?.throwIfAborted();
-      link.check();
-      const error = limit.aborted ? new AnemoneError("timeout", "no answer in time", { cause }) : typed(cause);
+      const error = errorOf(cause, link, signal);
       if (!isSent) link.tried(via, begun, error);
       if (!isSent && isMux && (await link.fall(via, error))) continue;
-      const isRefused = error.status !== undefined;
-      mayBeDone ||= isSent && !isRefused && (isUnsafe || !isSafe);
-      const isBrief = isRefused ? BRIEF.includes(Number(error.status)) : error.code !== "closed" && error.code !== "protocol";
-      if (!isBrief || tries >= triesMax || Date.now() + error.retryMs - first > TRIES_MS_MAX || (isSent && !isSafe)) {
-        throw mayBeDone && !isRefused ? new AnemoneError("uncertain", "no answer: the call may be done", { cause }) : error;
+      // Files and the like are for HTTP alone.
+      if (isMux && error.code === "unknown-path") {
+        isForMux = false;
+        continue;
       }
-      await sleep(Math.max(backoff.next(), error.retryMs), end.signal); // the server's time may be longer than that of a try
+      const { status } = error; // of a refusal
+      mayBeDone ||= isSent && !status && isChange;
+      const isBrief = status ? BRIEF.test(`${status}`) : error.code !== "protocol";
+      const waitMs = Math.max(backoff.next(), error.retryMs); // the server's time may be longer than that of a try
+      if (!isBrief || tries >= triesMax || Date.now() + waitMs - first > triesMs || (isSent && !isSafe)) {
+        throw mayBeDone && isBrief ? new AnemoneError("uncertain", "no answer in time: it may be done", { cause }) : error;
+      }
+      await sleep(waitMs, end.signal);
     } finally {
       end.abort();
     }
@@ -83,15 +93,33 @@ export async function call(link, method, path, body, options = {}, triesMax = TR
 }
 
 /**
- * Makes a controller that aborts when the client is closed, or with the caller's signal. Abort it at the end of the call, or both remember
- * each call for ever.
+ * Returns why a call has failed, if neither its signal nor the client has ended it.
+ * @param {any} cause
  * @param {import("./link.js").Link} link
  * @param {AbortSignal | undefined} signal
  */
-function endedWith(link, signal) {
+function errorOf(cause, link, signal) {
+  signal?.throwIfAborted();
+  link.check();
+  return cause?.name === "TimeoutError" ? new AnemoneError("timeout", "no answer in time") : typed(cause, link);
+}
+
+/**
+ * Waits until the client may call, and makes a controller that aborts when it is closed, or with the caller's signal. Abort it at the end of the
+ * call, or both remember each call for ever.
+ * @param {import("./link.js").Link} link
+ * @param {AbortSignal | undefined} signal
+ */
+async function begin(link, signal) {
+  await link.ready;
+  link.check();
   signal?.throwIfAborted();
   const end = new AbortController();
-  for (const other of [link.end.signal, signal]) other?.addEventListener("abort", () => end.abort(other.reason), { signal: end.signal });
+  // No listener of the client's own signal: Node warns of more than ten.
+  const call = { close: () => end.abort() };
+  link.others.add(call);
+  end.signal.addEventListener("abort", () => link.others.delete(call));
+  signal?.addEventListener("abort", () => end.abort(signal.reason), { signal: end.signal });
   return end;
 }
 
@@ -106,21 +134,18 @@ function endedWith(link, signal) {
 export async function* items(link, method, path, body, options = {}) {
   const request = requestOf(link, method, path, body, options);
   const { signal } = options;
-  await link.ready;
-  link.check();
-  const end = endedWith(link, signal);
+  const end = await begin(link, signal);
   try {
     yield* (await load("http")).items(link, request, end.signal);
   } catch (cause) {
-    signal?.throwIfAborted();
-    link.check();
-    throw typed(cause);
+    throw errorOf(cause, link, signal);
   } finally {
     end.abort();
   }
 }
 
 /**
+ * Makes a request, and refuses what no transport would send.
  * @param {import("./link.js").Link} link
  * @param {string} method
  * @param {string} path
@@ -128,21 +153,26 @@ export async function* items(link, method, path, body, options = {}) {
  * @param {import("./types.js").CallOptions} options
  * @returns {import("./types.js").Request}
  */
-function requestOf({ base }, method, path, body, { key, headers = {} }) {
-  /** @type {Record<string, string>} */
-  const fields = {};
-  for (const name in headers) {
-    // It would be sent as the word "undefined".
-    if (headers[name] == null) throw new AnemoneError("bad-argument", `header ${name} has no value`);
-    fields[name.toLowerCase()] = headers[name];
+function requestOf({ base }, method, path, body, options) {
+  const { headers, key } = fill(/** @type {any} */ ({ key: null, headers: {}, signal: 0, triesMs: 0, isSafe: 0 }), options);
+  try {
+    const all = new Headers(headers);
+    // What is undefined, or null, has become that word.
+    for (const [name, value] of all) if (/^(undefined|null)$/.test(value)) throw misuse(`there is no value for ${name}`);
+    const payload = encode(body, all);
+    // As a URL writes it, over each transport. A URL drops dots at the end, and would be that of something else.
+    const { href } = new URL(path.replace(/^\//, ""), base);
+    if (!href.startsWith(base.href) || /^[^?]*\/\.\.?(\?|$)/.test(path)) throw misuse(`${path} is not a path of the server`);
+    const target = href.slice(base.href.length);
+    method = method.toUpperCase();
+    // Without one, a second try would find nothing, or undo a later change.
+    const isKeyed = key ?? (/^(PUT|DELETE)$/.test(method) && !OF_LOG.test(target));
+    if (isKeyed) all.set("idempotency-key", isKeyed === true ? newKey() : isKeyed);
+    new Request(base.origin, { method, headers: all, body: payload && "" });
+    return { method, target, fields: Object.fromEntries(all), payload };
+  } catch (cause) {
+    throw misuse(/** @type {Error} */ (cause).message);
   }
-  const { payload, type } = encode(body, fields["content-type"]);
-  if (type) fields["content-type"] = type;
-  if (key) fields["idempotency-key"] = key === true ? newKey() : key;
-  // As a URL writes it, over each transport.
-  const { href } = new URL(path.replace(/^\//, ""), base);
-  if (!href.startsWith(base.href)) throw new AnemoneError("bad-argument", `${path} is not a path of the server`);
-  return { method, target: href.slice(base.href.length), fields, payload };
 }
 
 /**
@@ -152,35 +182,35 @@ function requestOf({ base }, method, path, body, { key, headers = {} }) {
  * @returns {Promise<import("./types.js").Reply>}
  */
 function byMux(socket, { method, target, fields, payload }, signal) {
-  const words = Object.entries(fields).map(([name, value]) => ` ${name}=${encodeURIComponent(value)}`);
+  const more = Object.entries(fields).map(([name, value]) => ` ${name}=${encodeURIComponent(value)}`);
   return new Promise((resolve, reject) => {
     /** @type {(string | Uint8Array)[]} */
     const parts = [];
     /** @type {Record<string, string>} */
     const found = {};
     let isStream = false;
-    const end = () => {
-      cancel();
-      socket.probe();
+    signal.addEventListener("abort", () => {
+      if (cancel()) socket.probe();
       reject(signal.reason);
-    };
-    signal.addEventListener("abort", end);
+    });
     /** @type {import("./types.js").TakeReply} */
     const take = (reply) => {
-      if (reply instanceof Error || isFinal(reply.status)) signal.removeEventListener("abort", end);
       if (reply instanceof Error) return reject(reply);
-      if (reply.payload?.length) parts.push(reply.payload);
-      Object.assign(found, reply.fields);
-      if (!isFinal(reply.status)) return void (isStream ||= !found["content-type"]);
-      const type = found["content-type"] ?? JSON_TYPE;
+      if (reply.payload.length) parts.push(reply.payload);
       try {
+        for (const word of reply.words) {
+          const [, name, value = ""] = /^([^=]+)=(.*)/.exec(word) ?? [];
+          if (name) found[name] = decodeURIComponent(value);
+        }
+        if (!isFinal(reply.status)) return void (isStream ||= !found["content-type"]);
+        const type = found["content-type"] ?? JSON_TYPE;
         const data = isStream ? parts.map((part) => decode([part], JSON_TYPE)) : decode(parts, type);
         resolve({ status: reply.status, data, fields: found });
-      } catch (error) {
-        reject(error);
+      } catch {
+        reject(foreign("the reply"));
       }
     };
-    const cancel = socket.send(method, target + words.join(""), take, (head) => {
+    const cancel = socket.send(method, target + more.join(""), take, (head) => {
       if (payload === undefined) return head;
       return typeof payload === "string" ? `${head}\n${payload}` : concat([`${head}\n`, payload]);
     });
@@ -192,13 +222,13 @@ function byMux(socket, { method, target, fields, payload }, signal) {
  * @param {import("./link.js").Link} link
  * @param {string} name
  * @param {unknown} data
- * @param {{ key?: string, signal?: AbortSignal }} [options]
+ * @param {import("./types.js").CallOptions} [options]
  */
-export async function publish(link, name, data, { key = newKey(), signal } = {}) {
-  const path = `topics/${encodeURIComponent(name)}?key=${encodeURIComponent(key)}`;
-  const { data: found } = await call(link, "POST", path, data, { signal }, TRIES_WITH_KEY_MAX);
+export async function publish(link, name, data, { key, ...options } = {}) {
+  const path = `topics/${encodeURIComponent(name)}?key=${encodeURIComponent(!key || key === true ? newKey() : key)}`;
+  const { data: found } = await call(link, "POST", path, data, options);
   // A page that asks for a login answers 200, too.
-  if (typeof (/** @type {any} */ (found)?.position) !== "string") throw foreign("the reply to an event, which has no position,");
+  if (!words(found?.position)) throw foreign("the reply");
   return found;
 }
 
@@ -207,10 +237,13 @@ export async function publish(link, name, data, { key = newKey(), signal } = {})
  * @param {import("./link.js").Link} link
  * @param {string} path
  * @param {unknown} body
- * @param {import("./types.js").CallOptions} options
+ * @param {import("./types.js").CallOptions} [options]
  */
-export async function start(link, path, body, { key = true, headers, signal }) {
-  const { status, data } = await call(link, "POST", path, body, { key, signal, headers: { ...headers, prefer: "respond-async" } }, TRIES_WITH_KEY_MAX);
-  if (status !== 202) throw foreign(`the status ${status}, and no run,`);
-  return String(/** @type {any} */ (data).key);
+export async function start(link, path, body, options = {}) {
+  const request = requestOf(link, "POST", path, body, { ...options, key: options.key ?? true });
+  request.fields.prefer = "respond-async";
+  const { status, data } = await send(link, request, options);
+  const found = words(data?.key);
+  if (status !== 202 || !found) throw foreign("the reply");
+  return found;
 }

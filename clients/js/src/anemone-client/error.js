@@ -18,13 +18,34 @@ export class AnemoneError extends Error {
   }
 }
 
+/** @param {string} message */
+export function misuse(message) {
+  return new AnemoneError("bad-argument", message);
+}
+
 /**
- * @param {unknown} error
+ * Returns the options, and the defaults of those that are not given. Refuses others.
+ * @template {object} Options
+ * @param {Options} defaults
+ * @param {Partial<Options>} options
+ */
+export function fill(defaults, options) {
+  for (const name in options) {
+    if (!(name in defaults)) throw misuse(`there is no option ${name}`);
+    defaults[name] = options[name] ?? defaults[name];
+  }
+  return defaults;
+}
+
+/**
+ * @param {any} cause
+ * @param {import("./link.js").Link} link
  * @returns {AnemoneError}
  */
-export function typed(error) {
-  if (error instanceof AnemoneError) return error;
-  return new AnemoneError("unreachable", "the server does not answer, or does not allow this page to ask it", { cause: error });
+export function typed(cause, { base }) {
+  if (cause instanceof AnemoneError) return cause;
+  const why = globalThis.location ? "or does not allow this page" : (cause?.cause?.code ?? cause);
+  return new AnemoneError("unreachable", `the server does not answer, ${why}: ${base.origin}`, { cause });
 }
 
 /** @param {string} what */
@@ -36,16 +57,19 @@ export function foreign(what) {
  * Describes a refusal: a problem document (RFC 9457), or what something else than an Anemone server has answered.
  * @param {number} status
  * @param {string} text
- * @param {string | null} [retryAfter]
+ * @param {unknown} [retryAfter] seconds
  */
 export function refusal(status, text, retryAfter) {
   const problem = parse(text);
-  const code = /^\/problems\/([\w-]+)$/.exec(problem?.type)?.[1];
-  const message = problem?.detail ?? problem?.title ?? `the answer is ${status}, and not from an Anemone server`;
-  // Seconds or a date (RFC 9110 section 10.2.3), and no longer than a timer may be.
-  const retryMs = Math.min(2e9, Number(retryAfter) * 1000 || Date.parse(/** @type {any} */ (retryAfter)) - Date.now() || 0);
-  return new AnemoneError(code ?? (status < 500 ? "foreign" : "unavailable"), message, { status, problem, retryMs });
+  const code = /^\/problems\/([\w-]+)$/.exec(words(problem?.type))?.[1];
+  const message = words(problem?.detail) || words(problem?.title) || `the answer ${status} is not from an Anemone server`;
+  const place = words(problem?.pointer) && ` (at ${problem.pointer})`;
+  const retryMs = Math.min(2e9, Number(retryAfter) * 1000 || 0); // no longer than a timer may be
+  return new AnemoneError(code ?? (status < 500 ? "foreign" : "unavailable"), message + place, { status, problem, retryMs });
 }
+
+/** @param {unknown} value of a document, which may be anything */
+export const words = (value) => (typeof value === "string" ? value : "");
 
 /**
  * Parses JSON; returns undefined if it is none.

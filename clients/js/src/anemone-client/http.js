@@ -1,6 +1,7 @@
 /** The parts that need requests over HTTP. A page that has a WebSocket loads it only for a call that needs it. */
 import { decode, json } from "./body.js";
-import { ask, bytesOf, pieces } from "./request.js";
+import { ask, bytesOf, pieces, until } from "./request.js";
+import { ANSWER_MS_MAX, OPEN_MS_MAX } from "./time.js";
 export { read } from "./streams.js";
 
 /**
@@ -10,9 +11,9 @@ export { read } from "./streams.js";
  * @param {AbortSignal} signal
  * @returns {Promise<import("./types.js").Reply>}
  */
-export async function call(link, { method, target, fields, payload }, signal) {
-  const reply = await ask(link, method, target, { headers: fields, body: /** @type {BodyInit} */ (payload), signal });
-  const data = decode([await bytesOf(reply, method)], typeOf(reply));
+export async function call(link, request, signal) {
+  const reply = await ask(link, request, signal);
+  const data = decode([await bytesOf(reply, request.method)], typeOf(reply));
   return { status: reply.status, data, fields: Object.fromEntries(reply.headers) };
 }
 
@@ -23,11 +24,19 @@ export async function call(link, { method, target, fields, payload }, signal) {
  * @param {AbortSignal} signal
  * @returns {AsyncGenerator<any, void, void>}
  */
-export async function* items(link, { method, target, fields, payload }, signal) {
-  const headers = { accept: "application/x-ndjson, application/json;q=0.9", ...fields };
-  const reply = await ask(link, method, target, { headers, body: /** @type {BodyInit} */ (payload), signal });
+export async function* items(link, request, signal) {
+  const fields = { accept: "application/x-ndjson, application/json;q=0.9", ...request.fields };
+  const reply = await until(ask(link, { ...request, fields }, signal), AbortSignal.timeout(ANSWER_MS_MAX));
   if (!typeOf(reply).includes("ndjson")) return void (yield decode([await bytesOf(reply)], typeOf(reply)));
   for await (const { lines } of pieces(reply, "", signal)) for (const line of lines) if (line.trim()) yield json(line);
+}
+
+/**
+ * Returns what the server answers, and fails if it does not.
+ * @param {import("./link.js").Link} link
+ */
+export function answers({ base, options: { fetch } }) {
+  return fetch(new URL("clock", base), { cache: "no-store", signal: AbortSignal.timeout(OPEN_MS_MAX) });
 }
 
 /** @param {Response} reply */

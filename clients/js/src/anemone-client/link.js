@@ -2,21 +2,24 @@
  * The parts that all readings and calls of a client share: the server's address, the choice of a transport, the multiplexed
  * connection, and what becomes of them when the network changes or the page sleeps.
  */
-import { AnemoneError, typed } from "./error.js";
+import { AnemoneError, fill, misuse, typed } from "./error.js";
 import { Multiplexed } from "./mux.js";
 import { load } from "./parts.js";
-import { Backoff, OPEN_MS_MAX, sleep } from "./time.js";
+import { sleep } from "./time.js";
 
 /** The tries that are told. */
 const TRIES_MAX = 100;
-const LOADS_MAX = 5;
+/** After a longer pause, a part is not asked for again: this makes five tries. */
+const LOAD_PAUSE_MS_MAX = 4000;
 /** @type {import("./types.js").TransportName[]} the best first */
-const LADDER = ["tabs", "mux", "sse", "long-poll", "poll"];
-const SIGNS = ["online", "offline", "visibilitychange", "pageshow", "pagehide", "freeze", "resume"];
+const LADDER = ["tabs", "mux", "sse", "long-poll", "poll", "ndjson"];
+const SIGNS = "online offline visibilitychange pageshow pagehide freeze resume";
 
 export class Link {
   /** @type {Set<import("./topic.js").Topic>} */
   topics = new Set();
+  /** What else ends with the client: calls, and topics that have ended while nobody has taken all of their events. @type {Set<{ close(): void }>} */
+  others = new Set();
   /** @type {import("./types.js").Try[]} */
   tries = [];
   isClosed = false;
@@ -58,18 +61,18 @@ export class Link {
   constructor(base, options, client) {
     this.base = address(base);
     this.#client = client;
-    const { waitSeconds = 25, pollMs = 1000, quietMs = 20_000, betterMs = 30_000, random = Math.random, token } = options;
-    const { fetch = globalThis.fetch, WebSocket = globalThis.WebSocket } = options;
-    this.options = { waitSeconds, pollMs, quietMs, betterMs, random, token, fetch, WebSocket };
+    const { fetch, WebSocket } = globalThis;
+    const defaults = { waitSeconds: 25, pollMs: 1000, quietMs: 20_000, betterMs: 30_000, random: Math.random, token: undefined, transports: undefined, fetch, WebSocket };
+    this.options = fill(/** @type {import("./types.js").AllOptions} */ (defaults), options);
     // Node 20 has no WebSocket, and a browser sends no token with one.
-    const isWithoutSocket = !WebSocket || token;
+    const hasSocket = this.options.WebSocket;
+    const wanted = this.options.transports ?? LADDER.slice(hasSocket && !this.options.token ? 0 : 2, -1);
+    const unknown = wanted.find((name) => !LADDER.includes(name));
     const canShare = globalThis.document && navigator.locks;
-    const wanted = [...(options.transports ?? LADDER.slice(isWithoutSocket ? 2 : 0))];
-    const unknown = wanted.find((name) => name !== "ndjson" && !LADDER.includes(name));
-    this.#ladder = this.#transports = canShare ? wanted : wanted.filter((name) => name !== "tabs");
-    if (unknown || !this.#ladder[0]) throw misuse(`there is no transport ${[unknown]}`);
+    this.#ladder = this.#transports = wanted.filter((name) => (name === "tabs" ? canShare : name !== "mux" || hasSocket));
+    if (unknown || !this.#ladder[0]) throw misuse(`there is no transport ${unknown ?? `${wanted} here: pass a WebSocket`}`);
     const { signal } = this.end;
-    for (const type of SIGNS) globalThis.addEventListener?.(type, this, { capture: true, signal });
+    for (const type of SIGNS.split(" ")) globalThis.addEventListener?.(type, this, { capture: true, signal });
     /** Resolves when the transport is known, and the page is awake. */
     this.ready = this.#begin();
   }
@@ -145,7 +148,7 @@ export class Link {
     this.ready = new Promise((resolve) => (this.#wake = resolve));
     this.#leave?.();
     for (const topic of this.topics) topic.isForOthers ? topic.close() : topic.wake(true);
-    this.#socket?.close(new AnemoneError("lost", "the page sleeps"));
+    this.#socket?.close(new AnemoneError("lost", "the client sleeps"));
   }
 
   /**
@@ -166,18 +169,12 @@ export class Link {
    */
   async fall(transport, { code }) {
     // What finds no server speaks for all of them, unless a plain request does find it.
-    const isLast = transport === this.#transports.at(-1) || code === "token-failed" || (code === "unreachable" && !(await this.#answers()));
+    const isLast = transport === this.#transports.at(-1) || code === "token-failed" || (code === "unreachable" && !(await load("http").then(({ answers }) => answers(this)).catch(() => false)));
     const from = this.#transports.indexOf(/** @type {any} */ (transport));
     if (this.#index !== from) return this.#index > from; // another reading found out first, perhaps that none works
     this.#index = isLast ? 0 : from + 1;
     this.#improveLater();
     return !isLast;
-  }
-
-  #answers() {
-    const { fetch } = this.options; // a browser's cannot be called as a method
-    const asked = fetch(new URL("clock", this.base), { cache: "no-store", signal: AbortSignal.timeout(OPEN_MS_MAX) });
-    return asked.then(() => true, () => false);
   }
 
   #improveLater() {
@@ -204,26 +201,31 @@ export class Link {
   /** Returns the multiplexed connection, once it is open. */
   socket() {
     if (!this.#socket || this.#socket.isClosed) {
-      const url = new URL("ws", this.base);
-      url.protocol = url.protocol.replace("http", "ws");
-      this.#socket = new Multiplexed(url.href, this.options.WebSocket);
+      const { href } = new URL("ws", this.base);
+      this.#socket = new Multiplexed(href.replace("http", "ws"), this.options.WebSocket);
     }
     return this.#socket.opened;
   }
 
-  /** Returns what makes calls. */
-  async calls() {
-    const backoff = new Backoff(this.options.random);
-    for (let tries = 1; ; tries += 1) {
+  /**
+   * Does what a part knows to do, such as `publish` of `call`, with as many tries to load it as necessary.
+   * @param {"call" | "outcome"} name
+   * @param {string} verb
+   * @param {...unknown} args
+   * @returns {Promise<any>}
+   */
+  async use(name, verb, ...args) {
+    /** @type {any} */
+    let part;
+    for (let pauseMs = 500; !part; pauseMs *= 2) {
       await this.ready;
       this.check();
-      try {
-        return await load("call");
-      } catch (cause) {
-        if (tries === LOADS_MAX) throw typed(cause);
-        await sleep(backoff.next());
-      }
+      part = await load(name).catch(async (cause) => {
+        if (pauseMs > LOAD_PAUSE_MS_MAX) throw typed(cause, this);
+        await sleep(pauseMs * this.options.random());
+      });
     }
+    return part[verb](this, ...args);
   }
 
   /**
@@ -246,7 +248,7 @@ export class Link {
   tell(name, value, topic) {
     let isHeard = false;
     const fail = (/** @type {unknown} */ cause) => {
-      const error = new AnemoneError("callback-failed", `${name} has thrown ${cause}`, { cause });
+      const error = new AnemoneError("callback-failed", `${name}: ${cause}`, { cause });
       if (name === "onerror" || !this.tell("onerror", error, topic)) console.error(error);
     };
     for (const target of topic?.isForOthers ? [topic] : [topic, this.#client]) {
@@ -266,7 +268,7 @@ export class Link {
     this.#wake?.();
     clearTimeout(this.#timer);
     this.end.abort();
-    for (const topic of this.topics) topic.close();
+    for (const topic of [...this.topics, ...this.others]) topic.close();
     this.#leave?.();
     this.#socket?.close(new AnemoneError("closed", "the client is closed"));
   }
@@ -278,16 +280,8 @@ function address(base) {
   try {
     url = new URL(base, globalThis.location?.href);
   } catch {}
-  if (!url || !/^https?:$/.test(url.protocol)) throw misuse(`${base} is not a URL of HTTP`);
+  if (!url || !/^https?:$/.test(url.protocol)) throw misuse(`${base} is not a URL such as http://localhost`);
   url.search = url.hash = "";
-  if (!url.pathname.endsWith("/")) url.pathname += "/";
+  url.pathname = url.pathname.replace(/\/?$/, "/");
   return url;
 }
-
-/** @param {string} message */
-function misuse(message) {
-  return new AnemoneError("bad-argument", message);
-}
-
-/** A key that nobody else has, under which a call may be made again. */
-export const newKey = () => crypto.getRandomValues(new Uint32Array(4)).join("-");

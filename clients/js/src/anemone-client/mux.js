@@ -29,7 +29,7 @@ export class Multiplexed {
     this.opened = new Promise((resolve, reject) => {
       this.#reject = reject;
       socket.onopen = () => {
-        if (socket.protocol !== SUBPROTOCOL) return this.close(foreign("the WebSocket's subprotocol"));
+        if (socket.protocol !== SUBPROTOCOL) return this.close(foreign("the subprotocol"));
         clearTimeout(this.#timer);
         this.isOpen = true;
         resolve(this);
@@ -41,7 +41,7 @@ export class Multiplexed {
       this.close(
         this.isOpen
           ? new AnemoneError("lost", `the WebSocket was closed: ${code} ${reason}`)
-          : new AnemoneError("blocked", "no WebSocket opens: it is blocked on the way, or the server is down"),
+          : new AnemoneError("blocked", "the WebSocket is not open"),
       );
     socket.onclose = end;
     this.#timer = setTimeout(end, OPEN_MS_MAX, {});
@@ -56,7 +56,6 @@ export class Multiplexed {
     clearTimeout(this.#timer);
     this.isOpen = false;
     this.isClosed = true;
-    this.#socket.onopen = this.#socket.onmessage = this.#socket.onclose = null;
     this.#socket.close();
     this.#reject(error);
     for (const take of this.#requests.values()) take(error);
@@ -64,7 +63,7 @@ export class Multiplexed {
   }
 
   /**
-   * Sends a request on the open connection, and returns what cancels it. `take` gets each reply, or an error as the last.
+   * Sends a request on the open connection. Returns a function that cancels it, which returns true if the request was not over. `take` gets each reply, or an error as the last.
    * @param {string} method
    * @param {string} target and fields
    * @param {import("./types.js").TakeReply} take
@@ -74,9 +73,7 @@ export class Multiplexed {
     const id = (this.#ids++).toString(36);
     this.#requests.set(id, take);
     this.#socket.send(message(`${method} ${id} /${target}`));
-    return () => {
-      if (this.#requests.delete(id)) this.#socket.send(`CANCEL ${id}`);
-    };
+    return () => this.#requests.delete(id) && (this.#socket.send(`CANCEL ${id}`), true);
   }
 
   /** @type {import("./types.js").Transport} */
@@ -84,10 +81,11 @@ export class Multiplexed {
     return new Promise((resolve, reject) => {
       const cancel = this.send("GET", `${path}?${new URLSearchParams(options())}`, (reply) => {
         if (reply instanceof Error) return reject(reply);
-        const { status, position, received, payload } = reply;
-        if (status === 206) take({ position, time: Number(reply.time), data: parse(text(payload)) }, received);
-        else if (status < 200) take({ position: status === 100 ? position : undefined, ...parse(text(payload)) }, received);
-        else resolve();
+        const { status, words, received, payload } = reply;
+        const [position, time] = words;
+        const value = parse(text(payload));
+        if (isFinal(status)) resolve();
+        else take(status === 206 ? { position, time: Number(time), data: value } : { position: status === 100 ? position : undefined, ...value }, received);
       });
       signal.addEventListener("abort", () => {
         cancel();
@@ -103,7 +101,7 @@ export class Multiplexed {
     const since = now();
     this.send("GET", "clock", () => {});
     setTimeout(() => {
-      if (this.#heard < since) this.close(new AnemoneError("silent", "the connection is dead"));
+      if (this.#heard < since) this.close(new AnemoneError("silent", "the WebSocket is dead"));
     }, OPEN_MS_MAX);
   }
 
@@ -114,9 +112,9 @@ export class Multiplexed {
     const [head = ""] = text(message).split("\n", 1);
     const [status = "", id = "", ...words] = head.split(" ");
     // The head is ASCII: it has as many bytes as characters.
-    const reply = { status: Number(status), payload: message.slice(head.length + 1), received, ...parseWords(words) };
+    const reply = { status: Number(status), words, payload: message.slice(head.length + 1), received };
     if (id === "-") return this.close(failure(reply));
-    if (!(reply.status >= 100)) return this.close(foreign(`the message ${status.slice(0, 40)}`));
+    if (!(reply.status >= 100)) return this.close(foreign("a message"));
     const take = this.#requests.get(id);
     if (isFinal(reply.status)) this.#requests.delete(id);
     take?.(reply.status >= 400 ? failure(reply) : reply);
@@ -126,28 +124,7 @@ export class Multiplexed {
 /** @param {number} status */
 export const isFinal = (status) => status >= 200 && status !== 206;
 
-/** @param {string[]} words */
-function parseWords(words) {
-  /** @type {Record<string, string>} */
-  const fields = {};
-  const plain = words.filter((word) => {
-    const [, name, value = ""] = /^([^=]+)=(.*)/.exec(word) ?? [];
-    if (name) fields[name] = decoded(value);
-    return !name;
-  });
-  return { position: plain[0], time: plain[1], fields };
-}
-
-/** @param {string} value */
-function decoded(value) {
-  try {
-    return decodeURIComponent(value);
-  } catch {
-    return value;
-  }
-}
-
 /** @param {import("./types.js").MuxReply} reply */
-function failure({ status, payload, fields }) {
-  return refusal(status, text(payload), fields["retry-after"]);
+function failure({ status, words, payload }) {
+  return refusal(status, text(payload), /retry-after=(\d+)/.exec(words.join())?.[1]);
 }

@@ -2,11 +2,14 @@
 const PARTS = {
   call: () => import("./call.js"),
   http: () => import("./http.js"),
+  outcome: () => import("./outcome.js"),
   tabs: () => import("./tabs.js"),
 };
 
 /** @type {Record<string, Promise<any> | undefined>} */
 const loaded = {};
+/** A connection that has died silently may take minutes to fail. */
+const LOAD_MS_MAX = 10_000;
 /** Most browsers remember a failed load, so each new try has another URL. */
 let failures = 0;
 
@@ -23,7 +26,8 @@ export function load(name) {
 /** @param {keyof typeof PARTS} name */
 function begin(name) {
   const url = `./${name}.js?${failures}`;
-  const found = failures > 0 ? import(url) : PARTS[name]();
+  const late = new Promise((_, reject) => /** @type {any} */ (setTimeout(reject, LOAD_MS_MAX)).unref?.());
+  const found = Promise.race([late, failures ? import(url) : PARTS[name]()]);
   found.catch(() => {
     failures += 1;
     loaded[name] = undefined;

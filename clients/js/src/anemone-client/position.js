@@ -1,9 +1,11 @@
+import { words } from "./error.js";
+
 /**
- * @param {string} position
+ * @param {unknown} position
  * @returns {{ epoch: string, offset: number } | null} null if it is not `EPOCH-OFFSET`
  */
 export function parsePosition(position) {
-  const [, epoch, offset] = /^(.+)-(\d+)$/.exec(position) ?? [];
+  const [, epoch, offset] = /^(.+)-(\d+)$/.exec(words(position)) ?? [];
   return epoch ? { epoch, offset: Number(offset) } : null;
 }
 
@@ -29,7 +31,7 @@ export class Sequence {
    */
   accept(position, count = 1) {
     const after = this.position;
-    const here = parsePosition(after ?? "");
+    const here = parsePosition(after);
     const there = parsePosition(position);
     const distance = here && there?.epoch === here.epoch ? there.offset - here.offset : null;
     if (distance !== null && distance <= 0) return "repeated";

@@ -9,28 +9,31 @@ const TOKEN_MS_MAX = 60_000;
 /**
  * Sends a request; a refusal is an error.
  * @param {import("./link.js").Link} link
- * @param {string} method
- * @param {string} path below the server's address
- * @param {RequestInit} init
+ * @param {Omit<import("./types.js").Request, "method"> & { method?: string }} request
+ * @param {AbortSignal} signal
  */
-export async function ask(link, method, path, init) {
+export async function ask(link, { method, target, fields, payload }, signal) {
   const { fetch, token } = link.options;
   /** @type {typeof link.token} */
-  let refused;
+  let stale;
   for (;;) {
     if (typeof token !== "function") link.token = token;
     // Whoever needs a new one at the same time waits for the same.
-    else if (link.token === undefined || link.token === refused) {
+    else if (link.token === undefined || link.token === stale) {
       link.token = fresh(link, token);
       link.token.catch(() => (link.token = undefined));
     }
     const held = link.token;
-    const value = await until(held, init.signal);
-    const headers = value ? { ...init.headers, authorization: `Bearer ${value}` } : init.headers;
-    const reply = await fetch(new URL(path, link.base), { cache: "no-store", ...init, method, headers });
+    const value = await until(held, signal);
+    const headers = value ? { ...fields, authorization: `Bearer ${value}` } : fields;
+    const body = /** @type {BodyInit} */ (payload);
+    const reply = await fetch(new URL(target, link.base), { cache: "no-store", method, headers, body, signal });
     if (reply.ok || reply.status === 304) return reply;
-    if (reply.status !== 401 || typeof token !== "function" || refused) throw refusal(reply.status, await reply.text(), reply.headers.get("retry-after"));
-    refused = held;
+    if (reply.status !== 401 || typeof token !== "function" || stale) {
+      const after = reply.headers.get("retry-after") ?? ""; // seconds or a date (RFC 9110 section 10.2.3)
+      throw refusal(reply.status, await reply.text(), Number(after) || (Date.parse(after) - Date.now()) / 1000);
+    }
+    stale = held;
     await reply.body?.cancel();
   }
 }
@@ -54,12 +57,12 @@ async function fresh(link, token) {
  * Waits for a value no longer than until the signal aborts.
  * @template Value
  * @param {Value | Promise<Value>} value
- * @param {AbortSignal | null | undefined} signal
+ * @param {AbortSignal} signal
  * @returns {Promise<Value>}
  */
-async function until(value, signal) {
+export async function until(value, signal) {
   const end = new AbortController();
-  const aborted = new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason), { signal: end.signal }));
+  const aborted = new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { signal: end.signal }));
   return await Promise.race([value, aborted]).finally(() => end.abort());
 }
 
@@ -77,7 +80,7 @@ export async function bytesOf(reply, method) {
 }
 
 /** @param {unknown} [cause] */
-const cutOff = (cause) => new AnemoneError("lost", "the reply was cut off", { cause });
+const cutOff = (cause) => new AnemoneError("lost", "the reply was cut", { cause });
 
 /**
  * Returns the pieces of a reply that goes on: the lines that have become whole, and when they were here. Fails if the reply is of another type.
@@ -89,7 +92,7 @@ const cutOff = (cause) => new AnemoneError("lost", "the reply was cut off", { ca
 export async function* pieces(reply, type, signal) {
   const found = reply.headers.get("content-type");
   if (!found) throw cutOff();
-  if (!found.startsWith(type)) throw foreign("a reply that is not a stream");
+  if (!found.startsWith(type)) throw foreign("a reply that is no stream");
   const reader = /** @type {ReadableStream<Uint8Array>} */ (reply.body).getReader();
   // In Node 20, an abort just before the end of a reply leaves the reader waiting for ever.
   signal.addEventListener("abort", () => reader.cancel().catch(() => {}));

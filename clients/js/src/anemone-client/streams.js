@@ -2,14 +2,15 @@
  * Topics on one stream, because a browser has six connections for each server. A topic that joins or leaves makes the
  * stream begin again, each topic after its own position, so that nothing is lost. A run has a stream of its own.
  */
-import { AnemoneError, refusal, typed } from "./error.js";
+import { JSON_TYPE } from "./body.js";
+import { AnemoneError, foreign, refusal, typed } from "./error.js";
 import { parsePosition } from "./position.js";
 import { ask } from "./request.js";
 import { isRefusal, MOVE } from "./topic.js";
 import { TRANSPORTS } from "./transports.js";
 
 /** The statuses of a URL that is too long, to the server or to a proxy. */
-const LONG = [414, 431];
+const LONG = /414|431/;
 
 /** @typedef {import("./types.js").Reading} Reading */
 /** @typedef {import("./types.js").Item} Item */
@@ -27,7 +28,7 @@ export function read(reading, via) {
   const name = decodeURIComponent(escaped);
   const key = `${via}?${new URLSearchParams(others)}`;
   const { link } = reading;
-  const found = [...link.streams].find((stream) => stream.key === key && stream.hasRoomFor(name));
+  const found = [...link.streams].find(({ key: other, members }) => other === key && members.size < link.topicsMax && !members.has(name));
   return (found ?? new Stream(link, via, key, others)).read(name, reading);
 }
 
@@ -53,7 +54,7 @@ const target = ({ path, options }, more) => `${path}?${new URLSearchParams({ ...
 
 export class Stream {
   /** @type {Members} */
-  #members = new Map();
+  members = new Map();
   #round = new AbortController();
   #link;
   #via;
@@ -74,11 +75,6 @@ export class Stream {
     void this.#run();
   }
 
-  /** @param {string} name */
-  hasRoomFor(name) {
-    return this.#members.size < this.#link.topicsMax && !this.#members.has(name);
-  }
-
   /**
    * @param {string} name
    * @param {Reading} reading
@@ -87,15 +83,15 @@ export class Stream {
   read(name, reading) {
     return new Promise((_, reject) => {
       const leave = () => {
-        if (this.#members.get(name)?.reading !== reading) return;
-        this.#members.delete(name);
+        if (this.members.get(name)?.reading !== reading) return;
+        this.members.delete(name);
         this.#round.abort();
       };
       const fail = (/** @type {unknown} */ cause) => {
         leave();
         reject(cause);
       };
-      this.#members.set(name, { reading, fail });
+      this.members.set(name, { reading, fail });
       this.#round.abort();
       reading.signal.addEventListener("abort", leave);
     });
@@ -105,12 +101,12 @@ export class Stream {
   async #run() {
     for (;;) {
       await new Promise((resolve) => setTimeout(resolve)); // those that come or go at the same time do so together
-      if (this.#members.size === 0) break;
+      if (this.members.size === 0) break;
       const { signal } = (this.#round = new AbortController());
-      const members = new Map(this.#members);
-      const error = await this.#request(members, signal).then(() => new AnemoneError("lost", "the reply has ended"), typed);
+      const members = new Map(this.members);
+      const error = await this.#request(members, signal).then(() => new AnemoneError("lost", "the reply has ended"), (cause) => typed(cause, this.#link));
       if (signal.aborted) continue;
-      if (members.size > 1 && (isRefusal(error) || LONG.includes(Number(error.status)))) await this.#findRefused(members);
+      if (members.size > 1 && (isRefusal(error) || LONG.test(`${error.status}`))) await this.#findRefused(members);
       else for (const { fail } of members.values()) fail(error);
     }
     this.#link.streams.delete(this);
@@ -134,9 +130,13 @@ export class Stream {
       target: (more) => targetOfMany(members, this.#via, { ...this.#others, ...more }),
       take: (item, received) => {
         if (signal.aborted) return;
-        const problem = item.end?.problem;
-        if (problem && item.topic === undefined) failure = refusal(problem.status, JSON.stringify(problem));
-        else share(members, item, received);
+        try {
+          const problem = item.end?.problem;
+          if (problem && item.topic === undefined) failure = refusal(problem.status, JSON.stringify(problem));
+          else share(members, item, received);
+        } catch {
+          throw foreign("what was said of the topic");
+        }
       },
     });
     await ended?.catch((cause) => Promise.reject(failure ?? cause));
@@ -148,16 +148,15 @@ export class Stream {
    */
   async #findRefused(members) {
     let isFound = false;
-    const ask1 = async (/** @type {Reading} */ reading) => {
-      const reply = await ask(this.#link, "GET", target(reading, { limit: 1 }), { headers: { accept: "application/json" }, signal: reading.signal });
-      await reply.arrayBuffer();
-    };
-    const asked = [...members.values()].map(({ reading, fail }) =>
-      ask1(reading).catch((cause) => {
+    const asked = [...members.values()].map(async ({ reading, fail }) => {
+      try {
+        const reply = await ask(this.#link, { target: target(reading, { limit: 1 }), fields: { accept: JSON_TYPE } }, reading.signal);
+        await reply.arrayBuffer();
+      } catch (cause) {
         isFound = true;
         fail(cause);
-      }),
-    );
+      }
+    });
     await Promise.all(asked);
     if (isFound) return;
     this.#link.topicsMax = Math.ceil(members.size / 2);

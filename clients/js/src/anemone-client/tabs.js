@@ -4,15 +4,18 @@
  * positions with the next leader, or by themselves.
  */
 import { AnemoneError } from "./error.js";
-import { newKey } from "./link.js";
+import { newKey } from "./key.js";
 import { parsePosition } from "./position.js";
 import { now } from "./time.js";
 import { Topic } from "./topic.js";
 
 /** A hidden tab's timers may run only once a minute. */
 const GONE_MS = 180_000;
-/** The tab that leads answers each ping before the next, or it may stand still. */
-const PING_MS = 5000;
+const PING_MS = 1000;
+/** The tab that leads answers one of as many pings, or it stands still. */
+const PINGS_MAX = 3;
+/** The most that is sent ahead of what the other tab says that it has taken: it may stand still, too. */
+const SENT_MAX = 1000;
 
 /**
  * Reads over the tab that leads.
@@ -21,20 +24,24 @@ const PING_MS = 5000;
 export async function read({ link, path, options, signal, take, wait }) {
   const id = `${link.base} ${newKey()}`;
   const channel = new BroadcastChannel(id);
-  let isAnswered = true;
+  let pings = 0;
+  let taken = 0;
+  const ping = () => channel.postMessage({ taken });
   /** @type {ReturnType<typeof setInterval> | undefined} */
-  let pings;
+  let timer;
   link.share?.postMessage({ id, path, options: options() });
   try {
     await new Promise((_, reject) => {
-      pings = setInterval(() => {
-        if (!isAnswered) reject(new AnemoneError("silent", "the tab that reads for this one does not answer"));
-        isAnswered = false;
-        channel.postMessage({});
+      // To ask it once more would take as long again.
+      const leave = (/** @type {AnemoneError} */ error) => link.fall("tabs", error).then(() => reject(error));
+      timer = setInterval(() => {
+        if (pings++ === PINGS_MAX) leave(new AnemoneError("silent", "the tab that reads for this one does not answer"));
+        ping();
       }, PING_MS);
       channel.onmessage = ({ data: { item, error, retryAt } }) => {
-        isAnswered = true;
-        const told = error && Object.assign(new AnemoneError(error.code, error.message, error), { retryAt });
+        pings = 0;
+        if (item?.time !== undefined && ++taken % (SENT_MAX / 4) === 0) ping(); // timers may sleep
+        const told = error && Object.assign(new AnemoneError("", error.message), error);
         if (item) take(item, now());
         else if (retryAt) wait(told);
         else if (told) reject(told);
@@ -43,7 +50,7 @@ export async function read({ link, path, options, signal, take, wait }) {
       signal.addEventListener("abort", () => reject(signal.reason));
     });
   } finally {
-    clearInterval(pings);
+    clearInterval(timer);
     channel.postMessage({ isOver: true });
     channel.close();
   }
@@ -57,8 +64,15 @@ export async function read({ link, path, options, signal, take, wait }) {
 export function serve(link, { id, path, options }) {
   const channel = new BroadcastChannel(id);
   const topic = new Topic(link, path, { ...options, isForOthers: true });
+  let sent = 0;
+  let taken = 0;
+  /** @type {string | undefined} the position of the last event that was sent */
+  let place;
   let say = (/** @type {import("./types.js").Item} */ item) => channel.postMessage({ item });
-  const sayPosition = () => say(parsePosition(topic.position ?? "") ? { position: topic.position } : {});
+  const sayPlace = () => {
+    const position = place ?? topic.position;
+    say(parsePosition(position) ? { position } : {});
+  };
   const fail = (/** @type {AnemoneError} */ error) => channel.postMessage({ retryAt: error.retryAt, error: { ...error, message: error.message } });
   const end = () => topic.close();
   let timer = setTimeout(end, GONE_MS);
@@ -66,17 +80,22 @@ export function serve(link, { id, path, options }) {
   let retryAt;
   topic.onopen = () => {
     retryAt = 0;
-    queueMicrotask(sayPosition); // the beginning is known right after the opening
+    queueMicrotask(sayPlace); // the beginning is known right after the opening
   };
   topic.onerror = (error) => {
     retryAt = error.retryAt;
     if (retryAt) fail(error);
   };
-  topic.ongap = (gap) => say({ gap });
-  topic.onmessage = ({ position, time, data, skipped }) => {
+  // After the first event, a gap waits for the event that follows it, since others may be waiting before.
+  topic.ongap = (gap) => place ?? say({ gap });
+  /** @type {import("./types.js").Callbacks["onmessage"]} */
+  const pass = ({ position, time, data, skipped, gaps = [] }) => {
+    for (const gap of gaps) place && say({ gap });
     if (skipped) say({ skipped });
-    say({ position, time, data });
+    say({ position: (place = position), time, data });
+    if (++sent - taken >= SENT_MAX) topic.onmessage = undefined; // the topic stops reading once too much waits in it
   };
+  topic.onmessage = pass;
   topic.onclose = (error) => {
     clearTimeout(timer);
     if (error) fail(error);
@@ -85,11 +104,13 @@ export function serve(link, { id, path, options }) {
     channel.close();
     say = () => {};
   };
-  channel.onmessage = ({ data: { isOver } }) => {
-    if (isOver) return end();
+  channel.onmessage = ({ data }) => {
+    if (data.isOver) return end();
+    ({ taken } = data);
+    if (!(sent - taken >= SENT_MAX)) topic.onmessage = pass; // other versions do not count
     clearTimeout(timer);
     timer = setTimeout(end, GONE_MS);
     if (retryAt) channel.postMessage({ retryAt }); // still here
-    else sayPosition();
+    else sayPlace();
   };
 }

@@ -1,6 +1,9 @@
 /** The time in which a connection opens, or the server answers, if it ever does. */
 export const OPEN_MS_MAX = 3000;
 
+/** The most time that a call may take, and what a reply that goes on may take to begin. */
+export const ANSWER_MS_MAX = 45_000;
+
 /** The time in ms since the Unix epoch, with fractions. It does not jump when the machine's clock is set. */
 export const now = () => performance.timeOrigin + performance.now();
 
@@ -23,9 +26,12 @@ export function sleep(ms, signal) {
   });
 }
 
+/** The most before a second try, which a server may lengthen and not shorten. */
+const FIRST_MS = 500;
+
 /** The delay before the next try: exponential, with full jitter, so that many clients do not return at once. */
 export class Backoff {
-  firstMs = 500;
+  #firstMs = FIRST_MS;
   #failures = 0;
   #random;
 
@@ -35,7 +41,12 @@ export class Backoff {
   }
 
   next() {
-    return Math.min(10_000, this.firstMs * 2 ** this.#failures++) * this.#random();
+    return Math.min(10_000, this.#firstMs * 2 ** this.#failures++) * this.#random();
+  }
+
+  /** @param {number} ms the server's wish */
+  wish(ms) {
+    this.#firstMs = Math.max(FIRST_MS, ms);
   }
 
   /** To be called when something new was received; an open connection alone proves nothing. */

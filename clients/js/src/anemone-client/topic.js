@@ -2,7 +2,7 @@
  * The events of a topic or a run, over as many connections as necessary. Owns when to connect, when to change the
  * transport, what to report, and the queue of events that nobody has taken yet.
  */
-import { AnemoneError, foreign, typed } from "./error.js";
+import { AnemoneError, fill, foreign, misuse, typed, words } from "./error.js";
 import { parsePosition, Sequence } from "./position.js";
 import { Backoff, OPEN_MS_MAX, sleep } from "./time.js";
 
@@ -14,8 +14,6 @@ const LOSSES_MAX = 3;
 const GAPS_MAX = 100;
 /** A connection that lasted this long was good, even without news. */
 const STABLE_MS = 60_000;
-/** Whatever a server wishes, it is not asked again much more often. */
-const RETRY_MS_MIN = 100;
 /** Waits in a row before a topic is given up that was never there, or that something else answers for. */
 const WAITS_MAX = 5;
 
@@ -42,7 +40,8 @@ export class Topic {
   #queue = [];
   /** @type {import("./types.js").Gap[]} */
   #gaps = [];
-  #isIterated = false;
+  /** The `for await` loops over this topic. They share its events. */
+  #loops = 0;
   #isClosed = false;
   #isToldEnd = false;
   #wasThere = false;
@@ -66,9 +65,11 @@ export class Topic {
    * @param {import("./types.js").ReadOptions} options
    */
   constructor(link, path, options) {
+    // Each transport would read something else.
+    if (/\s|\/\.\.?$/.test(path)) throw misuse(`${path} is not a path of the server`);
     this.#link = link;
     this.path = path;
-    this.#options = options;
+    this.#options = fill(/** @type {import("./types.js").ReadOptions} */ ({ after: undefined, since: undefined, mode: undefined, isForOthers: false }), options);
     /** True if this reads for another tab, and so has nothing to tell to this client. */
     this.isForOthers = options.isForOthers;
     this.#sequence = new Sequence(options.after);
@@ -95,7 +96,7 @@ export class Topic {
 
   /** @returns {AsyncGenerator<import("./types.js").TopicEvent, void, void>} */
   async *[Symbol.asyncIterator]() {
-    this.#isIterated = true;
+    this.#loops += 1;
     try {
       for (;;) {
         const event = this.#queue.shift();
@@ -110,14 +111,14 @@ export class Topic {
         }
       }
     } finally {
-      this.#isIterated = false;
-      this.close();
+      this.#loops -= 1;
+      if (!this.#loops) this.close();
     }
   }
 
   /** Ends the reading. A loop still gets what has come. */
   close() {
-    if (!this.#isIterated) this.#queue = [];
+    if (!this.#loops) this.#queue = [];
     this.#finish();
     this.#deliver();
   }
@@ -226,7 +227,10 @@ export class Topic {
       heard = Date.now();
       if (isOpen) return;
       isOpen = true;
-      limit = via === "long-poll" ? link.options.waitSeconds * 1000 + 10_000 : link.options.quietMs;
+      const { waitSeconds, pollMs, quietMs } = link.options;
+      limit = via === "long-poll" ? waitSeconds * 1000 + 10_000 : quietMs;
+      if (/poll/.test(via)) limit += pollMs;
+      watch(); // this limit may be shorter than that of the opening
       link.tried(via, begun);
     };
     if (connection === this.#connection) this.#watch = watch;
@@ -247,7 +251,7 @@ export class Topic {
           if (error) onWait(error);
         },
       })
-      .then(() => new AnemoneError("lost", "the reply ended before the topic"), typed)
+      .then(() => new AnemoneError("lost", "the reply has ended"), (cause) => typed(cause, link))
       .then((error) => connection.abort(error));
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
     clearTimeout(timer);
@@ -267,29 +271,30 @@ export class Topic {
    * @param {number} received
    * @param {boolean} isFirst
    */
-  #take({ position, time, data, gap, skipped, end, retry }, received, isFirst) {
+  #take(item, received, isFirst) {
+    if (!isItem(item)) return this.#connection.abort(foreign("what was said of the topic"));
+    const { position, time, data, gap, skipped, end, retry } = item;
     const sequence = this.#sequence;
-    if (retry) this.#backoff.firstMs = Math.max(RETRY_MS_MIN, retry);
+    if (retry) this.#backoff.wish(retry);
     if (gap) {
       sequence.position = gap.resume;
       this.#gap(gap);
     }
     if (skipped) sequence.skipped = skipped;
     if (position !== undefined) {
-      if (!parsePosition(position)) return this.#connection.abort(foreign(`the position ${position}`));
       if (time !== undefined) {
         this.#event(position, time, data, received);
-      } else if (!isFirst || !parsePosition(this.position ?? "")) {
+      } else if (!isFirst || !parsePosition(this.position)) {
         // The beginning is no news for a reader that has a position: if something is missing, a gap comes next.
         const verdict = sequence.accept(position, 0);
         if (typeof verdict === "object") this.#gap(verdict);
       }
     }
     if (!end) return;
-    if (end.gap) this.#gap(end.gap);
     const { reason } = end;
+    if (end.gap) this.#gap(end.gap);
     this.isEnded = reason === "ended";
-    this.#finish(this.isEnded ? undefined : new AnemoneError(reason === "deleted" ? "topic-deleted" : reason, `the server has ended the topic: ${reason}`));
+    this.#finish(this.isEnded ? undefined : new AnemoneError(reason === "deleted" ? "topic-deleted" : reason, `the topic has ended: ${reason}`));
   }
 
   /**
@@ -311,10 +316,10 @@ export class Topic {
       return this.#gap({ reason: "unreadable", after, missed: 1, resume: position });
     }
     /** @type {import("./types.js").TopicEvent} */
-    const event = { topic: this, position, time, data, received };
+    const event = Object.defineProperty(/** @type {any} */ ({ position, time, data, received }), "topic", { value: this }); // which `console.log` leaves out
     if (this.#gaps[0]) event.gaps = this.#gaps.splice(0);
     if (skipped) event.skipped = skipped;
-    if (this.#isIterated) this.#tell("onmessage", event);
+    if (this.#loops) this.#tell("onmessage", event);
     this.#queue.push(event);
     this.#deliver();
   }
@@ -322,12 +327,15 @@ export class Topic {
   /** Passes events on to the callbacks, unless they wait for a loop, and then the end. */
   #deliver() {
     let event;
-    while (!this.#isIterated && (event = this.#queue.shift())) {
+    while (!this.#loops && (event = this.#queue.shift())) {
       if (this.#tell("onmessage", event)) continue;
       this.#queue.unshift(event);
       break;
     }
-    if (this.#isClosed && !this.#queue[0] && !this.#isIterated) this.#isToldEnd ||= this.#tell("onclose", this.#error);
+    if (this.#isClosed && !this.#queue[0] && !this.#loops) {
+      this.#link.others.delete(this);
+      this.#isToldEnd ||= this.#tell("onclose", this.#error);
+    }
     this.#changed();
   }
 
@@ -344,6 +352,7 @@ export class Topic {
     this.#isClosed = true;
     this.#error = error;
     this.#link.topics.delete(this);
+    this.#link.others.add(this);
     this.#connection.abort(error ?? MOVE);
     this.#nap.abort();
     if (error) this.#tell("onerror", error);
@@ -369,9 +378,17 @@ export class Topic {
 }
 
 /**
+ * Returns true if what a server says has the types of the protocol. The data of an event may be anything, and nothing else.
+ * @param {import("./types.js").Item} item
+ */
+function isItem({ position, time = 0, gap, skipped = 0, end, retry = 0 }) {
+  return (!gap || parsePosition(gap.resume)) && [time, skipped, retry].every(Number.isFinite) && (position === undefined || parsePosition(position)) && (!end || words(end.reason));
+}
+
+/**
  * Returns true for a refusal that trying again does not change.
  * @param {AnemoneError} error
  */
-export function isRefusal({ code, status = 0 }) {
-  return code !== "foreign" && status >= 400 && status < 500 && ![408, 425, 429].includes(status);
+export function isRefusal({ code, status }) {
+  return code !== "foreign" && /^4(?!08|25|29)/.test(`${status}`);
 }

@@ -2,9 +2,9 @@
  * The ways to read over HTTP. Each reads until the signal aborts, passes on what the server says, and fails with an AnemoneError. It
  * returns when the topic has ended.
  */
-import { text } from "./body.js";
-import { AnemoneError, foreign, parse } from "./error.js";
-import { formatPosition } from "./position.js";
+import { JSON_TYPE, text } from "./body.js";
+import { AnemoneError, foreign, parse, words } from "./error.js";
+import { formatPosition, parsePosition } from "./position.js";
 import { ask, bytesOf, LINE_MAX, pieces } from "./request.js";
 import { now, sleep } from "./time.js";
 
@@ -24,7 +24,7 @@ export const TRANSPORTS = {
         else if (field === "time") time = value;
         else if (field === "event") name = value;
         else if (field === "data") data += value;
-        if (data.length > LINE_MAX) throw foreign("an event without an end");
+        if (data.length > LINE_MAX) throw foreign("a line without an end");
         else if (field === "retry") retry = value;
         continue;
       }
@@ -32,7 +32,7 @@ export const TRANSPORTS = {
       else if (data) request.take({ position: id, time: Number(time), data: parse(data) }, received);
       else if (id) request.take({ position: id }, received);
       // After its event: before there is a position, nothing is open.
-      if (retry) request.take({ retry: Number(retry) }, received);
+      if (/^\d+$/.test(retry)) request.take({ retry: Number(retry) }, received);
       [id, time, name, data, retry] = ["", "", "", "", ""];
     }
   },
@@ -45,15 +45,15 @@ export const TRANSPORTS = {
     // The first request does not wait, so that a success is known at once.
     const { waitSeconds, pollMs } = request.link.options;
     let wait = 0;
-    let last;
     for (let pages = 0; ; pages += 1) {
       const asked = now();
-      const next = await page(request, pages, { wait });
-      if (!next) return;
+      const places = request.target({});
+      const events = await page(request, pages, { wait });
+      if (!events) return;
+      const isNews = events[0] && request.target({}) !== places;
       // What does not wait, such as a proxy that drops the parameter, is polled.
-      if (next === last && (waitSeconds === 0 || now() - asked < Math.min(BRIEF_MS, wait * 500))) await sleep(pollMs, request.signal);
+      if (!isNews && (waitSeconds === 0 || now() - asked < Math.min(BRIEF_MS, wait * 500))) await sleep(pollMs, request.signal);
       wait = waitSeconds;
-      last = next;
     }
   },
 
@@ -71,7 +71,7 @@ function object(line) {
   if (typeof item === "object" && item) return item;
   // An event whose data is not JSON has its place in front.
   const [, topic, position] = /^\{(?:"topic":"([^"]+)",)?"position":"([^"]+)",/.exec(line) ?? [];
-  if (!position) throw foreign("a line that is not a JSON object");
+  if (!position) throw foreign("a line that is not JSON");
   return { topic, position, time: 0 };
 }
 
@@ -80,7 +80,7 @@ function object(line) {
  * @param {string} accept
  */
 async function* lines({ link, target, signal, take }, accept) {
-  const reply = await ask(link, "GET", target({}), { headers: { accept }, signal });
+  const reply = await ask(link, { target: target({}), fields: { accept } }, signal);
   let isBegun = false;
   for await (const { lines, received } of pieces(reply, accept, signal)) {
     for (const line of lines) {
@@ -89,11 +89,11 @@ async function* lines({ link, target, signal, take }, accept) {
     }
     if (isBegun) take({}, received); // also a heartbeat is a sign of life, to every topic of the stream
   }
-  throw new AnemoneError("lost", "the stream has ended");
+  throw new AnemoneError("lost", "the reply has ended");
 }
 
 /**
- * Requests one page; returns where the next one begins, or nothing at the end of the topic.
+ * Requests one page; returns its events, or nothing at the end of the topic.
  * @param {StreamRequest} request
  * @param {number} pages that came before
  * @param {object} parameters
@@ -102,23 +102,26 @@ async function page({ link, target, signal, take, isOfMany, losses }, pages, par
   // Where connections break, a page has to be small to come through; streams do not mind. Each that comes makes the next one larger.
   const small = Math.min(5, losses()) - pages;
   const limit = small > 0 && { limit: Math.max(1, 1000 >> (2 * small)) };
-  const reply = await ask(link, "GET", target({ ...parameters, ...limit }), { headers: { accept: "application/json" }, signal });
+  const reply = await ask(link, { target: target({ ...parameters, ...limit }), fields: { accept: JSON_TYPE } }, signal);
   const body = await bytesOf(reply);
   const received = now();
   const found = parse(text(body));
-  if (typeof found?.next !== "string" || !Array.isArray(found.events)) throw foreign("a reply that is not a page of events");
   try {
+    const { next, end, events } = found;
+    if (!words(next)) throw foreign("");
     for (const item of isOfMany ? itemsOfMany(found) : itemsOf(found)) take(item, received);
+    take({ position: next, end }, received);
+    return !signal.aborted && !end && events;
   } catch {
-    throw foreign("a page of something else than events");
+    throw foreign("a reply that is no page");
   }
-  const { next, end } = found;
-  take({ position: next, end }, received);
-  return signal.aborted || end ? "" : next;
 }
 
 /** @param {import("./types.js").PageOfMany} page */
-const itemsOfMany = ({ notices = [], events }) => [...notices, ...events];
+function itemsOfMany({ notices = [], events }) {
+  if (!events.every(({ topic, position }) => topic && parsePosition(position ?? ""))) throw foreign("");
+  return [...notices, ...events];
+}
 
 /**
  * @param {import("./types.js").Page} page

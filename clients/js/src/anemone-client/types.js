@@ -15,6 +15,8 @@
  * @property {any} [WebSocket] replaces the global one, which Node 20 does not have: pass that of the package `ws`
  * @property {() => number} [random] replaces Math.random in the delays
  *
+ * @typedef {Required<Pick<Options, "waitSeconds" | "pollMs" | "quietMs" | "betterMs" | "fetch" | "random">> & Options} AllOptions
+ *
  * @typedef {object} ReadOptions
  * @property {string} [after] a position, `-N`, `earliest` or `latest`
  * @property {string} [since] a time or an age, such as `10m`
@@ -44,8 +46,10 @@
  *
  * @typedef {object} CallOptions
  * @property {string | boolean} [key] makes a retry safe; `true` means a random one
- * @property {Record<string, string>} [headers] names in lower case
+ * @property {HeadersInit} [headers] as `fetch` takes them
  * @property {AbortSignal} [signal]
+ * @property {boolean} [isSafe] set by the client itself
+ * @property {number} [triesMs] no try begins later than this after the first: 60,000 by default
  *
  * @typedef {{ status: number, data: any, fields: Record<string, string> }} Reply
  *
@@ -106,15 +110,13 @@
  * @property {AbortSignal} signal
  * @property {(item: Item, received: number) => void} take
  *
- * @typedef {{ method: string, target: string, fields: Record<string, string>, payload?: string | Uint8Array }} Request
+ * @typedef {{ method: string, target: string, fields: Record<string, string>, payload?: string | Uint8Array }} Request the target is a path and a query, below the server's address
  *
  * @typedef {object} MuxReply
  * @property {number} status
  * @property {string | Uint8Array} payload
  * @property {number} received
- * @property {string} [position]
- * @property {string} [time]
- * @property {Record<string, string>} fields
+ * @property {string[]} words those after the id: a position and a time, and fields
  *
  * @typedef {(reply: MuxReply | import("./error.js").AnemoneError) => void} TakeReply
  */

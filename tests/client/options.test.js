@@ -1,0 +1,185 @@
+/** What a caller gets wrong, and what a caller sees: options that do not exist, the words of errors, and an event on the console. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readdir, readFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { test } from "node:test";
+import { inspect } from "node:util";
+import { WebSocket } from "ws";
+import { connect } from "../../clients/js/src/client.js";
+import { fake, page, problem } from "./fakes.js";
+
+const SOURCES = "clients/js/src/anemone-client";
+
+test("an option that does not exist is refused by its name", async () => {
+  const misspelt = (/** @type {string} */ name) => ({ name: "AnemoneError", code: "bad-argument", message: `there is no option ${name}` });
+  assert.throws(() => connect("http://localhost/", /** @type {any} */ ({ transport: ["poll"] })), misspelt("transport"));
+  const client = connect("http://localhost/", { token: undefined, transports: ["poll"] });
+  assert.throws(() => client.topic("wind", /** @type {any} */ ({ afer: "earliest" })), misspelt("afer"));
+  assert.throws(() => client.read("runs/0", /** @type {any} */ ({ modus: "latest" })), misspelt("modus"));
+  await assert.rejects(client.call("GET", "/clock", undefined, /** @type {any} */ ({ keys: true })), misspelt("keys"));
+  await assert.rejects(client.items("GET", "/clock", undefined, /** @type {any} */ ({ header: {} })).next(), misspelt("header"));
+  await assert.rejects(client.publish("t", 1, /** @type {any} */ ({ kay: "k" })), misspelt("kay"));
+  await assert.rejects(client.run("/primes", 1, /** @type {any} */ ({ signals: 1 })).key, misspelt("signals"));
+  await assert.rejects(client.watch("0").events(/** @type {any} */ ({ before: "1" })).next(), misspelt("before"));
+  client.close();
+});
+
+/** A server that keeps what it is asked over HTTP, in `asked`, and over WebSocket, in `messages`. */
+async function keeping() {
+  /** @type {string[]} */ const messages = [];
+  /** @type {import("node:http").IncomingHttpHeaders[]} */ const headers = [];
+  const answer = (/** @type {import("node:http").IncomingMessage} */ request) => {
+    headers.push(request.headers);
+    return request.method === "POST" ? { status: 202, body: { key: "k", position: "e-1" } } : { body: {} };
+  };
+  const onMessage = (/** @type {(text: string) => void} */ say, /** @type {string} */ message) => {
+    messages.push(message);
+    say(`202 ${message.split(" ")[1]}\n{"key":"k","position":"e-1"}`);
+  };
+  return { ...(await fake(answer, { onMessage })), messages, headers };
+}
+
+const TRANSPORTS = /** @type {const} */ (["mux", "poll"]);
+
+test("headers are whatever `fetch` takes", async () => {
+  const { origin, messages, headers } = await keeping();
+  const tag = '"5"';
+  for (const given of [{ "If-Match": tag }, new Headers({ "if-match": tag }), new Map([["if-match", tag]]), [["if-match", tag]]]) {
+    const options = { headers: /** @type {HeadersInit} */ (given) };
+    for (const transport of TRANSPORTS) {
+      const client = connect(origin, { WebSocket, transports: [transport] });
+      messages.length = headers.length = 0;
+      await client.call("PATCH", "/messages/1", {}, options);
+      await client.run("/primes", 1, options).key;
+      const sent = transport === "mux" ? messages : headers.map((fields) => ` if-match=${encodeURIComponent(String(fields["if-match"]))} prefer=${fields.prefer}`);
+      assert.deepEqual(sent.map((fields) => fields.includes(` if-match=${encodeURIComponent(tag)}`)), [true, true], transport);
+      assert.match(String(sent[1]), / prefer=respond-async/);
+      headers.length = 0;
+      for await (const _ of client.items("GET", "/items", undefined, options));
+      assert.deepEqual(headers.map((fields) => fields["if-match"]), [tag], transport);
+      client.close();
+    }
+  }
+});
+
+test("what no transport would send is refused at once", async () => {
+  const { origin, asked } = await keeping();
+  const circle = {};
+  Object.assign(circle, { circle });
+  for (const transport of TRANSPORTS) {
+    const client = connect(origin, { WebSocket, transports: [transport] });
+    const { call } = client;
+    /** @type {Record<string, Parameters<typeof call>>} */
+    const calls = {
+      "a key that is no ASCII": ["POST", "/x", {}, { key: "schlüssel→" }],
+      "the name of a header": ["GET", "/x", undefined, { headers: { "bad header": "1" } }],
+      "the value of a header": ["PUT", "/x", {}, { headers: { from: "→" } }],
+      "no value of a header": ["PUT", "/x", {}, { headers: [["if-match", /** @type {any} */ (undefined)]] }],
+      "a body of a GET": ["GET", "/x", {}],
+      "a body that is no JSON": ["POST", "/x", circle],
+      "a body that JSON leaves out": ["POST", "/x", () => {}],
+      "a method that nobody may send": ["TRACE", "/x"],
+      "a method with a space": ["FOO BAR", "/x"],
+      "a path that is none": ["GET", "http://["],
+      "a path that ends with dots": ["DELETE", "/topics/.."],
+    };
+    for (const [what, given] of Object.entries(calls)) await assert.rejects(client.call(...given), { name: "AnemoneError", code: "bad-argument" }, `${transport}: ${what}`);
+    await assert.rejects(client.items("FOO BAR", "/x").next(), { code: "bad-argument" });
+    client.close();
+  }
+  assert.deepEqual(asked, []);
+});
+
+test("an address with a name and a password, which `fetch` refuses, is called over WebSocket", async () => {
+  const { origin, messages } = await keeping();
+  const client = connect(origin.replace("//", "//name:password@"), { WebSocket, transports: ["mux"] });
+  await client.call("GET", "/clock");
+  assert.deepEqual(messages, ["GET 0 /clock"]);
+  client.close();
+});
+
+test("a name that a URL would drop is refused, and so is a path with a space", async () => {
+  const { origin, asked } = await keeping();
+  for (const transport of TRANSPORTS) {
+    const client = connect(origin, { WebSocket, transports: [transport] });
+    for (const name of [".", ".."]) {
+      assert.throws(() => client.topic(name), { code: "bad-argument" });
+      await assert.rejects(client.publish(name, 1), { code: "bad-argument" });
+      await assert.rejects(client.watch(name).cancel(), { code: "bad-argument" });
+      await assert.rejects(client.watch(name).events().next(), { code: "bad-argument" });
+    }
+    assert.throws(() => client.read("topics/a b"), { code: "bad-argument" });
+    client.close();
+  }
+  assert.deepEqual(asked, []);
+});
+
+test("an event has a key of its own, unless the caller gives one", async () => {
+  const { origin, asked } = await keeping();
+  const client = connect(origin, { transports: ["poll"] });
+  for (const key of [true, true, null, undefined, "own"]) await client.publish("t", 1, /** @type {any} */ ({ key }));
+  const keys = asked.map((line) => line.split("?key=")[1]);
+  assert.equal(keys.pop(), "own");
+  assert.equal(new Set(keys).size, 4);
+  for (const key of keys) assert.match(String(key), /^\d+-\d+-/);
+  client.close();
+});
+
+test("a client that has no WebSocket says that it needs one, unless another transport works", (t) => {
+  const { WebSocket } = globalThis;
+  t.after(() => void (globalThis.WebSocket = WebSocket));
+  // @ts-expect-error: as in Node 20
+  globalThis.WebSocket = undefined;
+  assert.throws(() => connect("http://localhost/", { transports: ["mux"] }), { code: "bad-argument", message: /mux here: pass a WebSocket/ });
+  const client = connect("http://localhost/", { transports: ["tabs", "mux", "poll"] });
+  assert.equal(client.diagnosis.transport, "poll");
+  client.close();
+});
+
+test("a refusal names the place that it is about, as the command does", async () => {
+  const refusal = problem("bad-input", 422, "is missing: expected one of quick, merge");
+  const { origin } = await fake(() => ({ ...refusal, body: { .../** @type {object} */ (refusal.body), pointer: "/actions/0/algorithm" } }));
+  const client = connect(origin, { transports: ["poll"] });
+  await assert.rejects(client.call("POST", "/x", {}), { code: "bad-input", message: "is missing: expected one of quick, merge (at /actions/0/algorithm)" });
+  client.close();
+});
+
+test("a server that cannot be reached is named, with the cause", async () => {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  server.close();
+  const origin = `http://127.0.0.1:${port}`;
+  const client = connect(origin, { transports: ["poll"], random: () => 0 });
+  await assert.rejects(client.call("GET", "/clock"), (/** @type {any} */ error) => {
+    assert.equal(error.code, "unreachable");
+    assert.equal(error.message, `the server does not answer, ECONNREFUSED: ${origin}`);
+    return error.cause instanceof Error;
+  });
+  client.close();
+  assert.throws(() => connect("127.0.0.1:8080"), { code: "bad-argument", message: "127.0.0.1:8080 is not a URL such as http://localhost" });
+});
+
+test("an event shows its data, and knows its topic", async () => {
+  const { origin } = await fake(() => page("e-2", [2]));
+  const client = connect(origin, { transports: ["poll"] });
+  const topic = client.topic("t", { after: "e-1" });
+  for await (const event of topic) {
+    assert.equal(event.topic, topic);
+    assert.deepEqual(Object.keys(event), ["position", "time", "data", "received"]);
+    assert.doesNotMatch(inspect(event), /topic|repeats/i);
+    break;
+  }
+  client.close();
+});
+
+test("a part that is loaded when it is needed imports no other such part", async () => {
+  // A browser that remembers a failed load would never get that one.
+  const parts = [...(await readFile(`${SOURCES}/parts.js`, "utf8")).matchAll(/import\("(\.\/\w+\.js)"\)/g)].map(([, path]) => path);
+  assert.equal(parts.length, 4);
+  for (const name of (await readdir(SOURCES)).filter((name) => name !== "parts.js")) {
+    const imported = [...(await readFile(`${SOURCES}/${name}`, "utf8")).matchAll(/^(?:import|export) .* from "(.*)";$/gm)].map(([, path]) => path);
+    assert.deepEqual(imported.filter((path) => parts.includes(path)), [], name);
+  }
+});
