@@ -185,6 +185,28 @@ test("a time without values is shown as one", { timeout: STEP_MS_MAX }, async ()
   assert.ok(before !== hole && after !== hole, `${before}, ${after}`);
 });
 
+test("two values at nearly the same time are seen", { timeout: STEP_MS_MAX }, async () => {
+  await open({ count: 1, everyMs: 1 });
+  await page.evaluate(() => {
+    const { state } = /** @type {any} */ (window);
+    state.series.add(13, 0);
+    state.now = 1_200_000;
+    state.chart.fit(1_300_000);
+  });
+  /** Pixels of the colour of the line. */
+  const painted = () =>
+    page.evaluate(() => {
+      const canvas = /** @type {HTMLCanvasElement} */ (document.querySelector("#tested"));
+      const { data } = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d")).getImageData(0, 0, canvas.width, canvas.height);
+      const hex = getComputedStyle(document.documentElement).getPropertyValue("--bloom").trim();
+      const bloom = [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16));
+      let count = 0;
+      for (let at = 0; at < data.length; at += 4) if (bloom.every((part, nth) => Math.abs(Number(data[at + nth]) - part) < 40)) count += 1;
+      return count;
+    });
+  await until("a dot", async () => (await painted()) > 8);
+});
+
 test("100,000 values, and 100 more each second, are drawn in each frame", { timeout: STEP_MS_MAX }, async (context) => {
   await open({ count: 100_000, everyMs: 10 });
   const measured = await page.evaluate(async () => {
@@ -192,6 +214,16 @@ test("100,000 values, and 100 more each second, are drawn in each frame", { time
     const begin = performance.now();
     const [first, added] = [state.now, state.series.end];
     let frames = 0;
+    // To ask for a size lays out the page, once for each canvas that is drawn.
+    let asked = 0;
+    const { get } = /** @type {PropertyDescriptor} */ (Object.getOwnPropertyDescriptor(Element.prototype, "clientWidth"));
+    Object.defineProperty(HTMLCanvasElement.prototype, "clientWidth", {
+      configurable: true,
+      get() {
+        asked += 1;
+        return get?.call(this);
+      },
+    });
     await new Promise((resolve) => {
       const frame = (/** @type {number} */ now) => {
         const passed = now - begin;
@@ -203,8 +235,10 @@ test("100,000 values, and 100 more each second, are drawn in each frame", { time
       };
       requestAnimationFrame(frame);
     });
-    return { perSecond: (frames * 1000) / (performance.now() - begin), added: state.series.end - added };
+    Reflect.deleteProperty(HTMLCanvasElement.prototype, "clientWidth");
+    return { perSecond: (frames * 1000) / (performance.now() - begin), added: state.series.end - added, asked };
   });
+  assert.equal(measured.asked, 0);
   context.diagnostic(`${measured.perSecond.toFixed(1)} frames a second, ${measured.added} values added`);
   const { low, high, count } = await page.evaluate(() => {
     const { chart, series } = Reflect.get(window, "state");

@@ -11,7 +11,7 @@ import { createRequire } from "node:module";
 import { after, afterEach, before, beforeEach, test } from "node:test";
 import { check } from "../../web/page/computations/document.js";
 import { EXAMPLES } from "../../web/page/computations/examples.js";
-import { PATIENCE_MS, becomes, kill, launch, serve, until } from "./support.js";
+import { PATIENCE_MS, becomes, isOfTest, kill, launch, serve, until } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
 const AXE = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -52,7 +52,7 @@ async function runs() {
 async function open(hash = "") {
   const page = await context.newPage();
   page.on("pageerror", (error) => faults.push(String(error)));
-  page.on("console", (message) => ["error", "warning"].includes(message.type()) && faults.push(message.text()));
+  page.on("console", (message) => ["error", "warning"].includes(message.type()) && !isOfTest(message.text()) && faults.push(message.text()));
   await page.goto(`${server.origin}/computations${hash}`);
   return page;
 }
@@ -175,6 +175,8 @@ test("a run leads to where it is drawn, and back", { timeout: STEP_MS_MAX }, asy
   await isState(page, "done");
   await page.getByRole("link", { name: "Its events, and how to read them" }).click();
   await page.waitForURL(`${server.origin}/runs/${key}`);
+  await page.locator("#list code").first().waitFor({ timeout: PATIENCE_MS });
+  assert.ok(!(await page.locator("#plot").isVisible()), "the numbers of its picture are no chart");
   await page.getByRole("link", { name: "Watch it drawn" }).click();
   await page.waitForURL(`${server.origin}/computations#run=${key}`);
   await isState(page, "done");
@@ -259,6 +261,15 @@ test("a run that is held ends when its page is left, and one that is kept goes o
   assert.deepEqual(faults, []);
 });
 
+test("a run that is held and does not begin is told", { timeout: STEP_MS_MAX }, async () => {
+  const page = await open();
+  await page.route("**/computations?*attach*", () => {}); // no answer
+  await page.getByRole("radio", { name: /the run ends/ }).check();
+  await page.getByRole("button", { name: /^Start/ }).click();
+  await page.locator("#said.failure", { hasText: /^The server does not answer\. Start again/ }).waitFor({ timeout: PATIENCE_MS });
+  assert.deepEqual(faults, []);
+});
+
 for (const { colorScheme, width } of /** @type {const} */ ([{ colorScheme: "light", width: 1280 }, { colorScheme: "dark", width: 390 }])) {
   test(`a run is good for everybody, ${colorScheme}, ${width} pixels wide`, { timeout: STEP_MS_MAX }, async () => {
     const page = await open();
@@ -286,6 +297,11 @@ test("a window of 1280 pixels cuts no line of the document and no action", { tim
   await becomes("what is cut of the document", () => cut("#text"), 0);
   await becomes("what is cut of the tree", () => cut(".tree"), 0);
   assert.equal(await page.locator(".tree.more-right").count(), 0);
+  // Where the box is scrolled, the tree begins at its top.
+  await page.locator("#example").selectOption({ label: "All algorithms, one list" });
+  await page.locator(".tree.more-bottom").waitFor({ timeout: PATIENCE_MS });
+  const [top, first] = await page.locator(".tree, .tree li:first-child").evaluateAll((parts) => parts.map((part) => part.getBoundingClientRect().top));
+  assert.ok(Math.abs(Number(first) - Number(top)) < 10, `the first action is ${Number(first) - Number(top)} pixels below the top`);
   // So many actions one after the other have no room. The edge tells that there are more, until they are seen.
   const chain = Array.from({ length: 12 }, (_, at) => ({ id: `a${at}`, do: at === 0 ? "list" : "sort", ...(at === 0 ? { size: 9 } : { after: `a${at - 1}`, algorithm: "quick" }) }));
   await page.getByLabel(/^The document/).fill(JSON.stringify({ actions: chain }));
@@ -321,7 +337,12 @@ test("nothing that is seen moves when a run starts, and when its page is loaded 
 
 test("a run that is not there is told", { timeout: STEP_MS_MAX }, async () => {
   const page = await open(`#run=${"0".repeat(32)}`);
-  await page.locator("[data-field=kept]", { hasText: /^There is no run with this key/ }).waitFor({ timeout: PATIENCE_MS });
+  const told = () => page.locator("[data-field=kept]", { hasText: /^There is no run with this key/ }).waitFor({ timeout: PATIENCE_MS });
+  await told();
+  // Of a key that was cut, too.
+  await page.goto("about:blank");
+  await page.goto(`${server.origin}/computations#run=0123`);
+  await told();
   await start(page, EXAMPLES.at(-1)?.text ?? "");
   await isState(page, "done");
   assert.ok(faults.every((fault) => /404/.test(fault)), faults.join("\n"));

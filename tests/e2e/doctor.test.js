@@ -6,18 +6,23 @@
  * default `/usr/bin/chromium`). Waits on conditions, never for a fixed time: what is right has longer time limits than any machine needs.
  */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { Proxy } from "./proxies.js";
-import { PATIENCE_MS, folder, kill, launch, remove, serve, start, until } from "./support.js";
+import { PATIENCE_MS, folder, kill, launch, remove, serve, start } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
 /** The time limit of what cuts quiet connections, and the time for which the doctor keeps them. */
 const CUT = "1s";
-const WAIT = "4s";
+const WAIT_SECONDS = 3;
+/** The time after which a stream is held back: what is held back never comes; everything else has the long one, or that of the
+ * page. */
+const BEGIN_SECONDS = { short: 4, long: 30 };
 /** Examinations mostly wait, so some are made at the same time. */
 const AT_ONCE = { concurrency: 3 };
+const RULES = new URL("../../web/page/lab/rules.json", import.meta.url);
 
 /** @type {import("./support.js").Server} */ let server;
 /** @type {import("playwright-core").Browser} */ let browser;
@@ -38,12 +43,13 @@ after(async () => {
 /**
  * What the doctor says of a URL.
  * @param {string} url
- * @param {string[]} args
+ * @param {{ isHeld?: boolean, args?: string[] }} [options] held if streams are
  * @returns {Promise<{ status: number | null, findings: Finding[], faults: Finding[], said: string }>}
  */
-async function doctor(url, ...args) {
-  const program = start(["doctor", url, "--json", "--quiet", "--wait", WAIT, ...args]);
-  await until("the doctor to end", () => program.process.exitCode !== null);
+async function doctor(url, { isHeld = false, args = [] } = {}) {
+  const times = ["--wait", `${WAIT_SECONDS}s`, "--begin-max", `${BEGIN_SECONDS[isHeld ? "short" : "long"]}s`];
+  const program = start(["doctor", url, "--json", "--quiet", ...times, ...args]);
+  await once(program.process, "close");
   const said = program.output.join("");
   const line = said.split("\n").find((line) => line.startsWith("{"));
   assert.ok(line, said);
@@ -54,12 +60,12 @@ async function doctor(url, ...args) {
 /**
  * @param {string} name a kind of proxy
  * @param {string} site its configuration
- * @param {string[]} args
+ * @param {boolean} [isHeld] true if it holds streams back
  */
-async function behind(name, site, ...args) {
+async function behind(name, site, isHeld) {
   const proxy = await Proxy.start(name, { http: Number(new URL(server.origin).port), tcp: 0 }, site);
   try {
-    return await doctor(`http://127.0.0.1:${proxy.ports.http}`, ...args);
+    return await doctor(`http://127.0.0.1:${proxy.ports.http}`, { isHeld });
   } finally {
     await proxy.remove();
   }
@@ -103,9 +109,7 @@ const WRONG = /** @type {const} */ ([
 describe("each way to set up a proxy wrong", AT_ONCE, () => {
   for (const [what, name, site, expected, setting] of WRONG) {
     test(`${what} is found, and nothing else`, { timeout: STEP_MS_MAX }, async () => {
-      // What is held back never comes; everything else has time.
-      const isHeld = expected.some((fault) => fault === "sse");
-      const { status, faults, said } = await behind(name, site, ...(isHeld ? [] : ["--begin-max", "30s"]));
+      const { status, faults, said } = await behind(name, site, expected.some((fault) => fault === "sse"));
       assert.deepEqual([faults.map((fault) => fault.name), status], [[...expected], 13], said);
       const program = name === "stock" ? "nginx" : "HAProxy";
       assert.ok(faults[0]?.remedies.some((remedy) => remedy.program === program && remedy.setting.includes(setting)), said);
@@ -119,9 +123,7 @@ describe("each way to set up a proxy wrong", AT_ONCE, () => {
 });
 
 test("a way on which nothing is wrong is told so", { timeout: STEP_MS_MAX }, async () => {
-  const args = ["--begin-max", "30s"];
-  const direct = await doctor(server.origin, ...args);
-  for (const { status, faults, findings, said } of [direct, await behind("stock", nginx(HOST, UPGRADE), ...args), await behind("plainHaproxy", haproxy(), ...args)]) {
+  for (const { status, faults, findings, said } of await Promise.all([doctor(server.origin), behind("stock", nginx(HOST, UPGRADE)), behind("plainHaproxy", haproxy())])) {
     assert.deepEqual([faults, status], [[], 0], said);
     assert.deepEqual(findings.filter(({ state }) => state === "unknown"), [], said);
     assert.equal(findings.length, 10, said);
@@ -159,17 +161,18 @@ test("a page in place of a stream is no stream, and nothing else is wrong", { ti
 test("few streams of HTTP/2 are found, and many are good", { timeout: STEP_MS_MAX }, async () => {
   const site = await readFile(new URL("../../deploy/nginx.conf", import.meta.url), "utf8");
   const trusting = await serve("--demo", "--listen", "127.0.0.1:0", "--trusted-proxy", "127.0.0.1");
-  for (const [more, state] of /** @type {const} */ ([["", "good"], ["http2_max_concurrent_streams 4;", "fault"]])) {
+  const ways = /** @type {const} */ ([["", "good"], ["http2_max_concurrent_streams 4;", "fault"]]);
+  await Promise.all(ways.map(async ([more, state]) => {
     const proxy = await Proxy.start("nginx", { http: Number(new URL(trusting.origin).port), tcp: 0 }, site.replace("ssl_certificate ", `${more} ssl_certificate `));
     try {
-      const { findings, faults, said } = await doctor(`https://localhost:${proxy.ports.http}`, "--insecure", "--begin-max", "30s");
+      const { findings, faults, said } = await doctor(`https://localhost:${proxy.ports.http}`, { args: ["--insecure"] });
       assert.equal(findings.find(({ name }) => name === "http2")?.state, state, said);
       assert.equal(faults.length, state === "fault" ? 1 : 0, said);
       if (state === "fault") assert.match(JSON.stringify(faults), /HTTP\/2 lets 4 streams through .*"http2_max_concurrent_streams 128;/);
     } finally {
       await proxy.remove();
     }
-  }
+  }));
   await kill(trusting);
 });
 
@@ -181,15 +184,27 @@ const preceded = (location) => nginx(HOST, UPGRADE).replace("location /", `${loc
 /** @typedef {Record<string, string>} Found by the id of an examination, its state and the key of its fault */
 
 /**
- * What the doctor of the Lab page finds.
+ * Opens the Lab page. A browser opens six of eight streams, so each examination waits for the other two as for what is held back.
  * @param {string} origin
- * @returns {Promise<Found>}
  */
-async function pageFinds(origin) {
+async function openLab(origin, isHeld = false) {
   const page = await browser.newPage();
+  const rules = JSON.parse(await readFile(RULES, "utf8"));
+  if (isHeld) rules.limits.begin_ms_max = 1000 * BEGIN_SECONDS.short;
+  // Only once: as long as there is a route, all requests take a detour.
+  await page.route("**/page/lab/rules.json", (route) => route.fulfill({ json: rules }), { times: 1 });
   await page.goto(`${origin}/lab`);
   await page.locator("#notice-no-script").waitFor({ state: "detached", timeout: PATIENCE_MS });
-  await page.locator("#wait").selectOption("5");
+  await page.locator("#wait").evaluate((select, seconds) => /** @type {HTMLSelectElement} */ (select).add(new Option("", seconds, true, true)), String(WAIT_SECONDS));
+  return page;
+}
+
+/**
+ * What the doctor of the Lab page finds.
+ * @param {import("playwright-core").Page} page
+ * @returns {Promise<Found>}
+ */
+async function pageFinds(page) {
   await page.locator("#examine").click();
   await page.locator("#examine:enabled").waitFor({ timeout: STEP_MS_MAX });
   const found = await page.locator("#findings > li").evaluateAll((items) => items.map((item) => /** @type {HTMLElement} */ (item).dataset));
@@ -230,11 +245,13 @@ const BOTH = [
  * @param {Expected} expected
  */
 async function bothFind(origin, { both = {}, page = {} }) {
-  const { findings, said } = await doctor(origin, ...(both.sse ? [] : ["--begin-max", "30s"]));
+  const isHeld = both.sse === HELD.sse;
+  // To open a page takes the whole processor, and both measure times.
+  const lab = await openLab(origin, isHeld);
+  const [{ findings, said }, ofPage] = await Promise.all([doctor(origin, { isHeld }), pageFinds(lab)]);
   const { reach, http2, ...found } = foundBy(findings);
   assert.deepEqual([reach, http2, found], ["good", "note", { ...GOOD, ...both }], said);
   // Chromium opens six connections to a server, and says so.
-  const ofPage = await pageFinds(origin);
   assert.deepEqual(ofPage, { ...GOOD, connections: "note", ...both, ...page });
 }
 
@@ -249,19 +266,19 @@ describe("both doctors", AT_ONCE, () => {
       }
     });
   }
-});
 
-for (const [wait, cache] of /** @type {const} */ ([["500ms", "good"], ["0s", "unknown"]])) {
-  test(`a server that lets polls wait for ${wait} is no cache to both doctors`, { timeout: STEP_MS_MAX }, async () => {
-    const directory = await folder("anemone-doctor-");
-    const config = join(directory, "anemone.toml");
-    await writeFile(config, `[limits]\nwait_proxied = "${wait}"\n`);
-    const limited = await serve("--demo", "--listen", "127.0.0.1:0", "--trusted-proxy", "127.0.0.1", "--config", config);
-    try {
-      await bothFind(limited.origin, { both: { cache } });
-    } finally {
-      await kill(limited);
-      await remove(directory);
-    }
-  });
-}
+  for (const [wait, cache] of /** @type {const} */ ([["500ms", "good"], ["0s", "unknown"]])) {
+    test(`a server that lets polls wait for ${wait} is no cache to both doctors`, { timeout: STEP_MS_MAX }, async () => {
+      const directory = await folder("anemone-doctor-");
+      const config = join(directory, "anemone.toml");
+      await writeFile(config, `[limits]\nwait_proxied = "${wait}"\n`);
+      const limited = await serve("--demo", "--listen", "127.0.0.1:0", "--trusted-proxy", "127.0.0.1", "--config", config);
+      try {
+        await bothFind(limited.origin, { both: { cache } });
+      } finally {
+        await kill(limited);
+        await remove(directory);
+      }
+    });
+  }
+});

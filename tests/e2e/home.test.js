@@ -78,6 +78,10 @@ test("500 topics are read over one connection, as far as they are in view", { ti
   await withHome(async (page, counts) => {
     await says(page, topic(0), "newest", /^\{"n":0\}$/);
     await becomes("500 of the 502 topics", () => page.locator("#topics li").count(), TOPICS);
+    await page.getByLabel("Find a topic").fill("nowhere");
+    await becomes("what is found", () => page.locator("#topics [data-field=count]").textContent(), "No topic has this in its name.");
+    await page.getByLabel("Find a topic").fill("");
+    await becomes("all topics again", () => page.locator("#topics li").count(), TOPICS);
     await says(page, topic(0), "kept", /^1 kept, \d+ B$/);
     await post(topic(0), { n: "next" });
     await says(page, topic(0), "newest", /^\{"n":"next"\}$/);
@@ -183,7 +187,7 @@ test("services are there with a line that calls each, and the runs that are goin
     await becomes("the names", () => services.locator("h3").allTextContents(), ["/computations", "/messages", "/propagation", "/slow"]);
     const { paths } = await (await fetch(`${server.origin}/openapi.json`)).json();
     const example = (/** @type {string} */ path) => JSON.stringify(paths[path].post.requestBody.content["application/json"].example);
-    const started = (/** @type {string} */ path, sent = `--json '${example(path)}'`) => `curl -N ${sent} '${server.origin}${path}'`;
+    const started = (/** @type {string} */ path, sent = `--json '${example(path)}'`) => `curl -N '${server.origin}${path}' ${sent}`;
     const commands = [started("/computations"), `curl '${server.origin}/messages'`, started("/propagation"), started("/slow", "-X POST")];
     await becomes("the commands", () => services.locator("code").allTextContents(), commands);
     const about = (/** @type {number} */ index) => services.nth(index).locator(".small").textContent();

@@ -1,6 +1,7 @@
 /**
- * Measures how fast the pages draw: the frames a second of /computations with four branches of 2,000 elements, and the time of /propagation
- * from a wish to the first tiles that are seen, and from the end of a drag to the new map. On a processor that Chromium slows down to a
+ * Measures how fast the pages draw: the frames a second of /computations with four branches of 2,000 elements, and the times of /propagation
+ * from a wish to the first tiles that are seen - on a page that has just loaded, of a press of "Compute", and in a drag, where a wish waits
+ * for the tiles of the one before - and from the end of a drag to the new map. On a processor that Chromium slows down to a
  * quarter, and as it is.
  * Not a test, since the figures are the machine's, too: `node tests/e2e/page-speed.js`.
  *
@@ -12,9 +13,12 @@ import { kill, launch, serve, until } from "./support.js";
 
 const SLOWDOWNS = [4, 1];
 const FRAMES_MS = 5000;
+const PRESSES = 20;
 const DRAGS = 10;
 const MOVES = 30;
 const MOVE_EVERY_MS = 16;
+/** Between two presses. */
+const PAUSE_MS = 300;
 
 /** @typedef {import("playwright-core").Page} Page */
 
@@ -85,6 +89,13 @@ async function propagation(page) {
   await until("the first map", isDone);
   const firstSeen = async () => Number(/first seen after ([\d.]+) ms/.exec((await summary.textContent()) ?? "")?.[1]);
   console.log(`propagation: after loading the page, first tiles ${(await firstSeen()).toFixed(0)} ms after the wish`);
+  const presses = [];
+  for (let press = 0; press < PRESSES; press += 1) {
+    await sleep(PAUSE_MS);
+    presses.push(await page.evaluate(notePress));
+    await until("the map", isDone);
+  }
+  console.log(`propagation: from a press of Compute to the first tiles that are seen: ${words(presses)}`);
   const handle = page.locator(".pane:visible .handle").first();
   /** @type {{ first: number, whole: number, wish: number }[]} */
   const all = [];
@@ -102,10 +113,25 @@ async function propagation(page) {
     await page.mouse.up();
     all.push({ ...(await told), wish: await firstSeen() });
   }
-  console.log(`propagation: from a wish to the first tiles that are seen: ${words(all.map(({ wish }) => wish))}`);
+  console.log(`propagation: from a wish in a drag to the first tiles that are seen: ${words(all.map(({ wish }) => wish))}`);
   console.log(`propagation: from the end of a drag to the first tiles of the new map: ${words(all.map(({ first }) => first))}`);
   console.log(`propagation: from the end of a drag to the whole new map: ${words(all.map(({ whole }) => whole))}`);
   await page.close();
+}
+
+/** Runs in the page: presses "Compute", and returns the time until the first tiles are drawn, ms. */
+function notePress() {
+  const summary = document.querySelector(".pane [data-field=summary]");
+  const compute = document.querySelector("#compute");
+  const pressed = performance.now();
+  return new Promise((resolve) => {
+    if (compute instanceof HTMLElement) compute.click();
+    const look = () => {
+      if (summary?.textContent?.includes("first seen")) resolve(performance.now() - pressed);
+    };
+    // A press has taken away the words about the run before.
+    if (summary) new MutationObserver(look).observe(summary, { subtree: true, childList: true, characterData: true });
+  });
 }
 
 /** Runs in the page: waits for the end of a drag, and says when the first tiles and all of the last run were there after it, in ms. */

@@ -8,6 +8,8 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { maps, onMap, says } from "./maps.js";
 import { becomes, kill, launch, serve, until } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
@@ -27,40 +29,8 @@ after(async () => {
   await kill(server);
 });
 
-/**
- * The test itself reads the pixels of a map, again and again.
- * @param {string} text
- */
-const isOfTest = (text) => text.includes("willReadFrequently");
-
-/**
- * Opens the page in a browser of its own; it must have no fault, other than what the service refuses.
- * @param {(page: import("playwright-core").Page) => Promise<void>} body
- * @param {{ refused?: number, at?: string, hasTouch?: boolean }} [options]
- */
-async function withPage(body, { refused = 0, at = "", hasTouch = false } = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true, hasTouch });
-  const page = await context.newPage();
-  /** @type {string[]} */
-  const faults = [];
-  page.on("pageerror", (error) => faults.push(String(error)));
-  page.on("console", (message) => ["error", "warning"].includes(message.type()) && !isOfTest(message.text()) && faults.push(message.text()));
-  await page.goto(`${server.origin}/propagation${at}`);
-  await body(page);
-  assert.ok(faults.length <= refused && faults.every((fault) => /422/.test(fault)), faults.join("\n"));
-  await context.close();
-}
-
-/** @param {import("playwright-core").Page} page */
-const maps = (page) => page.locator(".pane:visible");
-
-/**
- * @param {import("playwright-core").Page} page
- * @param {string | RegExp} state
- */
-async function says(page, state, map = 0) {
-  await becomes("the state", () => maps(page).nth(map).locator("[data-field=state]").textContent(), state);
-}
+/** @type {(body: (page: import("playwright-core").Page) => Promise<void>, options?: import("./maps.js").Options) => Promise<void>} */
+const withPage = (body, options) => onMap(browser, server, body, options);
 
 /** @param {import("playwright-core").Page} page */
 async function summary(page, map = 0) {
@@ -219,7 +189,7 @@ test("another browser that is given the address of two maps shows their document
   });
   const start = { method: "POST", headers: { "Content-Type": "application/json", Prefer: "respond-async" }, body: JSON.stringify({ actions: [{ id: "a", do: "list", size: 4 }] }) };
   const { key } = await (await fetch(`${server.origin}/computations`, start)).json();
-  await withPage(async (page) => becomes("why", () => page.locator("#refused").textContent(), /^This run has no map: /), { at: `#run=${key}` });
+  await withPage(async (page) => becomes("why", () => page.locator("#refused").textContent(), /^This run has no map: it is of another service\.$/), { at: `#run=${key}` });
 });
 
 test("two models are side by side, of the same place", { timeout: STEP_MS_MAX }, async () => {
@@ -246,6 +216,76 @@ test("two models are side by side, of the same place", { timeout: STEP_MS_MAX },
   });
 });
 
+test("a terrain that is refused leaves no map of another place behind", { timeout: STEP_MS_MAX }, async () => {
+  await withPage(
+    async (page) => {
+      await says(page, "done");
+      await until("the map in its colours", async () => (await coloursOf(page)) > 1000);
+      const text = "ncols 3\nnrows 2\nxllcorner 0\nyllcorner 0\ncellsize 100\n1 2 NaN\n4 5 6\n";
+      await page.getByLabel("Terrain: GeoTIFF").setInputFiles({ name: "bad.asc", mimeType: "text/plain", buffer: Buffer.from(text) });
+      await says(page, "not computed");
+      await becomes("the width", () => page.getByLabel("Width", { exact: true }).inputValue(), "250");
+      await becomes("why", () => page.locator("#refused").textContent(), /^The terrain, at \/terrain\/text: Row 1, column 3 is NaN/);
+      await until("a map with lines and words alone", async () => (await coloursOf(page)) < 500);
+      await page.getByRole("application", { name: "Map" }).press("ArrowUp");
+      await becomes("the reading", () => page.locator("#reading").textContent(), /^no value yet at /);
+    },
+    { refused: 1 },
+  );
+});
+
+test("a run that gets no answer says that the server is away, and begins once it is back", { timeout: STEP_MS_MAX }, async () => {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  let own = await serve("--demo", "--listen", "127.0.0.1:0");
+  try {
+    await page.goto(`${own.origin}/propagation`);
+    await says(page, "done");
+    const notice = page.getByRole("heading", { name: "The server cannot be reached" });
+    assert.ok(!(await notice.isVisible()));
+    await kill(own);
+    await page.getByRole("button", { name: "Compute" }).click();
+    await notice.waitFor();
+    await says(page, "starts");
+    own = await serve("--demo", "--listen", new URL(own.origin).host);
+    await notice.waitFor({ state: "hidden" });
+    await becomes("the end", () => maps(page).first().locator("[data-field=state]").textContent(), /done|not computed/);
+    await page.getByRole("button", { name: "Compute" }).click();
+    await says(page, "done");
+  } finally {
+    await context.close();
+    await kill(own);
+  }
+});
+
+test("a server whose answer takes longer than the silence that makes the page ask is not said to be away", { timeout: STEP_MS_MAX }, async () => {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  let isHeld = false;
+  /** @type {(() => void)[]} */
+  const held = [];
+  await page.routeWebSocket(/./, (socket) => {
+    socket.connectToServer().onMessage((message) => (isHeld ? held.push(() => socket.send(message)) : socket.send(message)));
+  });
+  await page.goto(`${server.origin}/propagation`);
+  await says(page, "done");
+  await page.locator("#notice-no-server").evaluate((notice) => new MutationObserver(() => notice instanceof HTMLElement && !notice.hidden && notice.classList.add("was-seen")).observe(notice, { attributes: true }));
+  await page.route("**/health", async (route) => {
+    await sleep(3000);
+    await route.continue();
+  });
+  const isOfHealth = (/** @type {import("playwright-core").Request} */ request) => request.url().endsWith("/health");
+  const ended = Promise.any(["requestfinished", "requestfailed"].map((type) => page.waitForEvent(/** @type {"requestfinished"} */ (type), { predicate: isOfHealth })));
+  isHeld = true;
+  await page.getByRole("button", { name: "Compute" }).click();
+  assert.equal((await ended).failure(), null, "the page waits for the answer");
+  isHeld = false;
+  for (const send of held) send();
+  await says(page, "done");
+  assert.equal(await page.locator("#notice-no-server.was-seen").count(), 0);
+  await context.close();
+});
+
 test("what is refused shows its place, and what is outside the model is a warning", { timeout: STEP_MS_MAX }, async () => {
   await withPage(
     async (page) => {
@@ -268,6 +308,14 @@ test("what is refused shows its place, and what is outside the model is a warnin
       await becomes("why", () => page.locator("#json-said").textContent(), /^This is not JSON: /);
       await use(page, { area: {} });
       await becomes("why", () => page.locator("#json-said").textContent(), /needs an area/);
+      const transmitters = Array(2000).fill({ x_m: 5, y_m: 5, height_m: 20, frequency_mhz: 900, power_dbm: 30 });
+      const many = { area: { width_m: 100, height_m: 100 }, step_m: 5, model: "free-space", transmitters };
+      await use(page, many);
+      await becomes("why", () => page.locator("#json-said").textContent(), "At /transmitters: at most 16 are allowed, and there are 2,000.");
+      assert.equal(await page.locator("[data-transmitter]").count(), 1);
+      await use(page, { ...many, terrain: null, transmitters: transmitters.slice(0, 2) });
+      await becomes("why", () => page.locator("#json-said").textContent(), "At /terrain: an object is expected.");
+      assert.equal(await page.locator("[data-transmitter]").count(), 1);
     },
     { refused: 1 },
   );
@@ -289,6 +337,11 @@ test("transmitters are added and taken away, files are checked, and results are 
 
       const grid = `ncols 21\nnrows 11\nxllcenter 0\nyllcenter 0\ncellsize 100\n${"100 ".repeat(231)}\n`;
       const file = (/** @type {string} */ name, /** @type {string | number} */ data) => ({ name, mimeType: "text/plain", buffer: Buffer.alloc(typeof data === "number" ? data : data.length, typeof data === "number" ? " " : data) });
+      await page.getByLabel("Buildings, GeoJSON").setInputFiles(file("none.json", '{"type":"FeatureCollection","features":[null]}'));
+      await becomes("what is said", () => page.locator("#files-said").textContent(), "none.json cannot be used: at /features/0/geometry, a Polygon or a MultiPolygon is expected.");
+      await page.getByRole("button", { name: "Compute" }).click();
+      await says(page, "done");
+
       const terrain = page.getByLabel("Terrain: GeoTIFF");
       await terrain.setInputFiles(file("large.asc", 1_000_001));
       await becomes("what is said", () => page.locator("#files-said").textContent(), "large.asc has 1.00 MB, and at most 1.00 MB can be sent.");
@@ -426,93 +479,3 @@ async function metres(page, map, { width, height }) {
   }
   return Number(easts[1]) - Number(easts[0]);
 }
-
-test("tiles of the web are drawn below the values, where they belong", { timeout: STEP_MS_MAX }, async () => {
-  await withPage(async (page) => {
-    /** @type {Set<string>} */
-    const asked = new Set();
-    await page.route("**/tiles/**", async (route) => {
-      const [, z, x, y] = /tiles\/(\d+)\/(\d+)\/(\d+)\.svg$/.exec(route.request().url()) ?? [];
-      asked.add(`${z}/${x}/${y}`);
-      // Two neighbours differ.
-      const colour = (Number(x) + Number(y)) % 2 === 0 ? "#ff0000" : "#0000ff";
-      const body = `<svg xmlns="http://www.w3.org/2000/svg" width="256" height="256"><rect width="256" height="256" fill="${colour}"/></svg>`;
-      await route.fulfill({ contentType: "image/svg+xml", body, headers: { "cross-origin-resource-policy": "same-origin" } });
-    });
-    await says(page, "done");
-    await page.getByLabel("Strength of the colours").fill("0.2");
-    const tiles = page.getByLabel("Map tiles below");
-    await tiles.fill("/tiles/{z}/{x}/{y}.svg");
-    await tiles.press("Tab");
-    await page.getByRole("application", { name: "Map" }).scrollIntoViewIfNeeded();
-    await becomes("what is said", () => page.locator("#tiles-said").textContent(), "");
-    const bright = () =>
-      maps(page).first().locator("canvas").evaluate((canvas) => {
-        const { width, height } = /** @type {HTMLCanvasElement} */ (canvas);
-        const { data } = /** @type {any} */ (canvas).getContext("2d").getImageData(0, 0, width, height);
-        let [red, blue] = [0, 0];
-        for (let at = 0; at < data.length; at += 4) {
-          if (data[at] > 150 && data[at + 2] < 100) red += 1;
-          if (data[at + 2] > 150 && data[at] < 100) blue += 1;
-        }
-        return [red, blue].map((count) => count / (width * height));
-      });
-    await until("red and blue tiles", async () => (await bright()).every((part) => part > 0.1));
-    const coarse = new Set(asked);
-    // The tiles of the middle of the area, 46.66° N 11° E, at their zoom.
-    const [z] = [...asked].map((tile) => Number(tile.split("/")[0]));
-    const x = Math.floor(((11 + 180) / 360) * 2 ** Number(z));
-    const angle = (46.66 * Math.PI) / 180;
-    const y = Math.floor(((1 - Math.asinh(Math.tan(angle)) / Math.PI) / 2) * 2 ** Number(z));
-    assert.ok(asked.has(`${z}/${x}/${y}`), `${[...asked]} without ${z}/${x}/${y}`);
-    await page.getByRole("button", { name: "Zoom in" }).click();
-    await page.getByRole("button", { name: "Zoom in" }).click();
-    await until("finer tiles", async () => [...asked].some((tile) => !coarse.has(tile) && Number(tile.split("/")[0]) > Number(z)));
-  });
-});
-
-test("on a narrow map each distance is whole", { timeout: STEP_MS_MAX }, async () => {
-  const context = await browser.newContext({ viewport: { width: 390, height: 800 } });
-  const page = await context.newPage();
-  await page.addInitScript(() => {
-    /** @type {{ words: string, left: number, right: number }[]} */
-    const written = [];
-    Object.assign(window, { written });
-    const { fillText } = CanvasRenderingContext2D.prototype;
-    CanvasRenderingContext2D.prototype.fillText = function (/** @type {string} */ words, /** @type {number} */ x, /** @type {number} */ y) {
-      const { canvas } = this;
-      const width = this.measureText(words).width;
-      const left = x - (this.textAlign === "center" ? width / 2 : 0);
-      if (canvas instanceof HTMLCanvasElement && canvas.closest(".pane")) written.push({ words, left, right: canvas.clientWidth - left - width });
-      fillText.call(this, words, x, y);
-    };
-  });
-  await page.goto(`${server.origin}/propagation`);
-  await says(page, "done");
-  /** @type {() => Promise<{ words: string, left: number, right: number }[]>} */
-  const written = () => page.evaluate(() => Reflect.get(window, "written"));
-  await until("the distances", async () => (await written()).filter(({ words }) => / km$/.test(words)).length > 6);
-  const distances = (await written()).filter(({ words }) => / k?m$/.test(words));
-  assert.deepEqual(distances.filter(({ left, right }) => Math.min(left, right) < 0), []);
-  assert.ok(distances.some(({ words, right }) => words === "15 km" && right < 20), "the one at the edge is there");
-  await context.close();
-});
-
-test("a map of tiles that is not there is told", { timeout: STEP_MS_MAX }, async () => {
-  const context = await browser.newContext();
-  const page = await context.newPage();
-  await page.goto(`${server.origin}/propagation`);
-  await says(page, "done");
-  const tiles = page.getByLabel("Map tiles below");
-  const said = () => page.locator("#tiles-said").textContent();
-  await tiles.fill("https://tiles.example/{z}/{x}/{y}.png");
-  await tiles.press("Tab");
-  await becomes("what is said", said, /^Images of https:\/\/tiles\.example are refused/);
-  await tiles.fill("/nothing/{z}/{x}/{y}.png");
-  await tiles.press("Tab");
-  await becomes("what is said", said, /^A tile does not come, for instance \/nothing\/\d+\/\d+\/\d+\.png\.$/);
-  await tiles.fill("/tiles/");
-  await tiles.press("Tab");
-  await becomes("what is said", said, "The address of tiles has {z}, {x} and {y}.");
-  await context.close();
-});

@@ -94,3 +94,16 @@ function luminance(colour) {
   });
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
+
+test("of several reports, the first one stands apart from the list of all, whose answers are no narrow columns", async () => {
+  const all = join(directory, "all.html");
+  const reports = join(directory, "connect.json");
+  await output(BIN, ["lab", "report", reports, "--out", all]);
+  const several = await browser.newPage({ viewport: { width: 390, height: 800 } });
+  await several.goto(pathToFileURL(all).href);
+  const [list, name] = await Promise.all([".contents", "section .name"].map((selector) => several.locator(selector).first().boundingBox()));
+  assert.ok(list && name && name.y - list.y - list.height >= 32, JSON.stringify({ list, name }));
+  const answer = await several.locator(".contents td").last().boundingBox();
+  assert.ok(answer && answer.width >= 250, JSON.stringify(answer));
+  await several.close();
+});

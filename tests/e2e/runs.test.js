@@ -241,6 +241,38 @@ test("the page of a run shows results, progress and numbers as they come, and go
   });
 });
 
+test("the state of a run is shown before its events are there", { timeout: STEP_MS_MAX }, async () => {
+  const { key } = await steps();
+  const page = await browser.newPage();
+  await page.routeWebSocket(/.*/, () => {}); // no answer
+  await page.route(`${server.origin}/runs/${key}*`, (route) => (route.request().isNavigationRequest() || /[?]state$/.test(route.request().url()) ? route.continue() : undefined));
+  await page.goto(`${server.origin}/runs/${key}`);
+  await page.getByRole("button", { name: "Cancel" }).waitFor({ timeout: PATIENCE_MS });
+  await says(page, "run-state", /^running$/);
+  assert.ok(!(await page.locator("#events").isVisible()), "its events come at once");
+  await page.close();
+  await stop(key);
+});
+
+test("a run is cancelled, although the answer to that was lost", { timeout: STEP_MS_MAX }, async () => {
+  const { key } = await steps();
+  const page = await browser.newPage();
+  await page.routeWebSocket(/.*/, (socket) => void socket.close());
+  let deletes = 0;
+  await page.route(`${server.origin}/runs/${key}`, async (route) => {
+    if (route.request().method() !== "DELETE" || (deletes += 1) > 1) return route.continue();
+    await route.fetch();
+    await route.abort("connectionreset");
+  });
+  await page.goto(`${server.origin}/runs/${key}`);
+  await page.getByRole("button", { name: "Cancel" }).click({ timeout: PATIENCE_MS });
+  await page.getByRole("button", { name: "Cancel the run" }).click();
+  await says(page, "run-state", /^cancelled$/);
+  await becomes("what is said", () => page.locator("#said").textContent(), `/steps ${key.slice(0, 6)} is cancelled.`);
+  assert.equal(deletes, 2);
+  await page.close();
+});
+
 test("a run that ended at once is charted as a whole, by the numbers of its results, and says what is not loaded", { timeout: STEP_MS_MAX }, async () => {
   const key = await start("/counts");
   await until("its end", async () => (await stateOf(key)).state === "done");
@@ -353,7 +385,7 @@ test("a server without programs for runs says how to have one, and one that is g
   const other = await serve("--listen", "127.0.0.1:0");
   const page = await browser.newPage();
   await page.goto(`${other.origin}/runs`);
-  await page.locator("#no-service", { hasText: "anemone serve --run primes='python3 examples/primes.py'" }).waitFor({ timeout: PATIENCE_MS });
+  await page.locator("#no-service", { hasText: "anemone serve --run primes='python3 -u examples/primes.py'" }).waitFor({ timeout: PATIENCE_MS });
   assert.equal(await page.locator("#start").isVisible(), false);
   await kill(other);
   await page.locator("#notice-no-server").waitFor({ timeout: PATIENCE_MS });

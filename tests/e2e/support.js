@@ -165,6 +165,12 @@ export async function publish(topic, first, last) {
   }
 }
 
+/**
+ * Returns true for a warning that a test gets for itself, since it reads the pixels of a canvas again and again.
+ * @param {string} text of the console
+ */
+export const isOfTest = (text) => text.includes("willReadFrequently");
+
 /** @param {number} last */
 export function numbersTo(last) {
   return Array.from({ length: last }, (_, index) => index + 1);

@@ -22,7 +22,7 @@ const HTML = { Accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/
 before(async () => {
   directory = await folder("anemone-topic-");
   const config = join(directory, "anemone.toml");
-  const topics = [["open", "anyone", ""], ["closed", "nobody", ""], ["small", "anyone", "events_max = 5\n"], ["text", "anyone", ""], ["long", "anyone", ""], ["busy", "anyone", ""], ["young", "anyone", ""]];
+  const topics = [["open", "anyone", ""], ["closed", "nobody", ""], ["small", "anyone", "events_max = 5\n"], ["kept", "anyone", "events_max = 600\n"], ["text", "anyone", ""], ["long", "anyone", ""], ["busy", "anyone", ""], ["young", "anyone", ""], ["wide", "anyone", ""]];
   await writeFile(config, topics.map(([name, who, more]) => `[[topic]]\nname = "${name}"\npublish = "${who}"\n${more}`).join(""));
   server = await serve("--config", config, "--listen", "127.0.0.1:0");
   browser = await launch("--no-proxy-server");
@@ -178,9 +178,26 @@ test("one can jump to an event, and back to now", { timeout: STEP_MS_MAX }, asyn
     await says(page, "count", /^3$/);
     await becomes("the events from there", () => shownBy(page), [6, 5, 4]);
     await says(page, "rate", /^–$/);
-    await place.fill("nonsense");
-    await page.getByRole("button", { name: "Go" }).click();
-    await page.locator("#jumped", { hasText: /^Type the number of an event/ }).waitFor({ timeout: PATIENCE_MS });
+    // Where nothing is, what is there stays.
+    await place.fill("7");
+    await place.press("Enter");
+    await page.locator("#jumped", { hasText: /^There is nothing after this/ }).waitFor({ timeout: PATIENCE_MS });
+    assert.deepEqual(await shownBy(page), [6, 5, 4]);
+    for (const nonsense of ["nonsense", "25:00", "12:60"]) {
+      await place.fill("4");
+      await place.press("Enter");
+      await page.locator("#jumped", { hasText: /^3 events from here on/ }).waitFor({ timeout: PATIENCE_MS });
+      await place.fill(nonsense);
+      await page.getByRole("button", { name: "Go" }).click();
+      await page.locator("#jumped", { hasText: /^Type the number of an event/ }).waitFor({ timeout: PATIENCE_MS });
+    }
+    const filter = page.getByRole("searchbox");
+    const none = page.getByText("None of the events here has this in it.");
+    await filter.fill("nowhere");
+    await none.waitFor({ timeout: PATIENCE_MS });
+    assert.ok((await page.locator(".scroll").evaluate((box) => box.clientHeight)) < 30, "a box with nothing in it");
+    await filter.fill("");
+    await none.waitFor({ state: "hidden", timeout: PATIENCE_MS });
     await page.getByRole("button", { name: "Follow" }).click();
     await says(page, "count", /^6$/);
     await says(page, "state", /^connected/);
@@ -264,6 +281,72 @@ test("a busy topic changes few rows in a frame, and keeps few", { timeout: STEP_
     await page.locator("#list li:first-child code", { hasText: /^\{"n":"next"\}$/ }).waitFor({ timeout: PATIENCE_MS });
     await becomes("the open rows", () => page.locator("#list li pre").count(), 0);
     await says(page, "count", /^5,001$/);
+    // Nor is the row that has the focus, however many come at once.
+    await page.locator("#list summary").nth(2).focus();
+    const focused = () => page.evaluate(() => document.activeElement?.textContent);
+    const before = await focused();
+    const body = Array.from({ length: 20 }, (_, index) => JSON.stringify({ later: index })).join("\n");
+    await fetch(at("busy"), { method: "POST", headers: { "Content-Type": "application/x-ndjson" }, body });
+    await page.locator("#list li:first-child code", { hasText: /^\{"later":19\}$/ }).waitFor({ timeout: PATIENCE_MS });
+    assert.ok(before?.includes("4998"), before ?? "nothing has the focus");
+    assert.equal(await focused(), before);
+    // Nor does a row move to which the list was scrolled.
+    const read = () =>
+      page.evaluate(() => {
+        const box = /** @type {Element} */ (document.querySelector("#events .scroll"));
+        const row = [...box.querySelectorAll("li")].find((each) => each.getBoundingClientRect().top >= box.getBoundingClientRect().top);
+        return row?.querySelector("code")?.textContent;
+      });
+    await page.evaluate(() => {
+      if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
+      getSelection()?.removeAllRanges();
+      document.querySelector("#events .scroll")?.scrollTo(0, 600);
+    });
+    const inView = await read();
+    assert.match(String(inView), /^\{"n":49\d\d\}$/);
+    await fetch(at("busy"), { method: "POST", headers: { "Content-Type": "application/x-ndjson" }, body });
+    await says(page, "count", /^5,041$/);
+    await becomes("the newest row", () => page.locator("#list li:first-child .offset").textContent(), "#5041");
+    assert.equal(await read(), inView);
+    // What is jumped to is in view.
+    const place = page.getByRole("textbox", { name: "Jump to" });
+    await place.fill("42");
+    await place.press("Enter");
+    await becomes("the event", () => page.locator("#list li:last-child .offset").textContent(), "#42");
+    await becomes("the rows", () => page.locator("#list li").count(), 500);
+    await becomes("the row of #42 to be in the box", () => isOldestInBox(page), true);
+    await page.getByRole("button", { name: "Follow" }).click();
+    await becomes("the rows", () => page.locator("#list li").count(), 60);
+  });
+  // So it is by the address, when the list is seen.
+  await withPage("busy?after=-300", async (page) => {
+    await page.setViewportSize({ width: 390, height: 300 });
+    await page.reload();
+    await says(page, "count", /^300$/);
+    await page.locator("#events").scrollIntoViewIfNeeded();
+    await becomes("the event", () => page.locator("#list li:last-child .offset").textContent(), "#4742");
+    await becomes("its row to be in the box", () => isOldestInBox(page), true);
+  });
+});
+
+/** @param {import("playwright-core").Page} page */
+function isOldestInBox(page) {
+  return page.locator("#list li:last-child").evaluate((row) => {
+    const [inner, box] = [row, row.closest(".scroll")].map((each) => /** @type {Element} */ (each).getBoundingClientRect());
+    return inner !== undefined && box !== undefined && inner.top >= box.top && inner.bottom <= box.bottom + 1;
+  });
+}
+
+test("a jump to what is no longer kept says so", { timeout: STEP_MS_MAX }, async () => {
+  const body = Array.from({ length: 900 }, (_, n) => JSON.stringify({ n })).join("\n");
+  assert.equal((await fetch(at("kept"), { method: "POST", headers: { "Content-Type": "application/x-ndjson" }, body })).status, 201);
+  await withPage("kept", async (page) => {
+    await says(page, "count", /^\d+$/);
+    const place = page.getByRole("textbox", { name: "Jump to" });
+    await place.fill("1");
+    await place.press("Enter");
+    await becomes("the rows", () => page.locator("#list li").count(), 501);
+    await becomes("the last of them", () => page.locator("#list li:last-child.notice-line").textContent(), "300 events are missing here: the topic no longer keeps them.");
   });
 });
 
@@ -280,6 +363,34 @@ test("lines of columns become a table and a chart", { timeout: STEP_MS_MAX }, as
   });
 });
 
+test("the chart of a wide table shows the columns that move, and on a phone the table is scrolled to them", { timeout: STEP_MS_MAX }, async () => {
+  const LOOK_MS = 10_500;
+  await post("wide", ["r", "b", "swpd", "free-memory", "buffered-memory", "cached-memory", "us", "sy", "id"].join(" "));
+  let begun = Infinity;
+  let n = 0;
+  await until("enough lines", async () => {
+    await post("wide", `1 0 0 18653712 33552 4392200 ${60 + (n % 2)} ${30 - (n % 3)} ${10 - (n % 2) + (n % 3)}`);
+    // The first line may take its time.
+    if (n === 0) begun = Date.now();
+    n += 1;
+    return Date.now() - begun > LOOK_MS;
+  });
+  await withPage("wide", async (page) => {
+    // The table of a wide window is not scrolled, and stays so.
+    await page.setViewportSize({ width: 390, height: 800 });
+    await page.reload();
+    await becomes("the fields", () => page.locator("#fields input:checked").evaluateAll((all) => all.map((box) => box.getAttribute("value"))), ["us", "sy", "id"]);
+    await page.locator("#events").scrollIntoViewIfNeeded();
+    const right = async () => page.locator(".scroll").evaluate((box) => Math.round(box.getBoundingClientRect().right - Number(box.querySelector("th:last-child")?.getBoundingClientRect().right)));
+    await until("the last column in view", async () => {
+      await post("wide", "1 0 0 18653712 33552 4392200 60 30 10");
+      return Math.abs(await right()) < 10;
+    });
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await until("all columns in view", async () => page.locator(".scroll").evaluate((box) => box.scrollWidth === box.clientWidth));
+  });
+});
+
 test("whoever may publish has a box for it, and others have none", { timeout: STEP_MS_MAX }, async () => {
   await withPage("closed", async (page) => {
     await says(page, "state", /^connected/);
@@ -292,8 +403,28 @@ test("whoever may publish has a box for it, and others have none", { timeout: ST
     await box.press("Control+Enter");
     await page.locator("#publish [role=status]", { hasText: /^Published at \w+-\d+\.$/ }).waitFor({ timeout: PATIENCE_MS });
     await page.locator("#list code", { hasText: '{"published":1}' }).first().waitFor({ timeout: PATIENCE_MS });
+    const said = () => page.locator("#publish [role=status]").textContent();
+    const publishing = page.getByRole("button", { name: "Publish", exact: true });
+    const count = async () => (await (await fetch(`${at("open")}?after=earliest`)).json()).events.length;
+    const before = await count();
+    await box.fill("");
+    await publishing.click();
+    await becomes("why not", said, "Nothing is written, so nothing was published.");
+    assert.ok(!(await page.getByRole("button", { name: "Publish as text" }).isVisible()));
+    await box.fill("{bad");
+    await publishing.click();
+    await becomes("why not", said, 'This looks like JSON but is not valid, so it was not published. Line 1, column 2: a name in quotes is expected, not "b".');
+    assert.equal(await count(), before);
+    await page.reload();
+    await page.route("**/page/json.js", (route) => route.abort());
+    await box.fill("{bad");
+    await publishing.click();
+    await becomes("why not, without the part that tells the place", said, "This looks like JSON but is not valid, so it was not published.");
+    await page.getByRole("button", { name: "Publish as text" }).click();
+    await becomes("the end", said, /^Published at \w+-\d+, as text\.$/);
+    assert.equal(await count(), before + 1);
     await box.fill("x".repeat(70_000));
-    await page.getByRole("button", { name: "Publish" }).click();
+    await publishing.click();
     await page.locator("#publish [role=status]", { hasText: /at most|limit|64/ }).waitFor({ timeout: PATIENCE_MS });
   });
 });
@@ -314,6 +445,7 @@ test("each way to read is a line that works, with its bytes beside", { timeout: 
       });
       const publishing = setInterval(() => void post("open", { way, n }).catch(() => {}), 200);
       try {
+        if (way === "long-poll") await until("the next request", async () => /after=[0-9a-z]+-\d+&wait=30/.test((await bytes.textContent()) ?? ""));
         if (terminal?.startsWith("curl")) {
           assert.match(await firstOutput(`${terminal} --noproxy '*' --max-time 40 2>/dev/null`, /"way"/), /"way"/, terminal);
         }
@@ -339,6 +471,12 @@ test("the chart grows with a young topic, and stands still while the server is a
     });
     const summary = page.locator("#summary");
     assert.match((await summary.textContent()) ?? "", /^n 1 to 2, /);
+    // The notice comes, and stays while the page tries again.
+    await page.locator("#notice-no-server").evaluate((notice) => {
+      const seen = { changes: 0 };
+      Object.assign(window, { seen });
+      new MutationObserver((records) => (seen.changes += records.length)).observe(notice, { attributeFilter: ["hidden"] });
+    });
     await kill(server);
     await page.getByRole("heading", { name: "The server cannot be reached" }).waitFor({ timeout: PATIENCE_MS });
     const chart = page.getByRole("slider", { name: "Chart of young" });
@@ -350,5 +488,6 @@ test("the chart grows with a young topic, and stands still while the server is a
     const before = await age();
     await page.locator("[data-field=state]", { hasText: /^reconnecting in [2-9] s$/ }).waitFor({ timeout: PATIENCE_MS });
     assert.equal(await age(), before);
+    assert.equal(await page.evaluate(() => Reflect.get(window, "seen").changes), 1);
   });
 });

@@ -213,7 +213,7 @@ test("what was out of view and is back at once is drawn", async () => {
     observe() {}
   }
   const canvas = /** @type {any} */ ({ clientWidth: 100, clientHeight: 50, getContext: () => ({ setTransform() {}, clearRect() {} }) });
-  const globals = { matchMedia: () => ({ addEventListener() {} }), ResizeObserver: Quiet, IntersectionObserver: Observer, requestAnimationFrame: (/** @type {() => void} */ frame) => frames.push(frame) };
+  const globals = { addEventListener() {}, matchMedia: () => ({ addEventListener() {} }), ResizeObserver: Quiet, IntersectionObserver: Observer, requestAnimationFrame: (/** @type {() => void} */ frame) => frames.push(frame) };
   Object.assign(globalThis, globals);
   const { fitted } = await import("../../web/chart/canvas.js");
   let drawn = 0;

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { check, documentOf, textOf } from "../../web/page/computations/document.js";
 import { REPRESENTATIONS, huesOf, mix, pixelOf, pixelOfHex } from "../../web/page/computations/draw.js";
 import { EXAMPLES } from "../../web/page/computations/examples.js";
-import { JsonError, lineOf, placeOf, readJson } from "../../web/page/computations/json.js";
+import { JsonError, lineOf, placeOf, readJson } from "../../web/page/json.js";
 import { Replay } from "../../web/page/computations/replay.js";
 import { doneInWords, doneOf, layout, newestOf, sizeInWords, stateOf, widthsWithin } from "../../web/page/computations/tree.js";
 import { drawnInWords, drawnValues } from "../../web/page/computations/ranks.js";

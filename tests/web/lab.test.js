@@ -1,12 +1,17 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { readFileSync } from "node:fs";
+import { mock, test } from "node:test";
 import { Random, estimate, isDistinguishable, leftOut, median, shift } from "../../web/measure/bootstrap.js";
+import { browser } from "../../web/transport/environment.js";
 import { browserName } from "../../web/page/lab/environment.js";
 import { scaleOf } from "../../web/page/lab/answer.js";
-import { Heartbeats, judgePair, quietOf } from "../../web/page/lab/doctor.js";
+import { examine, judgePair } from "../../web/page/lab/doctor.js";
+import { ofSilence, quietOf } from "../../web/page/lab/quiet.js";
 import { conclusion } from "../../web/page/lab/findings.js";
+import { echoCells } from "../../web/page/lab/echoes.js";
 import { sampleOf } from "../../web/page/lab/latency.js";
-import { judge, reportOf } from "../../web/page/lab/report.js";
+import { Maker } from "../../web/page/lab/making.js";
+import { doubtOf, judge, reportOf } from "../../web/page/lab/report.js";
 import { failed, interleaved } from "../../web/page/lab/rounds.js";
 import { stopped } from "../../web/page/lab/stopped.js";
 import { FakeSocket } from "./fakes.js";
@@ -80,7 +85,7 @@ test("each round has every contender once, and the first round does not count", 
   let time = 0;
   const cells = [cell("a", async () => (time += 1)), cell("b", async () => Promise.reject(Object.assign(new Error("no"), { status: 503 })))];
   let steps = 0;
-  const [a, b] = await interleaved(cells, { first: TIME, rounds: 3, random: new Random(1), signal: new AbortController().signal, onStep: () => (steps += 1) });
+  const [a, b] = await interleaved(cells, { first: TIME, rounds: 3, random: new Random(1), signal: new AbortController().signal, onStep: () => (steps += 1), onFailure: async () => {} });
   assert.deepEqual([a?.rounds, a?.received, steps], [[2, 3, 4], 3, 8]);
   assert.deepEqual([b?.rounds, b?.received, b?.expected, b?.faults], [[null, null, null], 0, 3, { refused: 3 }]);
 });
@@ -93,7 +98,7 @@ test("what the user stops is no fault, and what was measured stays", async () =>
     if (count === 3) controller.abort();
     return count;
   });
-  const [series] = await interleaved([one], { first: TIME, rounds: 9, random: new Random(1), signal: controller.signal, onStep: () => {} });
+  const [series] = await interleaved([one], { first: TIME, rounds: 9, random: new Random(1), signal: controller.signal, onStep: () => {}, onFailure: async () => {} });
   assert.deepEqual([series?.rounds, series?.faults], [[2], {}]);
 });
 
@@ -123,12 +128,17 @@ test("the verdict says which is best, and what cannot be told from it", () => {
 
 test("with too few rounds, neither the sentence nor the row decides", () => {
   const few = report([series("WebSocket", [1, 1.1, 0.9, 1]), series("HTTP", [3, 3.1, 2.9, 3])]);
-  assert.equal(few.answer, "1 call: 1.00 ms over WebSocket, HTTP 3.00 ms (too few rounds to be sure).");
+  assert.equal(few.answer, "1 call: 1.00 ms over WebSocket, HTTP 3.00 ms.");
+  assert.equal(doubtOf(few.comparisons), "With 4 rounds, no difference is sure: measure at least 6.");
   assert.deepEqual(few.comparisons.map(judge), ["too few"]);
   const more = report([series("WebSocket", [1, 1.1, 0.9, 1, 1, 1]), series("HTTP", [3, 3.1, 2.9, 3, 3, 3]), series("SSE", [1.1, 0.9, 1, 1, 1, 1])]);
   assert.deepEqual(more.comparisons.map(judge), ["apart", "alike"]);
   const mixed = report([series("WebSocket", [1, 1, 1, 1, 1, 1]), series("HTTP", [3, 3, 3, 3, 3, 3]), series("SSE", [2, null, 2, 2, 2, null])]);
   assert.match(mixed.answer, /^1 call: 1.00 ms over WebSocket, HTTP 2.00 ms more, SSE 2.00 ms \(too few rounds to be sure\)\.$/);
+  assert.deepEqual([doubtOf(mixed.comparisons), doubtOf([]), doubtOf([{ pairs: 1 }])], ["", "", "With 1 round, no difference is sure: measure at least 6."]);
+  const ofBytes = (/** @type {number} */ high) => doubtOf([{ pairs: 4, unit: "B", shift: { median: 14, low: 14, high } }]);
+  assert.deepEqual([ofBytes(14), ofBytes(15) !== ""], ["", true], "bytes that are the same in each round are sure");
+  assert.notEqual(doubtOf([{ pairs: 4, unit: "B", shift: /** @type {any} */ (null) }]), "", "a report of somebody else may have anything");
 });
 
 test("a run that was stopped has figures, says so, and has no verdict", () => {
@@ -136,6 +146,59 @@ test("a run that was stopped has figures, says so, and has no verdict", () => {
   const cut = stopped({ ...all, environment: /** @type {any} */ ({ rounds: 30 }) }, 6);
   assert.equal(cut.answer, "Stopped after 6 of 30 rounds, so there is no verdict. Medians of the time: 1 call: WebSocket 1.00 ms, HTTP 3.00 ms.");
   assert.deepEqual([cut.is_interrupted, cut.method], [true, ["It was interrupted: this is what was measured by then."]]);
+});
+
+test("an echo over a WebSocket that does not open ends with its signal", async (t) => {
+  t.mock.method(globalThis, "fetch", async (/** @type {unknown} */ _url, /** @type {RequestInit} */ { body }) => new Response(body));
+  const real = globalThis.WebSocket;
+  t.after(() => Reflect.set(globalThis, "WebSocket", real));
+  let isClosed = false;
+  Reflect.set(globalThis, "WebSocket", class extends EventTarget {
+    close() {
+      isClosed = true;
+    }
+  });
+  const ending = new AbortController();
+  const { cells } = await echoCells(new Random(1), ending.signal);
+  const echo = cells.find(({ contender }) => contender === "WebSocket")?.measure(ending.signal);
+  ending.abort(new Error("stopped"));
+  await assert.rejects(async () => await echo, /stopped/);
+  assert.ok(isClosed);
+});
+
+test("a report is made without the script for it, or if that fails", async (t) => {
+  /** The steps of the script: as it begins, and for each report. @type {((worker: any) => void)[]} */
+  let steps = [];
+  class FakeWorker {
+    /** @type {((message: { data: unknown }) => void) | null} */ onmessage = null;
+    /** @type {(() => void) | null} */ onerror = null;
+    constructor() {
+      queueMicrotask(() => steps.shift()?.(this));
+    }
+    postMessage() {
+      queueMicrotask(() => steps.shift()?.(this));
+    }
+    terminate() {}
+  }
+  Reflect.set(globalThis, "Worker", FakeWorker);
+  t.after(() => Reflect.deleteProperty(globalThis, "Worker"));
+  /** @type {Parameters<Maker["make"]>} */
+  const wish = [{ experiment: "calls", question: "How long?", quantity: "time", baseline: "WebSocket", method: [] }, [series("WebSocket", [1, 1, 1, 1])], /** @type {any} */ ({}), null];
+  const load = (/** @type {any} */ worker) => worker.onmessage({ data: "loaded" });
+  const fail = (/** @type {any} */ worker) => worker.onerror();
+  for (const [what, all] of /** @type {const} */ ([["it does not load", [fail]], ["it fails", [load, fail]]])) {
+    steps = [...all];
+    const maker = new Maker();
+    await maker.load(new AbortController().signal);
+    assert.equal((await maker.make(...wish)).report.answer, "1 call: 1.00 ms over WebSocket.", what);
+    assert.equal(steps.length, 0, what);
+  }
+  steps = [() => {}];
+  const [maker, ending] = [new Maker(), new AbortController()];
+  const loading = maker.load(ending.signal);
+  ending.abort();
+  await loading;
+  assert.equal((await maker.make(...wish)).estimates.size, 1, "it is stopped before it has come");
 });
 
 test("a report of which too little came is invalid", () => {
@@ -156,9 +219,12 @@ test("latencies are those of the events that all transports have", () => {
   assert.equal(sampleOf(none, all, 10).received, 0);
 });
 
-test("a wide range is drawn in powers", () => {
-  const [linear, wide] = [scaleOf(2, 10), scaleOf(1, 100)];
-  assert.deepEqual([linear(0), linear(10), wide(1), Math.round(wide(10)), wide(100)], [0, 100, 0, 50, 100]);
+test("a wide range is drawn in powers, and round values are marked", () => {
+  const [linear, wide, wider, widest] = [scaleOf(2, 9), scaleOf(1, 100), scaleOf(0.5, 2000), scaleOf(0.01, 100_000)];
+  assert.deepEqual([linear.place(0), linear.place(10), wide.place(1), Math.round(wide.place(10)), wide.place(100)], [0, 100, 0, 50, 100]);
+  assert.deepEqual([linear.marks, wide.marks], [[0, 5, 10], [1, 2, 5, 10, 20, 50, 100]]);
+  assert.deepEqual([wider.marks, widest.marks.length], [[1, 3, 10, 30, 100, 300, 1000], 8]);
+  assert.deepEqual([linear.isLogarithmic, wide.isLogarithmic, scaleOf(Infinity, -Infinity).marks], [false, true, []]);
 });
 
 test("browsers are told by their own names", () => {
@@ -177,8 +243,8 @@ test("a server that limits waits is no cache, and what comes at once with the sa
   assert.deepEqual([pair("a", 3)("a", 2), pair("a", 1002)("b", 2)], ["at once", "changed"]);
 });
 
-test("a WebSocket that was asked for nothing is quiet, closed, or floods", async () => {
-  const limits = { unasked_max: 3 };
+test("a WebSocket that was asked for nothing is quiet, or floods", async () => {
+  const limits = { unasked_max: 3, held_ms_min: 500 };
   const after = async (/** @type {(socket: FakeSocket, end: AbortController) => void} */ happens) => {
     const [socket, end] = [new FakeSocket("ws://host/ws", ""), new AbortController()];
     const quiet = quietOf(/** @type {any} */ (socket), limits, end.signal);
@@ -187,26 +253,75 @@ test("a WebSocket that was asked for nothing is quiet, closed, or floods", async
   };
   const say = (/** @type {FakeSocket} */ socket, /** @type {number} */ count) => Array.from({ length: count }, () => socket.say("a"));
   assert.equal(await after((socket, end) => (say(socket, 2), end.abort())), "held");
-  assert.equal(await after((socket, end) => (say(socket, 3), end.abort())), "unasked");
-  assert.equal(typeof (await after((socket) => socket.onclose?.({ code: 1006, reason: "" }))), "number");
+  assert.deepEqual(await after((socket, end) => (say(socket, 3), end.abort())), { unasked: "3 messages came" });
 });
 
-test("a stream without a heartbeat is a fault only if one came before", () => {
-  /** @param {[number, string][]} came @param {number} end */
-  const judged = (came, end) => {
-    const heartbeats = new Heartbeats();
-    for (const [at, text] of came) heartbeats.receive(at * 1000, text);
-    return heartbeats.judge(end * 1000, { heartbeat_ms_max: 20_000 });
+test("a WebSocket that ends as soon as it is open was not cut for its silence", async () => {
+  const endsAfter = async (/** @type {number} */ ms, /** @type {boolean} */ isFailed) => {
+    const socket = new FakeSocket("ws://host/ws", "");
+    const begun = browser.now();
+    const now = mock.method(browser, "now", () => begun);
+    try {
+      const quiet = quietOf(/** @type {any} */ (socket), { unasked_max: 3, held_ms_min: 500 }, new AbortController().signal);
+      now.mock.mockImplementation(() => begun + ms);
+      if (isFailed) /** @type {any} */ (socket).onerror();
+      socket.onclose?.({ code: 1006, reason: "" });
+      return await quiet;
+    } finally {
+      now.mock.restore();
+    }
   };
-  assert.deepEqual([judged([], 19), judged([], 25)], ["held", { silentMs: 25_000 }]);
-  assert.deepEqual(judged([[2, 'data: {"a":1}\n\n']], 25), { silentMs: 23_000 }, "an event is none");
-  assert.deepEqual([judged([[15, ":\n\n"]], 34), judged([[15, ":\n\n"]], 36)], ["held", 21_000]);
-  assert.deepEqual([judged([[60, ":\n\n"]], 90), judged([[60, ":\n\n"]], 141)], ["held", 81_000]);
+  assert.deepEqual([await endsAfter(3, true), await endsAfter(3, false)], [{ unasked: "what came is no WebSocket" }, "at once"]);
+  assert.deepEqual([await endsAfter(60_000, true), await endsAfter(60_000, false)], [60_000, 60_000]);
+});
+
+test("a stream that is silent for longer than between heartbeats is cut", () => {
+  assert.deepEqual([20_000, 20_001].map((ms) => ofSilence(ms, { heartbeat_ms_max: 20_000 })), ["held", 20_001]);
+});
+
+/**
+ * What the doctor finds of a server that answers this or nothing.
+ * @param {(path: string) => Promise<Response>} answer
+ * @param {Partial<import("../../web/page/lab/way.js").Limits>} limits
+ */
+async function foundOf(answer, limits) {
+  const rules = JSON.parse(readFileSync(new URL("../../web/page/lab/rules.json", import.meta.url), "utf8"));
+  Object.assign(rules.limits, limits);
+  const asked = mock.method(browser, "fetch", (/** @type {string} */ url) => answer(new URL(url).pathname));
+  /** @type {import("../../web/page/lab/way.js").Finding[]} */
+  const found = [];
+  await examine({ rules, known: { roundTripMs: 1 }, waitMs: 1, signal: new AbortController().signal, onFinding: (finding) => found.push(finding) });
+  return { found, calls: asked.mock.callCount() };
+}
+
+test("a server that goes while it is examined is told so, and nothing on the way is blamed", async (t) => {
+  t.after(() => mock.restoreAll());
+  const { found, calls } = await foundOf(() => Promise.reject(new TypeError("Failed to fetch")), {});
+  assert.deepEqual(found.map(({ id, state }) => [id, state]), [["reach", "fault"]]);
+  assert.match(String(found[0]?.words), /^it has gone: .* no fault of the way$/);
+  assert.equal(conclusion({ fault: 1, unknown: 0, gone: found.filter(({ isGone }) => isGone).length }), "The server has gone.");
+  assert.equal(calls, 2, "one examination, and whether the server is there");
+});
+
+test("a silence of the look whether the server is there counts, and nothing on the way is blamed", async (t) => {
+  t.after(() => mock.restoreAll());
+  const silence = async () => Promise.reject(new DOMException("nothing came", "TimeoutError"));
+  // The examinations get answers that are doubtful; the looks between them get none.
+  const { found, calls } = await foundOf((path) => (path.endsWith("/health") ? silence() : Promise.resolve(new Response("", { status: 500 }))), {});
+  assert.deepEqual(found.map(({ id, words }) => [id, words.split(":")[0]]), [["reach", "it stalls"]]);
+  assert.equal(calls, 3, "keep-alive is silent, the cache is in doubt, and the look is silent");
+});
+
+test("the look whether the server is there is within the time limit of the examinations", async (t) => {
+  t.after(() => mock.restoreAll());
+  const answers = [Promise.reject(new TypeError("Failed to fetch"))];
+  const { found, calls } = await foundOf(() => answers.pop() ?? new Promise(() => {}), { late_answers: 0, late_begins: 0 });
+  assert.deepEqual([found.map(({ id, words }) => [id, words]), calls], [[["reach", "it stalls: the examinations were not over after 0 s, so the rest is left out"]], 2]);
 });
 
 test("what has no answer is not called right", () => {
-  assert.equal(conclusion({ fault: 0, unknown: 0 }), "Nothing is wrong.");
-  assert.equal(conclusion({ fault: 0, unknown: 1 }), "Nothing wrong was found, but 1 examination has no answer.");
-  assert.equal(conclusion({ fault: 0, unknown: 2 }), "Nothing wrong was found, but 2 examinations have no answer.");
-  assert.deepEqual([conclusion({ fault: 1, unknown: 2 }), conclusion({ fault: 2, unknown: 0 })], ["1 fault.", "2 faults."]);
+  assert.equal(conclusion({ fault: 0, unknown: 0, gone: 0 }), "Nothing is wrong.");
+  assert.equal(conclusion({ fault: 0, unknown: 1, gone: 0 }), "Nothing wrong was found, but 1 examination has no answer.");
+  assert.equal(conclusion({ fault: 0, unknown: 2, gone: 0 }), "Nothing wrong was found, but 2 examinations have no answer.");
+  assert.deepEqual([conclusion({ fault: 1, unknown: 2, gone: 0 }), conclusion({ fault: 2, unknown: 0, gone: 0 })], ["1 fault.", "2 faults."]);
 });

@@ -3,13 +3,14 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { areaOf, areaOfGrid } from "../../web/page/propagation/area.js";
-import { city, outlinesOf } from "../../web/page/propagation/buildings.js";
+import { buildingsFault, city, outlinesOf } from "../../web/page/propagation/buildings.js";
 import { colourAt, colourRange, palette } from "../../web/page/propagation/colours.js";
 import { contour, readLevels } from "../../web/page/propagation/contours.js";
-import { VALIDITY, addTransmitter, faultOf, fitted, get, groupsOf, isCoverage, isOutside, moveTransmitter, set, spotOf, transmitterFields } from "../../web/page/propagation/document.js";
+import { VALIDITY, addTransmitter, coverageFault, faultOf, fitted, groupsOf, isOutside, moveTransmitter, spotOf, transmitterFields } from "../../web/page/propagation/document.js";
 import { hashOf, keysIn } from "../../web/page/propagation/address.js";
 import { FILE_BYTES_MAX, TIFF_BYTES_MAX, readBuildings, readTerrain } from "../../web/page/propagation/files.js";
 import { readGeoTiff } from "../../web/page/propagation/geotiff.js";
+import { get, set } from "../../web/page/propagation/pointers.js";
 import { PRESETS } from "../../web/page/propagation/presets.js";
 import { profile, profileInWords } from "../../web/page/propagation/profile.js";
 import { Frame, View, tileUrl, webTiles } from "../../web/page/propagation/projection.js";
@@ -106,6 +107,9 @@ test("places are the same there and back", () => {
   const [east, north] = frame.coordinates(frame.inside({ x: 1e9, y: -1e9 }));
   assert.ok(east <= area.east && north >= area.south);
   assert.deepEqual(new Frame({ width_m: 100, height_m: 50 }).inside({ x: -3, y: 60 }), { x: 0, y: 50 });
+  const projected = new Frame({ x_m: 412_345, y_m: 5_298_765.5, width_m: 100, height_m: 50 });
+  assert.deepEqual([projected.spot(412_355, 5_298_770.5), projected.coordinates({ x: 10, y: 5 })], [{ x: 10, y: 5 }, [412_355, 5_298_770.5]]);
+  assert.deepEqual(projected.inside({ x: -3, y: 60 }), { x: 0.1, y: 49.9 });
 });
 
 test("a view keeps the place under the hand, and shows all again", () => {
@@ -209,7 +213,7 @@ test("the valley of the page is the example", async () => {
 test("each preset fits the page, and its fields have no fault", () => {
   for (const { name, make } of PRESETS) {
     const document = make();
-    assert.ok(isCoverage(document), name);
+    assert.equal(coverageFault(document), null, name);
     const fields = [...groupsOf(document).flatMap(({ fields }) => fields), ...document.transmitters.flatMap((_, index) => transmitterFields(document, index))];
     for (const field of fields) assert.equal(faultOf(field, get(document, field.pointer)), null, `${name} ${field.pointer}`);
     assert.deepEqual(fitted(document), document, name);
@@ -269,8 +273,35 @@ test("transmitters are added within the area, at most 16", () => {
 });
 
 test("a document without what the page shows is told", () => {
-  for (const value of [null, 1, {}, { area: { width_m: 1, height_m: 1 }, transmitters: [], model: "hata" }, { area: {}, transmitters: [{}], model: "hata" }]) assert.ok(!isCoverage(value));
-  assert.ok(isCoverage({ area: { width_m: 1, height_m: 1 }, transmitters: [{}], model: "hata" }));
+  const area = { width_m: 1, height_m: 1 };
+  const fit = { area, transmitters: [{}], model: "hata" };
+  for (const value of [null, 1, {}, { ...fit, transmitters: [] }, { ...fit, transmitters: [null] }, { ...fit, area: {} }, { ...fit, area: { ...area, west: 1 } }]) assert.match(String(coverageFault(value)), /needs an area/);
+  assert.equal(coverageFault(fit), null);
+  assert.equal(coverageFault({ ...fit, transmitters: Array(17).fill({}) }), "At /transmitters: at most 16 are allowed, and there are 17.");
+  assert.equal(coverageFault({ ...fit, terrain: null }), "At /terrain: an object is expected.");
+  assert.equal(coverageFault({ ...fit, buildings: 5 }), "The buildings cannot be used: a FeatureCollection of GeoJSON is expected.");
+  assert.equal(coverageFault({ ...fit, transmitters: [{ name: {} }] }), "At /transmitters/0/name: text is expected.");
+  assert.equal(coverageFault({ ...fit, receiver: { height_m: [] } }), "At /receiver/height_m: a number is expected.");
+});
+
+test("buildings that cannot be drawn are told with their place", () => {
+  const geometry = (/** @type {string} */ type, /** @type {unknown} */ coordinates) => ({ type: "Feature", properties: { height: 9 }, geometry: { type, coordinates } });
+  const ring = [[0, 0], [1, 0], [1, 1], [0, 0]];
+  const faultOfAll = (/** @type {unknown[]} */ ...features) => buildingsFault({ type: "FeatureCollection", features });
+  const good = [geometry("Polygon", [ring]), geometry("MultiPolygon", [[ring, ring], [ring]])];
+  assert.equal(faultOfAll(...good), null);
+  assert.deepEqual(outlinesOf(/** @type {any} */ ({ features: good })), [ring, ring, ring]);
+  const at = "at /features/1/geometry";
+  for (const [feature, fault] of /** @type {const} */ ([
+    [null, `${at}, a Polygon or a MultiPolygon is expected`],
+    [{ type: "Feature", geometry: null }, `${at}, a Polygon or a MultiPolygon is expected`],
+    [geometry("Point", [0, 0]), `${at}, a Polygon or a MultiPolygon is expected`],
+    [geometry("Polygon", undefined), `${at}/coordinates, an array is expected`],
+    [geometry("Polygon", "abc"), `${at}/coordinates, an array is expected`],
+    [geometry("Polygon", [[5, 6]]), `${at}/coordinates/0/0, an array is expected`],
+    [geometry("Polygon", [[[5, null]]]), `${at}/coordinates/0/0, a position of two numbers is expected`],
+    [geometry("MultiPolygon", [null]), `${at}/coordinates/0, an array is expected`],
+  ])) assert.equal(faultOfAll(good[0], feature), fault);
 });
 
 test("files are refused by their size before they are read", async () => {
@@ -336,7 +367,7 @@ test("the place of a GeoTIFF file is read from its tags, whatever the order of b
   }
   const middles = readGeoTiff(tiff(true, tags(1024, 0, 1, 1, 1025, 0, 1, 2)));
   assert.deepEqual([middles?.west, middles?.south, middles?.isMetres], [10, 46.75, true]);
-  assert.equal(middles && areaOf(middles), null, "a map in metres begins at 0");
+  assert.deepEqual(middles && areaOf({ ...middles, west: 412_345, south: 5_298_765, cellWidth: 100, cellHeight: 100 })?.area, { x_m: 412_345, y_m: 5_298_765, width_m: 200, height_m: 100 });
   const whole = tiff(true, tags());
   for (let length = 0; length < 580; length += 1) assert.equal(readGeoTiff(whole.slice(0, length)), null);
   assert.equal(readGeoTiff(tiff(true, [[256, 3, [3]], [257, 3, [2]]])), null);
@@ -353,7 +384,8 @@ test("the area of a grid is read from its header", () => {
   const header = (/** @type {string} */ corner, /** @type {number} */ cell) => `ncols 3\nnrows 2\n${corner}\ncellsize ${cell}\nNODATA_value -9999\n1 2 3\n4 5 6\n`;
   assert.deepEqual(areaOfGrid(header("xllcenter 10\nyllcenter 46", 0.5))?.area, { west: 10, south: 46, east: 11, north: 46.5 });
   assert.deepEqual(areaOfGrid(header("xllcorner -50\nyllcorner -50", 100))?.area, { width_m: 200, height_m: 100 });
-  for (const text of ["", header("xllcorner 500000\nyllcorner 5000000", 100), header("xllcorner 0", 1), header("xllcorner 0\nyllcorner 0", 0)]) assert.equal(areaOfGrid(text), null);
+  assert.deepEqual(areaOfGrid(header("xllcorner 500000\nyllcorner 5000000", 100))?.area, { x_m: 500_050, y_m: 5_000_050, width_m: 200, height_m: 100 });
+  for (const text of ["", header("xllcorner 0", 1), header("xllcorner 0\nyllcorner 0", 0)]) assert.equal(areaOfGrid(text), null);
 });
 
 test("the page preloads what opens its connection and starts its runs, and nothing else", async () => {

@@ -6,7 +6,8 @@ import { Columns, cellsOf, numberOf } from "../../web/page/events/columns.js";
 import { FIELDS_MAX, Fields, numbersOf } from "../../web/page/events/fields.js";
 import { waysTo } from "../../web/page/events/ways.js";
 import { captionOf, isDirection, withUnit } from "../../web/page/events/units.js";
-import { gapInWords, inOneLine } from "../../web/page/events/words.js";
+import { gapInWords, inOneLine, shortName } from "../../web/page/events/words.js";
+import { looksLikeJson } from "../../web/page/sending.js";
 import { placeOf } from "../../web/topic/places.js";
 
 test("numbers are found wherever they are", () => {
@@ -18,17 +19,40 @@ test("numbers are found wherever they are", () => {
   assert.ok(numbersOf(Array.from({ length: 10_000 }, (_, index) => index)).length <= 2 * FIELDS_MAX);
 });
 
-test("fields are bounded, and the first ones are shown however many values have come", () => {
+test("fields are bounded, and after ten events and ten seconds those are shown that were worth a look then", () => {
   const fields = new Fields();
-  fields.add(-1, numbersOf({ same: 1, counter: 0, t0: 1_789_000_000_000, wave: 0, missing: 0 }));
-  assert.deepEqual(fields.foremost, ["same", "counter", "wave"]);
-  for (let n = 0; n < 10; n += 1) fields.add(n, numbersOf({ same: 1, counter: n, t0: 1_789_000_000_000 + n, wave: n % 3, missing: n === 5 ? null : n }));
-  assert.deepEqual(fields.foremost, ["same", "counter", "wave"]);
-  assert.deepEqual(fields.best, ["wave", "counter", "missing"], "what is worth a look depends on the values");
+  for (let n = 0; n < 20; n += 1) {
+    const isEarly = n < 11;
+    fields.add(n * 1000, numbersOf({ same: isEarly ? 1 : n % 2, counter: n, t0: 1_789_000_000_000 + n, wave: isEarly ? n % 3 : 0, missing: n === 6 ? null : isEarly ? n : 0 }));
+    assert.deepEqual(fields.choose(), n < 10 ? { names: ["same", "counter", "wave"], isDecided: false } : { names: ["wave", "counter", "missing"], isDecided: true }, `after ${n + 1} events`);
+  }
+  assert.deepEqual(fields.best, ["same", "wave", "missing"], "what is worth a look now depends on all values");
   const missing = fields.all.find(({ name }) => name === "missing")?.series;
-  assert.ok(missing && Number.isNaN(missing.value(6)) && missing.length === 11);
-  fields.add(10, numbersOf(Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`f${index}`, index]))));
+  assert.ok(missing && Number.isNaN(missing.value(6)) && missing.length === 20);
+  fields.add(20_000, numbersOf(Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`f${index}`, index]))));
   assert.deepEqual([fields.all.length, fields.more], [FIELDS_MAX, 50 - (FIELDS_MAX - 5)]);
+
+  const few = new Fields();
+  for (let n = 0; n < 9; n += 1) few.add(n * 60_000, numbersOf({ a: n % 2 }));
+  assert.ok(!few.choose().isDecided, "nine events of a slow topic decide nothing");
+});
+
+/** Lines as vmstat prints them, at a machine that is busy and at one that is not. */
+const VMSTAT = {
+  busy: ["29 0 0 18653712 33552 4392200 0 0 1025 1687 931 2727 61 13 25 0 0", "21 0 0 18653712 33552 4392200 0 0 180 1528 2099 20993 73 25 0 0 1", "20 0 0 18653712 33552 4392200 0 0 0 596 3078 26340 72 27 0 0 0", "11 0 0 18653712 33552 4392200 0 0 752 1160 7313 24363 75 25 0 0 1", "12 0 0 18653712 33552 4392200 0 0 0 0 3320 26141 80 20 0 0 0", "6 0 0 18653712 33552 4392200 0 0 0 24 1542 8685 91 8 0 0 0", "3 0 0 18653712 33552 4392200 0 0 204 20 1145 3111 92 9 0 0 0"],
+  idle: ["1 0 0 9120416 33552 4392200 0 0 2 7 120 240 1 0 99 0 0", "0 0 0 9120290 33552 4392204 0 0 0 0 96 180 0 0 100 0 0", "0 0 0 9120416 33560 4392204 0 0 0 36 131 260 2 1 97 0 0", "0 0 0 9119974 33560 4392204 0 0 0 0 88 171 0 0 100 0 0", "1 0 0 9120100 33560 4392208 0 0 0 0 102 190 1 0 98 1 0"],
+  asleep: ["0 0 0 9120416 33552 4392200 0 0 0 0 120 240 0 0 100 0 0", "0 0 0 9120416 33552 4392200 0 0 0 0 96 180 0 0 100 0 0", "0 0 0 9120416 33552 4392200 0 0 0 0 131 260 0 0 100 0 0"],
+};
+
+test("of the columns that move, the shares of a whole are shown first", () => {
+  const shownOf = (/** @type {readonly string[]} */ lines) => {
+    const fields = new Fields();
+    const columns = new Columns();
+    columns.row("r b swpd free buff cache si so bi bo in cs us sy id wa st");
+    for (let n = 0; n < 12; n += 1) fields.add(n * 1000, columns.numbers(columns.row(String(lines[n % lines.length])) ?? []));
+    return fields.choose().names;
+  };
+  assert.deepEqual(Object.values(VMSTAT).map(shownOf), [["us", "sy", "id"], ["us", "sy", "id"], ["in", "cs", "r"]]);
 });
 
 test("numbers have the unit that their event says, and directions degrees", () => {
@@ -88,6 +112,12 @@ test("a place is what a person types", () => {
   assert.equal(new Date(Number(today?.value)).getHours(), 14);
 });
 
+// As in the test of `Data::typed` in crates/hub/src/event.rs.
+test("what begins like JSON is told from text", () => {
+  for (const text of ['{"a":', "{a:1}", "{", " [1,", "[ ", "[]]", "[-", '"a', '{"a":1} x', '["a', "[[", "[{"]) assert.ok(looksLikeJson(text), text);
+  for (const text of ["hello", "a=1&b=%20+2", "[INFO] up", "1 2", "nul", " ", ""]) assert.ok(!looksLikeJson(text), text);
+});
+
 test("gaps are said as a person would", () => {
   const gap = (/** @type {string} */ reason, /** @type {number | null} */ missed) => gapInWords({ reason, missed, after: "a-1", resume: "a-2" });
   assert.equal(gap("retention", 1), "1 event is missing here: the topic no longer keeps it.");
@@ -96,6 +126,8 @@ test("gaps are said as a person would", () => {
   assert.match(gap("unannounced", null), /^Events are missing here, nobody knows how many, and/);
   assert.equal(gap("new-reason", 2), "2 events are missing here (new-reason).");
   assert.equal(inOneLine({ a: 1 }, 5), '{"a":…');
+  assert.deepEqual([shortName("x".repeat(60)).length, shortName("x".repeat(61)).length, shortName("speed")], [60, 61, "speed"]);
+  assert.match(shortName("x".repeat(99)), /x…$/);
 });
 
 test("each way to read has the address of the topic, also below a path", () => {
@@ -136,6 +168,40 @@ test("a rate is that of the last seconds", () => {
   assert.equal(rate.perSecond, null);
   rate.look("b-15", 72_000);
   assert.deepEqual([rateInWords(rate.perSecond), rateInWords(20), rateInWords(0.5), rateInWords(1 / 60), rateInWords(null)], ["5.0 a second", "20 a second", "30 a minute", "1.0 a minute", ""]);
+});
+
+test("the rate of a slow topic is that of its last two events", () => {
+  const rate = new Rate();
+  const told = new Set();
+  // One event each 20 s; the page comes 7 s after one.
+  for (let second = 0; second <= 90; second += 1) {
+    const event = Math.floor((second + 7) / 20);
+    rate.look(`a-${event + 5}`, second * 1000, event * 20_000 - 7000);
+    if (second >= 13) told.add(rateInWords(rate.perSecond));
+  }
+  assert.deepEqual([...told], ["3.0 a minute"]);
+  for (let second = 91; second <= 160; second += 1) rate.look("a-9", second * 1000, 73_000);
+  assert.equal(rateInWords(rate.perSecond), "quiet");
+});
+
+test("a topic of a few events in an hour has a rate of its own, and one that has had no event has none", () => {
+  assert.deepEqual([0.9 / 60, 2 / 3600, 0.9 / 3600].map(rateInWords), ["54 an hour", "2.0 an hour", "quiet"]);
+  const rate = new Rate();
+  rate.look("a-7", 0, -3_600_000);
+  rate.look("a-7", 6000, -3_600_000);
+  assert.equal(rateInWords(rate.perSecond), "quiet");
+  rate.look("a-8", 10_000, 10_000);
+  assert.equal(rateInWords(rate.perSecond), "1.0 an hour");
+  rate.look("b-0", 20_000);
+  rate.look("b-0", 26_000);
+  assert.equal(rateInWords(rate.perSecond), "quiet");
+  const told = new Set();
+  for (let now = 27_000; now < 31_000; now += 250) {
+    rate.look("b-1", now, 27_000);
+    told.add(rateInWords(rate.perSecond));
+  }
+  rate.look("b-2", 31_000, 31_000);
+  assert.deepEqual([...told, rateInWords(rate.perSecond)], ["", "15 a minute"]);
 });
 
 test("no rate is told before it can be known, and none is negative", () => {

@@ -50,6 +50,11 @@ for (const [name, read] of /** @type {const} */ ([["polling", poll], ["long poll
     assert.deepEqual([slept, positions()], [[5000], ["e-1"]]);
   });
 
+  test(`${name}: an answer of a proxy without its server is none of the server`, async () => {
+    const { states } = await run(read, [page("e-1", [1]), { status: 502, body: "<h1>Bad gateway</h1>" }, page("e-2", [2])]);
+    assert.deepEqual(states[2]?.kind === "waiting" && states[2].status, null);
+  });
+
   test(`${name}: gaps are told, and repeats counted`, async () => {
     const gap = { reason: "retention", after: "e-2", missed: 7, resume: "e-9" };
     const { positions, counts, gaps } = await run(read, [page("e-2", [1, 2]), page("e-10", [2, 10], gap)]);

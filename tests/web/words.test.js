@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { classesInWords, roseOf } from "../../web/wind/rose.js";
 import { niceScale } from "../../web/chart/scale.js";
 import { judge, sensorStatusOf } from "../../web/wind/sensor.js";
-import { formatBytes, formatCount, formatDuration, formatMs, stateInWords } from "../../web/page/words.js";
+import { formatBytes, formatCount, formatDuration, formatMs, formatNumber, stateInWords } from "../../web/page/words.js";
 import { beaufort, compassPoint, faultInWords, normal, shortestTurn, windInWords } from "../../web/wind/words.js";
 import { signed } from "../../web/page/propagation/words.js";
 import { windOf } from "../../web/wind/wind.js";
@@ -62,6 +62,7 @@ test("faults have names; 00 is none", () => {
 });
 
 test("amounts keep their width", () => {
+  assert.deepEqual([formatNumber(1234.5, 2), formatNumber(-0.25, 6), formatNumber(30_000, 6), formatNumber(9.999, 2)], ["1,234.5", "-0.25", "30,000", "10"]);
   assert.deepEqual([0, 999, 1000, 12_345, 999_900, 25e9].map(formatBytes), ["0 B", "999 B", "1.00 kB", "12.3 kB", "1.00 MB", "25.0 GB"]);
   assert.deepEqual([3.123, 41.31, 151.3, -0.5].map(formatMs), ["3.12", "41.3", "151", "-0.50"]);
   assert.deepEqual([900, 59_000, 192_000, 7_500_000].map(formatDuration), ["0 s", "59 s", "3 min 12 s", "2 h 5 min"]);

@@ -1,14 +1,24 @@
 /** Canvases that are sharp on any screen, follow their box, and take their colours from the style sheet. */
 
-/** Asks for a redraw of each. A canvas that has left the page is forgotten. @type {WeakMap<Element, () => void>} */
-const asks = new WeakMap();
+/** The functions that draw each, at once and in the next frame. A canvas that has left the page is forgotten. @type {WeakMap<Element, { paint: () => void, ask: () => void }>} */
+const drawn = new WeakMap();
 /** @type {Map<string, string>} */
 const colours = new Map();
 
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => recolour("ask"));
+// Paper is light, whatever the screen is, and there is no frame before the page is printed.
+for (const type of ["beforeprint", "afterprint"]) {
+  addEventListener(type, () => {
+    document.documentElement.classList.toggle("printed", type === "beforeprint");
+    recolour("paint");
+  });
+}
+
+/** @param {"paint" | "ask"} how */
+function recolour(how) {
   colours.clear();
-  for (const canvas of document.querySelectorAll("canvas")) asks.get(canvas)?.();
-});
+  for (const canvas of document.querySelectorAll("canvas")) drawn.get(canvas)?.[how]();
+}
 
 /**
  * Calls `draw` with a context scaled to CSS pixels: when the canvas comes into view, and while it is there when its box changes and on
@@ -23,12 +33,10 @@ export function fitted(canvas, draw) {
   let asked = false;
   let isSeen = false;
   let isStale = false;
+  /** As the last layout has it: to ask for it in each frame would lay out the page once more for each canvas. */
+  let { clientWidth: width, clientHeight: height } = canvas;
   const paint = () => {
-    asked = false;
-    isStale = !isSeen;
-    if (isStale) return;
     const ratio = globalThis.devicePixelRatio || 1;
-    const { clientWidth: width, clientHeight: height } = canvas;
     if (width === 0 || height === 0) return;
     const [pixelsWide, pixelsHigh] = [Math.round(width * ratio), Math.round(height * ratio)];
     if (canvas.width !== pixelsWide || canvas.height !== pixelsHigh) {
@@ -39,18 +47,27 @@ export function fitted(canvas, draw) {
     context.clearRect(0, 0, width, height);
     draw(context, width, height);
   };
+  const paintIfSeen = () => {
+    asked = false;
+    isStale = !isSeen;
+    if (isSeen) paint();
+  };
   const ask = () => {
     if (asked) return;
     asked = true;
-    requestAnimationFrame(paint);
+    requestAnimationFrame(paintIfSeen);
   };
-  new ResizeObserver(ask).observe(canvas);
+  new ResizeObserver((entries) => {
+    const box = entries.at(-1)?.contentRect;
+    if (box) [width, height] = [Math.round(box.width), Math.round(box.height)];
+    ask();
+  }).observe(canvas);
   // What nobody sees is drawn once it is seen. Of several entries, the last is how it is now.
   new IntersectionObserver((entries) => {
     isSeen = entries.at(-1)?.isIntersecting ?? true;
     if (isSeen && isStale) ask();
   }).observe(canvas);
-  asks.set(canvas, ask);
+  drawn.set(canvas, { paint, ask });
   ask();
   return ask;
 }

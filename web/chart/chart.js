@@ -45,6 +45,8 @@ const CAPTION = 24;
 const GAP = 8;
 const FOOT = 24;
 const READING_PX_MAX = 32;
+/** Up to so many values within so many pixels are dots: a line through them could not be seen. */
+const LONE = { px: 4, values: 4, radius: 2.5 };
 
 export class Chart {
   #canvas;
@@ -417,8 +419,8 @@ function drawPanel(context, { caption, lines, label = formatLevel }, box, outlin
  * @param {number} bottom
  */
 function drawLine(context, points, x, y, { kind, colour: paint }, bottom) {
-  if (points.length === 2) return drawDots(context, points, x, y, paint);
   const width = x(Number(points.at(-2))) - x(Number(points[0]));
+  if (width < LONE.px && points.length <= 2 * LONE.values) return drawDots(context, points, x, y, paint, LONE.radius);
   const isDense = points.length > 2 * width;
   context.strokeStyle = context.fillStyle = colour(paint);
   // Where each pixel has several points, they are one area, and its joins are not seen but cost much.
@@ -466,14 +468,15 @@ function fillBelow(context, points, x, y, bottom) {
  * @param {(time: number) => number} x
  * @param {(value: number) => number} y
  * @param {string} paint
+ * @param {number} [radius]
  */
-function drawDots(context, points, x, y, paint) {
+function drawDots(context, points, x, y, paint, radius = 1.5) {
   context.fillStyle = colour(paint);
   context.beginPath();
   for (let at = 0; at < points.length; at += 2) {
     const [across, down] = [x(Number(points[at])), y(Number(points[at + 1]))];
-    context.moveTo(across + 1.5, down);
-    context.arc(across, down, 1.5, 0, 2 * Math.PI);
+    context.moveTo(across + radius, down);
+    context.arc(across, down, radius, 0, 2 * Math.PI);
   }
   context.fill();
 }

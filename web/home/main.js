@@ -133,6 +133,7 @@ function countInWords(isSearch, found) {
   if (names.size === 0) return "It has no topic yet.";
   const all = names.size >= NAMES_MAX ? `the first ${formatCount(NAMES_MAX)}` : formatCount(names.size);
   if (found > ROWS_MAX) return `The first ${ROWS_MAX} of ${formatCount(found)} by name; type to find others.`;
+  if (isSearch && found === 0) return "No topic has this in its name.";
   return isSearch ? `${formatCount(found)} of ${all}` : "";
 }
 

@@ -21,6 +21,8 @@ export class Row {
   #field;
   #rate = new Rate();
   #next = "";
+  /** The time of that event, if it is known. @type {number | null} */
+  #nextTime = null;
   #kept = { first: 1, bytes: 0, readers: 0 };
   /** @type {{ time: number, data: unknown } | null} */
   #newest = null;
@@ -55,7 +57,7 @@ export class Row {
   /** @param {import("./index.js").ListedTopic} listed */
   list({ next, first, bytes, readers, time }) {
     this.#kept = { first, bytes, readers };
-    if (this.#isNews(next)) this.#next = next;
+    if (this.#isNews(next)) [this.#next, this.#nextTime] = [next, time];
     if (this.#newest === null && time !== null) this.#newest = { time, data: undefined };
   }
 
@@ -63,7 +65,7 @@ export class Row {
   take({ position, time, data }) {
     if (!this.#isNews(position)) return;
     if (parsePosition(position)?.epoch !== parsePosition(this.#next)?.epoch) this.forget();
-    this.#next = position;
+    [this.#next, this.#nextTime] = [position, time];
     this.#newest = { time, data };
     this.#isChanged = true;
   }
@@ -85,7 +87,7 @@ export class Row {
    * @param {boolean} isReadHere whether this page is one of its readers
    */
   showFacts(serverNow, isReadHere) {
-    this.#rate.look(this.#next, serverNow);
+    this.#rate.look(this.#next, serverNow, this.#nextTime ?? serverNow);
     const { first, bytes, readers } = this.#kept;
     const count = (parsePosition(this.#next)?.offset ?? 0) - first + 1;
     const others = Math.max(0, readers - (isReadHere ? 1 : 0));

@@ -47,7 +47,7 @@ export class Services {
       ...services.map(({ path, about, example, methods, startsRuns, isRunService }) => {
         const url = at(path.slice(1));
         const isGet = methods.includes("GET") || methods.length === 0;
-        const method = isGet ? "" : example ? `--json ${quoted(example)} ` : `-X ${methods[0]} `;
+        const method = isGet ? "" : example ? ` --json ${quoted(example)}` : ` -X ${methods[0]}`;
         /** @type {HTMLElement} */
         let title = document.createElement("b");
         if (methods.includes("GET")) {
@@ -58,7 +58,7 @@ export class Services {
           title.setAttribute("href", at(`runs#start=${path}`));
         }
         title.textContent = path;
-        const item = command(this.#template, title, `curl ${startsRuns ? "-N " : ""}${method}'${url}'`);
+        const item = command(this.#template, title, `curl ${startsRuns ? "-N " : ""}'${url}'${method}`);
         setText(find(item, ".about", HTMLElement), [methods.join(", "), about].filter(Boolean).join(" · "));
         return item;
       }),

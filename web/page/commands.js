@@ -5,7 +5,7 @@ import { find } from "./element.js";
  * @param {string} topic its URL, for instance `http://localhost:8080/topics/wind`
  * @returns {{ title: string, command: string }[]}
  */
-export function commandsFor(topic) {
+function commandsFor(topic) {
   return [
     { title: "Poll: the newest event, and the position to continue from", command: `curl '${topic}'` },
     { title: "Long poll: wait up to 30 s for the next one", command: `curl '${topic}?after=latest&wait=30'` },
@@ -17,7 +17,7 @@ export function commandsFor(topic) {
 
 /** @param {string} url */
 function events(url) {
-  return `curl -N -H 'Accept: text/event-stream' '${url}'`;
+  return `curl -N '${url}' -H 'Accept: text/event-stream'`;
 }
 
 /**

@@ -1,5 +1,6 @@
 /** The state of a reading, as the pages tell it. */
 import { now } from "../client.js";
+import { refusalStatus } from "../transport/refusal.js";
 import { find } from "./element.js";
 import { stateInWords, waitInWords } from "./words.js";
 
@@ -10,18 +11,29 @@ import { stateInWords, waitInWords } from "./words.js";
  */
 export function tellState(topic, onState) {
   topic.onopen = () => onState({ kind: "connected", since: now() });
-  topic.onerror = ({ retryAt, message, status = null }) => {
+  topic.onerror = (error) => {
     // Without another try it is the end, which `onclose` tells.
-    if (retryAt !== undefined) onState({ kind: "waiting", until: retryAt, reason: message, status });
+    if (error.retryAt !== undefined) onState(waitingOf(error, error.retryAt));
   };
 }
 
 /**
- * Shows the notice that the server cannot be reached, while that is so; returns the state in words, which say no more than the notice.
+ * Returns the state after an error.
+ * @param {import("../client.js").AnemoneError} error
+ * @param {number} until the time of the next try, ms since the Unix epoch
+ * @returns {import("../transport/types.js").State}
+ */
+export function waitingOf(error, until) {
+  return { kind: "waiting", until, reason: error.message, status: refusalStatus(error) };
+}
+
+/**
+ * Shows or hides the notice that the server cannot be reached; while the page tries to connect again, the notice stays. Returns the state
+ * in words that do not repeat it.
  * @param {import("../transport/types.js").State} state
  */
 export function showReached(state) {
   const isGone = state.kind === "waiting" && state.status === null;
-  find(document, "#notice-no-server", HTMLElement).hidden = !isGone;
+  if (state.kind !== "connecting") find(document, "#notice-no-server", HTMLElement).hidden = !isGone;
   return isGone ? waitInWords(state, now()) : stateInWords(state, now());
 }

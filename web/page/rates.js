@@ -5,12 +5,16 @@ import { parsePosition } from "../client.js";
 const MEMORY_MS = 10_000;
 /** Events within this time after the first look may be of the past, which comes at once; and a rate over less time says nothing. */
 const HEAP_MS = 1000;
-/** A topic without an event for this long is quiet. */
+/** A topic without an event for this long is quiet, unless its events have always been so far apart. */
 const QUIET_MS = 5000;
+const QUIET_PAUSES = 3;
+/** @type {[string, number][]} */
+const TIMES = [["a second", 1], ["a minute", 60], ["an hour", 3600]];
 
 export class Rate {
   #began = 0;
-  /** @type {{ epoch: string, offset: number, at: number, time: number }[]} oldest first */
+  #now = 0;
+  /** Those that found a new event, oldest first. @type {{ epoch: string, offset: number, at: number, time: number }[]} */
   #looks = [];
 
   /**
@@ -23,9 +27,12 @@ export class Rate {
     if (!position) return;
     const last = this.#looks.at(-1);
     if (last?.epoch !== position.epoch || position.offset < last.offset) this.forget(now);
-    if (now - this.#began < HEAP_MS) this.#looks = [];
-    this.#looks.push({ ...position, at: now, time });
-    while (this.#looks.length > 2 && now - Number(this.#looks[0]?.at) > MEMORY_MS) this.#looks.shift();
+    // An offset of 0 is that of no event, from which no pause begins.
+    if (now - this.#began < HEAP_MS || (last?.offset === 0 && position.offset > 0)) this.#looks = [];
+    this.#now = now;
+    if (this.#looks.at(-1)?.offset !== position.offset) this.#looks.push({ ...position, at: now, time });
+    // A topic that is slower than that is known by its last two events.
+    while (this.#looks.length > 2 && now - Number(this.#looks[1]?.at) > MEMORY_MS) this.#looks.shift();
   }
 
   /**
@@ -41,10 +48,11 @@ export class Rate {
   get perSecond() {
     const [first, last] = [this.#looks[0], this.#looks.at(-1)];
     if (!first || !last) return null;
-    const [events, watched] = [last.offset - first.offset, last.at - first.at];
-    if (events === 0) return watched < QUIET_MS ? null : 0;
+    const [events, span, watched, silence] = [last.offset - first.offset, last.time - first.time, this.#now - first.at, this.#now - last.at];
+    if (events === 0) return silence < QUIET_MS ? null : 0;
+    if (silence > Math.max(QUIET_MS, (QUIET_PAUSES * span) / events)) return 0;
     // From event to event; without the time since the last one, unless that is longer than they take.
-    const ms = Math.max(last.time - first.time, (watched * events) / (events + 1));
+    const ms = Math.max(span, (watched * events) / (events + 1));
     return ms < HEAP_MS ? null : (events * 1000) / ms;
   }
 }
@@ -52,7 +60,9 @@ export class Rate {
 /** @param {number | null} perSecond */
 export function rateInWords(perSecond) {
   if (perSecond === null) return "";
-  if (perSecond === 0) return "quiet";
-  if (perSecond >= 0.95) return `${perSecond.toFixed(perSecond < 9.95 ? 1 : 0)} a second`;
-  return `${(perSecond * 60).toFixed(perSecond < 0.16 ? 1 : 0)} a minute`;
+  for (const [time, seconds] of TIMES) {
+    const events = perSecond * seconds;
+    if (events >= 0.95) return `${events.toFixed(events < 9.95 ? 1 : 0)} ${time}`;
+  }
+  return "quiet";
 }

@@ -1,5 +1,6 @@
 /** The client that a page has for this server, the server's clock, and what its failures are in words. */
 import { AnemoneError, connect, now } from "../client.js";
+import { refusalStatus } from "../transport/refusal.js";
 import { at } from "./site.js";
 
 export const client = connect(at(""));
@@ -19,11 +20,26 @@ export async function learnClock() {
 }
 
 /**
- * Returns true if an error says nothing about what was asked, only that no answer came.
+ * Returns true if an error says that the server cannot be reached, and so nothing about what was asked.
  * @param {unknown} error
  */
-export function isUnreached(error) {
-  return !(error instanceof AnemoneError) || error.status === undefined || error.status >= 500;
+export function isGone(error) {
+  return !(error instanceof AnemoneError) || refusalStatus(error) === null;
+}
+
+/**
+ * Returns true if the server gives a sign of life. An answer of a proxy that does not reach it is none.
+ * @param {AbortSignal} signal ends the wait
+ */
+export async function isThere(signal) {
+  try {
+    const reply = await fetch(at("health"), { cache: "no-store", signal });
+    await reply.arrayBuffer();
+    // A server that is not well says so in JSON.
+    return reply.status < 500 || reply.headers.get("content-type")?.startsWith("application/json") === true;
+  } catch {
+    return false;
+  }
 }
 
 /**

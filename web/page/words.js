@@ -17,6 +17,16 @@ export function grouped(digits) {
 }
 
 /**
+ * Formats a number with at most so many decimals: "1,234.5". Without Intl, as {@link formatCount}.
+ * @param {number} value
+ * @param {number} decimals
+ */
+export function formatNumber(value, decimals) {
+  const [whole = "", part] = String(Number(value.toFixed(decimals))).split(".");
+  return grouped(whole) + (part === undefined ? "" : `.${part}`);
+}
+
+/**
  * Formats with decimal prefixes and three significant figures: "12.4 kB".
  * @param {number} bytes
  */

@@ -7,7 +7,7 @@ import { fieldsOf, find, setText } from "../page/element.js";
 import { Columns } from "../page/events/columns.js";
 import { numbersOf } from "../page/events/fields.js";
 import { showWays } from "../page/events/how.js";
-import { Log, pretty } from "../page/events/log.js";
+import { KEPT_MAX, Log, ROWS_MAX, pretty } from "../page/events/log.js";
 import { Plot } from "../page/events/plot.js";
 import { gapInWords } from "../page/events/words.js";
 import { showReached } from "../page/following.js";
@@ -15,7 +15,7 @@ import { showPlaces } from "../page/places.js";
 import { Rate, rateInWords } from "../page/rates.js";
 import { keepShowing } from "../page/showing.js";
 import { at } from "../page/site.js";
-import { formatCount } from "../page/words.js";
+import { countOf, formatCount } from "../page/words.js";
 import { PROBES_IN_BLOCK, probeBlock } from "../measure/clock.js";
 import { parsePosition } from "../client.js";
 import { browser } from "../transport/environment.js";
@@ -25,7 +25,7 @@ import { follow, now, pageAt } from "./source.js";
 
 /** @typedef {import("../transport/types.js").TopicEvent} TopicEvent */
 
-const REDRAW_EVERY_MS = 250;
+const SHOW_MS_MAX = 250;
 const SUMMARY_EVERY_MS = 2000;
 const HISTORY_EVENTS = 1000;
 const PAGE_EVENTS = 500;
@@ -51,14 +51,21 @@ let lostAt = null;
 const columns = new Columns((names) => plot.rename(names));
 const log = new Log(element("#events"), () => columns.names);
 const plot = new Plot(element("#plot"), name, () => stoppedAt ?? lostAt ?? now() + clockOffset, () => first <= 1);
+plot.onChosen = (/** @type {readonly string[]} */ names) => log.reveal(names);
 const rate = new Rate();
 
 /** @type {TopicEvent | null} */
 let newest = null;
+/** The event that is shown as the newest. @type {TopicEvent | null} */
+let told = null;
+/** The epoch of the topic, once an event has told it. @type {string | null} */
+let epoch = null;
 let count = 0;
 /** The number of the first event that was taken. */
 let first = 0;
 let isChanged = false;
+let shownAt = 0;
+let summaryAt = -Infinity;
 let isPaused = false;
 /** The next event comes after a gap. */
 let isAfterGap = false;
@@ -74,6 +81,7 @@ function take(event) {
   const number = parsePosition(event.position)?.offset ?? 0;
   if (newest === null) first = number;
   newest = event;
+  epoch = parsePosition(event.position)?.epoch ?? epoch;
   count += 1;
   isChanged = true;
   const cells = typeof event.data === "string" ? columns.row(event.data) : null;
@@ -95,19 +103,37 @@ const PARTS = [
     offerTable();
     log.update();
   },
-  () => plot.update(),
+  () => log.finish(),
   () => {
+    plot.update();
+    if (stoppedAt === null) plot.redraw();
+  },
+  // The chart is painted here.
+  () => {},
+  () => {
+    if (newest && lostAt === null) rate.look(newest.position, now(), newest.time);
+    showState();
     element("#nothing").hidden = count > 0;
-    begin();
+    if (count > 0) begin();
     setText(field("count"), formatCount(count));
+    showSummary();
     if (!newest) return;
     setText(field("position"), newest.position);
+    if (newest === told) return;
+    told = newest;
     setText(element("#newest"), pretty(newest.data));
   },
 ];
 
 function show() {
   for (const part of PARTS) part();
+  shownAt = performance.now();
+}
+
+function showSummary() {
+  if (performance.now() - summaryAt < SUMMARY_EVERY_MS) return;
+  summaryAt = performance.now();
+  setText(element("#summary"), plot.summary());
 }
 
 /** Shows the page, once it is known what there is to show, so that nothing moves then. */
@@ -115,10 +141,11 @@ function begin() {
   find(document, "main", HTMLElement).classList.add("begun");
 }
 
-/** Returns true if something has come since the last time. */
+/** Returns true if something has come since the last time, or what is shown has to go on with the clock. */
 function takeNews() {
-  const isNews = isChanged;
+  const isNews = isChanged || performance.now() - shownAt >= SHOW_MS_MAX;
   isChanged = false;
+  if (isNews) shownAt = performance.now();
   return isNews;
 }
 
@@ -206,6 +233,7 @@ button("#pause").addEventListener("click", () => {
 
 function goLive() {
   forget();
+  log.hold(KEPT_MAX, ROWS_MAX);
   setText(element("#jumped"), "");
   followFrom(`-${HISTORY_EVENTS}`);
 }
@@ -226,10 +254,10 @@ button("#jump").addEventListener("click", () => void jump(placeField.value));
 /** @param {string} text */
 async function jump(text) {
   const said = element("#jumped");
-  const epoch = newest === null ? null : newest.position.slice(0, newest.position.lastIndexOf("-"));
   const place = placeOf(text, epoch);
   if (place === null) {
-    setText(said, "Type the number of an event, a position, an age such as 10m, a time such as 14:30, earliest or latest.");
+    const isNumber = /^\s*#?\d+\s*$/.test(text);
+    setText(said, isNumber ? "There is no event yet." : "Type the number of an event, a position, an age such as 10m, a time of the last 24 hours such as 14:30, earliest or latest.");
     return;
   }
   if (place.value === "latest") {
@@ -238,31 +266,27 @@ async function jump(text) {
   }
   try {
     const { page, received } = await pageAt(url, place, PAGE_EVENTS);
-    stoppedAt = page.events.at(-1)?.time ?? now() + clockOffset;
+    const last = page.events.at(-1);
+    // What is there stays.
+    if (!last && !page.gap) {
+      setText(said, "There is nothing after this.");
+      return;
+    }
+    stoppedAt = last?.time ?? now() + clockOffset;
     reading.pause();
     forget();
+    log.hold(PAGE_EVENTS + 1, PAGE_EVENTS + 1); // and the notice of a gap
     if (page.gap) takeGap(page.gap);
     for (const { offset, time, data } of page.events) take({ position: `${page.epoch}-${offset}`, time, data, received });
     show();
-    showState();
-    setText(said, page.events.length === 0 ? "There is nothing after this." : `${formatCount(page.events.length)} events from here. Follow shows what comes now.`);
+    log.showOldest();
+    setText(said, last ? `${countOf(page.events.length, "event")} from here on: the first is at the end of the list. Follow shows what comes now.` : "There is nothing after this.");
   } catch (error) {
     setText(said, error instanceof Error ? error.message : "The server does not answer.");
   }
 }
 
 // --- beginning ---
-
-let summaryAt = -Infinity;
-
-function redraw() {
-  if (stoppedAt === null) plot.redraw();
-  if (newest && lostAt === null) rate.look(newest.position, now(), newest.time);
-  showState();
-  if (performance.now() - summaryAt < SUMMARY_EVERY_MS) return;
-  summaryAt = performance.now();
-  setText(element("#summary"), plot.summary());
-}
 
 document.title = `${name} · Anemone`;
 setText(element("#title"), name);
@@ -271,7 +295,6 @@ void offerPublishing(element("#publish"), url);
 void showPlaces();
 document.addEventListener("visibilitychange", followVisibility);
 void keepShowing(PARTS, takeNews);
-setInterval(redraw, REDRAW_EVERY_MS);
 followFrom(`-${HISTORY_EVENTS}`);
 element("#notice-no-script").remove();
 

@@ -13,10 +13,11 @@ export function placeOf(text, epoch) {
   // The number of an event: reading begins before it.
   const number = /^#?(\d{1,11})$/.exec(place)?.[1];
   if (number !== undefined && epoch !== null) return { name: "after", value: `${epoch}-${Math.max(0, Number(number) - 1)}` };
-  // A time of today.
-  const clock = /^(\d\d?):(\d\d)(?::(\d\d))?$/.exec(place);
+  // A time of the last 24 hours.
+  const clock = /^([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?$/.exec(place);
   if (!clock) return null;
   const time = new Date();
   time.setHours(Number(clock[1]), Number(clock[2]), Number(clock[3] ?? 0), 0);
+  if (time.getTime() > Date.now()) time.setDate(time.getDate() - 1);
   return { name: "since", value: String(time.getTime()) };
 }

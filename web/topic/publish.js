@@ -1,10 +1,9 @@
 /** The box to publish an event, where this client may. */
 import { AnemoneError, connect } from "../client.js";
 import { find, setText } from "../page/element.js";
-import { isJson, newKey, sendOnEnter } from "../page/sending.js";
+import { isJson, looksLikeJson, newKey, patience, sendOnEnter } from "../page/sending.js";
 import { split } from "../transport/page.js";
-
-const ANSWER_MS_MAX = 35_000;
+import { refusalStatus } from "../transport/refusal.js";
 
 /**
  * @param {HTMLElement} section
@@ -15,17 +14,59 @@ export async function offerPublishing(section, url) {
   section.hidden = false;
   const text = find(section, "textarea", HTMLTextAreaElement);
   const said = find(section, "[role=status]", HTMLElement);
+  const asText = find(section, "#as-text", HTMLButtonElement);
   let key = newKey();
   // Pressed again after a failure, the same event is published once.
-  text.addEventListener("input", () => (key = newKey()));
-  const publish = async () => {
-    setText(said, "publishing");
-    const { words, isDone } = await post(url, text.value, key);
+  text.addEventListener("input", () => {
+    key = newKey();
+    asText.hidden = true;
+  });
+  const tell = (/** @type {string} */ words, isFault = false) => {
     setText(said, words);
-    if (isDone) key = newKey();
+    said.classList.toggle("failure", isFault);
   };
-  find(section, "button", HTMLButtonElement).addEventListener("click", publish);
-  sendOnEnter(text, publish);
+  const publish = async (/** @type {string} */ data) => {
+    const { words, isFault, isKnown } = await post(url, data, key);
+    tell(words, isFault);
+    if (isKnown) key = newKey();
+  };
+  const check = async () => {
+    tell("publishing");
+    const data = text.value;
+    const fault = await faultOf(data);
+    asText.hidden = fault === "" || data === "" || data !== text.value;
+    if (fault === "") await publish(data);
+    else tell(fault, true);
+  };
+  find(section, "button", HTMLButtonElement).addEventListener("click", check);
+  asText.addEventListener("click", () => {
+    asText.hidden = true;
+    void publish(text.value);
+  });
+  sendOnEnter(text, check);
+}
+
+/**
+ * Returns why a text is not published as it is; empty if nothing speaks against it.
+ * @param {string} text
+ */
+async function faultOf(text) {
+  if (text === "") return "Nothing is written, so nothing was published.";
+  if (isJson(text) || !looksLikeJson(text)) return "";
+  return `This looks like JSON but is not valid, so it was not published.${await placeOfFault(text)}`;
+}
+
+/** @param {string} text that is no JSON */
+async function placeOfFault(text) {
+  const json = await import("../page/json.js").catch(() => null); // the server may be away
+  if (json === null) return "";
+  try {
+    json.readJson(text);
+    return "";
+  } catch (error) {
+    const { line, column } = json.lineOf(text, error instanceof json.JsonError ? error.at : 0);
+    return ` Line ${line}, column ${column}: ${error instanceof Error ? error.message : error}.`;
+  }
 }
 
 /** @param {string} url */
@@ -49,11 +90,11 @@ async function post(url, text, key) {
   const headers = { "content-type": isJson(text) ? "application/json" : "text/plain" };
   const client = connect(base, { transports: ["poll"] });
   try {
-    const { data } = await client.call("POST", path, text, { key, headers, signal: AbortSignal.timeout(ANSWER_MS_MAX) });
-    return { words: `Published at ${data.position}${isJson(text) ? "" : ", as text"}.`, isDone: true };
+    const { data } = await client.call("POST", path, text, { key, headers, ...patience() });
+    return { words: `Published at ${data.position}${isJson(text) ? "" : ", as text"}.`, isFault: false, isKnown: true };
   } catch (error) {
-    if (error instanceof AnemoneError && error.status !== undefined) return { words: error.message, isDone: error.status < 500 };
-    return { words: "The server did not answer. Publish again: if it has the event, it will not be there twice.", isDone: false };
+    if (error instanceof AnemoneError && refusalStatus(error) !== null) return { words: error.message, isFault: true, isKnown: true };
+    return { words: "The server does not answer. Publish again: if it has the event, it will not be there twice.", isFault: true, isKnown: false };
   } finally {
     client.close();
   }

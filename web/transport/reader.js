@@ -2,6 +2,7 @@
 import { connect } from "../client.js";
 import { browser } from "./environment.js";
 import { requestPage, split } from "./page.js";
+import { refusalStatus } from "./refusal.js";
 
 /** The pause after a refusal, since asking again sooner cannot help. */
 const REFUSED_RETRY_MS = 5000;
@@ -44,8 +45,7 @@ export function reader(transport, carrier) {
       after = position;
       if (signal.aborted || !refusal) break;
       // What is refused may be allowed later, and a topic that is not there may come.
-      const { message: reason, status = null } = refusal;
-      options.onState({ kind: "waiting", until: environment.now() + REFUSED_RETRY_MS, reason, status });
+      options.onState({ kind: "waiting", until: environment.now() + REFUSED_RETRY_MS, reason: refusal.message, status: refusalStatus(refusal) });
       await environment.sleep(REFUSED_RETRY_MS, signal);
     }
     client.close();
@@ -82,7 +82,7 @@ function readOnce(topic, topicUrl, options, environment) {
       if (retryAt === undefined) return; // told at the end
       isOpen = false;
       if (retryAt <= Date.now()) return onState({ kind: "connecting" }); // over another transport, or anew
-      const { reason, status } = code === "blocked" ? await explain(topicUrl, signal, environment) : { reason: message, status: error.status ?? null };
+      const { reason, status } = code === "blocked" ? await explain(topicUrl, signal, environment) : { reason: message, status: refusalStatus(error) };
       if (!isOpen && !signal.aborted) onState({ kind: "waiting", until: retryAt, reason, status });
     };
     topic.onclose = (refusal) => {
@@ -103,8 +103,8 @@ async function explain(topicUrl, signal, environment) {
     await requestPage(`${topicUrl}?after=latest`, { signal, timeoutMs: ANSWER_MS_MAX, environment });
     return { reason: BLOCKED, status: null };
   } catch (error) {
-    const { message, status = null } = /** @type {import("../client.js").AnemoneError} */ (error);
-    return { reason: message, status };
+    const refusal = /** @type {import("../client.js").AnemoneError} */ (error);
+    return { reason: refusal.message, status: refusalStatus(refusal) };
   }
 }
 

@@ -10,7 +10,7 @@
  * @typedef {{ kind: "connecting" }
  *   | { kind: "connected", since: number }
  *   | { kind: "waiting", until: number, reason: string, status: number | null }
- *   | { kind: "paused", reason?: string }} State `status` is the HTTP status of a refusal, null when there was no answer
+ *   | { kind: "paused", reason?: string }} State `status` is that of the server's refusal, null when it did not answer
  *
  * @typedef {object} ReadOptions
  * @property {string} [after] position to read on from; without it, where the server begins

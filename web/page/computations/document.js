@@ -1,6 +1,6 @@
 /** The document of a computation, checked in the page by the rules of the server, in the same order. Pure. */
 import { formatCount } from "../words.js";
-import { JsonError, escaped, placeOf, readJson, unescaped } from "./json.js";
+import { JsonError, escaped, placeOf, readJson, unescaped } from "../json.js";
 
 const DOCUMENT_BYTES_MAX = 64 * 1024;
 const ACTIONS_MAX = 64;
@@ -40,7 +40,7 @@ const MEMBERS = {
  * @typedef {object} Misfit the first place that does not fit
  * @property {string | null} pointer null if it is not JSON
  * @property {string} detail
- * @property {import("./json.js").Span} span
+ * @property {import("../json.js").Span} span
  */
 
 /** @typedef {Record<string, unknown>} Members */

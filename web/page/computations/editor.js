@@ -2,11 +2,11 @@
 import { find, setText } from "../element.js";
 import { check } from "./document.js";
 import { EXAMPLES } from "./examples.js";
-import { JsonError, lineOf, placeOf, readJson } from "./json.js";
+import { JsonError, lineOf, placeOf, readJson } from "../json.js";
 import { sizeInWords } from "./tree.js";
 
 /** @typedef {import("./document.js").Action} Action */
-/** @typedef {import("./json.js").Span} Span */
+/** @typedef {import("../json.js").Span} Span */
 
 export class Editor {
   /** The actions of the document, if it fits. @type {readonly Action[] | null} */

@@ -11,8 +11,8 @@ import { showPlaces } from "../places.js";
 import { cancel } from "../runs/cancel.js";
 import { commandFor } from "../runs/start.js";
 import { isOver, nameOf, percent, progressInWords, reasonOf, timesInWords } from "../runs/words.js";
-import { newKey, sendOnEnter } from "../sending.js";
-import { client, failureInWords, isUnreached, learnClock, sentence, serverNow } from "../server.js";
+import { newKey, patience, sendOnEnter } from "../sending.js";
+import { client, failureInWords, isGone, learnClock, sentence, serverNow } from "../server.js";
 import { keepShowing } from "../showing.js";
 import { at } from "../site.js";
 import { countOf } from "../words.js";
@@ -159,7 +159,7 @@ async function start() {
       history.replaceState(null, "", location.pathname + location.search);
     } else {
       const headers = { "content-type": "application/json" };
-      const started = await client.run(target(), editor.text, { key, headers }).key;
+      const started = await client.run(target(), editor.text, { key, headers, ...patience() }).key;
       watching?.leave();
       watching = next;
       history.replaceState(null, "", `#run=${started}`);
@@ -183,15 +183,15 @@ function refused(error) {
   const isOfDocument = problem?.pointer !== undefined || (error instanceof AnemoneError && error.code === "bad-body");
   if (isOfDocument) editor.refuse(problem.detail, problem.pointer ?? null);
   // Pressed again after no answer, the same run is started once.
-  if (!isUnreached(error)) key = newKey();
-  const again = isUnreached(error) ? " Start again: if the run has begun, there will not be two." : "";
+  if (!isGone(error)) key = newKey();
+  const again = isGone(error) ? " Start again: if the run has begun, there will not be two." : "";
   setText(said, isOfDocument ? "The server refuses the document; its reason is above." : failureInWords(error) + again);
   said.classList.add("failure");
 }
 
 /** Shows the run that the address names. */
 function open() {
-  const [, named] = /^#run=([0-9a-f]{32})$/.exec(location.hash) ?? [];
+  const [, named] = /^#run=([\w-]+)$/.exec(location.hash) ?? [];
   if (named === undefined || named === watching?.run?.key) return;
   watching?.leave();
   watching = new Watching(replay, onNews);

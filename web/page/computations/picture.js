@@ -7,6 +7,8 @@ import { aboutAction, doneInWords, doneOf, layout, stateInWords, stateOf, widths
 /** Sizes in rem. In a narrow box, the words about an action may take two lines. */
 const WIDE = { down: 8.6, height: 7.9 };
 const NARROW = { right: 1.4, down: 7.4, height: 6.8 };
+/** The rows that the box shows without scrolling: `max-height` of `.tree`. */
+const ROWS_SEEN = 4;
 const NARROW_SCREEN = matchMedia("(max-width: 43.99rem)");
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -77,13 +79,17 @@ export class TreePicture {
   }
 
   #place() {
-    const { places, depth } = layout(this.#actions ?? []);
+    const { places, branches, depth } = layout(this.#actions ?? []);
     const isNarrow = NARROW_SCREEN.matches;
     const { height: boxHeight } = isNarrow ? NARROW : WIDE;
     this.#room = this.#parent.clientWidth;
     const rem = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
     const box = widthsWithin(depth, this.#room / rem);
-    const at = (/** @type {Place} */ { depth, row, line }) => (isNarrow ? { x: depth * NARROW.right, y: line * NARROW.down } : { x: depth * box.right, y: row * WIDE.down });
+    const at = (/** @type {Place} */ place) => {
+      if (isNarrow) return { x: place.depth * NARROW.right, y: place.line * NARROW.down };
+      // Each branch ends in a row of its own. In the middle of more rows than are seen at once, the first action would be out of view.
+      return { x: place.depth * box.right, y: (branches.length > ROWS_SEEN ? place.branch : place.row) * WIDE.down };
+    };
     let [width, height] = [0, 0];
     for (const [index, place] of places.entries()) {
       const item = this.#items[index]?.item;

@@ -3,7 +3,9 @@
  * page, and ends with it.
  */
 import { AnemoneError, now, parsePosition } from "../../client.js";
+import { waitingOf } from "../following.js";
 import { afterEvent, isOver } from "../runs/words.js";
+import { patience } from "../sending.js";
 import { client, failureInWords, sentence, serverNow } from "../server.js";
 
 /** Where runs of computations start. */
@@ -98,8 +100,8 @@ export class Watching {
       this.#be({ kind: "connected", since: now() });
       if (this.run === null) void this.#look(key);
     };
-    topic.onerror = ({ retryAt, message, status = null }) => {
-      if (retryAt !== undefined) this.#be({ kind: "waiting", until: retryAt, reason: message, status });
+    topic.onerror = (error) => {
+      if (error.retryAt !== undefined) this.#be(waitingOf(error, error.retryAt));
     };
     topic.ongap = () => this.#replay.lose();
     topic.onmessage = ({ data, time, position }) => {
@@ -150,8 +152,12 @@ export class Watching {
    */
   async hold(target, document) {
     const { signal } = this.#end;
+    const { signal: late } = patience();
+    const giveUp = () => this.#end.abort(late.reason);
+    late.addEventListener("abort", giveUp);
     const items = client.items("POST", target, document, { headers: { "content-type": "application/json" }, signal });
     const first = await items.next();
+    late.removeEventListener("abort", giveUp);
     this.isHeld = true;
     const created = serverNow();
     this.run = { key: "", service: SERVICE, state: "queued", progress: null, text: null, left: null, place: null, created, started: null, ended: null, problem: null };

@@ -4,8 +4,10 @@ import { muxOf, targetOf } from "./ways.js";
 
 const TEXT_CHARS_MAX = 6000;
 const POLL_EVERY_MS = 2000;
-const LONG_POLL_SECONDS = 20;
+const LONG_POLL_SECONDS = 30;
 const RETRY_MS = 3000;
+/** The place to go on from, and whether it ends there, is among the first of a page. */
+const HEAD_CHARS = 2000;
 
 export class Bytes {
   #element;
@@ -13,6 +15,10 @@ export class Bytes {
   #text = "";
   #isAsked = false;
   #isRun;
+  /** Where the next long poll begins. */
+  #after = "latest";
+  /** The last long poll has told the end. */
+  #isEnded = false;
   /** @type {AbortController | null} */
   #controller = null;
 
@@ -33,6 +39,7 @@ export class Bytes {
   show(way) {
     this.stop();
     this.#text = "";
+    this.#after = this.#isRun ? "earliest" : "latest";
     this.#controller = new AbortController();
     void this.#read(way, this.#controller.signal);
   }
@@ -50,7 +57,8 @@ export class Bytes {
     while (!signal.aborted) {
       try {
         const pause = await this.#readOnce(way, signal);
-        if (this.#isRun) return; // it would come again, from the beginning
+        // It would come again, from the beginning.
+        if (this.#isRun && (way !== "long-poll" || this.#isEnded)) return;
         await sleep(pause, signal);
       } catch {
         if (signal.aborted) return;
@@ -72,8 +80,7 @@ export class Bytes {
         await this.#request("", "application/json", signal);
         return POLL_EVERY_MS;
       case "long-poll":
-        await this.#request(`?after=${this.#isRun ? "earliest" : "latest"}&wait=${LONG_POLL_SECONDS}`, "application/json", signal);
-        return 0;
+        return this.#longPoll(signal);
       case "sse":
         await this.#request("", "text/event-stream", signal);
         return RETRY_MS;
@@ -94,6 +101,21 @@ export class Bytes {
   }
 
   /**
+   * Asks for what follows the last reply, as the commands beside it do.
+   * @param {AbortSignal} signal
+   * @returns {Promise<number>}
+   */
+  async #longPoll(signal) {
+    const body = await this.#request(`?after=${this.#after}&wait=${LONG_POLL_SECONDS}`, "application/json", signal);
+    const [head = ""] = body.split('"events":[', 1);
+    this.#isEnded = head.includes('"end":');
+    const next = /"next":"([^"]+)"/.exec(head)?.[1];
+    this.#after = next ?? this.#after;
+    return next ? 0 : RETRY_MS;
+  }
+
+  /**
+   * Returns the beginning of the body.
    * @param {string} query
    * @param {string} accept
    * @param {AbortSignal} signal
@@ -105,9 +127,10 @@ export class Bytes {
     const fields = ["content-type", "link", "etag", "cache-control"].filter((name) => reply.headers.has(name));
     this.#add(`< ${reply.status} ${reply.statusText}\n${fields.map((name) => `< ${name}: ${reply.headers.get(name)}\n`).join("")}<\n`);
     const reader = reply.body?.pipeThrough(new TextDecoderStream()).getReader();
-    for (;;) {
+    for (let body = ""; ; ) {
       const { done, value } = (await reader?.read()) ?? { done: true, value: "" };
-      if (done) return;
+      if (done) return body;
+      if (body.length < HEAD_CHARS) body += value;
       this.#add(value);
     }
   }

@@ -7,7 +7,7 @@
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?%?$/i;
 /** Rows of the same width in succession that make a table. */
 const ALIKE_MIN = 3;
-export const COLUMNS_MAX = 64;
+const COLUMNS_MAX = 64;
 
 /**
  * Returns the cells of a line: between tabs, semicolons or commas if it has some, else between white space.

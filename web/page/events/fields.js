@@ -10,6 +10,12 @@ const LARGE_FIELDS = 8;
 const CAPACITY_SMALL = 8192;
 const DEPTH_MAX = 4;
 const SHOWN_FIRST = 3;
+/** So many events, over so much time, show which fields are the best. */
+const EVENTS_LOOKED_AT = 10;
+const LOOK_MS = 10_000;
+/** The parts of a whole, each rounded on its own, make 98 to 102. */
+const WHOLE = 100;
+const ROUNDING = 2;
 
 /**
  * @typedef {object} Field
@@ -27,6 +33,14 @@ export class Fields {
   #capacityMax;
   /** @type {Map<string, Field>} */
   #fields = new Map();
+  /** The first events. @type {{ time: number, values: Map<Field, number> }[]} */
+  #first = [];
+  /** The time of the last one. */
+  #last = 0;
+  /** Those that are shares of a whole, once that is known. @type {Field[] | null} */
+  #shares = null;
+  /** Those that are shown, once that is decided. @type {Field[] | null} */
+  #choice = null;
   /** How many fields there are beyond the limit, at least. */
   more = 0;
 
@@ -46,6 +60,8 @@ export class Fields {
    */
   add(time, numbers) {
     let more = 0;
+    /** @type {Map<Field, number>} */
+    const values = new Map();
     for (const [name, value, unit = ""] of numbers) {
       const field = this.#fields.get(name) ?? this.#create(name, value);
       if (!field) {
@@ -59,9 +75,13 @@ export class Fields {
         field.high = Math.max(field.high, value);
         if (unit !== "") field.unit = (field.unit ?? unit) === unit ? unit : "";
         series.add(time, value);
+        values.set(field, value);
       }
     }
     this.more = Math.max(this.more, more);
+    if (values.size === 0) return;
+    if (this.#first.length < EVENTS_LOOKED_AT) this.#first.push({ time, values });
+    this.#last = time;
   }
 
   /**
@@ -79,22 +99,28 @@ export class Fields {
   }
 
   /**
-   * The names of the fields that are shown unless a hand chooses others: the first ones, which are the same however many values have
-   * come, and no times.
-   * @returns {string[]}
+   * Chooses the fields that are shown unless a hand chooses others: at first those that came first, and after enough events the best ones.
+   * From then on, nothing changes that.
+   * @returns {{ names: string[], isDecided: boolean }}
    */
-  get foremost() {
-    return this.#values.slice(0, SHOWN_FIRST).map(({ name }) => name);
+  choose() {
+    const [first] = this.#first;
+    if (first && this.#first.length === EVENTS_LOOKED_AT && this.#last - first.time >= LOOK_MS) this.#choice ??= this.#ranked;
+    const fields = (this.#choice ?? this.#values).slice(0, SHOWN_FIRST);
+    return { names: fields.map(({ name }) => name), isDecided: this.#choice !== null };
   }
 
-  /**
-   * The names of the fields that are worth a look: first those that rise and fall, then those that change, and no times.
-   * @returns {string[]}
-   */
+  /** The names of the fields that are the best so far. */
   get best() {
+    return this.#ranked.slice(0, SHOWN_FIRST).map(({ name }) => name);
+  }
+
+  /** The fields that rise and fall, then those that change; of these, the shares of a whole before the others. No times. */
+  get #ranked() {
+    const shares = this.#first.length < EVENTS_LOOKED_AT ? [] : (this.#shares ??= sharesIn(this.all, this.#first.map(({ values }) => values)));
     /** @param {Field} field */
-    const worth = ({ low, high, falls }) => (falls ? 2 : 0) + (high > low ? 1 : 0);
-    return this.#values.sort((a, b) => worth(b) - worth(a)).slice(0, SHOWN_FIRST).map(({ name }) => name);
+    const worth = (field) => (field.high === field.low ? 0 : (field.falls ? 2 : 1) + (shares.includes(field) ? 2 : 0));
+    return this.#values.sort((a, b) => worth(b) - worth(a));
   }
 
   get #values() {
@@ -114,6 +140,23 @@ export class Fields {
     this.#fields.set(name, field);
     return field;
   }
+}
+
+/**
+ * Returns the fields that are shares of a whole: the longest row of neighbours that make 100 in each event, as the times of a processor
+ * do in the lines of many programs.
+ * @param {readonly Field[]} fields
+ * @param {readonly Map<Field, number>[]} events
+ */
+function sharesIn(fields, events) {
+  for (let count = fields.length; count > 1; count -= 1) {
+    for (let from = 0; from + count <= fields.length; from += 1) {
+      const row = fields.slice(from, from + count);
+      const isWhole = (/** @type {Map<Field, number>} */ event) => Math.abs(row.reduce((sum, field) => sum + Math.max(0, event.get(field) ?? NaN), 0) - WHOLE) <= ROUNDING;
+      if (events.every(isWhole)) return row;
+    }
+  }
+  return [];
 }
 
 /**

@@ -10,8 +10,12 @@ import { inOneLine } from "./words.js";
 export const KEPT_MAX = 1000;
 /** The characters of kept events: those of a topic may have 64 KiB each. */
 const KEPT_CHARS_MAX = 8_000_000;
-const ROWS_MAX = 60;
+export const ROWS_MAX = 60;
 const LINE_CHARS_MAX = 400;
+/** So many rows may move at once. */
+const MOVED_MAX = 4;
+/** So many get other words in a frame: those that can be seen without scrolling. */
+const REWRITTEN_MAX = 20;
 /** Times are shown with milliseconds. */
 const PRECISE_SPAN_MS = 1000;
 
@@ -25,6 +29,7 @@ const PRECISE_SPAN_MS = 1000;
 
 export class Log {
   #box;
+  #nothing = part("p", "small", "None of the events here has this in it.");
   #list;
   #table;
   #names;
@@ -34,8 +39,14 @@ export class Log {
   #added = [];
   #chars = 0;
   #isSeen = false;
+  /** Is to be scrolled to the oldest event. */
+  #isAtOldest = false;
   #wanted = "";
   #isTable = false;
+  /** The columns to which the table is scrolled. @type {readonly string[]} */
+  #revealed = [];
+  /** Writes the rows that wait for another frame. */
+  #rewriteRest = () => {};
   #keptMax = KEPT_MAX;
   #rowsMax = ROWS_MAX;
   /** @type {WeakMap<Element, Entry>} */
@@ -50,12 +61,17 @@ export class Log {
     this.#list = find(section, "#list", HTMLElement);
     this.#table = find(section, "#table", HTMLTableElement);
     this.#names = names;
+    this.#nothing.hidden = true;
+    this.#nothing.role = "status";
+    this.#box.before(this.#nothing);
     // It does not bubble.
     this.#list.addEventListener("toggle", (event) => this.#open(event), { capture: true });
     this.#box.addEventListener("keydown", (event) => this.#step(event));
     const follow = (/** @type {IntersectionObserverEntry[]} */ entries) => {
       this.#isSeen = entries.at(-1)?.isIntersecting ?? true;
       this.update();
+      this.finish();
+      if (this.#isAtOldest && this.#isSeen) this.showOldest();
     };
     // Rows are there before they are scrolled to.
     new IntersectionObserver(follow, { rootMargin: "50%" }).observe(section);
@@ -77,7 +93,7 @@ export class Log {
   }
 
   /**
-   * Keeps, and shows, more than the log of a topic that goes on for ever.
+   * Keeps this many entries, and shows this many of them.
    * @param {number} keptMax
    * @param {number} rowsMax
    */
@@ -88,6 +104,12 @@ export class Log {
     this.#showAll();
   }
 
+  /** Scrolls to the oldest event, as soon as the log is seen. */
+  showOldest() {
+    this.#isAtOldest = !this.#isSeen;
+    this.#box.scrollTop = this.#box.scrollHeight;
+  }
+
   /** The entries that can be shown at once, without a filter. */
   get shown() {
     return Math.min(this.#kept.length, this.#rowsMax);
@@ -96,6 +118,7 @@ export class Log {
   clear() {
     this.#kept = [];
     this.#chars = 0;
+    this.#isAtOldest = false;
     this.#showAll();
   }
 
@@ -112,19 +135,68 @@ export class Log {
     this.#showAll();
   }
 
-  /** Shows what was added, if the log is in view. The rows at the end become the new ones: nothing is made anew in a busy topic. */
+  /** Scrolls the table to the first of these columns as soon as it is seen, unless a hand has scrolled it. @param {readonly string[]} names */
+  reveal(names) {
+    this.#revealed = names;
+  }
+
+  /**
+   * Shows what was added, if the log is in view. Nothing is made anew in a busy topic: the rows at the end become the new ones, or all rows
+   * stay and get other words, those out of view when `finish` is called.
+   */
   update() {
     if (!this.#isSeen) return;
+    this.finish();
     const added = this.#added.filter((entry) => this.#isWanted(entry)).slice(-this.#rowsMax);
     this.#added = [];
     if (added.length === 0) return;
     const parent = this.#parent();
+    if (added.length > MOVED_MAX && !this.#isTable && this.#rewrite(added)) return;
     const spare = [...parent.children].slice(Math.max(0, this.#rowsMax - added.length));
     // If the focus is on a row that leaves, it goes to the list.
     if (spare.some((row) => row.contains(document.activeElement))) this.#box.focus({ preventScroll: true });
     parent.prepend(...added.reverse().map((entry) => this.#rowOf(entry, spare.pop())));
     for (const row of spare) row.remove();
-    parent.parentElement?.classList.toggle("full", parent.children.length >= this.#rowsMax);
+    this.#fit();
+    if (this.#isTable) this.#reveal();
+  }
+
+  /** Shows what `update` has left for another frame. */
+  finish() {
+    this.#rewriteRest();
+    this.#rewriteRest = () => {};
+  }
+
+  /**
+   * Writes new words into the rows of a list that is full; returns false if some row is not like the others, or is read: it has the
+   * focus or a selection, or the list was scrolled to it.
+   * A row that moves costs twice as much as one that stays, since the browser styles it anew.
+   * @param {readonly Entry[]} added
+   */
+  #rewrite(added) {
+    const rows = [...this.#list.children];
+    if (rows.length < this.#rowsMax || this.#box.scrollTop > 0 || this.#list.contains(document.activeElement) || getSelection()?.containsNode(this.#list, true)) return false;
+    const entries = [...[...added].reverse(), ...rows.map((row) => this.#shown.get(row))].slice(0, rows.length);
+    if (!entries.every((entry) => entry?.event) || !rows.every((row) => textsOf(row))) return false;
+    const rewrite = (/** @type {number} */ from, /** @type {number} */ to) =>
+      rows.slice(from, to).forEach((row, index) => {
+        const [entry, texts] = [entries[from + index], textsOf(row)];
+        if (!entry?.event || !texts) return;
+        write(texts, textOf(entry.event));
+        this.#shown.set(row, entry);
+      });
+    rewrite(0, REWRITTEN_MAX);
+    this.#rewriteRest = () => rewrite(REWRITTEN_MAX, rows.length);
+    return true;
+  }
+
+  #reveal() {
+    const [time, ...heads] = /** @type {NodeListOf<HTMLElement>} */ (this.#table.querySelectorAll("thead th"));
+    const head = heads.find(({ textContent }) => this.#revealed.includes(textContent ?? ""));
+    const { scrollLeft, clientWidth } = this.#box;
+    if (!time || !head || clientWidth === 0) return;
+    this.#revealed = [];
+    if (scrollLeft === 0 && head.offsetLeft + head.offsetWidth > clientWidth) this.#box.scrollLeft = head.offsetLeft - time.offsetWidth;
   }
 
   /** @param {Entry} entry */
@@ -153,6 +225,14 @@ export class Log {
     if (this.#isTable) this.#showHead();
     this.#added = [...this.#kept];
     this.update();
+    this.#fit();
+  }
+
+  /** The box is as high as what is in it; if a filter leaves nothing, that is said. */
+  #fit() {
+    const rows = this.#parent().children.length;
+    this.#box.classList.toggle("full", rows >= this.#rowsMax);
+    this.#nothing.hidden = this.#wanted === "" || rows > 0;
   }
 
   #showHead() {
@@ -241,14 +321,10 @@ function listItem({ event, words }, spare) {
     notice.textContent = words;
     return notice;
   }
-  const texts = [
-    timeInWords(event.time, PRECISE_SPAN_MS),
-    `#${event.position.slice(event.position.lastIndexOf("-") + 1)}`,
-    inOneLine(event.data, LINE_CHARS_MAX),
-  ];
-  const parts = spare?.querySelector("details:not([open]):has(> :only-child) > summary")?.children;
-  if (spare && parts?.length === texts.length) {
-    texts.forEach((text, index) => parts[index]?.firstChild && (parts[index].firstChild.nodeValue = text));
+  const texts = textOf(event);
+  const parts = spare && textsOf(spare);
+  if (parts) {
+    write(parts, texts);
     return spare;
   }
   spare?.remove();
@@ -260,6 +336,29 @@ function listItem({ event, words }, spare) {
   details.append(summary);
   item.append(details);
   return item;
+}
+
+/** @param {import("../../transport/types.js").TopicEvent} event */
+function textOf({ time, position, data }) {
+  return [timeInWords(time, PRECISE_SPAN_MS), `#${position.slice(position.lastIndexOf("-") + 1)}`, inOneLine(data, LINE_CHARS_MAX)];
+}
+
+/**
+ * Returns the places of the words in the row of an event that was never opened; null for any other row.
+ * @param {Element} row
+ */
+function textsOf(row) {
+  const details = row.firstElementChild;
+  if (!(details instanceof HTMLDetailsElement) || details.open || details.children.length > 1) return null;
+  return [...(details.firstElementChild?.children ?? [])].map(({ firstChild }) => firstChild);
+}
+
+/**
+ * @param {readonly (Node | null)[]} places
+ * @param {readonly string[]} texts
+ */
+function write(places, texts) {
+  places.forEach((place, index) => place && (place.nodeValue = texts[index] || " "));
 }
 
 /** @param {unknown} data */

@@ -5,6 +5,7 @@ import { formatCount } from "../words.js";
 import { formatValue } from "../../chart/scale.js";
 import { FIELDS_MAX, Fields } from "./fields.js";
 import { captionOf, isDirection, withUnit } from "./units.js";
+import { shortName } from "./words.js";
 
 const SPAN_MS = 60_000;
 const SPAN_MS_MIN = 10_000;
@@ -27,7 +28,10 @@ export class Plot {
   #fields = new Fields();
   /** @type {Set<string>} */
   #chosen = new Set();
-  #isChosenByHand = false;
+  /** True once they are decided, by a hand or by the first events: what comes later changes nothing. */
+  #isChosen = false;
+  /** Hears the names of the fields that the first events have decided. @type {(names: readonly string[]) => void} */
+  onChosen = () => {};
   #count = 0;
   /** The units and scales that are shown. */
   #look = "";
@@ -56,7 +60,7 @@ export class Plot {
     this.#chart = new Chart(this.#canvas, { name: `Chart of ${topic}`, spanMs: SPAN_MS, now, holeWords: "nothing here", earlierWords });
     this.#choices.addEventListener("change", ({ target }) => {
       if (!(target instanceof HTMLInputElement)) return;
-      this.#isChosenByHand = true;
+      this.#isChosen = true;
       if (target.checked) this.#chosen.add(target.value);
       else this.#chosen.delete(target.value);
       this.#showPanels();
@@ -116,10 +120,10 @@ export class Plot {
     const all = this.#fields.all;
     this.#section.hidden = all.length === 0;
     if (all.length === 0) return;
-    if (all.length !== this.#count) {
+    const isNews = this.#choose();
+    if (all.length !== this.#count || isNews) {
       const isFirst = this.#count === 0;
       this.#count = all.length;
-      if (!this.#isChosenByHand) this.#chosen = new Set(this.#fields.foremost);
       this.#showChoices();
       this.#showPanels();
       if (isFirst) this.#fit();
@@ -127,6 +131,16 @@ export class Plot {
     if (this.#isEnded && this.#isNew) this.#settle();
     this.#isNew = false;
     this.#chart.redraw();
+  }
+
+  /** Chooses the fields that are shown, until they are decided; returns true if they are now. */
+  #choose() {
+    if (this.#isChosen) return false;
+    const { names, isDecided } = this.#fields.choose();
+    this.#chosen = new Set(names);
+    this.#isChosen = isDecided;
+    if (isDecided) this.onChosen(names);
+    return isDecided;
   }
 
   /**
@@ -145,7 +159,8 @@ export class Plot {
   /** The values in view, in words. */
   summary() {
     const words = this.#shown().map((field) => {
-      const { name, series, kind, words = formatValue } = lineOf(field);
+      const { series, kind, words = formatValue } = lineOf(field);
+      const name = shortName(field.name);
       const summary = this.#chart.summary(series, kind);
       if (!summary) return "";
       const mean = `mean ${words(Number(summary.mean.toPrecision(4)))}`;
@@ -186,7 +201,7 @@ export class Plot {
       box.type = "checkbox";
       box.value = name;
       box.checked = this.#chosen.has(name);
-      label.append(box, name);
+      label.append(box, shortName(name));
       return label;
     });
     const { more } = this.#fields;
@@ -201,7 +216,7 @@ export class Plot {
     this.#look = lookOf(this.#fields.all);
     this.#chart.show(
       shown.map((field) => ({
-        caption: captionOf(field.name, field.unit ?? ""),
+        caption: captionOf(shortName(field.name), field.unit ?? ""),
         lines: [lineOf(field)],
         share: 1,
         scale: goesRound(field) ? ROUND : "fits",

@@ -78,7 +78,7 @@ function streams(url, isRun) {
       title: "Server-sent events",
       about: `${endless} A browser continues by itself where it was cut off.`,
       lines: lines(url, "sse", {
-        shell: `curl -N -H 'Accept: text/event-stream' '${url}'`,
+        shell: `curl -N '${url}' -H 'Accept: text/event-stream'`,
         script: `new EventSource("${url}").onmessage = ({ data }) => console.log(JSON.parse(data));`,
         python: `import urllib.request\nrequest = urllib.request.Request("${url}", headers={"Accept": "text/event-stream"})\nfor line in urllib.request.urlopen(request):\n    if line.startswith(b"data: "):\n        print(line[6:].decode().strip(), flush=True)`,
       }),
@@ -88,7 +88,7 @@ function streams(url, isRun) {
       title: "Lines of JSON",
       about: `${endless} Each line is an object: easy for programs.`,
       lines: lines(url, "ndjson", {
-        shell: `curl -N -H 'Accept: application/x-ndjson' '${url}'`,
+        shell: `curl -N '${url}' -H 'Accept: application/x-ndjson'`,
         script: `const reply = await fetch("${url}", { headers: { accept: "application/x-ndjson" } });\nfor await (const text of reply.body.pipeThrough(new TextDecoderStream())) console.log(text);`,
         python: `import json, urllib.request\nrequest = urllib.request.Request("${url}", headers={"Accept": "application/x-ndjson"})\nfor line in urllib.request.urlopen(request):\n    print(json.loads(line), flush=True)`,
       }),

@@ -25,6 +25,14 @@ export function gapInWords({ reason, missed }) {
   }
 }
 
+/** A field may have any name. */
+const NAME_CHARS_MAX = 60;
+
+/** @param {string} name of a field */
+export function shortName(name) {
+  return name.length > NAME_CHARS_MAX ? `${name.slice(0, NAME_CHARS_MAX)}…` : name;
+}
+
 /**
  * An event's data in one line.
  * @param {unknown} data

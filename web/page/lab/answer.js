@@ -1,14 +1,19 @@
 /** A report as a part of the page: question, verdict, and a table with a picture of each figure. */
 import { fieldsOf, find, part, setText } from "../element.js";
-import { formatCount, formatMs } from "../words.js";
-import { TOO_FEW, judge } from "./report.js";
+import { niceRange } from "../../chart/scale.js";
+import { formatCount, formatMs, formatNumber } from "../words.js";
+import { TOO_FEW, doubtOf, judge } from "./report.js";
 
 /** A picture of a wider range is logarithmic. */
 const LINEAR_RANGE_MAX = 20;
+/** More marks would run into each other. */
+const MARKS_MAX = 7;
+/** Words at an end of the scale stay within it. */
+const END_PERCENT = 5;
 
 /** @typedef {import("./report.js").Report} Report */
 /** @typedef {import("./report.js").Series} Series */
-/** @typedef {Map<Series, import("./report.js").Estimate | null>} Estimates of each series of a report */
+/** @typedef {import("./report.js").Estimates} Estimates */
 
 /**
  * @param {HTMLTemplateElement} template
@@ -20,7 +25,8 @@ export function answerElement(template, report, estimates) {
   const field = fieldsOf(section);
   section.dataset.experiment = report.experiment;
   setText(field("question"), report.question);
-  setText(field("answer"), report.answer);
+  const doubt = report.is_interrupted ? "" : doubtOf(report.comparisons);
+  setText(field("answer"), [report.answer, doubt].filter(Boolean).join(" "));
   field("invalid").hidden = report.invalid === null;
   setText(field("invalid"), report.invalid === null ? "" : `Invalid, so do not rely on this: ${report.invalid}.`);
   const unit = report.series[0]?.unit;
@@ -29,7 +35,11 @@ export function answerElement(template, report, estimates) {
   setText(field("baseline"), labels.baseline);
   find(section, ".wide", HTMLElement).setAttribute("aria-label", `Figures: ${report.question}`);
   field("method").replaceChildren(...[...report.method, ...bytesOf(report, estimates)].map((words) => part("li", "", words)));
-  find(section, "tbody", HTMLElement).replaceChildren(...rowsOf(report, estimates, labels));
+  const bounds = [...estimates].flatMap(([{ quantity }, estimate]) => (estimate && quantity === report.quantity ? [estimate.low, estimate.high] : []));
+  const scale = scaleOf(Math.min(...bounds), Math.max(...bounds));
+  find(section, "tbody", HTMLElement).replaceChildren(...rowsOf(report, estimates, labels, scale));
+  find(section, ".axis", HTMLElement).replaceChildren(...scale.marks.map((value) => markOf(scale.place(value), formatNumber(value, 3))));
+  setText(field("scale"), scale.isLogarithmic ? ", logarithmic" : "");
   return section;
 }
 
@@ -37,14 +47,13 @@ export function answerElement(template, report, estimates) {
  * @param {Report} report
  * @param {Estimates} estimates
  * @param {{ quantity: string, baseline: string }} labels of the columns: on a phone, each cell has its own
+ * @param {Scale} scale
  */
-function rowsOf(report, estimates, labels) {
+function rowsOf(report, estimates, labels, { place, marks }) {
   const all = report.series.filter((series) => series.quantity === report.quantity);
   // Those of a case stand together.
   const cases = [...new Set(all.map((series) => series.case))];
   const rows = cases.flatMap((name) => all.filter((series) => series.case === name)).map((series) => ({ series, estimate: estimates.get(series) ?? null }));
-  const bounds = rows.flatMap(({ estimate }) => (estimate ? [estimate.low, estimate.high] : []));
-  const place = scaleOf(Math.min(...bounds), Math.max(...bounds));
   return rows.map(({ series, estimate }, at) => {
     const row = document.createElement("tr");
     row.dataset.transport = series.contender;
@@ -66,7 +75,7 @@ function rowsOf(report, estimates, labels) {
       return made;
     };
     const picture = part("td", "picture", "");
-    if (estimate) picture.append(pictureOf(place(estimate.low), place(estimate.median), place(estimate.high)));
+    if (estimate) picture.append(pictureOf(place(estimate.low), place(estimate.median), place(estimate.high), marks.map(place)));
     row.append(transport, cell(labels.quantity, words), picture, cell(labels.baseline, ...againstOf(report, series)), cell("came", `${formatCount(series.received)} / ${formatCount(series.expected)}`));
     return row;
   });
@@ -84,7 +93,7 @@ function againstOf({ comparisons, is_interrupted: isInterrupted }, { case: name,
   // A run that was stopped judges nothing.
   if (judgement === "alike" && !isInterrupted) return ["not distinguishable"];
   const words = `${median > 0 ? "+" : ""}${figure(median)} [${figure(low)}, ${figure(high)}]`;
-  return judgement === "apart" || isInterrupted ? [words] : [words, part("span", "small", TOO_FEW)];
+  return judgement === "apart" || isInterrupted || doubtOf(comparisons) ? [words] : [words, part("span", "small", TOO_FEW)];
 }
 
 /** @param {number} value */
@@ -92,32 +101,63 @@ function figure(value) {
   return (Math.abs(value) >= 1000 ? formatCount(value) : formatMs(value)).replace("-", "−");
 }
 
+/** @typedef {{ place: (value: number) => number, marks: number[], isLogarithmic: boolean }} Scale `place` is that of a value between both ends, in per cent */
+
 /**
- * Returns the place of a value between both ends, in per cent.
- * @param {number} low
+ * @param {number} low the least value; infinite if there is none
  * @param {number} high
- * @returns {(value: number) => number}
+ * @returns {Scale}
  */
 export function scaleOf(low, high) {
+  if (!Number.isFinite(low)) return { place: () => 0, marks: [], isLogarithmic: false };
   if (low > 0 && high / low > LINEAR_RANGE_MAX) {
-    return (value) => (100 * Math.log(value / low)) / Math.log(high / low);
+    return { place: (value) => (100 * Math.log(value / low)) / Math.log(high / low), marks: powersOf(low, high), isLogarithmic: true };
   }
-  const [begin, end] = [Math.min(0, low), high > low || high > 0 ? high : low + 1];
-  return (value) => (100 * (value - begin)) / (end - begin || 1);
+  const range = niceRange(Math.min(0, low), high, null);
+  return { place: (value) => (100 * (value - range.low)) / (range.high - range.low), marks: range.ticks, isLogarithmic: false };
+}
+
+/**
+ * Returns round values between two others: 1, 2 and 5 times each power of ten, or fewer.
+ * @param {number} low
+ * @param {number} high
+ */
+function powersOf(low, high) {
+  const [first, last] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
+  const powers = Array.from({ length: last - first + 1 }, (_, index) => first + index);
+  const steps = [[1, 2, 5], [1, 3], [1]].map((factors) => powers.flatMap((power) => factors.map((factor) => Number(`${factor}e${power}`))).filter((value) => value >= low && value <= high));
+  return steps.find((values) => values.length <= MARKS_MAX) ?? steps.at(-1) ?? [];
+}
+
+/**
+ * @param {number} place in per cent
+ * @param {string} words
+ */
+function markOf(place, words) {
+  const mark = part("span", "", words);
+  const shift = place < END_PERCENT ? 0 : place > 100 - END_PERCENT ? 100 : 50;
+  Object.assign(mark.style, { left: `${place}%`, transform: `translateX(-${shift}%)` });
+  return mark;
 }
 
 /**
  * @param {number} low
  * @param {number} middle
  * @param {number} high
+ * @param {readonly number[]} marks
  */
-function pictureOf(low, middle, high) {
+function pictureOf(low, middle, high, marks) {
   const range = part("span", "range", "");
   range.setAttribute("aria-hidden", "true");
   const [bar, dot] = [part("i", "", ""), part("b", "", "")];
   Object.assign(bar.style, { left: `${low}%`, width: `${Math.max(0, high - low)}%` });
   dot.style.left = `${middle}%`;
-  range.append(bar, dot);
+  const lines = marks.map((place) => {
+    const line = part("s", "", "");
+    line.style.left = `${place}%`;
+    return line;
+  });
+  range.append(...lines, bar, dot);
   return range;
 }
 

@@ -23,7 +23,7 @@ const SIZES = /** @type {const} */ ([
 /**
  * @typedef {object} EchoWay
  * @property {string} name
- * @property {() => Promise<void>} open opens what is kept, so that no echo pays for it
+ * @property {(signal: AbortSignal) => Promise<unknown>} open opens what is kept, so that no echo pays for it
  * @property {(bytes: Uint8Array, signal: AbortSignal) => Promise<Uint8Array>} echo
  * @property {() => void} close
  */
@@ -53,49 +53,57 @@ const http = {
 /** @returns {EchoWay} */
 function overWebSocket() {
   const TOO_BIG_CODE = 1009;
-  /** @type {Promise<WebSocket> | null} */
-  let opening = null;
-  const open = () =>
-    new Promise((resolve, reject) => {
-      const socket = new WebSocket(at("echo").replace(/^http/, "ws"));
-      socket.binaryType = "arraybuffer";
-      socket.onopen = () => resolve(socket);
-      socket.onclose = () => reject(new Error("the WebSocket does not open"));
-    });
+  /** @type {WebSocket | null} */
+  let socket = null;
+  const open = async (/** @type {AbortSignal} */ signal) => (socket ??= await opened(signal));
   return {
     name: "WebSocket",
     echo: async (bytes, signal) => {
-      opening ??= open();
-      const socket = await opening.catch((error) => {
-        opening = null;
-        throw error;
-      });
+      const kept = await open(signal);
       const echoed = new AbortController();
       try {
         return await new Promise((resolve, reject) => {
           const end = (/** @type {unknown} */ reason) => {
-            opening = null;
-            socket.close();
+            socket = null;
+            kept.close();
             reject(reason);
           };
           // An echo that has come leaves no timer behind, which would close the socket of the next ones.
           signal.addEventListener("abort", () => end(signal.reason), { signal: echoed.signal });
-          socket.onclose = ({ code }) => end(code === TOO_BIG_CODE ? new TooBig() : new ClosedError(`closed with ${code}`));
-          socket.onmessage = ({ data }) => resolve(new Uint8Array(data));
-          socket.send(bytes);
+          kept.onclose = ({ code }) => end(code === TOO_BIG_CODE ? new TooBig() : new ClosedError(`closed with ${code}`));
+          kept.onmessage = ({ data }) => resolve(new Uint8Array(data));
+          kept.send(bytes);
         });
       } finally {
         echoed.abort();
       }
     },
-    open: async () => {
-      opening ??= open();
-      await opening.catch(() => {
-        opening = null;
-      });
-    },
-    close: () => void opening?.then((socket) => socket.close(), () => {}),
+    open,
+    close: () => socket?.close(),
   };
+}
+
+/**
+ * Opens a WebSocket for echoes.
+ * @param {AbortSignal} signal
+ * @returns {Promise<WebSocket>}
+ */
+async function opened(signal) {
+  const socket = new WebSocket(at("echo").replace(/^http/, "ws"));
+  socket.binaryType = "arraybuffer";
+  const isOpen = new AbortController();
+  try {
+    return await new Promise((resolve, reject) => {
+      socket.onopen = () => resolve(socket);
+      socket.onclose = () => reject(new Error("the WebSocket does not open"));
+      signal.addEventListener("abort", () => reject(signal.reason), { signal: isOpen.signal });
+    });
+  } catch (error) {
+    socket.close();
+    throw error;
+  } finally {
+    isOpen.abort();
+  }
 }
 
 /**
@@ -156,7 +164,7 @@ function ends(signal) {
  */
 async function sample(way, bytes, count, signal) {
   const times = [];
-  await way.open();
+  await way.open(ends(signal));
   while (times.length < count) {
     const sent = now();
     const echoed = await way.echo(bytes, ends(signal));

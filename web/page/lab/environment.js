@@ -40,6 +40,6 @@ export function browserName(agent) {
 }
 
 /** @param {string} agent */
-export function systemOf(agent) {
+function systemOf(agent) {
   return /\(([^;)]+)/.exec(agent)?.[1] ?? "unknown";
 }

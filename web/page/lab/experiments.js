@@ -9,15 +9,16 @@ import { RATE, TIME, callCells, callWays, sequentialCells } from "./calls.js";
 import { ROUND_TRIP, echoCells } from "./echoes.js";
 import { environmentOf, protocolOf } from "./environment.js";
 import { LATENCY, latencies } from "./latency.js";
-import { made } from "./making.js";
 import { WARM_UP, interleaved } from "./rounds.js";
 import { stopped } from "./stopped.js";
 
 /** @typedef {"calls" | "sequential" | "echo" | "wind"} Name */
-/** @typedef {{ rounds: number, atOnce: number, ms: number, signal: AbortSignal, onStep: (steps: number, of: number) => void }} Settings */
+/** @typedef {{ rounds: number, atOnce: number, ms: number, maker: import("./making.js").Maker, signal: AbortSignal, onStep: (steps: number, of: number) => void, onFailure: () => Promise<void> }} Settings */
 /** @typedef {{ series: import("./report.js").Series[], method?: string[], left?: string }} Found `left` says what was left out */
 
 const QUICK_ROUNDS_MAX = 4;
+/** The longest wait for the server's clock, without which latencies are measured, too. */
+const CLOCK_MS_MAX = 30_000;
 
 /** @type {Record<Name, { question: string, rows: number, quantity: import("./rounds.js").Quantity, method: string[], measure: (settings: Settings, random: Random, step: (of: number) => () => void) => Promise<Found> }>} */
 const EXPERIMENTS = {
@@ -29,10 +30,10 @@ const EXPERIMENTS = {
       "Each call gets the server's time, over a connection that is kept. The time of one call is the median of five.",
       "The bytes of a reply are those of Resource Timing, with 300 that browsers assume for its header; of a WebSocket, a browser tells none.",
     ],
-    measure: async ({ rounds, atOnce, signal }, random, step) => {
+    measure: async ({ rounds, atOnce, signal, onFailure }, random, step) => {
       const ways = callWays();
       const cells = callCells(ways, atOnce);
-      const series = await interleaved(cells, { first: TIME, rounds, random, signal, onStep: step(cells.length * (rounds + WARM_UP)) });
+      const series = await interleaved(cells, { first: TIME, rounds, random, signal, onStep: step(cells.length * (rounds + WARM_UP)), onFailure });
       ways.forEach(({ client }) => client.close());
       return { series };
     },
@@ -42,22 +43,22 @@ const EXPERIMENTS = {
     rows: 2,
     quantity: RATE,
     method: ["The next call begins when the last one is answered."],
-    measure: async ({ rounds, ms, signal }, random, step) => {
+    measure: async ({ rounds, ms, signal, onFailure }, random, step) => {
       const ways = callWays();
       const cells = sequentialCells(ways, ms);
-      const series = await interleaved(cells, { first: RATE, rounds, random, signal, onStep: step(cells.length * (rounds + WARM_UP)) });
+      const series = await interleaved(cells, { first: RATE, rounds, random, signal, onStep: step(cells.length * (rounds + WARM_UP)), onFailure });
       ways.forEach(({ client }) => client.close());
       return { series, method: [`For ${ms / 1000} s in each round.`] };
     },
   },
   echo: {
     question: "How long do bytes take there and back?",
-    rows: 8,
+    rows: 10,
     quantity: ROUND_TRIP,
     method: ["Each echo is compared with what was sent. Over HTTP, the bytes are the body of a POST; over WebSocket, one message."],
-    measure: async ({ rounds, signal }, random, step) => {
+    measure: async ({ rounds, signal, onFailure }, random, step) => {
       const { cells, left, close } = await echoCells(random, signal);
-      const series = await interleaved(cells, { first: ROUND_TRIP, rounds, random, signal, onStep: step(cells.length * (rounds + WARM_UP)) });
+      const series = await interleaved(cells, { first: ROUND_TRIP, rounds, random, signal, onStep: step(cells.length * (rounds + WARM_UP)), onFailure });
       close();
       const words = `Not measured: ${left.join("; ")}.`;
       return left.length === 0 ? { series } : { series, method: [words], left: words };
@@ -71,9 +72,9 @@ const EXPERIMENTS = {
       "All transports read the topic wind at the same time, and begin in random order; the events of a round that all of them have are compared, so that clocks cancel in every difference. Latency is from the moment at which the server had read the sensor, until the bytes are in the page.",
       "A poll waits 150 ms after each answer, as in the publication that this repeats (Pimentel and Nickerson, 2012).",
     ],
-    measure: async ({ rounds, signal }, random, step) => {
-      const clock = await probeBlock(at("clock"), { environment: browser, signal });
-      const series = await latencies({ rounds, offset: clock?.offset ?? 0, random, signal, onStep: step(rounds + WARM_UP) });
+    measure: async ({ rounds, signal, onFailure }, random, step) => {
+      const clock = await probeBlock(at("clock"), { environment: browser, signal: AbortSignal.any([signal, AbortSignal.timeout(CLOCK_MS_MAX)]) });
+      const series = await latencies({ rounds, offset: clock?.offset ?? 0, random, signal, onStep: step(rounds + WARM_UP), onFailure });
       const words = clock ? `The server's clock is known to ±${formatMs(clock.bound)} ms, which is the doubt of each latency, but not of their differences.` : "The server's clock is not known, so only differences of latencies mean something.";
       return { series, method: [words] };
     },
@@ -90,7 +91,7 @@ export function expected(name) {
  * Measures, and returns the report; null if it was stopped before anything was known.
  * @param {Name} name
  * @param {Settings} settings
- * @returns {Promise<import("./worker.js").Made | null>}
+ * @returns {Promise<ReturnType<typeof import("./report.js").made> | null>}
  */
 export async function run(name, settings) {
   const { question, quantity, method, measure } = EXPERIMENTS[name];
@@ -116,7 +117,7 @@ export async function run(name, settings) {
   ];
   const about = { experiment: name, question, quantity: quantity.quantity, baseline: "WebSocket", method: words, isMoreBetter: quantity.isMoreBetter ?? false };
   const invalid = isHidden ? "the page was hidden meanwhile, and browsers slow down what is hidden" : null;
-  const { report, estimates } = await made(about, series, environment, invalid);
+  const { report, estimates } = await settings.maker.make(about, series, environment, invalid);
   const told = isStopped ? stopped(report, whole) : report;
   return { report: found.left ? { ...told, answer: `${told.answer} ${found.left}` } : told, estimates };
 }

@@ -1,6 +1,6 @@
 /** Shows what was found on the way to the server, with the settings that mend it. */
 import { find, part, setText } from "../element.js";
-import { examine, programOf, readRules } from "./doctor.js";
+import { examine, reach, readRules } from "./doctor.js";
 
 const MARKS = { good: "ok", fault: "fault", note: "note", unknown: "?" };
 
@@ -19,18 +19,20 @@ export function offerDoctor(section) {
     setText(said, `Quiet connections are kept for ${wait.value} s.`);
     try {
       const rules = await readRules();
-      const program = await programOf(rules);
-      const counts = { good: 0, fault: 0, note: 0, unknown: 0 };
+      const known = await reach(rules);
+      const counts = { good: 0, fault: 0, note: 0, unknown: 0, gone: 0 };
       await examine({
         rules,
+        known,
         waitMs: Number(wait.value) * 1000,
         signal: ending.signal,
         onFinding: (finding) => {
           counts[finding.state] += 1;
-          list.append(itemOf(finding, rules, program));
+          counts.gone += Number(finding.isGone === true);
+          list.append(itemOf(finding, rules, known.program));
         },
       });
-      const behind = program ? ` The answers come through ${program}.` : "";
+      const behind = known.program ? ` The answers come through ${known.program}.` : "";
       setText(said, conclusion(counts) + behind);
     } catch {
       setText(said, "The server does not answer.");
@@ -41,16 +43,17 @@ export function offerDoctor(section) {
   });
 }
 
-/** Says what all examinations have found. @param {{ fault: number, unknown: number }} counts */
-export function conclusion({ fault, unknown }) {
+/** Says what all examinations have found. @param {{ fault: number, unknown: number, gone: number }} counts */
+export function conclusion({ fault, unknown, gone }) {
+  if (gone > 0) return "The server has gone.";
   if (fault > 0) return fault === 1 ? "1 fault." : `${fault} faults.`;
   if (unknown === 0) return "Nothing is wrong.";
   return `Nothing wrong was found, but ${unknown === 1 ? "1 examination has" : `${unknown} examinations have`} no answer.`;
 }
 
 /**
- * @param {import("./doctor.js").Finding} finding
- * @param {import("./doctor.js").Rules} rules
+ * @param {import("./way.js").Finding} finding
+ * @param {import("./way.js").Rules} rules
  * @param {string | undefined} program the one on the way, if it is known
  */
 function itemOf({ id, state, words, fault }, { examinations, faults }, program) {

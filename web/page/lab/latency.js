@@ -26,14 +26,15 @@ const WAYS = [
 ];
 
 /**
- * @param {{ rounds: number, offset: number, random: import("../../measure/bootstrap.js").Random, signal: AbortSignal, onStep: () => void }} options `offset` is the server's clock less ours, in ms
+ * @param {{ rounds: number, offset: number, random: import("../../measure/bootstrap.js").Random, signal: AbortSignal, onStep: () => void, onFailure: () => Promise<void> }} options `offset` is the server's clock less ours, in ms; `onFailure` may abort `signal`
  * @returns {Promise<import("./report.js").Series[]>}
  */
-export async function latencies({ rounds, offset, random, signal, onStep }) {
+export async function latencies({ rounds, offset, random, signal, onStep, onFailure }) {
   /** @type {Map<string, import("./rounds.js").Sample[]>} */
   const samples = new Map(WAYS.map(([name]) => [name, []]));
   for (let round = 0; round < WARM_UP + rounds && !signal.aborted; round += 1) {
     const arrivals = await readRound(random, signal);
+    if (!signal.aborted && [...arrivals.values()].every(({ size }) => size === 0)) await onFailure();
     if (signal.aborted) break;
     for (const [name, sample] of arrivals) if (round >= WARM_UP) samples.get(name)?.push(sampleOf(sample, arrivals, offset));
     onStep();

@@ -2,12 +2,13 @@
 import { find, part, setText } from "../element.js";
 import { hasTopic, showPlaces } from "../places.js";
 import { save } from "../save.js";
-import { client, failureInWords } from "../server.js";
+import { client, failureInWords, isThere } from "../server.js";
 import { formatDuration } from "../words.js";
 import { now } from "../../client.js";
 import { answerElement } from "./answer.js";
 import { expected, run } from "./experiments.js";
 import { offerDoctor } from "./findings.js";
+import { Maker } from "./making.js";
 import { listPublished, publish } from "./published.js";
 
 /** @param {string} selector */
@@ -18,6 +19,10 @@ const progress = find(document, "#progress", HTMLProgressElement);
 const template = find(document, "#answer", HTMLTemplateElement);
 const said = element("#said");
 const kept = element("#kept");
+const ANSWER_MS_MAX = 10_000;
+/** The reason for the end of a measurement. */
+const GONE = "the server does not answer";
+const maker = new Maker();
 
 /** @type {import("./report.js").Report[]} */
 let reports = [];
@@ -43,16 +48,21 @@ async function measure() {
   element("#answers").replaceChildren(...places);
   element("#keep").hidden = true;
   setText(kept, "");
-  for (const [at, name] of names.entries()) {
+  setText(said, "Loading what makes the reports");
+  await maker.load(ending.signal);
+  for (const [index, name] of names.entries()) {
+    await endIfGone();
+    if (ending.signal.aborted) break;
     const begun = now();
     const onStep = (/** @type {number} */ steps, /** @type {number} */ of) => {
-      progress.value = (at + steps / of) / names.length;
+      progress.value = (index + steps / of) / names.length;
       const left = ((now() - begun) / steps) * (of - steps);
-      setText(said, `${at + 1} of ${names.length}: ${name}, ${formatDuration(left + 999)} left`);
+      const which = index + 1 < names.length ? " for this one" : "";
+      setText(said, `${index + 1} of ${names.length}: ${name}, ${formatDuration(left + 999)} left${which}`);
     };
-    const settings = { rounds: chosen("#rounds"), atOnce: chosen("#at-once"), ms: chosen("#time"), signal: ending.signal, onStep };
-    setText(said, `${at + 1} of ${names.length}: ${name}`);
-    const place = /** @type {HTMLElement} */ (places[at]);
+    const settings = { rounds: chosen("#rounds"), atOnce: chosen("#at-once"), ms: chosen("#time"), maker, signal: ending.signal, onStep, onFailure: endIfGone };
+    setText(said, `${index + 1} of ${names.length}: ${name}`);
+    const place = /** @type {HTMLElement} */ (places[index]);
     setText(find(place, ".verdict", HTMLElement), "It is measured now.");
     try {
       const made = await run(name, settings);
@@ -60,14 +70,25 @@ async function measure() {
     } catch (error) {
       if (!ending.signal.aborted) showFailure(name, error, place);
     }
-    if (ending.signal.aborted) break;
   }
+  maker.end();
   for (const place of document.querySelectorAll("#answers .expected")) place.remove();
-  setText(said, ending.signal.aborted ? "Stopped: what was measured by then is below." : "Done.");
+  setText(said, ending.signal.aborted ? endInWords() : "Done.");
   progress.value = ending.signal.aborted ? 0 : 1;
   const hadFocus = document.activeElement === stop;
   [begin.hidden, stop.hidden] = [false, true];
   if (hadFocus) begin.focus();
+}
+
+/** Ends the measurement if nothing answers, or something in place of the server: to go on would take long, and measure nothing. */
+async function endIfGone() {
+  if (!(await isThere(AbortSignal.any([ending.signal, AbortSignal.timeout(ANSWER_MS_MAX)])))) ending.abort(GONE);
+}
+
+function endInWords() {
+  const isGone = ending.signal.reason === GONE;
+  if (reports.length > 0) return `${isGone ? "The server does not answer" : "Stopped"}: what was measured by then is below.`;
+  return isGone ? "The server does not answer." : "Stopped before anything was measured.";
 }
 
 /**
@@ -83,7 +104,7 @@ function placeOf(name) {
 }
 
 /**
- * @param {import("./worker.js").Made} made
+ * @param {ReturnType<typeof import("./report.js").made>} made
  * @param {HTMLElement} place
  */
 function show({ report, estimates }, place) {
@@ -106,11 +127,11 @@ function showFailure(name, error, place) {
 /** Offers what this server has. */
 async function offer() {
   const box = (/** @type {string} */ name) => find(document, `#experiments [value=${name}]`, HTMLInputElement);
-  const tell = (/** @type {string} */ name, /** @type {boolean} */ isThere, /** @type {string} */ words) => {
-    box(name).disabled = !isThere;
-    setText(element(`[data-field=${name}]`), isThere ? "" : words);
+  const tell = (/** @type {string} */ name, /** @type {boolean} */ isOffered, /** @type {string} */ words) => {
+    box(name).disabled = !isOffered;
+    setText(element(`[data-field=${name}]`), isOffered ? "" : words);
   };
-  const described = await client.call("GET", "openapi.json").catch(() => null);
+  const described = await client.call("GET", "openapi.json", undefined, { signal: AbortSignal.timeout(ANSWER_MS_MAX) }).catch(() => null);
   tell("echo", described?.data?.paths?.["/echo"] !== undefined, "this server has no /echo: anemone serve --echo");
   tell("wind", (await hasTopic("wind")) === true, "this server has no topic wind: anemone serve --demo");
 }
@@ -135,6 +156,6 @@ element("#upload").addEventListener("click", async () => {
 
 offerDoctor(element("#doctor"));
 void showPlaces();
-void listPublished(element("#others"));
+void listPublished(element("#others")).catch(() => {}); // what is measured now needs none of them
 await offer();
 find(document, "#notice-no-script", HTMLElement).remove();

@@ -1,21 +1,59 @@
-/** Has reports made beside the page. */
+/**
+ * Makes reports beside the page: their intervals take so long that it would stand still.
+ *
+ * The script for that is loaded before anything is measured, since the server may be gone afterwards. Without the script, the page makes
+ * reports itself: what was measured is not lost.
+ */
 import { ownScript } from "../site.js";
+import { made } from "./report.js";
 
 const SCRIPT = ownScript(new URL("./worker.js", import.meta.url));
+const LOAD_MS_MAX = 5000;
+/** A report of 30 rounds takes a second or so. */
+const MAKE_MS_MAX = 60_000;
+
+export class Maker {
+  /** @type {Worker | null} */
+  #worker = null;
+
+  /**
+   * Returns once the script is there, or known not to come.
+   * @param {AbortSignal} signal ends the wait
+   */
+  async load(signal) {
+    this.#worker = new Worker(SCRIPT, { type: "module" });
+    const isLoaded = await answerOf(this.#worker, AbortSignal.any([signal, AbortSignal.timeout(LOAD_MS_MAX)]));
+    if (!isLoaded) this.end();
+  }
+
+  /**
+   * @param {Parameters<typeof made>} wish
+   * @returns {Promise<ReturnType<typeof made>>}
+   */
+  async make(...wish) {
+    this.#worker?.postMessage(wish);
+    const answer = this.#worker && (await answerOf(this.#worker, AbortSignal.timeout(MAKE_MS_MAX)));
+    if (answer) return answer;
+    this.end();
+    return made(...wish);
+  }
+
+  end() {
+    this.#worker?.terminate();
+    this.#worker = null;
+  }
+}
 
 /**
- * @param {import("./worker.js").Wish} wish
- * @returns {Promise<import("./worker.js").Made>}
+ * Returns the next message of a worker; null if it fails, or has none before `signal`.
+ * @param {Worker} worker
+ * @param {AbortSignal} signal
  */
-export async function made(...wish) {
-  const worker = new Worker(SCRIPT, { type: "module" });
-  try {
-    return await new Promise((resolve, reject) => {
-      worker.addEventListener("message", ({ data }) => resolve(data));
-      worker.addEventListener("error", () => reject(new Error("the script that makes reports did not load: reload the page")));
-      worker.postMessage(wish);
-    });
-  } finally {
-    worker.terminate();
-  }
+function answerOf(worker, signal) {
+  return new Promise((resolve) => {
+    worker.onmessage = ({ data }) => resolve(data);
+    worker.onerror = () => resolve(null);
+    if (signal.aborted) resolve(null);
+    signal.addEventListener("abort", () => resolve(null));
+  });
 }

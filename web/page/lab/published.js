@@ -2,6 +2,7 @@
 import { part, setText } from "../element.js";
 import { hasTopic } from "../places.js";
 import { client } from "../server.js";
+import { doubtOf } from "./report.js";
 
 const TOPIC = "scratch-lab";
 const SHOWN_MAX = 20;
@@ -37,7 +38,8 @@ function itemOf({ time, data }) {
   if (typeof data?.experiment !== "string" || typeof data.answer !== "string") return [];
   const item = document.createElement("li");
   const when = new Date(time).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
+  const doubt = Array.isArray(data.comparisons) && data.is_interrupted !== true ? doubtOf(data.comparisons.filter((/** @type {any} */ one) => one?.pairs > 0)) : "";
   item.append(part("strong", "", data.experiment), part("span", "", ""));
-  setText(/** @type {Element} */ (item.lastElementChild), ` ${when}, ${String(data.environment?.program)}: ${data.answer}`);
+  setText(/** @type {Element} */ (item.lastElementChild), ` ${when}, ${String(data.environment?.program)}: ${data.answer} ${doubt}`);
   return [item];
 }

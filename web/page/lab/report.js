@@ -55,16 +55,18 @@
  * @property {Comparison[]} comparisons
  * @property {never[]} published
  * @property {string[]} method
+ *
+ * @typedef {Map<Series, Estimate | null>} Estimates of each series of a report
  */
 import { Random, estimate, isDistinguishable, median, shift } from "../../measure/bootstrap.js";
-import { formatCount, formatMs } from "../words.js";
+import { countOf, formatCount, formatMs } from "../words.js";
 
 const VERSION = 1;
 /** With less of what was expected, or of the rounds, a figure says nothing. */
 const REACH_MIN = 0.9;
 /** Fewer pairs of equals are all on one side of each other in more than one of twenty cases. */
 const PAIRS_MIN = 6;
-/** The words for contenders that have fewer. */
+/** The words for contenders that have fewer, if others have enough. */
 export const TOO_FEW = "too few rounds to be sure";
 const NO_TIME = { secs: 0, nanos: 0 };
 
@@ -89,14 +91,18 @@ export function reportOf({ experiment, question, quantity, baseline, method, isM
   return { ...report, answer: answerOf(report, isMoreBetter) };
 }
 
-/** @param {Series} series */
-export function valuesOf({ rounds }) {
-  return rounds.filter((value) => value !== null);
+/**
+ * Makes a report, and the intervals of its figures.
+ * @param {Parameters<typeof reportOf>} wish
+ */
+export function made(...wish) {
+  const report = reportOf(...wish);
+  return { report, estimates: new Map(report.series.map((series) => [series, estimate(valuesOf(series), new Random(1))])) };
 }
 
 /** @param {Series} series */
-export function estimateOf(series) {
-  return estimate(valuesOf(series), new Random(1));
+export function valuesOf({ rounds }) {
+  return rounds.filter((value) => value !== null);
 }
 
 /**
@@ -130,6 +136,18 @@ export function judge(comparison) {
 }
 
 /**
+ * Says that no difference is sure, if all comparisons have too few rounds. It is no part of the answer: whoever shows a report adds it, as
+ * `anemone lab report` does.
+ * @param {(Pick<Comparison, "pairs"> & Partial<Pick<Comparison, "unit" | "shift">>)[]} comparisons
+ */
+export function doubtOf(comparisons) {
+  // The bytes of a protocol are the same in each round, so that one is enough.
+  const isFixed = (/** @type {Partial<Comparison>} */ { unit, shift }) => unit === "B" && shift?.low !== undefined && shift.low === shift.high;
+  const pairs = Math.max(...comparisons.filter((one) => !isFixed(one)).map((one) => one.pairs));
+  return pairs > 0 && pairs < PAIRS_MIN ? `With ${countOf(pairs, "round")}, no difference is sure: measure at least ${PAIRS_MIN}.` : "";
+}
+
+/**
  * Returns the reason why no verdict is possible, if there is one.
  * @param {Series[]} series
  * @param {string} quantity the figure that it is about
@@ -149,11 +167,11 @@ function shortOf(series, quantity) {
  * @param {Report} report
  * @param {boolean} isMoreBetter
  */
-export function answerOf({ series, quantity }, isMoreBetter) {
+export function answerOf({ series, quantity, comparisons }, isMoreBetter) {
   const main = series.filter((one) => one.quantity === quantity);
   const cases = [...new Set(main.map((one) => one.case))];
   const sentences = cases.flatMap((name) => {
-    const words = verdictOf(main.filter((one) => one.case === name), isMoreBetter);
+    const words = verdictOf(main.filter((one) => one.case === name), isMoreBetter, doubtOf(comparisons) ? "" : ` (${TOO_FEW})`);
     return words ? [`${name}: ${words}`] : [];
   });
   return sentences.length > 0 ? `${sentences.join("; ")}.` : "Nothing was measured.";
@@ -162,8 +180,9 @@ export function answerOf({ series, quantity }, isMoreBetter) {
 /**
  * @param {Series[]} contenders of one case
  * @param {boolean} isMoreBetter
+ * @param {string} doubt stands after those with too few rounds
  */
-function verdictOf(contenders, isMoreBetter) {
+function verdictOf(contenders, isMoreBetter, doubt) {
   const sign = isMoreBetter ? -1 : 1;
   const middle = (/** @type {Series} */ one) => median(valuesOf(one)) ?? NaN;
   const order = contenders.filter((one) => valuesOf(one).length > 0).sort((a, b) => sign * (middle(a) - middle(b)));
@@ -180,7 +199,7 @@ function verdictOf(contenders, isMoreBetter) {
     figure,
     ...(alike.length > 0 ? [`${alike.join(", ")} not distinguishable`] : []),
     ...apart,
-    ...(few.length > 0 ? [`${few.join(", ")} (${TOO_FEW})`] : []),
+    ...(few.length > 0 ? [few.join(", ") + doubt] : []),
   ];
   return parts.join(", ");
 }

@@ -21,16 +21,17 @@ export const WARM_UP = 1;
 /**
  * Measures all cells. `signal` ends it at once: the sample that is begun is dropped, and what was measured before stays.
  * @param {readonly Cell[]} cells
- * @param {{ first: Quantity, rounds: number, random: import("../../measure/bootstrap.js").Random, signal: AbortSignal, onStep: () => void }} options
+ * @param {{ first: Quantity, rounds: number, random: import("../../measure/bootstrap.js").Random, signal: AbortSignal, onStep: () => void, onFailure: () => Promise<void> }} options `onFailure` may abort `signal`
  * @returns {Promise<import("./report.js").Series[]>}
  */
-export async function interleaved(cells, { first, rounds, random, signal, onStep }) {
+export async function interleaved(cells, { first, rounds, random, signal, onStep, onFailure }) {
   /** @type {Map<Cell, Sample[]>} */
   const samples = new Map(cells.map((cell) => [cell, []]));
   for (let round = 0; round < WARM_UP + rounds && !signal.aborted; round += 1) {
     for (const cell of random.shuffled(cells)) {
       if (signal.aborted) break;
       const sample = await cell.measure(signal).catch((error) => failed(error));
+      if (sample.received === 0 && !signal.aborted) await onFailure();
       // One that was cut off by the user is no fault of the server.
       if (round >= WARM_UP && !signal.aborted) samples.get(cell)?.push(sample);
       onStep();

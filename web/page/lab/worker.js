@@ -1,15 +1,5 @@
-/** Makes reports in a thread of its own: their intervals take so long that the page would stand still. */
-import { estimateOf, reportOf } from "./report.js";
+/** Makes reports in a thread of its own. Says so once it is loaded, since nothing is measured before. */
+import { made } from "./report.js";
 
-/**
- * The arguments of a report, and the report with its intervals.
- * @typedef {Parameters<typeof reportOf>} Wish
- * @typedef {{ report: import("./report.js").Report, estimates: import("./answer.js").Estimates }} Made
- */
-
-addEventListener("message", (/** @type {MessageEvent<Wish>} */ { data }) => {
-  const report = reportOf(...data);
-  /** @type {Made} */
-  const made = { report, estimates: new Map(report.series.map((series) => [series, estimateOf(series)])) };
-  postMessage(made);
-});
+addEventListener("message", (/** @type {MessageEvent<Parameters<typeof made>>} */ { data }) => postMessage(made(...data)));
+postMessage("loaded");

@@ -1,5 +1,6 @@
 /** The changes of messages: each says which version it changes, so that nobody overwrites what they have not seen. */
 import { AnemoneError } from "../../client.js";
+import { patience } from "../sending.js";
 import { client } from "../server.js";
 
 /** @typedef {import("./records.js").Message} Message */
@@ -10,7 +11,7 @@ import { client } from "../server.js";
  * @param {string} key
  */
 export async function create({ text, from }, key) {
-  await client.call("POST", "messages", from === "" ? { text } : { text, from }, { key });
+  await client.call("POST", "messages", from === "" ? { text } : { text, from }, { key, ...patience() });
 }
 
 /**
@@ -21,7 +22,7 @@ export async function create({ text, from }, key) {
  */
 export async function change({ record, tag }, { text, from }) {
   const patch = { text, from: from === "" ? null : from };
-  return versionOf(await client.call("PATCH", pathOf(record.id), patch, { headers: { "if-match": `"${tag}"` } }));
+  return versionOf(await client.call("PATCH", pathOf(record.id), patch, { headers: { "if-match": `"${tag}"` }, ...patience() }));
 }
 
 /**
@@ -29,7 +30,7 @@ export async function change({ record, tag }, { text, from }) {
  * @param {Version} version
  */
 export async function remove({ record, tag }) {
-  await client.call("DELETE", pathOf(record.id), undefined, { headers: { "if-match": `"${tag}"` } });
+  await client.call("DELETE", pathOf(record.id), undefined, { headers: { "if-match": `"${tag}"` }, ...patience() });
 }
 
 /**
@@ -39,7 +40,7 @@ export async function remove({ record, tag }) {
  */
 export async function current(id) {
   try {
-    return versionOf(await client.call("GET", pathOf(id)));
+    return versionOf(await client.call("GET", pathOf(id), undefined, patience()));
   } catch (error) {
     if (isAbsent(error)) return null;
     throw error;

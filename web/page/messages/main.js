@@ -6,7 +6,7 @@
  */
 import { command } from "../commands.js";
 import { fieldsOf, find, putAfter, setText } from "../element.js";
-import { showReached, tellState } from "../following.js";
+import { showReached, tellState, waitingOf } from "../following.js";
 import { listTopics, showPlaces } from "../places.js";
 import { client, learnClock } from "../server.js";
 import { keepShowing } from "../showing.js";
@@ -72,7 +72,7 @@ function startAnew({ reason }) {
 
 /** @param {import("../../client.js").AnemoneError | undefined} error */
 function end(error) {
-  if (error) state = { kind: "waiting", until: now(), reason: error.message, status: error.status ?? null };
+  if (error) state = waitingOf(error, now());
   showState();
 }
 
@@ -146,10 +146,10 @@ function showCommands() {
   const url = at(TOPIC);
   const json = "-H 'Content-Type: application/json'";
   const lines = {
-    "Follow the changes": `curl -N -H 'Accept: text/event-stream' '${at(`topics/${TOPIC}`)}?after=earliest'`,
-    "Write one": `curl ${json} -d '{"text":"hello"}' '${url}'`,
+    "Follow the changes": `curl -N '${at(`topics/${TOPIC}`)}?after=earliest' -H 'Accept: text/event-stream'`,
+    "Write one": `curl '${url}' ${json} -d '{"text":"hello"}'`,
     "Find some": `curl -g '${url}?from=Ada&$sort[text]=1'`,
-    "Change one, if it is still that version": `curl -X PATCH ${json} -H 'If-Match: "TAG"' -d '{"text":"new"}' '${url}/ID'`,
+    "Change one, if it is still that version": `curl -X PATCH '${url}/ID' ${json} -H 'If-Match: "TAG"' -d '{"text":"new"}'`,
   };
   const items = Object.entries(lines).map(([title, line]) => command(find(document, "#command", HTMLTemplateElement), title, line));
   element("#how ul").append(...items);

@@ -2,7 +2,7 @@
 import { ask } from "../ask.js";
 import { fieldsOf, find, setText } from "../element.js";
 import { newKey, sendOnEnter } from "../sending.js";
-import { failureInWords, isUnreached, serverNow } from "../server.js";
+import { failureInWords, isGone, serverNow } from "../server.js";
 import { formatDuration } from "../words.js";
 import { change, create, current, isAbsent, isConflict, remove } from "./calls.js";
 import { isSame } from "./records.js";
@@ -114,7 +114,7 @@ export class Row {
       this.#saved(await change(base, mine));
     } catch (error) {
       if (isConflict(error)) await this.#resolve(mine);
-      else this.#say(isUnreached(error) ? `${failureInWords(error)} What you wrote is still here: save it again.` : failureInWords(error));
+      else this.#say(isGone(error) ? `${failureInWords(error)} What you wrote is still here: save it again.` : failureInWords(error));
     }
   }
 

@@ -1,7 +1,7 @@
 /** The box that writes a message. */
 import { find, setText } from "../element.js";
 import { newKey, sendOnEnter } from "../sending.js";
-import { failureInWords, isUnreached } from "../server.js";
+import { failureInWords, isGone } from "../server.js";
 import { create } from "./calls.js";
 
 /** @param {HTMLElement} section */
@@ -22,7 +22,7 @@ export function offerWriting(section) {
       text.focus();
       key = newKey();
     } catch (error) {
-      const again = isUnreached(error) ? " What you wrote is still here. Send it again: if the server has it, it will not be there twice." : "";
+      const again = isGone(error) ? " What you wrote is still here. Send it again: if the server has it, it will not be there twice." : "";
       setText(said, failureInWords(error) + again);
       said.classList.add("failure");
     }

@@ -6,7 +6,7 @@ const POINTS_WISHED = 40_000;
 /** @typedef {{ area: import("./projection.js").Degrees | import("./projection.js").Metres, step_m: number }} Covered */
 
 /**
- * Reads the header of an ASCII grid of Esri; null if a value is missing, or the grid is neither in degrees nor begins at 0.
+ * Reads the header of an ASCII grid of Esri; null if a value is missing.
  * @param {string} text
  */
 export function areaOfGrid(text) {
@@ -21,7 +21,7 @@ export function areaOfGrid(text) {
 }
 
 /**
- * The area of a grid whose cells are known; null if it is neither in degrees nor begins at 0.
+ * The area of a grid whose cells are known; null if it has none.
  * @param {import("./geotiff.js").GridHeader} header
  * @returns {Covered | null}
  */
@@ -33,8 +33,10 @@ export function areaOf({ columns, rows, west, south, cellWidth, cellHeight, isMe
     const degree = 111_320 * Math.cos(((south + north) / 2) * (Math.PI / 180));
     return { area: { west, south, east, north }, step_m: stepFor(width * degree, height * 111_320) };
   }
-  if (isMetres === false || Math.abs(west) > cellWidth || Math.abs(south) > cellHeight) return null;
-  return { area: { width_m: east, height_m: north }, step_m: stepFor(east, north) };
+  if (isMetres === false) return null;
+  // Where the first cell is that of the corner, the map begins in its middle.
+  if (Math.abs(west) <= cellWidth && Math.abs(south) <= cellHeight) return { area: { width_m: east, height_m: north }, step_m: stepFor(east, north) };
+  return { area: { x_m: west, y_m: south, width_m: width, height_m: height }, step_m: stepFor(width, height) };
 }
 
 /**

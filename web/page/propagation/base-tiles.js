@@ -48,6 +48,7 @@ export class BaseTiles {
     const url = tileUrl(this.#template, tile);
     let image = this.#images.get(url);
     if (!image) {
+      // Of this origin, as the policy of the page has it: the colours of the ground are read back, which an image of another one forbids.
       image = new Image();
       const template = this.#template;
       image.addEventListener("load", () => {

@@ -1,4 +1,5 @@
 /** Buildings as GeoJSON, and a city of them. Pure. */
+import { get } from "./pointers.js";
 
 /**
  * @typedef {number[][][]} Rings
@@ -8,15 +9,46 @@
  */
 
 /**
- * Returns the outlines of buildings, in the coordinates of the area; what cannot be drawn is left out.
+ * Returns why buildings cannot be drawn, with the place; null if they can. The service checks the rest.
+ * @param {unknown} value
+ * @returns {string | null}
+ */
+export function buildingsFault(value) {
+  const features = get(value, "/features");
+  if (get(value, "/type") !== "FeatureCollection" || !Array.isArray(features)) return "a FeatureCollection of GeoJSON is expected";
+  for (const [index, feature] of features.entries()) {
+    const place = `/features/${index}/geometry`;
+    const type = get(feature, "/geometry/type");
+    if (type !== "Polygon" && type !== "MultiPolygon") return `at ${place}, a Polygon or a MultiPolygon is expected`;
+    const fault = ringsFault(get(feature, "/geometry/coordinates"), type === "Polygon" ? 2 : 3, `${place}/coordinates`);
+    if (fault !== null) return fault;
+  }
+  return null;
+}
+
+/**
+ * @param {unknown} value
+ * @param {number} levels of arrays around each position
+ * @param {string} place
+ * @returns {string | null}
+ */
+function ringsFault(value, levels, place) {
+  if (!Array.isArray(value)) return `at ${place}, an array is expected`;
+  if (levels === 0) return value.length >= 2 && value.every(Number.isFinite) ? null : `at ${place}, a position of two numbers is expected`;
+  for (const [index, part] of value.entries()) {
+    const fault = ringsFault(part, levels - 1, `${place}/${index}`);
+    if (fault !== null) return fault;
+  }
+  return null;
+}
+
+/**
+ * Returns the outlines of buildings without a fault, in the coordinates of the area.
  * @param {Buildings} buildings
  * @returns {number[][][]}
  */
 export function outlinesOf({ features }) {
-  return features.flatMap(({ geometry }) => {
-    if (geometry?.type === "Polygon") return geometry.coordinates.slice(0, 1);
-    return geometry?.type === "MultiPolygon" ? geometry.coordinates.flatMap((rings) => rings.slice(0, 1)) : [];
-  });
+  return features.flatMap(({ geometry }) => (geometry.type === "Polygon" ? geometry.coordinates.slice(0, 1) : geometry.coordinates.flatMap((rings) => rings.slice(0, 1))));
 }
 
 /**

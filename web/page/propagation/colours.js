@@ -35,6 +35,17 @@ export function css([red, green, blue]) {
   return `rgb(${red} ${green} ${blue})`;
 }
 
+/**
+ * A colour over another one.
+ * @param {Rgb} colour
+ * @param {Rgb} ground
+ * @param {number} opacity of the colour
+ */
+export function over(colour, ground, opacity) {
+  const mix = (/** @type {0 | 1 | 2} */ channel) => Math.round(opacity * colour[channel] + (1 - opacity) * ground[channel]);
+  return css([mix(0), mix(1), mix(2)]);
+}
+
 /** A colour as one number of 32 bits, as the pixels of an image are on machines with the low byte first. @param {Rgb} colour */
 export function packed([red, green, blue]) {
   return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;

@@ -6,7 +6,7 @@ export const PATH = "propagation";
 
 /**
  * @typedef {object} Plan what a run computes
- * @property {{ coordinates: string, columns: number, rows: number, step_m: number, width_m: number, height_m: number, west?: number, south?: number,
+ * @property {{ coordinates: string, columns: number, rows: number, step_m: number, width_m: number, height_m: number, west?: number, south?: number, x_m?: number, y_m?: number,
  *   lon_m?: number, lat_m?: number }} area
  * @property {number} tiles
  * @property {number} levels
@@ -61,7 +61,7 @@ export class Computation {
   /** Goes on with a run that was started before. @param {string} key */
   watch(key) {
     this.#leave();
-    this.#follow(client.watch(key));
+    this.#follow(client.watch(key), mustBeOfService(key));
   }
 
   /** Cancels the run, and tells so. */
@@ -82,21 +82,26 @@ export class Computation {
     turn?.cancel();
   }
 
-  /** @param {import("../../anemone-client/run.js").Run} run */
-  #follow(run) {
+  /**
+   * @param {import("../../anemone-client/run.js").Run} run
+   * @param {Promise<void>} [checked] fails if the run is of another service, whose events mean something else
+   */
+  #follow(run, checked) {
     const turn = (this.#turn = { cancel: () => void run.cancel().catch(() => {}) });
     const told = run.key.then((key) => this.#turn === turn && this.#listener.started(key));
     void told.catch(() => {}); // reading fails for the same reason
-    void this.#read(turn, run.events());
+    void this.#read(turn, run.events(), checked);
   }
 
   /**
    * @param {{ cancel: () => void }} turn
    * @param {AsyncIterable<{ data?: any }>} events
+   * @param {Promise<void>} [checked]
    */
-  async #read(turn, events) {
+  async #read(turn, events, checked) {
     this.#isPlanned = false;
     try {
+      await checked;
       for await (const { data } of events) {
         if (this.#turn !== turn) return;
         if (data && this.#take(data)) return;
@@ -115,7 +120,7 @@ export class Computation {
     if (partial?.coverage) {
       this.#isPlanned = true;
       this.#listener.planned(partial.coverage, partial.document);
-    } else if (!this.#isPlanned && (partial || state === "done")) throw new AnemoneError("no-map", "this run has no map: it is of another service, or its first events are no longer kept");
+    } else if (!this.#isPlanned && (partial || state === "done")) throw new AnemoneError("no-map", "this run has no map: its first events are no longer kept");
     else if (partial?.tile) this.#listener.refined(partial);
     else if ("progress" in data) this.#listener.progressed(data);
     else if (state === "queued") this.#listener.waits(data.place ?? null);
@@ -125,6 +130,12 @@ export class Computation {
     else this.#listener.ended(state === "cancelled" ? state : new AnemoneError("run-failed", data.problem?.detail ?? data.problem?.title ?? "the run has failed"));
     return true;
   }
+}
+
+/** @param {string} key */
+async function mustBeOfService(key) {
+  const { data } = await client.call("GET", `runs/${encodeURIComponent(key)}?state`);
+  if (/** @type {{ service?: unknown }} */ (data).service !== `/${PATH}`) throw new AnemoneError("no-map", "this run has no map: it is of another service");
 }
 
 /**

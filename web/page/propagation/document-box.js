@@ -1,6 +1,6 @@
 /** The document itself, as JSON that may be changed. */
 import { find, setText } from "../element.js";
-import { fitted, isCoverage } from "./document.js";
+import { coverageFault, fitted } from "./document.js";
 import { button, element } from "./elements.js";
 
 /**
@@ -11,14 +11,15 @@ export function listenToDocument(opened, use) {
   element("#document").addEventListener("toggle", opened);
   button("#use").addEventListener("click", () => {
     const said = element("#json-said");
+    let read;
     try {
-      const read = JSON.parse(box().value);
-      const isFit = isCoverage(read);
-      setText(said, isFit ? "" : "The document needs an area, a model and at least one transmitter.");
-      if (isFit) use(read);
+      read = JSON.parse(box().value);
     } catch (error) {
-      setText(said, `This is not JSON: ${error instanceof Error ? error.message : error}.`);
+      return setText(said, `This is not JSON: ${error instanceof Error ? error.message : error}.`);
     }
+    const fault = coverageFault(read);
+    setText(said, fault ?? "");
+    if (fault === null) use(read);
   });
 }
 

@@ -1,4 +1,7 @@
-/** The document that the service gets: reading and changing it by JSON Pointers, its fields, and the ranges of its models. Pure. */
+/** The document that the service gets: its fields, the ranges of its models, and what is wrong with it. Pure. */
+import { formatCount, formatNumber } from "../words.js";
+import { buildingsFault } from "./buildings.js";
+import { get } from "./pointers.js";
 import { Frame } from "./projection.js";
 
 /**
@@ -57,43 +60,6 @@ export function environmentsOf(model) {
 }
 
 /**
- * Returns what is at a pointer (RFC 6901); undefined if nothing is.
- * @param {unknown} document
- * @param {string} pointer
- * @returns {unknown}
- */
-export function get(document, pointer) {
-  let value = document;
-  for (const key of keysOf(pointer)) value = typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined;
-  return value;
-}
-
-/**
- * Puts a value at a pointer; undefined takes it away. Objects on the way are made.
- * @param {object} document
- * @param {string} pointer
- * @param {unknown} value
- */
-export function set(document, pointer, value) {
-  const keys = keysOf(pointer);
-  const last = keys.pop();
-  if (last === undefined) return;
-  let place = document;
-  for (const key of keys) {
-    let next = Reflect.get(place, key);
-    if (typeof next !== "object" || next === null) Reflect.set(place, key, (next = {}));
-    place = next;
-  }
-  if (value === undefined) Reflect.deleteProperty(place, last);
-  else Reflect.set(place, last, value);
-}
-
-/** @param {string} pointer */
-function keysOf(pointer) {
-  return pointer.split("/").slice(1).map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"));
-}
-
-/**
  * Makes a document fit its model: what only other models take goes, and what it needs comes.
  * @param {Coverage} document
  * @returns {Coverage} another one
@@ -142,7 +108,7 @@ export function groupsOf(document) {
 
 /** @param {boolean} hasBuildings @returns {Field[]} */
 function streetFields(hasBuildings) {
-  const usual = hasBuildings ? "from the buildings" : undefined;
+  const usual = hasBuildings ? "as built" : undefined;
   /** @type {readonly (readonly [string, string])[]} */
   const sights = [["never", "never"], ["always", "always"]];
   return [
@@ -157,6 +123,8 @@ function streetFields(hasBuildings) {
 /** @param {Coverage} document @returns {Field[]} */
 function areaFields({ area, terrain }) {
   const side = { kind: /** @type {const} */ ("number"), isRequired: true };
+  const edge = { unit: "m", min: -30_000_000, max: 30_000_000, ...side };
+  const corner = [{ pointer: "/area/x_m", label: "West edge", ...edge }, { pointer: "/area/y_m", label: "South edge", ...edge }];
   /** @type {Field[]} */
   const fields =
     "west" in area
@@ -167,6 +135,7 @@ function areaFields({ area, terrain }) {
           { pointer: "/area/north", label: "North", unit: "°", min: -85, max: 85, ...side },
         ]
       : [
+          ...("x_m" in area ? corner : []),
           { pointer: "/area/width_m", label: "Width", unit: "m", min: 1, max: 200_000, ...side },
           { pointer: "/area/height_m", label: "Height", unit: "m", min: 1, max: 200_000, ...side },
         ];
@@ -226,8 +195,7 @@ export function faultOf({ kind, min = -Infinity, max = Infinity, unit = "", isRe
  * @param {string} unit
  */
 export function rangeInWords([min, max], unit) {
-  const words = (/** @type {number} */ value) => value.toLocaleString("en", { maximumFractionDigits: 6 });
-  return `${words(min)} to ${words(max)}${unit === "°" ? "°" : unit === "" ? "" : ` ${unit}`}`;
+  return `${formatNumber(min, 6)} to ${formatNumber(max, 6)}${unit === "°" ? "°" : unit === "" ? "" : ` ${unit}`}`;
 }
 
 /**
@@ -287,15 +255,35 @@ export function nameOf({ name }, index) {
 }
 
 /**
- * Returns true if a value has what this page needs of a document to show it; the service checks the rest.
+ * Returns why this page cannot show a value as a document, in a sentence; null if it can. The service checks the rest.
+ * @param {unknown} value
+ * @returns {string | null}
+ */
+export function coverageFault(value) {
+  const { area, transmitters, model, terrain, buildings } = /** @type {Record<string, unknown>} */ (value ?? {});
+  const sides = get(area, "/west") === undefined ? ["width_m", "height_m"] : ["west", "south", "east", "north"];
+  const hasArea = sides.every((name) => Number.isFinite(get(area, `/${name}`)));
+  const hasTransmitters = Array.isArray(transmitters) && transmitters.length > 0 && transmitters.every(isObject);
+  if (!hasArea || !hasTransmitters || !MODELS.some(([name]) => name === model)) return "The document needs an area, a model and at least one transmitter.";
+  if (transmitters.length > TRANSMITTERS_MAX) return `At /transmitters: at most ${TRANSMITTERS_MAX} are allowed, and there are ${formatCount(transmitters.length)}.`;
+  if (terrain !== undefined && !isObject(terrain)) return "At /terrain: an object is expected.";
+  const unfit = buildings === undefined ? null : buildingsFault(buildings);
+  if (unfit !== null) return `The buildings cannot be used: ${unfit}.`;
+  const document = /** @type {Coverage} */ (value);
+  const fields = [...groupsOf(document).flatMap((group) => group.fields), ...transmitters.flatMap((_, index) => transmitterFields(document, index))];
+  const wrong = fields.find(({ pointer }) => isObject(get(value, pointer)));
+  return wrong ? `At ${wrong.pointer}: ${wrong.kind === "number" ? "a number" : "text"} is expected.` : null;
+}
+
+/** @param {unknown} value */
+function isObject(value) {
+  return typeof value === "object" && value !== null;
+}
+
+/**
  * @param {unknown} value
  * @returns {value is Coverage}
  */
 export function isCoverage(value) {
-  const area = get(value, "/area");
-  const transmitters = get(value, "/transmitters");
-  const hasNumbers = (/** @type {string[]} */ names) => names.every((name) => Number.isFinite(get(area, `/${name}`)));
-  const hasArea = hasNumbers(["west", "south", "east", "north"]) || hasNumbers(["width_m", "height_m"]);
-  const hasTransmitters = Array.isArray(transmitters) && transmitters.length > 0 && transmitters.every((one) => typeof one === "object" && one !== null);
-  return hasArea && hasTransmitters && MODELS.some(([name]) => name === get(value, "/model"));
+  return coverageFault(value) === null;
 }

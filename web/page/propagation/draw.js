@@ -6,24 +6,32 @@ import { clamp, webTiles } from "./projection.js";
 
 /**
  * @typedef {import("./projection.js").Spot} Spot
- * @typedef {object} Scene
+ *
+ * @typedef {object} Ground what is below the values
  * @property {import("./projection.js").View} view
  * @property {import("./projection.js").Frame} frame
- * @property {{ columns: number, rows: number, step_m: number } | null} area the grid of points
- * @property {HTMLCanvasElement | null} values
+ * @property {{ columns: number, rows: number, step_m: number } | null} area the grid of points; null before there is one of this place
  * @property {HTMLCanvasElement | null} relief
+ * @property {((tile: { z: number, x: number, y: number }) => CanvasImageSource | null) | null} tileOf
+ *
+ * @typedef {object} Above
+ * @property {HTMLCanvasElement | null} values
  * @property {number} opacity of the values
  * @property {{ level: number, lines: Float32Array }[]} contours
  * @property {readonly number[][][]} buildings
- * @property {((tile: { z: number, x: number, y: number }) => CanvasImageSource | null) | null} tileOf
  * @property {Spot | null} cursor
+ * @property {string | null} value at the cursor
  * @property {Spot | null} from where the path to the cursor begins
+ *
+ * @typedef {Ground & Above} Scene
  */
 
 const GRID_LINES = 7;
 const SCALE_BAR_PX = 130;
 const LABEL_MARGIN_PX = 4;
-const labelFont = () => font(11, "600");
+/** Distances that are higher than this have no room for the scale above them. */
+const LOW_PX = 60;
+const labelFont = (px = 11) => font(px, "600");
 
 /**
  * @param {CanvasRenderingContext2D} context
@@ -32,16 +40,10 @@ const labelFont = () => font(11, "600");
  * @param {Scene} scene
  */
 export function drawMap(context, width, height, scene) {
-  const { view, frame, area } = scene;
-  context.fillStyle = colour("hole");
-  context.fillRect(0, 0, width, height);
-  const [corner, opposite] = [view.pixel({ x: 0, y: frame.height }), view.pixel({ x: frame.width, y: 0 })];
-  context.fillStyle = colour("card");
-  context.fillRect(corner.x, corner.y, opposite.x - corner.x, opposite.y - corner.y);
-  if (area && scene.relief) drawGrid(context, view, area, scene.relief, true);
-  if (scene.tileOf) drawTiles(context, width, height, scene, scene.tileOf);
+  const { view, area } = scene;
+  drawGround(context, width, height, scene);
   if (area && scene.values) {
-    context.globalAlpha = scene.relief || scene.tileOf ? scene.opacity : Math.max(scene.opacity, 0.9);
+    context.globalAlpha = scene.opacity;
     // Squares of points have sharp edges.
     drawGrid(context, view, area, scene.values, view.scale * area.step_m < 1);
     context.globalAlpha = 1;
@@ -49,7 +51,25 @@ export function drawMap(context, width, height, scene) {
   drawBuildings(context, scene);
   if (area) drawContours(context, scene, area);
   drawDistances(context, width, height, scene);
-  drawCursor(context, scene);
+  drawCursor(context, width, scene);
+}
+
+/**
+ * Draws what is below the values.
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} width
+ * @param {number} height
+ * @param {Ground} ground
+ */
+export function drawGround(context, width, height, ground) {
+  const { view, frame, area } = ground;
+  context.fillStyle = colour("hole");
+  context.fillRect(0, 0, width, height);
+  const [corner, opposite] = [view.pixel({ x: 0, y: frame.height }), view.pixel({ x: frame.width, y: 0 })];
+  context.fillStyle = colour("card");
+  context.fillRect(corner.x, corner.y, opposite.x - corner.x, opposite.y - corner.y);
+  if (area && ground.relief) drawGrid(context, view, area, ground.relief, true);
+  if (ground.tileOf) drawTiles(context, width, height, ground, ground.tileOf);
 }
 
 /**
@@ -73,18 +93,20 @@ function drawGrid(context, view, { columns, rows, step_m: step }, image, isSmoot
  * @param {CanvasRenderingContext2D} context
  * @param {number} width
  * @param {number} height
- * @param {Scene} scene
- * @param {NonNullable<Scene["tileOf"]>} tileOf
+ * @param {Ground} ground
+ * @param {NonNullable<Ground["tileOf"]>} tileOf
  */
 function drawTiles(context, width, height, { view, frame }, tileOf) {
   context.imageSmoothingEnabled = true;
+  const { a, d, e, f } = context.getTransform();
   for (const tile of webTiles(frame, view.spot(0, height), view.spot(width, 0), view.scale)) {
     const image = tileOf(tile);
     if (!image) continue;
     const [low, high] = [view.pixel(tile.low), view.pixel(tile.high)];
-    // Up to whole pixels: no seam is seen between two tiles.
-    const [left, top] = [Math.floor(low.x), Math.floor(high.y)];
-    context.drawImage(image, left, top, Math.ceil(high.x) - left, Math.ceil(low.y) - top);
+    // Up to whole pixels of the canvas: no seam is seen between two tiles.
+    const [left, right] = [(Math.floor(low.x * a + e) - e) / a, (Math.ceil(high.x * a + e) - e) / a];
+    const [top, bottom] = [(Math.floor(high.y * d + f) - f) / d, (Math.ceil(low.y * d + f) - f) / d];
+    context.drawImage(image, left, top, right - left, bottom - top);
   }
 }
 
@@ -154,9 +176,10 @@ function widthOf(context, words) {
  * @param {number} x
  * @param {number} y
  * @param {CanvasTextAlign} align
+ * @param {number} [px] the height of the letters
  */
-function write(context, words, x, y, align) {
-  context.font = labelFont();
+function write(context, words, x, y, align, px) {
+  context.font = labelFont(px);
   context.textAlign = align;
   context.textBaseline = "middle";
   context.lineJoin = "round";
@@ -210,18 +233,19 @@ function drawDistances(context, width, height, { view, frame }) {
   }
   const left = Math.max(4, southWest.x + 4);
   for (const north of norths.slice(1)) write(context, formatDistance(north), left, view.pixel({ x: 0, y: north }).y, "left");
-  drawScale(context, width, height, view.scale);
+  drawScale(context, width, bottom > LOW_PX ? bottom : height, view.scale);
 }
 
 /**
+ * Draws the scale at the right, above the distances.
  * @param {CanvasRenderingContext2D} context
  * @param {number} width
- * @param {number} height
+ * @param {number} bottom of the distances
  * @param {number} scale
  */
-function drawScale(context, width, height, scale) {
+function drawScale(context, width, bottom, scale) {
   const metres = roundStep(SCALE_BAR_PX / scale / 2.5);
-  const [length, right, y] = [metres * scale, width - 12, height - 26];
+  const [length, right, y] = [metres * scale, width - 12, bottom - 26];
   for (const [paint, thick] of /** @type {const} */ ([["card", 5], ["ink", 2]])) {
     context.strokeStyle = colour(paint);
     context.lineWidth = thick;
@@ -235,9 +259,10 @@ function drawScale(context, width, height, scale) {
 
 /**
  * @param {CanvasRenderingContext2D} context
+ * @param {number} width
  * @param {Scene} scene
  */
-function drawCursor(context, { view, cursor, from }) {
+function drawCursor(context, width, { view, cursor, value, from }) {
   if (!cursor) return;
   const { x, y } = view.pixel(cursor);
   for (const [paint, thick] of /** @type {const} */ ([["rgb(255 255 255)", 3.5], ["rgb(15 18 24)", 1.5]])) {
@@ -260,4 +285,7 @@ function drawCursor(context, { view, cursor, from }) {
     context.lineTo(x, y + 11);
     context.stroke();
   }
+  // Towards the middle, where there is room for it.
+  const isLeft = x < width / 2;
+  write(context, value ?? "", x + (isLeft ? 14 : -14), y + (y < 30 ? 14 : -14), isLeft ? "left" : "right", 14);
 }

@@ -1,7 +1,7 @@
 /** Files of terrain and buildings: their size is checked before they are read, and what they are before they are sent. */
 import { formatBytes } from "../words.js";
 import { areaOf, areaOfGrid } from "./area.js";
-import { get } from "./document.js";
+import { buildingsFault } from "./buildings.js";
 import { isTiff, readGeoTiff } from "./geotiff.js";
 
 /** A request may have 1 MiB, with all else that it has. */
@@ -43,8 +43,8 @@ export async function readBuildings(file) {
   if (fault) return { fault };
   try {
     const buildings = JSON.parse(await file.text());
-    if (get(buildings, "/type") === "FeatureCollection" && Array.isArray(get(buildings, "/features"))) return { buildings };
-    return { fault: `${file.name} is not a FeatureCollection of GeoJSON.` };
+    const unfit = buildingsFault(buildings);
+    return unfit === null ? { buildings } : { fault: `${file.name} cannot be used: ${unfit}.` };
   } catch (error) {
     return { fault: `${file.name} is not JSON: ${error instanceof Error ? error.message : error}.` };
   }

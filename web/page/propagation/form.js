@@ -1,7 +1,8 @@
 /** The fields of the document: built from its description, each with its unit, its allowed range and what the model is made for. */
 import { part, setText } from "../element.js";
 import { css, serverColour } from "./colours.js";
-import { MODELS, faultOf, get, groupsOf, isOutside, nameOf, rangeInWords, set, transmitterFields } from "./document.js";
+import { MODELS, faultOf, groupsOf, isOutside, nameOf, rangeInWords, transmitterFields } from "./document.js";
+import { get, set } from "./pointers.js";
 
 /**
  * @typedef {object} Hands

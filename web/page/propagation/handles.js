@@ -33,8 +33,12 @@ export class Handles {
     return transmitter ? spotOf(transmitter, frame) : null;
   }
 
-  /** Puts the buttons where the transmitters are. */
-  place() {
+  /**
+   * Puts the buttons where the transmitters are.
+   * @param {number} width of the map
+   * @param {number} height
+   */
+  place(width, height) {
     const { document, frame, view, selected } = this.#stage;
     while (this.#buttons.length > document.transmitters.length) this.#buttons.pop()?.remove();
     document.transmitters.forEach((transmitter, index) => {
@@ -42,6 +46,9 @@ export class Handles {
       const spot = spotOf(transmitter, frame);
       const { x, y } = view.pixel(spot);
       button.style.transform = `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px)`;
+      // For print, where the map is smaller.
+      button.style.setProperty("--left", `${((x / width) * 100).toFixed(3)}%`);
+      button.style.setProperty("--top", `${((y / height) * 100).toFixed(3)}%`);
       button.classList.toggle("selected", index === selected && document.transmitters.length > 1);
       const name = nameOf(transmitter, index);
       setText(button, name);

@@ -1,44 +1,72 @@
-/** The legend of the maps: the colours of values with their unit, or those of the transmitters. */
+/**
+ * The legend of the maps: the colours of values with their unit, or those of the transmitters. They are the colours of the map: over the
+ * ground that is seen now, which is light at the top and dark at the bottom.
+ */
 import { fitted } from "../../chart/canvas.js";
 import { part } from "../element.js";
-import { css, serverColour } from "./colours.js";
+import { over, serverColour } from "./colours.js";
 import { QUANTITIES, nameOf } from "./document.js";
 import { drawColours } from "./picture.js";
+
+/** The colours of the ground that are shown. */
+const GROUNDS = 16;
+/** The ground is looked at no more often while the map changes, which it does with each tile and each move of a hand. */
+const GROUND_EVERY_MS = 250;
 
 export class Legend {
   #words;
   #canvas;
   #stage;
+  #ground;
   #ask;
+  #wanted = "";
   #shown = "";
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #later;
 
   /**
    * @param {HTMLElement} words
    * @param {HTMLCanvasElement} canvas
    * @param {import("./pane.js").Stage} stage
+   * @param {(count: number) => import("./colours.js").Rgb[]} ground the colours below the values, from light to dark
    */
-  constructor(words, canvas, stage) {
+  constructor(words, canvas, stage, ground) {
     this.#words = words;
     this.#canvas = canvas;
     this.#stage = stage;
-    this.#ask = fitted(canvas, (context, width, height) => drawColours(context, width, height, stage.look.quantity === "loss_db"));
+    this.#ground = ground;
+    this.#ask = fitted(canvas, (context, width, height) => drawColours(context, width, height, stage.look.quantity === "loss_db", ground(GROUNDS), stage.opacity));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.update());
   }
 
+  /** Shows another choice at once, and another ground soon. */
   update() {
     const { look, opacity, document } = this.#stage;
-    const names = document.transmitters.map(nameOf);
-    const shown = JSON.stringify([look, opacity, look.isServers && names]);
+    const wanted = JSON.stringify([look, opacity, document.transmitters.map(nameOf)]);
+    if (wanted !== this.#wanted) {
+      this.#wanted = wanted;
+      return this.#show();
+    }
+    this.#later ??= setTimeout(() => {
+      this.#later = undefined;
+      this.#show();
+    }, GROUND_EVERY_MS);
+  }
+
+  #show() {
+    const { look, opacity, document } = this.#stage;
+    if (!look.isServers) this.#ask();
+    const servers = look.isServers ? document.transmitters.map((transmitter, index) => ({ name: nameOf(transmitter, index), colour: this.#serverColours(index) })) : [];
+    const shown = JSON.stringify([look, opacity, servers]);
     if (shown === this.#shown) return;
     this.#shown = shown;
-    // As strong as on the map.
-    this.#canvas.style.opacity = String(opacity);
     this.#canvas.hidden = look.isServers;
     this.#words.classList.toggle("servers", look.isServers);
     if (look.isServers) {
       this.#words.replaceChildren(
-        ...names.map((name, index) => {
+        ...servers.map(({ name, colour }) => {
           const entry = part("span", "server", name);
-          entry.style.setProperty("--server", css(serverColour(index)));
+          entry.style.setProperty("--server", colour);
           return entry;
         }),
       );
@@ -49,6 +77,11 @@ export class Legend {
     const row = part("span", "marks", "");
     row.append(...words.map((text) => part("span", "", text)));
     this.#words.replaceChildren(row, part("span", "", `${label} in ${unit}`));
-    this.#ask();
+  }
+
+  /** @param {number} index of a transmitter */
+  #serverColours(index) {
+    const { opacity } = this.#stage;
+    return `linear-gradient(${this.#ground(GROUNDS).map((ground) => over(serverColour(index), ground, opacity))})`;
   }
 }

@@ -20,6 +20,7 @@ import { MapSettings } from "./map-settings.js";
 import { Maps } from "./maps.js";
 import { PRESETS } from "./presets.js";
 import { Frame, View } from "./projection.js";
+import { watchReach } from "./reach.js";
 import { Reading } from "./reading.js";
 import { Starter } from "./starter.js";
 
@@ -44,10 +45,10 @@ const stage = {
     redraw();
   },
 };
-const maps = new Maps(element(".panes"), stage, { started, told, changed, painted: () => starter.next(), refused }, () => use(stage.document, { isSamePlace: true }));
-const starter = new Starter(maps, mayStart, bond);
+const maps = new Maps(element(".panes"), stage, { started: (pane, key) => starter.started(pane, key), told, changed, painted: () => starter.next(), refused }, () => use(stage.document, { isSamePlace: true }));
+const starter = new Starter(maps, mayStart, bond, showBond);
 const reading = new Reading(element("#reading"), find(document, "#profile", HTMLCanvasElement), stage, () => maps.seen);
-const legend = new Legend(element("#legend"), find(document, "#colours", HTMLCanvasElement), stage);
+const legend = new Legend(element("#legend"), find(document, "#colours", HTMLCanvasElement), stage, (count) => maps.first.ground(count));
 const form = new Form({ model: element("#model"), transmitters: element("#transmitters"), groups: element("#groups") }, { document: () => stage.document, changed: edited, remove, select: stage.select });
 const settings = new MapSettings(stage, redraw);
 
@@ -63,12 +64,6 @@ function mayStart() {
   tell(fault?.fault ?? "");
   if (!fault) form.refuse(null);
   return !fault;
-}
-
-/** @type {import("./pane.js").Told["started"]} */
-function started(pane, key) {
-  starter.started(pane, key);
-  showBond();
 }
 
 /** @type {import("./pane.js").Told["told"]} */
@@ -89,9 +84,12 @@ function changed() {
   starter.next();
 }
 
+/** The parts of a document that have no field of their own. */
+const PARTS = /** @type {const} */ ([["/terrain", "The terrain"], ["/buildings", "The buildings"]]);
+
 /** @type {import("./pane.js").Told["refused"]} */
 function refused(_, detail, pointer) {
-  const label = form.refuse(pointer);
+  const label = form.refuse(pointer) ?? PARTS.find(([start]) => pointer?.startsWith(start))?.[1] ?? null;
   tell(pointer === null ? detail : `${label === null ? "" : `${label}, at `}${pointer}: ${detail}`);
   begin();
 }
@@ -132,11 +130,17 @@ function redraw() {
 /** @type {import("./pane.js").Stage["point"]} */
 function point(spot, isKey) {
   const { frame } = stage;
-  const isInside = spot !== null && spot.x >= 0 && spot.y >= 0 && spot.x <= frame.width && spot.y <= frame.height;
-  stage.cursor = isInside ? spot : null;
+  if (spot !== null && (spot.x < 0 || spot.y < 0 || spot.x > frame.width || spot.y > frame.height)) return;
+  stage.cursor = spot;
   const words = reading.update();
   if (isKey) setText(element("#announcer"), words);
   redraw();
+}
+
+/** @param {import("./document.js").Coverage["area"]} area */
+function useArea(area) {
+  stage.frame = new Frame(area);
+  element(".panes").style.setProperty("--shape", String(stage.frame.width / stage.frame.height));
 }
 
 /**
@@ -146,7 +150,7 @@ function point(spot, isKey) {
  */
 function show(document, { isSamePlace = false } = {}) {
   stage.document = document;
-  stage.frame = new Frame(document.area);
+  useArea(document.area);
   stage.buildings = document.buildings ? outlinesOf(document.buildings) : [];
   if (!isSamePlace) {
     stage.view.scale = 0;
@@ -211,7 +215,9 @@ function edited(pointer) {
   if (pointer.startsWith("/area")) {
     const { transmitters } = stage.document;
     placed ??= structuredClone(transmitters);
-    stage.frame = new Frame(stage.document.area);
+    useArea(stage.document.area);
+    stage.cursor = null;
+    reading.update();
     if (!(stage.frame.width > 0 && stage.frame.height > 0)) return;
     for (const [index, transmitter] of transmitters.entries()) {
       Object.assign(transmitter, placed[index]);
@@ -310,6 +316,7 @@ element("#notice-no-script").remove();
 listen();
 show(example);
 showQuantity();
+watchReach(() => Math.max(...maps.seen.map(({ silentMs }) => silentMs)));
 if (!resume()) {
   starter.wish();
   begin();

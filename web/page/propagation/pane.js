@@ -6,13 +6,14 @@ import { failureInWords } from "../server.js";
 import { formatCount, formatMs } from "../words.js";
 import { Computation, placeOf } from "./computation.js";
 import { contour } from "./contours.js";
-import { isCoverage } from "./document.js";
+import { QUANTITIES, isCoverage } from "./document.js";
 import { drawMap } from "./draw.js";
+import { groundColours } from "./ground.js";
 import { ARROWS, Handles } from "./handles.js";
 import { Picture, shaded } from "./picture.js";
 import { Relief } from "./relief.js";
 import { Grid } from "./tiles.js";
-import { leftInWords } from "./words.js";
+import { leftInWords, signed } from "./words.js";
 
 const CONTOURS_EVERY_MS = 300;
 const KEY_PAN_PX = 80;
@@ -84,6 +85,8 @@ export class Pane {
   /** @type {number | null} */
   #left = null;
   #tookMs = 0;
+  /** When the run said something for the last time. */
+  #heard = 0;
   /** @type {{ level: number, lines: Float32Array }[]} */
   #contours = [];
   #contoursFor = "";
@@ -156,6 +159,11 @@ export class Pane {
     return this.isRunning && (this.#begun === 0 || this.#isFirstToSee);
   }
 
+  /** The time since its run has said something, ms; 0 without a run. */
+  get silentMs() {
+    return this.isRunning ? performance.now() - this.#heard : 0;
+  }
+
   /** Draws anew in the next frame. */
   redraw() {
     this.#ask();
@@ -166,11 +174,19 @@ export class Pane {
    * @param {import("./projection.js").Spot} spot
    */
   read(spot) {
-    if (!this.grid || !this.plan) return null;
-    const { step_m: step, rows } = this.plan.area;
+    const area = this.#area;
+    if (!this.grid || !area) return null;
+    const { step_m: step, rows } = area;
     const [column, row] = [Math.round(spot.x / step), rows - 1 - Math.round(spot.y / step)];
     const value = this.grid.at(this.#stage.look.quantity, column, row);
     return value === null ? null : { value, server: this.grid.serverAt(column, row) };
+  }
+
+  /** @param {import("./projection.js").Spot} spot */
+  valueInWords(spot) {
+    const read = this.read(spot);
+    const unit = QUANTITIES.find(([name]) => name === this.#stage.look.quantity)?.[2];
+    return read ? `${signed(read.value)} ${unit}` : "no value yet";
   }
 
   /** @param {number} asked */
@@ -246,7 +262,9 @@ export class Pane {
     this.#show();
   }
 
+  /** Shows what has just been heard of the run. */
   #show() {
+    this.#heard = performance.now();
     this.figure.dataset.computation = this.#state.replaceAll(" ", "-");
     this.#bar.value = this.#progress;
     setText(this.#field("state"), this.#state);
@@ -277,15 +295,27 @@ export class Pane {
     view.resize({ width, height });
     this.#picture?.update(look);
     this.#trace();
-    const area = this.plan?.area ?? null;
     const from = cursor && this.#handles.spotOf(this.read(cursor)?.server ?? this.#stage.selected);
-    drawMap(context, width, height, { view, frame, area, values: this.#picture?.canvas ?? null, relief: this.#shade, opacity, contours: this.#contours, buildings, tileOf, cursor, from });
-    this.#handles.place();
+    drawMap(context, width, height, { view, frame, area: this.#area, values: this.#picture?.canvas ?? null, relief: this.#shade, opacity, contours: this.#contours, buildings, tileOf, cursor, value: cursor && this.valueInWords(cursor), from });
+    this.#handles.place(width, height);
     if (!this.#isFirstToSee) return;
     this.#isFirstToSee = false;
     this.firstMs = performance.now() - this.#asked;
     this.#show();
     this.#told.painted(this);
+  }
+
+  /** The grid of the values; null while the page shows another place, for which no value has come. */
+  get #area() {
+    const { plan } = this;
+    return plan && this.#stage.frame.isOf(plan.area) ? plan.area : null;
+  }
+
+  /** The colours of the map below its values, from light to dark. @param {number} count */
+  ground(count) {
+    const { view, frame, tileOf } = this.#stage;
+    const { clientWidth, clientHeight } = this.#canvas;
+    return groundColours(count, clientWidth, clientHeight, { view, frame, tileOf, area: this.#area, relief: this.#shade });
   }
 
   /** Computes the contours anew, not too often while values come. */
@@ -313,7 +343,8 @@ export class Pane {
         view.pan(px, down);
         seen();
       },
-      point: (x, y) => point(x === null || y === null ? null : view.spot(x, y), false),
+      // What is read stays when the pointer leaves, or when the page moves under it.
+      point: (x, y) => x !== null && y !== null && point(view.spot(x, y), false),
     });
     canvas.addEventListener("keydown", (event) => {
       if (event.altKey || event.ctrlKey || event.metaKey) return;

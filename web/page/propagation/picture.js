@@ -51,12 +51,12 @@ export class Picture {
     if (!changed || !values) return;
     const { left, top, right, bottom } = changed;
     const colours = palette(look.quantity === "loss_db");
-    const servers = look.isServers ? this.#grid.servers : null;
+    const { servers } = this.#grid; // null with one transmitter
     const scale = 255 / Math.max(1, (look.high - look.low) * 100);
     for (let row = top; row < bottom; row += 1) {
       for (let at = row * columns + left, end = row * columns + right; at < end; at += 1) {
         const value = values[at] ?? NONE;
-        const colour = servers ? OF_SERVER[servers[at] ?? 0] : colours[clamp(Math.round((value - look.low * 100) * scale), 0, 255)];
+        const colour = look.isServers ? OF_SERVER[servers?.[at] ?? 0] : colours[clamp(Math.round((value - look.low * 100) * scale), 0, 255)];
         this.#pixels[at] = value === NONE ? 0 : (colour ?? 0);
       }
     }
@@ -79,17 +79,31 @@ export function shaded(relief) {
 }
 
 /**
- * Draws the legend of values: their colours, from the lowest to the highest.
+ * Draws the legend of values: their colours from the lowest to the highest, over the ground of the map from light to dark.
  * @param {CanvasRenderingContext2D} context
  * @param {number} width
  * @param {number} height
  * @param {boolean} isReversed
+ * @param {readonly import("./colours.js").Rgb[]} ground
+ * @param {number} opacity
  */
-export function drawColours(context, width, height, isReversed) {
+export function drawColours(context, width, height, isReversed, ground, opacity) {
+  context.imageSmoothingEnabled = false;
+  context.drawImage(stripOf(Uint32Array.from(ground, packed), 1), 0, 0, width, height);
+  context.globalAlpha = opacity;
+  context.drawImage(stripOf(palette(isReversed), 256), 0, 0, width, height);
+  context.globalAlpha = 1;
+}
+
+/**
+ * @param {Uint32Array} colours
+ * @param {number} columns
+ */
+function stripOf(colours, columns) {
   const strip = document.createElement("canvas");
-  [strip.width, strip.height] = [256, 1];
-  const image = new ImageData(256, 1);
-  new Uint32Array(image.data.buffer).set(palette(isReversed));
+  [strip.width, strip.height] = [columns, colours.length / columns];
+  const image = new ImageData(strip.width, strip.height);
+  new Uint32Array(image.data.buffer).set(colours);
   strip.getContext("2d")?.putImageData(image, 0, 0);
-  context.drawImage(strip, 0, 0, width, height);
+  return strip;
 }

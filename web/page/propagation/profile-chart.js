@@ -1,6 +1,7 @@
 /** Draws the profile of a path: the ground, the line of sight, and the first Fresnel zone. */
 import { colour, font } from "../../chart/canvas.js";
 import { roundStep } from "../../chart/scale.js";
+import { formatNumber } from "../words.js";
 import { formatDistance } from "./profile.js";
 
 const MARGIN = { left: 52, right: 12, top: 10, bottom: 22 };
@@ -64,7 +65,7 @@ function drawAxes(context, width, height, { x, y, low, high, length }) {
   context.textAlign = "right";
   const up = roundStep((high - low) / 4);
   for (let metres = Math.ceil(low / up) * up; metres <= high; metres += up) {
-    context.fillText(`${metres.toLocaleString("en")} m`, MARGIN.left - 6, y(metres));
+    context.fillText(`${formatNumber(metres, 3)} m`, MARGIN.left - 6, y(metres));
     context.beginPath();
     context.moveTo(MARGIN.left, y(metres));
     context.lineTo(width - MARGIN.right, y(metres));

@@ -1,5 +1,7 @@
 /** The path from a transmitter to a point: the ground with the curve of the Earth, the line of sight, and its first Fresnel zone. Pure. */
 
+import { formatNumber } from "../words.js";
+
 /** The effective radius of the Earth, as in the service. */
 const EARTH_M = 8_500_000;
 const LIGHT_M_S = 299_792_458;
@@ -58,5 +60,5 @@ export function profileInWords({ length, clearance, worst }) {
 export function formatDistance(metres) {
   if (metres < 999.5) return `${Math.round(metres)} m`;
   const km = metres / 1000;
-  return `${Number(km.toFixed(km < 9.995 ? 2 : km < 99.95 ? 1 : 0)).toLocaleString("en")} km`;
+  return `${formatNumber(km, km < 9.995 ? 2 : km < 99.95 ? 1 : 0)} km`;
 }

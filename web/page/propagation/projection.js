@@ -2,7 +2,7 @@
 
 /**
  * @typedef {{ west: number, south: number, east: number, north: number }} Degrees
- * @typedef {{ width_m: number, height_m: number }} Metres
+ * @typedef {{ width_m: number, height_m: number, x_m?: number, y_m?: number }} Metres with the south-west corner, in a projection
  * @typedef {{ x: number, y: number }} Spot metres to the east and to the north of the south-west corner
  */
 
@@ -23,11 +23,20 @@ export class Frame {
       this.width = (area.east - area.west) * this.lonM;
       this.height = (area.north - area.south) * this.latM;
     } else {
-      this.west = this.south = 0;
+      [this.west, this.south] = [area.x_m ?? 0, area.y_m ?? 0];
       this.lonM = this.latM = 1;
       this.width = area.width_m;
       this.height = area.height_m;
     }
+  }
+
+  /**
+   * Returns true if a run computes this area.
+   * @param {import("./computation.js").Plan["area"]} area
+   */
+  isOf({ coordinates, x_m: x = 0, y_m: y = 0, west = x, south = y, width_m: width, height_m: height }) {
+    const differences = [this.west - west, this.south - south, (this.width - width) / this.width, (this.height - height) / this.height];
+    return this.isDegrees === (coordinates !== "local") && differences.every((difference) => Math.abs(difference) < 1e-6);
   }
 
   /** The names of the coordinates in a request. */
@@ -61,7 +70,7 @@ export class Frame {
    */
   inside({ x, y }) {
     // As far inside as coordinates are rounded.
-    const edge = this.isDegrees ? 0.1 : 0;
+    const edge = this.isDegrees || [this.west, this.south, this.width, this.height].some((metres) => metres % 1 !== 0) ? 0.1 : 0;
     return { x: clamp(x, edge, this.width - edge), y: clamp(y, edge, this.height - edge) };
   }
 

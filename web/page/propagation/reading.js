@@ -1,10 +1,10 @@
 /** What is read at a point of the maps: its value on each, and the path to it. */
 import { fitted } from "../../chart/canvas.js";
 import { setText } from "../element.js";
-import { QUANTITIES, nameOf, spotOf } from "./document.js";
+import { formatCount } from "../words.js";
+import { nameOf, spotOf } from "./document.js";
 import { drawProfile } from "./profile-chart.js";
 import { formatDistance, profile, profileInWords } from "./profile.js";
-import { signed } from "./words.js";
 
 export class Reading {
   #words;
@@ -40,12 +40,11 @@ export class Reading {
       return "";
     }
     const panes = this.#panes();
-    const found = panes.map((pane) => ({ pane, read: pane.read(cursor) }));
-    const index = found.find(({ read }) => read)?.read?.server ?? selected;
+    const index = panes.map((pane) => pane.read(cursor)).find((read) => read)?.server ?? selected;
     const transmitter = document.transmitters[index];
     const relief = panes.find((pane) => pane.relief)?.relief;
-    const values = found.map(({ pane, read }) => `${panes.length > 1 ? `${pane.name}: ` : ""}${read ? `${signed(read.value)} ${this.#unit()}` : "no value yet"}`);
-    const ground = relief ? `, ground ${Math.round(relief.heightAt(cursor)).toLocaleString("en")} m above the sea` : "";
+    const values = panes.map((pane) => `${panes.length > 1 ? `${pane.name}: ` : ""}${pane.valueInWords(cursor)}`);
+    const ground = relief ? `, ground ${formatCount(relief.heightAt(cursor))} m above the sea` : "";
     if (!transmitter) return "";
     const from = spotOf(transmitter, frame);
     this.#profile = profile(
@@ -60,9 +59,5 @@ export class Reading {
     this.#canvas.setAttribute("aria-label", `Profile of the path: ${path}`);
     this.#ask();
     return words;
-  }
-
-  #unit() {
-    return QUANTITIES.find(([name]) => name === this.#stage.look.quantity)?.[2] ?? "";
   }
 }

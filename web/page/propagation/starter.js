@@ -5,6 +5,8 @@
 import { hashOf } from "./address.js";
 
 const EDIT_MS = 300;
+/** A browser takes some milliseconds to lead its address to a run, and to draw that it does: the first tiles go first. */
+const LEAD_MS = 100;
 
 export class Starter {
   /** The key of the run of each map, while the address leads to it. @type {[string | null, string | null]} */
@@ -12,6 +14,9 @@ export class Starter {
   #maps;
   #mayStart;
   #bond;
+  #led;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #leading;
   /** When a run was wished for that has not begun. @type {number | null} */
   #wished = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -21,11 +26,13 @@ export class Starter {
    * @param {import("./maps.js").Maps} maps
    * @param {() => boolean} mayStart false if there is a fault in the fields, which it shows
    * @param {() => import("./computation.js").Bond} bond
+   * @param {() => void} led the address leads to the runs that have these keys
    */
-  constructor(maps, mayStart, bond) {
+  constructor(maps, mayStart, bond, led) {
     this.#maps = maps;
     this.#mayStart = mayStart;
     this.#bond = bond;
+    this.#led = led;
   }
 
   /**
@@ -68,15 +75,16 @@ export class Starter {
    */
   started(pane, key) {
     this.keys[pane === this.#maps.first ? 0 : 1] = key;
-    // A browser takes ten milliseconds for this: the request for the events goes first.
-    setTimeout(() => this.#lead());
+    this.#leading ??= setTimeout(() => this.#lead(), LEAD_MS);
   }
 
   #lead() {
+    this.#leading = undefined;
     const [first, second] = this.keys;
     if (first === null) return;
     const hash = hashOf([first, this.#maps.isCompared ? second : null]);
     if (location.hash !== hash) history.replaceState(null, "", hash);
+    this.#led();
   }
 
   /** Has the address lead to no run. */

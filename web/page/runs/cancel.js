@@ -1,5 +1,7 @@
 /** Cancels a run, once it is sure that this is meant. */
+import { AnemoneError } from "../../client.js";
 import { ask } from "../ask.js";
+import { patience } from "../sending.js";
 import { client, failureInWords } from "../server.js";
 import { nameOf, progressInWords } from "./words.js";
 
@@ -13,9 +15,21 @@ export async function cancel(run) {
   const about = `${nameOf(run)}${progress === "" ? "" : `: ${progress}`}. Its work stops for everybody who watches it, and cannot be taken up again.`;
   if (!(await ask({ title: "Cancel this run?", about, yes: "Cancel the run", no: "Let it go on" }))) return null;
   try {
-    await client.call("DELETE", `runs/${run.key}`);
-    return `${nameOf(run)} is cancelled.`;
+    // Only a call with a key is made again after it was cut.
+    await client.call("DELETE", `runs/${run.key}`, undefined, { key: true, ...patience() });
   } catch (error) {
-    return failureInWords(error);
+    if (!(await isCancelled(run, error))) return failureInWords(error);
   }
+  return `${nameOf(run)} is cancelled.`;
+}
+
+/**
+ * Returns true if a run that has ended was cancelled: by the call before, or by somebody else.
+ * @param {import("./words.js").RunState} run
+ * @param {unknown} error
+ */
+async function isCancelled(run, error) {
+  if (!(error instanceof AnemoneError) || error.code !== "run-ended") return false;
+  const state = await client.call("GET", `runs/${run.key}?state`, undefined, patience()).catch(() => null);
+  return /** @type {{ state?: unknown } | undefined} */ (state?.data)?.state === "cancelled";
 }

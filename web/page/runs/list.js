@@ -6,7 +6,7 @@
  */
 import { fieldsOf, find, putAfter, setText } from "../element.js";
 import { showPlaces } from "../places.js";
-import { client, failureInWords, isUnreached, learnClock, serverNow } from "../server.js";
+import { client, failureInWords, isGone, learnClock, serverNow } from "../server.js";
 import { at } from "../site.js";
 import { formatCount } from "../words.js";
 import { AnemoneError, now, sleep } from "../../client.js";
@@ -143,15 +143,15 @@ async function look() {
     return Math.max(isBusy ? LOOK_BUSY_MS : LOOK_IDLE_MS, (now() - asked) * REST_FACTOR);
   } catch (error) {
     showNotice(error);
-    return isUnreached(error) ? LOOK_IDLE_MS : LOOK_REFUSED_MS;
+    return isGone(error) ? LOOK_IDLE_MS : LOOK_REFUSED_MS;
   }
 }
 
 /** @param {unknown} error null if all is well */
 function showNotice(error) {
-  const isGone = error !== null && isUnreached(error);
-  element("#notice-no-server").hidden = !isGone;
-  element("#notice-refused").hidden = error === null || isGone;
+  const isAway = error !== null && isGone(error);
+  element("#notice-no-server").hidden = !isAway;
+  element("#notice-refused").hidden = error === null || isAway;
   if (error instanceof AnemoneError) setText(element("#refused"), failureInWords(error));
 }
 

@@ -51,6 +51,7 @@ let lostAt = null;
 const columns = new Columns((names) => plot.rename(names));
 const log = new Log(element("#events"), () => columns.names);
 const plot = new Plot(element("#plot"), "the partial results", () => run?.ended ?? lostAt ?? serverNow(), isWhole);
+plot.onChosen = (/** @type {readonly string[]} */ names) => log.reveal(names);
 
 /** The time at which the server told the progress, by its clock. */
 let toldAt = 0;
@@ -91,7 +92,8 @@ function takePartial(event) {
   partials += 1;
   const cells = typeof data === "string" ? columns.row(data) : null;
   const numbers = cells === null ? numbersOf(data) : columns.isTable ? columns.numbers(cells) : [];
-  plot.add(time, numbers, offsetOf(event.position));
+  // The numbers of a run that is drawn elsewhere are parts of its picture.
+  if (run === null || drawnAt(run) === null) plot.add(time, numbers, offsetOf(event.position));
   log.add(event, cells);
 }
 
@@ -114,6 +116,7 @@ const PARTS = [
     log.update();
     element("#nothing").hidden = partials > 0;
   },
+  () => log.finish(),
   () => plot.update(),
   () => {
     showRun();
@@ -121,7 +124,10 @@ const PARTS = [
   },
 ];
 
-/** Shows the page, once all events are here that the run had when the page asked, so that nothing moves then. Each run has an event. */
+/**
+ * Shows what is below the state, once all events are here that the run had when the page asked, so that nothing moves then. Each run has an
+ * event.
+ */
 function begin() {
   if (run && shown !== undefined && offsetOf(shown) >= offsetOf(run.next ?? "")) beginNow();
 }
@@ -141,6 +147,7 @@ function takeNews() {
 
 function showRun() {
   if (!run) return;
+  find(document, "main", HTMLElement).classList.add("known");
   document.body.dataset.run = run.state;
   element("#now").hidden = false;
   setText(element("#title"), `Run ${nameOf(run)}`);

@@ -2,8 +2,8 @@
 import { offerCopy, quoted } from "../commands.js";
 import { servicesIn } from "../described.js";
 import { find, part, setText } from "../element.js";
-import { isJson, newKey, sendOnEnter } from "../sending.js";
-import { client, failureInWords, isUnreached } from "../server.js";
+import { isJson, newKey, patience, sendOnEnter } from "../sending.js";
+import { client, failureInWords, isGone } from "../server.js";
 import { at } from "../site.js";
 
 /** @typedef {import("../described.js").DescribedService} DescribedService */
@@ -108,12 +108,12 @@ async function post(path, text, key) {
   const input = text === "" ? [] : [text, { "content-type": type }];
   try {
     const [body, headers] = /** @type {[string?, Record<string, string>?]} */ (input);
-    const { fields } = await client.call("POST", path, body, { key, headers: { ...headers, prefer: "respond-async" } });
+    const { fields } = await client.call("POST", path, body, { key, headers: { ...headers, prefer: "respond-async" }, ...patience() });
     const location = new URL(String(fields.location), at(path.slice(1))).href;
     return { words: "Started. Location: ", location, isKnown: true };
   } catch (error) {
-    const words = isUnreached(error) ? `${failureInWords(error)} Start again: if the run has begun, there will not be two.` : failureInWords(error);
-    return { words, location: null, isKnown: !isUnreached(error) };
+    const words = isGone(error) ? `${failureInWords(error)} Start again: if the run has begun, there will not be two.` : failureInWords(error);
+    return { words, location: null, isKnown: !isGone(error) };
   }
 }
 

@@ -1,0 +1,36 @@
+/** The page about propagation, for the tests of what it does and of how it looks. */
+import assert from "node:assert/strict";
+import { becomes, isOfTest } from "./support.js";
+
+/** @typedef {{ refused?: number, at?: string, hasTouch?: boolean }} Options the requests that the service refuses, and what follows the address */
+
+/**
+ * Opens the page in a context of its own; it must have no fault, other than what the service refuses.
+ * @param {import("playwright-core").Browser} browser
+ * @param {import("./support.js").Server} server
+ * @param {(page: import("playwright-core").Page) => Promise<void>} body
+ * @param {Options} [options]
+ */
+export async function onMap(browser, server, body, { refused = 0, at = "", hasTouch = false } = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true, hasTouch });
+  const page = await context.newPage();
+  /** @type {string[]} */
+  const faults = [];
+  page.on("pageerror", (error) => faults.push(String(error)));
+  page.on("console", (message) => ["error", "warning"].includes(message.type()) && !isOfTest(message.text()) && faults.push(message.text()));
+  await page.goto(`${server.origin}/propagation${at}`);
+  await body(page);
+  assert.ok(faults.length <= refused && faults.every((fault) => /422/.test(fault)), faults.join("\n"));
+  await context.close();
+}
+
+/** @param {import("playwright-core").Page} page */
+export const maps = (page) => page.locator(".pane:visible");
+
+/**
+ * @param {import("playwright-core").Page} page
+ * @param {string | RegExp} state
+ */
+export async function says(page, state, map = 0) {
+  await becomes("the state", () => maps(page).nth(map).locator("[data-field=state]").textContent(), state);
+}
