@@ -26,6 +26,8 @@ const NDJSON: &str = "application/x-ndjson";
 const SUBPROTOCOL: &str = "anemone.v1";
 /// A subprotocol of a topic's WebSocket.
 const EVENTS: &str = "anemone.events";
+/// Browsers send it: what compresses on the way may hold back what it has compressed.
+const CODINGS: &str = "Accept-Encoding: gzip\r\n";
 /// The end of the type of a problem: a handshake that is not that of RFC 6455.
 const BAD_HANDSHAKE: &str = "bad-handshake";
 
@@ -204,7 +206,7 @@ pub(super) enum Begun {
 pub(super) async fn begin(way: &Way, wanted: &str, known: Known, patience: Duration) -> Begun {
     let begun = Instant::now();
     let held_min = limits().held_min + limits().held_round_trips * known.round_trip;
-    let mut connection = match way.ask(INDEX, &format!("Accept: {wanted}\r\n")).await {
+    let mut connection = match way.ask(INDEX, &format!("Accept: {wanted}\r\n{CODINGS}")).await {
         Ok(connection) => connection,
         Err(trouble) => return Begun::Trouble(trouble),
     };
