@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { numbersTo, publish, until } from "../e2e/support.js";
 import { CUTS, SEED, TRANSPORTS, publishThroughCuts } from "./history.js";
-import { browser, read, server } from "./page.js";
+import { browser, patient, read, server } from "./page.js";
 import { ONLY_POLLS, Relay, seeded } from "./relay.js";
 
 const STEP_MS_MAX = 300_000;
@@ -111,7 +111,7 @@ test("a part that does not load is a failed transport: told, waited for, and tri
   const relay = await Relay.start(server.origin);
   relay.weather = { upgrades: "refuse" };
   const context = await browser.newContext();
-  const page = await context.newPage();
+  const page = await patient(await context.newPage());
   let refused = 0;
   await context.route(/anemone-client\/(http|call)\.js/, (route) => ((refused += 1) <= 4 ? route.abort() : route.continue()));
   await page.goto(relay.origin);

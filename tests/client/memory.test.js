@@ -70,7 +70,7 @@ function assertBounded(found) {
 }
 
 for (const transport of ["mux", "sse"]) {
-  test(`${transport}: ${EVENTS} events through the client`, { timeout: 300_000 }, async () => {
+  test(`${transport}: ${EVENTS} events through the client`, { timeout: 900_000 }, async () => {
     const name = `scratch-memory-${transport}`;
     const page = await browser.newPage();
     await page.goto(`${server.origin}/clock`); // a document without scripts of its own
@@ -95,7 +95,7 @@ for (const transport of ["mux", "sse"]) {
   });
 }
 
-test(`${EVENTS} events through the page about a topic`, { timeout: 300_000 }, async () => {
+test(`${EVENTS} events through the page about a topic`, { timeout: 900_000 }, async () => {
   const name = "scratch-memory-page";
   await fetch(`${server.origin}/topics/${name}`, { method: "POST", headers: { "content-type": "application/json" }, body: '{"n":0,"speed":0}' });
   const page = await browser.newPage();
@@ -106,7 +106,7 @@ test(`${EVENTS} events through the page about a topic`, { timeout: 300_000 }, as
   await page.close();
 });
 
-test(`${EVENTS} measurements by every transport through the page about the wind`, { timeout: 600_000 }, async () => {
+test(`${EVENTS} measurements by every transport through the page about the wind`, { timeout: 1_100_000 }, async () => {
   const directory = await folder("anemone-memory-");
   const file = join(directory, "wind.ndjson");
   await writeFile(file, '{"n":0,"speed":0}\n');

@@ -24,6 +24,19 @@ after(async () => {
   await remove(directory);
 });
 
+/**
+ * Lets the connections of a page take as long to open as a busy machine needs, and not 3 s. For tests of something else.
+ * @param {import("playwright-core").Page} page
+ */
+export async function patient(page) {
+  await page.addInitScript(() => {
+    const { setTimeout } = globalThis;
+    const later = (/** @type {() => void} */ run, /** @type {number} */ ms, /** @type {unknown[]} */ ...more) => setTimeout(run, ms === 3000 ? 60_000 : ms, ...more);
+    Object.assign(globalThis, { setTimeout: later });
+  });
+  return page;
+}
+
 /** @typedef {{ numbers: number[], gaps: unknown[], opened: string[], errors: string[], closed: string[], position?: string, diagnosis?: any }} Told */
 
 /**

@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { WebSocket } from "ws";
 import { connect } from "../../clients/js/src/client.js";
 import { folder, kill, numbersTo, remove, serve, until } from "../e2e/support.js";
-import { TRANSPORTS } from "./history.js";
+import { TRANSPORTS, ownAddress } from "./history.js";
 
 const KILLS = 3;
 /** The events that are read before the first kill, and after each. */
@@ -53,8 +53,8 @@ function publishing(client, name) {
  * @param {string[]} options of the server
  */
 async function readThroughKills(transport, options) {
-  let server = await serve("--demo", "--listen", "127.0.0.1:0", ...options);
-  const listen = new URL(server.origin).host;
+  const listen = await ownAddress();
+  let server = await serve("--demo", "--listen", listen, ...options);
   const client = connect(server.origin, { WebSocket, transports: [transport], random: () => 0.1, pollMs: 5, waitSeconds: 1 });
   try {
     const topic = client.topic("scratch-killed", { after: "earliest" });

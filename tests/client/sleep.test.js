@@ -10,7 +10,7 @@ import { after, before, test } from "node:test";
 import { WebSocket } from "ws";
 import { connect } from "../../clients/js/src/client.js";
 import { becomes, launchKeepingPages, numbersTo, publish, until } from "../e2e/support.js";
-import { read, server } from "./page.js";
+import { patient, read, server } from "./page.js";
 import { Relay } from "./relay.js";
 
 /** @type {import("playwright-core").Browser} */ let browser;
@@ -49,7 +49,7 @@ async function comeBack(page) {
 for (const transport of ["mux", "sse", "long-poll"]) {
   test(`${transport}: a page that was left is frozen, leaves the server alone, and misses nothing when it is back`, { timeout: STEP_MS_MAX }, async () => {
     const name = `scratch-frozen-${transport}`;
-    const page = await (await browser.newContext()).newPage();
+    const page = await patient(await (await browser.newContext()).newPage());
     const { has } = await read(page, server.origin, name, { transports: [transport] });
     await publish(url(name), 1, 2);
     await has(2);
@@ -66,7 +66,7 @@ for (const transport of ["mux", "sse", "long-poll"]) {
 test("a tab that is left gives the lead to another one, and reads over it when it is back", { timeout: STEP_MS_MAX }, async () => {
   const name = "scratch-frozen-tabs";
   const context = await browser.newContext();
-  const [page, other] = [await context.newPage(), await context.newPage()];
+  const [page, other] = [await patient(await context.newPage()), await patient(await context.newPage())];
   const [first, second] = [await read(page, server.origin, name), await read(other, server.origin, name)];
   await publish(url(name), 1, 2);
   for (const tab of [first, second]) await tab.has(2);

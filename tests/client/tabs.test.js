@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { becomes, numbersTo, publish, until } from "../e2e/support.js";
-import { browser, read, server } from "./page.js";
+import { browser, patient, read, server } from "./page.js";
 import { Relay } from "./relay.js";
 
 const TABS = 6;
@@ -18,7 +18,7 @@ const STEP_MS_MAX = 300_000;
  * @param {string} name
  */
 async function openTab(context, name, origin = server.origin) {
-  const page = await context.newPage();
+  const page = await patient(await context.newPage());
   let sockets = 0;
   page.on("websocket", () => (sockets += 1));
   return { page, sockets: () => sockets, ...(await read(page, origin, name)) };

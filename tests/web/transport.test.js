@@ -1,6 +1,6 @@
 /** What the pages make of the client: states in words, counts, pauses. What the client itself does is tested in tests/client. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 import { pageUrl, requestPage, split } from "../../web/transport/page.js";
 import { overFrame, overWebSocket } from "../../web/transport/lines.js";
 import { reader } from "../../web/transport/reader.js";
@@ -9,6 +9,8 @@ import { FakeSocket, page, recorder, settle, world } from "./fakes.js";
 
 const [poll, longPoll, websocket] = [reader("poll"), reader("long-poll"), reader("mux")];
 const TOPIC = "http://localhost/below/topics/wind";
+// No wait is so short that none is told, or over before the reason for it is there.
+mock.method(Math, "random", () => 0.5);
 
 /**
  * @param {import("../../web/transport/types.js").Read} read
@@ -150,7 +152,7 @@ test("where no WebSocket passes, events come another way", async () => {
 
 test("a page is requested, or the reason said", async () => {
   const { environment, controller } = world([page("e-2", [1, 2]), { status: 404, body: { type: "/problems/unknown-topic", detail: "no topic" } }, { body: {} }]);
-  const options = { signal: controller.signal, timeoutMs: 1000, environment };
+  const options = { signal: controller.signal, timeoutMs: 60_000, environment };
   assert.equal((await requestPage(`${TOPIC}?limit=2`, options)).page.next, "e-2");
   await assert.rejects(() => requestPage(TOPIC, options), { message: "no topic", status: 404 });
   await assert.rejects(() => requestPage(TOPIC, options), { message: "the reply is not a page of events" });
