@@ -41,6 +41,10 @@ before(async () => {
   server = await serve("--demo", "--host", "--exec", "cpu=vmstat 1", "--run", run, "--listen", "127.0.0.1:0");
   key = (await post("/counts", 1)).key;
   await post("/messages", { text: "<b>hello</b>", from: "Ada" });
+  // A page changes with the first lines of a topic and of a run: here they have come.
+  for (const [path, most] of /** @type {[string, number][]} */ ([["/topics/cpu", 5], [`/runs/${key}`, 3]])) {
+    await until(`${most} events of ${path}`, async () => (await (await fetch(`${server.origin}${path}?after=earliest`)).json()).events?.length >= most);
+  }
   browser = await launch("--no-proxy-server");
 });
 

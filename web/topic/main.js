@@ -64,6 +64,8 @@ let count = 0;
 /** The number of the first event that was taken. */
 let first = 0;
 let isChanged = false;
+/** All parts of the page show an event, once the last one has had its turn. */
+let hasShown = false;
 let shownAt = 0;
 let summaryAt = -Infinity;
 let isPaused = false;
@@ -100,6 +102,7 @@ function takeGap(gap) {
 /** The work of showing, in parts: each takes a frame of its own, so that hands wait for one of them at most. */
 const PARTS = [
   () => {
+    hasShown = count > 0; // more may come before the last part has had its turn
     offerTable();
     log.update();
   },
@@ -114,7 +117,7 @@ const PARTS = [
     if (newest && lostAt === null) rate.look(newest.position, now(), newest.time);
     showState();
     element("#nothing").hidden = count > 0;
-    if (count > 0) begin();
+    if (hasShown) begin();
     setText(field("count"), formatCount(count));
     showSummary();
     if (!newest) return;
@@ -138,7 +141,10 @@ function showSummary() {
 
 /** Shows the page, once it is known what there is to show, so that nothing moves then. */
 function begin() {
-  find(document, "main", HTMLElement).classList.add("begun");
+  const { classList } = find(document, "main", HTMLElement);
+  if (classList.contains("begun")) return;
+  classList.add("begun");
+  log.look();
 }
 
 /** Returns true if something has come since the last time, or what is shown has to go on with the clock. */
@@ -184,7 +190,8 @@ function followFrom(after) {
       state = next;
       lostAt = next.kind === "connected" ? null : (lostAt ?? now() + clockOffset);
       if (lostAt !== null) rate.forget(now());
-      if (next.kind !== "connecting") setTimeout(begin, BEGIN_MS_MAX);
+      // What has come is shown as a whole, however long that takes.
+      if (next.kind !== "connecting") setTimeout(() => count === 0 && begin(), BEGIN_MS_MAX);
       showState();
     },
   });

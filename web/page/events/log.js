@@ -28,6 +28,7 @@ const PRECISE_SPAN_MS = 1000;
  */
 
 export class Log {
+  #section;
   #box;
   #nothing = part("p", "small", "None of the events here has this in it.");
   #list;
@@ -57,6 +58,7 @@ export class Log {
    * @param {() => readonly string[]} names of the columns
    */
   constructor(section, names) {
+    this.#section = section;
     this.#box = find(section, ".scroll", HTMLElement);
     this.#list = find(section, "#list", HTMLElement);
     this.#table = find(section, "#table", HTMLTableElement);
@@ -67,12 +69,7 @@ export class Log {
     // It does not bubble.
     this.#list.addEventListener("toggle", (event) => this.#open(event), { capture: true });
     this.#box.addEventListener("keydown", (event) => this.#step(event));
-    const follow = (/** @type {IntersectionObserverEntry[]} */ entries) => {
-      this.#isSeen = entries.at(-1)?.isIntersecting ?? true;
-      this.update();
-      this.finish();
-      if (this.#isAtOldest && this.#isSeen) this.showOldest();
-    };
+    const follow = (/** @type {IntersectionObserverEntry[]} */ entries) => this.#see(entries.at(-1)?.isIntersecting ?? true);
     // Rows are there before they are scrolled to.
     new IntersectionObserver(follow, { rootMargin: "50%" }).observe(section);
   }
@@ -102,6 +99,20 @@ export class Log {
     this.#keptMax = keptMax;
     this.#rowsMax = rowsMax;
     this.#showAll();
+  }
+
+  /** Shows what was added in this frame, if the log is in view: for a page that is shown only now. */
+  look() {
+    const { top, bottom } = this.#section.getBoundingClientRect();
+    this.#see(top < innerHeight && bottom > 0);
+  }
+
+  /** @param {boolean} isSeen */
+  #see(isSeen) {
+    this.#isSeen = isSeen;
+    this.update();
+    this.finish();
+    if (this.#isAtOldest && isSeen) this.showOldest();
   }
 
   /** Scrolls to the oldest event, as soon as the log is seen. */
