@@ -158,7 +158,7 @@ mod tests {
         let (mut writer, mut reader) = pair();
         say(&mut writer, &Ask::Time).unwrap();
         say(&mut writer, &Ask::Stop).unwrap();
-        let mut next = || hear::<Ask>(&mut reader, later(5000));
+        let mut next = || hear::<Ask>(&mut reader, later(60_000));
         assert!(matches!(next(), Ok(Some(Ask::Time))));
         assert!(matches!(next(), Ok(Some(Ask::Stop))));
         writer.write_all(&[b' '; 5000]).unwrap();

@@ -251,8 +251,9 @@ mod tests {
         // The deadline has passed, so each of the three on two connections is made once.
         assert_eq!(calls.run(Duration::ZERO).unwrap(), 6);
         assert_eq!(calls.exchange(5).unwrap().len(), 5);
-        // More than the windows that HTTP/2 begins with.
-        assert!(calls.run(Duration::from_millis(300)).unwrap() > 6);
+        // More than the windows that HTTP/2 begins with; a busy machine gets a longer time.
+        let mut seconds = [0.3, 3.0, 30.0].map(Duration::from_secs_f64).into_iter();
+        assert!(seconds.any(|time| calls.run(time).unwrap() > 6));
     }
 
     #[test]

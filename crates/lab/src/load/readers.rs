@@ -220,8 +220,11 @@ fn begin(delivery: Delivery, topic: &Topic, stream: &mut TcpStream) -> anyhow::R
         http::read_more(stream, &mut bytes)?;
         let Some(head) = http::head(&bytes)? else { continue };
         ensure!(head.status == 200, "refused: {}", bytes.escape_ascii());
-        if let Some((_, len)) = http::chunk(&bytes[head.len..])? {
-            ensure!(head.len + len == bytes.len(), "events came before any was sent");
+        let event = |_: &[u8]| bail!("events came before any was sent");
+        let mut rest = Vec::new();
+        // Heartbeats may come before a busy machine looks.
+        take(delivery, &mut rest, &bytes[head.len..], event)?;
+        if bytes.len() > head.len && rest.is_empty() {
             return Ok(());
         }
     }
@@ -269,6 +272,23 @@ impl TopicPublisher {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn heartbeats_may_follow_the_beginning_of_a_stream_and_events_may_not() {
+        let begun = |more: &str| {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let topic = Topic { address: listener.local_addr().unwrap(), path: "/a".to_owned() };
+            let mut stream = TcpStream::connect(topic.address).unwrap();
+            let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+            let said = format!("{head}9\r\nid: e-0\n\n\r\n{more}");
+            listener.accept().unwrap().0.write_all(said.as_bytes()).unwrap();
+            begin(Delivery::Sse, &topic, &mut stream)
+        };
+        begun("").unwrap();
+        begun("3\r\n:\n\n\r\n3\r\n:\n\n\r\n").unwrap();
+        let error = begun("9\r\ndata: 1\n\n\r\n").unwrap_err();
+        assert_eq!(error.to_string(), "events came before any was sent");
+    }
 
     #[test]
     fn what_is_cut_is_kept_until_the_rest_comes() {

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -119,14 +119,14 @@ pub(super) fn stream(
     let topic = offered.as_ref().map_or(topic, |stream| &stream.publish).to_owned();
     let mut publisher = Publisher { place: direct, topic, plan };
     publisher.one(session, 0).context("publishing to the topic of this experiment")?;
-    let is_over = Arc::new(AtomicBool::new(false));
+    let end = Arc::new(OnceLock::new());
     let block = block_len(events.saturating_sub(WARM_UP_EVENTS), session.pace.rounds);
     let readers = contenders.into_iter().map(|contender| {
-        let (seed, over) = (session.pace.random.next(), Arc::clone(&is_over));
+        let (seed, end) = (session.pace.random.next(), Arc::clone(&end));
         let reading = contender.clone();
         (contender, {
             let stream = offered.clone();
-            thread::spawn(move || read(&reading, plan, stream.as_deref(), block, seed, &over))
+            thread::spawn(move || read(&reading, plan, stream.as_deref(), block, seed, &end))
         })
     });
     let readers: Vec<_> = readers.collect();
@@ -137,8 +137,9 @@ pub(super) fn stream(
     thread::sleep(period + PAUSE + 8 * delay_max);
     let mut strained = meter.since(begun);
     strained.behind.add(&lag);
-    is_over.store(true, Ordering::Relaxed);
-    // The last event lets every reader look at the flag; without it, each ends after its patience.
+    let last = sent.keys().next_back().copied().unwrap_or(0);
+    let _ = end.set(End { last, at: Instant::now() + publisher.place.patience });
+    // Another event lets every reader look at that; without it, each ends after its patience.
     if let Err(error) = publisher.one(session, events + 1) {
         fault.get_or_insert(format!("the last event could not be published: {error:#}"));
     }
@@ -286,14 +287,29 @@ struct Read {
     fault: Option<Fault>,
 }
 
-/// Reads until it is over.
+/// When a reader has read enough.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    /// The number of the last event: with it, or a later one.
+    last: usize,
+    /// Without it: the first answer or event after this.
+    at: Instant,
+}
+
+impl End {
+    fn is_there(self, newest: usize) -> bool {
+        newest >= self.last || Instant::now() >= self.at
+    }
+}
+
+/// Reads until the end.
 fn read(
     contender: &Contender,
     plan: Plan,
     offered: Option<&Stream>,
     block: usize,
     seed: u64,
-    is_over: &AtomicBool,
+    end: &OnceLock<End>,
 ) -> Read {
     let (mut arrivals, mut carried, mut doubled) = (Arrivals::new(), None, 0);
     let mut random = Random::new(seed);
@@ -309,7 +325,7 @@ fn read(
         let source = Source { target: &path, body: None, page: None, after: None, form };
         let mut feed = Feed::open(contender.transport, &contender.place, source, seed)?;
         let (mut newest, mut round, mut opened) = (0, None, None);
-        while !is_over.load(Ordering::Relaxed) {
+        while !end.get().is_some_and(|end| end.is_there(newest)) {
             match feed.next()? {
                 Piece::Event(data) => {
                     newest = number(&data)?;

@@ -214,8 +214,10 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = listener.local_addr().unwrap().port();
         let place = Place::new(listener.local_addr().unwrap());
-        // Nobody listens there: a refused connection marks the end.
-        let marker = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        // Bound, but not listening: a refused connection marks the end.
+        let bound = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        bound.bind(&std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        let marker = bound.local_addr().unwrap().as_socket().unwrap();
         thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             std::io::copy(&mut stream.try_clone().unwrap(), &mut stream).unwrap();
