@@ -191,8 +191,16 @@ fn the_status_decides_the_exit_status_and_a_service_has_its_own_words() {
     ] {
         ended(&args, "", status);
     }
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    ended(&["call", "POST", &format!("{nobody}/"), "1", "--retries", "0"], "", 4);
+    ended(&["call", "POST", &format!("{}/", nobody()), "1", "--retries", "0"], "", 4);
+}
+
+/// An address where nobody listens: it stays bound until the tests end, so no other program gets the port.
+fn nobody() -> SocketAddr {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    std::mem::forget(socket);
+    address
 }
 
 #[test]
@@ -538,6 +546,5 @@ fn runs_are_listed_and_cancelled() {
     assert_eq!(seen.try_iter().collect::<Vec<_>>(), [format!("DELETE /runs/{KEY}")]);
     let (_, err) = ended(&["runs", &format!("{address}"), "--cancel", "nonsense"], "", 2);
     assert!(err.contains("nonsense is not the beginning of a run's key"), "{err}");
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    ended(&["runs", &format!("{nobody}"), "--retries", "0"], "", 4);
+    ended(&["runs", &nobody().to_string(), "--retries", "0"], "", 4);
 }

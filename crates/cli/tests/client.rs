@@ -159,9 +159,13 @@ fn another_transport_is_told_with_the_one_that_failed_and_the_cause() {
     assert!(said.contains(words), "{said}");
 }
 
-/// An address without a listener.
+/// An address where nobody listens: it stays bound until the tests end, so no other program gets the port.
 fn nobody() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    std::mem::forget(socket);
+    address
 }
 
 const VIAS: [&str; 7] = ["ws", "mux", "sse", "ndjson", "long-poll", "poll", "tcp"];

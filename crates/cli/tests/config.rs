@@ -70,7 +70,7 @@ impl Events {
     /// Returns the data of the next event, as in the page.
     fn next(&mut self) -> String {
         let Self { address, topic, position } = self;
-        let path = format!("/topics/{topic}?after={position}&wait=30&limit=1");
+        let path = format!("/topics/{topic}?after={position}&wait=60&limit=1");
         let page = get(*address, &path);
         self.position = between(&page, "\"next\":\"", "\"").to_owned();
         between(&page, "\"data\":", "}]").to_owned()

@@ -53,9 +53,13 @@ fn answering(status: &'static str, body: &'static str) -> (SocketAddr, Receiver<
     (address, seen)
 }
 
-/// An address where nobody listens.
+/// An address where nobody listens: it stays bound until the tests end, so no other program gets the port.
 fn nobody() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    std::mem::forget(socket);
+    address
 }
 
 /// Interrupts a command once its standard error has this text, and returns all of it.

@@ -28,7 +28,9 @@ fn a_request_to_end_is_heard_as_soon_as_the_address_is_known() {
 #[test]
 fn a_second_request_to_end_is_not_kept_waiting_by_a_connection_that_does_not_close() {
     for (second, status) in [(Signal::TERM, 143), (Signal::INT, 130)] {
-        let (server, address) = serve(&["--threads", "1", "--host"]);
+        let mut patient = command(&[SERVE, &["--threads", "1", "--host"]].concat());
+        patient.env("ANEMONE_LIMITS__WEBSOCKET__CLOSE_TIMEOUT", "10min");
+        let (server, address) = listening(patient);
         let head = "GET /topics/host HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
                     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
         let mut client = request(address, head);
@@ -136,10 +138,10 @@ impl States {
             if let Some(state) = self.unseen.pop_front() {
                 return state;
             }
-            let path = format!("/topics/wind.status?after={}&wait=30", self.position);
+            let path = format!("/topics/wind.status?after={}&wait=60", self.position);
             let page = get(self.address, &path);
             self.unseen = values(&page, "state").into();
-            assert!(!self.unseen.is_empty(), "no change for 30 s: {page}");
+            assert!(!self.unseen.is_empty(), "no change for 60 s: {page}");
             self.position = values(&page, "next").remove(0);
         }
     }
@@ -322,10 +324,10 @@ fn a_server_on_every_address_says_by_which_one_others_reach_it() {
 fn lines_of_standard_input_are_a_topic() {
     let (mut server, address) = serve(&["--stdin", "cpu"]);
     server.write("{\"idle\": 97}\n r  b swpd\n");
-    let second = get(address, "/topics/cpu?after=earliest&wait=20&limit=1");
+    let second = get(address, "/topics/cpu?after=earliest&wait=60&limit=1");
     assert!(second.contains("\"data\":{\"idle\": 97}"), "{second}");
     let next = second.split("\"next\":\"").nth(1).unwrap().split('"').next().unwrap();
-    let third = get(address, &format!("/topics/cpu?after={next}&wait=20"));
+    let third = get(address, &format!("/topics/cpu?after={next}&wait=60"));
     assert!(third.contains("\"data\":\" r  b swpd\""), "{third}");
 }
 
@@ -344,7 +346,7 @@ fn a_killed_server_takes_its_programs_along_and_the_next_one_has_each_once() {
     std::fs::write(&file, text).unwrap();
     let start = || serve(&["--threads", "1", "--config", file.to_str().unwrap()]);
     let pids = |address, topic: &str, count: usize| loop {
-        let page = get(address, &format!("/topics/{topic}?after=earliest&wait=20"));
+        let page = get(address, &format!("/topics/{topic}?after=earliest&wait=60"));
         let of = |event: &str| event.split(['}', ',']).next()?.parse::<i32>().ok();
         let pids: Vec<_> = page.split("\"data\":").skip(1).filter_map(of).collect();
         if pids.len() == count {

@@ -163,8 +163,13 @@ fn jq_finds_slow_requests_in_the_log_as_docs_features_says() {
         let poll = format!("curl -s -w '\\n' --unix-socket socket '{topic}{query}'");
         assert!(asked(&poll, "", directory.path()).contains("\"events\":[]"), "{poll}");
     }
-    let line = slow.line();
-    assert!(line.starts_with('{') && line.contains("\"transport\":\"long-poll\""), "{line}");
+    let mut transport = serde_json::Value::Null;
+    // On a busy machine, the first poll may be slow, too.
+    while transport != "long-poll" {
+        let mut line: serde_json::Value = serde_json::from_str(&slow.line()).unwrap();
+        assert!(line["duration_ms"].as_f64() > Some(1000.0), "{line}");
+        transport = line["transport"].take();
+    }
 }
 
 #[test]

@@ -184,7 +184,7 @@ fn the_file_says_so_too() {
 fn whatever_others_say_stays_on_its_line_and_obeys_nobody() {
     let evil = "\u{202e}\u{9b}31m";
     // Its standard error is logged, the last text of each line.
-    let program = "said=printf 'gone\\ra\\033[31m\\342\\200\\256b\\n' >&2; exec sleep 60";
+    let program = "said=printf 'gone\\ra\\033[31m\\342\\200\\256b\\n' >&2; exec sleep 1000";
     let args = ["--log-requests=all", "--exec", program, "--trusted-proxy", "127.0.0.1"];
     let server = Logging::start(&args, None);
     server.ask(&format!("GET /{evil}"), HOST);

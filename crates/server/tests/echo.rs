@@ -105,7 +105,8 @@ fn frames_that_come_with_the_handshake_are_not_lost() {
 fn a_peer_that_never_reads_holds_nobody_up_and_is_given_up() {
     let config = Config {
         ping_interval: Duration::from_millis(100),
-        idle_timeout: Duration::from_millis(300),
+        // So long that no machine is late to say the next word.
+        idle_timeout: Duration::from_secs(3),
         // During this time it reads and discards all bytes after the end, as fast as they come.
         close_timeout: Duration::from_millis(1),
         ..Config::default()
@@ -136,9 +137,11 @@ fn a_peer_that_never_reads_holds_nobody_up_and_is_given_up() {
 
 #[test]
 fn a_quiet_peer_is_pinged_and_one_that_does_not_answer_is_given_up() {
+    // So long that no machine is late to answer.
+    const IDLE: Duration = Duration::from_millis(1500);
     let config = Config {
         ping_interval: Duration::from_millis(20),
-        idle_timeout: Duration::from_millis(100),
+        idle_timeout: IDLE,
         ..Config::default()
     };
     let fixture = start(|options| options.limits.echo = Arc::new(config));
@@ -149,8 +152,10 @@ fn a_quiet_peer_is_pinged_and_one_that_does_not_answer_is_given_up() {
         quiet.stream.read_to_end(&mut received).unwrap();
         received
     });
-    let pings = (0..8).filter(|_| answering.event() == "ping").count();
-    assert_eq!(pings, 8, "answering keeps a connection open past its idle time-out");
+    let begun = Instant::now();
+    while begun.elapsed() < 2 * IDLE {
+        assert_eq!(answering.event(), "ping", "answering keeps it open past its idle time-out");
+    }
     let received = watch.join().unwrap();
     assert_eq!(received[0], 0x89, "a ping");
     assert!(

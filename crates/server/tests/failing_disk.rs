@@ -259,7 +259,8 @@ fn while_as_much_waits_for_the_disk_as_may_publishers_are_told_to_come_again() {
     reply.problem(503, "storage-failed");
     assert_eq!(reply.field("retry-after"), Some("1"));
     server.disk.set(None);
-    assert_eq!(Way::Post.publish(&server, 2), Told::Kept);
+    // What waits has to be stored before.
+    wait_until("it is still refused", || Way::Post.publish(&server, 2) == Told::Kept);
 }
 
 /// The lines of a stream of these topics over NDJSON, from their first events on.

@@ -11,8 +11,9 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anemone_server::{Mount, Options, PublishRight, TopicRule, TopicRules};
 use anemone_testing::secure::{self, Secure};
@@ -198,8 +199,18 @@ fn word(words: &mut impl BufRead) -> String {
 #[test]
 #[ignore = "a process of the test below"]
 fn the_server() {
-    let secure = Secure::start();
+    // What is open stays so for as long as it takes to open the rest, which on a busy machine is long.
+    let patient = |options: &mut Options| {
+        let hour = Duration::from_secs(3600);
+        let limits = &mut options.limits;
+        (limits.header_timeout, limits.write_timeout) = (hour, hour);
+        for config in [&mut limits.websocket, &mut limits.multiplexed] {
+            Arc::make_mut(config).idle_timeout = hour;
+        }
+    };
+    let secure = Secure::with(patient);
     let rules = |options: &mut Options| {
+        patient(options);
         let rule = TopicRule::new("open-*".parse().unwrap());
         let rule = TopicRule { publish: PublishRight::Anyone, ..rule };
         options.topics = TopicRules::new([rule]).unwrap();

@@ -171,7 +171,12 @@ fn a_computation_at_a_pace_takes_a_sixteenth_of_a_processor_at_most() {
     let runs = Runs::new(RunLimits::default());
     // Ten thousand comparisons for each change: as fast as the processor, without its share.
     let run = start(&runs, "states=rate:1&pace=1000000", long());
-    wait_until("it does not begin", || run.topic().info(UnixTime::now()).events() > 0);
+    // What it does before its first partial result is slept for after that.
+    let begin = run.topic().start(UnixTime::now(), After::Earliest).unwrap();
+    wait_until("it does not begin", || {
+        let page = run.topic().read(UnixTime::now(), begin, PageLimit::default()).unwrap();
+        page.events.iter().any(|event| event.data.as_str().contains("\"partial\""))
+    });
     let (begun, before) = (Instant::now(), processor_time(&run));
     wait_until("it does nothing", || processor_time(&run) >= before + 20);
     let took = begun.elapsed();

@@ -7,7 +7,7 @@ use crate::PATIENCE;
 
 /// Waits for a future that must complete.
 pub async fn within<T>(future: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, future).await.expect("nothing happened for 30 s")
+    timeout(PATIENCE, future).await.expect("nothing happened in time")
 }
 
 /// Runs a test on the current thread, with a deadline.

@@ -410,7 +410,7 @@ fn a_stream_that_is_woken_now_and_then_is_not_idle() {
             self.0.on_open(waker.clone());
             tokio::task::spawn_local(async move {
                 for _ in 0..10 {
-                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    tokio::time::sleep(Duration::from_millis(200)).await;
                     waker.wake();
                 }
             });
@@ -427,7 +427,8 @@ fn a_stream_that_is_woken_now_and_then_is_not_idle() {
     let reply = serve(
         |reactor| {
             let reactor = reactor.clone();
-            let idle_timeout = Duration::from_millis(100);
+            // Longer than a machine holds up the thread that wakes it.
+            let idle_timeout = Duration::from_secs(1);
             Box::new(move |stream| {
                 reactor.adopt_stream(stream, idle_timeout, Pulse(Talker::default()));
             })

@@ -133,6 +133,8 @@ mod tests {
     use std::collections::VecDeque;
     use std::io::{Read as _, pipe};
 
+    use anemone_testing::wait_until;
+
     use super::*;
 
     #[test]
@@ -140,7 +142,13 @@ mod tests {
         let (mut reader, writer) = pipe().unwrap();
         let mut queue = Queue::start(writer).unwrap();
         let line = |number: usize| format!("{number:99}\n").into_bytes();
-        // Nobody reads: the pipe takes its 64 KiB or so, the queue its limit and what is being written.
+        // More than a pipe takes: while nobody reads, no other line is written, and those that are dropped are counted together.
+        let long = [&vec![b'x'; 256 << 10][..], b"\n"].concat();
+        queue.write_all(&long).unwrap();
+        wait_until("the long line is not written", || {
+            let waiting = queue.lock();
+            waiting.is_writing && waiting.lines.is_empty()
+        });
         let lines = 5 * QUEUED_BYTES_MAX / 100;
         for number in 0..lines {
             queue.write_all(&line(number)).unwrap();
@@ -148,6 +156,7 @@ mod tests {
         queue.flush(Duration::ZERO);
         let dropped = usize::try_from(queue.lock().dropped).unwrap();
         assert!((1..lines).contains(&dropped), "{dropped} of {lines}");
+        reader.read_exact(&mut vec![0; long.len()]).unwrap();
         let mut read = vec![0; (lines - dropped) * 100];
         reader.read_exact(&mut read).unwrap();
         let numbers: Vec<_> = read

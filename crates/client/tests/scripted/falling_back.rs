@@ -171,9 +171,10 @@ async fn a_proxy_that_holds_everything_back_leaves_the_long_poll() {
         }
         page(&mut conn)
     });
+    // Long enough that no machine is late with a page.
     let timeouts = Timeouts {
-        connect: Duration::from_millis(50),
-        answer: Duration::from_millis(50),
+        connect: Duration::from_secs(1),
+        answer: Duration::from_secs(1),
         ..Timeouts::default()
     };
     let subscribe = Subscribe::new(fake.url(Via::Sse)).after(After::Earliest).retry(SOON);

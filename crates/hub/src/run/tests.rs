@@ -162,7 +162,8 @@ fn a_run_that_takes_too_long_has_failed_and_its_work_is_told() {
     let runs = runs(RunLimits { time_max: Duration::from_millis(50), ..RunLimits::default() });
     let (told, reason) = mpsc::channel();
     let run = start(&runs, move |run| {
-        run.progress(0.5, None)?;
+        // On a slow machine its time is over already.
+        let _ = run.progress(0.5, None);
         told.send(run.sleep(Duration::from_secs(3600))).unwrap();
         Ok(None)
     });
@@ -249,7 +250,7 @@ fn a_stop_cancels_all_runs_and_waits_for_works_that_return() {
     let (deaf, go) = start_blocked(&runs);
     let waits = start(&runs, |run| Err(run.sleep(Duration::from_secs(3600)).unwrap_err().into()));
     let queued = start(&runs, |_| Ok(None));
-    assert_eq!(runs.stop(Duration::from_millis(200)), 1, "one work does not ask");
+    assert_eq!(runs.stop(Duration::from_secs(2)), 1, "one work does not ask");
     for run in [&deaf, &waits, &queued] {
         assert_eq!(state(run), RunState::Cancelled);
     }

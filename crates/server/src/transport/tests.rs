@@ -7,7 +7,6 @@ pub(super) mod toy_port;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::num::NonZero;
-use std::time::Duration;
 
 use anemone_hub::{Data, Epoch, Hub, Retention, UnixTime};
 
@@ -30,7 +29,7 @@ fn start() -> (Hub, Running, SocketAddr) {
 
 fn get(address: SocketAddr, path: &str, fields: &str) -> BufReader<TcpStream> {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.set_read_timeout(Some(anemone_testing::PATIENCE)).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{fields}\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     BufReader::new(stream)

@@ -30,15 +30,13 @@ fn a_request_that_never_ends_is_given_up_and_its_place_is_free_again() {
         limits.header_timeout = TIMEOUT;
         limits.connections_max = 1;
     });
-    let mut first = BufReader::new(fixture.connect());
-    send(first.get_mut(), "GET", "/clock", &[]);
-    assert_eq!(Reply::read(&mut first, "GET").status, 200);
     // The second request on a connection has no more time than the first.
-    dribble(first.get_mut(), endless());
+    dribble(&mut free(&fixture), endless());
 
     for begin in ["", "G", "GET / HTTP/1.1\r\n"] {
         let mut stream = free(&fixture);
-        stream.write_all(begin.as_bytes()).unwrap();
+        // It may be given up before that comes.
+        let _ = stream.write_all(begin.as_bytes());
         rest(&mut stream);
     }
     let mut stream = free(&fixture);
@@ -52,7 +50,9 @@ fn free(fixture: &Fixture) -> std::net::TcpStream {
     wait_for("the place is still taken", || {
         let mut reader = BufReader::new(fixture.connect());
         send(reader.get_mut(), "GET", "/clock", &[]);
-        (Reply::read(&mut reader, "GET").status == 200).then(|| reader.into_inner())
+        // On a slow machine it may be given up before it is asked.
+        let reply = Reply::try_read(&mut reader, "GET");
+        reply.is_ok_and(|reply| reply.status == 200).then(|| reader.into_inner())
     })
 }
 
@@ -108,7 +108,8 @@ fn a_tls_handshake_that_never_ends_is_given_up() {
     let hello = [0x16, 3, 1, 0x3e, 0x80, 1, 0, 0x3e, 0x7c, 3, 3];
     for begin in [&[][..], &hello[..1], &hello] {
         let mut stream = fixture.connect();
-        stream.write_all(begin).unwrap();
+        // It may be given up before that comes.
+        let _ = stream.write_all(begin);
         rest(&mut stream);
     }
     let mut stream = fixture.connect();

@@ -11,7 +11,8 @@ use http::Request;
 #[test]
 fn a_reply_that_nobody_takes_is_given_up_and_no_other() {
     let secure = Secure::with(|options| {
-        options.limits.write_timeout = Duration::from_millis(300);
+        // So long that no machine is late to take what it reads.
+        options.limits.write_timeout = Duration::from_secs(2);
     });
     secure.fixture.publish(1..=10_000);
     let test = async {
@@ -100,7 +101,8 @@ fn a_window_that_stays_shut_is_worth_no_pages() {
             assert!(bytes > 1_000_000, "{bytes}");
         }
         let held = resident_bytes().saturating_sub(before);
-        assert!(held < 20 << 20, "{} KiB", held >> 10);
+        // A page for each would be 100 MiB; the other tests of this process take some, too.
+        assert!(held < 50 << 20, "{} KiB", held >> 10);
         // Those that wait have their turn once the one before them is gone.
         drop(first);
         let second = replies.remove(0).await.unwrap();

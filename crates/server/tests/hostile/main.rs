@@ -56,7 +56,8 @@ fn start_with(config: Config) -> Fixture {
 fn impatient() -> Config {
     Config {
         ping_interval: Duration::from_millis(100),
-        idle_timeout: Duration::from_millis(300),
+        // So long that no machine is late to say the next word, or to fill the sockets.
+        idle_timeout: Duration::from_millis(1500),
         // During this time it reads and discards all bytes after the end, as fast as they come.
         close_timeout: Duration::from_millis(1),
         ..Config::default()

@@ -27,11 +27,14 @@ fn a_peer_that_stalls_within_a_message_is_given_up_wherever_it_stalls() {
         [&first[..], &ping[..ping.len() - 1]].concat(), // in a control frame between fragments
     ];
     for target in ["/echo", "/topics/wind"] {
-        for place in &places {
+        let stalled = places.each_ref().map(|place| {
             let mut socket = fixture.websocket(target, &[], &[]);
             for &byte in place {
                 socket.stream.write_all(&[byte]).unwrap();
             }
+            (place, socket)
+        });
+        for (place, mut socket) in stalled {
             let received = rest(&mut socket.stream);
             assert!(received.windows(2).any(|bytes| bytes == [0x89, 8]), "it was pinged");
             assert!(is_closed_with(&received, 1011), "{} bytes to {target}", place.len());

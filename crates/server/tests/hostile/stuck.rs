@@ -68,7 +68,8 @@ fn has_a_place_left(fixture: &Fixture) -> bool {
 
 #[test]
 fn requests_whose_replies_nobody_reads_are_soon_not_read_either() {
-    let fixture = start(|limits| limits.write_timeout = Duration::from_millis(200));
+    // So long that no machine is late to fill the sockets.
+    let fixture = start(|limits| limits.write_timeout = Duration::from_millis(1500));
     let request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000);
     flood(&mut fixture.connect(), &request);
     somebody_else_is_served(&fixture);

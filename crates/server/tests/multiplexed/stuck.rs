@@ -82,7 +82,7 @@ fn a_reader_with_a_long_past_waits_its_turn_like_all_others() {
 fn a_client_that_never_reads_is_given_up() {
     let config = Config {
         ping_interval: Duration::from_millis(200),
-        idle_timeout: Duration::from_secs(1),
+        idle_timeout: Duration::from_secs(3),
         close_timeout: Duration::from_millis(100),
         ..Config::default()
     };

@@ -92,7 +92,7 @@ fn without_a_position_it_begins_where_every_reader_does() {
 fn who_does_not_read_for_a_while_is_not_given_what_is_old() {
     each_of(&STREAMS, |way| {
         let retention = Retention { bytes_max: 64 << 20, ..Retention::default() };
-        let fixture = Fixture::with(|_| {}, retention);
+        let fixture = Fixture::with(crate::slow::patient, retention);
         let mut reader = way.open(&fixture, "mode=latest&after=ya-0");
         // More than the sockets hold.
         let count = 150;

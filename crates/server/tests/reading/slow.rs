@@ -20,6 +20,16 @@ pub(crate) fn publish_large(fixture: &Fixture, numbers: RangeInclusive<u64>) {
     }
 }
 
+/// The slow ones do not read for as long as it takes, which on a busy machine is long.
+pub(crate) fn patient(options: &mut Options) {
+    let hour = Duration::from_secs(3600);
+    let limits = &mut options.limits;
+    limits.write_timeout = hour;
+    for config in [&mut limits.websocket, &mut limits.multiplexed] {
+        Arc::make_mut(config).idle_timeout = hour;
+    }
+}
+
 fn follow(reader: &mut dyn Reading, to: u64) -> Follower {
     let mut follower = Follower::new(0);
     while follower.offset < to {
@@ -34,13 +44,7 @@ fn fast_readers_do_not_wait_and_slow_ones_lose_nothing() {
         let retention = Retention { bytes_max: 64 << 20, ..Retention::default() };
         let options = |options: &mut Options| {
             options.threads = NonZero::new(1);
-            // The slow ones do not read for as long as it takes, which on a busy machine is long.
-            let hour = Duration::from_secs(3600);
-            let limits = &mut options.limits;
-            limits.write_timeout = hour;
-            for config in [&mut limits.websocket, &mut limits.multiplexed] {
-                Arc::make_mut(config).idle_timeout = hour;
-            }
+            patient(options);
         };
         let fixture = Fixture::with(options, retention);
         let mut slow: Vec<_> = (0..2).map(|_| way.open(&fixture, "after=ya-0")).collect();
@@ -63,7 +67,7 @@ fn fast_readers_do_not_wait_and_slow_ones_lose_nothing() {
 fn who_was_too_slow_for_what_is_kept_is_told_of_the_gap() {
     each_of(&STREAMS, |way| {
         let retention = Retention { events_max: 10, ..Retention::default() };
-        let fixture = Fixture::with(|_| {}, retention);
+        let fixture = Fixture::with(patient, retention);
         let mut slow = way.open(&fixture, "after=ya-0");
         publish_large(&fixture, 1..=150);
         // In every case, its gaps and events are complete.

@@ -162,6 +162,10 @@ impl Forgetful {
                 options.mounts = vec![Mount::run("/tell", telling).unwrap()];
                 options.limits.run_bytes_max = 64 << 20;
                 options.limits.run_retention = Duration::from_millis(1);
+                // Nobody reads for as long as a run takes, which on a busy machine is long.
+                let hour = Duration::from_secs(3600);
+                options.limits.write_timeout = hour;
+                Arc::make_mut(&mut options.limits.multiplexed).idle_timeout = hour;
             },
             Default::default(),
         );

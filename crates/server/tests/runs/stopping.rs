@@ -58,8 +58,11 @@ fn a_stream_that_is_far_behind_the_end_of_its_run_breaks_off() {
     send(&mut stream, "GET", &format!("/runs/{}", run.key()), &fields);
     let mut text = vec![0; 1];
     stream.read_exact(&mut text).unwrap();
+    let address = fixture.address;
     fixture.stop_while(|| {
-        wait_until("the run is cancelled", || run.has_ended());
+        // By then the thread of the stream has been told, too: it would go on to write to one who reads.
+        wait_until("somebody is still accepted", || TcpStream::connect(address).is_err());
+        assert!(run.has_ended());
         let mut stream = stream;
         // A cut of the connection is an error.
         let _ = stream.read_to_end(&mut text);

@@ -87,7 +87,14 @@ fn a_handshake_that_takes_too_long_is_given_up() {
 
 #[test]
 fn a_server_that_stops_tells_every_websocket() {
-    let mut secure = Secure::start();
+    let grace = Duration::from_secs(60);
+    let mut secure = Secure::with(|options| {
+        let limits = &mut options.limits;
+        limits.shutdown_grace = grace;
+        for config in [&mut limits.echo, &mut limits.websocket] {
+            Arc::make_mut(config).close_timeout = grace;
+        }
+    });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (mut http2, mut one, mut other) = runtime.block_on(async {
         let mut http2 = secure.http2().await;
@@ -108,5 +115,5 @@ fn a_server_that_stops_tells_every_websocket() {
             (&mut http2.connection).await.unwrap().unwrap();
         });
     });
-    assert!(begun.elapsed() < Duration::from_secs(4), "nothing had to be cut off");
+    assert!(begun.elapsed() < grace, "nothing had to be cut off");
 }

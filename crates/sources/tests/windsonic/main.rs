@@ -79,11 +79,8 @@ async fn configure_makes_any_instrument_send_polar_4_times_a_second() {
     let unit = UnitId::new('W').unwrap();
     let settings = Settings { unit, format: Format::UvPolled, ..Settings::default() };
     let emulator = emulator(instrument(settings));
-    let options = WindsonicOptions {
-        mode: Mode::Configure,
-        answer_wait: Duration::from_millis(300),
-        ..WindsonicOptions::new(&emulator.path)
-    };
+    let options =
+        WindsonicOptions { mode: Mode::Configure, ..WindsonicOptions::new(&emulator.path) };
     let bench = Bench::start(options);
     let events = bench.events(8).await;
     assert_4_hz(&events);

@@ -32,7 +32,7 @@ async fn a_disk_that_does_not_answer_holds_up_nobody_who_asks_what_a_topic_holds
             .map(|after| topic.start(later, after).unwrap().offset);
         told.send((topic.info(later), starts, topic.lag(later, head))).unwrap();
     });
-    let (info, starts, lag) = answer.recv_timeout(Duration::from_secs(20)).expect("an answer");
+    let (info, starts, lag) = answer.recv_timeout(Duration::from_secs(90)).expect("an answer");
     assert_eq!((info.head, starts, lag), (head, [600, 599, 600], crate::Lag::default()));
     assert!((2..=150).contains(&info.first), "as far as it is known: {}", info.first);
 

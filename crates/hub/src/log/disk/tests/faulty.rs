@@ -48,7 +48,7 @@ pub(super) struct Faults {
     /// The number of the present copy of its files.
     pub(super) copy: u64,
     /// The part of each file that is flushed.
-    flushed: HashMap<PathBuf, Vec<u8>>,
+    pub(super) flushed: HashMap<PathBuf, Vec<u8>>,
     pub(super) flushes: u32,
     pub(super) writes: u32,
 }

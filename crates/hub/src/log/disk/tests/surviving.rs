@@ -159,9 +159,10 @@ async fn each_interval_what_was_written_is_flushed() {
     let mut machine = Machine::new();
     let running = machine.start(options(Fsync::Interval(Duration::from_millis(5))));
     running.publish([1]).await.unwrap();
-    let before = machine.faults.get(|faults| faults.flushes);
     running.publish([2]).await.unwrap();
-    while machine.faults.get(|faults| faults.flushes) == before {
+    let segment = &machine.segments()[0];
+    let written = fs::read(segment).unwrap();
+    while machine.faults.get(|faults| faults.flushed.get(segment) != Some(&written)) {
         tokio::task::yield_now().await;
     }
     let quiet = machine.faults.get(|faults| faults.flushes);
