@@ -7,26 +7,34 @@
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
 import { connect } from "node:net";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import WebSocket from "ws";
-import { PATIENCE_MS, becomes, kill, launch, serve } from "./support.js";
+import { PATIENCE_MS, becomes, folder, kill, launch, remove, serve } from "./support.js";
 
-const STEP_MS_MAX = 180_000;
+const STEP_MS_MAX = 300_000;
 const HTML = { Accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };
 const EVENT_BYTES = 60_000;
 
+/** @type {string} */ let directory;
 /** @type {import("./support.js").Server} */ let server;
 /** @type {import("playwright-core").Browser} */ let browser;
 
 before(async () => {
-  server = await serve("--demo", "--listen", "127.0.0.1:0", "--tcp", "127.0.0.1:0");
+  directory = await folder("anemone-connections-");
+  const config = join(directory, "anemone.toml");
+  // Who does not read, or waits, is there for the whole test.
+  await writeFile(config, '[limits]\nwrite_timeout = "10min"\nwait_max = "10min"\n');
+  server = await serve("--config", config, "--demo", "--listen", "127.0.0.1:0", "--tcp", "127.0.0.1:0");
   browser = await launch("--no-proxy-server");
 });
 
 after(async () => {
   await browser?.close();
   await kill(server);
+  await remove(directory);
 });
 
 /**
@@ -113,7 +121,7 @@ test("a browser gets the page, and programs get JSON", { timeout: STEP_MS_MAX },
 test("each connection is there with its transport, and one that does not read is behind", { timeout: STEP_MS_MAX }, async () => {
   const slow = await reader("/topics/scratch-slow?after=earliest", "text/event-stream");
   const lines = await reader("/topics/wind", "application/x-ndjson");
-  const poll = await reader("/topics/scratch-quiet?after=latest&wait=100", "*/*");
+  const poll = await reader("/topics/scratch-quiet?after=latest&wait=600", "*/*");
   const plain = await webSocket("/topics/wind", ["anemone.events"]);
   const multiplexed = await webSocket("/ws", ["anemone.v1"]);
   multiplexed.socket.send("GET a /topics/wind");

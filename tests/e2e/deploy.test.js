@@ -161,7 +161,10 @@ for (const name of NAMES) {
       const publishing = (async () => {
         for (let n = last - 9; n <= last; n += 1) await publish(through(proxy), topic, n);
       })();
+      const before = all.map(({ ends }) => ends);
       await proxy.kill();
+      // One who polls has no connection between two polls, and may not notice a proxy that is back at once.
+      await until("all to be cut off", () => all.every(({ ends }, index) => ends > Number(before[index])));
       await publish(direct(), `${topic}-meanwhile`, 1);
       await proxy.run();
       await publishing;

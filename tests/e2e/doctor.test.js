@@ -9,6 +9,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { after, before, describe, test } from "node:test";
 import { Proxy } from "./proxies.js";
 import { PATIENCE_MS, folder, kill, launch, remove, serve, start } from "./support.js";
@@ -17,9 +18,17 @@ const STEP_MS_MAX = 300_000;
 /** The time limit of what cuts quiet connections, and the time for which the doctor keeps them. */
 const CUT = "1s";
 const WAIT_SECONDS = 3;
+/** The same where everything is cut, so that no answer of a busy machine is. */
+const CUT_ALL = "5s";
+const WAIT_SECONDS_ALL = 12;
 /** The time after which a stream is held back: what is held back never comes; everything else has the long one, or that of the
  * page. */
 const BEGIN_SECONDS = { short: 4, long: 30 };
+/** The doctors measure times of 200 ms. If this process itself was so late meanwhile, they examine again, but not more often. */
+const LATE_MS = 50;
+const EXAMINATIONS_MAX = 5;
+/** The time within which a page of a busy machine has an answer for which the server does not wait: less than the second of a poll. */
+const AT_ONCE_MS_MAX = 900;
 /** Examinations mostly wait, so some are made at the same time. */
 const AT_ONCE = { concurrency: 3 };
 const RULES = new URL("../../web/page/lab/rules.json", import.meta.url);
@@ -41,13 +50,31 @@ after(async () => {
 /** @typedef {{ name: string, state: string, fault?: string, words: string, remedies: { program: string, setting: string }[] }} Finding */
 
 /**
+ * Examines, and again if that fails while the machine stands still.
+ * @param {() => Promise<void>} examine
+ */
+async function unlessLate(examine) {
+  for (let count = 1; ; count += 1) {
+    const delay = monitorEventLoopDelay();
+    delay.enable();
+    try {
+      return await examine();
+    } catch (error) {
+      if (count === EXAMINATIONS_MAX || delay.max / 1e6 < LATE_MS) throw error;
+    } finally {
+      delay.disable();
+    }
+  }
+}
+
+/**
  * What the doctor says of a URL.
  * @param {string} url
- * @param {{ isHeld?: boolean, args?: string[] }} [options] held if streams are
+ * @param {{ isHeld?: boolean, wait?: number, args?: string[] }} [options] held if streams are
  * @returns {Promise<{ status: number | null, findings: Finding[], faults: Finding[], said: string }>}
  */
-async function doctor(url, { isHeld = false, args = [] } = {}) {
-  const times = ["--wait", `${WAIT_SECONDS}s`, "--begin-max", `${BEGIN_SECONDS[isHeld ? "short" : "long"]}s`];
+async function doctor(url, { isHeld = false, wait = WAIT_SECONDS, args = [] } = {}) {
+  const times = ["--wait", `${wait}s`, "--begin-max", `${BEGIN_SECONDS[isHeld ? "short" : "long"]}s`];
   const program = start(["doctor", url, "--json", "--quiet", ...times, ...args]);
   await once(program.process, "close");
   const said = program.output.join("");
@@ -60,12 +87,12 @@ async function doctor(url, { isHeld = false, args = [] } = {}) {
 /**
  * @param {string} name a kind of proxy
  * @param {string} site its configuration
- * @param {boolean} [isHeld] true if it holds streams back
+ * @param {Parameters<typeof doctor>[1]} [options]
  */
-async function behind(name, site, isHeld) {
+async function behind(name, site, options) {
   const proxy = await Proxy.start(name, { http: Number(new URL(server.origin).port), tcp: 0 }, site);
   try {
-    return await doctor(`http://127.0.0.1:${proxy.ports.http}`, { isHeld });
+    return await doctor(`http://127.0.0.1:${proxy.ports.http}`, options);
   } finally {
     await proxy.remove();
   }
@@ -77,6 +104,14 @@ const UPGRADE = 'proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade;
 /** @param {string[]} lines of the location */
 const nginx = (...lines) =>
   `limit_conn_zone $binary_remote_addr zone=each:1m; server { listen 80; location / { proxy_pass http://127.0.0.1:8080; ${lines.join(" ")} } }`;
+
+/** What is not in the cache waits for long, so that what comes from it comes sooner, however busy the machine is. */
+const CACHING =
+  "proxy_cache_path kept keys_zone=kept:1m; " +
+  nginx(HOST, UPGRADE, "proxy_cache kept; proxy_cache_key $request_uri; proxy_cache_valid 200 1m; proxy_ignore_headers Cache-Control;").replace("location", "if ($arg_wait) { set $args after=latest&wait=6; } location");
+
+/** Browsers let replies be compressed, and so see what programs that do not would miss. */
+const COMPRESSING = nginx(HOST, UPGRADE, "proxy_ignore_headers X-Accel-Buffering; gzip on; gzip_types *; gzip_proxied any;");
 
 /**
  * @param {string} [frontend] more lines of it
@@ -90,17 +125,18 @@ const haproxy = (frontend = "", limit = "60s") =>
 const WRONG = /** @type {const} */ ([
   // Without HTTP/1.1 to the server, nginx passes on what fills a buffer; with it, whatever comes.
   ["nginx that holds streams back", "stock", nginx(HOST, "proxy_ignore_headers X-Accel-Buffering;"), ["sse", "ndjson", "upgrade"], "proxy_buffering off;"],
+  ["nginx that compresses streams", "stock", COMPRESSING, ["sse", "ndjson"], "gzip_types"],
   ["nginx as it comes", "stock", "server { listen 80; location / { proxy_pass http://127.0.0.1:8080; } }", ["upgrade", "origin"], "proxy_set_header Upgrade $http_upgrade;"],
-  ["nginx with a short time-out", "stock", nginx(HOST, UPGRADE, `proxy_read_timeout ${CUT};`), ["idle"], "proxy_read_timeout 60s;"],
+  ["nginx with a short time-out", "stock", nginx(HOST, UPGRADE, `proxy_read_timeout ${CUT_ALL};`), ["idle"], "proxy_read_timeout 60s;"],
   ["nginx without upgrades", "stock", nginx(HOST), ["upgrade"], "proxy_set_header Upgrade $http_upgrade;"],
   ["nginx that closes connections", "stock", nginx(HOST, UPGRADE, "keepalive_timeout 0;"), ["keep-alive"], "keepalive_timeout 75s;"],
   ["nginx with its own host", "stock", nginx(UPGRADE), ["origin"], "proxy_set_header Host $http_host;"],
   ["nginx with another host", "stock", nginx(UPGRADE, "proxy_set_header Host inner.example;"), ["reach"], "proxy_set_header Host $http_host;"],
   ["nginx with few connections", "stock", nginx(HOST, UPGRADE, "limit_conn each 6;"), ["connections"], "limit_conn"],
-  ["nginx with a cache", "stock", `proxy_cache_path kept keys_zone=kept:1m; ${nginx(HOST, UPGRADE, "proxy_cache kept; proxy_cache_valid 200 1m; proxy_ignore_headers Cache-Control;")}`, ["cache"], "proxy_cache off;"],
+  ["nginx with a cache", "stock", CACHING, ["cache"], "proxy_cache off;"],
   ["nginx that does not forward /ws", "stock", nginx(HOST, UPGRADE).replace("location /", "location = /ws { return 404; } location /"), ["upgrade"], "no other location that takes /ws"],
   ["nginx without subprotocols", "stock", nginx(HOST, UPGRADE, 'proxy_set_header Sec-WebSocket-Protocol "";'), ["upgrade"], "Sec-WebSocket-Protocol"],
-  ["HAProxy with a short time-out", "plainHaproxy", haproxy("", CUT), ["idle"], "timeout tunnel 1h"],
+  ["HAProxy with a short time-out", "plainHaproxy", haproxy("", CUT_ALL), ["idle"], "timeout tunnel 1h"],
   ["HAProxy without upgrades", "plainHaproxy", haproxy("http-request del-header Upgrade"), ["upgrade"], "Upgrade"],
   ["HAProxy that closes connections", "plainHaproxy", haproxy("option httpclose"), ["keep-alive"], "option http-keep-alive"],
   ["HAProxy with another host", "plainHaproxy", haproxy("http-request set-header Host inner.example"), ["reach"], "Host"],
@@ -109,25 +145,30 @@ const WRONG = /** @type {const} */ ([
 describe("each way to set up a proxy wrong", AT_ONCE, () => {
   for (const [what, name, site, expected, setting] of WRONG) {
     test(`${what} is found, and nothing else`, { timeout: STEP_MS_MAX }, async () => {
-      const { status, faults, said } = await behind(name, site, expected.some((fault) => fault === "sse"));
-      assert.deepEqual([faults.map((fault) => fault.name), status], [[...expected], 13], said);
-      const program = name === "stock" ? "nginx" : "HAProxy";
-      assert.ok(faults[0]?.remedies.some((remedy) => remedy.program === program && remedy.setting.includes(setting)), said);
-      for (const { remedies } of faults) {
-        assert.ok(remedies.some((remedy) => remedy.program === program), said);
-        // HAProxy does not say its name.
-        assert.equal(remedies.some((remedy) => remedy.program === "Cloudflare"), name !== "stock", said);
-      }
+      const is = (/** @type {string} */ fault) => expected.some((one) => one === fault);
+      await unlessLate(async () => {
+        const { status, faults, said } = await behind(name, site, { isHeld: is("sse"), wait: is("idle") ? WAIT_SECONDS_ALL : WAIT_SECONDS });
+        assert.deepEqual([faults.map((fault) => fault.name), status], [[...expected], 13], said);
+        const program = name === "stock" ? "nginx" : "HAProxy";
+        assert.ok(faults[0]?.remedies.some((remedy) => remedy.program === program && remedy.setting.includes(setting)), said);
+        for (const { remedies } of faults) {
+          assert.ok(remedies.some((remedy) => remedy.program === program), said);
+          // HAProxy does not say its name.
+          assert.equal(remedies.some((remedy) => remedy.program === "Cloudflare"), name !== "stock", said);
+        }
+      });
     });
   }
 });
 
 test("a way on which nothing is wrong is told so", { timeout: STEP_MS_MAX }, async () => {
-  for (const { status, faults, findings, said } of await Promise.all([doctor(server.origin), behind("stock", nginx(HOST, UPGRADE)), behind("plainHaproxy", haproxy())])) {
-    assert.deepEqual([faults, status], [[], 0], said);
-    assert.deepEqual(findings.filter(({ state }) => state === "unknown"), [], said);
-    assert.equal(findings.length, 10, said);
-  }
+  await unlessLate(async () => {
+    for (const { status, faults, findings, said } of await Promise.all([doctor(server.origin), behind("stock", nginx(HOST, UPGRADE)), behind("plainHaproxy", haproxy())])) {
+      assert.deepEqual([faults, status], [[], 0], said);
+      assert.deepEqual(findings.filter(({ state }) => state === "unknown"), [], said);
+      assert.equal(findings.length, 10, said);
+    }
+  });
 });
 
 test("a server that is not there, and one that is another, are told without a hang", { timeout: STEP_MS_MAX }, async () => {
@@ -187,10 +228,11 @@ const preceded = (location) => nginx(HOST, UPGRADE).replace("location /", `${loc
  * Opens the Lab page. A browser opens six of eight streams, so each examination waits for the other two as for what is held back.
  * @param {string} origin
  */
-async function openLab(origin, isHeld = false) {
+async function openLab(origin, isHeld = false, isAtOnce = false) {
   const page = await browser.newPage();
   const rules = JSON.parse(await readFile(RULES, "utf8"));
   if (isHeld) rules.limits.begin_ms_max = 1000 * BEGIN_SECONDS.short;
+  if (isAtOnce) rules.limits.waited_ms_min = AT_ONCE_MS_MAX;
   // Only once: as long as there is a route, all requests take a detour.
   await page.route("**/page/lab/rules.json", (route) => route.fulfill({ json: rules }), { times: 1 });
   await page.goto(`${origin}/lab`);
@@ -224,6 +266,7 @@ const HELD = { sse: "fault buffered", ndjson: "fault buffered", connections: "un
 const BOTH = [
   ["set up right", nginx(HOST, UPGRADE), {}],
   ["that holds streams back", nginx(HOST, "proxy_ignore_headers X-Accel-Buffering;"), { both: { ...HELD, upgrade: "fault upgrade" } }],
+  ["that compresses streams", COMPRESSING, { both: HELD }],
   ["without upgrades", nginx(HOST), { both: { upgrade: "fault upgrade" } }],
   ["without upgrades at /ws", preceded(`location = /ws { proxy_pass http://127.0.0.1:8080; ${HOST} }`), { both: { upgrade: "fault upgrade" } }],
   ["that does not forward /ws", preceded("location = /ws { return 404; }"), { both: { upgrade: "fault unforwarded" } }],
@@ -231,7 +274,7 @@ const BOTH = [
   ["that sends JSON in chunks", nginx(HOST, UPGRADE, "sub_filter 'zzzz' 'yyyy'; sub_filter_types application/json;"), {}],
   ["with a page at /ws", preceded(`location = /ws { default_type text/html; return 200 "<title>The application</title>"; }`), { both: { upgrade: "fault unforwarded" } }],
   ["without subprotocols", nginx(HOST, UPGRADE, 'proxy_set_header Sec-WebSocket-Protocol "";'), { both: { upgrade: "fault subprotocol" } }],
-  ["with a cache", `proxy_cache_path kept keys_zone=kept:1m; ${nginx(HOST, UPGRADE, "proxy_cache kept; proxy_cache_valid 200 1m; proxy_ignore_headers Cache-Control;")}`, { both: { cache: "fault cached" } }],
+  ["with a cache", CACHING, { both: { cache: "fault cached" } }],
   ["that closes connections", nginx(HOST, UPGRADE, "keepalive_timeout 0;"), { both: { "keep-alive": "fault keep-alive" } }],
   ["that cuts long polls", nginx(HOST, UPGRADE, CUT_POLLS), { both: { idle: "fault idle" } }],
   ["with a page in place of streams", preceded(`location /topics { default_type text/html; return 200 "<title>The application</title>"; }`), { both: { cache: "unknown", sse: "fault foreign", ndjson: "fault foreign", connections: "unknown" } }],
@@ -247,7 +290,7 @@ const BOTH = [
 async function bothFind(origin, { both = {}, page = {} }) {
   const isHeld = both.sse === HELD.sse;
   // To open a page takes the whole processor, and both measure times.
-  const lab = await openLab(origin, isHeld);
+  const lab = await openLab(origin, isHeld, both.cache === "unknown" && both.sse === undefined);
   const [{ findings, said }, ofPage] = await Promise.all([doctor(origin, { isHeld }), pageFinds(lab)]);
   const { reach, http2, ...found } = foundBy(findings);
   assert.deepEqual([reach, http2, found], ["good", "note", { ...GOOD, ...both }], said);
@@ -260,7 +303,7 @@ describe("both doctors", AT_ONCE, () => {
     test(`they say the same of nginx ${what}`, { timeout: STEP_MS_MAX }, async () => {
       const proxy = await Proxy.start("stock", { http: Number(new URL(server.origin).port), tcp: 0 }, site);
       try {
-        await bothFind(`http://127.0.0.1:${proxy.ports.http}`, expected);
+        await unlessLate(() => bothFind(`http://127.0.0.1:${proxy.ports.http}`, expected));
       } finally {
         await proxy.remove();
       }
@@ -274,7 +317,7 @@ describe("both doctors", AT_ONCE, () => {
       await writeFile(config, `[limits]\nwait_proxied = "${wait}"\n`);
       const limited = await serve("--demo", "--listen", "127.0.0.1:0", "--trusted-proxy", "127.0.0.1", "--config", config);
       try {
-        await bothFind(limited.origin, { both: { cache } });
+        await unlessLate(() => bothFind(limited.origin, { both: { cache } }));
       } finally {
         await kill(limited);
         await remove(directory);

@@ -121,8 +121,9 @@ test("topics with numbers have a curve, which begins with what they keep, as far
   await until("other colours in the dark", async () => (await curve()) !== light);
   assert.equal(await page.locator("#topics").getByText("level, m").evaluate((words) => words.closest("[aria-hidden=true]") !== null), true);
   assert.equal(await page.locator(`${row(topic(4))} [data-field=trend]`).textContent(), "", "one value is no curve");
-  const inView = await page.locator("#topics li").evaluateAll((rows) => rows.filter((row) => row.getBoundingClientRect().top < innerHeight).length);
-  assert.ok(asked.length > 0 && asked.length <= inView, `${asked.length} histories for ${inView} rows`);
+  // What comes late above the rows moves them; some are in view only before.
+  const near = await page.locator("#topics li").evaluateAll((rows) => rows.filter((row) => row.getBoundingClientRect().top < 2 * innerHeight).length);
+  assert.ok(asked.length > 0 && asked.length <= near && near < 100, `${asked.length} histories, ${near} rows near the window`);
   await page.close();
 });
 

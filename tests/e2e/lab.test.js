@@ -17,15 +17,18 @@ const STEP_MS_MAX = 300_000;
 
 /** @type {string} */ let directory;
 /** @type {import("./support.js").Server} */ let server;
-/** A server that takes no long echoes, which take a busy machine long. @type {import("./support.js").Server} */ let small;
+/** The other one, as long as they take. This one takes no long echoes, which take a busy machine long. @type {import("./support.js").Server} */ let small;
 /** @type {import("playwright-core").Browser} */ let browser;
 
 before(async () => {
   directory = await folder("anemone-lab-");
-  server = await serve("--demo", "--listen", "127.0.0.1:0");
-  const config = join(directory, "small.toml");
-  await writeFile(config, '[limits.echo]\nmessage_bytes_max = "2MiB"\n');
-  small = await serve("--demo", "--listen", "127.0.0.1:0", "--config", config);
+  const configured = async (/** @type {string} */ limit) => {
+    const config = join(directory, "limits.toml");
+    await writeFile(config, `[limits.echo]\n${limit}\n`);
+    return await serve("--demo", "--listen", "127.0.0.1:0", "--config", config);
+  };
+  server = await configured('message_timeout = "10min"');
+  small = await configured('message_bytes_max = "2MiB"');
   browser = await launch("--no-proxy-server");
 });
 
@@ -53,7 +56,7 @@ async function open(origin) {
  */
 const texts = async (page, selector) => await page.locator(selector).allTextContents();
 
-test("it measures every transport, and its report is one of the lab", { timeout: STEP_MS_MAX }, async () => {
+test("it measures every transport, and its report is one of the lab", { timeout: 2 * STEP_MS_MAX }, async () => {
   const { page, faults } = await open(server.origin);
   let makers = 0;
   page.on("worker", () => (makers += 1));
@@ -63,7 +66,7 @@ test("it measures every transport, and its report is one of the lab", { timeout:
   const heights = async () => await page.locator("#answers > section").evaluateAll((sections) => sections.map((section) => section.clientHeight));
   const expected = await heights();
   const said = page.locator("#said");
-  await page.waitForFunction(() => document.querySelector("#said")?.textContent === "Done.", undefined, { timeout: STEP_MS_MAX });
+  await page.waitForFunction(() => document.querySelector("#said")?.textContent === "Done.", undefined, { timeout: 2 * STEP_MS_MAX });
   assert.equal(await said.textContent(), "Done.");
   assert.deepEqual(await texts(page, "#answers .invalid:not([hidden])"), []);
   // All reports were computed by one worker, and none is left.
@@ -223,10 +226,13 @@ test("it finds what nginx does to streams, upgrades, quiet connections and the o
 test("a server that stalls is told as one, and nothing on the way is blamed", { timeout: STEP_MS_MAX }, async () => {
   const mortal = await serve("--demo", "--listen", "127.0.0.1:0");
   const { page, faults } = await open(mortal.origin);
+  // At the first poll, which comes after what is asked on one connection.
+  const stall = (/** @type {import("playwright-core").Route} */ route) => {
+    mortal.process.kill("SIGSTOP");
+    return route.continue();
+  };
+  await page.route(/&wait=1\./, stall, { times: 1 });
   await page.locator("#examine").click();
-  // The polls that come then wait for two seconds.
-  await page.locator("#findings > [data-id=keep-alive]").waitFor({ timeout: PATIENCE_MS });
-  mortal.process.kill("SIGSTOP");
   await page.locator("#examine:enabled").waitFor({ timeout: PATIENCE_MS });
   assert.deepEqual(await texts(page, "#findings > li:not([data-id=keep-alive])"), ["faultserverit stalls: it answered at first, and then two examinations got no answer, so the rest is left out"]);
   assert.equal(await page.locator("#diagnosis").textContent(), "1 fault.");
@@ -239,9 +245,13 @@ test("a run that is stopped has figures without a verdict, and its report says t
   const { page, faults } = await open(server.origin);
   for (const other of ["sequential", "echo", "wind"]) await page.locator(`input[value=${other}]`).uncheck();
   await page.locator("#rounds").selectOption("30");
-  await page.locator("#begin").click();
   // In the page itself, so that it is in the middle however fast it goes.
-  await page.waitForFunction(() => Number(document.querySelector("progress")?.value) > 0.3 && (document.querySelector("button#stop")?.dispatchEvent(new Event("click")), true), undefined, { timeout: STEP_MS_MAX });
+  await page.evaluate(() => {
+    const progress = /** @type {HTMLProgressElement} */ (document.querySelector("progress"));
+    const look = () => progress.value > 0.3 && document.querySelector("button#stop")?.dispatchEvent(new Event("click"));
+    new MutationObserver(look).observe(progress, { attributes: true });
+  });
+  await page.locator("#begin").click();
   await becomes("the page", async () => await page.locator("#said").textContent(), /^Stopped/);
   const [answer] = await texts(page, "#answers .verdict");
   assert.match(String(answer), /^Stopped after \d+ of 30 rounds, so there is no verdict\. Medians of the time: 1 call: WebSocket [\d.,]+ ms, HTTP /);
@@ -293,9 +303,13 @@ for (const [what, signal] of /** @type {const} */ ([["ends", "SIGKILL"], ["stall
 test("what is waited for before anything is measured is told", { timeout: STEP_MS_MAX }, async () => {
   const { page } = await open(server.origin);
   await page.route("**/page/lab/worker.js", () => {}); // no answer
+  // In the page itself, which waits for some seconds only.
+  await page.evaluate(() => {
+    const said = /** @type {HTMLElement} */ (document.querySelector("#said"));
+    const look = () => said.textContent === "Loading what makes the reports" && document.querySelector("button#stop")?.dispatchEvent(new Event("click"));
+    new MutationObserver(look).observe(said, { childList: true, characterData: true, subtree: true });
+  });
   await page.locator("#begin").click();
-  await becomes("the page", async () => await page.locator("#said").textContent(), "Loading what makes the reports");
-  await page.locator("#stop").click();
   await becomes("the page", async () => await page.locator("#said").textContent(), "Stopped before anything was measured.");
   await page.close();
 });

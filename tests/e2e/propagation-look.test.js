@@ -64,7 +64,7 @@ test("tiles of the web are drawn below the values, where they belong", { timeout
     const x = Math.floor(((11 + 180) / 360) * 2 ** Number(z));
     const angle = (46.66 * Math.PI) / 180;
     const y = Math.floor(((1 - Math.asinh(Math.tan(angle)) / Math.PI) / 2) * 2 ** Number(z));
-    assert.ok(asked.has(`${z}/${x}/${y}`), `${[...asked]} without ${z}/${x}/${y}`);
+    await until(`the tile ${z}/${x}/${y}`, () => asked.has(`${z}/${x}/${y}`));
     await page.getByRole("button", { name: "Zoom in" }).click();
     await page.getByRole("button", { name: "Zoom in" }).click();
     await until("finer tiles", async () => [...asked].some((tile) => !coarse.has(tile) && Number(tile.split("/")[0]) > Number(z)));

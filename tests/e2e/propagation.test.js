@@ -48,6 +48,16 @@ async function stateOf(key) {
 }
 
 /**
+ * Returns the key of the run that is computed, once the address leads to it: it does so a moment after the first tiles.
+ * @param {import("playwright-core").Page} page
+ */
+async function runningKey(page) {
+  let key = "";
+  await until("the address to lead to a run", async () => (await stateOf((key = String(keyOf(page))))).state === "running");
+  return key;
+}
+
+/**
  * The number of different colours on a map.
  * @param {import("playwright-core").Page} page
  */
@@ -111,11 +121,11 @@ test("the map refines to all points, and reads a value and the path to it", { ti
 
 test("a transmitter that is moved gets a new run, and the old one is cancelled", { timeout: STEP_MS_MAX }, async () => {
   await withPage(async (page) => {
+    await says(page, "done");
     await use(page, LONG);
     await says(page, "computes");
     await until("its first tiles", async () => /first seen/.test(await summary(page)));
-    const first = String(keyOf(page));
-    await until("the run of the document", async () => (await stateOf(first)).state === "running");
+    const first = await runningKey(page);
     const handle = page.getByRole("button", { name: "Transmitter far in Map" });
     const box = /** @type {{ x: number, y: number, width: number, height: number }} */ (await handle.boundingBox());
     await page.mouse.move(box.x + 10, box.y + box.height / 2);
@@ -128,7 +138,7 @@ test("a transmitter that is moved gets a new run, and the old one is cancelled",
     await until("its first tiles", async () => /first seen/.test(await summary(page)));
 
     // The arrow keys move it, too.
-    const second = String(keyOf(page));
+    const second = await runningKey(page);
     await handle.focus();
     await page.keyboard.press("ArrowLeft");
     await until("the second run to be cancelled", async () => (await stateOf(second)).state === "cancelled");
@@ -142,9 +152,10 @@ test("a transmitter that is moved gets a new run, and the old one is cancelled",
 
 test("a run goes on after a reload and is seen by another window, and one that is held ends with its page", { timeout: STEP_MS_MAX }, async () => {
   await withPage(async (page) => {
+    await says(page, "done");
     await use(page, LONG);
-  await until("its first tiles", async () => /^[\d,]+ of 1,\d{3},\d{3} points.*first seen/.test(await summary(page)));
-    const key = String(keyOf(page));
+    await until("its first tiles", async () => /^[\d,]+ of 1,\d{3},\d{3} points.*first seen/.test(await summary(page)));
+    const key = await runningKey(page);
     await becomes("what is said of leaving", () => page.locator("#bond").textContent(), `Kept as run ${key.slice(0, 6)}. Whoever has its address may watch and cancel it.`);
     await page.reload();
     await says(page, "computes");
@@ -174,8 +185,11 @@ test("another browser that is given the address of two maps shows their document
     await page.locator("#preset").selectOption("city");
     await page.getByLabel("Two models side by side").check();
     await page.getByLabel("Model of the second map").selectOption("free-space");
-    await until("both runs in the address", async () => /run=.*&with=/.test(page.url()));
     for (const map of [0, 1]) await says(page, "done", map);
+    await until("the address to lead to both", async () => {
+      const keys = [...page.url().matchAll(/(?:run|with)=([0-9a-f]{32})/g)].map(([, key]) => String(key));
+      return keys.length === 2 && (await Promise.all(keys.map(stateOf))).every(({ state }) => state === "done");
+    });
     await withPage(
       async (other) => {
         for (const map of [0, 1]) await says(other, "done", map);
@@ -437,7 +451,11 @@ test("fingers move the map, pinch it, read a value, drag a transmitter and scrol
       await until("the transmitter at the finger", async () => Math.abs((await place()).x - handle.x - 40) <= 1);
 
       // One finger up scrolls the page past the map, which stays as it is and says how it moves.
-      const within = async () => Math.round((await place()).y - Number((await map.boundingBox())?.y));
+      // Both places at once, since the page may be scrolling.
+      const within = async () => await page.evaluate(() => {
+        const [handle, map] = [".handle", ".pane canvas"].map((selector) => document.querySelector(selector)?.getBoundingClientRect().y);
+        return Math.round(Number(handle) - Number(map));
+      });
       const [scrolled, still] = [await page.evaluate(() => scrollY), await within()];
       await page.locator(".fingers").first().evaluate((hint) => (hint.style.animationPlayState = "paused"));
       const low = Number((await map.boundingBox())?.y) + box.height * 0.9;

@@ -293,8 +293,10 @@ test("a run that ended at once is charted as a whole, by the numbers of its resu
     await says(page, "state", /^all of the run is here$/);
     await says(page, "count", /^2,262 results; the list has the newest 1,000$/);
     assert.equal(await page.locator("#part").isVisible(), false);
-    await chart.press("Home");
-    await becomes("the first value of all", reading, "#2: value 1");
+    await becomes("the first value of all", async () => {
+      await chart.press("Home"); // the chart may not have all values yet
+      return reading();
+    }, "#2: value 1");
     await page.getByRole("button", { name: "Show less time" }).click();
     await page.getByRole("button", { name: "All" }).click();
     await becomes("all of it", reading, "all values; the arrow keys read them one by one");
@@ -336,7 +338,10 @@ test("each way to read a run is a line that works", { timeout: STEP_MS_MAX }, as
     await bytes.scrollIntoViewIfNeeded();
     for (const way of await choice.locator("option").evaluateAll((all) => all.map((option) => /** @type {HTMLOptionElement} */ (option).value))) {
       await choice.selectOption(way);
-      await bytes.filter({ hasText: '"words": "one"' }).waitFor({ timeout: PATIENCE_MS });
+      await until(`the bytes of ${way}`, async () => {
+        await bytes.scrollIntoViewIfNeeded(); // what is above may have grown
+        return ((await bytes.textContent()) ?? "").includes('"words": "one"');
+      });
       const [terminal, , python, own] = await page.locator("#how .commands code").allTextContents();
       if (terminal?.startsWith("curl")) {
         const said = await output("sh", ["-c", `${terminal} --noproxy '*' --max-time 40`]);

@@ -4,7 +4,7 @@ import { launch } from "../e2e/support.js";
 import { payload } from "./payload.js";
 
 /** How long a case may take. */
-const TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 120_000;
 
 /**
  * Runs in the page, beside `payload` and `stopServer`.

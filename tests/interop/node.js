@@ -5,7 +5,7 @@ import { WebSocket, WebSocketServer } from "ws";
 import { payload } from "./payload.js";
 
 /** How long a case may take. */
-const TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 120_000;
 const TOO_MANY_BYTES = (16 << 20) + 1;
 const COMPRESSIONS = {
   none: false,

@@ -12,7 +12,7 @@ from websockets.sync.client import connect
 from websockets.sync.server import serve
 
 # How long any one answer may take, in seconds.
-TIMEOUT = 20
+TIMEOUT = 120
 TOO_MANY_BYTES = (16 << 20) + 1
 OPTIONS = {"max_size": None, "open_timeout": TIMEOUT, "close_timeout": TIMEOUT, "ping_interval": None}
 COMPRESSIONS = {

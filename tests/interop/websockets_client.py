@@ -17,7 +17,7 @@ from websockets.sync.client import connect
 
 EVENTS = 12
 # How long any one answer may take, in seconds.
-TIMEOUT = 20
+TIMEOUT = 120
 # Median time between events, in milliseconds: 250 at four a second, with room for a busy machine.
 SPACING_MIN, SPACING_MAX = 150, 350
 

@@ -18,7 +18,7 @@ EVENTS = 300
 # Most messages that are read before a connection is cut.
 MESSAGES_MAX = 12
 # How long any one answer may take, in seconds.
-TIMEOUT = 20
+TIMEOUT = 120
 
 
 # Straight to the server: no proxy that the environment may name.

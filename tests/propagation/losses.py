@@ -13,7 +13,7 @@ def compute(url, request):
     body = json.dumps(request | {"quantities": ["loss_db"]}).encode()
     post = urllib.request.Request(url + "/propagation", body, {"Accept": "application/x-ndjson"})
     losses = {}
-    with urllib.request.urlopen(post, timeout=120) as reply:
+    with urllib.request.urlopen(post, timeout=600) as reply:
         lines = [json.loads(line) for line in reply if line.strip()]
     events = [line["data"] for line in lines if "data" in line]
     assert events[-1]["state"] == "done", events[-1]

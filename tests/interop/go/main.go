@@ -21,7 +21,7 @@ import (
 )
 
 // How long a case may take.
-const timeout = 20 * time.Second
+const timeout = 120 * time.Second
 const tooManyBytes = 16<<20 + 1
 
 // A case, as tests/interop/run writes it.
