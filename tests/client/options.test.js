@@ -129,9 +129,29 @@ test("a client that has no WebSocket says that it needs one, unless another tran
   t.after(() => void (globalThis.WebSocket = WebSocket));
   // @ts-expect-error: as in Node 20
   globalThis.WebSocket = undefined;
-  assert.throws(() => connect("http://localhost/", { transports: ["mux"] }), { code: "bad-argument", message: /mux here: pass a WebSocket/ });
+  assert.throws(() => connect("http://localhost/", { transports: ["mux"] }), { code: "bad-argument", message: /no transport here: pass a WebSocket/ });
   const client = connect("http://localhost/", { transports: ["tabs", "mux", "poll"] });
   assert.equal(client.diagnosis.transport, "poll");
+  client.close();
+});
+
+test("a time that no timer can be is as long as one can be, and not none", async (t) => {
+  /** @type {string[]} */ const warnings = [];
+  const warn = (/** @type {Error} */ { message }) => void warnings.push(message);
+  process.on("warning", warn);
+  t.after(() => process.off("warning", warn));
+  const { origin, asked } = await fake(() => page("e-2", [2]));
+  // One transport is better than what works, and tried again later, if ever.
+  const client = connect(origin, { WebSocket, transports: ["mux", "poll"], pollMs: Infinity, quietMs: 3e9, betterMs: 2 ** 31 });
+  for await (const event of client.topic("t", { after: "e-1" })) {
+    assert.equal(event.data.n, 2);
+    break;
+  }
+  const topic = client.topic("t", { after: "e-1" });
+  await new Promise((resolve) => (topic.onmessage = resolve));
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.deepEqual(warnings, []);
+  assert.equal(asked.filter((line) => line.startsWith("GET /topics/t")).length, 2, asked.join());
   client.close();
 });
 

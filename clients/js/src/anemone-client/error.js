@@ -64,7 +64,7 @@ export function refusal(status, text, retryAfter) {
   const code = /^\/problems\/([\w-]+)$/.exec(words(problem?.type))?.[1];
   const message = words(problem?.detail) || words(problem?.title) || `the answer ${status} is not from an Anemone server`;
   const place = words(problem?.pointer) && ` (at ${problem.pointer})`;
-  const retryMs = Math.min(2e9, Number(retryAfter) * 1000 || 0); // no longer than a timer may be
+  const retryMs = Number(retryAfter) * 1000 || 0;
   return new AnemoneError(code ?? (status < 500 ? "foreign" : "unavailable"), message + place, { status, problem, retryMs });
 }
 

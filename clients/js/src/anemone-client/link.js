@@ -5,7 +5,7 @@
 import { AnemoneError, fill, misuse, typed } from "./error.js";
 import { Multiplexed } from "./mux.js";
 import { load } from "./parts.js";
-import { sleep } from "./time.js";
+import { sleep, TIMER_MS_MAX } from "./time.js";
 
 /** The tries that are told. */
 const TRIES_MAX = 100;
@@ -70,7 +70,7 @@ export class Link {
     const unknown = wanted.find((name) => !LADDER.includes(name));
     const canShare = globalThis.document && navigator.locks;
     this.#ladder = this.#transports = wanted.filter((name) => (name === "tabs" ? canShare : name !== "mux" || hasSocket));
-    if (unknown || !this.#ladder[0]) throw misuse(`there is no transport ${unknown ?? `${wanted} here: pass a WebSocket`}`);
+    if (unknown || !this.#ladder[0]) throw misuse(`there is no transport ${unknown ?? "here: pass a WebSocket"}`);
     const { signal } = this.end;
     for (const type of SIGNS.split(" ")) globalThis.addEventListener?.(type, this, { capture: true, signal });
     /** Resolves when the transport is known, and the page is awake. */
@@ -178,8 +178,8 @@ export class Link {
   }
 
   #improveLater() {
-    if (this.#index === 0 || this.isClosed) return;
-    this.#timer ??= setTimeout(() => this.#improve(), this.options.betterMs * 2 ** Math.min(3, this.#disappointments));
+    if (!this.#index || this.isClosed) return;
+    this.#timer ??= setTimeout(() => this.#improve(), Math.min(TIMER_MS_MAX, this.options.betterMs * 2 ** Math.min(3, this.#disappointments)));
   }
 
   /** Tries the transports that are better than the current one, and moves all topics to the first that works. */
@@ -188,7 +188,7 @@ export class Link {
     this.#disappointments += 1;
     for (const via of this.#transports.slice(0, this.#index)) {
       const [topic] = this.topics;
-      const isBetter = topic ? await topic.works(via) : via === "mux" && (await this.socket().catch(() => false));
+      const isBetter = topic ? await topic.works(via) : via === "mux" && !this.isClosed && (await this.socket().catch(() => false));
       if (!isBetter) continue;
       this.#disappointments = 0;
       this.#index = this.#transports.indexOf(via);
@@ -201,8 +201,8 @@ export class Link {
   /** Returns the multiplexed connection, once it is open. */
   socket() {
     if (!this.#socket || this.#socket.isClosed) {
-      const { href } = new URL("ws", this.base);
-      this.#socket = new Multiplexed(href.replace("http", "ws"), this.options.WebSocket);
+      const url = new URL("ws", this.base).href.replace("http", "ws");
+      this.#socket = new Multiplexed(url, this.options.WebSocket);
     }
     return this.#socket.opened;
   }
@@ -274,13 +274,17 @@ export class Link {
   }
 }
 
-/** @param {string | URL} base */
+/**
+ * @param {string | URL} base
+ * @returns {URL}
+ */
 function address(base) {
+  /** @type {any} */
   let url;
   try {
     url = new URL(base, globalThis.location?.href);
   } catch {}
-  if (!url || !/^https?:$/.test(url.protocol)) throw misuse(`${base} is not a URL such as http://localhost`);
+  if (!/^https?:$/.test(url?.protocol)) throw misuse(`${base} is not a URL such as http://localhost`);
   url.search = url.hash = "";
   url.pathname = url.pathname.replace(/\/?$/, "/");
   return url;

@@ -101,7 +101,7 @@ export class Multiplexed {
     const since = now();
     this.send("GET", "clock", () => {});
     setTimeout(() => {
-      if (this.#heard < since) this.close(new AnemoneError("silent", "the WebSocket is dead"));
+      if (this.#heard < since) this.close(new AnemoneError("silent", "the WebSocket is silent"));
     }, OPEN_MS_MAX);
   }
 

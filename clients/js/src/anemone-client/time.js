@@ -4,6 +4,9 @@ export const OPEN_MS_MAX = 3000;
 /** The most time that a call may take, and what a reply that goes on may take to begin. */
 export const ANSWER_MS_MAX = 45_000;
 
+/** No timer may be longer: one of Infinity ends at once. */
+export const TIMER_MS_MAX = 2e9;
+
 /** The time in ms since the Unix epoch, with fractions. It does not jump when the machine's clock is set. */
 export const now = () => performance.timeOrigin + performance.now();
 
@@ -20,7 +23,7 @@ export function sleep(ms, signal) {
       signal?.removeEventListener("abort", end);
       resolve();
     };
-    const timer = setTimeout(end, ms);
+    const timer = setTimeout(end, Math.min(TIMER_MS_MAX, ms));
     signal?.addEventListener("abort", end);
     if (signal?.aborted) end();
   });
@@ -31,7 +34,7 @@ const FIRST_MS = 500;
 
 /** The delay before the next try: exponential, with full jitter, so that many clients do not return at once. */
 export class Backoff {
-  #firstMs = FIRST_MS;
+  #wishMs = 0;
   #failures = 0;
   #random;
 
@@ -41,12 +44,12 @@ export class Backoff {
   }
 
   next() {
-    return Math.min(10_000, this.#firstMs * 2 ** this.#failures++) * this.#random();
+    return Math.min(10_000, Math.max(FIRST_MS, this.#wishMs) * 2 ** this.#failures++) * this.#random();
   }
 
   /** @param {number} ms the server's wish */
   wish(ms) {
-    this.#firstMs = Math.max(FIRST_MS, ms);
+    this.#wishMs = ms;
   }
 
   /** To be called when something new was received; an open connection alone proves nothing. */

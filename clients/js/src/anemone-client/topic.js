@@ -4,7 +4,7 @@
  */
 import { AnemoneError, fill, foreign, misuse, typed, words } from "./error.js";
 import { parsePosition, Sequence } from "./position.js";
-import { Backoff, OPEN_MS_MAX, sleep } from "./time.js";
+import { Backoff, OPEN_MS_MAX, sleep, TIMER_MS_MAX } from "./time.js";
 
 /** A topic whose reader is this far behind is not read until the reader has caught up. */
 const QUEUE_MAX = 1000;
@@ -219,7 +219,7 @@ export class Topic {
       clearTimeout(timer);
       if (signal.aborted) return;
       const left = Math.min(limit, Math.max(heard, link.heldUntil) + limit - Date.now());
-      if (left > 0) return void (timer = setTimeout(watch, left));
+      if (left > 0) return void (timer = setTimeout(watch, Math.min(TIMER_MS_MAX, left)));
       connection.abort(new AnemoneError(isOpen ? "silent" : "timeout", `nothing came by ${via} for ${limit / 1000} s`));
     };
     let timer = setTimeout(watch, limit);
