@@ -27,7 +27,9 @@ const SUBPROTOCOL: &str = "anemone.v1";
 /// A subprotocol of a topic's WebSocket.
 const EVENTS: &str = "anemone.events";
 /// Browsers send it: what compresses on the way may hold back what it has compressed.
-const CODINGS: &str = "Accept-Encoding: gzip\r\n";
+const CODINGS: &str = "Accept-Encoding: gzip, deflate, br, zstd\r\n";
+/// What compresses may send its header at once and hold back the rest; that of gzip has 10 bytes (RFC 1952 section 2.3).
+const CODING_BYTES: usize = 10;
 /// The end of the type of a problem: a handshake that is not that of RFC 6455.
 const BAD_HANDSHAKE: &str = "bad-handshake";
 
@@ -211,14 +213,21 @@ pub(super) async fn begin(way: &Way, wanted: &str, known: Known, patience: Durat
         Err(trouble) => return Begun::Trouble(trouble),
     };
     let opened = async {
-        let Answer { status, media_type, .. } = connection.answer(way.patience()).await?;
+        let Answer { status, media_type, is_coded, .. } = connection.answer(way.patience()).await?;
         if status != 200 {
             return Ok(Err(Begun::Refused(status)));
         }
         if !media_type.starts_with(wanted) {
             return Ok(Err(Begun::Foreign(media_type)));
         }
-        Ok(Ok(connection.goes_on().await?))
+        let mut left = if is_coded { CODING_BYTES + 1 } else { 1 };
+        while left > 0 {
+            match connection.goes_on().await? {
+                0 => return Ok(Ok(false)),
+                came => left = left.saturating_sub(came),
+            }
+        }
+        Ok(Ok(true))
     };
     match timeout(patience, opened).await {
         Err(_) | Ok(Err(Trouble::Silent(_))) => Begun::Held(begun.elapsed()),
@@ -530,6 +539,32 @@ mod tests {
         }
         let told = web_sockets(&[400, 400, 400]).await;
         assert!(told.contains("FAULT") && told.contains("no WebSocket is let through"), "{told}");
+    }
+
+    /// Returns true if a stream has begun, of which so many bytes have come.
+    async fn has_begun(coding: &str, bytes: usize) -> bool {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let known =
+            Known { program: None, round_trip: Duration::ZERO, begin_max: Duration::from_secs(20) };
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {SSE}\r\n{coding}\r\n");
+        let server = async {
+            let mut stream = listener.accept().await.unwrap().0;
+            assert!(stream.read(&mut [0; 4096]).await.unwrap() > 0);
+            stream.write_all(&[head.as_bytes(), &vec![b':'; bytes]].concat()).await.unwrap();
+            stream
+        };
+        let patience = Duration::from_secs(if bytes > CODING_BYTES { 60 } else { 1 });
+        let (begun, _open) = tokio::join!(begin(&way, SSE, known, patience), server);
+        matches!(begun, Begun::At(..))
+    }
+
+    #[tokio::test]
+    async fn the_header_of_a_compressed_stream_is_no_beginning() {
+        let gzip = "Content-Encoding: gzip\r\n";
+        assert!(has_begun("", CODING_BYTES + 1).await);
+        assert!(!has_begun(gzip, CODING_BYTES).await);
+        assert!(has_begun(gzip, CODING_BYTES + 1).await);
     }
 
     fn pair(first: (&str, u64), second: (&str, u64)) -> Pair {

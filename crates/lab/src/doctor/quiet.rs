@@ -80,8 +80,8 @@ async fn quiet_stream(way: &Way, known: Known, wait: Duration) -> Quiet {
     while let Some(left) = wait.checked_sub(begun.elapsed()) {
         match timeout(left, connection.goes_on()).await {
             Err(_) => break,
-            Ok(Ok(false) | Err(_)) => return Quiet::Cut(newest.elapsed()),
-            Ok(Ok(true)) => newest = Instant::now(),
+            Ok(Ok(0) | Err(_)) => return Quiet::Cut(newest.elapsed()),
+            Ok(Ok(_)) => newest = Instant::now(),
         }
     }
     of_silence(newest.elapsed())

@@ -112,34 +112,38 @@ impl Exchange {
 
     /// Reads the response and checks what differs from one connection to the next.
     fn response(&self, stream: &mut TcpStream) -> anyhow::Result<Vec<u8>> {
-        let mut response = [0; RESPONSE_BYTES_MAX];
+        let mut bytes = [0; RESPONSE_BYTES_MAX];
         let mut len = 0;
-        while !response[..len].ends_with(b"\r\n\r\n") {
-            let more = stream.read(&mut response[len..]).context("waiting for the handshake")?;
+        let end = loop {
+            let more = stream.read(&mut bytes[len..]).context("waiting for the handshake")?;
             if more == 0 {
-                bail!("handshake not answered: {}", response[..len].escape_ascii());
+                bail!("handshake not answered: {}", bytes[..len].escape_ascii());
             }
             len += more;
-        }
-        let response = &response[..len];
+            if let Some(end) = bytes[..len].windows(4).position(|four| four == b"\r\n\r\n") {
+                break end + 4;
+            }
+        };
+        let (response, rest) = bytes[..len].split_at(end);
         ensure!(
             response.starts_with(b"HTTP/1.1 101 ")
                 && response.windows(self.accept.len()).any(|window| window == self.accept),
             "handshake refused: {}",
             response.escape_ascii()
         );
+        check_rest(rest)?;
         Ok(response.to_vec())
     }
 }
 
-/// Opens a WebSocket on a connection, and checks that no other bytes came.
+/// Opens a WebSocket on a connection, and checks that nothing but pings came.
 pub(crate) fn shake_hands(
     stream: &mut TcpStream,
     handshake: ClientHandshake,
     path: &str,
 ) -> anyhow::Result<Established> {
     let established = shake_hands_with_talker(stream, handshake, path)?;
-    ensure!(established.rest.is_empty(), "more came than the handshake");
+    check_rest(&established.rest)?;
     Ok(established)
 }
 
@@ -165,19 +169,20 @@ pub(super) fn shake_all_hands(
     }
     for stream in streams {
         let established = established(stream, handshake())?;
-        ensure!(are_pings(&established.rest), "more came than the handshake");
+        check_rest(&established.rest)?;
     }
     Ok(())
 }
 
-/// Returns true for nothing but whole pings, which may come before a busy machine looks.
-fn are_pings(mut frames: &[u8]) -> bool {
+/// Checks that nothing came behind a handshake but whole pings, which may be there before a busy machine looks.
+fn check_rest(mut frames: &[u8]) -> anyhow::Result<()> {
     while let [0x89, len @ ..=125, rest @ ..] = frames
         && let Some(rest) = rest.get(usize::from(*len)..)
     {
         frames = rest;
     }
-    frames.is_empty()
+    ensure!(frames.is_empty(), "more came than the handshake");
+    Ok(())
 }
 
 fn established(
@@ -277,11 +282,28 @@ pub(crate) fn echo_once(
 mod tests {
     use super::*;
 
+    /// What comes of a handshake that is answered with these bytes behind it.
+    fn answered(rest: &'static [u8]) -> anyhow::Result<()> {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let endpoint = Endpoint { address, path: "/".to_owned(), protocol: Protocol::WebSocket };
+        let exchange = Exchange::new(&endpoint, &mut Random::new(1));
+        let mut stream = connect(address).unwrap();
+        let accept = exchange.accept.escape_ascii();
+        let head =
+            format!("HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: {accept}\r\n\r\n");
+        let bytes = [head.as_bytes(), rest].concat();
+        listener.accept().unwrap().0.write_all(&bytes).unwrap();
+        exchange.response(&mut stream).map(|response| assert_eq!(response, head.as_bytes()))
+    }
+
     #[test]
     fn pings_may_follow_a_handshake_and_messages_may_not() {
-        assert!(are_pings(b"") && are_pings(b"\x89\x00\x89\x02hi"));
+        for pings in [&b""[..], b"\x89\x00\x89\x02hi"] {
+            answered(pings).unwrap();
+        }
         for other in [&b"\x81\x01a"[..], b"\x89\x02h", b"\x89", b"\x89\x00\x81\x01a"] {
-            assert!(!are_pings(other), "{other:?}");
+            assert!(answered(other).is_err(), "{other:?}");
         }
     }
 }

@@ -92,7 +92,7 @@ fn judge(report: &mut Report) {
     let ratio = web_socket / tcp;
     let published = PUBLISHED_WEB_SOCKET_MS / PUBLISHED_TCP_MS;
     report.answer = format!(
-        "A WebSocket is open after {web_socket:.3} ms, {ratio:.1} times as late as the first echo over TCP ({tcp:.3} ms)."
+        "A WebSocket is open after {web_socket:.3} ms: {ratio:.1} times the {tcp:.3} ms until the first echo over TCP."
     );
     report.published.push(Published {
         figure: "set-up of a WebSocket, times that of TCP (A1)".to_owned(),

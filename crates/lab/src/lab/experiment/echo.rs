@@ -87,11 +87,11 @@ fn judge(report: &mut Report) {
         let percent = (found.ratio?.median - 1.0) * 100.0;
         let more = signed(percent, 0);
         let words = match found.judgement() {
-            Judgement::Distinguishable => format!("{} % longer", fixed(percent, 0)),
+            Judgement::Distinguishable => longer(percent),
             Judgement::NotDistinguishable => {
                 format!("as long, as far as can be told ({more} %),")
             }
-            Judgement::TooFewRounds => format!("{more} % (of {TOO_FEW_ROUNDS})"),
+            Judgement::TooFewRounds => format!("{} (of {TOO_FEW_ROUNDS})", longer(percent)),
         };
         Some((percent, words))
     };
@@ -117,6 +117,12 @@ fn judge(report: &mut Report) {
             because: because.to_owned(),
         });
     }
+}
+
+/// Says by how much something takes longer, or less long.
+fn longer(percent: f64) -> String {
+    let than = if percent < 0.0 { "less time" } else { "longer" };
+    format!("{} % {than}", fixed(percent.abs(), 0))
 }
 
 /// Echoes for as long as `time`, on a connection of its own.

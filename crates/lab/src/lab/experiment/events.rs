@@ -137,7 +137,7 @@ pub(super) fn stream(
     thread::sleep(period + PAUSE + 8 * delay_max);
     let mut strained = meter.since(begun);
     strained.behind.add(&lag);
-    let last = sent.keys().next_back().copied().unwrap_or(0);
+    let last = sent.last_key_value().map_or(0, |(&number, _)| number);
     let _ = end.set(End { last, at: Instant::now() + publisher.place.patience });
     // Another event lets every reader look at that; without it, each ends after its patience.
     if let Err(error) = publisher.one(session, events + 1) {
@@ -287,12 +287,12 @@ struct Read {
     fault: Option<Fault>,
 }
 
-/// When a reader has read enough.
+/// The end of a reading.
 #[derive(Clone, Copy, Debug)]
 struct End {
-    /// The number of the last event: with it, or a later one.
+    /// Who has this event, or a later one, has read enough.
     last: usize,
-    /// Without it: the first answer or event after this.
+    /// Who has not, reads on until the first answer or event after this.
     at: Instant,
 }
 
@@ -419,5 +419,13 @@ mod tests {
             [0, 0, 0, 1, 1, 2, 3]
         );
         assert_eq!(block_len(0, 10), 1, "also of a stream that is too short");
+    }
+
+    #[test]
+    fn a_reader_reads_until_the_last_event_and_not_for_ever() {
+        let at = Instant::now() + Duration::from_secs(3600);
+        let end = End { last: 5, at };
+        assert_eq!([4, 5, 6].map(|newest| end.is_there(newest)), [false, true, true]);
+        assert!(End { last: 5, at: Instant::now() }.is_there(0));
     }
 }
