@@ -31,6 +31,8 @@ const HISTORY_EVENTS = 1000;
 const PAGE_EVENTS = 500;
 /** A topic that has events sends the first within this time. */
 const BEGIN_MS_MAX = 500;
+/** By then the page is shown, whatever of it is drawn. */
+const SHOWN_MS_MAX = 15_000;
 const PROBES = PROBES_IN_BLOCK / 4;
 
 const name = decodeURIComponent(location.pathname.slice(location.pathname.lastIndexOf("/") + 1));
@@ -64,7 +66,7 @@ let count = 0;
 /** The number of the first event that was taken. */
 let first = 0;
 let isChanged = false;
-/** All parts of the page show an event, once the last one has had its turn. */
+/** True from the first part that had events; the last part then shows the page. */
 let hasShown = false;
 let shownAt = 0;
 let summaryAt = -Infinity;
@@ -190,8 +192,11 @@ function followFrom(after) {
       state = next;
       lostAt = next.kind === "connected" ? null : (lostAt ?? now() + clockOffset);
       if (lostAt !== null) rate.forget(now());
-      // What has come is shown as a whole, however long that takes.
-      if (next.kind !== "connecting") setTimeout(() => count === 0 && begin(), BEGIN_MS_MAX);
+      // What has come is shown as a whole, unless that takes very long.
+      if (next.kind !== "connecting") {
+        setTimeout(() => count === 0 && begin(), BEGIN_MS_MAX);
+        setTimeout(begin, SHOWN_MS_MAX);
+      }
       showState();
     },
   });

@@ -101,7 +101,7 @@ export class Log {
     this.#showAll();
   }
 
-  /** Shows what was added in this frame, if the log is in view: for a page that is shown only now. */
+  /** Looks at once whether the log is in view, of which the observer would tell a frame later: for a page that is shown only now. */
   look() {
     const { top, bottom } = this.#section.getBoundingClientRect();
     this.#see(top < innerHeight && bottom > 0);
