@@ -1,6 +1,5 @@
 /** What the tests of cuts share: numbers that are published while every connection breaks. */
 import assert from "node:assert/strict";
-import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
 export const CUTS = 200;
@@ -30,22 +29,6 @@ export async function publishThroughCuts(relay, topics, random, weather = {}) {
   }
   relay.weather = weather;
   return last;
-}
-
-/**
- * Returns an address for a server that goes and comes back to it. Its port is below those that the kernel gives to whoever asks for any, so no
- * other test gets it meanwhile.
- */
-export async function ownAddress() {
-  for (;;) {
-    const port = 20_000 + Math.floor(10_000 * Math.random());
-    const server = createServer();
-    const isFree = await new Promise((resolve) => {
-      server.on("error", () => resolve(false));
-      server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
-    });
-    if (isFree) return `127.0.0.1:${port}`;
-  }
 }
 
 /**

@@ -9,8 +9,8 @@ import { after, afterEach, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { connect } from "../../clients/js/src/client.js";
-import { kill, numbersTo, publish, serve, until } from "../e2e/support.js";
-import { CUTS, SEED, ownAddress, publishThroughCuts } from "./history.js";
+import { kill, numbersTo, ownAddress, publish, serve, until } from "../e2e/support.js";
+import { CUTS, SEED, publishThroughCuts } from "./history.js";
 import { ONLY_POLLS, ONLY_POLLS_IN_SILENCE, Relay, seeded } from "./relay.js";
 
 /** @typedef {import("../../clients/js/src/anemone-client/types.js").Options} Options */

@@ -5,6 +5,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before } from "node:test";
+import { OPEN_MS_MAX } from "../../clients/js/src/anemone-client/time.js";
 import { folder, kill, launch, remove, serve, until } from "../e2e/support.js";
 
 /** @type {string} */ let directory;
@@ -25,15 +26,16 @@ after(async () => {
 });
 
 /**
- * Lets the connections of a page take as long to open as a busy machine needs, and not 3 s. For tests of something else.
+ * Lets the connections of a page take as long to open as a busy machine needs, and also to answer whether they are alive. For tests of
+ * something else.
  * @param {import("playwright-core").Page} page
  */
 export async function patient(page) {
-  await page.addInitScript(() => {
+  await page.addInitScript((openMsMax) => {
     const { setTimeout } = globalThis;
-    const later = (/** @type {() => void} */ run, /** @type {number} */ ms, /** @type {unknown[]} */ ...more) => setTimeout(run, ms === 3000 ? 60_000 : ms, ...more);
+    const later = (/** @type {() => void} */ run, /** @type {number} */ ms, /** @type {unknown[]} */ ...more) => setTimeout(run, ms === openMsMax ? 60_000 : ms, ...more);
     Object.assign(globalThis, { setTimeout: later });
-  });
+  }, OPEN_MS_MAX);
   return page;
 }
 

@@ -8,8 +8,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { WebSocket } from "ws";
 import { connect } from "../../clients/js/src/client.js";
-import { folder, kill, numbersTo, remove, serve, until } from "../e2e/support.js";
-import { TRANSPORTS, ownAddress } from "./history.js";
+import { folder, kill, numbersTo, ownAddress, remove, serve, until } from "../e2e/support.js";
+import { TRANSPORTS } from "./history.js";
 
 const KILLS = 3;
 /** The events that are read before the first kill, and after each. */

@@ -137,7 +137,7 @@ const STREAM =
   `[stream.poll]\npath = "/poll?since={after}"\n${POLL}[stream.long_poll]\npath = "/poll?since={after}&wait=1"\n${POLL}`;
 
 test("a stream of another server is read in each of its ways", { timeout: STEP_MS_MAX }, async () => {
-  // The lab waits for the last event by the delay of the link: this gives a busy machine time.
+  // The lab waits for its readers to connect by the delay of the link: this gives a busy machine time.
   const { report, said } = await lab("wind", STREAM, "--link", "delay=200ms");
   assert.deepEqual(report.series.map(({ contender }) => contender), ["WebSocket", "SSE", "NDJSON", "long poll", "poll"], said);
   for (const { contender, rounds, expected, received, faults } of report.series) {

@@ -7,7 +7,7 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { PATIENCE_MS, folder, kill, launch, numbersTo, publish, remove, serve, until } from "./support.js";
+import { PATIENCE_MS, folder, kill, launch, numbersTo, ownAddress, publish, remove, serve, until } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
 /** Of each topic; the server is killed while every so many of them are published. */
@@ -21,7 +21,7 @@ const KILLS = (EVENTS - 1) / KILLED_EVERY;
 
 before(async () => {
   data = await folder("anemone-browser-");
-  await restart("127.0.0.1:0");
+  await restart(await ownAddress());
   browser = await launch();
 });
 

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { lines, output, readOn, told } from "./programs.js";
-import { folder, kill, numbersTo, remove, serve, until } from "./support.js";
+import { folder, kill, numbersTo, ownAddress, remove, serve, until } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
 const EVENTS = 100;
@@ -26,7 +26,7 @@ for (const protocol of PROTOCOLS) {
 
     before(async () => {
       data = await folder("anemone-curl-");
-      await restart("127.0.0.1:0");
+      await restart(await ownAddress());
     });
 
     after(async () => {

@@ -24,9 +24,9 @@ const WAIT_SECONDS_ALL = 12;
 /** The time after which a stream is held back: what is held back never comes; everything else has the long one, or that of the
  * page. */
 const BEGIN_SECONDS = { short: 4, long: 30 };
-/** The doctors measure times of 200 ms. If this process itself was so late meanwhile, they examine again, but not more often. */
-const LATE_MS = 50;
-const EXAMINATIONS_MAX = 5;
+/** The doctors judge times of 200 ms. Where this process itself was nearly so late, they examine again. */
+const LATE_MS = 150;
+const EXAMINATIONS_MAX = 3;
 /** The time within which a page of a busy machine has an answer for which the server does not wait: less than the second of a poll. */
 const AT_ONCE_MS_MAX = 900;
 /** Examinations mostly wait, so some are made at the same time. */
@@ -50,17 +50,20 @@ after(async () => {
 /** @typedef {{ name: string, state: string, fault?: string, words: string, remedies: { program: string, setting: string }[] }} Finding */
 
 /**
- * Examines, and again if that fails while the machine stands still.
+ * Examines, and again if something else is found while the machine stands still.
+ * @param {import("node:test").TestContext} context
  * @param {() => Promise<void>} examine
  */
-async function unlessLate(examine) {
+async function unlessLate(context, examine) {
   for (let count = 1; ; count += 1) {
     const delay = monitorEventLoopDelay();
     delay.enable();
     try {
       return await examine();
     } catch (error) {
-      if (count === EXAMINATIONS_MAX || delay.max / 1e6 < LATE_MS) throw error;
+      const lateMs = delay.max / 1e6;
+      if (count === EXAMINATIONS_MAX || lateMs < LATE_MS || !(error instanceof assert.AssertionError)) throw error;
+      context.diagnostic(`examined again, since this process was ${lateMs.toFixed()} ms late`);
     } finally {
       delay.disable();
     }
@@ -144,9 +147,9 @@ const WRONG = /** @type {const} */ ([
 
 describe("each way to set up a proxy wrong", AT_ONCE, () => {
   for (const [what, name, site, expected, setting] of WRONG) {
-    test(`${what} is found, and nothing else`, { timeout: STEP_MS_MAX }, async () => {
+    test(`${what} is found, and nothing else`, { timeout: STEP_MS_MAX }, async (context) => {
       const is = (/** @type {string} */ fault) => expected.some((one) => one === fault);
-      await unlessLate(async () => {
+      await unlessLate(context, async () => {
         const { status, faults, said } = await behind(name, site, { isHeld: is("sse"), wait: is("idle") ? WAIT_SECONDS_ALL : WAIT_SECONDS });
         assert.deepEqual([faults.map((fault) => fault.name), status], [[...expected], 13], said);
         const program = name === "stock" ? "nginx" : "HAProxy";
@@ -161,8 +164,8 @@ describe("each way to set up a proxy wrong", AT_ONCE, () => {
   }
 });
 
-test("a way on which nothing is wrong is told so", { timeout: STEP_MS_MAX }, async () => {
-  await unlessLate(async () => {
+test("a way on which nothing is wrong is told so", { timeout: STEP_MS_MAX }, async (context) => {
+  await unlessLate(context, async () => {
     for (const { status, faults, findings, said } of await Promise.all([doctor(server.origin), behind("stock", nginx(HOST, UPGRADE)), behind("plainHaproxy", haproxy())])) {
       assert.deepEqual([faults, status], [[], 0], said);
       assert.deepEqual(findings.filter(({ state }) => state === "unknown"), [], said);
@@ -300,10 +303,10 @@ async function bothFind(origin, { both = {}, page = {} }) {
 
 describe("both doctors", AT_ONCE, () => {
   for (const [what, site, expected] of BOTH) {
-    test(`they say the same of nginx ${what}`, { timeout: STEP_MS_MAX }, async () => {
+    test(`they say the same of nginx ${what}`, { timeout: STEP_MS_MAX }, async (context) => {
       const proxy = await Proxy.start("stock", { http: Number(new URL(server.origin).port), tcp: 0 }, site);
       try {
-        await unlessLate(() => bothFind(`http://127.0.0.1:${proxy.ports.http}`, expected));
+        await unlessLate(context, () => bothFind(`http://127.0.0.1:${proxy.ports.http}`, expected));
       } finally {
         await proxy.remove();
       }
@@ -311,13 +314,13 @@ describe("both doctors", AT_ONCE, () => {
   }
 
   for (const [wait, cache] of /** @type {const} */ ([["500ms", "good"], ["0s", "unknown"]])) {
-    test(`a server that lets polls wait for ${wait} is no cache to both doctors`, { timeout: STEP_MS_MAX }, async () => {
+    test(`a server that lets polls wait for ${wait} is no cache to both doctors`, { timeout: STEP_MS_MAX }, async (context) => {
       const directory = await folder("anemone-doctor-");
       const config = join(directory, "anemone.toml");
       await writeFile(config, `[limits]\nwait_proxied = "${wait}"\n`);
       const limited = await serve("--demo", "--listen", "127.0.0.1:0", "--trusted-proxy", "127.0.0.1", "--config", config);
       try {
-        await unlessLate(() => bothFind(limited.origin, { both: { cache } }));
+        await unlessLate(context, () => bothFind(limited.origin, { both: { cache } }));
       } finally {
         await kill(limited);
         await remove(directory);

@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { firstOutput } from "./programs.js";
-import { PATIENCE_MS, becomes, kill, launch, serve } from "./support.js";
+import { PATIENCE_MS, becomes, kill, launch, ownAddress, serve } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
 /** What is of the wind alone. */
@@ -17,7 +17,7 @@ const WIND = ["#sensor", "#wind", ".transports", ".take"];
 /** @type {import("playwright-core").Browser} */ let browser;
 
 before(async () => {
-  server = await serve("--exec", "cpu=vmstat 1", "--listen", "127.0.0.1:0");
+  server = await serve("--exec", "cpu=vmstat 1", "--listen", await ownAddress());
   browser = await launch("--no-proxy-server");
 });
 

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { lines, readOn, told } from "./programs.js";
-import { folder, kill, numbersTo, publish, remove, serve } from "./support.js";
+import { folder, kill, numbersTo, ownAddress, publish, remove, serve } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
 const EVENTS = 300;
@@ -16,7 +16,7 @@ const EVENTS = 300;
 
 before(async () => {
   data = await folder("anemone-nc-");
-  await restart("127.0.0.1:0", "127.0.0.1:0");
+  await restart(await ownAddress(), await ownAddress());
 });
 
 after(async () => {

@@ -10,7 +10,7 @@ import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { maps, onMap, says } from "./maps.js";
-import { becomes, kill, launch, serve, until } from "./support.js";
+import { becomes, kill, launch, ownAddress, serve, until } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
 /** A map that takes long, whatever the machine: 1,500,000 points behind hills. */
@@ -251,7 +251,7 @@ test("a terrain that is refused leaves no map of another place behind", { timeou
 test("a run that gets no answer says that the server is away, and begins once it is back", { timeout: STEP_MS_MAX }, async () => {
   const context = await browser.newContext();
   const page = await context.newPage();
-  let own = await serve("--demo", "--listen", "127.0.0.1:0");
+  let own = await serve("--demo", "--listen", await ownAddress());
   try {
     await page.goto(`${own.origin}/propagation`);
     await says(page, "done");

@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -50,6 +51,22 @@ function patient(browser) {
 export async function launchKeepingPages() {
   const ignoreDefaultArgs = ["--disable-back-forward-cache"];
   return patient(await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_ARGS, ignoreDefaultArgs, timeout: PATIENCE_MS }));
+}
+
+/**
+ * Returns an address for a server that goes and comes back to it: a free port below those that the kernel gives to whoever asks for any, so
+ * no other test gets it meanwhile.
+ */
+export async function ownAddress() {
+  for (;;) {
+    const port = 20_000 + Math.floor(10_000 * Math.random());
+    const server = createServer();
+    const isFree = await new Promise((resolve, reject) => {
+      server.on("error", (/** @type {NodeJS.ErrnoException} */ error) => (error.code === "EADDRINUSE" ? resolve(false) : reject(error)));
+      server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
+    });
+    if (isFree) return `127.0.0.1:${port}`;
+  }
 }
 
 /** @param {string} prefix */

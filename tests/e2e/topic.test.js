@@ -10,7 +10,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { firstOutput, output } from "./programs.js";
-import { BIN, PATIENCE_MS, becomes, folder, kill, launch, publish, remove, serve, until } from "./support.js";
+import { BIN, PATIENCE_MS, becomes, folder, kill, launch, ownAddress, publish, remove, serve, until } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
 const HTML = { Accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };
@@ -24,7 +24,7 @@ before(async () => {
   const config = join(directory, "anemone.toml");
   const topics = [["open", "anyone", ""], ["closed", "nobody", ""], ["small", "anyone", "events_max = 5\n"], ["kept", "anyone", "events_max = 600\n"], ["text", "anyone", ""], ["long", "anyone", ""], ["busy", "anyone", ""], ["young", "anyone", ""], ["wide", "anyone", ""]];
   await writeFile(config, topics.map(([name, who, more]) => `[[topic]]\nname = "${name}"\npublish = "${who}"\n${more}`).join(""));
-  server = await serve("--config", config, "--listen", "127.0.0.1:0");
+  server = await serve("--config", config, "--listen", await ownAddress());
   browser = await launch("--no-proxy-server");
 });
 

@@ -9,7 +9,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import * as support from "./support.js";
-import { becomes, kill, launch, serve, start, until } from "./support.js";
+import { becomes, kill, launch, ownAddress, serve, start, until } from "./support.js";
 
 const PANES = ["websocket", "plain-websocket", "sse", "ndjson", "long-polling", "polling"];
 const STEP_MS_MAX = 300_000;
@@ -109,7 +109,7 @@ function step(name, body) {
 before(async () => {
   folder = await support.folder("anemone-wind-");
   await startEmulator();
-  await startServer("127.0.0.1:0");
+  await startServer(await ownAddress());
   browser = await launch();
   page = await (await browser.newContext()).newPage();
   page.on("console", (message) => browserSays.push(`${message.type()}: ${message.text()}`));
