@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use anemone_testing::process::{Process, Watchdog, command, output, serve};
-use anemone_testing::terminal;
+use anemone_testing::{nobody, terminal};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::tempdir;
 
@@ -192,15 +192,6 @@ fn the_status_decides_the_exit_status_and_a_service_has_its_own_words() {
         ended(&args, "", status);
     }
     ended(&["call", "POST", &format!("{}/", nobody()), "1", "--retries", "0"], "", 4);
-}
-
-/// An address where nobody listens: it stays bound until the tests end, so no other program gets the port.
-fn nobody() -> SocketAddr {
-    let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let address = socket.local_addr().unwrap();
-    std::mem::forget(socket);
-    address
 }
 
 #[test]

@@ -12,7 +12,7 @@ use anemone_client::{Content, Publisher};
 use anemone_testing::process::{
     self, Process, Watchdog, ask, command, get, output, read_until, serve,
 };
-use anemone_testing::{terminal, wait_for};
+use anemone_testing::{nobody, terminal, wait_for};
 use rustix::process::Signal;
 use tempfile::tempdir;
 
@@ -157,15 +157,6 @@ fn another_transport_is_told_with_the_one_that_failed_and_the_cause() {
     let (said, _) = failure(&["sub", &url, "--retries", "0"]);
     let words = " WARN trying another transport, sse instead of ws: server answered 403\n";
     assert!(said.contains(words), "{said}");
-}
-
-/// An address where nobody listens: it stays bound until the tests end, so no other program gets the port.
-fn nobody() -> SocketAddr {
-    let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let address = socket.local_addr().unwrap();
-    std::mem::forget(socket);
-    address
 }
 
 const VIAS: [&str; 7] = ["ws", "mux", "sse", "ndjson", "long-poll", "poll", "tcp"];

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
+use anemone_testing::nobody;
 use anemone_testing::process::{Watchdog, command, output, serve};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -51,15 +52,6 @@ fn answering(status: &'static str, body: &'static str) -> (SocketAddr, Receiver<
         }
     });
     (address, seen)
-}
-
-/// An address where nobody listens: it stays bound until the tests end, so no other program gets the port.
-fn nobody() -> SocketAddr {
-    let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let address = socket.local_addr().unwrap();
-    std::mem::forget(socket);
-    address
 }
 
 /// Interrupts a command once its standard error has this text, and returns all of it.

@@ -12,6 +12,8 @@
 )]
 
 mod log;
+#[cfg(feature = "server")]
+mod nobody;
 pub mod process;
 #[cfg(feature = "hub")]
 mod run;
@@ -25,6 +27,8 @@ mod topics;
 mod wait;
 
 pub use log::Log;
+#[cfg(feature = "server")]
+pub use nobody::nobody;
 pub use process::resident_bytes;
 #[cfg(feature = "hub")]
 pub use run::{run, within};

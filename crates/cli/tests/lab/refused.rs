@@ -1,5 +1,7 @@
 //! Servers, files and links that cannot be measured: faults are counted, and the words say what is missing or wrong.
 
+use anemone_testing::nobody;
+
 use super::*;
 
 #[test]
@@ -90,10 +92,7 @@ fn a_silent_server_is_not_asked_in_each_case() {
 
 #[test]
 fn a_server_that_is_not_there_has_a_status_of_its_own() {
-    // Bound, but not listening: nobody else gets the port.
-    let bound = tokio::net::TcpSocket::new_v4().unwrap();
-    bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let free = bound.local_addr().unwrap();
+    let free = nobody();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("server.toml");
     std::fs::write(&file, format!("url = \"http://{free}\"\nget = \"/\"\n")).unwrap();
