@@ -195,6 +195,26 @@ test("the mode `latest` says how many events it has skipped", async () => {
   }
 });
 
+test("in the mode `latest`, a loop that is slow has the newest event next", async () => {
+  for (const transport of /** @type {const} */ (["mux", "sse", "ndjson", "long-poll", "poll"])) {
+    const name = `scratch-slow-loop-${transport}`;
+    await publish(`${server.origin}/topics/${name}`, 1, 1);
+    const client = connect(server.origin, { WebSocket, transports: [transport], pollMs: 1 });
+    cleanups.push(() => client.close());
+    const topic = client.topic(name, { after: "earliest", mode: "latest" });
+    /** @type {number[]} */ const taken = [];
+    let told = 0;
+    for await (const event of topic) {
+      taken.push(event.data.n);
+      told += 1 + (event.skipped ?? 0);
+      if (event.data.n === 9) break;
+      await publish(`${server.origin}/topics/${name}`, 2, 9);
+      await until("the newest to be here", () => topic.position?.endsWith("-9") ?? false);
+    }
+    assert.deepEqual([taken, told], [[1, 9], 9], transport);
+  }
+});
+
 test("a deleted topic ends", async () => {
   for (const transport of /** @type {const} */ (["mux", "sse", "ndjson", "long-poll", "poll"])) {
     const name = `scratch-deleted-${transport}`;

@@ -1,10 +1,12 @@
 /** What a caller gets wrong, and what a caller sees: options that do not exist, the words of errors, and an event on the console. */
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { readdir, readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import { WebSocket } from "ws";
 import { connect } from "../../clients/js/src/client.js";
+import { until } from "../e2e/support.js";
 import { fake, page, problem } from "./fakes.js";
 
 const SOURCES = "clients/js/src/anemone-client";
@@ -77,6 +79,9 @@ test("what no transport would send is refused at once", async () => {
       "a body of a GET": ["GET", "/x", {}],
       "a body that is no JSON": ["POST", "/x", circle],
       "a body that JSON leaves out": ["POST", "/x", () => {}],
+      "a body of which JSON leaves nothing": ["POST", "/x", new Map([["a", 1]])],
+      "a promise of a body": ["POST", "/x", Promise.resolve(1)],
+      "a body that is no text": ["POST", "/x", new Blob(["a"]), { headers: { "content-type": "text/plain" } }],
       "a method that nobody may send": ["TRACE", "/x"],
       "a method with a space": ["FOO BAR", "/x"],
       "a path that is none": ["GET", "http://["],
@@ -111,6 +116,84 @@ test("a name that a URL would drop is refused, and so is a path with a space", a
     client.close();
   }
   assert.deepEqual(asked, []);
+});
+
+test("the path of another server is read by nobody, and the token stays here", async () => {
+  const other = await fake(() => page("e-2", [2]));
+  const { origin } = await keeping();
+  for (const path of [`${other.origin}/x`, `/${other.origin}/x`, other.origin.replace("http:", "/"), other.origin.replace("http://", "\\\\"), "../x"]) {
+    const client = connect(`${origin}/below`, { token: "secret", transports: ["poll"] });
+    const topic = client.read(path);
+    await assert.rejects(topic[Symbol.asyncIterator]().next(), { code: "bad-argument" }, path);
+    assert.equal(client.diagnosis.tries.length, 1, path);
+    client.close();
+  }
+  assert.deepEqual(other.asked, []);
+});
+
+test("a token that no header may have is told without it", async () => {
+  const { origin, asked } = await keeping();
+  for (const token of ["se\ncret", /** @type {any} */ (() => ({ token: "secret" }))]) {
+    const client = connect(origin, { token, transports: ["poll"], random: () => 0 });
+    await assert.rejects(client.call("POST", "/x", 1, { triesMs: 0 }), ({ code, message }) => code === "token-failed" && !message.includes("cret"));
+    client.close();
+  }
+  assert.deepEqual(asked, []);
+});
+
+test("bytes are sent as they are, whatever holds them", async () => {
+  /** @type {string[]} */ const bodies = [];
+  const { origin } = await fake((_, body) => ({ body: { body: bodies.push(body) } }));
+  const client = connect(origin, { transports: ["poll"] });
+  const bytes = new TextEncoder().encode("-abcd-");
+  for (const body of [bytes.slice(1, 5).buffer, bytes.subarray(1, 5), new DataView(bytes.buffer, 1, 4), new Uint16Array(bytes.slice(1, 5).buffer)]) await client.call("POST", "/x", body);
+  assert.deepEqual(bodies, Array(4).fill("abcd"));
+  await client.call("POST", "/x", {});
+  assert.equal(bodies.at(-1), "{}");
+  client.close();
+});
+
+test("what a WebSocket does not take is called over HTTP: a path that is too long, and HEAD", async () => {
+  const { origin, asked, messages } = await keeping();
+  const client = connect(origin, { WebSocket, transports: ["mux"] });
+  await client.call("GET", `/x?${"a".repeat(3900)}`);
+  await client.call("GET", `/x?${"a".repeat(4100)}`);
+  await client.call("GET", "/x", undefined, { headers: { "if-match": `"${"%".repeat(1400)}"` } });
+  await client.call("HEAD", "/x");
+  assert.equal(messages.length, 1);
+  assert.deepEqual(asked.map((line) => line.split(/[ ?]/, 1)[0]), ["UPGRADE", "GET", "GET", "HEAD"]);
+  client.close();
+});
+
+test("a call leaves nothing behind", async (t) => {
+  /** @type {AbortSignal[]} */ const signals = [];
+  const { any } = AbortSignal;
+  t.mock.method(AbortSignal, "any", (/** @type {AbortSignal[]} */ of) => {
+    const signal = any.call(AbortSignal, of);
+    signals.push(signal);
+    return signal;
+  });
+  const { origin } = await keeping();
+  const client = connect(origin, { WebSocket, transports: ["mux"] });
+  await client.call("GET", "/clock");
+  await client.publish("t", 1);
+  await client.run("/primes", 1).key;
+  assert.deepEqual(signals.map((signal) => getEventListeners(signal, "abort").length), [0, 0, 0]);
+  client.close();
+});
+
+test("a topic without a position begins now, over every transport", async () => {
+  const { origin, asked, messages } = await keeping();
+  for (const after of /** @type {any[]} */ ([undefined, null, ""])) {
+    for (const transport of TRANSPORTS) {
+      const client = connect(origin, { WebSocket, transports: [transport], random: () => 1 });
+      client.topic("t", { after });
+      await until("the request", () => messages.length + asked.filter((line) => line.startsWith("GET")).length > 0);
+      assert.match([...messages, ...asked].join(), /after=latest/, `${transport}: ${after}`);
+      client.close();
+      messages.length = asked.length = 0;
+    }
+  }
 });
 
 test("an event has a key of its own, unless the caller gives one", async () => {

@@ -1,7 +1,8 @@
 /**
  * Older measurements, read back from the topic: page after page, or, where there are too many for a chart, evenly spaced parts of them.
  */
-import { formatPosition, parsePosition } from "../client.js";
+import { formatPosition } from "../anemone-client/position.js";
+import { parsePosition } from "../client.js";
 import { browser } from "../transport/environment.js";
 import { requestPage } from "../transport/page.js";
 import { windOf } from "./wind.js";

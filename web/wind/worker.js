@@ -15,7 +15,8 @@
  *   | { type: "frame", id: number, url: string | null }
  *   | { type: "clock", offset: number, bound: number, driftPerMinute: number | null }} FromWorker a frame without a URL is to be removed
  */
-import { formatPosition, parsePosition } from "../client.js";
+import { formatPosition } from "../anemone-client/position.js";
+import { parsePosition } from "../client.js";
 import { driftPerMinute, probeBlock } from "../measure/clock.js";
 import { at } from "../page/site.js";
 import { browser } from "../transport/environment.js";

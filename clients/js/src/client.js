@@ -4,7 +4,7 @@ import { Run } from "./anemone-client/run.js";
 import { Topic } from "./anemone-client/topic.js";
 
 export { AnemoneError } from "./anemone-client/error.js";
-export { formatPosition, parsePosition } from "./anemone-client/position.js";
+export { parsePosition } from "./anemone-client/position.js";
 export { now, sleep } from "./anemone-client/time.js";
 
 /**
@@ -42,8 +42,8 @@ export class Client {
    * @param {import("./anemone-client/types.js").ReadOptions} [options]
    */
   topic(name, options = {}) {
-    const after = options.since ? undefined : "latest";
-    return this.read(`topics/${encodeURIComponent(name)}`, { after, ...options });
+    const after = options.after || (options.since ? undefined : "latest");
+    return this.read(`topics/${encodeURIComponent(name)}`, { ...options, after });
   }
 
   /**

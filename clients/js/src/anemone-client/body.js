@@ -32,11 +32,13 @@ export function encode(body, headers) {
   if (body === undefined) return;
   const isTyped = headers.has("content-type");
   if (body instanceof ArrayBuffer) body = new Uint8Array(body);
-  const isBytes = body instanceof Uint8Array;
+  const isBytes = ArrayBuffer.isView(body);
+  if (isBytes) body = new Uint8Array(body.buffer, body.byteOffset, body.byteLength);
   if (!isTyped) headers.set("content-type", isBytes ? "application/octet-stream" : JSON_TYPE);
   if (isBytes || (isTyped && typeof body === "string")) return body;
   const text = JSON.stringify(body);
-  if (text === undefined) throw misuse("the body has no JSON");
+  // What is made of nothing but its insides, such as a promise, a Map or a Blob, would be an empty object.
+  if (text === undefined || (text === "{}" && (body.constructor ?? Object).name !== "Object")) throw misuse("the body has no JSON");
   return text;
 }
 

@@ -19,6 +19,8 @@ const OF_LOG = /^(topics|runs)\/|^topics\?.*\btopic=/;
 const MUX_FIELDS = /^(accept(-language)?|content-type|idempotency-key|if-(none-)?match|last-event-id|prefer)=/;
 /** Characters or bytes of a body, far below what a server takes in a message. */
 const MUX_LENGTH_MAX = 2 ** 16;
+/** Characters of a path and its fields: with the rest of the line, less than the 4 KiB that a server takes. */
+const MUX_HEAD_MAX = 4000;
 
 /**
  * @param {import("./link.js").Link} link
@@ -49,9 +51,10 @@ async function send(link, request, { signal, isSafe: isKnownSafe, triesMs = TRIE
   // A multiplexed request to a topic has no fields, and JSON is what it has without.
   const muxFields = isOfTopic ? /^content-type=application\/json$/ : MUX_FIELDS;
   // Others, and long messages, are for HTTP: a message that is too long would end the connection of all.
-  let isForMux = Object.entries(fields).every((field) => muxFields.test(field.join("="))) && (payload?.length ?? 0) <= MUX_LENGTH_MAX;
-  // Multiplexed, this would start a reader instead of asking for a page.
-  if (method === "GET" && OF_LOG.test(target)) isForMux = false;
+  const head = target + Object.entries(isOfTopic ? {} : fields).map(([name, value]) => ` ${name}=${encodeURIComponent(value)}`).join("");
+  let isForMux = Object.entries(fields).every((field) => muxFields.test(field.join("="))) && head.length <= MUX_HEAD_MAX && (payload?.length ?? 0) <= MUX_LENGTH_MAX;
+  // Multiplexed, the one has no body that tells why, and the other would start a reader instead of asking for a page.
+  if (method === "HEAD" || (method === "GET" && OF_LOG.test(target))) isForMux = false;
   const backoff = new Backoff(link.options.random);
   const first = Date.now();
   let mayBeDone = false;
@@ -67,7 +70,7 @@ async function send(link, request, { signal, isSafe: isKnownSafe, triesMs = TRIE
       const caller = isMux ? await link.socket() : await load("http");
       ends.throwIfAborted();
       isSent = true;
-      if (caller instanceof Multiplexed) return await byMux(caller, isOfTopic ? { ...request, fields: {} } : request, ends);
+      if (caller instanceof Multiplexed) return await byMux(caller, request, head, ends);
       return await caller.call(link, request, ends);
     } catch (cause) {
       const error = errorOf(cause, link, signal);
@@ -79,7 +82,7 @@ async function send(link, request, { signal, isSafe: isKnownSafe, triesMs = TRIE
         continue;
       }
       const { status } = error; // of a refusal
-      mayBeDone ||= isSent && !status && isChange;
+      mayBeDone ||= isSent && !status && isChange && error.code !== "token-failed";
       const isBrief = status ? BRIEF.test(`${status}`) : error.code !== "protocol";
       const waitMs = Math.max(backoff.next(), error.retryMs); // the server's time may be longer than that of a try
       if (!isBrief || tries >= triesMax || Date.now() + waitMs - first > triesMs || (isSent && !isSafe)) {
@@ -178,23 +181,26 @@ function requestOf({ base }, method, path, body, options) {
 /**
  * @param {import("./mux.js").Multiplexed} socket
  * @param {import("./types.js").Request} request
+ * @param {string} target with its fields
  * @param {AbortSignal} signal
  * @returns {Promise<import("./types.js").Reply>}
  */
-function byMux(socket, { method, target, fields, payload }, signal) {
-  const more = Object.entries(fields).map(([name, value]) => ` ${name}=${encodeURIComponent(value)}`);
+function byMux(socket, { method, payload }, target, signal) {
   return new Promise((resolve, reject) => {
     /** @type {(string | Uint8Array)[]} */
     const parts = [];
     /** @type {Record<string, string>} */
     const found = {};
     let isStream = false;
-    signal.addEventListener("abort", () => {
+    const stop = () => {
       if (cancel()) socket.probe();
       reject(signal.reason);
-    });
+    };
+    signal.addEventListener("abort", stop);
     /** @type {import("./types.js").TakeReply} */
     const take = (reply) => {
+      // Node 20 keeps a signal that is made of others for as long as it has a listener.
+      if (reply instanceof Error || isFinal(reply.status)) signal.removeEventListener("abort", stop);
       if (reply instanceof Error) return reject(reply);
       if (reply.payload.length) parts.push(reply.payload);
       try {
@@ -210,7 +216,7 @@ function byMux(socket, { method, target, fields, payload }, signal) {
         reject(foreign("the reply"));
       }
     };
-    const cancel = socket.send(method, target + more.join(""), take, (head) => {
+    const cancel = socket.send(method, target, take, (head) => {
       if (payload === undefined) return head;
       return typeof payload === "string" ? `${head}\n${payload}` : concat([`${head}\n`, payload]);
     });

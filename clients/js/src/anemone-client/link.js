@@ -91,8 +91,8 @@ export class Link {
     };
     let isLeader = false;
     channel.onmessage = ({ data }) => {
-      if (data?.isLed) for (const topic of this.topics) topic.wake(this.transport === "tabs");
-      else if (isLeader) load("tabs").then(({ serve }) => serve(this, data)).catch(() => {}); // the other tab takes another way
+      if (data?.isLed) this.#wakeAll(this.transport === "tabs");
+      else if (isLeader) load("tabs").then((tabs) => tabs.serve(this, data)).catch(() => {}); // the other tab takes another way
     };
     const lead = () => {
       if (signal.aborted) return;
@@ -117,7 +117,7 @@ export class Link {
     const { transport } = this;
     this.#transports = this.#ladder.filter((name) => name !== "tabs");
     this.#index = Math.max(0, this.#transports.indexOf(transport));
-    if (transport === "tabs") for (const topic of this.topics) topic.wake(true);
+    if (transport === "tabs") this.#wakeAll(true);
   }
 
   /** Fails if the client is closed. */
@@ -139,6 +139,11 @@ export class Link {
     const isMoving = type === "online" && this.transport !== "mux";
     if (isMoving) this.#index = 0;
     this.#socket?.probe();
+    this.#wakeAll(isMoving);
+  }
+
+  /** @param {boolean} isMoving to another transport */
+  #wakeAll(isMoving) {
     for (const topic of this.topics) topic.wake(isMoving);
   }
 
@@ -169,7 +174,7 @@ export class Link {
    */
   async fall(transport, { code }) {
     // What finds no server speaks for all of them, unless a plain request does find it.
-    const isLast = transport === this.#transports.at(-1) || code === "token-failed" || (code === "unreachable" && !(await load("http").then(({ answers }) => answers(this)).catch(() => false)));
+    const isLast = transport === this.#transports.at(-1) || code === "token-failed" || (code === "unreachable" && !(await load("http").then((http) => http.answers(this)).catch(() => false)));
     const from = this.#transports.indexOf(/** @type {any} */ (transport));
     if (this.#index !== from) return this.#index > from; // another reading found out first, perhaps that none works
     this.#index = isLast ? 0 : from + 1;
@@ -192,7 +197,7 @@ export class Link {
       if (!isBetter) continue;
       this.#disappointments = 0;
       this.#index = this.#transports.indexOf(via);
-      for (const topic of this.topics) topic.wake(true);
+      this.#wakeAll(true);
       break;
     }
     this.#improveLater();

@@ -33,12 +33,12 @@ export class Sequence {
     const after = this.position;
     const here = parsePosition(after);
     const there = parsePosition(position);
-    const distance = here && there?.epoch === here.epoch ? there.offset - here.offset : null;
-    if (distance !== null && distance <= 0) return "repeated";
-    const missed = distance && distance - this.skipped - count;
+    const distance = here && there?.epoch === here.epoch ? there.offset - here.offset : NaN;
+    if (distance <= 0) return "repeated";
+    const missed = distance - this.skipped - count;
     this.position = position;
     this.skipped = 0;
     // `latest` and `earliest` are no positions, so any first event is correct.
-    return here && missed !== 0 ? { reason: "unannounced", after: /** @type {string} */ (after), missed, resume: position } : "next";
+    return here && missed !== 0 ? { reason: "unannounced", after: /** @type {string} */ (after), missed: missed || null, resume: position } : "next";
   }
 }

@@ -1,5 +1,5 @@
 /** Requests over HTTP. */
-import { AnemoneError, foreign, refusal } from "./error.js";
+import { AnemoneError, foreign, misuse, refusal, words } from "./error.js";
 import { now } from "./time.js";
 
 /** No line of the protocol is longer: the result of a run may be as large as the run itself, 16 MiB by default. */
@@ -25,9 +25,12 @@ export async function ask(link, { method, target, fields, payload }, signal) {
     }
     const held = link.token;
     const value = await until(held, signal);
+    if (value && !/^[ -~]+$/.test(words(value).trim())) throw new AnemoneError("token-failed", "the token is no text that a header may have");
     const headers = value ? { ...fields, authorization: `Bearer ${value}` } : fields;
     const body = /** @type {BodyInit} */ (payload);
-    const reply = await fetch(new URL(target, link.base), { cache: "no-store", method, headers, body, signal });
+    const url = new URL(target, link.base);
+    if (!url.href.startsWith(link.base.href)) throw misuse(`${target} is not a path of the server`); // which alone gets the token
+    const reply = await fetch(url, { cache: "no-store", method, headers, body, signal });
     if (reply.ok || reply.status === 304) return reply;
     if (reply.status !== 401 || typeof token !== "function" || stale) {
       const after = reply.headers.get("retry-after") ?? ""; // seconds or a date (RFC 9110 section 10.2.3)

@@ -219,8 +219,8 @@ export class Topic {
       clearTimeout(timer);
       if (signal.aborted) return;
       const left = Math.min(limit, Math.max(heard, link.heldUntil) + limit - Date.now());
-      if (left > 0) return void (timer = setTimeout(watch, Math.min(TIMER_MS_MAX, left)));
-      connection.abort(new AnemoneError(isOpen ? "silent" : "timeout", `nothing came by ${via} for ${limit / 1000} s`));
+      if (left > 0) timer = setTimeout(watch, Math.min(TIMER_MS_MAX, left));
+      else connection.abort(new AnemoneError(isOpen ? "silent" : "timeout", `nothing came by ${via} for ${limit / 1000} s`));
     };
     let timer = setTimeout(watch, limit);
     const hear = () => {
@@ -272,7 +272,7 @@ export class Topic {
    * @param {boolean} isFirst
    */
   #take(item, received, isFirst) {
-    if (!isItem(item)) return this.#connection.abort(foreign("what was said of the topic"));
+    if (!isItem(item)) return this.#connection.abort(foreign("a message"));
     const { position, time, data, gap, skipped, end, retry } = item;
     const sequence = this.#sequence;
     if (retry) this.#backoff.wish(retry);
@@ -304,7 +304,7 @@ export class Topic {
    * @param {number} received
    */
   #event(position, time, data, received) {
-    const { skipped } = this.#sequence;
+    let { skipped } = this.#sequence;
     const after = /** @type {string} */ (this.position);
     const verdict = this.#sequence.accept(position);
     if (verdict === "repeated") return void (this.repeats += 1);
@@ -314,6 +314,13 @@ export class Topic {
     if (data === undefined) {
       this.#tell("onerror", new AnemoneError("bad-json", `the event ${position} is not JSON`));
       return this.#gap({ reason: "unreadable", after, missed: 1, resume: position });
+    }
+    if (this.#options.mode === "latest") {
+      // A loop that is slow has not taken them, and is to have the newest one.
+      for (const { skipped: before = 0, gaps = [] } of this.#queue.splice(0)) {
+        skipped += 1 + before;
+        this.#gaps.unshift(...gaps);
+      }
     }
     /** @type {import("./types.js").TopicEvent} */
     const event = Object.defineProperty(/** @type {any} */ ({ position, time, data, received }), "topic", { value: this }); // which `console.log` leaves out
@@ -390,5 +397,5 @@ function isItem({ position, time = 0, gap, skipped = 0, end, retry = 0 }) {
  * @param {AnemoneError} error
  */
 export function isRefusal({ code, status }) {
-  return code !== "foreign" && /^4(?!08|25|29)/.test(`${status}`);
+  return code !== "foreign" && /^(4(?!08|25|29)|bad-arg)/.test(`${status ?? code}`);
 }
