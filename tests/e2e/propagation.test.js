@@ -206,6 +206,17 @@ test("another browser that is given the address of two maps shows their document
   await withPage(async (page) => becomes("why", () => page.locator("#refused").textContent(), /^This run has no map: it is of another service\.$/), { at: `#run=${key}` });
 });
 
+test("the address of a run that is gone says how long runs are kept, and nothing of a run that is kept", { timeout: STEP_MS_MAX }, async () => {
+  const page = await browser.newPage();
+  await page.goto(`${server.origin}/propagation#run=${"0".repeat(32)}`);
+  await becomes("why", () => page.locator("#refused").textContent(), /^There is no run with this key\. A run is kept .* 10 minutes .* restart of the server\.$/);
+  assert.equal(await page.locator("#bond").textContent(), "");
+  await page.getByRole("button", { name: "Compute" }).click();
+  await says(page, "done");
+  await becomes("what is said of leaving", () => page.locator("#bond").textContent(), /^Kept as run /);
+  await page.close();
+});
+
 test("two models are side by side, of the same place", { timeout: STEP_MS_MAX }, async () => {
   await withPage(async (page) => {
     await page.locator("#preset").selectOption("plain");
@@ -239,13 +250,44 @@ test("a terrain that is refused leaves no map of another place behind", { timeou
       await page.getByLabel("Terrain: GeoTIFF").setInputFiles({ name: "bad.asc", mimeType: "text/plain", buffer: Buffer.from(text) });
       await says(page, "not computed");
       await becomes("the width", () => page.getByLabel("Width", { exact: true }).inputValue(), "250");
-      await becomes("why", () => page.locator("#refused").textContent(), /^The terrain, at \/terrain\/text: Row 1, column 3 is NaN/);
+      await becomes("why", () => page.locator("#refused").textContent(), /^The terrain: Row 1, column 3 is NaN[^/]* \(at \/terrain\/text\)\.$/);
       await until("a map with lines and words alone", async () => (await coloursOf(page)) < 500);
       await page.getByRole("application", { name: "Map" }).press("ArrowUp");
       await becomes("the reading", () => page.locator("#reading").textContent(), /^no value yet at /);
     },
     { refused: 1 },
   );
+});
+
+test("terrain from a file leaves in place what is inside its area, and says what it moves and leaves out", { timeout: STEP_MS_MAX }, async () => {
+  await withPage(async (page) => {
+    await says(page, "done");
+    const load = async (/** @type {number} */ columns, /** @type {number} */ rows, /** @type {string} */ corner, /** @type {string} */ said) => {
+      const text = `ncols ${columns}\nnrows ${rows}\n${corner}\n${"100 ".repeat(columns * rows)}\n`;
+      await page.getByLabel("Terrain: GeoTIFF").setInputFiles({ name: "a.asc", mimeType: "text/plain", buffer: Buffer.from(text) });
+      await becomes("what is said", () => page.locator("#files-said").textContent(), `a.asc is the terrain, and the map is its area.${said}`);
+      await says(page, "done");
+    };
+    const place = () => page.locator("#preset option:checked").textContent();
+    assert.equal(await place(), "A valley, with terrain");
+    await page.getByLabel("Longitude").first().fill("11.0123");
+    await page.getByLabel("Latitude").first().fill("46.6543");
+    await page.keyboard.press("Tab");
+    await load(60, 40, "xllcorner 10.8\nyllcorner 46.5\ncellsize 0.01", "");
+    const values = (/** @type {string[]} */ ...labels) => Promise.all(labels.map((label) => page.getByLabel(label, { exact: true }).first().inputValue()));
+    assert.deepEqual(await values("Longitude", "Latitude", "East"), ["11.0123", "46.6543", "11.395"]);
+    assert.equal(await place(), "Another place");
+
+    await page.locator("#preset").selectOption("city");
+    await becomes("the ground", () => page.locator("#ground").textContent(), "No terrain: a plain. 197 buildings.");
+    await says(page, "done");
+    await load(40, 30, "xllcorner 0\nyllcorner 0\ncellsize 50", "");
+    assert.deepEqual([await page.locator("#ground").textContent(), await place(), ...(await values("East"))], ["Terrain from a file. 197 buildings.", "Another place", "800"]);
+    await load(40, 30, "xllcorner 500000\nyllcorner 5000000\ncellsize 50", " Transmitters that were outside it, and are moved into it: square, west. 197 of 197 buildings are outside it, and are left out.");
+    assert.equal(await page.locator("#ground").textContent(), "Terrain from a file. No buildings.");
+    await page.locator("#preset").selectOption("city");
+    await becomes("the ground", () => page.locator("#ground").textContent(), "No terrain: a plain. 197 buildings.");
+  });
 });
 
 test("a run that gets no answer says that the server is away, and begins once it is back", { timeout: STEP_MS_MAX }, async () => {
@@ -316,7 +358,7 @@ test("what is refused shows its place, and what is outside the model is a warnin
 
       // What only the service knows.
       await page.getByLabel("Distance of points").fill("1");
-      await becomes("why", () => page.locator("#refused").textContent(), /^Distance of points, at \/step_m: Gives 30001 x 20001 points/);
+      await becomes("why", () => page.locator("#refused").textContent(), /^Distance of points: Gives 30001 x 20001 points[^/]* \(at \/step_m\)\.$/);
       await says(page, "not computed");
       await use(page, "{");
       await becomes("why", () => page.locator("#json-said").textContent(), /^This is not JSON: /);
@@ -360,7 +402,7 @@ test("transmitters are added and taken away, files are checked, and results are 
       await terrain.setInputFiles(file("large.asc", 1_000_001));
       await becomes("what is said", () => page.locator("#files-said").textContent(), "large.asc has 1.00 MB, and at most 1.00 MB can be sent.");
       await terrain.setInputFiles(file("flat.asc", grid));
-      await becomes("what is said", () => page.locator("#files-said").textContent(), "flat.asc is the terrain, and the map is its area.");
+      await becomes("what is said", () => page.locator("#files-said").textContent(), "flat.asc is the terrain, and the map is its area. Transmitters that were outside it, and are moved into it: new 2.");
       await becomes("the width", () => page.getByLabel("Width", { exact: true }).inputValue(), "2000");
       await says(page, "done");
       await page.getByRole("application", { name: "Map" }).press("ArrowUp");
@@ -372,6 +414,9 @@ test("transmitters are added and taken away, files are checked, and results are 
       await page.getByRole("application", { name: "Map" }).press("ArrowUp");
       await becomes("the ground", () => page.locator("#reading").textContent(), /ground 250 m above the sea/);
 
+      await page.getByLabel("Contour lines at").fill("-50 x");
+      await page.getByRole("button", { name: "GeoJSON", exact: true }).click();
+      await becomes("why nothing is saved", () => page.locator("#download-said").textContent(), "Not saved. Contour lines: “x” is not a number from -1,000 to 1,000.");
       await page.getByLabel("Contour lines at").fill("-50");
       for (const [name, begin] of /** @type {const} */ ([["GeoJSON", '{"type":"FeatureCollection"'], ["CSV", ""], ["PNG", "\x89PNG"]])) {
         const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name, exact: true }).click()]);

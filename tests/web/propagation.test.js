@@ -3,15 +3,15 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { areaOf, areaOfGrid } from "../../web/page/propagation/area.js";
-import { buildingsFault, city, outlinesOf } from "../../web/page/propagation/buildings.js";
+import { buildingsFault, buildingsIn, city, outlinesOf } from "../../web/page/propagation/buildings.js";
 import { colourAt, colourRange, palette } from "../../web/page/propagation/colours.js";
 import { contour, readLevels } from "../../web/page/propagation/contours.js";
-import { VALIDITY, addTransmitter, coverageFault, faultOf, fitted, groupsOf, isOutside, moveTransmitter, spotOf, transmitterFields } from "../../web/page/propagation/document.js";
+import { VALIDITY, addTransmitter, coverageFault, faultOf, fitted, groupsOf, isOutside, moveInside, moveTransmitter, spotOf, transmitterFields } from "../../web/page/propagation/document.js";
 import { hashOf, keysIn } from "../../web/page/propagation/address.js";
 import { FILE_BYTES_MAX, TIFF_BYTES_MAX, readBuildings, readTerrain } from "../../web/page/propagation/files.js";
 import { readGeoTiff } from "../../web/page/propagation/geotiff.js";
 import { get, set } from "../../web/page/propagation/pointers.js";
-import { PRESETS } from "../../web/page/propagation/presets.js";
+import { PRESETS, presetOf } from "../../web/page/propagation/presets.js";
 import { profile, profileInWords } from "../../web/page/propagation/profile.js";
 import { Frame, View, tileUrl, webTiles } from "../../web/page/propagation/projection.js";
 import { Relief } from "../../web/page/propagation/relief.js";
@@ -272,6 +272,37 @@ test("transmitters are added within the area, at most 16", () => {
   }
 });
 
+test("in a new area, the transmitters that are inside stay, and the others are spread as before", () => {
+  const valley = /** @type {import("../../web/page/propagation/document.js").Coverage} */ (PRESETS[0]?.make());
+  const before = new Frame(valley.area);
+  const [village, pass] = valley.transmitters;
+  const document = { ...valley, area: { west: 11, south: 46.5, east: 11.4, north: 46.9 } };
+  assert.deepEqual(moveInside(document, before), ["pass"]);
+  assert.deepEqual(document.transmitters, [village, { ...pass, lon: 11.08, lat: 46.833333 }]);
+  const metres = { ...valley, area: { width_m: 1000, height_m: 600 } };
+  assert.deepEqual(moveInside(metres, before), ["village", "pass"]);
+  assert.deepEqual(metres.transmitters.map(({ lon, x_m, y_m }) => [lon, x_m, y_m]), [[undefined, 600, 300], [undefined, 200, 500]]);
+});
+
+test("buildings with a corner in an area are in it", () => {
+  const all = city({ width_m: 1600, height_m: 1200 });
+  assert.deepEqual(buildingsIn(all, new Frame({ width_m: 1975, height_m: 1475 })), all);
+  assert.equal(buildingsIn(all, new Frame({ x_m: 500_000, y_m: 5_000_000, width_m: 2000, height_m: 1500 })).features.length, 0);
+  const west = buildingsIn(all, new Frame({ width_m: 800, height_m: 1200 })).features;
+  assert.deepEqual(west, all.features.filter(({ geometry }) => Number(outlinesOf({ ...all, features: [/** @type {any} */ ({ geometry })] })[0]?.[0]?.[0]) <= 800));
+});
+
+test("a document has the place of a preset, or another one", () => {
+  for (const { name, make } of PRESETS) {
+    assert.equal(presetOf(make()), name);
+    assert.equal(presetOf({ ...make(), step_m: 50, transmitters: [] }), name);
+    assert.equal(presetOf({ ...make(), terrain: { type: "esri-ascii", text: "" } }), "");
+    assert.equal(presetOf({ ...make(), area: { width_m: 5, height_m: 5 } }), "");
+  }
+  const { buildings: _, ...bare } = /** @type {import("../../web/page/propagation/document.js").Coverage} */ (PRESETS[1]?.make());
+  assert.equal(presetOf(bare), "");
+});
+
 test("a document without what the page shows is told", () => {
   const area = { width_m: 1, height_m: 1 };
   const fit = { area, transmitters: [{}], model: "hata" };
@@ -385,6 +416,8 @@ test("the area of a grid is read from its header", () => {
   assert.deepEqual(areaOfGrid(header("xllcenter 10\nyllcenter 46", 0.5))?.area, { west: 10, south: 46, east: 11, north: 46.5 });
   assert.deepEqual(areaOfGrid(header("xllcorner -50\nyllcorner -50", 100))?.area, { width_m: 200, height_m: 100 });
   assert.deepEqual(areaOfGrid(header("xllcorner 500000\nyllcorner 5000000", 100))?.area, { x_m: 500_050, y_m: 5_000_050, width_m: 200, height_m: 100 });
+  const noisy = "ncols 60\nnrows 40\nxllcorner 10.8\nyllcorner 46.5\ncellsize 0.01\n";
+  assert.deepEqual(areaOfGrid(noisy)?.area, { west: 10.805, south: 46.505, east: 11.395, north: 46.895 });
   for (const text of ["", header("xllcorner 0", 1), header("xllcorner 0\nyllcorner 0", 0)]) assert.equal(areaOfGrid(text), null);
 });
 

@@ -25,10 +25,11 @@ export function areaOfGrid(text) {
  * @param {import("./geotiff.js").GridHeader} header
  * @returns {Covered | null}
  */
-export function areaOf({ columns, rows, west, south, cellWidth, cellHeight, isMetres }) {
-  const [width, height] = [(columns - 1) * cellWidth, (rows - 1) * cellHeight];
+export function areaOf({ columns, rows, west: exactWest, south: exactSouth, cellWidth, cellHeight, isMetres }) {
+  const [west, south] = [rounded(exactWest), rounded(exactSouth)];
+  const [width, height] = [rounded((columns - 1) * cellWidth), rounded((rows - 1) * cellHeight)];
   if (!(width > 0 && height > 0) || Number.isNaN(west + south)) return null;
-  const [east, north] = [west + width, south + height];
+  const [east, north] = [rounded(west + width), rounded(south + height)];
   if (isMetres !== true && cellWidth < 1 && west >= -180 && east <= 180 && south >= -85 && north <= 85) {
     const degree = 111_320 * Math.cos(((south + north) / 2) * (Math.PI / 180));
     return { area: { west, south, east, north }, step_m: stepFor(width * degree, height * 111_320) };
@@ -37,6 +38,11 @@ export function areaOf({ columns, rows, west, south, cellWidth, cellHeight, isMe
   // Where the first cell is that of the corner, the map begins in its middle.
   if (Math.abs(west) <= cellWidth && Math.abs(south) <= cellHeight) return { area: { width_m: east, height_m: north }, step_m: stepFor(east, north) };
   return { area: { x_m: west, y_m: south, width_m: width, height_m: height }, step_m: stepFor(width, height) };
+}
+
+/** Rounds away the noise of a sum of floating-point numbers: what is left is less than a millimetre. @param {number} value */
+function rounded(value) {
+  return Number(value.toPrecision(12));
 }
 
 /**

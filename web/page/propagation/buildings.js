@@ -52,6 +52,17 @@ export function outlinesOf({ features }) {
 }
 
 /**
+ * Returns the buildings that have a corner within an area.
+ * @param {Buildings} buildings in its coordinates
+ * @param {import("./projection.js").Frame} frame
+ * @returns {Buildings}
+ */
+export function buildingsIn(buildings, frame) {
+  const isInside = (/** @type {readonly number[]} */ [east = NaN, north = NaN]) => frame.has(frame.spot(east, north));
+  return { ...buildings, features: buildings.features.filter((building) => outlinesOf({ ...buildings, features: [building] }).flat().some(isInside)) };
+}
+
+/**
  * Makes a city: blocks of houses along straight streets, a square without houses in its middle, and towers around the square.
  * @param {{ width_m: number, height_m: number }} area
  * @returns {Buildings}

@@ -138,6 +138,11 @@ async function mustBeOfService(key) {
   if (/** @type {{ service?: unknown }} */ (data).service !== `/${PATH}`) throw new AnemoneError("no-map", "this run has no map: it is of another service");
 }
 
+/** @param {unknown} error */
+export function isOfUnknownRun(error) {
+  return error instanceof AnemoneError && error.code === "unknown-run";
+}
+
 /**
  * Returns the place in the document of what the service refuses; null if it says none.
  * @param {unknown} error

@@ -246,6 +246,28 @@ export function spotOf(transmitter, frame) {
 }
 
 /**
+ * Moves the transmitters that are outside the area into it, spread as in the area before, and returns their names.
+ * @param {Coverage} document
+ * @param {Frame} before
+ */
+export function moveInside(document, before) {
+  const after = new Frame(document.area);
+  /** @type {string[]} */
+  const names = [];
+  document.transmitters = document.transmitters.map((transmitter, index) => {
+    if (after.has(spotOf(transmitter, after))) return transmitter;
+    names.push(nameOf(transmitter, index));
+    const { x, y } = spotOf(transmitter, before);
+    const { lon: _lon, lat: _lat, x_m: _x, y_m: _y, ...others } = transmitter;
+    /** @type {Transmitter} */
+    const moved = others;
+    moveTransmitter(moved, after, { x: (x / before.width) * after.width, y: (y / before.height) * after.height });
+    return moved;
+  });
+  return names;
+}
+
+/**
  * The transmitter in the words of a label.
  * @param {Pick<Transmitter, "name">} transmitter
  * @param {number} index

@@ -13,6 +13,7 @@ import { signed } from "./words.js";
  * @property {import("./document.js").Coverage} document
  * @property {string} quantity
  * @property {readonly number[]} levels of the contour lines; without any, the marks of the legend
+ * @property {string | null} fault of the levels, in a sentence
  * @property {readonly number[]} marks
  */
 
@@ -27,10 +28,13 @@ export function offerDownloads(buttons, said, wanted) {
   for (const button of buttons.querySelectorAll("button")) {
     button.addEventListener("click", async () => {
       const format = /** @type {keyof typeof TYPES} */ (button.value);
-      said.classList.remove("failure");
-      setText(said, "computes");
+      const asked = wanted();
+      const fault = format === "geojson" ? asked.fault : null;
+      said.classList.toggle("failure", fault !== null);
+      setText(said, fault === null ? "computes" : `Not saved. Contour lines: ${fault}`);
+      if (fault !== null) return;
       try {
-        setText(said, await download(format, wanted(), (part) => setText(said, `computes, ${Math.floor(part * 100)} %`)));
+        setText(said, await download(format, asked, (part) => setText(said, `computes, ${Math.floor(part * 100)} %`)));
       } catch (error) {
         said.classList.add("failure");
         setText(said, failureInWords(error));

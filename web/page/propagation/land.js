@@ -1,6 +1,8 @@
 /** The ground and the buildings of the document: what there is, and files of one's own. */
 import { setText } from "../element.js";
-import { fitted, moveTransmitter, spotOf } from "./document.js";
+import { formatCount } from "../words.js";
+import { buildingsIn } from "./buildings.js";
+import { fitted, moveInside } from "./document.js";
 import { button, element, input } from "./elements.js";
 import { readBuildings, readTerrain } from "./files.js";
 import { Frame } from "./projection.js";
@@ -18,10 +20,9 @@ export function listenToLand(stage, use, changed) {
     if ("fault" in read) return tell(read.fault, true);
     const { terrain, covered } = read;
     const document = { ...stage.document, terrain, ...covered };
-    if (covered) moveInside(document, stage.frame);
-    delete document.buildings;
-    use(document);
-    tell(`${file.name} is the terrain${covered ? ", and the map is its area" : ". The area of the map is as before, and must be within it"}.`);
+    const said = covered ? [`${file.name} is the terrain, and the map is its area.`, ...settle(document, stage.frame)] : [`${file.name} is the terrain. The area of the map is as before, and must be within it.`];
+    use(fitted(document));
+    tell(said.join(" "));
   });
   offer("#buildings-file", async (file) => {
     const read = await readBuildings(file);
@@ -68,18 +69,20 @@ export function showLand({ terrain, buildings }) {
 }
 
 /**
- * Puts the transmitters into a new area, spread as in the old one.
+ * Makes transmitters and buildings fit a new area, and returns what happens to them, in sentences.
  * @param {Coverage} document
  * @param {Frame} before
  */
-function moveInside(document, before) {
-  const after = new Frame(document.area);
-  document.transmitters = document.transmitters.map((transmitter) => {
-    const { x, y } = spotOf(transmitter, before);
-    const { lon: _lon, lat: _lat, x_m: _x, y_m: _y, ...others } = transmitter;
-    /** @type {import("./document.js").Transmitter} */
-    const moved = others;
-    moveTransmitter(moved, after, { x: (x / before.width) * after.width, y: (y / before.height) * after.height });
-    return moved;
-  });
+function settle(document, before) {
+  const names = moveInside(document, before);
+  const words = names.length > 0 ? [`Transmitters that were outside it, and are moved into it: ${names.join(", ")}.`] : [];
+  const { buildings } = document;
+  if (!buildings) return words;
+  const frame = new Frame(document.area);
+  const kept = frame.isDegrees === before.isDegrees ? buildingsIn(buildings, frame) : { ...buildings, features: [] };
+  if (kept.features.length > 0) document.buildings = kept;
+  else delete document.buildings;
+  const [count, all] = [buildings.features.length - kept.features.length, buildings.features.length];
+  if (count > 0) words.push(`${formatCount(count)} of ${formatCount(all)} buildings are outside it, and are left out.`);
+  return words;
 }

@@ -6,9 +6,12 @@
  */
 import { find, part, setText } from "../element.js";
 import { showPlaces } from "../places.js";
+import { failureInWords } from "../server.js";
 import { at } from "../site.js";
 import { keysIn } from "./address.js";
 import { outlinesOf } from "./buildings.js";
+import { isOfUnknownRun, placeOf } from "./computation.js";
+import { readLevels } from "./contours.js";
 import { listenToDocument, showDocument } from "./document-box.js";
 import { QUANTITIES, addTransmitter, fitted, moveTransmitter, spotOf } from "./document.js";
 import { offerDownloads } from "./downloads.js";
@@ -18,7 +21,7 @@ import { listenToLand, showLand } from "./land.js";
 import { Legend } from "./legend.js";
 import { MapSettings } from "./map-settings.js";
 import { Maps } from "./maps.js";
-import { PRESETS } from "./presets.js";
+import { PRESETS, presetOf } from "./presets.js";
 import { Frame, View } from "./projection.js";
 import { watchReach } from "./reach.js";
 import { Reading } from "./reading.js";
@@ -87,10 +90,18 @@ function changed() {
 /** The parts of a document that have no field of their own. */
 const PARTS = /** @type {const} */ ([["/terrain", "The terrain"], ["/buildings", "The buildings"]]);
 
+const UNKNOWN_RUN = "There is no run with this key. A run is kept for a while after its end, 10 minutes unless the server is told otherwise, and not beyond a restart of the server.";
+
 /** @type {import("./pane.js").Told["refused"]} */
-function refused(_, detail, pointer) {
-  const label = form.refuse(pointer) ?? PARTS.find(([start]) => pointer?.startsWith(start))?.[1] ?? null;
-  tell(pointer === null ? detail : `${label === null ? "" : `${label}, at `}${pointer}: ${detail}`);
+function refused(pane, why) {
+  const pointer = placeOf(why);
+  const label = form.refuse(pointer) ?? PARTS.find(([start]) => pointer?.startsWith(start))?.[1];
+  const isUnknown = isOfUnknownRun(why);
+  tell(`${label ? `${label}: ` : ""}${isUnknown ? UNKNOWN_RUN : failureInWords(why)}`);
+  if (isUnknown) {
+    starter.keys[pane === maps.first ? 0 : 1] = null;
+    showBond();
+  }
   begin();
 }
 
@@ -130,7 +141,7 @@ function redraw() {
 /** @type {import("./pane.js").Stage["point"]} */
 function point(spot, isKey) {
   const { frame } = stage;
-  if (spot !== null && (spot.x < 0 || spot.y < 0 || spot.x > frame.width || spot.y > frame.height)) return;
+  if (spot !== null && !frame.has(spot)) return;
   stage.cursor = spot;
   const words = reading.update();
   if (isKey) setText(element("#announcer"), words);
@@ -168,6 +179,7 @@ function show(document, { isSamePlace = false } = {}) {
 
 /** Shows what is not in the fields. */
 function showParts() {
+  select("#preset").value = presetOf(stage.document);
   showLand(stage.document);
   showDocument(stage.document);
   maps.showChoices();
@@ -268,7 +280,7 @@ function compare() {
 }
 
 function listen() {
-  select("#preset").append(...PRESETS.map(({ name, words }) => new Option(words, name)));
+  select("#preset").append(...PRESETS.map(({ name, words }) => new Option(words, name)), Object.assign(new Option("Another place", ""), { disabled: true }));
   select("#preset").addEventListener("change", () => {
     const preset = PRESETS.find(({ name }) => name === select("#preset").value);
     if (preset) use(preset.make());
@@ -292,7 +304,7 @@ function listen() {
   }
   listenToLand(stage, use, () => use(stage.document, { isSamePlace: true }));
   listenToDocument(showParts, use);
-  offerDownloads(element("#downloads"), element("#download-said"), () => ({ document: maps.documentOf(maps.first), quantity: stage.look.quantity, levels: stage.levels, marks: stage.look.marks }));
+  offerDownloads(element("#downloads"), element("#download-said"), () => ({ document: maps.documentOf(maps.first), quantity: stage.look.quantity, ...readLevels(input("#levels").value), marks: stage.look.marks }));
 }
 
 // --- beginning ---

@@ -2,9 +2,8 @@
 import { fitted } from "../../chart/canvas.js";
 import { listenToHands } from "../../chart/gestures.js";
 import { fieldsOf, find, part, setText } from "../element.js";
-import { failureInWords } from "../server.js";
 import { formatCount, formatMs } from "../words.js";
-import { Computation, placeOf } from "./computation.js";
+import { Computation } from "./computation.js";
 import { contour } from "./contours.js";
 import { QUANTITIES, isCoverage } from "./document.js";
 import { drawMap } from "./draw.js";
@@ -42,7 +41,7 @@ const KEY_ZOOM = 1.5;
  * @property {(pane: Pane, document: import("./document.js").Coverage) => void} told a run that was started before has this document
  * @property {(pane: Pane) => void} changed its values, or how far it is
  * @property {(pane: Pane) => void} painted the first tiles of a run can be seen
- * @property {(pane: Pane, detail: string, pointer: string | null) => void} refused
+ * @property {(pane: Pane, why: Error) => void} refused
  */
 
 /** @typedef {{ plan: import("./computation.js").Plan, grid: Grid, relief: Relief | null, shade: HTMLCanvasElement | null }} NextMap */
@@ -253,7 +252,7 @@ export class Pane {
     this.#tookMs = performance.now() - this.#begun;
     this.#say(why === "cancelled" ? "cancelled" : "not computed");
     this.#told.changed(this);
-    if (why !== "cancelled") this.#told.refused(this, failureInWords(why), placeOf(why));
+    if (why !== "cancelled") this.#told.refused(this, why);
   }
 
   /** @param {string} state */

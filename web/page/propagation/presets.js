@@ -50,3 +50,10 @@ export const PRESETS = [
   { name: "city", words: "A city, with buildings", make: cityWithBuildings },
   { name: "plain", words: "A plain", make: plain },
 ];
+
+/** Returns the name of the preset whose place a document has; an empty one if none has it. @param {Coverage} document */
+export function presetOf(document) {
+  const placeOf = (/** @type {Coverage} */ { area, terrain, buildings }) => JSON.stringify([Object.entries(area).sort(), terrain?.type, buildings?.features.length]);
+  const place = placeOf(document);
+  return PRESETS.find(({ make }) => placeOf(make()) === place)?.name ?? "";
+}

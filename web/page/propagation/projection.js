@@ -64,6 +64,11 @@ export class Frame {
     return [round(this.west + x / this.lonM), round(this.south + y / this.latM)];
   }
 
+  /** @param {Spot} spot */
+  has({ x, y }) {
+    return x >= 0 && y >= 0 && x <= this.width && y <= this.height;
+  }
+
   /**
    * The nearest spot within the area.
    * @param {Spot} spot
