@@ -248,6 +248,33 @@ for (const name of NAMES) {
   });
 }
 
+test("HAProxy sends an event without delay, and compresses no stream", { timeout: STEP_MS_MAX }, async () => {
+  // With TLS, the option has no effect; but some leave TLS out of the file.
+  const compressing = "option http-no-delay\n    compression algo gzip\n    compression type text/html text/event-stream application/x-ndjson application/json";
+  const proxy = await Proxy.start("haproxy", ports, replaced(await deployed("haproxy.cfg"), [["option http-no-delay", compressing]]));
+  const position = await publish(direct(), "test-compressed", 1);
+  const coding = async (/** @type {string} */ path, /** @type {Record<string, string>} */ fields) => {
+    const controller = new AbortController();
+    const headers = { ...fields, "Accept-Encoding": "gzip" };
+    const reply = await request(through(proxy), path, { headers, signal: controller.signal });
+    controller.abort();
+    return [reply.statusCode, reply.headers["content-encoding"]];
+  };
+  const path = "/topics/test-compressed";
+  assert.deepEqual(await coding(path, {}), [200, "gzip"], "a page");
+  assert.deepEqual(await coding(path, { Accept: "text/event-stream" }), [200, undefined]);
+  assert.deepEqual(await coding(path, { Accept: "application/x-ndjson" }), [200, undefined]);
+  assert.deepEqual(await coding(`${path}?frame=f`, FRAME), [200, undefined]);
+  // An encoder would keep the end of an event until the next one comes.
+  const fields = { "Accept-Encoding": "gzip" };
+  const all = /** @type {const} */ (["SSE", "NDJSON"]).map((name) => new Reader(name, TRANSPORTS[name], { ...through(proxy), fields }, path, position));
+  await begun(proxy, all);
+  await publish(direct(), "test-compressed", 2);
+  await haveRead(proxy, all, 2);
+  await Promise.all(all.map((reader) => reader.stop()));
+  await proxy.remove();
+});
+
 test("a program of this machine publishes as anemone.toml says", { timeout: STEP_MS_MAX }, async () => {
   const [, command] = /^# (curl --unix-socket .*)$/m.exec(await deployed("anemone.toml")) ?? [];
   const line = replaced(String(command), [["/run/anemone/anemone.sock", socket]]);

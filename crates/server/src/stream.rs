@@ -26,7 +26,7 @@ use crate::clients::refusals::Refusals;
 use crate::exchange::read_request::ReadRequest;
 use crate::memory::counted;
 use crate::read::reader::{Page, Reader, in_log};
-use crate::reply::body::{self, Body};
+use crate::reply::body::{self, Body, STREAM_CACHING};
 use crate::site::Site;
 use crate::stop::Stop;
 use crate::transport_name::TransportName;
@@ -53,7 +53,7 @@ pub(crate) fn answer(
 }
 
 fn response(content_type: &'static str, body: Body) -> Response<Body> {
-    let mut response = body::reply(content_type, "no-store", body);
+    let mut response = body::reply(content_type, STREAM_CACHING, body);
     // Tells nginx and similar proxies not to buffer the stream.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     response

@@ -149,6 +149,11 @@ impl<'a> Node<'a> {
             .ok_or_else(|| self.unfit(format!("expected a text of at most {chars_max} characters")))
     }
 
+    /// Returns the text, if this value is one.
+    pub(crate) fn as_text(&self) -> Option<&'a str> {
+        self.value.as_str()
+    }
+
     /// Takes a text of any length.
     pub(crate) fn any_text(&self) -> Checked<&'a str> {
         self.value.as_str().ok_or_else(|| self.unfit("expected a text"))

@@ -148,6 +148,16 @@ impl Refusals {
         }
     }
 
+    /// Records a reply that the browser does not let its page read, since the page has another origin.
+    pub(crate) fn note_withheld(&self, refused: &Problem, asked: RefusedRequest<'_>) {
+        let cause = CAUSES.iter().position(|(kind, _)| *kind == refused.kind());
+        let more = cause.and_then(|cause| count(&self.problems, cause, Instant::now()));
+        if let Some(more) = more {
+            let detail = refused.detail();
+            tracing::warn!("refused {asked}, by its browser: {detail}{more}");
+        }
+    }
+
     /// Records a WebSocket that is closed because of a limit, if it has one of the codes.
     pub(crate) fn note_close(
         &self,

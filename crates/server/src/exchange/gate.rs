@@ -7,6 +7,7 @@ use anemone_ws::Memory;
 
 use crate::Problem;
 use crate::clients::places::Place;
+use crate::clients::refusals::RefusedRequest;
 use crate::peer::Peer;
 use crate::request::client::{Client, ClientSigns};
 use crate::request::fields::Fields;
@@ -37,7 +38,15 @@ pub(crate) fn admit(site: &Site, peer: Peer, head: &Head<'_>) -> Result<Admitted
         host: forwarded.chain(&host).next().map(Host::as_str),
     };
     let verdict = match origin::validate(fields, &target, &site.allowed_origins) {
-        Err(_) if is_for_any_page(site, head) => Verdict::Same,
+        Err(refused) if is_for_any_page(site, head) => {
+            // An origin alone may be the server's own, if a proxy replaces `Host`.
+            if fields.has("origin") && origin::is_of_another_site(fields) {
+                let asked = address_of(site, peer, fields);
+                let asked = RefusedRequest::request(asked, head.method, head.path);
+                site.refusals.note_withheld(&refused, asked);
+            }
+            Verdict::Same
+        }
         verdict => verdict?,
     };
     let client = match &said {

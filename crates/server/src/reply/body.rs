@@ -180,6 +180,10 @@ pub fn full(bytes: impl Into<Bytes>) -> Body {
     Body(Content::Whole(bytes.into()))
 }
 
+/// The `Cache-Control` of a stream. `no-transform` (RFC 9111 section 5.2.2.6) forbids a proxy to compress it: an encoder
+/// can keep the end of each event until the next one comes.
+pub(crate) const STREAM_CACHING: &str = "no-store, no-transform";
+
 /// A reply with a body of this type, and with this `Cache-Control`.
 pub(crate) fn reply(
     content_type: &'static str,

@@ -154,8 +154,8 @@ fn validate_site(fields: Fields<'_>, allowed: &[AllowedOrigin]) -> Result<Verdic
     Err(Problem::new(Kind::OriginRefused, detail))
 }
 
-/// Returns true if a browser says that a page of another site sends this.
-fn is_of_another_site(fields: Fields<'_>) -> bool {
+/// Returns true if a browser says that a page of another origin sends this.
+pub(crate) fn is_of_another_site(fields: Fields<'_>) -> bool {
     matches!(fields.first("sec-fetch-site"), Some(b"cross-site" | b"same-site"))
 }
 

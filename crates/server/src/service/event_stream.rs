@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::items::{Division, Items, ItemsError, check_lines};
 use super::media_type::NDJSON;
 use crate::memory::counted;
-use crate::reply::body::{self, Body};
+use crate::reply::body::{self, Body, STREAM_CACHING};
 use crate::request::fields::Fields;
 use crate::request::query::{Representation, prefers};
 use crate::{Kind, Problem};
@@ -42,7 +42,7 @@ pub(crate) fn over_http(
     let mut reply =
         if wants_events { as_events(reply, heartbeat, memory) } else { reply.map(check_lines) };
     let headers = reply.headers_mut();
-    set_default(headers, header::CACHE_CONTROL.as_str(), "no-store");
+    set_default(headers, header::CACHE_CONTROL.as_str(), STREAM_CACHING);
     // Tells nginx and similar proxies not to buffer the stream.
     set_default(headers, "x-accel-buffering", "no");
     headers.append(header::VARY, HeaderValue::from_static("accept"));

@@ -15,7 +15,7 @@ fn a_stream_is_neither_kept_nor_held_back_on_its_way() {
         Lines::forever_frame(&fixture, "").head,
     ];
     for head in heads {
-        assert_eq!(head.field("cache-control"), Some("no-store"));
+        assert_eq!(head.field("cache-control"), Some("no-store, no-transform"));
         assert_eq!(head.field("x-accel-buffering"), Some("no"));
         assert_eq!(head.field("vary"), Some("accept"));
         assert_eq!(head.field("content-length"), None);
@@ -37,7 +37,7 @@ fn an_event_stream_gives_positions_and_resumes_from_them() {
     let fixture = Fixture::start();
     fixture.publish(1..=2);
     let mut stream = fixture.events("/topics/wind", &[]);
-    assert_eq!(stream.head.field("cache-control"), Some("no-store"));
+    assert_eq!(stream.head.field("cache-control"), Some("no-store, no-transform"));
     assert_eq!(stream.head.field("x-accel-buffering"), Some("no"));
     assert_eq!(stream.block().unwrap(), "retry: 1000\nid: ya-2\n", "a position before any event");
     fixture.publish(3..=4);

@@ -1,7 +1,7 @@
 //! Which service answers.
 
 use anemone_server::{BindError, Server, StaticDir};
-use anemone_testing::Socket;
+use anemone_testing::{Socket, logged};
 use anemone_ws::proto::Message;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -120,7 +120,12 @@ fn a_page_of_another_origin_may_load_files_and_public_paths_but_no_service() {
     let fixture = with_mounts(vec![named("/api"), public], |options| {
         options.static_dirs = vec![StaticDir::new("/".parse().unwrap(), folder.path())];
     });
+    logged::keep();
     let foreign = [("Origin", "http://evil.example")];
+    fixture.get("/public/script.js", &[foreign[0], ("Sec-Fetch-Site", "same-site")]);
+    let reason = "by its browser: pages of origin http://evil.example may not use this server";
+    let told = logged::refusal("GET /public/script.js", reason);
+    assert!(told.contains("allow them with --allow-origin, or allow_origins"), "{told}");
     for (target, status) in [
         ("/file.txt", 200),
         ("/%66ile.txt", 200),

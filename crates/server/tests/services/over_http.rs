@@ -93,9 +93,11 @@ fn a_stream_is_lines_or_events_as_the_client_accepts() {
         let (media_type, body) =
             if is_events { ("text/event-stream", &*events) } else { (NDJSON, lines) };
         assert_eq!((reply.status, content_type, &*reply.body), (200, media_type, body), "{accept}");
-        for (name, value) in
-            [("vary", "accept"), ("cache-control", "no-store"), ("x-accel-buffering", "no")]
-        {
+        for (name, value) in [
+            ("vary", "accept"),
+            ("cache-control", "no-store, no-transform"),
+            ("x-accel-buffering", "no"),
+        ] {
             assert_eq!(reply.field(name), Some(value), "{accept}");
         }
     }

@@ -1,5 +1,7 @@
 //! Buildings: polygons of GeoJSON (RFC 7946) with heights.
 
+use std::ops::RangeInclusive;
+
 use super::area::{Area, CORNER_M_MAX, Frame, Spot};
 use super::roofs::{Roof, RoofGrid};
 use super::terrain::HeightGrid;
@@ -115,10 +117,10 @@ impl Building {
         feature.word("type", &[("Feature", ())])?;
         let properties = feature.require("properties")?.open_object()?;
         let height_m = match properties.get("building:levels") {
-            Some(levels) if properties.get("height").is_none() => {
-                FLOOR_M * levels.number(1.0..=150.0, "levels")?
+            Some(_) if properties.get("height").is_none() => {
+                FLOOR_M * read_tag(&properties, "building:levels", 1.0..=150.0, "levels")?
             }
-            _ => properties.number("height", 1.0..=1_000.0, "m")?,
+            _ => read_tag(&properties, "height", 1.0..=1_000.0, "m")?,
         };
         let geometry = feature.require("geometry")?.open_object()?;
         Ok(Self { height_m, rings: read_rings(&geometry, area)? })
@@ -128,6 +130,19 @@ impl Building {
     fn area_m2(&self) -> f64 {
         self.rings.iter().map(|ring| turn(ring)).sum::<f64>() / 2.0
     }
+}
+
+/// Reads a number, or a text of one: converters of OpenStreetMap write tags as texts, and heights may have their unit.
+fn read_tag(
+    properties: &Members<'_>,
+    name: &str,
+    range: RangeInclusive<f64>,
+    unit: &str,
+) -> Checked<f64> {
+    let text = properties.get(name).and_then(|tag| tag.as_text());
+    let text = text.map(|text| text.strip_suffix(" m").filter(|_| unit == "m").unwrap_or(text));
+    let number = text.and_then(|text| text.parse().ok()).filter(|number| range.contains(number));
+    number.map_or_else(|| properties.number(name, range, unit), Ok)
 }
 
 /// Twice the area within a ring: positive if it runs counterclockwise.
@@ -216,6 +231,30 @@ mod tests {
     }
 
     #[test]
+    fn a_tag_may_be_a_text_as_openstreetmap_has_it() {
+        for (properties, height_m) in [
+            (json!({"height": "12"}), 12.0),
+            (json!({"height": "12.5 m"}), 12.5),
+            (json!({"building:levels": "4"}), 12.0),
+            (json!({"building:levels": "1.5"}), 4.5),
+        ] {
+            let mut house = house(&Value::Null, &json!([square(0.0, 0.0, 20.0)]));
+            house["properties"] = properties;
+            assert_eq!(read(&json!([house])).unwrap().buildings[0].height_m, height_m);
+        }
+        // In the same words as a number.
+        for height in [json!("1001"), json!(1001)] {
+            let house = house(&height, &json!([square(0.0, 0.0, 20.0)]));
+            let Err(anemone_hub::run::RunRefusal::Unprocessable { detail, .. }) =
+                read(&json!([house]))
+            else {
+                panic!("{height}")
+            };
+            assert_eq!(detail, "expected a number from 1 to 1000 m");
+        }
+    }
+
+    #[test]
     fn roofs_cover_their_houses_and_not_the_yards() {
         let mut yard = square(40.0, 40.0, 20.0);
         yard.as_array_mut().unwrap().reverse();
@@ -267,7 +306,10 @@ mod tests {
         let good = json!([square(0.0, 0.0, 20.0)]);
         for (feature, place) in [
             (house(&json!(-3), &good), "/features/0/properties/height"),
-            (house(&json!("12 m"), &good), "/features/0/properties/height"),
+            (house(&json!("0.5 m"), &good), "/features/0/properties/height"),
+            (house(&json!("40 ft"), &good), "/features/0/properties/height"),
+            (house(&json!("NaN"), &good), "/features/0/properties/height"),
+            (house(&json!(""), &good), "/features/0/properties/height"),
             (house(&Value::Null, &good), "/features/0/properties/height"),
             (
                 house(&json!(3), &json!([[[0, 0], [1, 0], [0, 0]]])),
@@ -284,6 +326,10 @@ mod tests {
             (
                 json!({"type": "Feature", "properties": {"height": 3}, "geometry": {"type": "Point"}}),
                 "/features/0/geometry/type",
+            ),
+            (
+                json!({"type": "Feature", "properties": {"building:levels": "4 m"}}),
+                "/features/0/properties/building:levels",
             ),
             (json!({"type": "Feature", "geometry": null}), "/features/0/properties"),
         ] {
