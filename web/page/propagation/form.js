@@ -60,8 +60,8 @@ export class Form {
     const [model, ...others] = groupsOf(document).map(({ title, fields }) => this.#group(title, fields));
     this.#model.replaceChildren(...(model ? [model] : []));
     this.#groups.replaceChildren(...others);
-    if (focused !== undefined) this.#rows.get(focused)?.input.focus();
     this.update();
+    if (focused !== undefined) this.#rows.get(focused)?.input.focus();
   }
 
   /** Shows the values of the document, and what is wrong with them. */
