@@ -124,6 +124,23 @@ test("it measures every transport, and its report is one of the lab", { timeout:
   await becomes("the answer", async () => await page.locator("#kept").textContent(), "Published.");
   const { events } = await (await fetch(`${server.origin}/topics/scratch-lab?after=earliest`)).json();
   assert.equal(events.length, 4);
+  // They are published, also if they cannot be listed.
+  const list = /scratch-lab\?after=-/;
+  await page.route(list, (route) => route.fulfill({ json: null }));
+  const listed = page.waitForResponse(list);
+  await page.locator("#upload").click();
+  await (await listed).finished();
+  await page.evaluate(() => new Promise((resolve) => setTimeout(resolve)));
+  assert.deepEqual(await texts(page, "#kept:not(.failure)"), ["Published."]);
+  await page.unroute(list);
+  // What somebody else has written there hides none of them.
+  const odd = { toString: 1, valueOf: 1 };
+  for (const more of [{ environment: { program: odd } }, { comparisons: [{ pairs: odd }] }]) {
+    const body = JSON.stringify({ experiment: "odd", answer: "x", comparisons: [], ...more });
+    assert.equal((await fetch(`${server.origin}/topics/scratch-lab`, { method: "POST", headers: { "Content-Type": "application/json" }, body })).status, 201);
+  }
+  await page.reload();
+  await becomes("all reports", async () => (await texts(page, "#others:not([hidden]) li strong")).sort(), ["calls", "echo", "odd", "odd", "sequential", "wind"]);
   assert.deepEqual(faults, []);
   await page.close();
 });

@@ -147,11 +147,11 @@ element("#upload").addEventListener("click", async () => {
   try {
     await publish(reports);
     setText(kept, "Published.");
-    await listPublished(element("#others"));
   } catch (error) {
     kept.classList.add("failure");
-    setText(kept, failureInWords(error));
+    return setText(kept, failureInWords(error));
   }
+  await listPublished(element("#others")).catch(() => {}); // they are published, seen or not
 });
 
 offerDoctor(element("#doctor"));

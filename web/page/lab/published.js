@@ -38,8 +38,11 @@ function itemOf({ time, data }) {
   if (typeof data?.experiment !== "string" || typeof data.answer !== "string") return [];
   const item = document.createElement("li");
   const when = new Date(time).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
-  const doubt = Array.isArray(data.comparisons) && data.is_interrupted !== true ? doubtOf(data.comparisons.filter((/** @type {any} */ one) => one?.pairs > 0)) : "";
+  const isComparison = (/** @type {any} */ one) => typeof one?.pairs === "number" && one.pairs > 0;
+  const doubt = Array.isArray(data.comparisons) && data.is_interrupted !== true ? doubtOf(data.comparisons.filter(isComparison)) : "";
+  const program = data.environment?.program;
+  const by = typeof program === "string" ? `, ${program}` : "";
   item.append(part("strong", "", data.experiment), part("span", "", ""));
-  setText(/** @type {Element} */ (item.lastElementChild), ` ${when}, ${String(data.environment?.program)}: ${data.answer} ${doubt}`);
+  setText(/** @type {Element} */ (item.lastElementChild), ` ${when}${by}: ${data.answer} ${doubt}`);
   return [item];
 }

@@ -53,6 +53,12 @@ fn two_runs_are_compared_with_a_status_for_scripts() {
     let (status, _, said) = compare(grown, &["--fail-on", "5%"]);
     assert!(status == 12 && said.contains("repeat both runs with --rounds "), "{status} {said}");
 
+    report["invalid"] = "0 of 10 came".into();
+    std::fs::write(grown, report.to_string()).unwrap();
+    let (status, told, said) = compare(grown, &["--fail-on", "5%"]);
+    assert!(status == 12 && told.contains("| B (invalid) |"), "{told}");
+    assert!(said.contains("B is invalid, so its figures are not judged: 0 of 10 came"), "{said}");
+
     report["version"] = 99.into();
     std::fs::write(grown, report.to_string()).unwrap();
     let (status, _, said) = compare(grown, &[]);
@@ -87,6 +93,17 @@ fn runs_of_several_times_and_machines_are_one_file() {
     let html = std::fs::read_to_string(&out).unwrap();
     assert_eq!(html.matches("<section").count(), 2, "two runs of one machine, and another machine");
     assert!(html.contains("The newest of 2 runs") && html.contains("another processor"));
+
+    // A run that is invalid does not count, and does not go without a word.
+    let mut broken: Value =
+        serde_json::from_str(&std::fs::read_to_string(&second).unwrap()).unwrap();
+    broken["invalid"] = "0 of 10 came".into();
+    std::fs::write(&second, broken.to_string()).unwrap();
+    let output = lab(&["report", &first, &second, "--out", out.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(said, format!("{second}: left out, since connect is invalid: 0 of 10 came\n"));
+
     let empty = directory.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
     let output = lab(&["report", empty.to_str().unwrap()]);

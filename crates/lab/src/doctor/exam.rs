@@ -20,6 +20,7 @@ pub(super) const INDEX: &str = "/topics/$topics?after=latest";
 /// The path of the multiplexed WebSocket.
 const MULTIPLEXED: &str = "/ws";
 const JSON: &str = "application/json";
+const PROBLEM: &str = "application/problem+json";
 const POSTED: &str = "/topics/$topics";
 pub(super) const SSE: &str = "text/event-stream";
 const NDJSON: &str = "application/x-ndjson";
@@ -62,7 +63,7 @@ impl Known {
 /// Asks for the server's health. `None` if there is nothing to examine.
 pub(super) async fn reach(way: &Way, begin_max: Duration) -> (Finding, Option<Known>) {
     let unreached = |why, words| (Finding::unreached(why, words), None);
-    let Health { answer, server, round_trip } = match health(way).await {
+    let Health { answer, server, problem, round_trip } = match health(way).await {
         Ok(health) => health,
         Err(trouble) => {
             let is_untrusted =
@@ -83,7 +84,8 @@ pub(super) async fn reach(way: &Way, begin_max: Duration) -> (Finding, Option<Kn
             let words = format!("status {status}{by}: the way to the server is refused{why}");
             return unreached(Unreached::Refused, words);
         }
-        let came = format!("status {status} came instead of an Anemone server's health{by}");
+        let said = problem.map(|said| format!(": {said}")).unwrap_or_default();
+        let came = format!("status {status} came instead of an Anemone server's health{by}{said}");
         if let Some(url) = server_above(way).await {
             let words = format!("{came}; there is a server at {url}: examine that");
             return unreached(Unreached::Below(url), words);
@@ -109,6 +111,8 @@ struct Health {
     answer: Answer,
     /// The server's own word for how it is; none if it is no server.
     server: Option<String>,
+    /// The words of a problem that came instead.
+    problem: Option<String>,
     round_trip: Duration,
 }
 
@@ -120,7 +124,10 @@ async fn health(way: &Way) -> Result<Health, Trouble> {
         let body = connection.body(&answer, way.patience()).await.unwrap_or_default();
         let health: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
         let server = health["status"].as_str().map(str::to_owned);
-        Ok(Health { answer, server, round_trip: begun.elapsed() })
+        let is_problem = answer.media_type.starts_with(PROBLEM);
+        let words = |name| member(&health, name);
+        let problem = is_problem.then(|| words("detail").or_else(|| words("title"))).flatten();
+        Ok(Health { answer, server, problem, round_trip: begun.elapsed() })
     };
     let silent = Trouble::Silent(way.patience());
     timeout(way.patience(), asked).await.unwrap_or(Err(silent))
@@ -353,12 +360,14 @@ fn own_refusal(refusal: &Refusal) -> Option<String> {
 
 /// Returns the type and the detail of a problem (RFC 9457).
 fn problem(body: &[u8]) -> Option<[String; 2]> {
-    let problem: serde_json::Value = serde_json::from_slice(body).ok()?;
-    let member = |name| {
-        let text = problem.get(name)?.as_str()?;
-        Some(text.chars().filter(|char| !char.is_control()).collect())
-    };
-    Some([member("type")?, member("detail")?])
+    let problem = serde_json::from_slice(body).ok()?;
+    Some([member(&problem, "type")?, member(&problem, "detail")?])
+}
+
+/// Returns a text of a problem, on one line.
+fn member(problem: &serde_json::Value, name: &str) -> Option<String> {
+    let text = problem.get(name)?.as_str()?;
+    Some(text.chars().filter(|char| !char.is_control()).collect())
 }
 
 /// Asks with the origin of the server's own pages for something that no server does: without a right to that origin, it says so.
@@ -511,6 +520,39 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+
+    /// Returns what is said of a server that answers the question for its health with this status, type and body.
+    async fn reached(status: u16, media_type: &str, body: &str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let fields = format!("Content-Type: {media_type}\r\nContent-Length: {}\r\n", body.len());
+        let answer = format!("HTTP/1.1 {status} No\r\n{fields}\r\n{body}");
+        let server = async {
+            let mut stream = listener.accept().await.unwrap().0;
+            assert!(stream.read(&mut [0; 4096]).await.unwrap() > 0);
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        };
+        let ((finding, known), ()) = tokio::join!(reach(&way, Duration::from_secs(1)), server);
+        assert!(known.is_none());
+        finding.lines().join("\n")
+    }
+
+    #[tokio::test]
+    async fn the_words_of_a_problem_are_passed_on() {
+        // RFC 9457 section 3.1
+        let came = "status 400 came instead of an Anemone server's health";
+        let told =
+            reached(400, PROBLEM, r#"{"status":400,"title":"TLS","detail":"use https://"}"#).await;
+        assert!(told.contains(&format!("{came}: use https://")), "{told}");
+        let told = reached(400, PROBLEM, r#"{"title":"This port speaks TLS"}"#).await;
+        assert!(told.contains(&format!("{came}: This port speaks TLS")), "{told}");
+        for (media_type, body) in
+            [("text/html", r#"{"detail":"no"}"#), (PROBLEM, "[]"), (PROBLEM, "no")]
+        {
+            let told = reached(400, media_type, body).await;
+            assert!(told.contains(came) && !told.contains(&format!("{came}:")), "{told}");
+        }
+    }
 
     /// Returns the findings about WebSockets if one request after the other is answered with these statuses.
     async fn web_sockets(statuses: &[u16]) -> String {

@@ -44,7 +44,7 @@ pub enum Regression {
         figures: String,
     },
     /// A run proves nothing.
-    #[error("{run} is invalid, so nothing is compared: {reason}")]
+    #[error("{run} is invalid, so its figures are not judged: {reason}")]
     Invalid {
         /// The run.
         run: &'static str,

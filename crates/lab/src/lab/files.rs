@@ -26,7 +26,8 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<Report>> {
             "{}: all files together have more than {FILES_BYTES_MAX} bytes, which is the most that is read",
             path.display()
         );
-        reports.extend(parse(&text).with_context(|| file.display().to_string())?);
+        let read = parse(&text).with_context(|| file.display().to_string())?;
+        reports.extend(read.into_iter().map(|report| Report { file: file.clone(), ..report }));
     }
     if reports.is_empty() {
         bail!("{}: there is no report: anemone lab NAME --out DIR writes one", path.display());

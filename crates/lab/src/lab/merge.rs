@@ -4,10 +4,11 @@ use anyhow::{Context as _, ensure};
 
 use super::bounds::{MERGED_ROUNDS_MAX, REPORTS_MAX, SERIES_MAX, VALUES_MAX};
 use super::report::{Report, Series, compare};
+use super::terminal::tell;
 use crate::histogram::Histogram;
 
 /// Puts together the runs that were made by the same program under the same conditions. Each run counts once, and one that is invalid
-/// does not count beside others. Experiments stay in their order, and runs of one experiment stand together.
+/// does not count beside others, which is told. Experiments stay in their order, and runs of one experiment stand together.
 ///
 /// # Errors
 /// More reports, series or rounds than can be evaluated in a time that people wait for.
@@ -65,7 +66,11 @@ fn is_same(one: &Report, other: &Report) -> bool {
 fn together(mut runs: Vec<Report>) -> anyhow::Result<Option<Report>> {
     let invalid = runs.iter().filter(|run| run.invalid.is_some()).count();
     if invalid < runs.len() {
-        runs.retain(|run| run.invalid.is_none());
+        for run in runs.extract_if(.., |run| run.invalid.is_some()) {
+            let Report { file, experiment, invalid, .. } = run;
+            let reason = invalid.unwrap_or_default();
+            tell(&format!("{}: left out, since {experiment} is invalid: {reason}", file.display()));
+        }
     }
     let count = runs.len();
     let Some(mut report) = runs.pop() else { return Ok(None) };

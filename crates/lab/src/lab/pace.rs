@@ -1,6 +1,7 @@
 //! The pace of a run: its rounds, its randomness, the bar that tells how far it is, and the user's wish to stop.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -128,6 +129,7 @@ impl Pace {
         target: String,
     ) -> Report {
         Report {
+            file: PathBuf::new(),
             version: VERSION,
             experiment: experiment.to_owned(),
             question: question.to_owned(),

@@ -1,6 +1,7 @@
 //! The result of an experiment: what was asked, every round as it was measured, and what that says.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -69,6 +70,9 @@ pub(crate) fn titled(quantity: &str, unit: &str) -> String {
 /// All about one experiment.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Report {
+    /// The file that it was read from.
+    #[serde(skip)]
+    pub(crate) file: PathBuf,
     pub(crate) version: u32,
     pub(crate) experiment: String,
     pub(crate) question: String,

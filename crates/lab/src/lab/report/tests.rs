@@ -24,6 +24,7 @@ pub(crate) fn series(contender: &str, rounds: &[f64]) -> Series {
 /// A report without series.
 pub(crate) fn report() -> Report {
     Report {
+        file: PathBuf::new(),
         version: VERSION,
         experiment: "echo".to_owned(),
         question: "How long?".to_owned(),
