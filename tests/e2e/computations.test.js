@@ -160,7 +160,10 @@ test("a reload goes on, another window sees the same, and either may cancel", { 
   await isState(first, "running");
   assert.equal(await first.locator("#text").inputValue(), LONG, "the document is still there");
   await until("it to go on where it was", async () => (await changes(first)) > seen);
+  await first.locator("[data-field=progress]", { hasText: "%" }).waitFor({ timeout: PATIENCE_MS });
   await first.getByRole("button", { name: "Cancel" }).click();
+  // The run goes on behind the question, which says nothing that becomes old.
+  assert.match(String(await first.locator("dialog p").first().textContent()), /^\/computations [0-9a-f]{6}\. Its work stops /);
   await first.getByRole("button", { name: "Cancel the run" }).click();
   for (const page of [first, second]) await isState(page, "cancelled");
   await becomes("the same in both", async () => (await changes(first)) === (await changes(second)), true);
@@ -332,6 +335,22 @@ test("nothing that is seen moves when a run starts, and when its page is loaded 
   await until("a picture of each", async () => (await colours(page)).every((count) => count > 1));
   assert.deepEqual(await tops(), before);
   assert.ok((await page.evaluate(() => Reflect.get(window, "moved"))) < 0.1, "what is seen moves");
+  assert.deepEqual(faults, []);
+});
+
+test("no list moves when the counts grow", { timeout: STEP_MS_MAX }, async () => {
+  const page = await open();
+  await page.setViewportSize({ width: 1280, height: 800 });
+  const sorts = ["a", "b", "c"].map((id) => ({ id, after: "list", do: "sort", algorithm: "insertion" }));
+  const text = JSON.stringify({ actions: [{ id: "list", do: "list", size: 300 }, ...sorts] });
+  await page.getByLabel(/^The document/).fill(text);
+  const places = () => page.locator("#stage canvas").evaluateAll((all) => all.map((canvas) => Number(canvas.parentElement?.offsetTop)));
+  await becomes("the room for the lists", async () => (await places()).length, 3);
+  const before = await places();
+  await start(page, text);
+  await isState(page, "done");
+  for (const [at] of sorts.entries()) await page.locator("#stage figcaption").nth(at).filter({ hasText: /[1-9]\d,\d{3} comparisons,?\s+[1-9]\d,\d{3} writes/ }).waitFor({ timeout: PATIENCE_MS });
+  assert.deepEqual(await places(), before);
   assert.deepEqual(faults, []);
 });
 

@@ -39,7 +39,7 @@ before(async () => {
   const steps = join(directory, "steps.py");
   await writeFile(steps, STEPS);
   await writeFile(join(directory, "fails.sh"), `echo 'a result'; echo 'first line' >&2; echo '${EVIL}' >&2; exit 3\n`);
-  const programs = [`steps=python3 -u '${steps}'`, `fails=sh '${join(directory, "fails.sh")}'`, "waits=sleep 600", "counts=seq 1 2262"];
+  const programs = [`steps=python3 -u '${steps}'`, `fails=sh '${join(directory, "fails.sh")}'`, "waits=sleep 600", "says=cat", "counts=seq 1 2262"];
   const config = join(directory, "anemone.toml");
   await writeFile(config, "[limits]\nruns_running_max = 2\n");
   server = await serve("--config", config, "--listen", "127.0.0.1:0", ...programs.flatMap((program) => ["--run", program]));
@@ -174,6 +174,18 @@ test("a run is started in the page, shown as it goes, and cancelled with the key
     await says(shown, "state", /^cancelled$/);
     assert.equal((await stateOf(key)).state, "cancelled");
     await becomes("the button to be gone", () => cancel.isVisible(), false);
+  });
+});
+
+test("the command in the page sends what is in the box, whatever it begins with", { timeout: STEP_MS_MAX }, async () => {
+  await withPage("/runs", async (page) => {
+    await page.getByLabel("Service").selectOption("/says");
+    for (const text of ["@file", "-", "--help", "-5", "it's 100 %"]) {
+      await page.getByLabel(/^Its input/).fill(text);
+      const line = String(await page.locator("#start code").textContent());
+      const said = await output("sh", ["-c", line.replace("anemone run", `'${BIN}' run -o line`)]);
+      assert.equal(said.text, `${text}\n`, `${line}: ${said.errors}`);
+    }
   });
 });
 

@@ -1,9 +1,10 @@
 /** The lists of the branches, each on a canvas. One frame draws those that have changed and are seen, as far as its time goes. */
 import { colour } from "../../chart/canvas.js";
 import { fieldsOf, find, setText } from "../element.js";
+import { countOf } from "../words.js";
 import { REPRESENTATIONS, huesOf, pixelOfHex } from "./draw.js";
 import { drawnInWords, drawnValues } from "./ranks.js";
-import { aboutAction, layout, newestOf, stateInWords, stateOf, stepsInWords } from "./tree.js";
+import { aboutAction, layout, newestOf, stateInWords, stateOf } from "./tree.js";
 
 /** The part of a frame that drawing may take; the other canvases have their turn in the next one. */
 const FRAME_MS_MAX = 10;
@@ -165,11 +166,12 @@ export class Stage {
       const [action, list] = [plan?.[at], lists.get(at)];
       const state = stateOf(list, isOver && own !== null);
       figure.dataset.run = state;
-      const steps = list && action?.do === "sort" ? stepsInWords(list) : "";
+      const isSort = list !== undefined && action?.do === "sort";
       setText(field("name"), action?.id ?? "");
       setText(field("about"), action ? [aboutAction(action), drawnInWords(action)].filter(Boolean).join("; ") : "");
       setText(field("state"), stateInWords(state));
-      setText(field("steps"), steps);
+      setText(field("comparisons"), isSort ? countOf(list.comparisons, "comparison") : "");
+      setText(field("writes"), isSort ? countOf(list.writes, "write") : "");
       const label = `The list of ${action?.id}: ${action?.size} elements, ${stateInWords(state)}`;
       if (element.ariaLabel !== label) element.ariaLabel = label;
     }

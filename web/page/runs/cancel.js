@@ -3,7 +3,7 @@ import { AnemoneError } from "../../client.js";
 import { ask } from "../ask.js";
 import { patience } from "../sending.js";
 import { client, failureInWords } from "../server.js";
-import { nameOf, progressInWords } from "./words.js";
+import { nameOf } from "./words.js";
 
 /**
  * Returns what happened, in words; null if the run goes on as it is.
@@ -11,8 +11,7 @@ import { nameOf, progressInWords } from "./words.js";
  * @returns {Promise<string | null>}
  */
 export async function cancel(run) {
-  const progress = progressInWords(run);
-  const about = `${nameOf(run)}${progress === "" ? "" : `: ${progress}`}. Its work stops for everybody who watches it, and cannot be taken up again.`;
+  const about = `${nameOf(run)}. Its work stops for everybody who watches it, and cannot be taken up again.`;
   if (!(await ask({ title: "Cancel this run?", about, yes: "Cancel the run", no: "Let it go on" }))) return null;
   try {
     // Only a call with a key is made again after it was cut.

@@ -130,7 +130,9 @@ function linkTo(location) {
  * @param {string} text
  */
 export function commandFor(path, text) {
-  const input = text === "" ? "" : ` ${quoted(text)}`;
   const type = text === "" || isJson(text) ? "" : " --type text";
-  return `anemone run '${at(path.slice(1))}'${input}${type}`;
+  const run = (/** @type {string} */ input) => `anemone run '${at(path.slice(1))}'${input}${type}`;
+  // As an argument, it would be a file, standard input or an option.
+  if (/^[@-]/.test(text)) return `printf %s ${quoted(text)} | ${run(" -")}`;
+  return run(text === "" ? "" : ` ${quoted(text)}`);
 }
