@@ -35,7 +35,7 @@ async function keeping() {
   };
   const onMessage = (/** @type {(text: string) => void} */ say, /** @type {string} */ message) => {
     messages.push(message);
-    say(`202 ${message.split(" ")[1]}\n{"key":"k","position":"e-1"}`);
+    if (!message.endsWith("/silent")) say(`202 ${message.split(" ")[1]}\n{"key":"k","position":"e-1"}`);
   };
   return { ...(await fake(answer, { onMessage })), messages, headers };
 }
@@ -86,6 +86,7 @@ test("what no transport would send is refused at once", async () => {
       "a method with a space": ["FOO BAR", "/x"],
       "a path that is none": ["GET", "http://["],
       "a path that ends with dots": ["DELETE", "/topics/.."],
+      "a path that is a server's": ["POST", ".///127.0.0.1:1/x", {}],
     };
     for (const [what, given] of Object.entries(calls)) await assert.rejects(client.call(...given), { name: "AnemoneError", code: "bad-argument" }, `${transport}: ${what}`);
     await assert.rejects(client.items("FOO BAR", "/x").next(), { code: "bad-argument" });
@@ -132,13 +133,19 @@ test("the path of another server is read by nobody, and the token stays here", a
 });
 
 test("a token that no header may have is told without it", async () => {
-  const { origin, asked } = await keeping();
-  for (const token of ["se\ncret", /** @type {any} */ (() => ({ token: "secret" }))]) {
+  const { origin, asked, headers } = await keeping();
+  for (const [token, expected] of /** @type {[any, string][]} */ ([["se\ncret", "bad-argument"], [() => ({ token: "secret" }), "token-failed"]])) {
     const client = connect(origin, { token, transports: ["poll"], random: () => 0 });
-    await assert.rejects(client.call("POST", "/x", 1, { triesMs: 0 }), ({ code, message }) => code === "token-failed" && !message.includes("cret"));
+    await assert.rejects(client.call("POST", "/x", 1, { triesMs: 0 }), ({ code, message }) => code === expected && !message.includes("cret"));
     client.close();
   }
   assert.deepEqual(asked, []);
+  // One that is wrong once is asked for again, and blanks around it are not sent.
+  const tokens = ["se\ncret", "\nsecret \n"];
+  const client = connect(origin, { token: () => String(tokens.shift()), transports: ["poll"], random: () => 0 });
+  await client.call("GET", "/x");
+  assert.deepEqual(headers.map(({ authorization }) => authorization), ["Bearer secret"]);
+  client.close();
 });
 
 test("bytes are sent as they are, whatever holds them", async () => {
@@ -178,7 +185,8 @@ test("a call leaves nothing behind", async (t) => {
   await client.call("GET", "/clock");
   await client.publish("t", 1);
   await client.run("/primes", 1).key;
-  assert.deepEqual(signals.map((signal) => getEventListeners(signal, "abort").length), [0, 0, 0]);
+  await assert.rejects(client.call("GET", "/silent", undefined, { signal: AbortSignal.timeout(100) }), { name: "TimeoutError" });
+  assert.deepEqual(signals.map((signal) => getEventListeners(signal, "abort").length), [0, 0, 0, 0]);
   client.close();
 });
 

@@ -27,7 +27,7 @@ export class Client {
    * @param {string | URL} base
    * @param {import("./anemone-client/types.js").Options} [options]
    */
-  constructor(base, options = {}) {
+  constructor(base, options) {
     this.#link = new Link(base, options, this);
   }
 

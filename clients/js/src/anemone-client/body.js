@@ -38,7 +38,7 @@ export function encode(body, headers) {
   if (isBytes || (isTyped && typeof body === "string")) return body;
   const text = JSON.stringify(body);
   // What is made of nothing but its insides, such as a promise, a Map or a Blob, would be an empty object.
-  if (text === undefined || (text === "{}" && (body.constructor ?? Object).name !== "Object")) throw misuse("the body has no JSON");
+  if (text === undefined || (text === "{}" && !body.toJSON && (body.constructor ?? Object).name !== "Object")) throw misuse("the body has no JSON");
   return text;
 }
 

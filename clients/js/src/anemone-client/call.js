@@ -13,6 +13,8 @@ const TRIES_WITH_KEY_MAX = 16;
 const TRIES_MS_MAX = 60_000;
 /** The statuses of refusals that pass. */
 const BRIEF = /^(408|42[59]|50[234])$/;
+/** The codes of failures before anything is sent. */
+const UNSENT = /^(token-failed|bad-argument)$/;
 /** The paths of topics and runs: a GET reads their events, and a DELETE ignores keys. */
 const OF_LOG = /^(topics|runs)\/|^topics\?.*\btopic=/;
 /** The fields that a multiplexed request may have. */
@@ -82,8 +84,8 @@ async function send(link, request, { signal, isSafe: isKnownSafe, triesMs = TRIE
         continue;
       }
       const { status } = error; // of a refusal
-      mayBeDone ||= isSent && !status && isChange && error.code !== "token-failed";
-      const isBrief = status ? BRIEF.test(`${status}`) : error.code !== "protocol";
+      mayBeDone ||= isSent && !status && isChange && !UNSENT.test(error.code);
+      const isBrief = status ? BRIEF.test(`${status}`) : !/^(protocol|bad-argument)$/.test(error.code);
       const waitMs = Math.max(backoff.next(), error.retryMs); // the server's time may be longer than that of a try
       if (!isBrief || tries >= triesMax || Date.now() + waitMs - first > triesMs || (isSent && !isSafe)) {
         throw mayBeDone && isBrief ? new AnemoneError("uncertain", "no answer in time: it may be done", { cause }) : error;
@@ -165,8 +167,9 @@ function requestOf({ base }, method, path, body, options) {
     const payload = encode(body, all);
     // As a URL writes it, over each transport. A URL drops dots at the end, and would be that of something else.
     const { href } = new URL(path.replace(/^\//, ""), base);
-    if (!href.startsWith(base.href) || /^[^?]*\/\.\.?(\?|$)/.test(path)) throw misuse(`${path} is not a path of the server`);
     const target = href.slice(base.href.length);
+    const isOurs = href.startsWith(base.href) && new URL(target, base).href === href;
+    if (!isOurs || /^[^?]*\/\.\.?(\?|$)/.test(path)) throw misuse(`${path} is not a path of the server`);
     method = method.toUpperCase();
     // Without one, a second try would find nothing, or undo a later change.
     const isKeyed = key ?? (/^(PUT|DELETE)$/.test(method) && !OF_LOG.test(target));
@@ -196,11 +199,9 @@ function byMux(socket, { method, payload }, target, signal) {
       if (cancel()) socket.probe();
       reject(signal.reason);
     };
-    signal.addEventListener("abort", stop);
+    signal.addEventListener("abort", stop, { once: true }); // or Node 20 keeps it, and the signal
     /** @type {import("./types.js").TakeReply} */
     const take = (reply) => {
-      // Node 20 keeps a signal that is made of others for as long as it has a listener.
-      if (reply instanceof Error || isFinal(reply.status)) signal.removeEventListener("abort", stop);
       if (reply instanceof Error) return reject(reply);
       if (reply.payload.length) parts.push(reply.payload);
       try {

@@ -27,7 +27,7 @@ export function misuse(message) {
  * Returns the options, and the defaults of those that are not given. Refuses others.
  * @template {object} Options
  * @param {Options} defaults
- * @param {Partial<Options>} options
+ * @param {Partial<Options>} [options]
  */
 export function fill(defaults, options) {
   for (const name in options) {

@@ -23,12 +23,8 @@ export class Link {
   /** @type {import("./types.js").Try[]} */
   tries = [];
   isClosed = false;
-  /** @type {Set<import("./streams.js").Stream>} */
-  streams = new Set();
   /** @type {BroadcastChannel | undefined} between the clients of all tabs */
   share;
-  /** The most topics on one stream: as many as a server allows by default, until it says that they are too many. */
-  topicsMax = 64;
   /** @type {string | Promise<string> | undefined} the token in use */
   token;
   /** Until then, connections waited for a token, which may take its time. */
@@ -55,7 +51,7 @@ export class Link {
 
   /**
    * @param {string | URL} base
-   * @param {import("./types.js").Options} options
+   * @param {import("./types.js").Options | undefined} options
    * @param {import("./types.js").Callbacks} client
    */
   constructor(base, options, client) {

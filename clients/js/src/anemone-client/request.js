@@ -25,8 +25,13 @@ export async function ask(link, { method, target, fields, payload }, signal) {
     }
     const held = link.token;
     const value = await until(held, signal);
-    if (value && !/^[ -~]+$/.test(words(value).trim())) throw new AnemoneError("token-failed", "the token is no text that a header may have");
-    const headers = value ? { ...fields, authorization: `Bearer ${value}` } : fields;
+    const text = words(value).trim();
+    if (value && !/^[ -~]+$/.test(text)) {
+      link.token = undefined;
+      const why = "the token is no text that a header may have";
+      throw typeof token === "function" ? new AnemoneError("token-failed", why) : misuse(why);
+    }
+    const headers = value ? { ...fields, authorization: `Bearer ${text}` } : fields;
     const body = /** @type {BodyInit} */ (payload);
     const url = new URL(target, link.base);
     if (!url.href.startsWith(link.base.href)) throw misuse(`${target} is not a path of the server`); // which alone gets the token

@@ -12,6 +12,14 @@ import { TRANSPORTS } from "./transports.js";
 /** The statuses of a URL that is too long, to the server or to a proxy. */
 const LONG = /414|431/;
 
+/**
+ * What the streams of a client share. `topicsMax` is the most topics on one of them: as many as a server allows by default, until it says that
+ * they are too many.
+ * @typedef {{ all: Set<Stream>, topicsMax: number }} Shared
+ */
+/** @type {WeakMap<import("./link.js").Link, Shared>} */
+const clients = new WeakMap();
+
 /** @typedef {import("./types.js").Reading} Reading */
 /** @typedef {import("./types.js").Item} Item */
 /** @typedef {Map<string, { reading: Reading, fail: (cause: unknown) => void }>} Members by name */
@@ -28,8 +36,10 @@ export function read(reading, via) {
   const name = decodeURIComponent(escaped);
   const key = `${via}?${new URLSearchParams(others)}`;
   const { link } = reading;
-  const found = [...link.streams].find(({ key: other, members }) => other === key && members.size < link.topicsMax && !members.has(name));
-  return (found ?? new Stream(link, via, key, others)).read(name, reading);
+  const shared = clients.get(link) ?? { all: new Set(), topicsMax: 64 };
+  clients.set(link, shared);
+  const found = [...shared.all].find(({ key: other, members }) => other === key && members.size < shared.topicsMax && !members.has(name));
+  return (found ?? new Stream(link, shared, via, key, others)).read(name, reading);
 }
 
 /**
@@ -57,21 +67,24 @@ export class Stream {
   members = new Map();
   #round = new AbortController();
   #link;
+  #shared;
   #via;
   #others;
 
   /**
    * @param {import("./link.js").Link} link
+   * @param {Shared} shared
    * @param {string} via
    * @param {string} key what only the topics of this stream have in common
    * @param {object} others the parameters that are the same for all
    */
-  constructor(link, via, key, others) {
+  constructor(link, shared, via, key, others) {
     this.#link = link;
+    this.#shared = shared;
     this.#via = via;
     this.key = key;
     this.#others = others;
-    link.streams.add(this);
+    shared.all.add(this);
     void this.#run();
   }
 
@@ -109,7 +122,7 @@ export class Stream {
       if (members.size > 1 && (isRefusal(error) || LONG.test(`${error.status}`))) await this.#findRefused(members);
       else for (const { fail } of members.values()) fail(error);
     }
-    this.#link.streams.delete(this);
+    this.#shared.all.delete(this);
   }
 
   /**
@@ -159,8 +172,8 @@ export class Stream {
     });
     await Promise.all(asked);
     if (isFound) return;
-    this.#link.topicsMax = Math.ceil(members.size / 2);
-    for (const { fail } of [...members.values()].slice(this.#link.topicsMax)) fail(MOVE);
+    this.#shared.topicsMax = Math.ceil(members.size / 2);
+    for (const { fail } of [...members.values()].slice(this.#shared.topicsMax)) fail(MOVE);
   }
 }
 

@@ -194,7 +194,7 @@ export class Topic {
       this.#losses = 0;
     }
     // Topics that fail together return together, so that they share a request again.
-    error.retryAt ??= Date.now() + waitMs;
+    error.retryAt ??= Date.now() + Math.min(TIMER_MS_MAX, waitMs);
     this.#tell("onerror", error);
     this.#nap = new AbortController();
     if (!this.#isClosed) await sleep(error.retryAt - Date.now(), this.#nap.signal);
@@ -313,14 +313,13 @@ export class Topic {
     if (verdict !== "next") this.#gap(verdict);
     if (data === undefined) {
       this.#tell("onerror", new AnemoneError("bad-json", `the event ${position} is not JSON`));
-      return this.#gap({ reason: "unreadable", after, missed: 1, resume: position });
+      return this.#gap({ reason: "unreadable", after, missed: 1 + skipped, resume: position });
     }
-    if (this.#options.mode === "latest") {
-      // A loop that is slow has not taken them, and is to have the newest one.
-      for (const { skipped: before = 0, gaps = [] } of this.#queue.splice(0)) {
-        skipped += 1 + before;
-        this.#gaps.unshift(...gaps);
-      }
+    // A loop that is slow has not taken it, and is to have the newest one. A reader for another tab leaves that to the other tab.
+    const old = this.#options.mode === "latest" && !this.isForOthers && this.#queue.shift();
+    if (old) {
+      skipped += 1 + (old.skipped ?? 0);
+      this.#gaps = (old.gaps ?? []).concat(this.#gaps).slice(-GAPS_MAX);
     }
     /** @type {import("./types.js").TopicEvent} */
     const event = Object.defineProperty(/** @type {any} */ ({ position, time, data, received }), "topic", { value: this }); // which `console.log` leaves out
