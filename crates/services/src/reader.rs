@@ -149,6 +149,10 @@ impl<'a> Node<'a> {
             .ok_or_else(|| self.unfit(format!("expected a text of at most {chars_max} characters")))
     }
 
+    pub(crate) fn is_null(&self) -> bool {
+        self.value.is_null()
+    }
+
     /// Returns the text, if this value is one.
     pub(crate) fn as_text(&self) -> Option<&'a str> {
         self.value.as_str()

@@ -102,7 +102,10 @@ fn runs_of_several_times_and_machines_are_one_file() {
     let output = lab(&["report", &first, &second, "--out", out.to_str().unwrap()]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    assert_eq!(said, format!("{second}: left out, since connect is invalid: 0 of 10 came\n"));
+    assert_eq!(
+        said,
+        format!("{second}: its run of connect is left out, since it is invalid: 0 of 10 came\n")
+    );
 
     let empty = directory.path().join("empty");
     std::fs::create_dir(&empty).unwrap();

@@ -80,11 +80,11 @@ pub(super) async fn reach(way: &Way, begin_max: Duration) -> (Finding, Option<Kn
     let by = behind.map(|name| format!(", behind {name}")).unwrap_or_default();
     if server.is_none() {
         let status = answer.status;
+        let said = problem.map(|said| format!(": {said}")).unwrap_or_default();
         if let Some(why) = refusal(status) {
-            let words = format!("status {status}{by}: the way to the server is refused{why}");
+            let words = format!("status {status}{by}: the way to the server is refused{said}{why}");
             return unreached(Unreached::Refused, words);
         }
-        let said = problem.map(|said| format!(": {said}")).unwrap_or_default();
         let came = format!("status {status} came instead of an Anemone server's health{by}{said}");
         if let Some(url) = server_above(way).await {
             let words = format!("{came}; there is a server at {url}: examine that");
@@ -546,6 +546,8 @@ mod tests {
         assert!(told.contains(&format!("{came}: use https://")), "{told}");
         let told = reached(400, PROBLEM, r#"{"title":"This port speaks TLS"}"#).await;
         assert!(told.contains(&format!("{came}: This port speaks TLS")), "{told}");
+        let told = reached(403, PROBLEM, r#"{"detail":"not from there"}"#).await;
+        assert!(told.contains("the way to the server is refused: not from there; "), "{told}");
         for (media_type, body) in
             [("text/html", r#"{"detail":"no"}"#), (PROBLEM, "[]"), (PROBLEM, "no")]
         {

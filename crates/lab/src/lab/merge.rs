@@ -69,7 +69,10 @@ fn together(mut runs: Vec<Report>) -> anyhow::Result<Option<Report>> {
         for run in runs.extract_if(.., |run| run.invalid.is_some()) {
             let Report { file, experiment, invalid, .. } = run;
             let reason = invalid.unwrap_or_default();
-            tell(&format!("{}: left out, since {experiment} is invalid: {reason}", file.display()));
+            tell(&format!(
+                "{}: its run of {experiment} is left out, since it is invalid: {reason}",
+                file.display()
+            ));
         }
     }
     let count = runs.len();

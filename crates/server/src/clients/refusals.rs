@@ -78,6 +78,8 @@ const CLOSES: [CloseCode; 3] =
 pub(crate) struct Refusals {
     problems: Mutex<[Refused; CAUSES.len()]>,
     closes: Mutex<[Refused; CLOSES.len()]>,
+    /// Replies that browsers withhold from their pages.
+    withheld: Mutex<[Refused; 1]>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -150,9 +152,7 @@ impl Refusals {
 
     /// Records a reply that the browser does not let its page read, since the page has another origin.
     pub(crate) fn note_withheld(&self, refused: &Problem, asked: RefusedRequest<'_>) {
-        let cause = CAUSES.iter().position(|(kind, _)| *kind == refused.kind());
-        let more = cause.and_then(|cause| count(&self.problems, cause, Instant::now()));
-        if let Some(more) = more {
+        if let Some(more) = count(&self.withheld, 0, Instant::now()) {
             let detail = refused.detail();
             tracing::warn!("refused {asked}, by its browser: {detail}{more}");
         }

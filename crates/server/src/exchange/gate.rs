@@ -40,7 +40,7 @@ pub(crate) fn admit(site: &Site, peer: Peer, head: &Head<'_>) -> Result<Admitted
     let verdict = match origin::validate(fields, &target, &site.allowed_origins) {
         Err(refused) if is_for_any_page(site, head) => {
             // An origin alone may be the server's own, if a proxy replaces `Host`.
-            if fields.has("origin") && origin::is_of_another_site(fields) {
+            if fields.has("origin") && origin::is_of_another_origin(fields) {
                 let asked = address_of(site, peer, fields);
                 let asked = RefusedRequest::request(asked, head.method, head.path);
                 site.refusals.note_withheld(&refused, asked);

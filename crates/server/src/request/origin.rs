@@ -135,7 +135,7 @@ pub(crate) fn is_of_own_page(fields: Fields<'_>) -> bool {
 /// Refuses a request that changes something, if a browser sends it for a page of another site without naming that
 /// page. A form could do that, as a navigation; no allowed page does.
 pub(crate) fn refuse_unnamed(fields: Fields<'_>) -> Result<(), Problem> {
-    if fields.has("origin") || !is_of_another_site(fields) {
+    if fields.has("origin") || !is_of_another_origin(fields) {
         return Ok(());
     }
     let detail = "a page of another origin that is not named may not publish to this server";
@@ -147,7 +147,7 @@ pub(crate) fn refuse_unnamed(fields: Fields<'_>) -> Result<(), Problem> {
 fn validate_site(fields: Fields<'_>, allowed: &[AllowedOrigin]) -> Result<Verdict, Problem> {
     let is_navigation = || fields.first("sec-fetch-mode") == Some(b"navigate");
     // The page is unknown, so it may be an allowed one, if there are any.
-    if !is_of_another_site(fields) || !allowed.is_empty() || is_navigation() {
+    if !is_of_another_origin(fields) || !allowed.is_empty() || is_navigation() {
         return Ok(Verdict::Same);
     }
     let detail = "pages of other origins may not use this server: allow their origin with --allow-origin, or allow_origins";
@@ -155,7 +155,7 @@ fn validate_site(fields: Fields<'_>, allowed: &[AllowedOrigin]) -> Result<Verdic
 }
 
 /// Returns true if a browser says that a page of another origin sends this.
-pub(crate) fn is_of_another_site(fields: Fields<'_>) -> bool {
+pub(crate) fn is_of_another_origin(fields: Fields<'_>) -> bool {
     matches!(fields.first("sec-fetch-site"), Some(b"cross-site" | b"same-site"))
 }
 

@@ -117,7 +117,7 @@ impl Building {
         feature.word("type", &[("Feature", ())])?;
         let properties = feature.require("properties")?.open_object()?;
         let height_m = match properties.get("building:levels") {
-            Some(_) if properties.get("height").is_none() => {
+            Some(_) if properties.get("height").is_none_or(|height| height.is_null()) => {
                 FLOOR_M * read_tag(&properties, "building:levels", 1.0..=150.0, "levels")?
             }
             _ => read_tag(&properties, "height", 1.0..=1_000.0, "m")?,
@@ -236,6 +236,7 @@ mod tests {
             (json!({"height": "12"}), 12.0),
             (json!({"height": "12.5 m"}), 12.5),
             (json!({"building:levels": "4"}), 12.0),
+            (json!({"height": null, "building:levels": 4}), 12.0),
             (json!({"building:levels": "1.5"}), 4.5),
         ] {
             let mut house = house(&Value::Null, &json!([square(0.0, 0.0, 20.0)]));
