@@ -1,6 +1,7 @@
 //! `anemone doctor`: finds what a proxy on the way to a server does to streams, WebSockets and quiet connections, and says
 //! which setting changes it.
 
+mod cache;
 mod exam;
 mod finding;
 mod http2;
@@ -15,9 +16,8 @@ use serde::Serialize;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
 
-use self::exam::{
-    Known, Presence, cache, connections, keep_alive, presence, reach, stream, web_socket,
-};
+use self::cache::cache;
+use self::exam::{Known, Presence, connections, keep_alive, presence, reach, stream, web_socket};
 use self::finding::Finding;
 pub use self::finding::Unreached;
 use self::http2::protocol;

@@ -1,0 +1,140 @@
+//! A cache on the way, which would answer polls in the place of the server.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::exam::{INDEX, Known};
+use super::finding::Finding;
+use super::rules::{Name, WayFault, limits};
+use super::way::{Answer, Trouble, Way};
+
+const JSON: &str = "application/json";
+
+/// An answer to a poll.
+struct Polled {
+    body: Vec<u8>,
+    time: Duration,
+    age: u64,
+}
+
+/// What two polls for the same say.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Pair {
+    /// The second has waited about as long as the first.
+    Anew,
+    /// The second came sooner, since the index has changed.
+    Changed,
+    /// The second came at once with the answer of the first, which had waited.
+    Early,
+    /// None has waited, as a server may be set to.
+    AtOnce,
+}
+
+/// Makes polls that wait for a second, each twice: what comes much sooner than the first time, and is the same, comes from a cache.
+pub(super) async fn cache(way: &Way, known: Known) -> Finding {
+    let cached = |how: &str| known.fault(Name::Cache, WayFault::Cached, &[("how", how)]);
+    let unknown = |words: String| Finding::unknown(Name::Cache, words);
+    let (mut early, mut at_once) = (0, 0);
+    for _ in 0..limits().poll_pairs {
+        let path = fresh_poll();
+        let polled = async { Ok((poll(way, &path).await?, poll(way, &path).await?)) };
+        let (first, second) = match polled.await {
+            Ok(polled) => polled,
+            Err(trouble) => return Finding::trouble(Name::Cache, &trouble),
+        };
+        let age = first.age.max(second.age);
+        if age > 0 {
+            return cached(&format!("with Age: {age}"));
+        }
+        match judge_pair(&first, &second) {
+            Pair::Anew => {
+                return Finding::good(Name::Cache, "each poll is answered anew".to_owned());
+            }
+            Pair::Early => early += 1,
+            Pair::AtOnce => at_once += 1,
+            Pair::Changed => {}
+        }
+        if early == limits().early_pairs {
+            let [first, second] = [first, second].map(|polled| polled.time.as_millis());
+            return cached(&format!(
+                "after {second} ms with the answer of the one before, which took {first} ms"
+            ));
+        }
+    }
+    unknown(match at_once {
+        0 => "topics are created or deleted all the time".to_owned(),
+        _ => "the server answers polls at once, so a cache cannot be told from it".to_owned(),
+    })
+}
+
+/// Returns the path of a poll that waits for a second until the index changes, and that no cache has an answer for.
+fn fresh_poll() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let number = since.subsec_micros().wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed));
+    // Parts of a millisecond, which make no difference to the server.
+    format!("{INDEX}&wait=1.000{:06}", number % 1_000_000)
+}
+
+async fn poll(way: &Way, path: &str) -> Result<Polled, Trouble> {
+    let mut connection = way.ask(path, "").await?;
+    let asked = Instant::now();
+    let answer = connection.answer(way.patience()).await?;
+    let body = connection.body(&answer, way.patience()).await?;
+    let (time, Answer { status, media_type, age, .. }) = (asked.elapsed(), answer);
+    if status != 200 || !media_type.starts_with(JSON) {
+        return Err(Trouble::NoPage { status, media_type });
+    }
+    Ok(Polled { body, time, age })
+}
+
+fn judge_pair(first: &Polled, second: &Polled) -> Pair {
+    let waited_min = limits().waited_min;
+    // A server may be set to wait for less than it is asked to.
+    if second.time >= waited_min && 2 * second.time >= first.time {
+        return Pair::Anew;
+    }
+    match first.body == second.body {
+        false => Pair::Changed,
+        true if first.time >= waited_min => Pair::Early,
+        true => Pair::AtOnce,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(first: (&str, u64), second: (&str, u64)) -> Pair {
+        let [first, second] = [first, second].map(|(body, ms)| Polled {
+            body: body.into(),
+            time: Duration::from_millis(ms),
+            age: 0,
+        });
+        judge_pair(&first, &second)
+    }
+
+    #[test]
+    fn a_server_that_limits_waits_is_no_cache() {
+        assert_eq!(pair(("a", 1002), ("a", 1001)), Pair::Anew);
+        assert_eq!(pair(("a", 502), ("a", 501)), Pair::Anew, "[limits] wait_proxied = \"500ms\"");
+        assert_eq!(pair(("a", 3), ("a", 2)), Pair::AtOnce, "wait_proxied = \"0s\"");
+        assert_eq!(
+            pair(("a", 3), ("a", 1001)),
+            Pair::Anew,
+            "the index had changed before the first"
+        );
+    }
+
+    #[test]
+    fn what_comes_at_once_and_is_the_same_as_what_was_waited_for_is_of_a_cache() {
+        assert_eq!(pair(("a", 1002), ("a", 2)), Pair::Early);
+        assert_eq!(pair(("a", 502), ("a", 2)), Pair::Early);
+        assert_eq!(pair(("a", 1002), ("b", 2)), Pair::Changed);
+    }
+
+    #[test]
+    fn each_pair_of_polls_is_for_something_that_no_cache_has() {
+        assert_ne!(fresh_poll(), fresh_poll());
+    }
+}
