@@ -109,6 +109,7 @@ export class Log {
 
   /** @param {boolean} isSeen */
   #see(isSeen) {
+    if (this.#isSeen === isSeen) return;
     this.#isSeen = isSeen;
     this.update();
     this.finish();
