@@ -68,7 +68,9 @@ test("it measures every transport, and its report is one of the lab", { timeout:
   const said = page.locator("#said");
   await page.waitForFunction(() => document.querySelector("#said")?.textContent === "Done.", undefined, { timeout: 2 * STEP_MS_MAX });
   assert.equal(await said.textContent(), "Done.");
-  assert.deepEqual(await texts(page, "#answers .invalid:not([hidden])"), []);
+  // Nothing is invalid, unless this machine is so busy that the page says so.
+  const STOOD_STILL = /this page stood still for \d+ % of the time/;
+  for (const words of await texts(page, "#answers .invalid:not([hidden])")) assert.match(words, STOOD_STILL);
   // All reports were computed by one worker, and none is left.
   assert.equal(makers, 1);
   await becomes("the workers that are left", async () => page.workers().length, 0);
@@ -80,7 +82,7 @@ test("it measures every transport, and its report is one of the lab", { timeout:
   const reports = JSON.parse(await readFile(path, "utf8"));
   assert.deepEqual(reports.map(({ experiment }) => experiment), ["calls", "sequential", "echo", "wind"]);
   for (const { experiment, series, comparisons, invalid, quantity } of reports) {
-    assert.equal(invalid, null, experiment);
+    if (invalid !== null) assert.match(invalid, STOOD_STILL, experiment);
     assert.ok(comparisons.length > 0, experiment);
     const main = series.filter((one) => one.quantity === quantity);
     const contenders = new Set(main.map(({ contender }) => contender));
@@ -141,6 +143,25 @@ test("it measures every transport, and its report is one of the lab", { timeout:
   }
   await page.reload();
   await becomes("all reports", async () => (await texts(page, "#others:not([hidden]) li strong")).sort(), ["calls", "echo", "odd", "odd", "sequential", "wind"]);
+  assert.deepEqual(faults, []);
+  await page.close();
+});
+
+test("a page that stands still says that its figures are its own", { timeout: STEP_MS_MAX }, async () => {
+  const { page, faults } = await open(server.origin);
+  for (const other of ["sequential", "echo", "wind"]) await page.locator(`input[value=${other}]`).uncheck();
+  await page.locator("#rounds").selectOption("4");
+  await page.evaluate(() => {
+    const stand = () => {
+      for (const begun = performance.now(); performance.now() - begun < 300; );
+      setTimeout(stand, 100);
+    };
+    stand();
+  });
+  await page.locator("#begin").click();
+  await page.waitForFunction(() => document.querySelector("#said")?.textContent === "Done.", undefined, { timeout: STEP_MS_MAX });
+  const [words] = await texts(page, "#answers .invalid:not([hidden])");
+  assert.match(String(words), /^Invalid, so do not rely on this: this page stood still for [5-9]\d % of the time: close other pages/);
   assert.deepEqual(faults, []);
   await page.close();
 });

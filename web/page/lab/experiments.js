@@ -6,6 +6,7 @@ import { browser } from "../../transport/environment.js";
 import { at } from "../site.js";
 import { formatMs } from "../words.js";
 import { RATE, TIME, callCells, callWays, sequentialCells } from "./calls.js";
+import { Disturbance } from "./disturbance.js";
 import { ROUND_TRIP, echoCells } from "./echoes.js";
 import { environmentOf, protocolOf } from "./environment.js";
 import { LATENCY, latencies } from "./latency.js";
@@ -20,7 +21,17 @@ const QUICK_ROUNDS_MAX = 4;
 /** The longest wait for the server's clock, without which latencies are measured, too. */
 const CLOCK_MS_MAX = 30_000;
 
-/** @type {Record<Name, { question: string, rows: number, quantity: import("./rounds.js").Quantity, method: string[], measure: (settings: Settings, random: Random, step: (of: number) => () => void) => Promise<Found> }>} */
+/**
+ * @typedef {object} Experiment
+ * @property {string} question
+ * @property {number} rows
+ * @property {import("./rounds.js").Quantity} quantity
+ * @property {string[]} method
+ * @property {boolean} [hasLongTasks] a part of what is measured, such as the look at 10 MB, is a long task itself
+ * @property {(settings: Settings, random: Random, step: (of: number) => () => void) => Promise<Found>} measure
+ */
+
+/** @type {Record<Name, Experiment>} */
 const EXPERIMENTS = {
   calls: {
     question: "How long does a call take, alone and among others?",
@@ -55,6 +66,7 @@ const EXPERIMENTS = {
     question: "How long do bytes take there and back?",
     rows: 10,
     quantity: ROUND_TRIP,
+    hasLongTasks: true,
     method: ["Each echo is compared with what was sent. Over HTTP, the bytes are the body of a POST; over WebSocket, one message."],
     measure: async ({ rounds, signal, onFailure }, random, step) => {
       const { cells, left, close } = await echoCells(random, signal);
@@ -94,15 +106,12 @@ export function expected(name) {
  * @returns {Promise<ReturnType<typeof import("./report.js").made> | null>}
  */
 export async function run(name, settings) {
-  const { question, quantity, method, measure } = EXPERIMENTS[name];
+  const { question, quantity, method, hasLongTasks = false, measure } = EXPERIMENTS[name];
   const [begun, seed] = [now(), Math.floor(Math.random() * 2 ** 32)];
-  let isHidden = document.visibilityState === "hidden";
-  const look = () => void (isHidden ||= document.visibilityState === "hidden");
-  document.addEventListener("visibilitychange", look);
   let steps = 0;
   const step = (/** @type {number} */ of) => () => settings.onStep((steps += 1), of);
-  const found = await measure(settings, new Random(seed), step);
-  document.removeEventListener("visibilitychange", look);
+  const disturbance = new Disturbance();
+  const found = await measure(settings, new Random(seed), step).finally(() => disturbance.end());
   // Series that a stopped run had not come to are no fault of its report.
   const series = found.series.filter(({ rounds }) => rounds.length > 0);
   if (series.length === 0) return null;
@@ -116,8 +125,7 @@ export async function run(name, settings) {
     ...(found.method ?? []),
   ];
   const about = { experiment: name, question, quantity: quantity.quantity, baseline: "WebSocket", method: words, isMoreBetter: quantity.isMoreBetter ?? false };
-  const invalid = isHidden ? "the page was hidden meanwhile, and browsers slow down what is hidden" : null;
-  const { report, estimates } = await settings.maker.make(about, series, environment, invalid);
+  const { report, estimates } = await settings.maker.make(about, series, environment, disturbance.reason(hasLongTasks));
   const told = isStopped ? stopped(report, whole) : report;
   return { report: found.left ? { ...told, answer: `${told.answer} ${found.left}` } : told, estimates };
 }

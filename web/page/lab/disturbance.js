@@ -1,0 +1,56 @@
+/** What makes a page measure itself instead of the network: it is hidden, or it stands still, and what comes waits for it. */
+import { now } from "../../client.js";
+
+const TICK_MS = 20;
+/** What takes longer at once is a long task in the terms of W3C Long Tasks. */
+const LONG_TASK_MS = 50;
+/** With a greater share of the time in long tasks, medians may be those of the page. */
+const SHARE_MAX = 0.05;
+
+/** Watches the page until it is ended. */
+export class Disturbance {
+  #begun = now();
+  #due = 0;
+  #stoodMs = 0;
+  #share = 0;
+  #isHidden = false;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
+  #see = () => void (this.#isHidden ||= document.visibilityState === "hidden");
+
+  constructor() {
+    this.#see();
+    document.addEventListener("visibilitychange", this.#see);
+    this.#wait();
+  }
+
+  #wait() {
+    this.#due = now() + TICK_MS;
+    this.#timer = setTimeout(() => {
+      this.#look();
+      this.#wait();
+    }, TICK_MS);
+  }
+
+  #look() {
+    const lateMs = now() - this.#due;
+    if (lateMs > LONG_TASK_MS) this.#stoodMs += lateMs;
+  }
+
+  end() {
+    clearTimeout(this.#timer);
+    document.removeEventListener("visibilitychange", this.#see);
+    this.#look();
+    this.#share = this.#stoodMs / (now() - this.#begun);
+  }
+
+  /**
+   * Returns the reason why figures are those of the page; null if there is none.
+   * @param {boolean} hasLongTasks what was measured has long tasks of its own, which then tell nothing
+   */
+  reason(hasLongTasks) {
+    if (this.#isHidden) return "the page was hidden meanwhile, and browsers slow down what is hidden";
+    if (hasLongTasks || this.#share <= SHARE_MAX) return null;
+    return `this page stood still for ${Math.round(100 * this.#share)} % of the time: close other pages and programs, and measure again`;
+  }
+}
