@@ -24,6 +24,8 @@ const FLOOR_M: f64 = 3.0;
 #[derive(Clone, Debug)]
 pub(super) struct Buildings {
     buildings: Vec<Building>,
+    /// The number of those that give no height, of which maps have many: they have the mean of the others.
+    assumed: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -52,10 +54,15 @@ impl Buildings {
         let features = collection.require("features")?.items(1..=BUILDINGS_MAX)?;
         let grid = RoofGrid::new(area);
         let (mut buildings, mut crossings) = (Vec::with_capacity(features.len()), 0);
-        for feature in features {
-            let building = Building::read(&feature, area)?;
-            crossings += grid.crossings(&building.rings);
-            buildings.push(building);
+        let (mut known_m, mut unknown) = (0.0, Vec::new());
+        for (index, feature) in features.enumerate() {
+            let (height_m, rings) = read_building(&feature, area)?;
+            crossings += grid.crossings(&rings);
+            known_m += height_m.unwrap_or_default();
+            if height_m.is_none() {
+                unknown.push(index);
+            }
+            buildings.push(Building { height_m: height_m.unwrap_or_default(), rings });
             if crossings > CROSSINGS_MAX {
                 let most = brief(CROSSINGS_MAX as f64 * grid.cell_m / 1e3);
                 return Err(feature.unfit(format!(
@@ -63,7 +70,25 @@ impl Buildings {
                 )));
             }
         }
-        Ok(Self { buildings })
+        let known = buildings.len() - unknown.len();
+        if known == 0 {
+            return Err(collection
+                .unfit("features", "none of the buildings has a height, or building:levels"));
+        }
+        for &index in &unknown {
+            buildings[index].height_m = known_m / known as f64;
+        }
+        Ok(Self { buildings, assumed: unknown.len() })
+    }
+
+    /// Returns what there is to say about the heights that were assumed, if there are any.
+    pub(super) fn doubt(&self) -> Option<String> {
+        let (assumed, all) = (self.assumed, self.buildings.len());
+        (assumed > 0).then(|| {
+            format!(
+                "buildings without a height: {assumed} of {all}; each counts with the mean of the others"
+            )
+        })
     }
 
     /// Returns the mean shape of the city. The ground of the buildings is the box around all of them.
@@ -112,24 +137,35 @@ impl Buildings {
 }
 
 impl Building {
-    fn read(node: &Node<'_>, area: &Area) -> Checked<Self> {
-        let feature = node.open_object()?;
-        feature.word("type", &[("Feature", ())])?;
-        let properties = feature.require("properties")?.open_object()?;
-        let height_m = match properties.get("building:levels") {
-            Some(_) if properties.get("height").is_none_or(|height| height.is_null()) => {
-                FLOOR_M * read_tag(&properties, "building:levels", 1.0..=150.0, "levels")?
-            }
-            _ => read_tag(&properties, "height", 1.0..=1_000.0, "m")?,
-        };
-        let geometry = feature.require("geometry")?.open_object()?;
-        Ok(Self { height_m, rings: read_rings(&geometry, area)? })
-    }
-
     /// The area within the rings.
     fn area_m2(&self) -> f64 {
         self.rings.iter().map(|ring| turn(ring)).sum::<f64>() / 2.0
     }
+}
+
+/// Reads the height of a building, if it gives one, and its rings.
+fn read_building(node: &Node<'_>, area: &Area) -> Checked<(Option<f64>, Vec<Vec<Spot>>)> {
+    let feature = node.open_object()?;
+    feature.word("type", &[("Feature", ())])?;
+    let properties = feature.require("properties")?;
+    let height_m = match properties.is_null() {
+        true => None,
+        false => read_height(&properties.open_object()?)?,
+    };
+    let geometry = feature.require("geometry")?.open_object()?;
+    Ok((height_m, read_rings(&geometry, area)?))
+}
+
+fn read_height(properties: &Members<'_>) -> Checked<Option<f64>> {
+    let has = |name| properties.get(name).is_some_and(|value| !value.is_null());
+    if has("height") {
+        return read_tag(properties, "height", 1.0..=1_000.0, "m").map(Some);
+    }
+    if has("building:levels") {
+        let levels = read_tag(properties, "building:levels", 1.0..=150.0, "levels")?;
+        return Ok(Some(FLOOR_M * levels));
+    }
+    Ok(None)
 }
 
 /// Reads a number, or a text of one: converters of OpenStreetMap write tags as texts, and heights may have their unit.
@@ -243,6 +279,24 @@ mod tests {
             house["properties"] = properties;
             assert_eq!(read(&json!([house])).unwrap().buildings[0].height_m, height_m);
         }
+        // One without a height, or without properties, has the mean of the others.
+        let houses = [json!(10), json!(20), Value::Null]
+            .map(|height| house(&height, &json!([square(0.0, 0.0, 20.0)])));
+        let mut bare = houses[2].clone();
+        bare["properties"] = Value::Null;
+        assert_eq!(read(&json!([houses[1], bare])).unwrap().buildings[1].height_m, 20.0);
+        let found = read(&json!(houses)).unwrap();
+        assert_eq!(found.buildings[2].height_m, 15.0);
+        let words = "buildings without a height: 1 of 3; each counts with the mean of the others";
+        assert_eq!(found.doubt().as_deref(), Some(words));
+        assert_eq!(read(&json!(houses[..2])).unwrap().doubt(), None);
+        let Err(anemone_hub::run::RunRefusal::Unprocessable { pointer, detail }) =
+            read(&json!([houses[2]]))
+        else {
+            panic!("there is no height")
+        };
+        assert_eq!(pointer.as_deref(), Some("/features"));
+        assert_eq!(detail, "none of the buildings has a height, or building:levels");
         // In the same words as a number.
         for height in [json!("1001"), json!(1001)] {
             let house = house(&height, &json!([square(0.0, 0.0, 20.0)]));
@@ -311,7 +365,6 @@ mod tests {
             (house(&json!("40 ft"), &good), "/features/0/properties/height"),
             (house(&json!("NaN"), &good), "/features/0/properties/height"),
             (house(&json!(""), &good), "/features/0/properties/height"),
-            (house(&Value::Null, &good), "/features/0/properties/height"),
             (
                 house(&json!(3), &json!([[[0, 0], [1, 0], [0, 0]]])),
                 "/features/0/geometry/coordinates/0",

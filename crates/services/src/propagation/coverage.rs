@@ -117,10 +117,12 @@ impl Coverage {
         let paths: Vec<_> = transmitters.iter().map(path).collect();
         let measures = read_measures(&request)?;
         let output = OutputOptions::read(&request, &area, &measures)?;
+        let doubt = buildings.as_ref().filter(|_| streets.is_some()).and_then(Buildings::doubt);
         let sees = |streets: &Streets| streets.line_of_sight == LineOfSight::Buildings;
         let buildings = buildings.filter(|_| streets.as_ref().is_some_and(sees));
         let mut warnings = warnings(&paths, terrain.as_ref());
         warnings.extend(choice.between_formulas(&transmitters));
+        warnings.extend(doubt.map(Warning::of_input));
         Ok(Self {
             area,
             transmitters,
@@ -276,7 +278,7 @@ fn warnings(paths: &[Path], terrain: Option<&TerrainSource>) -> Vec<Warning> {
     let mut warnings: Vec<_> = paths.iter().enumerate().flat_map(of_path).collect();
     if let Some(TerrainSource::Grid { unknown: unknown @ 1.., .. }) = terrain {
         let detail = format!("{unknown} cells of the terrain have no height, and count as 0 m");
-        warnings.push(Warning { transmitter: None, range: None, points: None, detail });
+        warnings.push(Warning::of_input(detail));
     }
     warnings
 }

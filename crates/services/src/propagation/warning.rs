@@ -59,6 +59,11 @@ impl Outside {
 }
 
 impl Warning {
+    /// Returns the warning for a doubt about what the request gives.
+    pub(super) fn of_input(detail: String) -> Self {
+        Self { transmitter: None, range: None, points: None, detail }
+    }
+
     /// Returns the warnings for values that are the same for all points of a transmitter.
     pub(super) fn of_values(
         transmitter: usize,

@@ -298,8 +298,10 @@ fn buildings_give_the_urban_model_its_streets_and_hide_points() {
             [[[x, y], [x + 40.0, y], [x + 40.0, y + 40.0], [x, y + 40.0], [x, y]]]}})
     };
     // Streets of 20 m between houses of 40 m.
-    let houses: Vec<_> =
+    let mut houses: Vec<_> =
         (0..256).map(|at| square(f64::from(at % 16) * 60.0, f64::from(at / 16) * 60.0)).collect();
+    // As in maps, some have no height.
+    houses[0]["properties"] = json!({});
     let mut low = transmitter(50.0, 50.0);
     (low["height_m"], low["frequency_mhz"]) = (json!(10), json!(1_800));
     let request = json!({
@@ -327,7 +329,12 @@ fn buildings_give_the_urban_model_its_streets_and_hide_points() {
     };
     let hidden = WalfischIkegami::new(1_800.0, 10.0, 1.5, &street).loss_db(0.6 * 2_f64.sqrt());
     assert!((loss_db[at(650, 650)] - hidden).abs() < 0.01, "{}", loss_db[at(650, 650)]);
-    let nearest = &result["warnings"][0];
+    let warning = &result["warnings"][0]["detail"];
+    assert_eq!(
+        *warning,
+        "buildings without a height: 1 of 256; each counts with the mean of the others"
+    );
+    let nearest = &result["warnings"][1];
     assert_eq!(
         (nearest["quantity"].as_str(), nearest["min"].as_f64()),
         (Some("distance_km"), Some(0.02))
