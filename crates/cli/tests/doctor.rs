@@ -100,8 +100,10 @@ fn answer_requests(mut stream: TcpStream, answer: impl Fn(&str) -> Option<&'stat
 #[test]
 fn the_url_of_something_below_a_server_is_told_with_that_of_the_server() {
     let (_server, address) = serve(&["--threads", "1"]);
-    for path in ["topics/wind", "topics/nothing/", "lab"] {
-        let (status, printed, told) = doctor(&[&format!("http://{address}/{path}")]);
+    // Without a scheme, it is http.
+    for (scheme, path) in [("http://", "topics/wind"), ("http://", "topics/nothing/"), ("", "lab")]
+    {
+        let (status, printed, told) = doctor(&[&format!("{scheme}{address}/{path}")]);
         assert_eq!(status, 2, "{printed}");
         let words = format!("there is a server at http://{address}: examine that");
         assert!(printed.contains(&words) && printed.lines().count() == 1, "{printed}");

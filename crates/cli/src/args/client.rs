@@ -76,6 +76,7 @@ impl FromStr for Field {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Doctor {
     /// The server as browsers reach it, such as https://wind.example, also below a path
+    #[arg(value_parser = url)]
     pub(crate) url: String,
 
     /// Keep quiet connections for this time, to see what is cut: the longest silence is that of a long poll behind a proxy, 50 s
