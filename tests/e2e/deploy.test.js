@@ -235,7 +235,7 @@ for (const name of NAMES) {
   test(`${name} leaves what protects pages as it is`, { timeout: STEP_MS_MAX }, async () => {
     const proxy = /** @type {Proxy} */ (proxies.get(name));
     const protection = async (/** @type {import("./transports.js").Target} */ target, /** @type {string} */ path) => {
-      const headers = { "Accept-Encoding": "identity", ...(path.includes("frame") ? FRAME : {}) };
+      const headers = { "Accept-Encoding": "identity", "Sec-Fetch-Site": "same-origin", ...(path.includes("frame") ? FRAME : {}) };
       const controller = new AbortController();
       const { headers: fields, statusCode } = await request(target, path, { headers, signal: controller.signal });
       controller.abort();

@@ -14,6 +14,9 @@ import { PATIENCE_MS, becomes, kill, launch, serve, until } from "./support.js";
 const STEP_MS_MAX = 300_000;
 const AXE = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
+/** This machine, as if it were another one. */
+const OTHER = "phone.example";
+
 /** Each page, and what is there once it has data. @type {[string, string][]} */
 const PAGES = [
   ["/", "#topics li [data-field=rate]:not(:empty)"],
@@ -38,14 +41,14 @@ const PAGES = [
 
 before(async () => {
   const run = "counts=printf '1\\n2\\nprogress 0.5 half\\n'; sleep 600";
-  server = await serve("--demo", "--host", "--exec", "cpu=vmstat 1", "--run", run, "--listen", "127.0.0.1:0");
+  server = await serve("--demo", "--host", "--exec", "cpu=vmstat 1", "--run", run, "--listen", "127.0.0.1:0", "--allow-host", OTHER);
   key = (await post("/counts", 1)).key;
   await post("/messages", { text: "<b>hello</b>", from: "Ada" });
   // A page changes with the first lines of a topic and of a run: here they have come.
   for (const [path, most] of /** @type {[string, number][]} */ ([["/topics/cpu", 5], [`/runs/${key}`, 3]])) {
     await until(`${most} events of ${path}`, async () => (await (await fetch(`${server.origin}${path}?after=earliest`)).json()).events?.length >= most);
   }
-  browser = await launch("--no-proxy-server");
+  browser = await launch("--no-proxy-server", `--host-resolver-rules=MAP ${OTHER} 127.0.0.1`);
 });
 
 after(async () => {
@@ -134,6 +137,21 @@ test("on a phone, the places fade where there are more, and the place of the pag
   await line.evaluate((places) => places.scrollTo(0, 0));
   await becomes("the edges at the beginning", async () => (await look())[0], "more-right");
   await page.close();
+});
+
+test("over plain http from another machine, no page has an error", { timeout: STEP_MS_MAX }, async () => {
+  for (const [path] of PAGES.filter(([path]) => !path.includes("missing"))) {
+    const page = await browser.newPage();
+    /** @type {string[]} */
+    const faults = [];
+    page.on("console", (message) => ["error", "warning"].includes(message.type()) && faults.push(message.text()));
+    page.on("pageerror", (error) => faults.push(String(error)));
+    await page.goto(urlOf(path).replace("127.0.0.1", OTHER));
+    await page.locator(".places [href$=computations]").waitFor({ timeout: PATIENCE_MS });
+    assert.equal(await page.evaluate(() => isSecureContext), false);
+    assert.deepEqual(faults, [], path);
+    await page.close();
+  }
 });
 
 /** The most bytes that a browser receives for all files of a page, with the header fields of each reply. Those of Home are with curves. */

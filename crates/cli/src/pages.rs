@@ -91,13 +91,13 @@ impl Service<Request<Body>> for Pages {
         }
         let problem = request.extensions().get::<Problem>();
         if problem.is_some_and(|problem| problem.kind() == Kind::UnknownPath) {
-            return ready(Ok(nothing(path)));
+            return ready(Ok(nothing(path, request.headers())));
         }
         let reading = reading_only(request.method().as_str());
         let page = match self.shown_at(path, problem.is_some()) {
             Some(name) => reading.and_then(|()| file(&name, request.headers())),
             None if reading.is_ok() && prefers_html(request.headers()) => {
-                let mut page = nothing(path);
+                let mut page = nothing(path, request.headers());
                 page.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
                 Ok(page)
             }
@@ -139,9 +139,9 @@ fn start_form(path: &str) -> Response<Body> {
 /// A path with more segments gets no page that says that nothing is there.
 const SEGMENTS_MAX: usize = 100;
 
-/// Returns the page that says that there is nothing at a path. Its links are relative to that, since a proxy may put another
+/// Returns the page that says that there is nothing at a path, for a request with these fields. Its links are relative to that, since a proxy may put another
 /// path in front.
-fn nothing(path: &str) -> Response<Body> {
+fn nothing(path: &str, asked: &HeaderMap) -> Response<Body> {
     // Each of them makes each link longer.
     if path.matches('/').count() > SEGMENTS_MAX {
         return Problem::nothing_at(path).into_response();
@@ -160,7 +160,7 @@ fn nothing(path: &str) -> Response<Body> {
     let fields = response.headers_mut();
     fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    isolate(fields);
+    isolate(fields, asked);
     response
 }
 
@@ -222,15 +222,18 @@ fn file(name: &str, headers: &HeaderMap) -> Result<Response<Body>, Problem> {
     fields.insert(header::ETAG, etag);
     fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    isolate(fields);
+    isolate(fields, headers);
     Ok(response)
 }
 
-/// Adds the fields that keep a page apart from others.
-fn isolate(fields: &mut HeaderMap) {
+/// Adds the fields that keep a page apart from others, to the reply to a request with these fields.
+fn isolate(fields: &mut HeaderMap, asked: &HeaderMap) {
     fields.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    // Isolated pages get a clock that is precise enough to measure latencies.
-    fields.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
+    // Isolated pages get a clock that is precise enough to measure latencies. Over plain http from another machine, browsers ignore the
+    // policy and report that as an error. They send this field wherever it counts.
+    if asked.contains_key("sec-fetch-site") {
+        fields.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
+    }
     fields.insert("cross-origin-embedder-policy", HeaderValue::from_static("require-corp"));
     fields.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
 }

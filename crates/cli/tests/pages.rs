@@ -25,7 +25,8 @@ fn the_pages_have_their_fields_and_are_not_sent_twice() {
         ("/wind/style.css", "text/css; charset=utf-8"),
         ("/favicon.svg", "image/svg+xml"),
     ] {
-        let page = ask(address, "GET", target, "Origin: http://wind.example\r\n");
+        let asked = "Origin: http://wind.example\r\nSec-Fetch-Site: same-origin\r\n";
+        let page = ask(address, "GET", target, asked);
         assert_eq!(status(&page), "200", "for every origin: {page}");
         for field in [
             &*format!("content-type: {kind}"),
@@ -41,6 +42,9 @@ fn the_pages_have_their_fields_and_are_not_sent_twice() {
             assert!(page.contains(&format!("\r\n{field}\r\n")), "{target}: {field} in {page}");
         }
         assert!(!page.contains("access-control-allow-origin"));
+        // Where a browser ignores it, it is not sent: that would be an error on each page.
+        let plain = ask(address, "GET", target, "");
+        assert!(!plain.contains("cross-origin-opener-policy"), "{plain}");
         let (_, etag) = page.split_once("\r\netag: ").unwrap();
         let known = format!("If-None-Match: {}\r\n", etag.split_once("\r\n").unwrap().0);
         assert_eq!(status(&ask(address, "GET", target, &known)), "304", "{target}");
