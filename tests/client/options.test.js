@@ -81,6 +81,7 @@ test("what no transport would send is refused at once", async () => {
       "a body that JSON leaves out": ["POST", "/x", () => {}],
       "a body of which JSON leaves nothing": ["POST", "/x", new Map([["a", 1]])],
       "a promise of a body": ["POST", "/x", Promise.resolve(1)],
+      "a promise within a body": ["POST", "/x", [{ user: Promise.resolve(1) }]],
       "a body that is no text": ["POST", "/x", new Blob(["a"]), { headers: { "content-type": "text/plain" } }],
       "a method that nobody may send": ["TRACE", "/x"],
       "a method with a space": ["FOO BAR", "/x"],
@@ -155,8 +156,12 @@ test("bytes are sent as they are, whatever holds them", async () => {
   const bytes = new TextEncoder().encode("-abcd-");
   for (const body of [bytes.slice(1, 5).buffer, bytes.subarray(1, 5), new DataView(bytes.buffer, 1, 4), new Uint16Array(bytes.slice(1, 5).buffer)]) await client.call("POST", "/x", body);
   assert.deepEqual(bodies, Array(4).fill("abcd"));
-  await client.call("POST", "/x", {});
-  assert.equal(bodies.at(-1), "{}");
+  for (const body of [{}, new (class {})(), Object.create(null)]) {
+    await client.call("POST", "/x", body);
+    assert.equal(bodies.pop(), "{}");
+  }
+  await client.call("POST", "/x", [null, [], new Date(0), { a: undefined }]);
+  assert.equal(bodies.pop(), '[null,[],"1970-01-01T00:00:00.000Z",{}]');
   client.close();
 });
 

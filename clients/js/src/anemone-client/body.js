@@ -2,6 +2,9 @@
 import { foreign, misuse, parse } from "./error.js";
 
 export const JSON_TYPE = "application/json";
+const misfit = () => {
+  throw misuse("the body has no JSON");
+};
 const decoder = new TextDecoder();
 
 /** @param {string | Uint8Array | undefined} part */
@@ -36,10 +39,10 @@ export function encode(body, headers) {
   if (isBytes) body = new Uint8Array(body.buffer, body.byteOffset, body.byteLength);
   if (!isTyped) headers.set("content-type", isBytes ? "application/octet-stream" : JSON_TYPE);
   if (isBytes || (isTyped && typeof body === "string")) return body;
-  const text = JSON.stringify(body);
-  // What is made of nothing but its insides, such as a promise, a Map or a Blob, would be an empty object.
-  if (text === undefined || (text === "{}" && !body.toJSON && (body.constructor ?? Object).name !== "Object")) throw misuse("the body has no JSON");
-  return text;
+  // What has nothing but its insides, such as a promise, a Map or a Blob, would be an empty object.
+  const isEmpty = (/** @type {any} */ value) => typeof value === "object" && !/ (Object|Array|Null)]/.test({}.toString.call(value)) && !Object.keys(value).length;
+  const text = JSON.stringify(body, (_, value) => (isEmpty(value) ? misfit() : value));
+  return text ?? misfit();
 }
 
 /**

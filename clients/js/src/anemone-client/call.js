@@ -55,7 +55,7 @@ async function send(link, request, { signal, isSafe: isKnownSafe, triesMs = TRIE
   // Others, and long messages, are for HTTP: a message that is too long would end the connection of all.
   const head = target + Object.entries(isOfTopic ? {} : fields).map(([name, value]) => ` ${name}=${encodeURIComponent(value)}`).join("");
   let isForMux = Object.entries(fields).every((field) => muxFields.test(field.join("="))) && head.length <= MUX_HEAD_MAX && (payload?.length ?? 0) <= MUX_LENGTH_MAX;
-  // Multiplexed, the one has no body that tells why, and the other would start a reader instead of asking for a page.
+  // A refusal of the one has nothing but a status, which HTTP tells; the other would start a reader instead of asking for a page.
   if (method === "HEAD" || (method === "GET" && OF_LOG.test(target))) isForMux = false;
   const backoff = new Backoff(link.options.random);
   const first = Date.now();

@@ -362,10 +362,13 @@ fn problem(body: &[u8]) -> Option<[String; 2]> {
     Some([member(&problem, "type")?, member(&problem, "detail")?])
 }
 
+/// A text of a problem is cut after so many characters.
+const CHARS_TOLD: usize = 400;
+
 /// Returns a text of a problem, on one line.
 fn member(problem: &serde_json::Value, name: &str) -> Option<String> {
     let text = problem.get(name)?.as_str()?;
-    Some(text.chars().filter(|char| !char.is_control()).collect())
+    Some(text.chars().filter(|char| !char.is_control()).take(CHARS_TOLD).collect())
 }
 
 /// Asks with the origin of the server's own pages for something that no server does: without a right to that origin, it says so.
@@ -455,6 +458,10 @@ mod tests {
         assert!(told.contains(&format!("{came}: This port speaks TLS")), "{told}");
         let told = reached(403, PROBLEM, r#"{"detail":"not from there"}"#).await;
         assert!(told.contains("the way to the server is refused: not from there; "), "{told}");
+        let long = format!(r#"{{"detail":"{}"}}"#, "a".repeat(60_000));
+        let told = reached(403, PROBLEM, &long).await;
+        let end = "a".repeat(CHARS_TOLD) + ";";
+        assert!(told.contains(&format!("is refused: {end}")), "{told}");
         for (media_type, body) in
             [("text/html", r#"{"detail":"no"}"#), (PROBLEM, "[]"), (PROBLEM, "no")]
         {
