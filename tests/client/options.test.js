@@ -25,6 +25,19 @@ test("an option that does not exist is refused by its name", async () => {
   client.close();
 });
 
+test("an option that is a number takes no other value, and none below 0", async () => {
+  const { origin, asked } = await fake(({ url }) => (url?.includes("wait=0") ? page("e-1", [1]) : problem("bad-parameter", 400, "no")));
+  for (const name of ["waitSeconds", "pollMs", "quietMs", "betterMs"]) {
+    for (const value of [NaN, -1, "30s", {}]) assert.throws(() => connect(origin, { [name]: value }), { code: "bad-argument" }, `${name}: ${value}`);
+    for (const value of [1, Infinity, undefined, null]) connect(origin, { transports: ["poll"], [name]: value }).close();
+  }
+  // A server grants no longer wait than two minutes.
+  const client = connect(origin, { transports: ["long-poll"], waitSeconds: 300 });
+  await assert.rejects(async () => { for await (const _ of client.read("runs/1")); }, { code: "bad-parameter" });
+  assert.deepEqual(asked, ["GET /runs/1?wait=0", "GET /runs/1?after=e-1&wait=120"]);
+  client.close();
+});
+
 /** A server that keeps what it is asked over HTTP, in `asked`, and over WebSocket, in `messages`. */
 async function keeping() {
   /** @type {string[]} */ const messages = [];
@@ -94,6 +107,27 @@ test("what no transport would send is refused at once", async () => {
     client.close();
   }
   assert.deepEqual(asked, []);
+});
+
+test("a body is sent as it was when it was given", async () => {
+  /** @type {unknown[]} */ let bodies = [];
+  const { origin } = await fake(({ method }, body) => (method === "POST" ? { status: 201, body: { position: "e-1", bodies: bodies.push(body) } } : {}));
+  const client = connect(origin, { transports: ["poll"] });
+  const changing = { n: 0 };
+  const bytes = new TextEncoder().encode("0");
+  const sent = [1, 2, 3].map((n) => {
+    bytes[0] = 48 + n;
+    return [client.publish("t", Object.assign(changing, { n })), client.publish("t", bytes.subarray(0)), client.publish("t", bytes.buffer)];
+  });
+  bytes[0] = 48;
+  changing.n = 0;
+  await Promise.all(sent.flat());
+  assert.deepEqual(bodies.sort(), ["1", "1", "2", "2", "3", "3", '{"n":1}', '{"n":2}', '{"n":3}']);
+  // Memory that is shared by threads, which `fetch` refuses.
+  bodies = [];
+  await client.publish("t", new Uint8Array(new SharedArrayBuffer(3)).fill(65));
+  assert.deepEqual(bodies, ["AAA"]);
+  client.close();
 });
 
 test("an address with a name and a password, which `fetch` refuses, is called over WebSocket", async () => {

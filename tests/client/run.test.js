@@ -35,6 +35,13 @@ for (const transport of TRANSPORTS) {
       assert.match(await run.key, /^[0-9a-f]{32}$/);
       assert.equal((await run.cancel()).state, "done"); // which changes nothing
 
+      // Whoever waits for the result alone hears of the progress, too.
+      const other = client.run("/primes", 300);
+      /** @type {number[]} */ const heard = [];
+      other.onprogress = (told) => heard.push(told.progress);
+      await other.result;
+      assert.ok(heard.length > 1 && heard.at(-1) === 1, JSON.stringify(heard));
+
       const failing = client.run("/fails");
       await assert.rejects(() => failing.result, { name: "AnemoneError", code: "run-failed" });
       await assert.rejects(async () => { for await (const _ of failing); }, { code: "run-failed" });

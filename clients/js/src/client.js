@@ -63,7 +63,7 @@ export class Client {
    * @returns {Promise<import("./anemone-client/types.js").Published>}
    */
   publish(name, data, options) {
-    return this.#link.use("call", "publish", name, data, options);
+    return this.#link.send("publish", data, name, options);
   }
 
   /**
@@ -75,7 +75,7 @@ export class Client {
    * @returns {Promise<import("./anemone-client/types.js").Reply>}
    */
   call(method, path, body, options) {
-    return this.#link.use("call", "call", method, path, body, options);
+    return this.#link.send("call", body, method, path, options);
   }
 
   /**
@@ -87,7 +87,7 @@ export class Client {
    * @returns {AsyncGenerator<any, void, void>}
    */
   async *items(method, path, body, options) {
-    yield* await this.#link.use("call", "items", method, path, body, options);
+    yield* await this.#link.send("items", body, method, path, options);
   }
 
   /**
@@ -97,7 +97,7 @@ export class Client {
    * @param {import("./anemone-client/types.js").CallOptions} [options]
    */
   run(path, body, options) {
-    return new Run(this.#link, this.#link.use("call", "start", path, body, options));
+    return new Run(this.#link, this.#link.send("start", body, path, options));
   }
 
   /**

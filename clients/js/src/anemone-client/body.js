@@ -2,9 +2,6 @@
 import { foreign, misuse, parse } from "./error.js";
 
 export const JSON_TYPE = "application/json";
-const misfit = () => {
-  throw misuse("the body has no JSON");
-};
 const decoder = new TextDecoder();
 
 /** @param {string | Uint8Array | undefined} part */
@@ -25,24 +22,49 @@ export function concat(parts) {
 }
 
 /**
+ * A body as it was when it was given: it may be sent later, and again. `json` is undefined if there is none.
+ * @typedef {Uint8Array | { body: unknown, json: string | undefined }} Kept
+ */
+
+/**
+ * @param {any} body
+ * @returns {Kept}
+ */
+export function kept(body) {
+  if (body instanceof ArrayBuffer || ArrayBuffer.isView(body)) return new Uint8Array(/** @type {any} */ (body).buffer ?? body, /** @type {any} */ (body).byteOffset, body.byteLength).slice();
+  let json;
+  try {
+    json = JSON.stringify(body, whole);
+  } catch {}
+  return { body, json };
+}
+
+/**
+ * Fails for what has nothing but its insides, such as a promise, a Map or a Blob: it would be an empty object.
+ * @param {string} _
+ * @param {any} value
+ */
+function whole(_, value) {
+  if (typeof value === "object" && !/ (Object|Array|Null)/.test({}.toString.call(value)) && !Object.keys(value).length) throw value;
+  return value;
+}
+
+/**
  * Returns a body as it is sent, and adds its type: bytes as they are, any other value as JSON. With a type of the caller's
  * own, text is sent as it is, too.
- * @param {any} body
+ * @param {Kept} given
  * @param {Headers} headers
  * @returns {string | Uint8Array | undefined}
  */
-export function encode(body, headers) {
-  if (body === undefined) return;
+export function encode(given, headers) {
+  const isBytes = given instanceof Uint8Array;
+  if (!isBytes && given.body === undefined) return;
   const isTyped = headers.has("content-type");
-  if (body instanceof ArrayBuffer) body = new Uint8Array(body);
-  const isBytes = ArrayBuffer.isView(body);
-  if (isBytes) body = new Uint8Array(body.buffer, body.byteOffset, body.byteLength);
   if (!isTyped) headers.set("content-type", isBytes ? "application/octet-stream" : JSON_TYPE);
-  if (isBytes || (isTyped && typeof body === "string")) return body;
-  // What has nothing but its insides, such as a promise, a Map or a Blob, would be an empty object.
-  const isEmpty = (/** @type {any} */ value) => typeof value === "object" && !/ (Object|Array|Null)]/.test({}.toString.call(value)) && !Object.keys(value).length;
-  const text = JSON.stringify(body, (_, value) => (isEmpty(value) ? misfit() : value));
-  return text ?? misfit();
+  if (isBytes) return given;
+  if (isTyped && typeof given.body === "string") return given.body;
+  if (given.json === undefined) throw misuse("the body has no JSON");
+  return given.json;
 }
 
 /**

@@ -6,7 +6,7 @@ export class AnemoneError extends Error {
 
   /**
    * @param {string} code
-   * @param {string} message
+   * @param {string} [message]
    * @param {import("./types.js").ErrorDetails} [details]
    */
   constructor(code, message, { status, problem, retryMs = 0, cause } = {}) {
@@ -31,8 +31,9 @@ export function misuse(message) {
  */
 export function fill(defaults, options) {
   for (const name in options) {
-    if (!(name in defaults)) throw misuse(`there is no option ${name}`);
-    defaults[name] = options[name] ?? defaults[name];
+    const value = /** @type {any} */ (options[name] ?? defaults[name]);
+    if (!(name in defaults) || (typeof defaults[name] === "number" && !(value >= 0))) throw misuse(`there is no option ${name}`);
+    defaults[name] = value;
   }
   return defaults;
 }
@@ -62,7 +63,7 @@ export function foreign(what) {
 export function refusal(status, text, retryAfter) {
   const problem = parse(text);
   const code = /^\/problems\/([\w-]+)$/.exec(words(problem?.type))?.[1];
-  const message = words(problem?.detail) || words(problem?.title) || `the answer ${status} is not from an Anemone server`;
+  const message = words(problem?.detail) || words(problem?.title) || foreign(`the answer ${status}`).message;
   const place = words(problem?.pointer) && ` (at ${problem.pointer})`;
   const retryMs = Number(retryAfter) * 1000 || 0;
   return new AnemoneError(code ?? (status < 500 ? "foreign" : "unavailable"), message + place, { status, problem, retryMs });

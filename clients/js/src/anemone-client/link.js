@@ -2,6 +2,7 @@
  * The parts that all readings and calls of a client share: the server's address, the choice of a transport, the multiplexed
  * connection, and what becomes of them when the network changes or the page sleeps.
  */
+import { kept } from "./body.js";
 import { AnemoneError, fill, misuse, typed } from "./error.js";
 import { Multiplexed } from "./mux.js";
 import { load } from "./parts.js";
@@ -97,15 +98,14 @@ export class Link {
       channel.postMessage({ isLed: true });
       return new Promise((resolve) => signal.addEventListener("abort", resolve));
     };
-    const { locks } = navigator;
     const isFollower = await new Promise((resolve) => {
-      const leading = locks.request(name, { ifAvailable: true }, (lock) => {
+      const leading = navigator.locks.request(name, { ifAvailable: true }, (lock) => {
         resolve(!lock);
         return lock && lead();
       });
       leading.catch(() => resolve(this.#lead())); // a page that gets no locks is on its own
     });
-    if (isFollower) locks.request(name, { signal }, lead).catch(() => {});
+    if (isFollower) navigator.locks.request(name, { signal }, lead).catch(() => {});
   }
 
   /** Takes the transports that need no other tab. */
@@ -230,6 +230,16 @@ export class Link {
   }
 
   /**
+   * Calls the server with a body as it is now.
+   * @param {string} verb
+   * @param {unknown} body
+   * @param {...unknown} args
+   */
+  async send(verb, body, ...args) {
+    return this.use("call", verb, kept(body), ...args);
+  }
+
+  /**
    * Reads over a transport until its signal aborts or the topic ends. When to try again is for the topic to decide.
    * @param {import("./types.js").TransportName} via
    * @param {import("./types.js").Reading} reading
@@ -247,7 +257,7 @@ export class Link {
    * @param {import("./topic.js").Topic} [topic]
    */
   tell(name, value, topic) {
-    let isHeard = false;
+    let isHeard;
     const fail = (/** @type {unknown} */ cause) => {
       const error = new AnemoneError("callback-failed", `${name}: ${cause}`, { cause });
       if (name === "onerror" || !this.tell("onerror", error, topic)) console.error(error);

@@ -40,7 +40,7 @@ export class Multiplexed {
     const end = ({ code = 0, reason = "" }) =>
       this.close(
         this.isOpen
-          ? new AnemoneError("lost", `the WebSocket was closed: ${code} ${reason}`)
+          ? new AnemoneError("lost", `the WebSocket is closed: ${code} ${reason}`)
           : new AnemoneError("blocked", "the WebSocket is not open"),
       );
     socket.onclose = end;

@@ -38,7 +38,7 @@ export async function* partials(link, run, tells) {
  */
 export async function result(link, run) {
   let last;
-  for await (const { data } of events(link, run, { mode: "latest" })) last = take(link, run, told(data)) ?? last;
+  for await (const { data } of events(link, run, { mode: run.onprogress ? undefined : "latest" })) last = take(link, run, told(data)) ?? last;
   // The last event may be no longer retained, but its state is.
   last ??= outcome(await ask(link, run, "GET", "?state"));
   return told(last).result; // what has ended has an outcome
@@ -64,7 +64,7 @@ export async function cancel(link, run) {
  * @param {string} method
  */
 async function ask(link, run, method, query = "") {
-  const { data } = await link.use("call", "call", method, `runs/${encodeURIComponent(await run.key)}${query}`, undefined, { isSafe: true });
+  const { data } = await link.send("call", undefined, method, `runs/${encodeURIComponent(await run.key)}${query}`, { isSafe: true });
   return told(data);
 }
 

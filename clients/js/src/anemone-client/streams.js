@@ -30,16 +30,27 @@ const clients = new WeakMap();
  * @param {string} via
  */
 export function read(reading, via) {
-  const [, escaped] = /^topics\/([^/?]+)$/.exec(reading.path) ?? [];
+  const name = nameOf(reading.path);
   const { after, since, ...others } = reading.options();
-  if (!escaped || since) return alone(reading, via, reading.signal);
-  const name = decodeURIComponent(escaped);
+  if (!name || since) return alone(reading, via, reading.signal);
   const key = `${via}?${new URLSearchParams(others)}`;
   const { link } = reading;
   const shared = clients.get(link) ?? { all: new Set(), topicsMax: 64 };
   clients.set(link, shared);
   const found = [...shared.all].find(({ key: other, members }) => other === key && members.size < shared.topicsMax && !members.has(name));
   return (found ?? new Stream(link, shared, via, key, others)).read(name, reading);
+}
+
+/**
+ * Returns the name in the path of a topic, if it is one.
+ * @param {string} path
+ */
+function nameOf(path) {
+  try {
+    return decodeURIComponent(/^topics\/([^/?#]+)$/.exec(path)?.[1] ?? "");
+  } catch {
+    return "";
+  }
 }
 
 /**
@@ -60,7 +71,7 @@ function alone(reading, via, signal) {
  * @param {Reading} reading
  * @param {object} more
  */
-const target = ({ path, options }, more) => `${path}?${new URLSearchParams({ ...options(), ...more })}`.replace(/\?$/, "");
+const target = ({ path, options }, more) => `${path.replaceAll("#", "%23")}?${new URLSearchParams({ ...options(), ...more })}`.replace(/\?$/, "");
 
 export class Stream {
   /** @type {Members} */

@@ -34,8 +34,10 @@ const FIRST_MS = 500;
 
 /** The delay before the next try: exponential, with full jitter, so that many clients do not return at once. */
 export class Backoff {
-  #wishMs = 0;
-  #failures = 0;
+  /** The server's wish, in ms. */
+  wish = 0;
+  /** To be set to 0 when something new was received; an open connection alone proves nothing. */
+  failures = 0;
   #random;
 
   /** @param {() => number} random */
@@ -44,16 +46,6 @@ export class Backoff {
   }
 
   next() {
-    return Math.min(10_000, Math.max(FIRST_MS, this.#wishMs) * 2 ** this.#failures++) * this.#random();
-  }
-
-  /** @param {number} ms the server's wish */
-  wish(ms) {
-    this.#wishMs = ms;
-  }
-
-  /** To be called when something new was received; an open connection alone proves nothing. */
-  reset() {
-    this.#failures = 0;
+    return Math.min(10_000, Math.max(FIRST_MS, this.wish) * 2 ** this.failures++) * this.#random();
   }
 }

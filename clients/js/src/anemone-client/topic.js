@@ -18,8 +18,8 @@ const STABLE_MS = 60_000;
 const WAITS_MAX = 5;
 
 /** The reasons to end a connection that did not fail: there is a better one, or the reader has to catch up first. Nobody hears of them. */
-export const MOVE = new AnemoneError("moved", "");
-const PAUSE = new AnemoneError("paused", "");
+export const MOVE = new AnemoneError("moved");
+const PAUSE = new AnemoneError("paused");
 
 export class Topic {
   /** @type {import("./types.js").Callbacks["onopen"]} */ onopen;
@@ -43,7 +43,8 @@ export class Topic {
   /** The `for await` loops over this topic. They share its events. */
   #loops = 0;
   #isClosed = false;
-  #isToldEnd = false;
+  /** @type {boolean | undefined} */
+  #isToldEnd;
   #wasThere = false;
   /** The connections in a row that broke without news. */
   #losses = 0;
@@ -66,7 +67,7 @@ export class Topic {
    */
   constructor(link, path, options) {
     // Each transport would read something else.
-    if (/\s|\/\.\.?$/.test(path)) throw misuse(`${path} is not a path of the server`);
+    if (/\s|\/\.\.?$/.test(path)) throw misuse(`there is no path ${path}`);
     this.#link = link;
     this.path = path;
     this.#options = fill(/** @type {import("./types.js").ReadOptions} */ ({ after: undefined, since: undefined, mode: undefined, isForOthers: false }), options);
@@ -275,7 +276,7 @@ export class Topic {
     if (!isItem(item)) return this.#connection.abort(foreign("a message"));
     const { position, time, data, gap, skipped, end, retry } = item;
     const sequence = this.#sequence;
-    if (retry) this.#backoff.wish(retry);
+    if (retry) this.#backoff.wish = retry;
     if (gap) {
       sequence.position = gap.resume;
       this.#gap(gap);
@@ -309,7 +310,7 @@ export class Topic {
     const verdict = this.#sequence.accept(position);
     if (verdict === "repeated") return void (this.repeats += 1);
     this.#losses = this.#waits = 0;
-    this.#backoff.reset();
+    this.#backoff.failures = 0;
     if (verdict !== "next") this.#gap(verdict);
     if (data === undefined) {
       this.#tell("onerror", new AnemoneError("bad-json", `the event ${position} is not JSON`));
