@@ -6,7 +6,8 @@ import { browser } from "../../web/transport/environment.js";
 import { browserName } from "../../web/page/lab/environment.js";
 import { scaleOf } from "../../web/page/lab/answer.js";
 import { examine, judgePair } from "../../web/page/lab/doctor.js";
-import { ofSilence, quietOf } from "../../web/page/lab/quiet.js";
+import { ofSilence, quietOf, silence } from "../../web/page/lab/quiet.js";
+import { Way, begin } from "../../web/page/lab/way.js";
 import { conclusion } from "../../web/page/lab/findings.js";
 import { echoCells } from "../../web/page/lab/echoes.js";
 import { sampleOf } from "../../web/page/lab/latency.js";
@@ -275,8 +276,67 @@ test("a WebSocket that ends as soon as it is open was not cut for its silence", 
   assert.deepEqual([await endsAfter(60_000, true), await endsAfter(60_000, false)], [60_000, 60_000]);
 });
 
-test("a stream that is silent for longer than between heartbeats is cut", () => {
-  assert.deepEqual([20_000, 20_001].map((ms) => ofSilence(ms, { heartbeat_ms_max: 20_000 })), ["held", 20_001]);
+test("heartbeats that do not come on an open stream are held back", () => {
+  assert.deepEqual([20_000, 20_001].map((ms) => ofSilence(ms, { heartbeat_ms_max: 20_000 })), ["held", { silentMs: 20_001 }]);
+});
+
+/** The way, by rules with other limits. @param {Partial<import("../../web/page/lab/way.js").Limits>} limits */
+function wayOf(limits) {
+  const rules = JSON.parse(readFileSync(new URL("../../web/page/lab/rules.json", import.meta.url), "utf8"));
+  Object.assign(rules.limits, limits);
+  return new Way(rules, { roundTripMs: 0 });
+}
+
+/** A stream of these pieces, which then does what `then` does. @param {string} type @param {readonly string[]} pieces @param {(controller: ReadableStreamDefaultController<Uint8Array>) => unknown} then */
+function streamOf(type, pieces, then) {
+  const left = pieces.map((piece) => new TextEncoder().encode(piece));
+  const pull = (/** @type {ReadableStreamDefaultController<Uint8Array>} */ controller) => {
+    const piece = left.shift();
+    return piece ? controller.enqueue(piece) : /** @type {Promise<void>} */ (then(controller));
+  };
+  return new Response(new ReadableStream({ pull }, { highWaterMark: 0 }), { headers: { "Content-Type": type } });
+}
+
+const [SSE, NDJSON] = ["text/event-stream", "application/x-ndjson"];
+
+test("a stream begins with its first whole item", async (t) => {
+  t.after(() => mock.restoreAll());
+  const begins = async (/** @type {string} */ type, /** @type {string[]} */ ...pieces) => {
+    mock.method(browser, "fetch", async () => streamOf(type, pieces, (controller) => controller.close()));
+    const { reader, isHeld } = await begin(wayOf({ held_ms_min: 0, item_bytes_max: 64 }), type);
+    return reader ? "begun" : isHeld && "held";
+  };
+  const whole = "retry: 1000\nid: a\n\n";
+  for (let cut = 1; cut < whole.length; cut += 1) {
+    assert.equal(await begins(SSE, whole.slice(0, cut)), "held", `the end of it after ${cut} bytes`);
+    assert.equal(await begins(SSE, whole.slice(0, cut), whole.slice(cut)), "begun");
+  }
+  assert.deepEqual([await begins(SSE), await begins(SSE, "id: a\r\n", "\r\n")], ["held", "begun"]);
+  assert.deepEqual([await begins(NDJSON, '{"position":', '"a"}'), await begins(NDJSON, '{"position":', '"a"}', "\n")], ["held", "begun"]);
+  assert.deepEqual([await begins(SSE, ":".repeat(64)), await begins(SSE, ":".repeat(65))], ["held", "begun"]);
+});
+
+test("a stream that stays silent after its first item is told apart from one that is cut", async (t) => {
+  const { WebSocket } = browser;
+  Object.assign(browser, { WebSocket: FakeSocket });
+  t.after(() => (mock.restoreAll(), Object.assign(browser, { WebSocket })));
+  /** The finding if this follows the first item, and a poll waits until the end. @param {Parameters<typeof streamOf>[2]} then */
+  const found = async (then) => {
+    mock.method(browser, "fetch", async (/** @type {string} */ _url, /** @type {RequestInit} */ { headers, signal }) => {
+      if (headers && "Accept" in headers) return streamOf(SSE, ["id: a\n\n"], then);
+      return await new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
+    });
+    mock.timers.enable({ apis: ["setTimeout"] });
+    const finding = silence(wayOf({ heartbeat_ms_max: -1 }), 60_000);
+    const end = new Promise((resolve) => setImmediate(resolve));
+    return await Promise.all([finding, end.then(() => mock.timers.tick(60_000))]).then(([found]) => found).finally(() => mock.timers.reset());
+  };
+  const silent = await found(() => new Promise(() => {}));
+  assert.deepEqual([silent.state, silent.fault], ["fault", "buffered"], silent.words);
+  assert.match(silent.words, /^no heartbeat of a stream \(SSE\) came within \d+\.\d s, although the server sends one every 15 s: something on the way holds it back$/);
+  const cut = await found((controller) => controller.close());
+  assert.deepEqual([cut.state, cut.fault], ["fault", "idle"], cut.words);
+  assert.match(cut.words, /^a stream \(SSE\) is cut after \d+\.\d s of silence$/);
 });
 
 /**

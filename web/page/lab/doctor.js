@@ -150,7 +150,7 @@ async function stream(way, id, type) {
   await reader?.cancel().catch(() => {});
   if (foreign !== undefined) return way.fault(id, "foreign", { found: foreign, wanted: type });
   if (status !== undefined) return unknown(id, `the index of topics is refused with status ${status}`);
-  if (isHeld) return { ...way.fault(id, "buffered", { seconds: (ms / 1000).toFixed(1) }), isSilent: true };
+  if (isHeld) return { ...way.fault(id, "buffered", { what: "no whole item of a stream", seconds: (ms / 1000).toFixed(1), when: "at once" }), isSilent: true };
   if (!reader) return way.unknown(id, "unbegun", {});
   return good(id, `a stream begins after ${Math.round(ms)} ms`);
 }

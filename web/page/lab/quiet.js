@@ -25,8 +25,13 @@ export async function silence(way, waitMs) {
   const quiet = { "a stream (SSE)": quietStream(way, ending.signal), "a long poll": quietPoll(way, waitMs, ending.signal), "a WebSocket": quietSocket(way, ending.signal) };
   const results = await Promise.all(Object.entries(quiet).map(async ([what, cut]) => ({ what, cut: await cut })));
   clearTimeout(timer);
-  const cuts = results.flatMap(({ what, cut }) => (typeof cut === "number" ? [way.words("idle", { what, seconds: (cut / 1000).toFixed(1) })] : []));
-  if (cuts.length > 0) return { id, state: "fault", words: cuts.join(", "), fault: "idle" };
+  const words = results.flatMap(({ what, cut }) => {
+    if (typeof cut === "number") return [way.words("idle", { what, seconds: (cut / 1000).toFixed(1) })];
+    if (typeof cut === "object" && "silentMs" in cut) return [way.words("buffered", { what: `no heartbeat of ${what}`, seconds: (cut.silentMs / 1000).toFixed(1), when: "every 15 s" })];
+    return [];
+  });
+  const isCut = results.some(({ cut }) => typeof cut === "number");
+  if (words.length > 0) return { id, state: "fault", words: words.join(", "), fault: isCut ? "idle" : "buffered" };
   const loud = results.flatMap(({ what, cut }) => (typeof cut === "object" && "unasked" in cut ? [{ what, found: cut.unasked }] : []));
   if (loud[0]) return way.fault(id, "unasked", loud[0]);
   const closed = results.find(({ cut }) => cut === "at once");
@@ -37,16 +42,16 @@ export async function silence(way, waitMs) {
   return good(id, `open for ${waitMs / 1000} s${heartbeats}: ${held.join(", ")}`);
 }
 
-/** @typedef {"held" | "unknown" | "at once" | { unasked: string } | number} Quiet a number: the time in ms after which it was cut; at once: it was not open for so long that it was silent; `unasked`: this came, for which nobody asked */
+/** @typedef {"held" | "unknown" | "at once" | { unasked: string } | { silentMs: number } | number} Quiet a number: the time in ms after which it was cut; at once: it was not open for so long that it was silent; `unasked`: this came, for which nobody asked; `silentMs`: it stands, but not even heartbeats came for so long */
 
 /**
- * Judges a stream that was silent for this time at the end. A connection that was dropped without a word brings no heartbeat either.
+ * Judges a stream that is still open, and was silent for this time at the end.
  * @param {number} ms
  * @param {Pick<Limits, "heartbeat_ms_max">} limits
  * @returns {Quiet}
  */
 export function ofSilence(ms, { heartbeat_ms_max }) {
-  return ms > heartbeat_ms_max ? ms : "held";
+  return ms > heartbeat_ms_max ? { silentMs: ms } : "held";
 }
 
 /**

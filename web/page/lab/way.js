@@ -29,8 +29,9 @@ export const SUBPROTOCOL = "anemone.v1";
  * @property {number} late_answers the waits for an answer in the time limit of all examinations but that of silence
  * @property {number} late_begins the waits for the beginning of a stream in the time limit of all examinations but that of silence
  * @property {number} begin_ms_max a stream that has not begun after this time, and some round trips, is held back: the server sends its beginning at once
- * @property {number} held_ms_min a stream that is cut after this time, and some round trips, without a byte was held back; one that is cut sooner was refused
+ * @property {number} held_ms_min a stream that is cut after this time, and some round trips, before its first item was held back; one that is cut sooner was refused
  * @property {number} held_round_trips
+ * @property {number} item_bytes_max a first item that is longer counts as whole
  * @property {number} streams at once, more than browsers open to a server over HTTP/1.1
  * @property {number} browser_connections
  * @property {number} poll_pairs the most pairs of polls, of which the second may come from a cache
@@ -84,7 +85,7 @@ export class Way {
     return this.limits.begin_ms_max + this.#roundTripsMs;
   }
 
-  /** A stream that is cut after this time without a byte was held back. */
+  /** A stream that is cut after this time, before its first item, was held back. */
   get heldMsMin() {
     return this.limits.held_ms_min + this.#roundTripsMs;
   }
@@ -151,7 +152,7 @@ function filled(words, values) {
  * @param {Way} way
  * @param {string} type
  * @param {AbortSignal} [signal]
- * @returns {Promise<{ ms: number, isHeld?: boolean, status?: number, foreign?: string, reader?: ReadableStreamDefaultReader<Uint8Array> }>} the time until its beginning, or until it was given up; `isHeld` if nothing came for so long
+ * @returns {Promise<{ ms: number, isHeld?: boolean, status?: number, foreign?: string, reader?: ReadableStreamDefaultReader<Uint8Array> }>} the time until its beginning, or until it was given up; `isHeld` if its first item did not come for so long
  */
 export async function begin(way, type, signal = way.signal) {
   const begun = browser.now();
@@ -165,13 +166,36 @@ export async function begin(way, type, signal = way.signal) {
     const found = reply.headers.get("content-type") ?? "";
     if (!found.startsWith(type)) return { ms, foreign: found };
     const reader = reply.body.getReader();
-    const { done } = await reader.read();
-    return done ? ended() : { ms: browser.now() - begun, reader };
+    return (await hasItem(reader, type, way.limits)) ? { ms: browser.now() - begun, reader } : ended();
   } catch {
     return ended();
   } finally {
     clearTimeout(timer);
   }
+}
+
+/**
+ * Waits until the first item of a stream is whole: what holds back the end of an item may let its first bytes through.
+ * @param {ReadableStreamDefaultReader<Uint8Array>} reader
+ * @param {string} type
+ * @param {Pick<Limits, "item_bytes_max">} limits
+ * @returns {Promise<boolean>} false if the stream ends before
+ */
+async function hasItem(reader, type, { item_bytes_max }) {
+  const [lineFeed, carriageReturn] = [10, 13];
+  // An event of SSE has a blank line after it.
+  const lineEnds = type === "text/event-stream" ? 2 : 1;
+  let [newest, bytes] = [0, 0];
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    for (const byte of read.value) {
+      if (byte === lineFeed) newest += 1;
+      else if (byte !== carriageReturn) newest = 0;
+      if (newest === lineEnds) return true;
+    }
+    bytes += read.value.length;
+    if (bytes > item_bytes_max) return true;
+  }
+  return false;
 }
 
 /**

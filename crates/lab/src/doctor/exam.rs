@@ -6,6 +6,7 @@ use anemone_ws::{Connect, ConnectError, Refusal};
 use tokio::time::timeout;
 
 use super::finding::{Finding, Unreached};
+use super::first_item::FirstItem;
 use super::rules::{Name, Unknown, WayFault, limits, program, statuses};
 use super::way::{Answer, Connection, Trouble, Way, is_silence, with_causes};
 
@@ -27,8 +28,6 @@ const SUBPROTOCOL: &str = "anemone.v1";
 const EVENTS: &str = "anemone.events";
 /// Browsers send it: what compresses on the way may hold back what it has compressed.
 const CODINGS: &str = "Accept-Encoding: gzip, deflate, br, zstd\r\n";
-/// What compresses may send its header at once and hold back the rest; that of gzip has 10 bytes (RFC 1952 section 2.3).
-const CODING_BYTES: usize = 10;
 /// The end of the type of a problem: a handshake that is not that of RFC 6455.
 const BAD_HANDSHAKE: &str = "bad-handshake";
 
@@ -202,7 +201,7 @@ pub(super) async fn keep_alive(way: &Way, known: Known) -> Finding {
 /// The beginning of a stream, or the reason why there is none.
 pub(super) enum Begun {
     At(Duration, Connection),
-    /// Nothing came for so long.
+    /// No whole item came for so long.
     Held(Duration),
     Refused(u16),
     /// Something else came, of this type.
@@ -218,21 +217,21 @@ pub(super) async fn begin(way: &Way, wanted: &str, known: Known, patience: Durat
         Err(trouble) => return Begun::Trouble(trouble),
     };
     let opened = async {
-        let Answer { status, media_type, is_coded, .. } = connection.answer(way.patience()).await?;
+        let Answer { status, media_type, coding, .. } = connection.answer(way.patience()).await?;
         if status != 200 {
             return Ok(Err(Begun::Refused(status)));
         }
         if !media_type.starts_with(wanted) {
             return Ok(Err(Begun::Foreign(media_type)));
         }
-        let mut left = if is_coded { CODING_BYTES + 1 } else { 1 };
-        while left > 0 {
-            match connection.goes_on().await? {
-                0 => return Ok(Ok(false)),
-                came => left = left.saturating_sub(came),
+        // An event of SSE has a blank line after it.
+        let mut item = FirstItem::new(if wanted == SSE { 2 } else { 1 }, &coding);
+        loop {
+            let piece = connection.piece().await?;
+            if piece.is_empty() || item.receive(&piece) {
+                return Ok(Ok(!piece.is_empty()));
             }
         }
-        Ok(Ok(true))
     };
     match timeout(patience, opened).await {
         Err(_) | Ok(Err(Trouble::Silent(_))) => Begun::Held(begun.elapsed()),
@@ -255,7 +254,9 @@ pub(super) async fn stream(way: &Way, known: Known, name: Name) -> Finding {
         }
         Begun::Held(time) => {
             let seconds = format!("{:.1}", time.as_secs_f64());
-            known.fault(name, WayFault::Buffered, &[("seconds", &seconds)]).silent_if(true)
+            let what = "no whole item of a stream";
+            let values = [("what", what), ("seconds", &*seconds), ("when", "at once")];
+            known.fault(name, WayFault::Buffered, &values).silent_if(true)
         }
         Begun::Refused(status) => {
             Finding::unknown(name, format!("the index of topics is refused with status {status}"))
@@ -499,29 +500,42 @@ mod tests {
         assert!(told.contains("FAULT") && told.contains("no WebSocket is let through"), "{told}");
     }
 
-    /// Returns true if a stream has begun, of which so many bytes have come.
-    async fn has_begun(coding: &str, bytes: usize) -> bool {
+    /// Returns true if a stream has begun of which these bytes have come, within a second unless it is expected to.
+    async fn has_begun(wanted: &str, coding: &str, bytes: &[u8], is_expected: bool) -> bool {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
         let known =
             Known { program: None, round_trip: Duration::ZERO, begin_max: Duration::from_secs(20) };
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {SSE}\r\n{coding}\r\n");
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {wanted}\r\n{coding}\r\n");
         let server = async {
             let mut stream = listener.accept().await.unwrap().0;
             assert!(stream.read(&mut [0; 4096]).await.unwrap() > 0);
-            stream.write_all(&[head.as_bytes(), &vec![b':'; bytes]].concat()).await.unwrap();
+            stream.write_all(&[head.as_bytes(), bytes].concat()).await.unwrap();
             stream
         };
-        let patience = Duration::from_secs(if bytes > CODING_BYTES { 60 } else { 1 });
-        let (begun, _open) = tokio::join!(begin(&way, SSE, known, patience), server);
+        let patience = Duration::from_secs(if is_expected { 60 } else { 1 });
+        let (begun, _open) = tokio::join!(begin(&way, wanted, known, patience), server);
         matches!(begun, Begun::At(..))
     }
 
     #[tokio::test]
+    async fn a_stream_begins_with_its_first_whole_item() {
+        let identity = "Content-Encoding: identity\r\n";
+        for (wanted, coding, bytes) in [
+            (SSE, "", "retry: 1000\nid: a\n\n"),
+            (SSE, identity, "retry: 1000\nid: a\n\n"),
+            (NDJSON, "", "{\"position\":\"a\"}\n"),
+        ] {
+            let (all, last) = (bytes.as_bytes(), bytes.len() - 1);
+            assert!(has_begun(wanted, coding, all, true).await, "{wanted}");
+            assert!(!has_begun(wanted, coding, &all[..last], false).await, "{wanted}");
+        }
+    }
+
+    #[tokio::test]
     async fn the_header_of_a_compressed_stream_is_no_beginning() {
-        let gzip = "Content-Encoding: gzip\r\n";
-        assert!(has_begun("", CODING_BYTES + 1).await);
-        assert!(!has_begun(gzip, CODING_BYTES).await);
-        assert!(has_begun(gzip, CODING_BYTES + 1).await);
+        let brotli = "Content-Encoding: br\r\n";
+        assert!(!has_begun(SSE, brotli, &[b':'; 10], false).await);
+        assert!(has_begun(SSE, brotli, &[b':'; 11], true).await);
     }
 }

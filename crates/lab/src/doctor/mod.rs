@@ -4,6 +4,7 @@
 mod cache;
 mod exam;
 mod finding;
+mod first_item;
 mod http2;
 mod quiet;
 mod rules;

@@ -22,16 +22,8 @@ pub(super) async fn idle(way: &Way, known: Known, wait: Duration) -> Finding {
         quiet_socket(way, wait)
     );
     let named = [("a stream (SSE)", &sse), ("a long poll", &poll), ("a WebSocket", &socket)];
-    let cuts = named.iter().filter_map(|(what, quiet)| match quiet {
-        Quiet::Cut(after) => {
-            let seconds = format!("{:.1}", after.as_secs_f64());
-            Some(WayFault::Idle.words(&[("what", what), ("seconds", &seconds)]))
-        }
-        _ => None,
-    });
-    let cuts: Vec<_> = cuts.collect();
-    if !cuts.is_empty() {
-        return Finding::fault(Name::Idle, WayFault::Idle, cuts.join(", "), known.program);
+    if let Some(fault) = fault(&named, known) {
+        return fault;
     }
     if let Quiet::Unasked(found) = &socket {
         let values = [("what", "a WebSocket"), ("found", found)];
@@ -56,10 +48,29 @@ pub(super) async fn idle(way: &Way, known: Known, wait: Duration) -> Finding {
     }
 }
 
+/// Tells which connections are cut, or else that heartbeats are held back.
+fn fault(named: &[(&str, &Quiet)], known: Known) -> Option<Finding> {
+    let words = named.iter().filter_map(|(what, quiet)| {
+        let (fault, what, time) = match quiet {
+            Quiet::Cut(time) => (WayFault::Idle, (*what).to_owned(), time),
+            Quiet::Silent(time) => (WayFault::Buffered, format!("no heartbeat of {what}"), time),
+            _ => return None,
+        };
+        let seconds = format!("{:.1}", time.as_secs_f64());
+        Some(fault.words(&[("what", &what), ("seconds", &seconds), ("when", "every 15 s")]))
+    });
+    let words: Vec<_> = words.collect();
+    let is_cut = named.iter().any(|(_, quiet)| matches!(quiet, Quiet::Cut(_)));
+    let fault = if is_cut { WayFault::Idle } else { WayFault::Buffered };
+    (!words.is_empty()).then(|| Finding::fault(Name::Idle, fault, words.join(", "), known.program))
+}
+
 #[derive(Clone, Debug, PartialEq)]
 enum Quiet {
     Held,
     Cut(Duration),
+    /// The connection stands, but not even heartbeats came for so long.
+    Silent(Duration),
     /// This came, for which nobody asked.
     Unasked(String),
     /// It was not open for so long that it was silent.
@@ -67,9 +78,9 @@ enum Quiet {
     Unknown,
 }
 
-/// Judges a stream that was silent for this time at the end. A connection that was dropped without a word brings no heartbeat either.
+/// Judges a stream that is still open, and was silent for this time at the end.
 fn of_silence(silence: Duration) -> Quiet {
-    if silence > limits().heartbeat_max { Quiet::Cut(silence) } else { Quiet::Held }
+    if silence > limits().heartbeat_max { Quiet::Silent(silence) } else { Quiet::Held }
 }
 
 async fn quiet_stream(way: &Way, known: Known, wait: Duration) -> Quiet {
@@ -78,10 +89,10 @@ async fn quiet_stream(way: &Way, known: Known, wait: Duration) -> Quiet {
     };
     let (begun, mut newest) = (Instant::now(), Instant::now());
     while let Some(left) = wait.checked_sub(begun.elapsed()) {
-        match timeout(left, connection.goes_on()).await {
+        match timeout(left, connection.piece()).await {
             Err(_) => break,
-            Ok(Ok(0) | Err(_)) => return Quiet::Cut(newest.elapsed()),
-            Ok(Ok(_)) => newest = Instant::now(),
+            Ok(Ok(piece)) if !piece.is_empty() => newest = Instant::now(),
+            Ok(_) => return Quiet::Cut(newest.elapsed()),
         }
     }
     of_silence(newest.elapsed())
@@ -172,10 +183,30 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_is_silent_for_longer_than_between_heartbeats_is_cut() {
+    fn heartbeats_that_do_not_come_on_an_open_stream_are_held_back() {
         let seconds = Duration::from_secs;
         assert_eq!(of_silence(seconds(20)), Quiet::Held);
-        assert_eq!(of_silence(seconds(21)), Quiet::Cut(seconds(21)));
+        assert_eq!(of_silence(seconds(21)), Quiet::Silent(seconds(21)));
+        let told = |stream: Quiet, poll: Quiet| {
+            let (round_trip, begin_max) = (Duration::ZERO, seconds(20));
+            let known = Known { program: Some("nginx"), round_trip, begin_max };
+            let found = fault(&[("a stream (SSE)", &stream), ("a long poll", &poll)], known);
+            found.map(|found| found.lines().join("\n")).unwrap_or_default()
+        };
+        assert_eq!(told(Quiet::Held, Quiet::Held), "");
+        let held = told(Quiet::Silent(seconds(21)), Quiet::Held);
+        let words = "no heartbeat of a stream (SSE) came within 21.0 s, although the server sends one every 15 s";
+        assert!(held.contains(words) && held.contains("proxy_buffering off"), "{held}");
+        assert!(!held.contains("proxy_read_timeout"), "{held}");
+        let cut = told(Quiet::Cut(seconds(21)), Quiet::Held);
+        assert!(cut.contains("a stream (SSE) is cut after 21.0 s of silence"), "{cut}");
+        assert!(cut.contains("proxy_read_timeout"), "{cut}");
+        let both = told(Quiet::Silent(seconds(21)), Quiet::Cut(seconds(6)));
+        assert!(
+            both.contains("holds it back, a long poll is cut after 6.0 s of silence"),
+            "{both}"
+        );
+        assert!(both.contains("proxy_read_timeout"), "{both}");
     }
 
     #[test]

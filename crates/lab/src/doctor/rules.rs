@@ -27,7 +27,7 @@ pub(super) enum Name {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum WayFault {
-    /// A stream is held back until there is enough of it.
+    /// A stream, or what comes of it later, is held back until there is enough of it.
     Buffered,
     /// Something else comes in place of a stream.
     Foreign,
@@ -112,11 +112,13 @@ pub(super) struct Limits {
     /// A stream that has not begun after this time, and some round trips, is held back: the server sends its beginning at once.
     #[serde(rename = "begin_ms_max", deserialize_with = "milliseconds")]
     pub(super) begin_max: Duration,
-    /// A stream that is cut after this time, and some round trips, without a byte was held back; one that is cut sooner was refused.
+    /// A stream that is cut after this time, and some round trips, before its first item was held back; one that is cut sooner was refused.
     #[serde(rename = "held_ms_min", deserialize_with = "milliseconds")]
     pub(super) held_min: Duration,
     /// The round trips that are added to limits of time.
     pub(super) held_round_trips: u32,
+    /// A first item that is longer counts as whole.
+    pub(super) item_bytes_max: usize,
     /// So many streams at once, which is more than a browser opens to a server over HTTP/1.1.
     pub(super) streams: usize,
     /// Browsers open so many connections to a server over HTTP/1.1.
@@ -255,7 +257,7 @@ mod tests {
     #[test]
     fn what_was_found_stands_in_the_sentence() {
         let words = WayFault::Idle.words(&[("what", "a WebSocket"), ("seconds", "1.0")]);
-        assert_eq!(words, "a WebSocket is cut, or lets nothing through, after 1.0 s of silence");
+        assert_eq!(words, "a WebSocket is cut after 1.0 s of silence");
     }
 
     #[test]

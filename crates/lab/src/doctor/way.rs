@@ -159,8 +159,8 @@ pub(super) struct Answer {
     pub(super) media_type: String,
     /// The field `Location`.
     pub(super) location: String,
-    /// The body is compressed: there is a field `Content-Encoding`.
-    pub(super) is_coded: bool,
+    /// The field `Content-Encoding`.
+    pub(super) coding: String,
     /// The field `Age`, in seconds: a cache on the way has kept the answer for so long (RFC 9111 section 5.1).
     pub(super) age: u64,
     /// The connection carries no other request.
@@ -263,7 +263,7 @@ impl Connection {
                 let end = head.body_end().map_err(|_| Trouble::NotHttp)?;
                 let field = |name| head.field(name).unwrap_or_default().to_owned();
                 let (media_type, location) = (field("content-type"), field("location"));
-                let is_coded = head.field("content-encoding").is_some();
+                let coding = field("content-encoding");
                 let age = head.field("age").and_then(|age| age.parse().ok()).unwrap_or(0);
                 let (status, len) = (head.status, head.len);
                 let answer = Answer {
@@ -271,7 +271,7 @@ impl Connection {
                     end,
                     media_type,
                     location,
-                    is_coded,
+                    coding,
                     age,
                     is_last: head.is_last() || end == BodyEnd::Connection,
                     programs: programs.join(" "),
@@ -310,8 +310,8 @@ impl Connection {
         }
     }
 
-    /// Waits until there is more of the body, drops it, and returns its length. 0 at the end.
-    pub(super) async fn goes_on(&mut self) -> Result<usize, Trouble> {
+    /// Waits for the next piece of the body. Empty at the end.
+    pub(super) async fn piece(&mut self) -> Result<Vec<u8>, Trouble> {
         let mut body = Body::new(self.end, usize::MAX);
         loop {
             let len = body.receive(&self.bytes).map_err(|_| Trouble::NotHttp)?;
@@ -323,7 +323,7 @@ impl Connection {
                 _ => {}
             }
             if came > 0 || body.is_complete() || self.more().await? == 0 {
-                return Ok(came);
+                return Ok(body.into_bytes());
             }
         }
     }
@@ -393,7 +393,7 @@ mod tests {
             connection.answer(way.patience()).await.unwrap();
             let mut pieces = Vec::new();
             while pieces.last() != Some(&false) {
-                pieces.push(connection.goes_on().await.unwrap() > 0);
+                pieces.push(!connection.piece().await.unwrap().is_empty());
             }
             drop(sent);
             pieces
