@@ -157,7 +157,8 @@ fn read_building(node: &Node<'_>, area: &Area) -> Checked<(Option<f64>, Vec<Vec<
 }
 
 fn read_height(properties: &Members<'_>) -> Checked<Option<f64>> {
-    let has = |name| properties.get(name).is_some_and(|value| !value.is_null());
+    let is_empty = |value: &Node<'_>| value.is_null() || value.as_text() == Some("");
+    let has = |name| properties.get(name).is_some_and(|value| !is_empty(&value));
     if has("height") {
         return read_tag(properties, "height", 1.0..=1_000.0, "m").map(Some);
     }
@@ -176,8 +177,9 @@ fn read_tag(
     unit: &str,
 ) -> Checked<f64> {
     let text = properties.get(name).and_then(|tag| tag.as_text());
-    let text = text.map(|text| text.strip_suffix(" m").filter(|_| unit == "m").unwrap_or(text));
-    let number = text.and_then(|text| text.parse().ok()).filter(|number| range.contains(number));
+    let text = text.map(|text| text.strip_suffix('m').filter(|_| unit == "m").unwrap_or(text));
+    let number =
+        text.and_then(|text| text.trim().parse().ok()).filter(|number| range.contains(number));
     number.map_or_else(|| properties.number(name, range, unit), Ok)
 }
 
@@ -271,6 +273,8 @@ mod tests {
         for (properties, height_m) in [
             (json!({"height": "12"}), 12.0),
             (json!({"height": "12.5 m"}), 12.5),
+            (json!({"height": " 12m"}), 12.0),
+            (json!({"height": "", "building:levels": "4"}), 12.0),
             (json!({"building:levels": "4"}), 12.0),
             (json!({"height": null, "building:levels": 4}), 12.0),
             (json!({"building:levels": "1.5"}), 4.5),
@@ -364,7 +368,7 @@ mod tests {
             (house(&json!("0.5 m"), &good), "/features/0/properties/height"),
             (house(&json!("40 ft"), &good), "/features/0/properties/height"),
             (house(&json!("NaN"), &good), "/features/0/properties/height"),
-            (house(&json!(""), &good), "/features/0/properties/height"),
+            (house(&json!("m"), &good), "/features/0/properties/height"),
             (
                 house(&json!(3), &json!([[[0, 0], [1, 0], [0, 0]]])),
                 "/features/0/geometry/coordinates/0",
