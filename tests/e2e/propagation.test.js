@@ -214,6 +214,13 @@ test("the address of a run that is gone says how long runs are kept, and nothing
   await page.getByRole("button", { name: "Compute" }).click();
   await says(page, "done");
   await becomes("what is said of leaving", () => page.locator("#bond").textContent(), /^Kept as run /);
+
+  // Of two maps, it says which one has none.
+  await page.evaluate((key) => (location.hash = `#run=${key}&with=${"0".repeat(32)}`), keyOf(page));
+  await becomes("why", () => page.locator("#refused").textContent(), /^Second map: There is no run with this key\. /);
+  await says(page, "done");
+  await page.evaluate(() => (location.hash = `#run=${"1".repeat(32)}&with=${"0".repeat(32)}`));
+  await becomes("why", () => page.locator("#refused").textContent(), /^There is no run with this key\. /);
   await page.close();
 });
 
@@ -287,6 +294,18 @@ test("terrain from a file leaves in place what is inside its area, and says what
     assert.equal(await page.locator("#ground").textContent(), "Terrain from a file. No buildings.");
     await page.locator("#preset").selectOption("city");
     await becomes("the ground", () => page.locator("#ground").textContent(), "No terrain: a plain. 197 buildings.");
+    assert.equal(await page.locator("#files-said").textContent(), "", "what was said of the file of another place");
+    await says(page, "done");
+
+    // Without a coordinate, a transmitter has no place, whatever is typed, until a terrain puts it into the middle.
+    await page.locator("#preset").selectOption("plain");
+    await page.getByLabel("East", { exact: true }).fill("");
+    await page.getByLabel("Width", { exact: true }).fill("20000");
+    assert.deepEqual(await values("East"), [""]);
+    await load(40, 30, "xllcorner 600000\nyllcorner 200000\ncellsize 50", " Transmitters that were outside it, and are moved into it: mast.");
+    assert.deepEqual(await values("East"), ["601000"]);
+    await use(page, { area: { width_m: 100, height_m: 100 }, step_m: 5, model: "free-space", transmitters: [{ x_m: 5, y_m: 5, height_m: 20, frequency_mhz: 900, power_dbm: 30 }] });
+    await becomes("what is said", () => page.locator("#files-said").textContent(), "");
   });
 });
 
@@ -346,6 +365,12 @@ test("what is refused shows its place, and what is outside the model is a warnin
   await withPage(
     async (page) => {
       await page.locator("#preset").selectOption("plain");
+      await says(page, "done");
+      const width = page.getByLabel("Width", { exact: true });
+      await width.fill("20,000");
+      await until("a strip of 20 km", async () => /^40,401 of/.test(await summary(page)));
+      await width.fill("30000");
+      await until("the plain", async () => /^60,501 of/.test(await summary(page)));
       await says(page, "done");
       const frequency = page.getByLabel("Frequency");
       await frequency.fill("0");

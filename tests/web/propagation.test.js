@@ -175,6 +175,10 @@ test("contours lie where the values say", () => {
 
 test("levels are read as they are typed", () => {
   assert.deepEqual(readLevels(" −90, -100;-90  -80.5 "), { levels: [-100, -90, -80.5], fault: null });
+  assert.deepEqual(readLevels("-80,-90,-100").levels, [-100, -90, -80]);
+  assert.deepEqual(readLevels("100,110,120").levels, [100, 110, 120]);
+  assert.deepEqual(readLevels("−1,000,0, 1,000").levels, [-1000, 0, 1000]);
+  assert.match(String(readLevels("-80,000").fault), /“-80,000”/);
   assert.match(String(readLevels("-90 x").fault), /“x”/);
   assert.match(String(readLevels("1001").fault), /1,000/);
   assert.equal(readLevels(Array.from({ length: 32 }, (_, at) => at).join(" ")).fault, null);
@@ -282,6 +286,10 @@ test("in a new area, the transmitters that are inside stay, and the others are s
   const metres = { ...valley, area: { width_m: 1000, height_m: 600 } };
   assert.deepEqual(moveInside(metres, before), ["village", "pass"]);
   assert.deepEqual(metres.transmitters.map(({ lon, x_m, y_m }) => [lon, x_m, y_m]), [[undefined, 600, 300], [undefined, 200, 500]]);
+  const { lon: _, ...unplaced } = /** @type {import("../../web/page/propagation/document.js").Transmitter} */ (village);
+  const middle = { ...metres, transmitters: [unplaced] };
+  moveInside(middle, before);
+  assert.deepEqual(middle.transmitters.map(({ x_m, y_m }) => [x_m, y_m]), [[500, 300]], "the middle, where a coordinate is missing");
 });
 
 test("buildings with a corner in an area are in it", () => {

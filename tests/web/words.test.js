@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { classesInWords, roseOf } from "../../web/wind/rose.js";
 import { niceScale } from "../../web/chart/scale.js";
 import { judge, sensorStatusOf } from "../../web/wind/sensor.js";
-import { formatBytes, formatCount, formatDuration, formatMs, formatNumber, stateInWords } from "../../web/page/words.js";
+import { formatBytes, formatCount, formatDuration, formatMs, formatNumber, parseNumber, stateInWords } from "../../web/page/words.js";
 import { beaufort, compassPoint, faultInWords, normal, shortestTurn, windInWords } from "../../web/wind/words.js";
 import { signed } from "../../web/page/propagation/words.js";
 import { windOf } from "../../web/wind/wind.js";
@@ -66,6 +66,13 @@ test("amounts keep their width", () => {
   assert.deepEqual([0, 999, 1000, 12_345, 999_900, 25e9].map(formatBytes), ["0 B", "999 B", "1.00 kB", "12.3 kB", "1.00 MB", "25.0 GB"]);
   assert.deepEqual([3.123, 41.31, 151.3, -0.5].map(formatMs), ["3.12", "41.3", "151", "-0.50"]);
   assert.deepEqual([900, 59_000, 192_000, 7_500_000].map(formatDuration), ["0 s", "59 s", "3 min 12 s", "2 h 5 min"]);
+});
+
+test("a number is read as it is written, or with a decimal comma", () => {
+  for (const value of [0, -0.25, 999, 1234.5, 20_000, -30_000_000, 1_234_567.125]) assert.equal(parseNumber(formatNumber(value, 6)), value);
+  const typed = ["1,5", "−1,500", "1,500.5", "-0,125", "11,123456", "1,0000", "20000", "5e3"];
+  assert.deepEqual(typed.map(parseNumber), [1.5, -1500, 1500.5, -0.125, 11.123456, 1, 20_000, 5000]);
+  for (const text of ["1,5,2", "1,50,000", "1.500,5", "1,5.2", "1 800", "x"]) assert.equal(parseNumber(text), NaN, text);
 });
 
 test("a connection's state is said in words", () => {

@@ -27,6 +27,16 @@ export function formatNumber(value, decimals) {
 }
 
 /**
+ * Parses a number as {@link formatNumber} writes it, "1,234.5", or with a decimal comma, "1,5"; what is neither is NaN.
+ * @param {string} text
+ */
+export function parseNumber(text) {
+  const typed = text.replace("−", "-");
+  const hasThousands = /^-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$/.test(typed);
+  return Number(hasThousands ? typed.replaceAll(",", "") : typed.replace(",", "."));
+}
+
+/**
  * Formats with decimal prefixes and three significant figures: "12.4 kB".
  * @param {number} bytes
  */

@@ -1,8 +1,15 @@
-/** The computation of one map: a run of the service. A new one takes the place of the old one, which is cancelled. */
+/**
+ * The computation of one map: a run of the service. A new one takes the place of the old one, which is cancelled if this window has begun it:
+ * others may watch what it only watches.
+ */
 import { AnemoneError } from "../../client.js";
 import { client } from "../server.js";
 
 export const PATH = "propagation";
+/** The item of the session storage with the keys of the runs that this window has begun: they are its own after a reload, too. */
+const OWN_KEYS = "propagation-runs";
+/** A new run takes the place of the one before, so only the newest keys are of runs that may still be computed. */
+const OWN_KEYS_MAX = 16;
 
 /**
  * @typedef {object} Plan what a run computes
@@ -30,11 +37,12 @@ export const PATH = "propagation";
  * @property {(why: "cancelled" | Error) => void} ended otherwise
  */
 
+/** @typedef {{ cancel: () => void, isOwn: boolean }} Turn a run, and whether this window has begun it */
 /** Whether the computation goes on without this page, or ends with its connection. @typedef {"kept" | "held"} Bond */
 
 export class Computation {
   #listener;
-  /** The turn whose events count. @type {{ cancel: () => void } | null} */
+  /** The turn whose events count. @type {Turn | null} */
   #turn = null;
   #isPlanned = false;
 
@@ -44,24 +52,24 @@ export class Computation {
   }
 
   /**
-   * Starts a run. The one before is cancelled, and nothing more is heard of it.
+   * Starts a run. The one before is left, and nothing more is heard of it.
    * @param {import("./document.js").Coverage} document
    * @param {Bond} bond
    */
   begin(document, bond) {
-    this.#leave();
+    this.leave();
     if (bond === "held") {
       const end = new AbortController();
-      const turn = (this.#turn = { cancel: () => end.abort() });
+      const turn = (this.#turn = { cancel: () => end.abort(), isOwn: true });
       const items = client.items("POST", `${PATH}?attach`, document, { signal: end.signal });
       void this.#read(turn, items).finally(() => end.abort());
-    } else this.#follow(client.run(PATH, document));
+    } else this.#follow(client.run(PATH, document), true);
   }
 
   /** Goes on with a run that was started before. @param {string} key */
   watch(key) {
-    this.#leave();
-    this.#follow(client.watch(key), mustBeOfService(key));
+    this.leave();
+    this.#follow(client.watch(key), ownKeys().includes(key), mustBeOfService(key));
   }
 
   /** Cancels the run, and tells so. */
@@ -76,25 +84,30 @@ export class Computation {
     return this.#turn !== null;
   }
 
-  #leave() {
+  /** Hears nothing more of the run, and cancels it if this window has begun it. */
+  leave() {
     const turn = this.#turn;
     this.#turn = null;
-    turn?.cancel();
+    if (turn?.isOwn) turn.cancel();
   }
 
   /**
    * @param {import("../../anemone-client/run.js").Run} run
+   * @param {boolean} isOwn
    * @param {Promise<void>} [checked] fails if the run is of another service, whose events mean something else
    */
-  #follow(run, checked) {
-    const turn = (this.#turn = { cancel: () => void run.cancel().catch(() => {}) });
-    const told = run.key.then((key) => this.#turn === turn && this.#listener.started(key));
+  #follow(run, isOwn, checked) {
+    const turn = (this.#turn = { cancel: () => void run.cancel().catch(() => {}), isOwn });
+    const told = run.key.then((key) => {
+      if (isOwn) keepOwn(key);
+      if (this.#turn === turn) this.#listener.started(key);
+    });
     void told.catch(() => {}); // reading fails for the same reason
     void this.#read(turn, run.events(), checked);
   }
 
   /**
-   * @param {{ cancel: () => void }} turn
+   * @param {Turn} turn
    * @param {AsyncIterable<{ data?: any }>} events
    * @param {Promise<void>} [checked]
    */
@@ -129,6 +142,24 @@ export class Computation {
     if (state === "done") this.#listener.done(data.result);
     else this.#listener.ended(state === "cancelled" ? state : new AnemoneError("run-failed", data.problem?.detail ?? data.problem?.title ?? "the run has failed"));
     return true;
+  }
+}
+
+/** Returns the keys of the runs that this window has begun; none if the browser keeps nothing for pages. */
+function ownKeys() {
+  try {
+    return sessionStorage.getItem(OWN_KEYS)?.split(" ") ?? [];
+  } catch {
+    return [];
+  }
+}
+
+/** @param {string} key */
+function keepOwn(key) {
+  try {
+    sessionStorage.setItem(OWN_KEYS, [...ownKeys().filter((own) => own !== key), key].slice(-OWN_KEYS_MAX).join(" "));
+  } catch {
+    // After a reload, the run counts as one of others, and goes on.
   }
 }
 

@@ -1,4 +1,5 @@
 /** Contour lines of a grid of values. Pure. */
+import { parseNumber } from "../words.js";
 import { NONE } from "./tiles.js";
 
 /** The most cells that are looked at, so that lines are there at once. */
@@ -56,13 +57,13 @@ function cell(corners, target, add) {
 }
 
 /**
- * Reads levels as they are typed: numbers with blanks, commas or semicolons between them.
+ * Reads levels as they are typed: numbers with blanks, commas or semicolons between them. A comma before three zeros is one of thousands.
  * @param {string} text
  * @returns {{ levels: number[], fault: string | null }}
  */
 export function readLevels(text) {
-  const words = text.split(/[\s,;]+/).filter((word) => word !== "");
-  const levels = words.map((word) => Number(word.replace("−", "-")));
+  const words = text.split(/[\s;]+|,(?!000\b)/).filter((word) => word !== "");
+  const levels = words.map(parseNumber);
   const wrong = levels.findIndex((level) => !(Math.abs(level) <= 1000));
   if (wrong >= 0) return { levels: [], fault: `“${words[wrong]}” is not a number from -1,000 to 1,000.` };
   if (levels.length > LEVELS_MAX) return { levels: [], fault: `At most ${LEVELS_MAX} levels.` };

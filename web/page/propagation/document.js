@@ -252,6 +252,8 @@ export function spotOf(transmitter, frame) {
  */
 export function moveInside(document, before) {
   const after = new Frame(document.area);
+  // What has no place in the area before, since a field is empty, gets the middle.
+  const spread = (/** @type {number} */ at, /** @type {number} */ from, /** @type {number} */ to) => (Number.isFinite(at / from) ? (at / from) * to : to / 2);
   /** @type {string[]} */
   const names = [];
   document.transmitters = document.transmitters.map((transmitter, index) => {
@@ -261,7 +263,7 @@ export function moveInside(document, before) {
     const { lon: _lon, lat: _lat, x_m: _x, y_m: _y, ...others } = transmitter;
     /** @type {Transmitter} */
     const moved = others;
-    moveTransmitter(moved, after, { x: (x / before.width) * after.width, y: (y / before.height) * after.height });
+    moveTransmitter(moved, after, { x: spread(x, before.width, after.width), y: spread(y, before.height, after.height) });
     return moved;
   });
   return names;

@@ -1,5 +1,6 @@
 /** The fields of the document: built from its description, each with its unit, its allowed range and what the model is made for. */
 import { part, setText } from "../element.js";
+import { parseNumber } from "../words.js";
 import { css, serverColour } from "./colours.js";
 import { MODELS, faultOf, groupsOf, isOutside, nameOf, rangeInWords, transmitterFields } from "./document.js";
 import { get, set } from "./pointers.js";
@@ -136,8 +137,8 @@ export class Form {
    * @param {string} kind
    */
   #take(pointer, text, kind) {
-    const typed = text.trim().replace("−", "-");
-    const number = Number(typed.replace(",", "."));
+    const typed = text.trim();
+    const number = parseNumber(typed);
     // What is no number stays as it is, and is refused.
     const value = typed === "" ? undefined : kind === "number" && !Number.isNaN(number) ? number : typed;
     set(this.#hands.document(), pointer, value);

@@ -11,7 +11,6 @@ import { at } from "../site.js";
 import { keysIn } from "./address.js";
 import { outlinesOf } from "./buildings.js";
 import { isOfUnknownRun, placeOf } from "./computation.js";
-import { readLevels } from "./contours.js";
 import { listenToDocument, showDocument } from "./document-box.js";
 import { QUANTITIES, addTransmitter, fitted, moveTransmitter, spotOf } from "./document.js";
 import { offerDownloads } from "./downloads.js";
@@ -34,7 +33,7 @@ const stage = {
   frame: new Frame(example.area),
   document: example,
   look: { quantity: "received_dbm", low: -120, high: -20, marks: [], isServers: false },
-  levels: [],
+  contours: { levels: [], fault: null },
   buildings: [],
   opacity: 0.7,
   tileOf: null,
@@ -64,6 +63,7 @@ function bond() {
 
 function mayStart() {
   const fault = form.fault();
+  refusals.clear();
   tell(fault?.fault ?? "");
   if (!fault) form.refuse(null);
   return !fault;
@@ -92,12 +92,18 @@ const PARTS = /** @type {const} */ ([["/terrain", "The terrain"], ["/buildings",
 
 const UNKNOWN_RUN = "There is no run with this key. A run is kept for a while after its end, 10 minutes unless the server is told otherwise, and not beyond a restart of the server.";
 
+/** Why maps are not computed. @type {Map<import("./pane.js").Pane, string>} */
+const refusals = new Map();
+
 /** @type {import("./pane.js").Told["refused"]} */
 function refused(pane, why) {
   const pointer = placeOf(why);
   const label = form.refuse(pointer) ?? PARTS.find(([start]) => pointer?.startsWith(start))?.[1];
   const isUnknown = isOfUnknownRun(why);
-  tell(`${label ? `${label}: ` : ""}${isUnknown ? UNKNOWN_RUN : failureInWords(why)}`);
+  const words = `${label ? `${label}: ` : ""}${isUnknown ? UNKNOWN_RUN : failureInWords(why)}`;
+  refusals.set(pane, words);
+  const isOfAll = maps.seen.every((each) => refusals.get(each) === words);
+  tell(isOfAll ? words : [...refusals].map(([{ name }, text]) => `${name}: ${text}`).join(" "));
   if (isUnknown) {
     starter.keys[pane === maps.first ? 0 : 1] = null;
     showBond();
@@ -167,6 +173,7 @@ function show(document, { isSamePlace = false } = {}) {
     stage.view.scale = 0;
     stage.cursor = null;
     stage.selected = 0;
+    setText(element("#files-said"), "");
     maps.forgetColours();
     reading.update();
     settings.useTiles();
@@ -233,7 +240,8 @@ function edited(pointer) {
     if (!(stage.frame.width > 0 && stage.frame.height > 0)) return;
     for (const [index, transmitter] of transmitters.entries()) {
       Object.assign(transmitter, placed[index]);
-      moveTransmitter(transmitter, stage.frame, spotOf(transmitter, stage.frame));
+      const spot = spotOf(transmitter, stage.frame);
+      if (Number.isFinite(spot.x + spot.y)) moveTransmitter(transmitter, stage.frame, spot);
     }
     stage.view.scale = 0;
   } else placed = null;
@@ -304,7 +312,7 @@ function listen() {
   }
   listenToLand(stage, use, () => use(stage.document, { isSamePlace: true }));
   listenToDocument(showParts, use);
-  offerDownloads(element("#downloads"), element("#download-said"), () => ({ document: maps.documentOf(maps.first), quantity: stage.look.quantity, ...readLevels(input("#levels").value), marks: stage.look.marks }));
+  offerDownloads(element("#downloads"), element("#download-said"), () => ({ document: maps.documentOf(maps.first), quantity: stage.look.quantity, ...stage.contours, marks: stage.look.marks }));
 }
 
 // --- beginning ---
@@ -314,6 +322,7 @@ function resume() {
   const keys = keysIn(location.hash);
   if (keys === null) return false;
   const [first, second] = (starter.keys = [...keys]);
+  refusals.clear();
   input("#compare").checked = second !== null;
   maps.compare(second !== null);
   if (second !== null) maps.second.watch(second);

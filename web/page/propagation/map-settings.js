@@ -23,10 +23,10 @@ export class MapSettings {
       element("#tiles-said").classList.toggle("failure", isFault);
     });
     input("#levels").addEventListener("input", () => {
-      const { levels, fault } = readLevels(input("#levels").value);
+      stage.contours = readLevels(input("#levels").value);
+      const { fault } = stage.contours;
       setText(element("#levels-fault"), fault ?? "");
       input("#levels").setAttribute("aria-invalid", String(fault !== null));
-      stage.levels = levels;
       redraw();
     });
     input("#opacity").addEventListener("input", () => {

@@ -84,7 +84,7 @@ export class Maps {
     this.#left.name = isCompared ? "First map" : "Map";
     this.#box.classList.toggle("compared", isCompared);
     this.#stage.view.scale = 0;
-    if (!isCompared) this.#right.cancel();
+    if (!isCompared) this.#right.leave();
   }
 
   /** Chooses a model for the second map that says most beside the first one: the same transmitters in a town and in the country. */

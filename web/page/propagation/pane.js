@@ -25,7 +25,7 @@ const KEY_ZOOM = 1.5;
  * @property {import("./projection.js").Frame} frame
  * @property {import("./document.js").Coverage} document
  * @property {import("./picture.js").Look} look
- * @property {readonly number[]} levels of contours
+ * @property {ReturnType<typeof import("./contours.js").readLevels>} contours the levels that are typed
  * @property {readonly number[][][]} buildings
  * @property {number} opacity
  * @property {((tile: { z: number, x: number, y: number }) => CanvasImageSource | null) | null} tileOf
@@ -147,6 +147,10 @@ export class Pane {
 
   cancel() {
     this.#computation.cancel();
+  }
+
+  leave() {
+    this.#computation.leave();
   }
 
   get isRunning() {
@@ -319,7 +323,7 @@ export class Pane {
 
   /** Computes the contours anew, not too often while values come. */
   #trace() {
-    const { levels, look } = this.#stage;
+    const { contours: { levels }, look } = this.#stage;
     const { grid } = this;
     const values = grid?.values(look.quantity);
     const wanted = `${levels.join()} ${look.quantity} ${grid?.points}`;
