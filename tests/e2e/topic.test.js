@@ -22,7 +22,7 @@ const HTML = { Accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/
 before(async () => {
   directory = await folder("anemone-topic-");
   const config = join(directory, "anemone.toml");
-  const topics = [["open", "anyone", ""], ["closed", "nobody", ""], ["small", "anyone", "events_max = 5\n"], ["kept", "anyone", "events_max = 600\n"], ["text", "anyone", ""], ["long", "anyone", ""], ["busy", "anyone", ""], ["young", "anyone", ""], ["wide", "anyone", ""]];
+  const topics = [["open", "anyone", ""], ["closed", "nobody", ""], ["small", "anyone", "events_max = 5\n"], ["kept", "anyone", "events_max = 600\n"], ["text", "anyone", ""], ["long", "anyone", ""], ["busy", "anyone", ""], ["published", "anyone", ""], ["young", "anyone", ""], ["wide", "anyone", ""]];
   await writeFile(config, topics.map(([name, who, more]) => `[[topic]]\nname = "${name}"\npublish = "${who}"\n${more}`).join(""));
   server = await serve("--config", config, "--listen", await ownAddress());
   browser = await launch("--no-proxy-server");
@@ -390,6 +390,23 @@ test("the chart of a wide table shows the columns that move, and on a phone the 
     });
     await page.setViewportSize({ width: 1280, height: 800 });
     await until("all columns in view", async () => page.locator(".scroll").evaluate((box) => box.scrollWidth === box.clientWidth));
+  });
+});
+
+test("events that come leave the box to publish where it is, while a hand is at it", { timeout: STEP_MS_MAX }, async () => {
+  await withPage("published", async (page) => {
+    await page.locator("#nothing").waitFor({ timeout: PATIENCE_MS });
+    const box = page.locator("#text");
+    await box.click({ timeout: PATIENCE_MS });
+    const top = () => box.evaluate((element) => Math.round(element.getBoundingClientRect().top));
+    const before = await top();
+    for (let n = 1; n <= 4; n += 1) {
+      await post("published", { n, m: 2 * n });
+      await page.locator("#list li").nth(n - 1).waitFor({ timeout: PATIENCE_MS });
+      // The chart comes with the first event.
+      await page.locator("#plot #fields label").nth(1).waitFor({ timeout: PATIENCE_MS });
+      await becomes("the place of the box", top, before);
+    }
   });
 });
 

@@ -101,6 +101,18 @@ function takeGap(gap) {
   log.note(gapInWords(gap));
 }
 
+/**
+ * Draws, and leaves the box to publish where it is in the window while a hand is at it: events and a chart that come push it down.
+ * @param {() => void} draw
+ */
+function drawSteadily(draw) {
+  const box = element("#publish");
+  if (!box.contains(document.activeElement)) return draw();
+  const { top } = box.getBoundingClientRect();
+  draw();
+  scrollBy({ top: box.getBoundingClientRect().top - top, behavior: "instant" });
+}
+
 /** The work of showing, in parts: each takes a frame of its own, so that hands wait for one of them at most. */
 const PARTS = [
   () => {
@@ -128,7 +140,7 @@ const PARTS = [
     told = newest;
     setText(element("#newest"), pretty(newest.data));
   },
-];
+].map((part) => () => drawSteadily(part));
 
 function show() {
   for (const part of PARTS) part();
