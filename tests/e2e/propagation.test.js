@@ -114,7 +114,14 @@ test("the map refines to all points, and reads a value and the path to it", { ti
     const plain = await coloursOf(page);
     await page.getByLabel("Contour lines at").fill("-80 -60");
     await until("contour lines", async () => (await coloursOf(page)) !== plain);
-    await page.getByLabel("Contour lines at").fill("-80 nothing");
+    // Each quantity has its own.
+    const levels = page.getByLabel("Contour lines at");
+    await page.locator("#quantity").selectOption("loss_db");
+    assert.equal(await levels.inputValue(), "");
+    await levels.fill("120");
+    await page.locator("#quantity").selectOption("received_dbm");
+    assert.equal(await levels.inputValue(), "-80 -60");
+    await levels.fill("-80 nothing");
     await becomes("the fault", () => page.locator("#levels-fault").textContent(), "“nothing” is not a number from -1,000 to 1,000.");
   });
 });

@@ -186,6 +186,7 @@ function refused(error) {
   if (!isGone(error)) key = newKey();
   const again = isGone(error) ? " Start again: if the run has begun, there will not be two." : "";
   setText(said, isOfDocument ? "The server refuses the document; its reason is above." : failureInWords(error) + again);
+  if (!isOfDocument) said.scrollIntoView({ block: "nearest" });
   said.classList.add("failure");
 }
 

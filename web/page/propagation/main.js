@@ -264,6 +264,9 @@ function add() {
   use(stage.document, { isSamePlace: true });
 }
 
+/** The levels of contour lines, as they were typed for each quantity. @type {Map<string, string>} */
+const typedLevels = new Map();
+
 function showQuantity() {
   const { value } = select("#quantity");
   const isServers = value === "server";
@@ -274,6 +277,16 @@ function showQuantity() {
   legend.update();
   if (stage.cursor) reading.update();
   redraw();
+}
+
+/** Shows another quantity, with the levels that were typed for that. */
+function changeQuantity() {
+  const [levels, before] = [input("#levels"), stage.look.quantity];
+  showQuantity();
+  if (stage.look.quantity === before) return;
+  typedLevels.set(before, levels.value);
+  levels.value = typedLevels.get(stage.look.quantity) ?? "";
+  levels.dispatchEvent(new Event("input"));
 }
 
 function compare() {
@@ -294,7 +307,7 @@ function listen() {
     if (preset) use(preset.make());
   });
   select("#quantity").append(...QUANTITIES.map(([name, words, unit]) => new Option(`${words}, ${unit}`, name)), new Option("Best server", "server"));
-  select("#quantity").addEventListener("change", showQuantity);
+  select("#quantity").addEventListener("change", changeQuantity);
   input("#compare").addEventListener("change", compare);
   button("#compute").addEventListener("click", () => starter.wish());
   button("#cancel").addEventListener("click", () => {
