@@ -153,8 +153,8 @@ test("a login page is no receipt of an event, and HEAD has no body", async () =>
   await assert.rejects(client.publish("t", 1), { code: "protocol" });
   assert.equal((await client.call("HEAD", "/clock")).status, 200);
   // Of a problem, it has the type alone.
-  const refusing = connect((await fake(() => problem("unknown-topic", 404, "there is none"))).origin, { transports: ["poll"] });
-  await assert.rejects(refusing.call("HEAD", "/topics/none"), { code: "refused", status: 404 });
+  const refusing = connect((await fake(() => problem("unknown-topic", 404, "there is none", { "retry-after": "5" }))).origin, { transports: ["poll"] });
+  await assert.rejects(refusing.call("HEAD", "/topics/none"), { code: "refused", status: 404, retryMs: 5000 });
   await assert.rejects(refusing.call("GET", "/topics/none"), { code: "unknown-topic", status: 404 });
   refusing.close();
   await assert.rejects(client.call("GET", "https://example.org/clock"), { code: "bad-argument" });

@@ -4,6 +4,7 @@ import { getEventListeners } from "node:events";
 import { readdir, readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { inspect } from "node:util";
+import { runInNewContext } from "node:vm";
 import { WebSocket } from "ws";
 import { connect } from "../../clients/js/src/client.js";
 import { until } from "../e2e/support.js";
@@ -12,7 +13,7 @@ import { fake, page, problem } from "./fakes.js";
 const SOURCES = "clients/js/src/anemone-client";
 
 test("an option that does not exist is refused by its name", async () => {
-  const misspelt = (/** @type {string} */ name) => ({ name: "AnemoneError", code: "bad-argument", message: `there is no option ${name}` });
+  const misspelt = (/** @type {string} */ name) => ({ name: "AnemoneError", code: "bad-argument", message: `${name} is no option, or no number from 0` });
   assert.throws(() => connect("http://localhost/", /** @type {any} */ ({ transport: ["poll"] })), misspelt("transport"));
   const client = connect("http://localhost/", { token: undefined, transports: ["poll"] });
   assert.throws(() => client.topic("wind", /** @type {any} */ ({ afer: "earliest" })), misspelt("afer"));
@@ -28,7 +29,7 @@ test("an option that does not exist is refused by its name", async () => {
 test("an option that is a number takes no other value, and none below 0", async () => {
   const { origin, asked } = await fake(({ url }) => (url?.includes("wait=0") ? page("e-1", [1]) : problem("bad-parameter", 400, "no")));
   for (const name of ["waitSeconds", "pollMs", "quietMs", "betterMs"]) {
-    for (const value of [NaN, -1, "30s", {}]) assert.throws(() => connect(origin, { [name]: value }), { code: "bad-argument" }, `${name}: ${value}`);
+    for (const value of [NaN, -1, "30s", "1000", true, {}]) assert.throws(() => connect(origin, { [name]: value }), { code: "bad-argument" }, `${name}: ${value}`);
     for (const value of [1, Infinity, undefined, null]) connect(origin, { transports: ["poll"], [name]: value }).close();
   }
   // A server grants no longer wait than two minutes.
@@ -95,6 +96,10 @@ test("what no transport would send is refused at once", async () => {
       "a body of which JSON leaves nothing": ["POST", "/x", new Map([["a", 1]])],
       "a promise of a body": ["POST", "/x", Promise.resolve(1)],
       "a promise within a body": ["POST", "/x", [{ user: Promise.resolve(1) }]],
+      "a buffer within a body": ["POST", "/x", { user: new ArrayBuffer(1) }],
+      "the memory of threads": ["POST", "/x", new SharedArrayBuffer(1)],
+      "a buffer of another realm": ["POST", "/x", runInNewContext("new ArrayBuffer(8)")],
+      "a number that JSON does not have": ["POST", "/x", { n: 1n }],
       "a body that is no text": ["POST", "/x", new Blob(["a"]), { headers: { "content-type": "text/plain" } }],
       "a method that nobody may send": ["TRACE", "/x"],
       "a method with a space": ["FOO BAR", "/x"],
@@ -194,8 +199,8 @@ test("bytes are sent as they are, whatever holds them", async () => {
     await client.call("POST", "/x", body);
     assert.equal(bodies.pop(), "{}");
   }
-  await client.call("POST", "/x", [null, [], new Date(0), { a: undefined }]);
-  assert.equal(bodies.pop(), '[null,[],"1970-01-01T00:00:00.000Z",{}]');
+  await client.call("POST", "/x", [null, [], new Date(0), { a: undefined }, Object(1), new Uint8Array()]);
+  assert.equal(bodies.pop(), '[null,[],"1970-01-01T00:00:00.000Z",{},1,{}]');
   client.close();
 });
 

@@ -1,4 +1,5 @@
 /** A client of an Anemone server, which never loses its place. README.md has examples, and all options. */
+import { kept } from "./anemone-client/body.js";
 import { Link } from "./anemone-client/link.js";
 import { Run } from "./anemone-client/run.js";
 import { Topic } from "./anemone-client/topic.js";
@@ -63,7 +64,7 @@ export class Client {
    * @returns {Promise<import("./anemone-client/types.js").Published>}
    */
   publish(name, data, options) {
-    return this.#link.send("publish", data, name, options);
+    return this.#link.use("call", "publish", name, kept(data), options);
   }
 
   /**
@@ -75,7 +76,7 @@ export class Client {
    * @returns {Promise<import("./anemone-client/types.js").Reply>}
    */
   call(method, path, body, options) {
-    return this.#link.send("call", body, method, path, options);
+    return this.#link.use("call", "call", method, path, kept(body), options);
   }
 
   /**
@@ -87,7 +88,7 @@ export class Client {
    * @returns {AsyncGenerator<any, void, void>}
    */
   async *items(method, path, body, options) {
-    yield* await this.#link.send("items", body, method, path, options);
+    yield* await this.#link.use("call", "items", method, path, kept(body), options);
   }
 
   /**
@@ -97,7 +98,7 @@ export class Client {
    * @param {import("./anemone-client/types.js").CallOptions} [options]
    */
   run(path, body, options) {
-    return new Run(this.#link, this.#link.send("start", body, path, options));
+    return new Run(this.#link, this.#link.use("call", "start", path, kept(body), options));
   }
 
   /**

@@ -22,8 +22,8 @@ export function concat(parts) {
 }
 
 /**
- * A body as it was when it was given: it may be sent later, and again. `json` is undefined if there is none.
- * @typedef {Uint8Array | { body: unknown, json: string | undefined }} Kept
+ * A body as it was when it was given, since it may be sent later, and again: text, bytes, or JSON. Without `json`, there is none, for the reason in `cause`.
+ * @typedef {string | Uint8Array | { body?: unknown, json?: string, cause?: unknown } | undefined} Kept
  */
 
 /**
@@ -31,22 +31,14 @@ export function concat(parts) {
  * @returns {Kept}
  */
 export function kept(body) {
-  if (body instanceof ArrayBuffer || ArrayBuffer.isView(body)) return new Uint8Array(/** @type {any} */ (body).buffer ?? body, /** @type {any} */ (body).byteOffset, body.byteLength).slice();
-  let json;
+  if (typeof body === "string" || body === undefined) return body;
   try {
-    json = JSON.stringify(body, whole);
-  } catch {}
-  return { body, json };
-}
-
-/**
- * Fails for what has nothing but its insides, such as a promise, a Map or a Blob: it would be an empty object.
- * @param {string} _
- * @param {any} value
- */
-function whole(_, value) {
-  if (typeof value === "object" && !/ (Object|Array|Null)/.test({}.toString.call(value)) && !Object.keys(value).length) throw value;
-  return value;
+    if (body instanceof ArrayBuffer) body = new Uint8Array(body);
+    if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength).slice();
+    return { body, json: JSON.stringify(body) };
+  } catch (cause) {
+    return { cause };
+  }
 }
 
 /**
@@ -57,14 +49,28 @@ function whole(_, value) {
  * @returns {string | Uint8Array | undefined}
  */
 export function encode(given, headers) {
-  const isBytes = given instanceof Uint8Array;
-  if (!isBytes && given.body === undefined) return;
+  if (given === undefined) return;
   const isTyped = headers.has("content-type");
+  const isBytes = given instanceof Uint8Array;
   if (!isTyped) headers.set("content-type", isBytes ? "application/octet-stream" : JSON_TYPE);
   if (isBytes) return given;
-  if (isTyped && typeof given.body === "string") return given.body;
-  if (given.json === undefined) throw misuse("the body has no JSON");
-  return given.json;
+  if (typeof given === "string") return isTyped ? given : JSON.stringify(given);
+  const { body, json, cause } = given;
+  if (json === undefined || (json.includes("{}") && isHollow(body))) throw misuse(/** @type {any} */ (cause)?.message ?? "the body has no JSON");
+  return json;
+}
+
+/**
+ * Returns true if a part of a body has nothing but its insides, such as a promise, a Map or a Blob, of which JSON makes an empty object.
+ * @param {unknown} body
+ */
+function isHollow(body) {
+  let isFound = false;
+  JSON.stringify(body, (_, value) => {
+    isFound ||= typeof value === "object" && !/ (Object|\w*Array|String|Number|Boolean|Null)]/.test({}.toString.call(value)) && !Object.keys(value).length;
+    return value;
+  });
+  return isFound;
 }
 
 /**

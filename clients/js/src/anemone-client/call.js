@@ -26,13 +26,13 @@ const MUX_HEAD_MAX = 4000;
 
 /**
  * @param {import("./link.js").Link} link
- * @param {import("./body.js").Kept} body
  * @param {string} method
  * @param {string} path
+ * @param {import("./body.js").Kept} [body]
  * @param {import("./types.js").CallOptions} [options]
  */
-export async function call(link, body, method, path, options = {}) {
-  return send(link, requestOf(link, body, method, path, options), options);
+export async function call(link, method, path, body, options = {}) {
+  return send(link, requestOf(link, method, path, body, options), options);
 }
 
 /**
@@ -55,7 +55,7 @@ async function send(link, request, { signal, isSafe: isKnownSafe, triesMs = TRIE
   // Others, and long messages, are for HTTP: a message that is too long would end the connection of all.
   const head = target + Object.entries(isOfTopic ? {} : fields).map(([name, value]) => ` ${name}=${encodeURIComponent(value)}`).join("");
   let isForMux = Object.entries(fields).every((field) => muxFields.test(field.join("="))) && head.length <= MUX_HEAD_MAX && (payload?.length ?? 0) <= MUX_LENGTH_MAX;
-  // Only over HTTP, a refusal of the one tells its status; multiplexed, the other would start a reader instead of asking for a page.
+  // A refused HEAD has no body, which HTTP can tell from what is no answer; a multiplexed GET of a log would start a reader.
   if (method === "HEAD" || (method === "GET" && OF_LOG.test(target))) isForMux = false;
   const backoff = new Backoff(link.options.random);
   const first = Date.now();
@@ -131,13 +131,13 @@ async function begin(link, signal) {
 /**
  * Makes a call once, and returns the items of its reply as they come.
  * @param {import("./link.js").Link} link
- * @param {import("./body.js").Kept} body
  * @param {string} method
  * @param {string} path
+ * @param {import("./body.js").Kept} body
  * @param {import("./types.js").CallOptions} [options]
  */
-export async function* items(link, body, method, path, options = {}) {
-  const request = requestOf(link, body, method, path, options);
+export async function* items(link, method, path, body, options = {}) {
+  const request = requestOf(link, method, path, body, options);
   const { signal } = options;
   const end = await begin(link, signal);
   try {
@@ -152,13 +152,13 @@ export async function* items(link, body, method, path, options = {}) {
 /**
  * Makes a request, and refuses what no transport would send.
  * @param {import("./link.js").Link} link
- * @param {import("./body.js").Kept} body
  * @param {string} method
  * @param {string} path
+ * @param {import("./body.js").Kept} body
  * @param {import("./types.js").CallOptions} options
  * @returns {import("./types.js").Request}
  */
-function requestOf({ base }, body, method, path, options) {
+function requestOf({ base }, method, path, body, options) {
   const { headers, key } = fill(/** @type {any} */ ({ key: null, headers: {}, signal: null, triesMs: 0, isSafe: false }), options);
   try {
     const all = new Headers(headers);
@@ -227,13 +227,13 @@ function byMux(socket, { method, payload }, target, signal) {
 /**
  * Publishes an event, once, with as many tries as necessary within a minute or so.
  * @param {import("./link.js").Link} link
- * @param {import("./body.js").Kept} data
  * @param {string} name
+ * @param {import("./body.js").Kept} data
  * @param {import("./types.js").CallOptions} [options]
  */
-export async function publish(link, data, name, { key, ...options } = {}) {
+export async function publish(link, name, data, { key, ...options } = {}) {
   const path = `topics/${encodeURIComponent(name)}?key=${encodeURIComponent(!key || key === true ? newKey() : key)}`;
-  const { data: found } = await call(link, data, "POST", path, options);
+  const { data: found } = await call(link, "POST", path, data, options);
   // A page that asks for a login answers 200, too.
   if (!words(found?.position)) throw foreign("the reply");
   return found;
@@ -242,12 +242,12 @@ export async function publish(link, data, name, { key, ...options } = {}) {
 /**
  * Starts a run, and returns its key.
  * @param {import("./link.js").Link} link
- * @param {import("./body.js").Kept} body
  * @param {string} path
+ * @param {import("./body.js").Kept} body
  * @param {import("./types.js").CallOptions} [options]
  */
-export async function start(link, body, path, options = {}) {
-  const request = requestOf(link, body, "POST", path, { ...options, key: options.key ?? true });
+export async function start(link, path, body, options = {}) {
+  const request = requestOf(link, "POST", path, body, { ...options, key: options.key ?? true });
   request.fields.prefer = "respond-async";
   const { status, data } = await send(link, request, options);
   const found = words(data?.key);

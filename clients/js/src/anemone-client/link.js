@@ -2,7 +2,6 @@
  * The parts that all readings and calls of a client share: the server's address, the choice of a transport, the multiplexed
  * connection, and what becomes of them when the network changes or the page sleeps.
  */
-import { kept } from "./body.js";
 import { AnemoneError, fill, misuse, typed } from "./error.js";
 import { Multiplexed } from "./mux.js";
 import { load } from "./parts.js";
@@ -14,6 +13,8 @@ const TRIES_MAX = 100;
 const LOAD_PAUSE_MS_MAX = 4000;
 /** @type {import("./types.js").TransportName[]} the best first */
 const LADDER = ["tabs", "mux", "sse", "long-poll", "poll", "ndjson"];
+/** The longest wait of a long poll that the protocol allows. */
+const WAIT_SECONDS_MAX = 120;
 const SIGNS = "online offline visibilitychange pageshow pagehide freeze resume";
 
 export class Link {
@@ -61,6 +62,7 @@ export class Link {
     const { fetch, WebSocket } = globalThis;
     const defaults = { waitSeconds: 25, pollMs: 1000, quietMs: 20_000, betterMs: 30_000, random: Math.random, token: undefined, transports: undefined, fetch, WebSocket };
     this.options = fill(/** @type {import("./types.js").AllOptions} */ (defaults), options);
+    this.options.waitSeconds = Math.min(WAIT_SECONDS_MAX, this.options.waitSeconds);
     // Node 20 has no WebSocket, and a browser sends no token with one.
     const hasSocket = this.options.WebSocket;
     const wanted = this.options.transports ?? LADDER.slice(hasSocket && !this.options.token ? 0 : 2, -1);
@@ -227,16 +229,6 @@ export class Link {
       });
     }
     return part[verb](this, ...args);
-  }
-
-  /**
-   * Calls the server with a body as it is now.
-   * @param {string} verb
-   * @param {unknown} body
-   * @param {...unknown} args
-   */
-  async send(verb, body, ...args) {
-    return this.use("call", verb, kept(body), ...args);
   }
 
   /**

@@ -64,7 +64,7 @@ export async function cancel(link, run) {
  * @param {string} method
  */
 async function ask(link, run, method, query = "") {
-  const { data } = await link.send("call", undefined, method, `runs/${encodeURIComponent(await run.key)}${query}`, { isSafe: true });
+  const { data } = await link.use("call", "call", method, `runs/${encodeURIComponent(await run.key)}${query}`, undefined, { isSafe: true });
   return told(data);
 }
 

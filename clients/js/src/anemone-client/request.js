@@ -39,10 +39,11 @@ export async function ask(link, { method, target, fields, payload }, signal) {
     if (reply.ok || reply.status === 304) return reply;
     if (reply.status !== 401 || typeof token !== "function" || stale) {
       const { status, headers } = reply;
-      // Of a problem, the answer to HEAD has nothing but the type.
-      if (method === "HEAD" && /problem/.test(headers.get("content-type") ?? "")) throw new AnemoneError("refused", `HEAD is refused: ${status}`, { status });
       const after = headers.get("retry-after") ?? ""; // seconds or a date (RFC 9110 section 10.2.3)
-      throw refusal(status, await reply.text(), Number(after) || (Date.parse(after) - Date.now()) / 1000);
+      const error = refusal(status, await reply.text(), Number(after) || (Date.parse(after) - Date.now()) / 1000);
+      // Of a problem, the answer to HEAD has nothing but the type.
+      if (method === "HEAD" && /problem/.test(headers.get("content-type") ?? "")) [error.code, error.message] = ["refused", `HEAD is refused: ${status}`];
+      throw error;
     }
     stale = held;
     await reply.body?.cancel();

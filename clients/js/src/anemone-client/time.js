@@ -34,8 +34,8 @@ const FIRST_MS = 500;
 
 /** The delay before the next try: exponential, with full jitter, so that many clients do not return at once. */
 export class Backoff {
-  /** The server's wish, in ms. */
-  wish = 0;
+  /** The server's wish. */
+  wishMs = 0;
   /** To be set to 0 when something new was received; an open connection alone proves nothing. */
   failures = 0;
   #random;
@@ -46,6 +46,6 @@ export class Backoff {
   }
 
   next() {
-    return Math.min(10_000, Math.max(FIRST_MS, this.wish) * 2 ** this.failures++) * this.#random();
+    return Math.min(10_000, Math.max(FIRST_MS, this.wishMs) * 2 ** this.failures++) * this.#random();
   }
 }

@@ -276,7 +276,7 @@ export class Topic {
     if (!isItem(item)) return this.#connection.abort(foreign("a message"));
     const { position, time, data, gap, skipped, end, retry } = item;
     const sequence = this.#sequence;
-    if (retry) this.#backoff.wish = retry;
+    if (retry) this.#backoff.wishMs = retry;
     if (gap) {
       sequence.position = gap.resume;
       this.#gap(gap);

@@ -11,9 +11,6 @@ import { now, sleep } from "./time.js";
 /** No long poll without news is answered so soon. */
 const BRIEF_MS = 500;
 
-/** The longest wait that a server grants. */
-const WAIT_SECONDS_MAX = 120;
-
 /** @typedef {import("./types.js").StreamRequest} StreamRequest */
 
 /** @type {Record<string, (request: StreamRequest) => Promise<void>>} */
@@ -46,8 +43,7 @@ export const TRANSPORTS = {
 
   "long-poll": async (request) => {
     // The first request does not wait, so that a success is known at once.
-    const { pollMs } = request.link.options;
-    const waitSeconds = Math.min(WAIT_SECONDS_MAX, request.link.options.waitSeconds);
+    const { waitSeconds, pollMs } = request.link.options;
     let wait = 0;
     for (let pages = 0; ; pages += 1) {
       const asked = now();
