@@ -147,7 +147,7 @@ test("it measures every transport, and its report is one of the lab", { timeout:
   await page.close();
 });
 
-test("a page that stands still says that its figures are its own", { timeout: STEP_MS_MAX }, async () => {
+test("a page that stands still says that its figures are not those of the network", { timeout: STEP_MS_MAX }, async () => {
   const { page, faults } = await open(server.origin);
   for (const other of ["sequential", "echo", "wind"]) await page.locator(`input[value=${other}]`).uncheck();
   await page.locator("#rounds").selectOption("4");

@@ -5,6 +5,7 @@ import { Random, estimate, isDistinguishable, leftOut, median, shift } from "../
 import { browser } from "../../web/transport/environment.js";
 import { browserName } from "../../web/page/lab/environment.js";
 import { scaleOf } from "../../web/page/lab/answer.js";
+import { Disturbance } from "../../web/page/lab/disturbance.js";
 import { examine, judgePair } from "../../web/page/lab/doctor.js";
 import { ofSilence, quietOf, silence } from "../../web/page/lab/quiet.js";
 import { Way, begin } from "../../web/page/lab/way.js";
@@ -202,6 +203,48 @@ test("a report is made without the script for it, or if that fails", async (t) =
   assert.equal((await maker.make(...wish)).estimates.size, 1, "it is stopped before it has come");
 });
 
+test("a page that is hidden, or stands still in long tasks, measured itself", () => {
+  let ms = 0;
+  mock.method(performance, "now", () => ms);
+  mock.timers.enable({ apis: ["setTimeout"] });
+  /** @type {Set<() => void>} */ const listeners = new Set();
+  const page = {
+    visibilityState: "visible",
+    addEventListener: (/** @type {string} */ _, /** @type {() => void} */ listener) => listeners.add(listener),
+    removeEventListener: (/** @type {string} */ _, /** @type {() => void} */ listener) => listeners.delete(listener),
+  };
+  Object.assign(globalThis, { document: page });
+  try {
+    // For ten seconds, with tasks of this length one after the other.
+    const watched = (/** @type {number} */ taskMs, /** @type {() => void} */ last = () => {}) => {
+      const disturbance = new Disturbance();
+      for (const end = ms + 10_000; ms < end; mock.timers.tick(taskMs)) ms += taskMs;
+      last();
+      disturbance.end();
+      assert.equal(listeners.size, 0);
+      return disturbance;
+    };
+    for (const taskMs of [1, 20, 40]) assert.equal(watched(taskMs).reason(false), null, `tasks of ${taskMs} ms`);
+    for (const taskMs of [60, 300]) {
+      assert.match(String(watched(taskMs).reason(false)), /^this page stood still for (9\d|100) % of the time/, `tasks of ${taskMs} ms`);
+      assert.equal(watched(taskMs).reason(true), null);
+    }
+    // A long task just before the end counts, and a short stop is no reason.
+    assert.match(String(watched(20, () => (ms += 2000)).reason(false)), /stood still for 17 %/);
+    assert.equal(watched(20, () => (ms += 400)).reason(false), null);
+    const hidden = watched(20, () => {
+      page.visibilityState = "hidden";
+      for (const listener of listeners) listener();
+      page.visibilityState = "visible";
+    });
+    assert.match(String(hidden.reason(true)), /^the page was hidden meanwhile/);
+  } finally {
+    mock.timers.reset();
+    mock.restoreAll();
+    Reflect.deleteProperty(globalThis, "document");
+  }
+});
+
 test("a report of which too little came is invalid", () => {
   assert.match(String(report([series("WebSocket", [1, null, null, 1])]).invalid), /WebSocket in case 1 call: 2 of 4 came/);
 });
@@ -277,7 +320,8 @@ test("a WebSocket that ends as soon as it is open was not cut for its silence", 
 });
 
 test("heartbeats that do not come on an open stream are held back", () => {
-  assert.deepEqual([20_000, 20_001].map((ms) => ofSilence(ms, { heartbeat_ms_max: 20_000 })), ["held", { silentMs: 20_001 }]);
+  assert.deepEqual([20_000, 20_001].map((ms) => ofSilence(ms, false, { heartbeat_ms_max: 20_000 })), ["held", { silentMs: 20_001 }]);
+  assert.equal(ofSilence(20_001, true, { heartbeat_ms_max: 20_000 }), 20_001, "it was dropped without a word");
 });
 
 /** The way, by rules with other limits. @param {Partial<import("../../web/page/lab/way.js").Limits>} limits */
@@ -333,7 +377,7 @@ test("a stream that stays silent after its first item is told apart from one tha
   };
   const silent = await found(() => new Promise(() => {}));
   assert.deepEqual([silent.state, silent.fault], ["fault", "buffered"], silent.words);
-  assert.match(silent.words, /^no heartbeat of a stream \(SSE\) came within \d+\.\d s, although the server sends one every 15 s: something on the way holds it back$/);
+  assert.match(silent.words, /^no heartbeat of a stream \(SSE\) came within \d+\.\d s, although the server sends one at least every 15 s: something on the way holds it back$/);
   const cut = await found((controller) => controller.close());
   assert.deepEqual([cut.state, cut.fault], ["fault", "idle"], cut.words);
   assert.match(cut.words, /^a stream \(SSE\) is cut after \d+\.\d s of silence$/);

@@ -1,8 +1,8 @@
-/** What makes a page measure itself instead of the network: it is hidden, or it stands still, and what comes waits for it. */
+/** Finds out whether a page measured itself instead of the network: it was hidden, or it stood still, and all that came waited for it. */
 import { now } from "../../client.js";
 
 const TICK_MS = 20;
-/** What takes longer at once is a long task in the terms of W3C Long Tasks. */
+/** A task that takes longer is a long one in the terms of W3C Long Tasks. */
 const LONG_TASK_MS = 50;
 /** With a greater share of the time in long tasks, medians may be those of the page. */
 const SHARE_MAX = 0.05;
@@ -33,8 +33,8 @@ export class Disturbance {
   }
 
   #look() {
-    const lateMs = now() - this.#due;
-    if (lateMs > LONG_TASK_MS) this.#stoodMs += lateMs;
+    const taskMs = now() - this.#due + TICK_MS; // a task may have begun with the wait
+    if (taskMs > LONG_TASK_MS) this.#stoodMs += taskMs;
   }
 
   end() {

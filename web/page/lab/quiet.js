@@ -27,7 +27,7 @@ export async function silence(way, waitMs) {
   clearTimeout(timer);
   const words = results.flatMap(({ what, cut }) => {
     if (typeof cut === "number") return [way.words("idle", { what, seconds: (cut / 1000).toFixed(1) })];
-    if (typeof cut === "object" && "silentMs" in cut) return [way.words("buffered", { what: `no heartbeat of ${what}`, seconds: (cut.silentMs / 1000).toFixed(1), when: "every 15 s" })];
+    if (typeof cut === "object" && "silentMs" in cut) return [way.words("buffered", { what: `no heartbeat of ${what}`, seconds: (cut.silentMs / 1000).toFixed(1), when: "at least every 15 s" })];
     return [];
   });
   const isCut = results.some(({ cut }) => typeof cut === "number");
@@ -45,13 +45,15 @@ export async function silence(way, waitMs) {
 /** @typedef {"held" | "unknown" | "at once" | { unasked: string } | { silentMs: number } | number} Quiet a number: the time in ms after which it was cut; at once: it was not open for so long that it was silent; `unasked`: this came, for which nobody asked; `silentMs`: it stands, but not even heartbeats came for so long */
 
 /**
- * Judges a stream that is still open, and was silent for this time at the end.
+ * Judges a stream that is still open, and was silent for this time at the end. If heartbeats came before, it was dropped without a word.
  * @param {number} ms
+ * @param {boolean} hasHeartbeats
  * @param {Pick<Limits, "heartbeat_ms_max">} limits
  * @returns {Quiet}
  */
-export function ofSilence(ms, { heartbeat_ms_max }) {
-  return ms > heartbeat_ms_max ? { silentMs: ms } : "held";
+export function ofSilence(ms, hasHeartbeats, { heartbeat_ms_max }) {
+  if (ms <= heartbeat_ms_max) return "held";
+  return hasHeartbeats ? ms : { silentMs: ms };
 }
 
 /**
@@ -63,14 +65,16 @@ async function quietStream(way, signal) {
   const { reader } = await begin(way, "text/event-stream", signal);
   if (!reader) return "unknown";
   signal.addEventListener("abort", () => void reader.cancel().catch(() => {}));
-  let newest = browser.now();
+  const begun = browser.now();
+  let newest = begun;
   try {
     for (let read = await reader.read(); !read.done; read = await reader.read()) newest = browser.now();
   } catch {
     // Cut, or the time is over.
   }
   const silentMs = browser.now() - newest;
-  return signal.aborted ? ofSilence(silentMs, way.limits) : silentMs;
+  // What came at once is the rest of the beginning.
+  return signal.aborted ? ofSilence(silentMs, newest - begun > way.limits.held_ms_min, way.limits) : silentMs;
 }
 
 /**
