@@ -108,8 +108,10 @@ function takeGap(gap) {
 function drawSteadily(draw) {
   const box = element("#publish");
   if (!box.contains(document.activeElement)) return draw();
-  const { top } = box.getBoundingClientRect();
+  const { top, bottom } = box.getBoundingClientRect();
+  const isSeen = top < innerHeight && bottom > 0;
   draw();
+  if (!isSeen) return;
   scrollBy({ top: box.getBoundingClientRect().top - top, behavior: "instant" });
 }
 

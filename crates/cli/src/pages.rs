@@ -98,7 +98,7 @@ impl Service<Request<Body>> for Pages {
             Some(name) => reading.and_then(|()| file(&name, request.headers())),
             None if reading.is_ok() && prefers_html(request.headers()) => {
                 let mut page = nothing(path, request.headers());
-                page.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+                page.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
                 Ok(page)
             }
             None => Err(Problem::nothing_at(path)),
@@ -230,7 +230,8 @@ fn file(name: &str, headers: &HeaderMap) -> Result<Response<Body>, Problem> {
 fn isolate(fields: &mut HeaderMap, asked: &HeaderMap) {
     fields.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     // Isolated pages get a clock that is precise enough to measure latencies. Over plain http from another machine, browsers ignore the
-    // policy and report that as an error. They send this field wherever it counts.
+    // policy and report that as an error. All of the last years send this field wherever it counts.
+    fields.append(header::VARY, HeaderValue::from_static("sec-fetch-site"));
     if asked.contains_key("sec-fetch-site") {
         fields.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
     }
