@@ -1,14 +1,16 @@
 /**
  * Runs that several windows have open, on the real binary: a window that turns to another document cancels the run that it has begun, also
- * after a reload, and no other.
+ * after a reload, and no other. One that it leaves is read no further.
  *
  * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`) and Chromium (`CHROMIUM`, default `/usr/bin/chromium`).
  * Waits on conditions, never for a fixed time.
  */
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { onMap, says } from "./maps.js";
-import { kill, launch, serve, until } from "./support.js";
+import { folder, kill, launch, remove, serve, until } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
 /** A map that takes very long, whatever the machine: 1,500,000 points behind hills, each for 8 transmitters. */
@@ -34,9 +36,9 @@ after(async () => {
 });
 
 /** Starts a run as another program does; returns its key. */
-async function begin() {
+async function begin({ origin } = server) {
   const headers = { "Content-Type": "application/json", Prefer: "respond-async" };
-  const { key } = await (await fetch(`${server.origin}/propagation`, { method: "POST", headers, body: JSON.stringify(LONG) })).json();
+  const { key } = await (await fetch(`${origin}/propagation`, { method: "POST", headers, body: JSON.stringify(LONG) })).json();
   return String(key);
 }
 
@@ -123,4 +125,30 @@ test("a browser that keeps nothing for pages computes and watches, and leaves wh
     await goesOn(key);
     await fetch(`${server.origin}/runs/${key}`, { method: "DELETE" });
   });
+});
+
+test("a run that waits is read no further once the window turns to another one", { timeout: STEP_MS_MAX }, async () => {
+  const directory = await folder("anemone-watched-");
+  const config = join(directory, "anemone.toml");
+  await writeFile(config, "[limits]\nruns_running_max = 1\n");
+  const narrow = await serve("--config", config, "--demo", "--listen", "127.0.0.1:0");
+  try {
+    const [first, waiting] = [await begin(narrow), await begin(narrow)];
+    const page = await browser.newPage();
+    /** @type {string[]} */
+    const sent = [];
+    page.on("websocket", (socket) => socket.on("framesent", ({ payload }) => sent.push(String(payload))));
+    await page.goto(`${narrow.origin}/propagation#run=${waiting}`);
+    await says(page, "starts next");
+    await page.evaluate((key) => (location.hash = `#run=${key}`), first);
+    await says(page, "computes");
+    const read = new RegExp(`^GET (\\S+) /runs/${waiting}\\?(?!state)`);
+    const [id] = sent.flatMap((request) => read.exec(request)?.[1] ?? []);
+    assert.ok(id !== undefined, "the run was read");
+    await until("the reading to end", () => sent.includes(`CANCEL ${id}`));
+    await page.close();
+  } finally {
+    await kill(narrow);
+    await remove(directory);
+  }
 });

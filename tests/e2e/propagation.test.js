@@ -222,12 +222,18 @@ test("the address of a run that is gone says how long runs are kept, and nothing
   await says(page, "done");
   await becomes("what is said of leaving", () => page.locator("#bond").textContent(), /^Kept as run /);
 
-  // Of two maps, it says which one has none.
-  await page.evaluate((key) => (location.hash = `#run=${key}&with=${"0".repeat(32)}`), keyOf(page));
+  // Of two maps, it says which one has none, while that is seen.
+  const key = keyOf(page);
+  await page.evaluate((key) => (location.hash = `#run=${key}&with=${"0".repeat(32)}`), key);
   await becomes("why", () => page.locator("#refused").textContent(), /^Second map: There is no run with this key\. /);
   await says(page, "done");
+  await page.getByLabel("Two models side by side").uncheck();
+  assert.equal(await page.locator("#refused").textContent(), "");
   await page.evaluate(() => (location.hash = `#run=${"1".repeat(32)}&with=${"0".repeat(32)}`));
   await becomes("why", () => page.locator("#refused").textContent(), /^There is no run with this key\. /);
+  await page.evaluate((key) => (location.hash = `#run=${key}`), key);
+  await says(page, "done");
+  assert.equal(await page.locator("#refused").textContent(), "");
   await page.close();
 });
 
@@ -371,6 +377,9 @@ test("a server whose answer takes longer than the silence that makes the page as
 test("what is refused shows its place, and what is outside the model is a warning", { timeout: STEP_MS_MAX }, async () => {
   await withPage(
     async (page) => {
+      const latitude = page.getByLabel("Latitude").first();
+      await latitude.fill("46,660");
+      assert.equal(await latitude.getAttribute("aria-invalid"), "false");
       await page.locator("#preset").selectOption("plain");
       await says(page, "done");
       const width = page.getByLabel("Width", { exact: true });

@@ -8,7 +8,7 @@ import { client } from "../server.js";
 export const PATH = "propagation";
 /** The item of the session storage with the keys of the runs that this window has begun: they are its own after a reload, too. */
 const OWN_KEYS = "propagation-runs";
-/** A new run takes the place of the one before, so only the newest keys are of runs that may still be computed. */
+/** The newest keys are those of the maps that are seen, which get new runs together. A run of an earlier address may be forgotten, and then goes on. */
 const OWN_KEYS_MAX = 16;
 
 /**
@@ -37,7 +37,7 @@ const OWN_KEYS_MAX = 16;
  * @property {(why: "cancelled" | Error) => void} ended otherwise
  */
 
-/** @typedef {{ cancel: () => void, isOwn: boolean }} Turn a run, and whether this window has begun it */
+/** @typedef {{ cancel: () => void, isOwn: boolean, topic?: import("../../anemone-client/topic.js").Topic }} Turn a run, whether this window has begun it, and its events */
 /** Whether the computation goes on without this page, or ends with its connection. @typedef {"kept" | "held"} Bond */
 
 export class Computation {
@@ -89,6 +89,7 @@ export class Computation {
     const turn = this.#turn;
     this.#turn = null;
     if (turn?.isOwn) turn.cancel();
+    turn?.topic?.close(); // the run may say nothing for long
   }
 
   /**
@@ -97,24 +98,35 @@ export class Computation {
    * @param {Promise<void>} [checked] fails if the run is of another service, whose events mean something else
    */
   #follow(run, isOwn, checked) {
+    /** @type {Turn} */
     const turn = (this.#turn = { cancel: () => void run.cancel().catch(() => {}), isOwn });
     const told = run.key.then((key) => {
       if (isOwn) keepOwn(key);
       if (this.#turn === turn) this.#listener.started(key);
     });
     void told.catch(() => {}); // reading fails for the same reason
-    void this.#read(turn, run.events(), checked);
+    void this.#read(turn, this.#events(turn, run, checked));
+  }
+
+  /**
+   * The events of a run; none if it is left before it is known and checked.
+   * @param {Turn} turn
+   * @param {import("../../anemone-client/run.js").Run} run
+   * @param {Promise<void>} [checked]
+   */
+  async *#events(turn, run, checked) {
+    const key = await run.key;
+    await checked;
+    if (this.#turn === turn) yield* (turn.topic = client.read(`runs/${encodeURIComponent(key)}`));
   }
 
   /**
    * @param {Turn} turn
    * @param {AsyncIterable<{ data?: any }>} events
-   * @param {Promise<void>} [checked]
    */
-  async #read(turn, events, checked) {
+  async #read(turn, events) {
     this.#isPlanned = false;
     try {
-      await checked;
       for await (const { data } of events) {
         if (this.#turn !== turn) return;
         if (data && this.#take(data)) return;

@@ -63,7 +63,7 @@ function cell(corners, target, add) {
  */
 export function readLevels(text) {
   const words = text.split(/[\s;]+|,(?!000\b)/).filter((word) => word !== "");
-  const levels = words.map(parseNumber);
+  const levels = words.map((word) => parseNumber(word));
   const wrong = levels.findIndex((level) => !(Math.abs(level) <= 1000));
   if (wrong >= 0) return { levels: [], fault: `“${words[wrong]}” is not a number from -1,000 to 1,000.` };
   if (levels.length > LEVELS_MAX) return { levels: [], fault: `At most ${LEVELS_MAX} levels.` };

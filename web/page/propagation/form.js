@@ -125,20 +125,20 @@ export class Form {
     const hint = part("span", "small hint", "");
     hint.id = `${id}-hint`;
     input.setAttribute("aria-describedby", hint.id);
-    input.addEventListener("input", () => this.#take(pointer, input.value, kind));
+    input.addEventListener("input", () => this.#take(field, input.value));
     row.append(name, input, ...(unit ? [part("span", "small unit", unit)] : []), hint);
     this.#rows.set(pointer, { input, hint, field });
     return row;
   }
 
   /**
-   * @param {string} pointer
+   * @param {import("./document.js").Field} field
    * @param {string} text
-   * @param {string} kind
    */
-  #take(pointer, text, kind) {
+  #take(field, text) {
+    const { pointer, kind } = field;
     const typed = text.trim();
-    const number = parseNumber(typed);
+    const number = parseNumber(typed, field);
     // What is no number stays as it is, and is refused.
     const value = typed === "" ? undefined : kind === "number" && !Number.isNaN(number) ? number : typed;
     set(this.#hands.document(), pointer, value);

@@ -53,6 +53,8 @@ const reading = new Reading(element("#reading"), find(document, "#profile", HTML
 const legend = new Legend(element("#legend"), find(document, "#colours", HTMLCanvasElement), stage, (count) => maps.first.ground(count));
 const form = new Form({ model: element("#model"), transmitters: element("#transmitters"), groups: element("#groups") }, { document: () => stage.document, changed: edited, remove, select: stage.select });
 const settings = new MapSettings(stage, redraw);
+/** The levels of contour lines, as they were typed for each quantity. @type {Map<string, string>} */
+const typedLevels = new Map();
 
 // --- runs ---
 
@@ -102,13 +104,19 @@ function refused(pane, why) {
   const isUnknown = isOfUnknownRun(why);
   const words = `${label ? `${label}: ` : ""}${isUnknown ? UNKNOWN_RUN : failureInWords(why)}`;
   refusals.set(pane, words);
-  const isOfAll = maps.seen.every((each) => refusals.get(each) === words);
-  tell(isOfAll ? words : [...refusals].map(([{ name }, text]) => `${name}: ${text}`).join(" "));
+  tellRefusals();
   if (isUnknown) {
     starter.keys[pane === maps.first ? 0 : 1] = null;
     showBond();
   }
   begin();
+}
+
+/** Says why the maps that are seen are not computed; once, if it is the same for all. */
+function tellRefusals() {
+  const { seen } = maps;
+  const [words = "", ...others] = new Set(seen.map((pane) => refusals.get(pane) ?? ""));
+  tell(others.length === 0 ? words : seen.flatMap((pane) => (refusals.has(pane) ? `${pane.name}: ${refusals.get(pane)}` : [])).join(" "));
 }
 
 /** @param {string} words why nothing is computed */
@@ -264,9 +272,7 @@ function add() {
   use(stage.document, { isSamePlace: true });
 }
 
-/** The levels of contour lines, as they were typed for each quantity. @type {Map<string, string>} */
-const typedLevels = new Map();
-
+/** Shows the quantity that is chosen. */
 function showQuantity() {
   const { value } = select("#quantity");
   const isServers = value === "server";
@@ -293,7 +299,11 @@ function compare() {
   const isCompared = input("#compare").checked;
   maps.compare(isCompared);
   if (isCompared) maps.contrast();
-  else starter.keys[1] = null;
+  else {
+    starter.keys[1] = null;
+    if (refusals.delete(maps.second)) tellRefusals();
+    if (refusals.size === 0) form.refuse(null);
+  }
   showParts();
   redraw();
   if (isCompared) starter.wish();
@@ -336,6 +346,8 @@ function resume() {
   if (keys === null) return false;
   const [first, second] = (starter.keys = [...keys]);
   refusals.clear();
+  form.refuse(null);
+  tell("");
   input("#compare").checked = second !== null;
   maps.compare(second !== null);
   if (second !== null) maps.second.watch(second);
