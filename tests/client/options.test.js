@@ -29,7 +29,7 @@ test("an option that does not exist is refused by its name", async () => {
 test("an option that is a number takes no other value, and none below 0", async () => {
   const { origin, asked } = await fake(({ url }) => (url?.includes("wait=0") ? page("e-1", [1]) : problem("bad-parameter", 400, "no")));
   for (const name of ["waitSeconds", "pollMs", "quietMs", "betterMs"]) {
-    for (const value of [NaN, -1, "30s", "1000", true, {}]) assert.throws(() => connect(origin, { [name]: value }), { code: "bad-argument" }, `${name}: ${value}`);
+    for (const value of [NaN, -1, "30s", "1000", true, 1n, {}]) assert.throws(() => connect(origin, { [name]: value }), { code: "bad-argument" }, `${name}: ${value}`);
     for (const value of [1, Infinity, undefined, null]) connect(origin, { transports: ["poll"], [name]: value }).close();
   }
   // A server grants no longer wait than two minutes.

@@ -43,6 +43,7 @@ for (const transport of TRANSPORTS) {
       const all = [];
       for await (const { data } of other.events()) if ("progress" in data) all.push(data.progress);
       assert.deepEqual(heard, all);
+      assert.equal(heard.at(-1), 1);
 
       const failing = client.run("/fails");
       await assert.rejects(() => failing.result, { name: "AnemoneError", code: "run-failed" });

@@ -28,15 +28,13 @@ export function formatNumber(value, decimals) {
 
 /**
  * Parses a number as {@link formatNumber} writes it, "1,234.5", or with a decimal comma, "1,5"; what is neither is NaN.
- * In a range without thousands, a comma is always a decimal comma: "52,516" degrees.
  * @param {string} text
- * @param {{ min?: number | undefined, max?: number | undefined }} [range] the numbers that are allowed
+ * @param {boolean} [isOfDegrees] there are no thousands of them, so a comma is always a decimal comma: "52,516"
  */
-export function parseNumber(text, { min = -Infinity, max = Infinity } = {}) {
+export function parseNumber(text, isOfDegrees = false) {
   const typed = text.trim().replace("−", "-");
   if (typed === "") return NaN;
-  const mayHaveThousands = min <= -1000 || max >= 1000;
-  const hasThousands = mayHaveThousands && /^-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$/.test(typed);
+  const hasThousands = !isOfDegrees && /^-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$/.test(typed);
   return Number(hasThousands ? typed.replaceAll(",", "") : typed.replace(",", "."));
 }
 

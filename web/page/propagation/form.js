@@ -138,7 +138,7 @@ export class Form {
   #take(field, text) {
     const { pointer, kind } = field;
     const typed = text.trim();
-    const number = parseNumber(typed, field);
+    const number = parseNumber(typed, field.unit === "°");
     // What is no number stays as it is, and is refused.
     const value = typed === "" ? undefined : kind === "number" && !Number.isNaN(number) ? number : typed;
     set(this.#hands.document(), pointer, value);

@@ -32,7 +32,7 @@ export function misuse(message) {
 export function fill(defaults, options) {
   for (const name in options) {
     const value = /** @type {any} */ (options[name] ?? defaults[name]);
-    if (!(name in defaults) || (typeof defaults[name] === "number" && Math.abs(value) !== value)) throw misuse(`${name} is no option, or no number from 0`);
+    if (!(name in defaults) || (typeof defaults[name] === "number" && !(typeof value === "number" && value >= 0))) throw misuse(`${name} is no option, or no number from 0`);
     defaults[name] = value;
   }
   return defaults;
