@@ -135,6 +135,17 @@ test("a body is sent as it was when it was given", async () => {
   client.close();
 });
 
+test("a path has no fragment, over each transport", async () => {
+  const { origin, asked, messages } = await keeping();
+  for (const transport of TRANSPORTS) {
+    const client = connect(origin, { WebSocket, transports: [transport] });
+    await client.call("GET", "/messages/a#b?c#d");
+    client.close();
+  }
+  assert.deepEqual(asked.filter((request) => request.startsWith("GET")), ["GET /messages/a%23b?c%23d"]);
+  assert.deepEqual(messages, ["GET 0 /messages/a%23b?c%23d"]);
+});
+
 test("an address with a name and a password, which `fetch` refuses, is called over WebSocket", async () => {
   const { origin, messages } = await keeping();
   const client = connect(origin.replace("//", "//name:password@"), { WebSocket, transports: ["mux"] });
@@ -143,7 +154,7 @@ test("an address with a name and a password, which `fetch` refuses, is called ov
   client.close();
 });
 
-test("a name that a URL would drop is refused, and so is a path with a space", async () => {
+test("a name that a URL would drop is refused, and so is a path that is no topic and no run", async () => {
   const { origin, asked } = await keeping();
   for (const transport of TRANSPORTS) {
     const client = connect(origin, { WebSocket, transports: [transport] });
@@ -153,20 +164,20 @@ test("a name that a URL would drop is refused, and so is a path with a space", a
       await assert.rejects(client.watch(name).cancel(), { code: "bad-argument" });
       await assert.rejects(client.watch(name).events().next(), { code: "bad-argument" });
     }
-    assert.throws(() => client.read("topics/a b"), { code: "bad-argument" });
+    for (const path of ["topics/a b", "topics/a?mode=latest", "topics/a#b", "topics/", "topics/..", "messages/1", ""]) assert.throws(() => client.read(path), { code: "bad-argument" }, path);
     client.close();
   }
   assert.deepEqual(asked, []);
 });
 
-test("the path of another server is read by nobody, and the token stays here", async () => {
+test("the path of another server is neither read nor called, and the token stays here", async () => {
   const other = await fake(() => page("e-2", [2]));
   const { origin } = await keeping();
   for (const path of [`${other.origin}/x`, `/${other.origin}/x`, other.origin.replace("http:", "/"), other.origin.replace("http://", "\\\\"), "../x"]) {
     const client = connect(`${origin}/below`, { token: "secret", transports: ["poll"] });
-    const topic = client.read(path);
-    await assert.rejects(topic[Symbol.asyncIterator]().next(), { code: "bad-argument" }, path);
-    assert.equal(client.diagnosis.tries.length, 1, path);
+    assert.throws(() => client.read(path), { code: "bad-argument" }, path);
+    await assert.rejects(client.call("GET", path), { code: "bad-argument" }, path);
+    assert.deepEqual(client.diagnosis.tries, [], path);
     client.close();
   }
   assert.deepEqual(other.asked, []);

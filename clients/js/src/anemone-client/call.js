@@ -165,11 +165,11 @@ function requestOf({ base }, method, path, body, options) {
     // What is undefined, or null, has become that word.
     for (const [name, value] of all) if (/^(undefined|null)$/.test(value)) throw misuse(`there is no value for ${name}`);
     const payload = encode(body, all);
-    // As a URL writes it, over each transport. A URL drops dots at the end, and would be that of something else.
-    const { href } = new URL(path.replace(/^\//, ""), base);
+    // As a URL writes it, over each transport. It has no fragment, and drops dots at the end: it would be that of something else.
+    const { href } = new URL(path.replace(/^\//, "").replaceAll("#", "%23"), base);
     const target = href.slice(base.href.length);
     const isOurs = href.startsWith(base.href) && new URL(target, base).href === href;
-    if (!isOurs || /^[^?]*\/\.\.?(\?|$)/.test(path)) throw misuse(`${path} is not a path of the server`);
+    if (!isOurs || /^[^?]*\/(\.|%2e){1,2}(\?|$)/i.test(path)) throw misuse(`${path} is not a path of the server`); // which alone gets the token
     method = method.toUpperCase();
     // Without one, a second try would find nothing, or undo a later change.
     const isKeyed = key ?? (/^(PUT|DELETE)$/.test(method) && !OF_LOG.test(target));

@@ -61,11 +61,11 @@ export class Link {
     this.#client = client;
     const { fetch, WebSocket } = globalThis;
     const defaults = { waitSeconds: 25, pollMs: 1000, quietMs: 20_000, betterMs: 30_000, random: Math.random, token: undefined, transports: undefined, fetch, WebSocket };
-    this.options = fill(/** @type {import("./types.js").AllOptions} */ (defaults), options);
-    this.options.waitSeconds = Math.min(WAIT_SECONDS_MAX, this.options.waitSeconds);
+    const all = (this.options = fill(/** @type {import("./types.js").AllOptions} */ (defaults), options));
+    all.waitSeconds = Math.min(WAIT_SECONDS_MAX, all.waitSeconds);
     // Node 20 has no WebSocket, and a browser sends no token with one.
-    const hasSocket = this.options.WebSocket;
-    const wanted = this.options.transports ?? LADDER.slice(hasSocket && !this.options.token ? 0 : 2, -1);
+    const hasSocket = all.WebSocket;
+    const wanted = all.transports ?? LADDER.slice(hasSocket && !all.token ? 0 : 2, -1);
     const unknown = wanted.find((name) => !LADDER.includes(name));
     const canShare = globalThis.document && navigator.locks;
     this.#ladder = this.#transports = wanted.filter((name) => (name === "tabs" ? canShare : name !== "mux" || hasSocket));
@@ -288,7 +288,5 @@ function address(base) {
     url = new URL(base, globalThis.location?.href);
   } catch {}
   if (!/^https?:$/.test(url?.protocol)) throw misuse(`${base} is not a URL such as http://localhost`);
-  url.search = url.hash = "";
-  url.pathname = url.pathname.replace(/\/?$/, "/");
-  return url;
+  return new URL(url.href.replace(/\/?([?#].*)?$/, "/"));
 }

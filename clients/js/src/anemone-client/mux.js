@@ -70,7 +70,7 @@ export class Multiplexed {
    * @param {(head: string) => string | Uint8Array} [message] adds the payload
    */
   send(method, target, take, message = (head) => head) {
-    const id = (this.#ids++).toString(36);
+    const id = `${this.#ids++}`;
     this.#requests.set(id, take);
     this.#socket.send(message(`${method} ${id} /${target}`));
     return () => this.#requests.delete(id) && (this.#socket.send(`CANCEL ${id}`), true);

@@ -71,7 +71,7 @@ function alone(reading, via, signal) {
  * @param {Reading} reading
  * @param {object} more
  */
-const target = ({ path, options }, more) => `${path.replaceAll("#", "%23")}?${new URLSearchParams({ ...options(), ...more })}`.replace(/\?$/, "");
+const target = ({ path, options }, more) => `${path}?${new URLSearchParams({ ...options(), ...more })}`.replace(/\?$/, "");
 
 export class Stream {
   /** @type {Members} */

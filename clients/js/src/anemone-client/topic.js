@@ -66,9 +66,9 @@ export class Topic {
    * @param {import("./types.js").ReadOptions} options
    */
   constructor(link, path, options) {
-    // Each transport would read something else.
-    if (/\s|\/\.\.?$/.test(path)) throw misuse(`there is no path ${path}`);
     this.#link = link;
+    // What is the same over each transport. A URL would drop dots.
+    if (!/^(topics|runs)\/(?!\.\.?$)[^\s/?#]+$/.test(path)) throw misuse(`${path} is no path to read`);
     this.path = path;
     this.#options = fill(/** @type {import("./types.js").ReadOptions} */ ({ after: undefined, since: undefined, mode: undefined, isForOthers: false }), options);
     /** True if this reads for another tab, and so has nothing to tell to this client. */
