@@ -34,7 +34,7 @@ export class Client {
 
   /** The transport in use, and what was tried: when, how long it took, and why it failed. */
   get diagnosis() {
-    return { transport: this.#link.transport, tries: [...this.#link.tries] };
+    return { transport: this.#link.transport, tries: this.#link.tries };
   }
 
   /**

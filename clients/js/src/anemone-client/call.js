@@ -3,7 +3,6 @@ import { concat, decode, encode, JSON_TYPE } from "./body.js";
 import { AnemoneError, fill, foreign, misuse, typed, words } from "./error.js";
 import { newKey } from "./key.js";
 import { isFinal, Multiplexed } from "./mux.js";
-import { load } from "./parts.js";
 import { ANSWER_MS_MAX, Backoff, sleep } from "./time.js";
 
 const TRIES_MAX = 5;
@@ -69,7 +68,7 @@ async function send(link, request, { signal, isSafe: isKnownSafe, triesMs = TRIE
     const ends = AbortSignal.any([limit, end.signal]);
     let isSent = false;
     try {
-      const caller = isMux ? await link.socket() : await load("http");
+      const caller = isMux ? await link.socket() : await link.load("http");
       ends.throwIfAborted();
       isSent = true;
       if (caller instanceof Multiplexed) return await byMux(caller, request, head, ends);
@@ -141,7 +140,7 @@ export async function* items(link, method, path, body, options = {}) {
   const { signal } = options;
   const end = await begin(link, signal);
   try {
-    yield* (await load("http")).items(link, request, end.signal);
+    yield* (await link.load("http")).items(link, request, end.signal);
   } catch (cause) {
     throw errorOf(cause, link, signal);
   } finally {

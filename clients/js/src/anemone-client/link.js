@@ -31,6 +31,8 @@ export class Link {
   token;
   /** Until then, connections waited for a token, which may take its time. */
   heldUntil = 0;
+  /** Loads a part that not every page needs. */
+  load = load;
   /** Aborts once the client is closed. */
   end = new AbortController();
 
@@ -161,8 +163,8 @@ export class Link {
    * @param {AnemoneError} [error]
    */
   tried(transport, at, error) {
-    this.tries.push({ transport, at, ms: Date.now() - at, ...(error && { code: error.code, message: error.message }) });
-    if (this.tries.length > TRIES_MAX) this.tries.shift();
+    const told = { transport, at, ms: Date.now() - at, ...(error && { code: error.code, message: error.message }) };
+    this.tries = [...this.tries, told].slice(-TRIES_MAX);
   }
 
   /**
@@ -181,8 +183,7 @@ export class Link {
   }
 
   #improveLater() {
-    if (!this.#index || this.isClosed) return;
-    this.#timer ??= setTimeout(() => this.#improve(), Math.min(TIMER_MS_MAX, this.options.betterMs * 2 ** Math.min(3, this.#disappointments)));
+    if (this.#index && !this.isClosed) this.#timer ??= setTimeout(() => this.#improve(), Math.min(TIMER_MS_MAX, this.options.betterMs * 2 ** Math.min(3, this.#disappointments)));
   }
 
   /** Tries the transports that are better than the current one, and moves all topics to the first that works. */
