@@ -1,7 +1,7 @@
 //! The list of runs, and the numbers of those that have ended, by their state.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use anemone_wire::RunState;
@@ -18,51 +18,74 @@ pub struct RunList {
     pub runs: Vec<Arc<Run>>,
 }
 
-/// The states of the runs to list; all if there are none.
+/// The runs to list: those of one service, or of all; in these states, or in all if there are none.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ListedStates<'a>(pub(super) &'a [RunState]);
+pub(super) struct ListedRuns<'a> {
+    pub(super) service: Option<&'a str>,
+    pub(super) states: &'a [RunState],
+}
 
-impl ListedStates<'_> {
-    pub(super) fn has(self, state: RunState) -> bool {
-        self.0.is_empty() || self.0.contains(&state)
+impl ListedRuns<'_> {
+    /// Returns true if a run of this service is to be listed while it is in this state.
+    pub(super) fn has(self, service: &str, state: RunState) -> bool {
+        self.service.is_none_or(|wanted| wanted == service) && self.has_state(state)
+    }
+
+    fn has_state(self, state: RunState) -> bool {
+        self.states.is_empty() || self.states.contains(&state)
     }
 }
 
-/// The numbers of the runs that have ended. Each state has a set, so that a list takes no look at all runs.
+/// A set for each state, so that a list takes no look at all runs.
+type Sets = [BTreeSet<u64>; RunState::ALL.len()];
+
+/// The numbers of the runs that have ended: of all, and of those of each service.
 #[derive(Debug, Default)]
 pub(super) struct EndedRuns {
-    sets: [BTreeSet<u64>; RunState::ALL.len()],
+    all: Sets,
+    by_service: HashMap<String, Sets>,
 }
 
 impl EndedRuns {
-    /// Adds the run with this number, which ended so.
-    pub(super) fn add(&mut self, state: RunState, number: u64) {
-        self.sets[state as usize].insert(number);
+    /// Adds the run of this service with this number, which ended so.
+    pub(super) fn add(&mut self, service: &str, state: RunState, number: u64) {
+        self.all[state as usize].insert(number);
+        let sets = self.by_service.entry(service.to_owned()).or_default();
+        sets[state as usize].insert(number);
     }
 
     /// Removes a run that is forgotten.
-    pub(super) fn remove(&mut self, number: u64) {
-        for set in &mut self.sets {
+    pub(super) fn remove(&mut self, service: &str, number: u64) {
+        let of_service = self.by_service.get_mut(service);
+        for set in self.all.iter_mut().chain(of_service.into_iter().flatten()) {
             set.remove(&number);
+        }
+        let of_service = self.by_service.get(service);
+        if of_service.is_some_and(|sets| sets.iter().all(BTreeSet::is_empty)) {
+            self.by_service.remove(service);
         }
     }
 
-    /// Returns the number of the runs that ended so.
-    pub(super) fn count(&self, states: ListedStates<'_>) -> usize {
-        self.sets_of(states).map(BTreeSet::len).sum()
+    /// Returns the number of these runs that have ended.
+    pub(super) fn count(&self, listed: ListedRuns<'_>) -> usize {
+        self.sets_of(listed).map(BTreeSet::len).sum()
     }
 
-    /// Returns the numbers of the runs that ended so, at most `limit` of them, newest first.
-    pub(super) fn newest(&self, states: ListedStates<'_>, limit: usize) -> Vec<u64> {
-        let newest_of_each = self.sets_of(states).flat_map(|set| set.iter().rev().take(limit));
+    /// Returns the numbers of these runs that have ended, at most `limit` of them, newest first.
+    pub(super) fn newest(&self, listed: ListedRuns<'_>, limit: usize) -> Vec<u64> {
+        let newest_of_each = self.sets_of(listed).flat_map(|set| set.iter().rev().take(limit));
         let mut numbers: Vec<u64> = newest_of_each.copied().collect();
         numbers.sort_unstable_by_key(|number| Reverse(*number));
         numbers.truncate(limit);
         numbers
     }
 
-    fn sets_of(&self, states: ListedStates<'_>) -> impl Iterator<Item = &BTreeSet<u64>> {
-        let sets = RunState::ALL.into_iter().zip(&self.sets);
-        sets.filter(move |(state, _)| states.has(*state)).map(|(_, set)| set)
+    fn sets_of(&self, listed: ListedRuns<'_>) -> impl Iterator<Item = &BTreeSet<u64>> {
+        let sets = match listed.service {
+            Some(service) => self.by_service.get(service),
+            None => Some(&self.all),
+        };
+        let states = RunState::ALL.into_iter().zip(sets.into_iter().flatten());
+        states.filter(move |(state, _)| listed.has_state(*state)).map(|(_, set)| set)
     }
 }

@@ -13,7 +13,7 @@ use super::key::RunKey;
 use super::lane::Lane;
 use super::lane_queue::{Job, LaneQueue, WaitingJobs, Working};
 use super::limits::RunLimits;
-use super::list::{EndedRuns, ListedStates, RunList};
+use super::list::{EndedRuns, ListedRuns, RunList};
 use super::moment::Moment;
 use super::owner::OwnerKey;
 use super::run::Run;
@@ -196,7 +196,7 @@ impl Registry {
     pub(crate) fn end(&mut self, now: Moment, run: &Run, total: &AtomicU64) -> Option<Job> {
         if let Some(number) = self.numbers.get(&run.key()) {
             self.shares.end(run.owner(), (now.after(self.limits.retention), *number));
-            self.ended.add(run.state(), *number);
+            self.ended.add(run.service(), run.state(), *number);
         }
         if self.lane(run.lane()).working().any(|working| working.run.key() == run.key()) {
             self.count(run);
@@ -281,7 +281,7 @@ impl Registry {
     fn forget(&mut self, ended: Ended, total: &AtomicU64) {
         let Some(Kept { run, key, bytes }) = self.runs.remove(&ended.1) else { return };
         self.shares.forget(ended, bytes);
-        self.ended.remove(ended.1);
+        self.ended.remove(run.service(), ended.1);
         self.numbers.remove(&run.key());
         key.map(|key| self.replays.remove(&key));
         run.discount(total);
@@ -332,21 +332,22 @@ impl Registry {
         self.runs.get(number).map(|kept| Arc::clone(&kept.run))
     }
 
-    /// Lists at most `limit` runs in these states: those that have not ended, newest first, and then those that have.
-    pub(crate) fn list(&self, states: ListedStates<'_>, limit: usize) -> RunList {
+    /// Lists at most `limit` of these runs: those that have not ended, newest first, and then those that have.
+    pub(crate) fn list(&self, listed: ListedRuns<'_>, limit: usize) -> RunList {
+        let in_state = |state| move |run: &&Arc<Run>| listed.has(run.service(), state);
         let working = self.all_working().map(|working| &working.run);
-        let working = working.filter(|run| states.has(RunState::Running) && !run.has_ended());
+        let working = working.filter(in_state(RunState::Running)).filter(|run| !run.has_ended());
         let waiting = self.lanes.iter().flat_map(LaneQueue::all_waiting).map(|job| &job.run);
-        let waiting = waiting.filter(|_| states.has(RunState::Queued));
+        let waiting = waiting.filter(in_state(RunState::Queued));
         let live: BTreeSet<u64> = working
             .chain(waiting)
             .filter_map(|run| self.numbers.get(&run.key()))
             .copied()
             .collect();
-        let ended = self.ended.newest(states, limit.saturating_sub(live.len()));
+        let ended = self.ended.newest(listed, limit.saturating_sub(live.len()));
         let numbers = live.iter().rev().chain(&ended).take(limit);
         let runs = numbers.filter_map(|number| Some(Arc::clone(&self.runs.get(number)?.run)));
-        RunList { total: live.len() + self.ended.count(states), runs: runs.collect() }
+        RunList { total: live.len() + self.ended.count(listed), runs: runs.collect() }
     }
 
     /// Returns the number of works that have not returned.

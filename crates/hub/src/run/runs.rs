@@ -15,7 +15,7 @@ use super::key::RunKey;
 use super::lane::Lane;
 use super::lane_queue::Job;
 use super::limits::RunLimits;
-use super::list::{ListedStates, RunList};
+use super::list::{ListedRuns, RunList};
 use super::moment::Moment;
 use super::owner::OwnerKey;
 use super::progress;
@@ -94,7 +94,13 @@ impl Runs {
     /// and then those that have.
     #[must_use]
     pub fn list(&self, states: &[RunState], limit: usize) -> RunList {
-        self.0.0.lock().list(ListedStates(states), limit)
+        self.0.0.lock().list(ListedRuns { service: None, states }, limit)
+    }
+
+    /// Lists as [`list`](Self::list) does, but only the runs of the service at this path.
+    #[must_use]
+    pub fn list_of_service(&self, service: &str, states: &[RunState], limit: usize) -> RunList {
+        self.0.0.lock().list(ListedRuns { service: Some(service), states }, limit)
     }
 
     /// Cancels all runs and refuses new ones. Waits at most this time, blocking its thread, until their works have

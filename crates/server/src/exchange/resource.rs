@@ -169,9 +169,12 @@ pub(crate) fn state(run: &Run) -> String {
 }
 
 /// Lists runs with their states, and says how many there are. Results may be large, so the list has none.
-fn list_runs(site: &Site, RunsQuery { states, limit }: &RunsQuery) -> String {
+fn list_runs(site: &Site, RunsQuery { service, states, limit }: &RunsQuery) -> String {
     let now = Instant::now();
-    let RunList { total, runs, .. } = site.runs.list(states, *limit);
+    let RunList { total, runs, .. } = match service {
+        Some(service) => site.runs.list_of_service(service, states, *limit),
+        None => site.runs.list(states, *limit),
+    };
     let states = runs.into_iter().map(|run| run.status(now).brief());
     let states = states.map(|state| to_json(&state)).collect::<Vec<_>>();
     format!("{{\"total\":{total},\"runs\":[{}]}}", states.join(","))

@@ -2,6 +2,7 @@
 
 use std::io::{BufReader, Write};
 
+use anemone_hub::run::{RunWork, StartRun};
 use anemone_testing::multiplexed::{BOTH, Client};
 use anemone_testing::ways::{ALL, LONG_POLL, SSE, Told, WEBSOCKET, each};
 use anemone_testing::{Fixture, Reply, send};
@@ -240,6 +241,7 @@ fn the_list_has_the_newest_runs_first_without_their_results() {
         assert_eq!(fixture.get(&format!("/runs{target}"), &[]).json()["total"], total, "{target}");
     }
     fixture.get("/runs?limit=1001", &[]).problem(400, "bad-parameter");
+    fixture.get("/runs?service=driven", &[]).problem(400, "bad-parameter");
     let unknown = fixture.get("/runs?state=odd", &[]).problem(400, "bad-parameter");
     assert!(unknown.contains("queued, running, done, failed, cancelled"), "{unknown}");
     fixture.get("/runs", &[("X-Forwarded-For", "192.0.2.1")]).problem(403, "local-only");
@@ -249,5 +251,14 @@ fn the_list_has_the_newest_runs_first_without_their_results() {
         assert_eq!(reply.json()["runs"][0]["key"], json!(expected[0]));
         let reply = Client::open(carrier, &fixture).ask("GET l /runs?state=done");
         assert_eq!(reply.json()["runs"][0]["key"], json!(expected[2]));
+    }
+    let work = RunWork::new(|_| Ok(None));
+    let other = fixture.runs.start(StartRun::new("/b/other", work)).unwrap().run.key().to_string();
+    assert_eq!(keys("/runs?service=/b/other"), [other]);
+    assert_eq!(keys("/runs?service=%2Fdriven"), expected);
+    assert_eq!(keys("/runs?service=/driven&state=running&limit=1"), expected[..1]);
+    for (service, total) in [("/driven&limit=1", 3), ("/driven&state=done", 1), ("/b", 0)] {
+        let list = fixture.get(&format!("/runs?service={service}"), &[]).json();
+        assert_eq!(list["total"], total, "{service}");
     }
 }

@@ -7,6 +7,8 @@ use crate::run::state::Ending;
 use crate::run::{RunFailure, RunWork};
 use crate::{Epoch, Retention, Topic, UnixTime};
 
+const EVERY: ListedRuns<'_> = ListedRuns { service: None, states: &[] };
+
 struct Nobody;
 
 impl Keeper for Nobody {
@@ -44,8 +46,12 @@ impl World {
     }
 
     fn add_work(&mut self, name: &str, work: RunWork) -> Arc<Run> {
+        self.add_to("/a", name, work)
+    }
+
+    fn add_to(&mut self, service: &str, name: &str, work: RunWork) -> Arc<Run> {
         let topic = Topic::new("a".parse().unwrap(), Epoch::from_bits(1), Retention::default());
-        let (key, service) = (RunKey::random().unwrap(), "/a".to_owned());
+        let (key, service) = (RunKey::random().unwrap(), service.to_owned());
         let new = NewRun { key, service, owner: None, lane: work.lane(), topic };
         let nobody: Weak<dyn Keeper> = Weak::<Nobody>::new();
         let run = Arc::new(Run::new(new, self.at(0), nobody));
@@ -132,9 +138,7 @@ fn ended_runs_make_room_the_oldest_first_and_one_is_spared() {
     let World { registry, total, .. } = &mut world;
     assert_eq!(registry.make_room(total, &runs[3]), runs[3].counted_bytes());
     assert_eq!(registry.take_forgotten().len(), 3);
-    assert!(
-        registry.list(ListedStates(&[]), 9).runs.iter().map(|run| run.key()).eq([runs[3].key()])
-    );
+    assert!(registry.list(EVERY, 9).runs.iter().map(|run| run.key()).eq([runs[3].key()]));
 }
 
 #[test]
@@ -144,7 +148,7 @@ fn runs_that_have_not_ended_are_listed_before_newer_ones_that_have() {
     world.next(1);
     let list = |world: &World, limit| -> String {
         let place = |run: Arc<Run>| runs.iter().position(|other| other.key() == run.key());
-        let listed = world.registry.list(ListedStates(&[]), limit);
+        let listed = world.registry.list(EVERY, limit);
         assert_eq!(listed.total, 5);
         let places = listed.runs.into_iter().filter_map(place);
         places.map(|place| char::from(b"abcde"[place])).collect()
@@ -163,7 +167,8 @@ fn runs_are_listed_and_counted_by_their_states() {
     let mut world = World::new(RunLimits { running_max: 2, ..RunLimits::default() });
     let runs = ["a", "b", "c", "d", "e", "f"].map(|name| world.add(name));
     let list = |world: &World, states: &[RunState], limit| {
-        let RunList { total, runs: listed } = world.registry.list(ListedStates(states), limit);
+        let listed = ListedRuns { service: None, states };
+        let RunList { total, runs: listed } = world.registry.list(listed, limit);
         let place = |run: Arc<Run>| runs.iter().position(|other| other.key() == run.key());
         let places = listed.into_iter().filter_map(place);
         (total, places.map(|place| char::from(b"abcdef"[place])).collect::<String>())
@@ -250,4 +255,38 @@ fn a_work_is_overdue_once_its_time_is_over() {
     world.end(3_620, &second);
     assert_eq!(due(&world, 4_000), Some(Duration::from_secs(210)), "the end of its retention");
     assert_eq!(world.registry.stop().len(), 0);
+}
+
+#[test]
+fn runs_are_listed_and_counted_by_their_service() {
+    use RunState::{Cancelled, Queued, Running};
+    let mut world = World::new(RunLimits { running_max: 1, ..RunLimits::default() });
+    let runs = [("/a", "a"), ("/b", "b"), ("/a", "c"), ("/b", "d"), ("/b", "e")]
+        .map(|(service, name)| world.add_to(service, name, RunWork::new(|_| Ok(None))));
+    let list = |world: &World, service, states: &[RunState], limit| {
+        let listed = ListedRuns { service: Some(service), states };
+        let RunList { total, runs: listed } = world.registry.list(listed, limit);
+        let place = |run: Arc<Run>| runs.iter().position(|other| other.key() == run.key());
+        let places = listed.into_iter().filter_map(place);
+        (total, places.map(|place| char::from(b"abcde"[place])).collect::<String>())
+    };
+    world.next(1);
+    world.end(2, &runs[1]);
+    world.end(2, &runs[3]);
+    for (service, states, limit, total, names) in [
+        ("/a", &[][..], 9, 2, "ca"),
+        ("/a", &[Running], 9, 1, "a"),
+        ("/a", &[Queued, Running], 1, 2, "c"),
+        ("/a", &[Cancelled], 9, 0, ""),
+        ("/b", &[], 9, 3, "edb"),
+        ("/b", &[], 2, 3, "ed"),
+        ("/b", &[Cancelled], 1, 2, "d"),
+        ("/", &[], 9, 0, ""),
+    ] {
+        let expected = (total, names.to_owned());
+        assert_eq!(list(&world, service, states, limit), expected, "{service} {states:?} {limit}");
+    }
+    let much_later = world.at(1_000_000).instant;
+    world.registry.expire(much_later, &world.total);
+    assert_eq!(list(&world, "/b", &[], 9), (1, "e".to_owned()));
 }

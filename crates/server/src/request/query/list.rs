@@ -1,4 +1,4 @@
-//! The query of a list: `limit`, for topics also `after` and `prefix`, and for runs `state`.
+//! The query of a list: `limit`, for topics also `after` and `prefix`, and for runs `service` and `state`.
 
 use anemone_hub::run::RunState;
 use anemone_hub::{TopicName, TopicNameError};
@@ -67,6 +67,8 @@ pub(crate) fn asks_for_state(query: Option<&str>) -> Result<bool, Problem> {
 /// The query of the list of runs.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct RunsQuery {
+    /// The path of the service whose runs are in it; none for all services.
+    pub(crate) service: Option<String>,
     /// The states of the runs in it; all if there are none.
     pub(crate) states: Vec<RunState>,
     /// The most runs in it.
@@ -76,10 +78,11 @@ pub(crate) struct RunsQuery {
 impl RunsQuery {
     /// Parses the query.
     pub(crate) fn parse(query: Option<&str>, max: usize) -> Result<Self, Problem> {
-        let mut parsed = Self { states: Vec::new(), limit: max };
-        take_each(query, "this path takes only limit and state", |name, value| {
+        let mut parsed = Self { service: None, states: Vec::new(), limit: max };
+        take_each(query, "this path takes only limit, service and state", |name, value| {
             match name {
                 "limit" => parsed.limit = parse_limit(value, max)?,
+                "service" => parsed.service = Some(parse_service(value)?),
                 "state" => parsed.states = parse_states(value)?,
                 _ => return Ok(false),
             }
@@ -87,6 +90,13 @@ impl RunsQuery {
         })?;
         Ok(parsed)
     }
+}
+
+/// Parses the path of a service, which need not be there: a service of an earlier configuration has no runs.
+fn parse_service(value: &str) -> Result<String, Problem> {
+    let is_path = value.starts_with('/');
+    let detail = || format!("is {:?}: must be a path, such as /primes", excerpt(value, 40));
+    is_path.then(|| value.to_owned()).ok_or_else(|| bad("service", &detail()))
 }
 
 /// Parses the states of runs, separated by commas.
@@ -178,20 +188,24 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_runs_takes_limit_and_states() {
+    fn the_list_of_runs_takes_limit_service_and_states() {
         use RunState::{Cancelled, Done, Failed, Queued, Running};
         let of = |query| RunsQuery::parse(Some(query), 9).map_err(|problem| problem.to_json());
-        for (query, states, limit) in [
-            ("", &[][..], 9),
-            ("state=running", &[Running], 9),
-            ("limit=2&state=failed%2Cdone", &[Failed, Done], 2),
+        for (query, service, states, limit) in [
+            ("", None, &[][..], 9),
+            ("state=running", None, &[Running], 9),
+            ("service=/a/b", Some("/a/b"), &[], 9),
+            ("limit=2&service=%2Fa&state=failed%2Cdone", Some("/a"), &[Failed, Done], 2),
             (
                 "state=queued,running,done,failed,cancelled",
+                None,
                 &[Queued, Running, Done, Failed, Cancelled],
                 9,
             ),
         ] {
-            assert_eq!(of(query), Ok(RunsQuery { states: states.to_vec(), limit }), "{query}");
+            let service = service.map(str::to_owned);
+            let expected = RunsQuery { service, states: states.to_vec(), limit };
+            assert_eq!(of(query), Ok(expected), "{query}");
         }
         for (query, part) in [
             ("state=", r#"state has \"\": must be one or more of queued, running, done"#),
@@ -199,8 +213,14 @@ mod tests {
             ("state=done,", r#"state has \"\""#),
             ("state=done,done", "state has done twice"),
             ("state=done&state=failed", "state is given twice"),
+            ("service=", r#"service is \"\": must be a path, such as /primes"#),
+            ("service=primes", r#"service is \"primes\""#),
+            ("service=/a&service=/b", "service is given twice"),
             ("limit=10", "from 1 to 9"),
-            ("after=latest", "after is not a parameter: this path takes only limit and state"),
+            (
+                "after=latest",
+                "after is not a parameter: this path takes only limit, service and state",
+            ),
         ] {
             let error = of(query).unwrap_err();
             assert!(error.contains("bad-parameter") && error.contains(part), "{query}: {error}");
