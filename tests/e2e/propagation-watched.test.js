@@ -152,3 +152,36 @@ test("a run that waits is read no further once the window turns to another one",
     await remove(directory);
   }
 });
+
+test("a run that waits is read no further once it is cancelled here, also if the server does not hear of that", { timeout: STEP_MS_MAX }, async () => {
+  const directory = await folder("anemone-watched-");
+  const config = join(directory, "anemone.toml");
+  await writeFile(config, "[limits]\nruns_running_max = 1\n");
+  const narrow = await serve("--config", config, "--demo", "--listen", "127.0.0.1:0");
+  try {
+    const [, waiting] = [await begin(narrow), await begin(narrow)];
+    const page = await browser.newPage();
+    /** @type {string[]} */
+    const sent = [];
+    await page.routeWebSocket(/./, (socket) => {
+      const answers = socket.connectToServer();
+      socket.onMessage((message) => {
+        sent.push(String(message));
+        if (!String(message).startsWith("DELETE ")) answers.send(message);
+      });
+    });
+    await page.goto(`${narrow.origin}/propagation#run=${waiting}`);
+    await says(page, "starts next");
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await says(page, "cancelled");
+    const read = new RegExp(`^GET (\\S+) /runs/${waiting}\\?(?!state)`);
+    const [id] = sent.flatMap((request) => read.exec(request)?.[1] ?? []);
+    assert.ok(id !== undefined, "the run was read");
+    await until("the reading to end", () => sent.includes(`CANCEL ${id}`));
+    await until("the run to be cancelled", () => sent.some((request) => request.startsWith("DELETE ")));
+    await page.close();
+  } finally {
+    await kill(narrow);
+    await remove(directory);
+  }
+});

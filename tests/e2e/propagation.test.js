@@ -261,6 +261,30 @@ test("two models are side by side, of the same place", { timeout: STEP_MS_MAX },
   });
 });
 
+test("of two maps that are refused, the one that is put away takes its mark along", { timeout: STEP_MS_MAX }, async () => {
+  await withPage(
+    async (page) => {
+      await page.locator("#preset").selectOption("plain");
+      await says(page, "done");
+      const odd = { area: { width_m: 100, height_m: 100 }, step_m: 5, model: "free-space", transmitters: [{ x_m: 5, y_m: 5, height_m: 20, frequency_mhz: 900, power_dbm: 30 }], receiver: { height_m: 30 }, output: { formats: ["odd"] } };
+      await use(page, odd);
+      const refused = page.locator("#refused");
+      await becomes("why", () => refused.textContent(), /at \/output/);
+      const words = await refused.textContent();
+      await page.getByLabel("Two models side by side").check();
+      await becomes("the state", () => maps(page).nth(1).locator("[data-field=state]").textContent(), "not computed");
+      await page.getByLabel("Model of the second map").selectOption("walfisch-ikegami");
+      await becomes("why", () => refused.textContent(), /^First map: .* Second map: Height: .* below the roofs/);
+      const mark = () => page.locator("#field-receiver-height_m").getAttribute("aria-invalid");
+      assert.equal(await mark(), "true");
+      await page.getByLabel("Two models side by side").uncheck();
+      assert.equal(await refused.textContent(), words);
+      assert.equal(await mark(), "false");
+    },
+    { refused: 5 },
+  );
+});
+
 test("a terrain that is refused leaves no map of another place behind", { timeout: STEP_MS_MAX }, async () => {
   await withPage(
     async (page) => {
@@ -388,6 +412,21 @@ test("what is refused shows its place, and what is outside the model is a warnin
       await width.fill("30000");
       await until("the plain", async () => /^60,501 of/.test(await summary(page)));
       await says(page, "done");
+
+      // The place of a transmitter has the range of the area, however that came.
+      const [east, range] = [page.getByLabel("East", { exact: true }), page.locator("#field-transmitters-0-x_m-hint")];
+      await width.fill("1000");
+      assert.equal(await range.textContent(), "0 to 1,000 m");
+      await page.getByLabel("Model", { exact: true }).selectOption("free-space");
+      await width.fill("");
+      assert.equal(await range.textContent(), "0 to 1,000 m");
+      await width.fill("30000");
+      assert.equal(await range.textContent(), "0 to 30,000 m");
+      await east.fill("1,500");
+      assert.equal(await east.getAttribute("aria-invalid"), "false");
+      await page.getByLabel("Model", { exact: true }).selectOption("hata");
+      await until("the plain", async () => /^60,501 of/.test(await summary(page)));
+      await says(page, "done");
       const frequency = page.getByLabel("Frequency");
       await frequency.fill("0");
       await becomes("why", () => page.locator("#refused").textContent(), "Frequency: allowed are 1 to 300,000 MHz.");
@@ -458,7 +497,10 @@ test("transmitters are added and taken away, files are checked, and results are 
       await page.getByLabel("Contour lines at").fill("-50 x");
       await page.getByRole("button", { name: "GeoJSON", exact: true }).click();
       await becomes("why nothing is saved", () => page.locator("#download-said").textContent(), "Not saved. Contour lines: “x” is not a number from -1,000 to 1,000.");
-      await page.getByLabel("Contour lines at").fill("-50");
+      await page.getByLabel("Contour lines at").fill("-500, -600");
+      await page.getByRole("button", { name: "GeoJSON", exact: true }).click();
+      await becomes("why nothing is saved", () => page.locator("#download-said").textContent(), "Nothing is saved: no point of the map has one of these levels.");
+      await page.getByLabel("Contour lines at").fill("-50, -500");
       for (const [name, begin] of /** @type {const} */ ([["GeoJSON", '{"type":"FeatureCollection"'], ["CSV", ""], ["PNG", "\x89PNG"]])) {
         const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name, exact: true }).click()]);
         assert.equal(download.suggestedFilename(), `coverage.${name.toLowerCase()}`);

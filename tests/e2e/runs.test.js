@@ -309,6 +309,26 @@ test("a run that ended at once is charted as a whole, by the numbers of its resu
       await chart.press("Home"); // the chart may not have all values yet
       return reading();
     }, "#2: value 1");
+    // The list reaches the first ones, too, a part at a time.
+    const rows = () => page.locator("#list .offset").evaluateAll((all) => [all.length, all.at(0)?.textContent, all.at(-1)?.textContent]);
+    const [earlier, later] = [page.getByRole("button", { name: "Earlier results" }), page.getByRole("button", { name: "Later results" })];
+    await page.locator("#events").scrollIntoViewIfNeeded();
+    await becomes("the newest", rows, [1000, "#2263", "#1264"]);
+    assert.equal(await later.isVisible(), false);
+    await earlier.press("Enter");
+    await becomes("those before", rows, [1000, "#1263", "#264"]);
+    await says(page, "count", /^2,262 results; the list has earlier ones$/);
+    await earlier.press("Enter");
+    await becomes("the first ones", rows, [262, "#263", "#2"]);
+    assert.equal(await earlier.isVisible(), false);
+    await becomes("the focus", () => page.evaluate(() => document.activeElement?.textContent), "Later results");
+    await page.keyboard.press("Enter");
+    await becomes("those after", rows, [1000, "#1263", "#264"]);
+    await page.getByRole("searchbox").fill("226");
+    await becomes("what is found in all", rows, [6, "#2263", "#227"]);
+    assert.ok(!(await later.isVisible()) && !(await earlier.isVisible()));
+    await page.getByRole("searchbox").fill("");
+    await becomes("the newest", rows, [1000, "#2263", "#1264"]);
     await page.getByRole("button", { name: "Show less time" }).click();
     await page.getByRole("button", { name: "All" }).click();
     await becomes("all of it", reading, "all values; the arrow keys read them one by one");
@@ -385,6 +405,53 @@ test("more runs than 200 are shown when they are asked for", { timeout: STEP_MS_
   await becomes("the count", count, "1 running, 204 waiting");
   await becomes("the rows", rows, 205);
   assert.ok(!(await page.locator("#more").isVisible()));
+  await page.close();
+  await kill(other);
+});
+
+test("runs are chosen by their service and their state, with the keyboard, and a link leads to the same ones", { timeout: STEP_MS_MAX }, async () => {
+  const config = join(directory, "chosen.toml");
+  await writeFile(config, "[limits]\nruns_running_max = 1\nruns_queued_max = 300\n");
+  const other = await serve("--config", config, "--listen", "127.0.0.1:0", "--run", "waits=sleep 600", "--run", "says=cat");
+  const begin = async (/** @type {string} */ path) => assert.equal((await fetch(other.origin + path, { method: "POST", headers: { Prefer: "respond-async" } })).status, 202);
+  await begin("/waits");
+  await begin("/says");
+  for (let n = 0; n < 201; n += 1) await begin("/waits");
+  const page = await browser.newPage();
+  await page.goto(`${other.origin}/runs`);
+  const service = page.getByLabel("Runs of", { exact: true });
+  const state = page.getByLabel("State", { exact: true });
+  const count = () => page.locator("#count").textContent();
+  const shown = () => page.locator("#runs li:visible").count();
+  await becomes("the services", () => service.locator("option").allTextContents(), ["all services", "/says", "/waits"]);
+  await becomes("all", count, "200 waiting; these are the first 200 of 203");
+  await page.getByLabel("Find a run").fill("says");
+  await becomes("what is found", count, "0 of the first 200");
+  assert.equal(await page.evaluate(() => location.href), `${other.origin}/runs#find=says`);
+  await page.getByLabel("Find a run").fill("");
+
+  // The oldest but one is not among the first 200 of all.
+  await service.focus();
+  await page.keyboard.press("ArrowDown");
+  await becomes("the runs of the service", count, "1 waiting");
+  assert.equal(page.url(), `${other.origin}/runs?service=/says`);
+  assert.equal(await shown(), 1);
+  await state.selectOption("running");
+  await becomes("none", count, "No run is of this service and in this state.");
+  assert.equal(await page.locator("#none").isVisible(), false);
+  await service.selectOption("/waits");
+  await becomes("the one that works", count, "1 running");
+  assert.equal(page.url(), `${other.origin}/runs?service=/waits&state=running`);
+
+  await page.goto(`${other.origin}/runs?service=/waits&state=done,queued#find=/waits`);
+  await becomes("what is found", count, "200 of the first 200");
+  assert.equal(await state.locator("option:checked").textContent(), "done or queued");
+  await page.getByRole("button", { name: "Show more runs" }).click();
+  await becomes("all of it", count, "201 of 201");
+  await page.goto(`${other.origin}/runs?service=/gone&state=odd`);
+  await becomes("none", count, "No run is of this service.");
+  assert.equal(await service.inputValue(), "/gone");
+  assert.equal(await state.inputValue(), "");
   await page.close();
   await kill(other);
 });

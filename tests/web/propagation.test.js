@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { areaOf, areaOfGrid } from "../../web/page/propagation/area.js";
+import { areaOf, isBeyondMap, readGrid } from "../../web/page/propagation/area.js";
 import { buildingsFault, buildingsIn, city, outlinesOf } from "../../web/page/propagation/buildings.js";
 import { colourAt, colourRange, palette } from "../../web/page/propagation/colours.js";
 import { contour, readLevels } from "../../web/page/propagation/contours.js";
-import { VALIDITY, addTransmitter, coverageFault, faultOf, fitted, groupsOf, isOutside, moveInside, moveTransmitter, spotOf, transmitterFields } from "../../web/page/propagation/document.js";
+import { VALIDITY, addTransmitter, coverageFault, faultOf, fieldsIn, fitted, isOutside, moveInside, moveTransmitter, spotOf, transmitterFields } from "../../web/page/propagation/document.js";
 import { hashOf, keysIn } from "../../web/page/propagation/address.js";
 import { FILE_BYTES_MAX, TIFF_BYTES_MAX, readBuildings, readTerrain } from "../../web/page/propagation/files.js";
 import { readGeoTiff } from "../../web/page/propagation/geotiff.js";
@@ -44,7 +44,7 @@ test("models and fields have the ranges that the service has", async () => {
   assert.deepEqual(Object.fromEntries(own), validity);
   for (const { document, bounds } of fields) {
     // The ends of a longitude or a latitude are those of the area, with digits that depend on the order of the operations.
-    const numbers = [...groupsOf(document).flatMap((group) => group.fields), ...transmitterFields(document, 0)].filter(({ kind, pointer }) => kind === "number" && !/\/(lon|lat)$/.test(pointer));
+    const numbers = fieldsIn({ ...document, transmitters: document.transmitters.slice(0, 1) }).filter(({ kind, pointer }) => kind === "number" && !/\/(lon|lat)$/.test(pointer));
     assert.deepEqual(Object.fromEntries(numbers.map(({ pointer, min, max }) => [pointer, [min, max]])), bounds);
     for (const field of numbers) {
       const [min, max] = /** @type {Ends} */ (bounds[field.pointer]);
@@ -218,8 +218,7 @@ test("each preset fits the page, and its fields have no fault", () => {
   for (const { name, make } of PRESETS) {
     const document = make();
     assert.equal(coverageFault(document), null, name);
-    const fields = [...groupsOf(document).flatMap(({ fields }) => fields), ...document.transmitters.flatMap((_, index) => transmitterFields(document, index))];
-    for (const field of fields) assert.equal(faultOf(field, get(document, field.pointer)), null, `${name} ${field.pointer}`);
+    for (const field of fieldsIn(document)) assert.equal(faultOf(field, get(document, field.pointer)), null, `${name} ${field.pointer}`);
     assert.deepEqual(fitted(document), document, name);
   }
   const buildings = city({ width_m: 1600, height_m: 1200 });
@@ -420,6 +419,7 @@ test("the address has the runs of one map or of two", () => {
 });
 
 test("the area of a grid is read from its header", () => {
+  const areaOfGrid = (/** @type {string} */ text) => areaOf(readGrid(text));
   const header = (/** @type {string} */ corner, /** @type {number} */ cell) => `ncols 3\nnrows 2\n${corner}\ncellsize ${cell}\nNODATA_value -9999\n1 2 3\n4 5 6\n`;
   assert.deepEqual(areaOfGrid(header("xllcenter 10\nyllcenter 46", 0.5))?.area, { west: 10, south: 46, east: 11, north: 46.5 });
   assert.deepEqual(areaOfGrid(header("xllcorner -50\nyllcorner -50", 100))?.area, { width_m: 200, height_m: 100 });
@@ -427,6 +427,15 @@ test("the area of a grid is read from its header", () => {
   const noisy = "ncols 60\nnrows 40\nxllcorner 10.8\nyllcorner 46.5\ncellsize 0.01\n";
   assert.deepEqual(areaOfGrid(noisy)?.area, { west: 10.805, south: 46.505, east: 11.395, north: 46.895 });
   for (const text of ["", header("xllcorner 0", 1), header("xllcorner 0\nyllcorner 0", 0)]) assert.equal(areaOfGrid(text), null);
+});
+
+test("terrain beyond 180° of longitude is refused, and no metres are taken for that", async () => {
+  const grid = (/** @type {number} */ west, /** @type {number} */ south, columns = 201) => ({ columns, rows: 101, west, south, cellWidth: 0.5, cellHeight: 0.5, isMetres: null });
+  for (const header of [grid(179, 10), grid(100, -70), grid(-181, 10), { ...grid(181, 10), isMetres: false }, { ...grid(-190, 10, 3), isMetres: false }]) assert.ok(isBeyondMap(header), JSON.stringify(header));
+  for (const header of [grid(80, 10), grid(-180, 10), grid(0, 0, 401), grid(-0.5, 0, 401), grid(179, 100), grid(412_345, 5_298_765), { ...grid(179, 10), isMetres: true }, { ...grid(179, 10), cellWidth: 30 }]) assert.ok(!isBeyondMap(header), JSON.stringify(header));
+  assert.deepEqual(await readTerrain(new File(["ncols 3\nnrows 2\nxllcenter 179.5\nyllcenter -17\ncellsize 0.5\n1 2 3\n4 5 6\n"], "fiji.asc")), {
+    fault: "fiji.asc goes beyond 180° of longitude, where a map ends. Cut it there: one map has longitudes from -180° to 180°.",
+  });
 });
 
 test("the page preloads what opens its connection and starts its runs, and nothing else", async () => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { waysTo } from "../../web/page/events/ways.js";
 import { Records, isSame } from "../../web/page/messages/records.js";
-import { countsInWords, drawnAt, hasText, inOrder, nameOf, partInWords, progressInWords, reasonOf, timesInWords } from "../../web/page/runs/words.js";
+import { STATES, countsInWords, drawnAt, hasText, inOrder, nameOf, partInWords, progressInWords, reasonOf, statesIn, timesInWords } from "../../web/page/runs/words.js";
 
 /** @type {import("../../web/page/runs/words.js").RunState} */
 const RUN = { key: "0123456789abcdef0123456789abcdef", service: "/primes", state: "running", progress: null, text: null, left: null, place: null, created: 1000, started: 2000, ended: null, problem: null };
@@ -45,6 +45,11 @@ test("runs are counted, named and found", () => {
   assert.equal(reasonOf(failed.problem), "No Such File");
   assert.equal(reasonOf(null), "");
   assert.deepEqual(["primes", "0123", "such", "running", "other"].map((wanted) => hasText(failed, wanted)), [true, true, true, true, false]);
+});
+
+test("the states of an address are those that the server knows, each once", () => {
+  for (const [text, states] of [["", ""], ["done", "done"], ["failed,done,failed", "failed,done"], ["odd", ""], ["done,", ""], ["toString", ""], ["running,odd", ""]]) assert.equal(statesIn(String(text)), states, text);
+  assert.deepEqual(STATES.map(([states]) => statesIn(states)), STATES.map(([states]) => states));
 });
 
 test("each way to read a run begins at its first event, and ends", () => {

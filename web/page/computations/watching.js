@@ -4,7 +4,7 @@
  */
 import { AnemoneError, now, parsePosition } from "../../client.js";
 import { waitingOf } from "../following.js";
-import { afterEvent, isOver } from "../runs/words.js";
+import { UNKNOWN_RUN, afterEvent, isOver } from "../runs/words.js";
 import { patience } from "../sending.js";
 import { client, failureInWords, sentence, serverNow } from "../server.js";
 
@@ -83,7 +83,7 @@ export class Watching {
     } catch (error) {
       this.isMissing ||= error instanceof AnemoneError && error.code === "unknown-run";
       const isKnown = this.run !== null;
-      const gone = isKnown ? "The server no longer keeps this run. What is below is the last of it." : "There is no run with this key. A run is kept for a while after its end, and not beyond a restart of the server.";
+      const gone = isKnown ? "The server no longer keeps this run. What is below is the last of it." : UNKNOWN_RUN;
       this.said = this.isMissing ? gone : failureInWords(error);
     }
     this.#onNews();

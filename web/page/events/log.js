@@ -50,6 +50,8 @@ export class Log {
   #rewriteRest = () => {};
   #keptMax = KEPT_MAX;
   #rowsMax = ROWS_MAX;
+  /** The newest entries that fit the filter and are left out, while earlier ones are looked at. */
+  #later = 0;
   /** @type {WeakMap<Element, Entry>} */
   #shown = new WeakMap();
 
@@ -129,7 +131,7 @@ export class Log {
 
   clear() {
     this.#kept = [];
-    this.#chars = 0;
+    this.#chars = this.#later = 0;
     this.#isAtOldest = false;
     this.#showAll();
   }
@@ -137,7 +139,22 @@ export class Log {
   /** @param {string} wanted what an event must contain to be shown */
   filter(wanted) {
     this.#wanted = wanted.trim().toLowerCase();
+    this.#later = 0;
     this.#showAll();
+  }
+
+  /** The entries that fit the filter and are before those in the list, and after them. */
+  get beyond() {
+    const { length } = this.#fitting();
+    return { earlier: Math.max(0, length - this.#later - this.#rowsMax), later: Math.min(length, this.#later) };
+  }
+
+  /** Lists those entries before the ones in the list, or after them. @param {"earlier" | "later"} which */
+  turn(which) {
+    const { later } = this.beyond;
+    this.#later = which === "earlier" ? later + this.#rowsMax : Math.max(0, later - this.#rowsMax);
+    this.#showAll();
+    this.#box.scrollTop = 0;
   }
 
   /** @param {boolean} isTable */
@@ -216,6 +233,10 @@ export class Log {
     this.#kept.push(entry);
     this.#chars += entry.text.length;
     while (this.#kept.length > this.#keptMax || this.#chars > KEPT_CHARS_MAX) this.#chars -= this.#kept.shift()?.text.length ?? 0;
+    if (this.#later > 0) {
+      if (this.#isWanted(entry)) this.#later += 1;
+      return;
+    }
     this.#added.push(entry);
     if (this.#added.length > 2 * this.#rowsMax) this.#added = this.#added.filter((each) => this.#isWanted(each)).slice(-this.#rowsMax);
   }
@@ -223,6 +244,10 @@ export class Log {
   /** @param {Entry} entry */
   #isWanted({ event, text }) {
     return event === null || text.includes(this.#wanted);
+  }
+
+  #fitting() {
+    return this.#wanted === "" ? this.#kept : this.#kept.filter((entry) => this.#isWanted(entry));
   }
 
   #parent() {
@@ -235,7 +260,8 @@ export class Log {
     this.#list.hidden = this.#isTable;
     this.#table.hidden = !this.#isTable;
     if (this.#isTable) this.#showHead();
-    this.#added = [...this.#kept];
+    const fitting = this.#fitting();
+    this.#added = fitting.slice(0, Math.max(0, fitting.length - this.#later));
     this.update();
     this.#fit();
   }

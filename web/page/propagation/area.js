@@ -6,10 +6,11 @@ const POINTS_WISHED = 40_000;
 /** @typedef {{ area: import("./projection.js").Degrees | import("./projection.js").Metres, step_m: number }} Covered */
 
 /**
- * Reads the header of an ASCII grid of Esri; null if a value is missing.
+ * Reads the header of an ASCII grid of Esri; a value that is missing is NaN.
  * @param {string} text
+ * @returns {import("./geotiff.js").GridHeader}
  */
-export function areaOfGrid(text) {
+export function readGrid(text) {
   /** @type {Record<string, number>} */
   const header = {};
   for (const [, name = "", value] of text.slice(0, 1000).matchAll(/^\s*([a-z]+)[ \t]+(-?[\d.eE+-]+)[ \t]*$/gim)) header[name.toLowerCase()] = Number(value);
@@ -17,7 +18,7 @@ export function areaOfGrid(text) {
   // Heights stand in the middle of their cells.
   const west = xllcenter ?? (xllcorner ?? NaN) + cellsize / 2;
   const south = yllcenter ?? (yllcorner ?? NaN) + cellsize / 2;
-  return areaOf({ columns: ncols, rows: nrows, west, south, cellWidth: cellsize, cellHeight: cellsize, isMetres: null });
+  return { columns: ncols, rows: nrows, west, south, cellWidth: cellsize, cellHeight: cellsize, isMetres: null };
 }
 
 /**
@@ -25,11 +26,10 @@ export function areaOfGrid(text) {
  * @param {import("./geotiff.js").GridHeader} header
  * @returns {Covered | null}
  */
-export function areaOf({ columns, rows, west: exactWest, south: exactSouth, cellWidth, cellHeight, isMetres }) {
-  const [west, south] = [rounded(exactWest), rounded(exactSouth)];
-  const [width, height] = [rounded((columns - 1) * cellWidth), rounded((rows - 1) * cellHeight)];
+export function areaOf(header) {
+  const { cellWidth, cellHeight, isMetres } = header;
+  const { west, south, east, north, width, height } = endsOf(header);
   if (!(width > 0 && height > 0) || Number.isNaN(west + south)) return null;
-  const [east, north] = [rounded(west + width), rounded(south + height)];
   if (isMetres !== true && cellWidth < 1 && west >= -180 && east <= 180 && south >= -85 && north <= 85) {
     const degree = 111_320 * Math.cos(((south + north) / 2) * (Math.PI / 180));
     return { area: { west, south, east, north }, step_m: stepFor(width * degree, height * 111_320) };
@@ -38,6 +38,25 @@ export function areaOf({ columns, rows, west: exactWest, south: exactSouth, cell
   // Where the first cell is that of the corner, the map begins in its middle.
   if (Math.abs(west) <= cellWidth && Math.abs(south) <= cellHeight) return { area: { width_m: east, height_m: north }, step_m: stepFor(east, north) };
   return { area: { x_m: west, y_m: south, width_m: width, height_m: height }, step_m: stepFor(width, height) };
+}
+
+/**
+ * Returns true if a grid in degrees goes beyond 180° of longitude, where a map ends. One that does not say its unit is in degrees if it could
+ * be, and is no map of its own, which begins at 0.
+ * @param {import("./geotiff.js").GridHeader} header
+ */
+export function isBeyondMap(header) {
+  const { west, south, east, north } = endsOf(header);
+  if (header.isMetres === true || !(header.cellWidth < 1 && south >= -85 && north <= 85)) return false;
+  if (header.isMetres === false) return west < -180 || east > 180;
+  return west > header.cellWidth ? west < 180 && east > 180 : west < -180 && east > -180;
+}
+
+/** The middles of the outer cells, and their distances. @param {import("./geotiff.js").GridHeader} header */
+function endsOf({ columns, rows, west: exactWest, south: exactSouth, cellWidth, cellHeight }) {
+  const [west, south] = [rounded(exactWest), rounded(exactSouth)];
+  const [width, height] = [rounded((columns - 1) * cellWidth), rounded((rows - 1) * cellHeight)];
+  return { west, south, width, height, east: rounded(west + width), north: rounded(south + height) };
 }
 
 /** Rounds away the noise of a sum of floating-point numbers: what is left is less than a millimetre. @param {number} value */

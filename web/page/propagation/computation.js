@@ -77,6 +77,7 @@ export class Computation {
     const turn = this.#turn;
     this.#turn = null;
     turn?.cancel();
+    turn?.topic?.close(); // the run may say nothing for long, if it goes on
     if (turn) this.#listener.ended("cancelled");
   }
 

@@ -106,6 +106,11 @@ export function groupsOf(document) {
   ];
 }
 
+/** All fields of a document, those of its transmitters last. @param {Coverage} document */
+export function fieldsIn(document) {
+  return [...groupsOf(document).flatMap(({ fields }) => fields), ...document.transmitters.flatMap((_, index) => transmitterFields(document, index))];
+}
+
 /** @param {boolean} hasBuildings @returns {Field[]} */
 function streetFields(hasBuildings) {
   const usual = hasBuildings ? "as built" : undefined;
@@ -294,8 +299,7 @@ export function coverageFault(value) {
   const unfit = buildings === undefined ? null : buildingsFault(buildings);
   if (unfit !== null) return `The buildings cannot be used: ${unfit}.`;
   const document = /** @type {Coverage} */ (value);
-  const fields = [...groupsOf(document).flatMap((group) => group.fields), ...transmitters.flatMap((_, index) => transmitterFields(document, index))];
-  const wrong = fields.find(({ pointer }) => isObject(get(value, pointer)));
+  const wrong = fieldsIn(document).find(({ pointer }) => isObject(get(value, pointer)));
   return wrong ? `At ${wrong.pointer}: ${wrong.kind === "number" ? "a number" : "text"} is expected.` : null;
 }
 

@@ -56,10 +56,16 @@ async function download(format, { document, quantity, levels, marks }, tell) {
   const result = /** @type {{ outputs?: Record<string, unknown> }} */ (await run.result);
   const found = result.outputs?.[format];
   if (found === null || found === undefined) return "The contour lines are too many for a file: choose fewer levels, or points that are further apart.";
+  if (format === "geojson" && isEmpty(found)) return "Nothing is saved: no point of the map has one of these levels.";
   const data = format === "png" ? bytesOf(String(found)) : typeof found === "string" ? found : JSON.stringify(found);
   const name = `coverage.${format}`;
   save(data, TYPES[format], name);
   return `${name}, ${formatBytes(data.length)}, is saved${format === "png" ? `: ${lightInWords(result, quantity)}` : ""}.`;
+}
+
+/** Returns true if no level has a contour line. @param {any} collection */
+function isEmpty({ features }) {
+  return features.every((/** @type {any} */ { geometry }) => geometry.coordinates.length === 0);
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Files of terrain and buildings: their size is checked before they are read, and what they are before they are sent. */
 import { formatBytes } from "../words.js";
-import { areaOf, areaOfGrid } from "./area.js";
+import { areaOf, isBeyondMap, readGrid } from "./area.js";
 import { buildingsFault } from "./buildings.js";
 import { isTiff, readGeoTiff } from "./geotiff.js";
 
@@ -19,12 +19,21 @@ export async function readTerrain(file) {
   if (fault) return { fault };
   if (isImage) {
     const bytes = new Uint8Array(await file.arrayBuffer());
-    const header = readGeoTiff(bytes);
-    return { terrain: { type: "geotiff", data: base64Of(bytes) }, covered: header && areaOf(header) };
+    return placed(file, { type: "geotiff", data: base64Of(bytes) }, readGeoTiff(bytes));
   }
   const text = await file.text();
   if (!/^\s*ncols\s+\d+/i.test(text)) return { fault: `${file.name} is neither a GeoTIFF file nor an ASCII grid of Esri, which begins with “ncols”.` };
-  return { terrain: { type: "esri-ascii", text }, covered: areaOfGrid(text) };
+  return placed(file, { type: "esri-ascii", text }, readGrid(text));
+}
+
+/**
+ * @param {{ name: string }} file
+ * @param {import("./document.js").Terrain} terrain
+ * @param {import("./geotiff.js").GridHeader | null} header
+ */
+function placed({ name }, terrain, header) {
+  if (header && isBeyondMap(header)) return { fault: `${name} goes beyond 180° of longitude, where a map ends. Cut it there: one map has longitudes from -180° to 180°.` };
+  return { terrain, covered: header && areaOf(header) };
 }
 
 /** @param {Uint8Array} bytes */

@@ -2,7 +2,7 @@
 import { part, setText } from "../element.js";
 import { parseNumber } from "../words.js";
 import { css, serverColour } from "./colours.js";
-import { MODELS, faultOf, groupsOf, isOutside, nameOf, rangeInWords, transmitterFields } from "./document.js";
+import { MODELS, faultOf, fieldsIn, groupsOf, isOutside, nameOf, rangeInWords, transmitterFields } from "./document.js";
 import { get, set } from "./pointers.js";
 
 /**
@@ -23,7 +23,8 @@ export class Form {
   #hands;
   /** @type {Map<string, { input: HTMLInputElement | HTMLSelectElement, hint: HTMLElement, field: import("./document.js").Field }>} by pointer */
   #rows = new Map();
-  #refused = "";
+  /** The fields that the service has refused, by pointer. @type {ReadonlySet<string | null>} */
+  #refused = new Set();
 
   /**
    * @param {{ model: HTMLElement, transmitters: HTMLElement, groups: HTMLElement }} places
@@ -68,11 +69,16 @@ export class Form {
   /** Shows the values of the document, and what is wrong with them. */
   update() {
     const document = this.#hands.document();
+    for (const field of fieldsIn(document)) {
+      const row = this.#rows.get(field.pointer);
+      // The places of transmitters have the range of the area, while it is one.
+      if (row && Number(field.min) < Number(field.max)) row.field = field;
+    }
     for (const [pointer, { input, hint, field }] of this.#rows) {
       const value = get(document, pointer);
       // A number that is being typed stays as it is.
       if (input !== input.ownerDocument.activeElement || input instanceof HTMLSelectElement) input.value = String(value ?? (input instanceof HTMLSelectElement ? field.usual : undefined) ?? "");
-      const fault = faultOf(field, value) ?? (this.#refused === pointer ? "Refused, see above." : null);
+      const fault = faultOf(field, value) ?? (this.#refused.has(pointer) ? "Refused, see above." : null);
       const doubt = fault === null && field.kind === "number" && isOutside(field, value) && field.valid ? `The model is made for ${rangeInWords(field.valid, field.unit ?? "")}.` : null;
       input.setAttribute("aria-invalid", String(fault !== null));
       hint.className = `small hint${fault ? " failure" : doubt ? " doubt" : ""}`;
@@ -90,12 +96,15 @@ export class Form {
     return null;
   }
 
-  /** Marks the field that was refused, and returns its label; null if there is no such field. @param {string | null} pointer */
-  refuse(pointer) {
-    this.#refused = pointer ?? "";
+  /** Marks these fields alone as refused. @param {readonly (string | null)[]} pointers */
+  refuse(pointers) {
+    this.#refused = new Set(pointers);
     this.update();
-    const row = pointer === null ? undefined : this.#rows.get(pointer);
-    return row ? row.field.label : null;
+  }
+
+  /** Returns the label of a field; undefined if there is no such field. @param {string | null} pointer */
+  labelOf(pointer) {
+    return this.#rows.get(pointer ?? "")?.field.label;
   }
 
   /**
@@ -142,7 +151,7 @@ export class Form {
     // What is no number stays as it is, and is refused.
     const value = typed === "" ? undefined : kind === "number" && !Number.isNaN(number) ? number : typed;
     set(this.#hands.document(), pointer, value);
-    this.#refused = "";
+    this.#refused = new Set();
     this.#hands.changed(pointer);
     if (SHAPING.test(pointer)) this.build();
     else this.update();

@@ -6,6 +6,7 @@
  */
 import { find, part, setText } from "../element.js";
 import { showPlaces } from "../places.js";
+import { UNKNOWN_RUN } from "../runs/words.js";
 import { failureInWords } from "../server.js";
 import { at } from "../site.js";
 import { keysIn } from "./address.js";
@@ -67,7 +68,7 @@ function mayStart() {
   const fault = form.fault();
   refusals.clear();
   tell(fault?.fault ?? "");
-  if (!fault) form.refuse(null);
+  if (!fault) form.refuse([]);
   return !fault;
 }
 
@@ -92,19 +93,17 @@ function changed() {
 /** The parts of a document that have no field of their own. */
 const PARTS = /** @type {const} */ ([["/terrain", "The terrain"], ["/buildings", "The buildings"]]);
 
-const UNKNOWN_RUN = "There is no run with this key. A run is kept for a while after its end, 10 minutes unless the server is told otherwise, and not beyond a restart of the server.";
-
-/** Why maps are not computed. @type {Map<import("./pane.js").Pane, string>} */
+/** Why maps are not computed, and the place in the document. @type {Map<import("./pane.js").Pane, { words: string, pointer: string | null }>} */
 const refusals = new Map();
 
 /** @type {import("./pane.js").Told["refused"]} */
 function refused(pane, why) {
   const pointer = placeOf(why);
-  const label = form.refuse(pointer) ?? PARTS.find(([start]) => pointer?.startsWith(start))?.[1];
+  const label = form.labelOf(pointer) ?? PARTS.find(([start]) => pointer?.startsWith(start))?.[1];
   const isUnknown = isOfUnknownRun(why);
   const words = `${label ? `${label}: ` : ""}${isUnknown ? UNKNOWN_RUN : failureInWords(why)}`;
-  refusals.set(pane, words);
-  tellRefusals();
+  refusals.set(pane, { words, pointer });
+  showRefusals();
   if (isUnknown) {
     starter.keys[pane === maps.first ? 0 : 1] = null;
     showBond();
@@ -112,11 +111,13 @@ function refused(pane, why) {
   begin();
 }
 
-/** Says why the maps that are seen are not computed; once, if it is the same for all. */
-function tellRefusals() {
+/** Says why the maps that are seen are not computed; once, if it is the same for all. Their fields are marked. */
+function showRefusals() {
   const { seen } = maps;
-  const [words = "", ...others] = new Set(seen.map((pane) => refusals.get(pane) ?? ""));
-  tell(others.length === 0 ? words : seen.flatMap((pane) => (refusals.has(pane) ? `${pane.name}: ${refusals.get(pane)}` : [])).join(" "));
+  const wordsOf = (/** @type {import("./pane.js").Pane} */ pane) => refusals.get(pane)?.words ?? "";
+  const [words = "", ...others] = new Set(seen.map(wordsOf));
+  tell(others.length === 0 ? words : seen.flatMap((pane) => (refusals.has(pane) ? `${pane.name}: ${wordsOf(pane)}` : [])).join(" "));
+  form.refuse([...refusals.values()].map(({ pointer }) => pointer));
 }
 
 /** @param {string} words why nothing is computed */
@@ -301,8 +302,7 @@ function compare() {
   if (isCompared) maps.contrast();
   else {
     starter.keys[1] = null;
-    if (refusals.delete(maps.second)) tellRefusals();
-    if (refusals.size === 0) form.refuse(null);
+    if (refusals.delete(maps.second)) showRefusals();
   }
   showParts();
   redraw();
@@ -346,8 +346,7 @@ function resume() {
   if (keys === null) return false;
   const [first, second] = (starter.keys = [...keys]);
   refusals.clear();
-  form.refuse(null);
-  tell("");
+  showRefusals();
   input("#compare").checked = second !== null;
   maps.compare(second !== null);
   if (second !== null) maps.second.watch(second);

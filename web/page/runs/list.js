@@ -2,7 +2,8 @@
  * The list of the runs: what each does, how far it is, its end, and a button that cancels it.
  *
  * The server tells this list only when it is asked, so the page asks again while it is visible: often while a run works, seldom
- * otherwise, and more seldom if the answer takes long.
+ * otherwise, and more seldom if the answer takes long. The address of the page has what it asks for, and what is searched in that, so that a
+ * link leads to the same runs.
  */
 import { fieldsOf, find, putAfter, setText } from "../element.js";
 import { showPlaces } from "../places.js";
@@ -13,7 +14,7 @@ import { AnemoneError, now, sleep } from "../../client.js";
 import { cancel } from "./cancel.js";
 import { showOutcome } from "./outcome.js";
 import { offerStarts } from "./start.js";
-import { countsInWords, hasText, inOrder, isOver, nameOf, progressInWords, reasonOf, timesInWords } from "./words.js";
+import { STATES, countsInWords, hasText, inOrder, isOver, nameOf, progressInWords, reasonOf, statesIn, timesInWords } from "./words.js";
 
 const LOOK_BUSY_MS = 1000;
 const LOOK_IDLE_MS = 3000;
@@ -33,6 +34,8 @@ const element = (selector) => find(document, selector, HTMLElement);
 const list = element("#runs ul");
 const template = find(document, "#run", HTMLTemplateElement);
 const search = find(document, "#find", HTMLInputElement);
+const ofService = find(document, "#of", HTMLSelectElement);
+const inState = find(document, "#state", HTMLSelectElement);
 
 /** @type {Map<string, Row>} */
 const rows = new Map();
@@ -94,6 +97,47 @@ function showRow(row, run) {
   find(item, "details", HTMLElement).hidden = !isOver(run);
 }
 
+// --- which runs ---
+
+/** The service and the states that are chosen, as the server and the address of the page have them. */
+function chosen() {
+  const names = Object.entries({ service: ofService.value, state: inState.value }).filter(([, value]) => value !== "");
+  return new URLSearchParams(names).toString().replaceAll("%2F", "/").replaceAll("%2C", ",");
+}
+
+/** Shows what the address asks for. */
+function readAddress() {
+  const asked = new URLSearchParams(location.search);
+  const [service, state] = [asked.get("service") ?? "", statesIn(asked.get("state") ?? "")];
+  if (service.startsWith("/")) offerServices([service]);
+  ofService.value = service;
+  if (!STATES.some(([value]) => value === state)) inState.append(new Option(state.replaceAll(",", " or "), state));
+  inState.value = state;
+  readSearch();
+}
+
+/** What is searched is behind the `#`, since the server has no part in that. */
+function readSearch() {
+  search.value = new URLSearchParams(location.hash.slice(1)).get("find") ?? "";
+}
+
+function writeAddress() {
+  const [query, words] = [chosen(), search.value.trim()];
+  history.replaceState(null, "", `${location.pathname}${query && `?${query}`}${words && `#find=${encodeURIComponent(words)}`}`);
+}
+
+/** Adds these services to the choice, unless it has them. @param {readonly string[]} services */
+function offerServices(services) {
+  const [all, ...others] = [...ofService.options].map(({ value }) => value);
+  const known = new Set([...others, ...services]);
+  if (known.size === others.length) return;
+  const { value } = ofService;
+  ofService.replaceChildren(new Option("all services", all), ...[...known].sort().map((path) => new Option(path)));
+  ofService.value = value;
+}
+
+// --- showing ---
+
 /** @param {readonly RunState[]} runs */
 function show(runs) {
   const keys = new Set(runs.map(({ key }) => key));
@@ -124,18 +168,23 @@ function filter() {
   const runs = [...rows.values()].map(({ run }) => run);
   const running = runs.filter(({ state }) => state === "running").length;
   document.title = `${running > 0 ? `${formatCount(running)} running · ` : ""}Runs · Anemone`;
-  const all = countsInWords(runs) + (total > runs.length ? `; these are the first ${formatCount(runs.length)} of ${formatCount(total)}` : "");
-  setText(element("#count"), wanted === "" ? all : `${formatCount(shown)} of ${formatCount(runs.length)}`);
+  const isPart = total > runs.length;
+  const all = countsInWords(runs) + (isPart ? `; these are the first ${formatCount(runs.length)} of ${formatCount(total)}` : "");
+  const found = `${formatCount(shown)} of ${isPart ? "the first " : ""}${formatCount(runs.length)}`;
+  const choice = [ofService.value && "of this service", inState.value && "in this state"].filter((words) => words !== "").join(" and ");
+  setText(element("#count"), runs.length === 0 && choice !== "" ? `No run is ${choice}.` : wanted === "" ? all : found);
 }
 
 /** Asks for the list; returns the time until the next look. */
 async function look() {
-  const asked = now();
+  const [asked, query] = [now(), chosen()];
   try {
-    const { data } = await client.call("GET", `runs?limit=${listedMax}`, undefined, { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
+    const { data } = await client.call("GET", `runs?limit=${listedMax}${query && `&${query}`}`, undefined, { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
+    if (query !== chosen()) return 0;
     showNotice(null);
     element("#runs").hidden = false;
-    element("#none").hidden = data.runs.length > 0;
+    element("#none").hidden = data.runs.length > 0 || query !== "";
+    offerServices(data.runs.map((/** @type {RunState} */ run) => run.service));
     total = data.total;
     element("#more").hidden = total <= data.runs.length || listedMax === LISTED_MAX;
     show(data.runs);
@@ -165,18 +214,35 @@ async function showStarts() {
     const services = await offerStarts(element("#start"), lookNow);
     element("#no-service").hidden = services.length > 0;
     element("#no-run").hidden = services.length === 0;
+    offerServices(services);
   } catch (error) {
     setText(element("#said"), failureInWords(error));
   }
 }
 
-search.addEventListener("input", filter);
+search.addEventListener("input", () => {
+  writeAddress();
+  filter();
+});
+for (const choice of [ofService, inState]) {
+  choice.addEventListener("change", () => {
+    listedMax = LISTED_STEP;
+    writeAddress();
+    lookNow();
+  });
+}
+addEventListener("hashchange", () => {
+  readSearch();
+  filter();
+});
 element("#more").addEventListener("click", () => {
   listedMax = Math.min(LISTED_MAX, listedMax + LISTED_STEP);
   lookNow();
 });
 document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && lookNow());
 element("#notice-no-script").remove();
+inState.append(...STATES.map(([value, words]) => new Option(words, value)));
+readAddress();
 void showPlaces();
 void showStarts();
 void learnClock().catch(() => {}); // ages are then by this clock

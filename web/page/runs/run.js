@@ -20,7 +20,7 @@ import { countOf, formatCount } from "../words.js";
 import { AnemoneError, now, parsePosition } from "../../client.js";
 import { cancel } from "./cancel.js";
 import { showOutcome } from "./outcome.js";
-import { afterEvent, drawnAt, isOver, nameOf, percent, partInWords, progressInWords, timesInWords } from "./words.js";
+import { UNKNOWN_RUN, afterEvent, drawnAt, isOver, nameOf, percent, partInWords, progressInWords, timesInWords } from "./words.js";
 
 const REDRAW_EVERY_MS = 250;
 const SUMMARY_EVERY_MS = 2000;
@@ -268,10 +268,8 @@ async function end(error) {
 
 /** The run is not there: what has come stays on the page. */
 function showGone() {
-  const words =
-    partials === 0 && run === null
-      ? "There is no run with this key. A run is kept for a while after its end, 10 minutes unless the server is told otherwise, and not beyond a restart of the server."
-      : "The server no longer keeps this run. What is below is what this page has of it.";
+  const isKnown = partials > 0 || run !== null;
+  const words = isKnown ? "The server no longer keeps this run. What is below is what this page has of it." : UNKNOWN_RUN;
   beginNow();
   element("#gone").hidden = false;
   setText(element("#gone"), words);
@@ -320,6 +318,15 @@ function showWayToList() {
 
 button("#earlier").addEventListener("click", readEarlier);
 
+for (const [selector, other, which] of /** @type {const} */ ([["#older", "#newer", "earlier"], ["#newer", "#older", "later"]])) {
+  button(selector).addEventListener("click", () => {
+    log.turn(which);
+    showCount();
+    showTurns();
+    if (button(selector).hidden) button(other).focus();
+  });
+}
+
 button("#pause").addEventListener("click", () => {
   isPaused = !isPaused;
   if (isPaused) {
@@ -344,6 +351,7 @@ button("#cancel").addEventListener("click", async () => {
 
 find(document, "#filter", HTMLInputElement).addEventListener("input", ({ target }) => {
   if (target instanceof HTMLInputElement) log.filter(target.value);
+  showTurns();
 });
 
 find(document, "#as-table", HTMLInputElement).addEventListener("change", ({ target }) => {
@@ -359,6 +367,7 @@ function redraw() {
   if (run && !isOver(run)) plot.redraw();
   showRun();
   showState();
+  showTurns();
   // The log waits while it is paused; the progress does not.
   if (isPaused && run && !isOver(run) && now() - lookedAt > LOOK_PAUSED_MS) {
     lookedAt = now();
@@ -367,8 +376,18 @@ function redraw() {
   if (performance.now() - summaryAt < SUMMARY_EVERY_MS) return;
   summaryAt = performance.now();
   setText(element("#summary"), plot.summary());
-  const isList = log.shown < partials;
-  setText(field("count"), partials === 0 ? "" : countOf(partials, "result") + (isList ? `; the list has the newest ${formatCount(log.shown)}` : ""));
+  showCount();
+}
+
+function showCount() {
+  const listed = log.beyond.later > 0 ? "earlier ones" : `the newest ${formatCount(log.shown)}`;
+  setText(field("count"), partials === 0 ? "" : countOf(partials, "result") + (log.shown < partials ? `; the list has ${listed}` : ""));
+}
+
+function showTurns() {
+  const { earlier, later } = log.beyond;
+  button("#older").hidden = earlier === 0;
+  button("#newer").hidden = later === 0;
 }
 
 element("#notice-no-script").remove();

@@ -27,6 +27,9 @@ const FINE_MS_MAX = 100;
 /** Below this, times have decimals. */
 const PRECISE_MS_MAX = 10_000;
 
+/** What is said of a key that no run has. */
+export const UNKNOWN_RUN = "There is no run with this key. A run is kept for a while after its end, 10 minutes unless the server is told otherwise, and not beyond a restart of the server.";
+
 /** @param {Pick<RunState, "state">} run */
 export function isOver({ state }) {
   return state === "done" || state === "failed" || state === "cancelled";
@@ -137,6 +140,27 @@ export function reasonOf(problem) {
 }
 
 const ORDER = { running: 0, queued: 1, done: 2, failed: 2, cancelled: 2 };
+
+/** The states that a list may be asked for, and their words. @type {readonly (readonly [states: string, words: string])[]} */
+export const STATES = [
+  ["", "any"],
+  ["queued,running", "queued or running"],
+  ["queued", "queued"],
+  ["running", "running"],
+  ["done", "done"],
+  ["failed", "failed"],
+  ["cancelled", "cancelled"],
+  ["queued,running,done,failed", "not cancelled"],
+];
+
+/**
+ * Returns the states that a text with commas has, without repetition, if the server knows all of them; otherwise "", which is any state.
+ * @param {string} text
+ */
+export function statesIn(text) {
+  const states = [...new Set(text.split(","))];
+  return states.every((state) => Object.hasOwn(ORDER, state)) ? states.join() : "";
+}
 
 /**
  * Returns the runs that work first, then those that wait, then those that have ended; each in the order in which they came.
