@@ -14,6 +14,7 @@ import { WebSocketServer } from "ws";
 import { folder, remove, start } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
+const HEARTBEAT_MS = 50;
 
 /** @type {string} */ let directory;
 /** @type {import("node:http").Server} */ let server;
@@ -64,6 +65,11 @@ async function answer(request, response) {
     response.writeHead(200, { "Content-Type": "text/event-stream" }).flushHeaders();
     return follow(response, (event) => response.write(`event: wind\ndata: ${event}\n\n`));
   }
+  if (url.pathname === "/heartbeats") {
+    response.writeHead(200).flushHeaders();
+    const timer = setInterval(() => response.write(":\n\n"), HEARTBEAT_MS);
+    return void response.on("close", () => clearInterval(timer));
+  }
   if (url.pathname === "/lines") {
     response.writeHead(200).flushHeaders();
     return follow(response, (event) => response.write(`${event}\n`));
@@ -93,6 +99,10 @@ before(async () => {
   const sockets = new WebSocketServer({ server, perMessageDeflate: false, maxPayload: 64 << 20 });
   sockets.on("connection", (socket, request) => {
     if (request.url === "/events") return follow(socket, (event) => socket.send(event));
+    if (request.url === "/heartbeats") {
+      const timer = setInterval(() => socket.ping("a".repeat(100)), HEARTBEAT_MS);
+      return void socket.on("close", () => clearInterval(timer));
+    }
     let count = 0;
     socket.on("message", (data, isBinary) => {
       count += 1;
@@ -188,6 +198,19 @@ test("a server that is silent is waited for once, and is told so", { timeout: ST
   const http = report.series.find(({ contender }) => contender === "HTTP");
   assert.deepEqual([http?.received, http?.faults, http?.rounds], [0, { stalled: 1 }, [null, null, null]], said);
   assert.match(said, /nothing came in time: 1/);
+});
+
+test("streams on which only heartbeats come are told so, and make no wait longer", { timeout: STEP_MS_MAX }, async () => {
+  // Without --quick, nobody would publish for five minutes: all readers have ended long before.
+  const file = join(directory, "heartbeats.toml");
+  await writeFile(file, `url = "${origin}"\n[stream]\npublish = "/publish"\nwebsocket = "/heartbeats"\nsse = "/heartbeats"\n`);
+  const program = start(["lab", "wind", "--target", file]);
+  await once(program.process, "close");
+  const said = program.output.join("");
+  assert.equal(program.process.exitCode, 12, said);
+  for (const name of ["websocket", "sse"]) assert.ok(said.includes(`[stream] ${name}: only heartbeats came within 3 s`), said);
+  for (const name of ["WebSocket", "SSE"]) assert.ok(said.includes(`4 events a second, ${name}: only heartbeats came within 10 s`), said);
+  assert.doesNotMatch(said, /1,?200 events/);
 });
 
 test("what a file does not have, and what only Anemone has, is told", { timeout: STEP_MS_MAX }, async () => {

@@ -124,6 +124,9 @@ const haproxy = (frontend = "", limit = "60s") =>
   `defaults\n  mode http\n  timeout connect 5s\n  timeout client ${limit}\n  timeout server ${limit}\n  timeout tunnel ${limit}\n` +
   `frontend web\n  bind :80\n  ${frontend}\n  default_backend anemone\nbackend anemone\n  server anemone 127.0.0.1:8080\n`;
 
+/** Without it, and without TLS, HAProxy keeps each event for 200 ms. */
+const NO_DELAY = "option http-no-delay";
+
 /** The proxies that are set up wrong, the faults that follow, and the setting that is told. */
 const WRONG = /** @type {const} */ ([
   // Without HTTP/1.1 to the server, nginx passes on what fills a buffer; with it, whatever comes.
@@ -166,12 +169,33 @@ describe("each way to set up a proxy wrong", AT_ONCE, () => {
 
 test("a way on which nothing is wrong is told so", { timeout: STEP_MS_MAX }, async (context) => {
   await unlessLate(context, async () => {
-    for (const { status, faults, findings, said } of await Promise.all([doctor(server.origin), behind("stock", nginx(HOST, UPGRADE)), behind("plainHaproxy", haproxy())])) {
+    const right = [doctor(server.origin), behind("stock", nginx(HOST, UPGRADE)), behind("plainHaproxy", haproxy(NO_DELAY))];
+    for (const { status, faults, findings, said } of await Promise.all(right)) {
       assert.deepEqual([faults, status], [[], 0], said);
+      assert.deepEqual(findings.filter(({ fault }) => fault), [], said);
       assert.deepEqual(findings.filter(({ state }) => state === "unknown"), [], said);
       assert.equal(findings.length, 10, said);
     }
   });
+});
+
+test("HAProxy that delays each event is no fault, and both doctors say what to set", { timeout: STEP_MS_MAX }, async () => {
+  const proxy = await Proxy.start("plainHaproxy", { http: Number(new URL(server.origin).port), tcp: 0 }, haproxy());
+  try {
+    const origin = `http://127.0.0.1:${proxy.ports.http}`;
+    const { status, faults, findings, said } = await doctor(origin);
+    assert.deepEqual([faults, status], [[], 0], said);
+    const delayed = findings.filter(({ fault }) => fault === "delayed");
+    assert.deepEqual(delayed.map(({ name, state }) => [name, state]), [["sse", "note"], ["ndjson", "note"]], said);
+    for (const { words, remedies } of delayed) {
+      assert.match(words, /^a stream begins \d+ ms later than another answer/);
+      assert.ok(remedies.some(({ program, setting }) => program === "HAProxy" && setting.startsWith(NO_DELAY)), said);
+    }
+    const { sse, ndjson } = await pageFinds(await openLab(origin));
+    assert.deepEqual([sse, ndjson], ["note delayed", "note delayed"]);
+  } finally {
+    await proxy.remove();
+  }
 });
 
 test("a server that is not there, and one that is another, are told without a hang", { timeout: STEP_MS_MAX }, async () => {

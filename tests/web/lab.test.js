@@ -6,7 +6,7 @@ import { browser } from "../../web/transport/environment.js";
 import { browserName } from "../../web/page/lab/environment.js";
 import { scaleOf } from "../../web/page/lab/answer.js";
 import { Disturbance } from "../../web/page/lab/disturbance.js";
-import { examine, judgePair } from "../../web/page/lab/doctor.js";
+import { delayOf, examine, judgePair } from "../../web/page/lab/doctor.js";
 import { ofSilence, quietOf, silence } from "../../web/page/lab/quiet.js";
 import { Way, begin } from "../../web/page/lab/way.js";
 import { conclusion } from "../../web/page/lab/findings.js";
@@ -333,15 +333,23 @@ test("a WebSocket that ends as soon as it is open was not cut for its silence", 
 });
 
 test("heartbeats that do not come on an open stream are held back", () => {
-  assert.deepEqual([20_000, 20_001].map((ms) => ofSilence(ms, false, { heartbeat_ms_max: 20_000 })), ["held", { silentMs: 20_001 }]);
-  assert.equal(ofSilence(20_001, true, { heartbeat_ms_max: 20_000 }), 20_001, "it was dropped without a word");
+  const way = wayOf({ heartbeat_ms_max: 20_000 }, 1000);
+  assert.deepEqual([20_000, 20_001].map((ms) => ofSilence(0, ms, way)), ["held", { silentMs: 20_001 }]);
+  assert.deepEqual(ofSilence(4500, 20_001, way), { silentMs: 20_001 }, "the rest of the beginning, within 500 ms and four round trips");
+  assert.deepEqual(ofSilence(4501, 20_001, way), { silentMs: 20_001, heardMs: 4501 }, "it was dropped without a word");
+});
+
+test("a delay of every stream is of the way, and that of some is of a busy machine", () => {
+  const of = (/** @type {[number, number][]} */ ...looks) => delayOf(looks.map(([answerMs, beginningMs]) => ({ answerMs, beginningMs })), { delayed_ms_min: 150 });
+  assert.deepEqual([of([1, 209], [2, 211]), of([1, 151], [1, 900]), of([400, 209], [1, 900])], [208, 150, 208]);
+  assert.deepEqual([of([1, 150], [1, 900]), of([1, 900], [1, 20]), of([600, 603], [610, 640])], [null, null, null]);
 });
 
 /** The way, by rules with other limits. @param {Partial<import("../../web/page/lab/way.js").Limits>} limits */
-function wayOf(limits) {
+function wayOf(limits, roundTripMs = 0) {
   const rules = JSON.parse(readFileSync(new URL("../../web/page/lab/rules.json", import.meta.url), "utf8"));
   Object.assign(rules.limits, limits);
-  return new Way(rules, { roundTripMs: 0 });
+  return new Way(rules, { roundTripMs });
 }
 
 /** A stream of these pieces, which then does what `then` does. @param {string} type @param {readonly string[]} pieces @param {(controller: ReadableStreamDefaultController<Uint8Array>) => unknown} then */
@@ -394,6 +402,15 @@ test("a stream that stays silent after its first item is told apart from one tha
   const cut = await found((controller) => controller.close());
   assert.deepEqual([cut.state, cut.fault], ["fault", "idle"], cut.words);
   assert.match(cut.words, /^a stream \(SSE\) is cut after \d+\.\d s of silence$/);
+  let nowMs = 0;
+  mock.method(browser, "now", () => nowMs);
+  const dropped = await found((controller) => {
+    if (nowMs > 0) return new Promise(() => {});
+    nowMs = 15_000;
+    return controller.enqueue(new TextEncoder().encode(":\n\n"));
+  });
+  assert.deepEqual([dropped.state, dropped.fault], ["fault", "idle"], dropped.words);
+  assert.equal(dropped.words, "a stream (SSE) is cut without a word: it was last heard after 15.0 s, and then silent for 0.0 s");
 });
 
 /**
@@ -418,7 +435,7 @@ test("a server that goes while it is examined is told so, and nothing on the way
   const { found, calls } = await foundOf(() => Promise.reject(new TypeError("Failed to fetch")), {});
   assert.deepEqual(found.map(({ id, state }) => [id, state]), [["reach", "fault"]]);
   assert.match(String(found[0]?.words), /^it has gone: .* no fault of the way$/);
-  assert.equal(conclusion({ fault: 1, unknown: 0, gone: found.filter(({ isGone }) => isGone).length }), "The server has gone.");
+  assert.equal(conclusion({ fault: 1, unknown: 0, gone: found.filter(({ isGone }) => isGone).length, remark: 0 }), "The server has gone.");
   assert.equal(calls, 2, "one examination, and whether the server is there");
 });
 
@@ -439,8 +456,9 @@ test("the look whether the server is there is within the time limit of the exami
 });
 
 test("what has no answer is not called right", () => {
-  assert.equal(conclusion({ fault: 0, unknown: 0, gone: 0 }), "Nothing is wrong.");
-  assert.equal(conclusion({ fault: 0, unknown: 1, gone: 0 }), "Nothing wrong was found, but 1 examination has no answer.");
-  assert.equal(conclusion({ fault: 0, unknown: 2, gone: 0 }), "Nothing wrong was found, but 2 examinations have no answer.");
-  assert.deepEqual([conclusion({ fault: 1, unknown: 2, gone: 0 }), conclusion({ fault: 2, unknown: 0, gone: 0 })], ["1 fault.", "2 faults."]);
+  assert.equal(conclusion({ fault: 0, unknown: 0, gone: 0, remark: 0 }), "Nothing is wrong.");
+  assert.equal(conclusion({ fault: 0, unknown: 0, gone: 0, remark: 2 }), "Nothing is wrong, but a setting lets events come sooner.");
+  assert.equal(conclusion({ fault: 0, unknown: 1, gone: 0, remark: 0 }), "Nothing wrong was found, but 1 examination has no answer.");
+  assert.equal(conclusion({ fault: 0, unknown: 2, gone: 0, remark: 0 }), "Nothing wrong was found, but 2 examinations have no answer.");
+  assert.deepEqual([conclusion({ fault: 1, unknown: 2, gone: 0, remark: 0 }), conclusion({ fault: 2, unknown: 0, gone: 0, remark: 0 })], ["1 fault.", "2 faults."]);
 });

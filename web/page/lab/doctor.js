@@ -152,7 +152,43 @@ async function stream(way, id, type) {
   if (status !== undefined) return unknown(id, `the index of topics is refused with status ${status}`);
   if (isHeld) return { ...way.fault(id, "buffered", { what: "no whole item of a stream", seconds: (ms / 1000).toFixed(1), when: "at once" }), isSilent: true };
   if (!reader) return way.unknown(id, "unbegun", {});
+  const delayMs = await delay(way, type, ms);
+  if (delayMs !== null) return { ...way.fault(id, "delayed", { ms: Math.round(delayMs), looks: way.limits.delayed_looks }), state: "note" };
   return good(id, `a stream begins after ${Math.round(ms)} ms`);
+}
+
+/** @typedef {{ answerMs: number, beginningMs: number }} Look one answer and one beginning of a stream, each with its time */
+
+/**
+ * Looks again at a stream that began late, and returns its delay if all streams have it.
+ * @param {Way} way
+ * @param {string} type
+ * @param {number} firstMs
+ * @returns {Promise<number | null>}
+ */
+async function delay(way, type, firstMs) {
+  /** @type {Look[]} */
+  const looks = [];
+  for (let newestMs = firstMs; looks.length < way.limits.delayed_looks; ) {
+    if (newestMs < way.limits.delayed_ms_min) return null;
+    const answer = await way.ask("health").catch(() => null);
+    const { ms: beginningMs, reader } = await begin(way, type);
+    if (!answer || !reader) return null;
+    await reader.cancel().catch(() => {});
+    looks.push({ answerMs: answer.ms, beginningMs });
+    newestMs = beginningMs;
+  }
+  return delayOf(looks, way.limits);
+}
+
+/**
+ * The delay of streams behind other answers, if there is one. The soonest of each count: a busy machine makes some late, what delays streams all.
+ * @param {readonly Look[]} looks
+ * @param {Pick<Limits, "delayed_ms_min">} limits
+ */
+export function delayOf(looks, { delayed_ms_min }) {
+  const [answerMs, beginningMs] = [Math.min(...looks.map((look) => look.answerMs)), Math.min(...looks.map((look) => look.beginningMs))];
+  return beginningMs - answerMs >= delayed_ms_min ? beginningMs - answerMs : null;
 }
 
 /** Returns "open" if a WebSocket opens, with a subprotocol if one is offered. @param {Way} way @param {string} [path] @param {string[]} [subprotocols] */

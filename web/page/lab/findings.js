@@ -20,7 +20,7 @@ export function offerDoctor(section) {
     try {
       const rules = await readRules();
       const known = await reach(rules);
-      const counts = { good: 0, fault: 0, note: 0, unknown: 0, gone: 0 };
+      const counts = { good: 0, fault: 0, note: 0, unknown: 0, gone: 0, remark: 0 };
       await examine({
         rules,
         known,
@@ -29,6 +29,7 @@ export function offerDoctor(section) {
         onFinding: (finding) => {
           counts[finding.state] += 1;
           counts.gone += Number(finding.isGone === true);
+          counts.remark += Number(finding.state === "note" && finding.fault !== undefined);
           list.append(itemOf(finding, rules, known.program));
         },
       });
@@ -43,11 +44,11 @@ export function offerDoctor(section) {
   });
 }
 
-/** Says what all examinations have found. @param {{ fault: number, unknown: number, gone: number }} counts */
-export function conclusion({ fault, unknown, gone }) {
+/** Says what all examinations have found. @param {{ fault: number, unknown: number, gone: number, remark: number }} counts a remark is a note with settings */
+export function conclusion({ fault, unknown, gone, remark }) {
   if (gone > 0) return "The server has gone.";
   if (fault > 0) return fault === 1 ? "1 fault." : `${fault} faults.`;
-  if (unknown === 0) return "Nothing is wrong.";
+  if (unknown === 0) return remark > 0 ? "Nothing is wrong, but a setting lets events come sooner." : "Nothing is wrong.";
   return `Nothing wrong was found, but ${unknown === 1 ? "1 examination has" : `${unknown} examinations have`} no answer.`;
 }
 

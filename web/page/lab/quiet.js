@@ -26,11 +26,12 @@ export async function silence(way, waitMs) {
   const results = await Promise.all(Object.entries(quiet).map(async ([what, cut]) => ({ what, cut: await cut })));
   clearTimeout(timer);
   const words = results.flatMap(({ what, cut }) => {
-    if (typeof cut === "number") return [way.words("idle", { what, seconds: (cut / 1000).toFixed(1) })];
-    if (typeof cut === "object" && "silentMs" in cut) return [way.words("buffered", { what: `no heartbeat of ${what}`, seconds: (cut.silentMs / 1000).toFixed(1), when: "at least every 15 s" })];
-    return [];
+    if (typeof cut === "number") return [way.words("idle", { what, how: `after ${seconds(cut)} s of silence` })];
+    if (typeof cut !== "object" || "unasked" in cut) return [];
+    if (cut.heardMs === undefined) return [way.words("buffered", { what: `no heartbeat of ${what}`, seconds: seconds(cut.silentMs), when: "at least every 15 s" })];
+    return [way.words("idle", { what, how: `without a word: it was last heard after ${seconds(cut.heardMs)} s, and then silent for ${seconds(cut.silentMs)} s` })];
   });
-  const isCut = results.some(({ cut }) => typeof cut === "number");
+  const isCut = results.some(({ cut }) => typeof cut === "number" || (typeof cut === "object" && "heardMs" in cut));
   if (words.length > 0) return { id, state: "fault", words: words.join(", "), fault: isCut ? "idle" : "buffered" };
   const loud = results.flatMap(({ what, cut }) => (typeof cut === "object" && "unasked" in cut ? [{ what, found: cut.unasked }] : []));
   if (loud[0]) return way.fault(id, "unasked", loud[0]);
@@ -42,18 +43,22 @@ export async function silence(way, waitMs) {
   return good(id, `open for ${waitMs / 1000} s${heartbeats}: ${held.join(", ")}`);
 }
 
-/** @typedef {"held" | "unknown" | "at once" | { unasked: string } | { silentMs: number } | number} Quiet a number: the time in ms after which it was cut; at once: it was not open for so long that it was silent; `unasked`: this came, for which nobody asked; `silentMs`: it stands, but not even heartbeats came for so long */
+/** @param {number} ms */
+const seconds = (ms) => (ms / 1000).toFixed(1);
+
+/** @typedef {"held" | "unknown" | "at once" | { unasked: string } | { silentMs: number, heardMs?: number } | number} Quiet a number: the time in ms after which it was cut; at once: it was not open for so long that it was silent; `unasked`: this came, for which nobody asked; `silentMs`: it stands, but not even heartbeats came for so long; `heardMs`: they came until so long after its beginning, so it was dropped without a word */
 
 /**
- * Judges a stream that is still open, and was silent for this time at the end. If heartbeats came before, it was dropped without a word.
- * @param {number} ms
- * @param {boolean} hasHeartbeats
- * @param {Pick<Limits, "heartbeat_ms_max">} limits
+ * Judges a stream that is still open, was last heard so long after its beginning, and then was silent.
+ * @param {number} heardMs
+ * @param {number} silentMs
+ * @param {Pick<Way, "heldMsMin"> & { limits: Pick<Limits, "heartbeat_ms_max"> }} way
  * @returns {Quiet}
  */
-export function ofSilence(ms, hasHeartbeats, { heartbeat_ms_max }) {
-  if (ms <= heartbeat_ms_max) return "held";
-  return hasHeartbeats ? ms : { silentMs: ms };
+export function ofSilence(heardMs, silentMs, { heldMsMin, limits }) {
+  if (silentMs <= limits.heartbeat_ms_max) return "held";
+  // What comes sooner is the rest of the beginning, and no heartbeat.
+  return heardMs > heldMsMin ? { silentMs, heardMs } : { silentMs };
 }
 
 /**
@@ -73,8 +78,7 @@ async function quietStream(way, signal) {
     // Cut, or the time is over.
   }
   const silentMs = browser.now() - newest;
-  // What came at once is the rest of the beginning.
-  return signal.aborted ? ofSilence(silentMs, newest - begun > way.limits.held_ms_min, way.limits) : silentMs;
+  return signal.aborted ? ofSilence(newest - begun, silentMs, way) : silentMs;
 }
 
 /**

@@ -31,6 +31,8 @@ export const SUBPROTOCOL = "anemone.v1";
  * @property {number} begin_ms_max a stream that has not begun after this time, and some round trips, is held back: the server sends its beginning at once
  * @property {number} held_ms_min a stream that is cut after this time, and some round trips, before its first item was held back; one that is cut sooner was refused
  * @property {number} held_round_trips
+ * @property {number} delayed_ms_min a stream that begins so much later than another answer is delayed: Linux keeps for 200 ms what a program says it will add to
+ * @property {number} delayed_looks in so many in a row it has to be found: a busy machine is late in some
  * @property {number} item_bytes_max a first item that is longer counts as whole
  * @property {number} streams at once, more than browsers open to a server over HTTP/1.1
  * @property {number} browser_connections
@@ -85,7 +87,7 @@ export class Way {
     return this.limits.begin_ms_max + this.#roundTripsMs;
   }
 
-  /** A stream that is cut after this time, before its first item, was held back. */
+  /** A stream that is cut after this time, before its first item, was held back; what comes of it later is no part of its beginning. */
   get heldMsMin() {
     return this.limits.held_ms_min + this.#roundTripsMs;
   }

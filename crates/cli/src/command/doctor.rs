@@ -37,7 +37,7 @@ pub(crate) fn run(args: &args::Doctor) -> anyhow::Result<()> {
     if args.json {
         print([serde_json::to_string(&diagnosis)?])?;
     } else if diagnosis.faults() == 0 {
-        print([conclusion(diagnosis.unknowns())])?;
+        print([conclusion(diagnosis.unknowns(), diagnosis.remarks())])?;
     }
     if let Some(why) = diagnosis.unreached() {
         return Err(Unfit::from(why).into());
@@ -50,8 +50,9 @@ pub(crate) fn run(args: &args::Doctor) -> anyhow::Result<()> {
 }
 
 /// The last line where no fault was found.
-fn conclusion(unknowns: usize) -> String {
+fn conclusion(unknowns: usize, remarks: usize) -> String {
     match unknowns {
+        0 if remarks > 0 => "Nothing is wrong, but a setting lets events come sooner.".to_owned(),
         0 => "Nothing is wrong.".to_owned(),
         1 => "Nothing wrong was found, but 1 examination has no answer.".to_owned(),
         many => format!("Nothing wrong was found, but {many} examinations have no answer."),
@@ -76,8 +77,9 @@ mod tests {
 
     #[test]
     fn what_has_no_answer_is_not_called_right() {
-        assert_eq!(conclusion(0), "Nothing is wrong.");
-        assert_eq!(conclusion(1), "Nothing wrong was found, but 1 examination has no answer.");
-        assert_eq!(conclusion(2), "Nothing wrong was found, but 2 examinations have no answer.");
+        assert_eq!(conclusion(0, 0), "Nothing is wrong.");
+        assert_eq!(conclusion(0, 2), "Nothing is wrong, but a setting lets events come sooner.");
+        assert_eq!(conclusion(1, 0), "Nothing wrong was found, but 1 examination has no answer.");
+        assert_eq!(conclusion(2, 2), "Nothing wrong was found, but 2 examinations have no answer.");
     }
 }

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::finding::{Finding, Unreached};
 use super::first_item::FirstItem;
-use super::rules::{Name, Unknown, WayFault, limits, program, statuses};
+use super::rules::{Name, WayFault, limits, program, statuses};
 use super::way::{Answer, Connection, Trouble, Way, is_silence, with_causes};
 
 /// The status for a host that is not the server's (RFC 9110 section 15.5.20).
@@ -22,7 +22,7 @@ const MULTIPLEXED: &str = "/ws";
 const PROBLEM: &str = "application/problem+json";
 const POSTED: &str = "/topics/$topics";
 pub(super) const SSE: &str = "text/event-stream";
-const NDJSON: &str = "application/x-ndjson";
+pub(super) const NDJSON: &str = "application/x-ndjson";
 const SUBPROTOCOL: &str = "anemone.v1";
 /// A subprotocol of a topic's WebSocket.
 const EVENTS: &str = "anemone.events";
@@ -44,6 +44,11 @@ pub(super) struct Known {
 impl Known {
     pub(super) fn patience(self) -> Duration {
         self.begin_max + limits().held_round_trips * self.round_trip
+    }
+
+    /// A stream that is cut after this time, before its first item, was held back; what comes of it later is no part of its beginning.
+    pub(super) fn held_min(self) -> Duration {
+        limits().held_min + limits().held_round_trips * self.round_trip
     }
 
     /// Returns the way for what is asked after a silence.
@@ -104,16 +109,16 @@ pub(super) async fn reach(way: &Way, begin_max: Duration) -> (Finding, Option<Kn
 }
 
 /// The answer of what should be a server.
-struct Health {
+pub(super) struct Health {
     answer: Answer,
     /// The server's own word for how it is; none if it is no server.
     server: Option<String>,
     /// The words of a problem that came instead.
     problem: Option<String>,
-    round_trip: Duration,
+    pub(super) round_trip: Duration,
 }
 
-async fn health(way: &Way) -> Result<Health, Trouble> {
+pub(super) async fn health(way: &Way) -> Result<Health, Trouble> {
     let asked = async {
         let mut connection = way.ask(HEALTH, "").await?;
         let begun = Instant::now();
@@ -200,6 +205,7 @@ pub(super) async fn keep_alive(way: &Way, known: Known) -> Finding {
 
 /// The beginning of a stream, or the reason why there is none.
 pub(super) enum Begun {
+    /// So long after it was asked for.
     At(Duration, Connection),
     /// No whole item came for so long.
     Held(Duration),
@@ -211,11 +217,11 @@ pub(super) enum Begun {
 
 pub(super) async fn begin(way: &Way, wanted: &str, known: Known, patience: Duration) -> Begun {
     let begun = Instant::now();
-    let held_min = limits().held_min + limits().held_round_trips * known.round_trip;
     let mut connection = match way.ask(INDEX, &format!("Accept: {wanted}\r\n{CODINGS}")).await {
         Ok(connection) => connection,
         Err(trouble) => return Begun::Trouble(trouble),
     };
+    let asked = Instant::now();
     let opened = async {
         let Answer { status, media_type, coding, .. } = connection.answer(way.patience()).await?;
         if status != 200 {
@@ -235,38 +241,13 @@ pub(super) async fn begin(way: &Way, wanted: &str, known: Known, patience: Durat
     };
     match timeout(patience, opened).await {
         Err(_) | Ok(Err(Trouble::Silent(_))) => Begun::Held(begun.elapsed()),
-        Ok(Err(Trouble::Closed) | Ok(Ok(false))) if begun.elapsed() >= held_min => {
+        Ok(Err(Trouble::Closed) | Ok(Ok(false))) if begun.elapsed() >= known.held_min() => {
             Begun::Held(begun.elapsed())
         }
         Ok(Err(trouble)) => Begun::Trouble(trouble),
         Ok(Ok(Err(other))) => other,
         Ok(Ok(Ok(false))) => Begun::Trouble(Trouble::Closed),
-        Ok(Ok(Ok(true))) => Begun::At(begun.elapsed(), connection),
-    }
-}
-
-/// Opens a stream, and waits for the beginning that every stream of the server has.
-pub(super) async fn stream(way: &Way, known: Known, name: Name) -> Finding {
-    let wanted = if name == Name::Sse { SSE } else { NDJSON };
-    match begin(way, wanted, known, known.patience()).await {
-        Begun::At(time, _) => {
-            Finding::good(name, format!("a stream begins after {} ms", time.as_millis()))
-        }
-        Begun::Held(time) => {
-            let seconds = format!("{:.1}", time.as_secs_f64());
-            let what = "no whole item of a stream";
-            let values = [("what", what), ("seconds", &*seconds), ("when", "at once")];
-            known.fault(name, WayFault::Buffered, &values).silent_if(true)
-        }
-        Begun::Refused(status) => {
-            Finding::unknown(name, format!("the index of topics is refused with status {status}"))
-        }
-        Begun::Foreign(found) => {
-            let found = found.escape_debug().to_string();
-            known.fault(name, WayFault::Foreign, &[("found", &found), ("wanted", wanted)])
-        }
-        Begun::Trouble(Trouble::Closed) => Finding::unknown(name, Unknown::Unbegun.words(&[])),
-        Begun::Trouble(trouble) => Finding::trouble(name, &trouble),
+        Ok(Ok(Ok(true))) => Begun::At(asked.elapsed(), connection),
     }
 }
 

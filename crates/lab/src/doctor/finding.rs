@@ -111,6 +111,11 @@ impl Finding {
         Self { is_silent, ..self }
     }
 
+    /// Makes it known, with its settings, without calling it wrong.
+    pub(super) fn into_note(self) -> Self {
+        Self { state: State::Note, ..self }
+    }
+
     pub(super) fn name(&self) -> Name {
         self.name
     }
@@ -135,6 +140,11 @@ impl Finding {
 
     pub(super) fn is_fault(&self) -> bool {
         self.state == State::Fault
+    }
+
+    /// Returns true for a note with settings.
+    pub(super) fn is_remark(&self) -> bool {
+        self.state == State::Note && self.fault.is_some()
     }
 
     pub(super) fn is_unknown(&self) -> bool {

@@ -8,6 +8,7 @@ mod first_item;
 mod http2;
 mod quiet;
 mod rules;
+mod stream;
 mod way;
 
 use std::mem;
@@ -18,12 +19,13 @@ use tokio::task::LocalSet;
 use tokio::time::timeout;
 
 use self::cache::cache;
-use self::exam::{Known, Presence, connections, keep_alive, presence, reach, stream, web_socket};
+use self::exam::{Known, Presence, connections, keep_alive, presence, reach, web_socket};
 use self::finding::Finding;
 pub use self::finding::Unreached;
 use self::http2::protocol;
 use self::quiet::idle;
 use self::rules::{EarlyEnd, Name, limits};
+use self::stream::stream;
 use self::way::Trouble;
 pub use self::way::Way;
 pub use crate::server_url::NotServer;
@@ -184,6 +186,12 @@ impl Diagnosis {
     #[must_use]
     pub fn unknowns(&self) -> usize {
         self.findings.iter().filter(|finding| finding.is_unknown()).count()
+    }
+
+    /// Returns the number of notes that say what to set.
+    #[must_use]
+    pub fn remarks(&self) -> usize {
+        self.findings.iter().filter(|finding| finding.is_remark()).count()
     }
 
     /// Returns why the server was not reached, or not any more. `None` if it did not go.

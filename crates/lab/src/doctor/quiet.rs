@@ -13,6 +13,7 @@ use super::way::{Answer, Trouble, Way};
 
 /// A WebSocket that breaks the protocol is told why, and then gets this long to close.
 const CLOSE_MAX: Duration = Duration::from_millis(200);
+const HEARTBEATS: &str = "at least every 15 s";
 
 /// Keeps quiet connections open, and tells which of them is cut.
 pub(super) async fn idle(way: &Way, known: Known, wait: Duration) -> Finding {
@@ -51,20 +52,26 @@ pub(super) async fn idle(way: &Way, known: Known, wait: Duration) -> Finding {
 /// Tells which connections are cut, or else that heartbeats are held back.
 fn fault(named: &[(&str, &Quiet)], known: Known) -> Option<Finding> {
     let words = named.iter().filter_map(|(what, quiet)| {
-        let (fault, what, time) = match quiet {
-            Quiet::Cut(time) => (WayFault::Idle, (*what).to_owned(), time),
-            Quiet::Silent(time) => (WayFault::Buffered, format!("no heartbeat of {what}"), time),
+        let how = match quiet {
+            Quiet::Cut(silence) => format!("after {:.1} s of silence", silence.as_secs_f64()),
+            Quiet::Dropped { heard, silence } => format!(
+                "without a word: it was last heard after {:.1} s, and then silent for {:.1} s",
+                heard.as_secs_f64(),
+                silence.as_secs_f64()
+            ),
+            Quiet::Silent(silence) => {
+                let what = format!("no heartbeat of {what}");
+                let seconds = format!("{:.1}", silence.as_secs_f64());
+                let values = [("what", &*what), ("seconds", &seconds), ("when", HEARTBEATS)];
+                return Some(WayFault::Buffered.words(&values));
+            }
             _ => return None,
         };
-        let seconds = format!("{:.1}", time.as_secs_f64());
-        Some(fault.words(&[
-            ("what", &what),
-            ("seconds", &seconds),
-            ("when", "at least every 15 s"),
-        ]))
+        Some(WayFault::Idle.words(&[("what", what), ("how", &how)]))
     });
     let words: Vec<_> = words.collect();
-    let is_cut = named.iter().any(|(_, quiet)| matches!(quiet, Quiet::Cut(_)));
+    let is_cut =
+        named.iter().any(|(_, quiet)| matches!(quiet, Quiet::Cut(_) | Quiet::Dropped { .. }));
     let fault = if is_cut { WayFault::Idle } else { WayFault::Buffered };
     (!words.is_empty()).then(|| Finding::fault(Name::Idle, fault, words.join(", "), known.program))
 }
@@ -73,6 +80,12 @@ fn fault(named: &[(&str, &Quiet)], known: Known) -> Option<Finding> {
 enum Quiet {
     Held,
     Cut(Duration),
+    /// The connection stands, but after heartbeats nothing came any more.
+    Dropped {
+        /// The time from its beginning until it was last heard.
+        heard: Duration,
+        silence: Duration,
+    },
     /// The connection stands, but not even heartbeats came for so long.
     Silent(Duration),
     /// This came, for which nobody asked.
@@ -82,33 +95,32 @@ enum Quiet {
     Unknown,
 }
 
-/// Judges a stream that is still open, and was silent for this time at the end. If heartbeats came before, it was dropped without a word.
-fn of_silence(silence: Duration, has_heartbeats: bool) -> Quiet {
-    match (silence > limits().heartbeat_max, has_heartbeats) {
-        (false, _) => Quiet::Held,
-        (true, true) => Quiet::Cut(silence),
-        (true, false) => Quiet::Silent(silence),
+/// Judges a stream that is still open, was last heard so long after its beginning, and then was silent.
+fn of_silence(heard: Duration, silence: Duration, known: Known) -> Quiet {
+    if silence <= limits().heartbeat_max {
+        return Quiet::Held;
     }
+    // What comes sooner is the rest of the beginning, and no heartbeat.
+    if heard > known.held_min() {
+        return Quiet::Dropped { heard, silence };
+    }
+    Quiet::Silent(silence)
 }
 
 async fn quiet_stream(way: &Way, known: Known, wait: Duration) -> Quiet {
     let Begun::At(_, mut connection) = begin(way, SSE, known, known.patience()).await else {
         return Quiet::Unknown;
     };
-    let (begun, mut newest) = (Instant::now(), Instant::now());
-    let mut has_heartbeats = false;
+    let begun = Instant::now();
+    let mut newest = begun;
     while let Some(left) = wait.checked_sub(begun.elapsed()) {
         match timeout(left, connection.piece()).await {
             Err(_) => break,
-            Ok(Ok(piece)) if !piece.is_empty() => {
-                newest = Instant::now();
-                // Not the rest of the beginning.
-                has_heartbeats |= begun.elapsed() > limits().held_min;
-            }
+            Ok(Ok(piece)) if !piece.is_empty() => newest = Instant::now(),
             Ok(_) => return Quiet::Cut(newest.elapsed()),
         }
     }
-    of_silence(newest.elapsed(), has_heartbeats)
+    of_silence(newest - begun, newest.elapsed(), known)
 }
 
 async fn quiet_poll(way: &Way, wait: Duration) -> Quiet {
@@ -198,12 +210,14 @@ mod tests {
     #[test]
     fn heartbeats_that_do_not_come_on_an_open_stream_are_held_back() {
         let seconds = Duration::from_secs;
-        assert_eq!(of_silence(seconds(20), false), Quiet::Held);
-        assert_eq!(of_silence(seconds(21), false), Quiet::Silent(seconds(21)));
-        assert_eq!(of_silence(seconds(21), true), Quiet::Cut(seconds(21)));
+        let known =
+            Known { program: Some("nginx"), round_trip: seconds(1), begin_max: seconds(20) };
+        let of = |heard, silence| of_silence(Duration::from_millis(heard), seconds(silence), known);
+        assert_eq!(of(15_000, 20), Quiet::Held);
+        assert_eq!(of(4500, 21), Quiet::Silent(seconds(21)), "500 ms and four round trips");
+        let dropped = Quiet::Dropped { heard: Duration::from_millis(4501), silence: seconds(21) };
+        assert_eq!(of(4501, 21), dropped);
         let told = |stream: Quiet, poll: Quiet| {
-            let (round_trip, begin_max) = (Duration::ZERO, seconds(20));
-            let known = Known { program: Some("nginx"), round_trip, begin_max };
             let found = fault(&[("a stream (SSE)", &stream), ("a long poll", &poll)], known);
             found.map(|found| found.lines().join("\n")).unwrap_or_default()
         };
@@ -215,6 +229,9 @@ mod tests {
         let cut = told(Quiet::Cut(seconds(21)), Quiet::Held);
         assert!(cut.contains("a stream (SSE) is cut after 21.0 s of silence"), "{cut}");
         assert!(cut.contains("proxy_read_timeout"), "{cut}");
+        let dropped = told(dropped, Quiet::Held);
+        let words = "a stream (SSE) is cut without a word: it was last heard after 4.5 s, and then silent for 21.0 s";
+        assert!(dropped.contains(words) && dropped.contains("proxy_read_timeout"), "{dropped}");
         let both = told(Quiet::Silent(seconds(21)), Quiet::Cut(seconds(6)));
         assert!(
             both.contains("holds it back, a long poll is cut after 6.0 s of silence"),

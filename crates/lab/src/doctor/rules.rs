@@ -29,6 +29,8 @@ pub(super) enum Name {
 pub(super) enum WayFault {
     /// A stream, or what comes of it later, is held back until there is enough of it.
     Buffered,
+    /// A stream, and what comes of it later, is kept for a moment.
+    Delayed,
     /// Something else comes in place of a stream.
     Foreign,
     /// A quiet connection is cut.
@@ -117,6 +119,11 @@ pub(super) struct Limits {
     pub(super) held_min: Duration,
     /// The round trips that are added to limits of time.
     pub(super) held_round_trips: u32,
+    /// A stream that begins so much later than another answer is delayed: Linux keeps for 200 ms what a program says it will add to.
+    #[serde(rename = "delayed_ms_min", deserialize_with = "milliseconds")]
+    pub(super) delayed_min: Duration,
+    /// So many looks in a row have to find it: a busy machine is late in some.
+    pub(super) delayed_looks: usize,
     /// A first item that is longer counts as whole.
     pub(super) item_bytes_max: usize,
     /// So many streams at once, which is more than a browser opens to a server over HTTP/1.1.
@@ -243,7 +250,7 @@ mod tests {
 
     #[test]
     fn every_examination_and_every_fault_has_its_words() {
-        assert_eq!((RULES.examinations.len(), RULES.faults.len()), (10, 13));
+        assert_eq!((RULES.examinations.len(), RULES.faults.len()), (10, 14));
         assert!(RULES.examinations.values().all(|words| !words.is_empty()));
         assert_eq!((RULES.unknowns.len(), RULES.ends.len()), (4, 3));
         for (fault, rule) in &RULES.faults {
@@ -256,7 +263,8 @@ mod tests {
 
     #[test]
     fn what_was_found_stands_in_the_sentence() {
-        let words = WayFault::Idle.words(&[("what", "a WebSocket"), ("seconds", "1.0")]);
+        let words =
+            WayFault::Idle.words(&[("what", "a WebSocket"), ("how", "after 1.0 s of silence")]);
         assert_eq!(words, "a WebSocket is cut after 1.0 s of silence");
     }
 

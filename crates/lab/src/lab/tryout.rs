@@ -10,7 +10,7 @@ use anemone_ws::proto::Opcode;
 
 use super::description::{Description, Form, Stream};
 use super::probe::{
-    EVENT_BYTES_MIN, Fault, Feed, Http, Piece, Place, Source, Transport, WebSocket, number,
+    EVENT_BYTES_MIN, Fault, Feed, Http, Piece, Place, Source, Stall, Transport, WebSocket, number,
 };
 
 /// What answers later than this is not told to be wrong.
@@ -95,7 +95,7 @@ pub(crate) fn faults(place: &Place, offer: &Description) -> Vec<EntryFault> {
     }
     let told = |(entry, tried): (&'static str, Result<(), Fault>)| match tried {
         // It may only be slow.
-        Ok(()) | Err(Fault::Stalled(_)) => None,
+        Ok(()) | Err(Fault::Stalled(Stall::Silent(_) | Stall::Slow(..))) => None,
         Err(fault) => Some(EntryFault { entry, fault }),
     };
     tried.into_iter().filter_map(told).collect()

@@ -133,7 +133,8 @@ pub(super) fn stream(
     // Every reader is connected by then, through the slowest of links.
     thread::sleep(Duration::from_millis(500) + 8 * delay_max);
     let (meter, begun) = (StrainMeter::start(), Moment::now());
-    let Sending { sent, lag, clocks, mut fault } = publisher.all(session)?;
+    let is_read = || readers.iter().any(|(_, reader)| !reader.is_finished());
+    let Sending { sent, lag, clocks, mut fault } = publisher.all(session, is_read)?;
     thread::sleep(period + PAUSE + 8 * delay_max);
     let mut strained = meter.since(begun);
     strained.behind.add(&lag);
@@ -235,17 +236,23 @@ impl Publisher {
         }
     }
 
-    /// Publishes all events at their times.
-    fn all(&mut self, session: &mut Session) -> anyhow::Result<Sending> {
+    /// Publishes all events at their times, as long as somebody reads.
+    fn all(
+        &mut self,
+        session: &mut Session,
+        is_read: impl Fn() -> bool,
+    ) -> anyhow::Result<Sending> {
         let Plan { period, events, bytes, .. } = self.plan;
         session.pace.begin(events);
         let (mut sent, mut lag, mut fault) = (BTreeMap::new(), Histogram::default(), None);
         let whole = self.events(1, events);
         let (progress, stop) = (session.pace.progress(), session.pace.stop());
         if let Some(agent) = session.target.agent() {
+            let mut count = 0;
             let step = || {
                 progress.inc(1);
-                !stop.load(Ordering::Relaxed)
+                count += 1;
+                !stop.load(Ordering::Relaxed) && (count <= WARM_UP_EVENTS || is_read())
             };
             let (told, clocks) = agent.publish(&whole, step)?;
             for event in told {
@@ -269,7 +276,8 @@ impl Publisher {
             }
             sent.insert(number, planned);
             session.pace.step();
-            if number < events && session.pace.cut_if_stopped() {
+            let is_cut = number < events && session.pace.cut_if_stopped();
+            if is_cut || (number > WARM_UP_EVENTS && !is_read()) {
                 break;
             }
         }

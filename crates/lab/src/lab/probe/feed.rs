@@ -134,7 +134,7 @@ impl Feed {
 
     /// Waits for the next piece.
     pub(crate) fn next(&mut self) -> Result<Piece, Fault> {
-        let wait = Wait::begin(&self.place);
+        let mut wait = Wait::begin(&self.place);
         loop {
             if let Some(piece) = self.waiting.pop() {
                 return Ok(piece);
@@ -142,6 +142,7 @@ impl Feed {
             // What comes may be no piece: a comment, or a part of a line.
             wait.with(self.line.len()).check()?;
             self.wait()?;
+            wait.count_as_heartbeat(0);
             self.waiting.reverse();
         }
     }

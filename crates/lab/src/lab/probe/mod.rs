@@ -113,10 +113,13 @@ pub(crate) enum Fault {
 
 /// A wait that was too long.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Stall {
-    time: Duration,
-    /// What came nevertheless.
-    bytes: u64,
+pub(crate) enum Stall {
+    /// Nothing at all came for so long.
+    Silent(Duration),
+    /// Pings, comments and blank lines came for so long, and nothing else.
+    Heartbeats(Duration),
+    /// So many bytes came in this time, and it was not all.
+    Slow(Duration, u64),
 }
 
 /// The kinds of faults, as reports count them.
@@ -159,7 +162,7 @@ impl Fault {
     /// Finds the kind of what went wrong with a connection whose waits end after `patience`.
     fn of_io(error: io::Error, patience: Duration) -> Self {
         match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Stalled(Stall::silent(patience)),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Stalled(Stall::Silent(patience)),
             ErrorKind::InvalidData => Self::Wrong(error.to_string()),
             _ => Self::Broken(error),
         }
@@ -178,24 +181,17 @@ impl Fault {
     }
 }
 
-impl Stall {
-    /// Nothing at all came for so long.
-    pub(crate) fn silent(time: Duration) -> Self {
-        Self { time, bytes: 0 }
-    }
-
-    /// So many bytes came in this time, and it was not all.
-    fn slow(time: Duration, bytes: u64) -> Self {
-        Self { time, bytes }
-    }
-}
-
 impl fmt::Display for Stall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.time.as_secs_f64();
-        match self.bytes {
-            0 => write!(f, "the server was silent for {seconds} s"),
-            bytes => write!(f, "the server was too slow: {bytes} B came in {seconds:.1} s"),
+        match self {
+            Self::Silent(time) => write!(f, "the server was silent for {} s", time.as_secs_f64()),
+            Self::Heartbeats(time) => {
+                write!(f, "only heartbeats came within {} s", time.as_secs_f64())
+            }
+            Self::Slow(time, bytes) => {
+                let seconds = time.as_secs_f64();
+                write!(f, "the server was too slow: {bytes} B came in {seconds:.1} s")
+            }
         }
     }
 }

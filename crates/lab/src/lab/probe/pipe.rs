@@ -144,7 +144,7 @@ fn shake_hands(
     let deadline = Instant::now() + patience;
     while connection.is_handshaking() || connection.wants_write() {
         if Instant::now() > deadline {
-            return Err(Fault::Stalled(Stall::silent(patience)));
+            return Err(Fault::Stalled(Stall::Silent(patience)));
         }
         let moved = match connection.wants_write() {
             true => connection.write_tls(&mut socket),

@@ -59,6 +59,11 @@ impl Stream {
         self.wait = Wait::begin(&self.place);
     }
 
+    /// Says that the newest bytes were a heartbeat: they make no wait longer.
+    pub(super) fn count_as_heartbeat(&mut self, bytes: usize) {
+        self.wait.count_as_heartbeat(bytes);
+    }
+
     /// Returns what came and was not taken.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[self.taken..]

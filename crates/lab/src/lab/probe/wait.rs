@@ -18,16 +18,24 @@ pub(super) struct Wait {
     patience_of_all: Duration,
     /// The bytes of it that have moved.
     bytes: u64,
+    /// Something came that is no part of it.
+    has_heartbeats: bool,
 }
 
 impl Wait {
     pub(super) fn begin(place: &Place) -> Self {
         let (patience, patience_of_all) = (place.patience, place.patience_of_all());
-        Self { begun: Instant::now(), patience, patience_of_all, bytes: 0 }
+        Self { begun: Instant::now(), patience, patience_of_all, bytes: 0, has_heartbeats: false }
     }
 
     pub(super) fn add(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
+    }
+
+    /// Says that so many of the bytes that have moved are a heartbeat, which makes no wait longer.
+    pub(super) fn count_as_heartbeat(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes as u64);
+        self.has_heartbeats = true;
     }
 
     /// Says that so many bytes have moved.
@@ -44,8 +52,9 @@ impl Wait {
 
     pub(super) fn stalled(&self) -> Fault {
         match self.bytes {
-            0 => Fault::Stalled(Stall::silent(self.patience)),
-            bytes => Fault::Stalled(Stall::slow(self.begun.elapsed(), bytes)),
+            0 if self.has_heartbeats => Fault::Stalled(Stall::Heartbeats(self.patience)),
+            0 => Fault::Stalled(Stall::Silent(self.patience)),
+            bytes => Fault::Stalled(Stall::Slow(self.begun.elapsed(), bytes)),
         }
     }
 }
@@ -102,6 +111,9 @@ mod tests {
         assert_eq!(wait.patience, patience);
         assert!(wait.with(1600).check().is_ok() && wait.with(1400).check().is_err());
         assert_eq!(wait.stalled().to_string(), "the server was silent for 10 s");
+        let mut pinged = Wait { bytes: 1602, ..wait };
+        pinged.count_as_heartbeat(1602);
+        assert_eq!(pinged.check().unwrap_err().to_string(), "only heartbeats came within 10 s");
         let long = Wait { begun: begun.checked_sub(patience * 12).unwrap(), ..wait };
         assert!(long.with(usize::MAX).check().is_err(), "not for ever");
     }

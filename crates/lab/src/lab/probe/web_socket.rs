@@ -141,6 +141,9 @@ fn receive_frame(stream: &mut Stream) -> Result<(Header, Vec<u8>), Fault> {
             }
             stream.fill_to(header_bytes + header.payload_len as usize)?;
             stream.take(header_bytes);
+            if header.opcode.is_control() {
+                stream.count_as_heartbeat(header_bytes + header.payload_len as usize);
+            }
             return Ok((header, stream.take(header.payload_len as usize)));
         }
         stream.fill()?;
