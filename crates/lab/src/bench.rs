@@ -568,7 +568,8 @@ mod tests {
             report.compare_with("C");
             assert_eq!(report.invalid, None);
             write::write(&report, "", &directory).unwrap();
-            let read = merge::merged(files::read(&directory).unwrap()).unwrap();
+            let read = files::read(&directory, &mut Default::default()).unwrap();
+            let read = merge::merged(read).unwrap();
             assert_eq!(read[0].series[0].busy.len(), 10);
             read
         });

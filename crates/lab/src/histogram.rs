@@ -59,6 +59,13 @@ impl Histogram {
         (!self.0.is_empty()).then(|| Duration::from_nanos(self.0.value_at_quantile(share)))
     }
 
+    /// Adds the counts of another.
+    pub(crate) fn add_counts(&mut self, other: &Counts) {
+        for (nanos, count) in &other.counts {
+            let _ = self.0.record_n(*nanos, *count);
+        }
+    }
+
     /// Returns it as HDR histograms travel in logs: V2, compressed, in Base64.
     pub(crate) fn encoded(&self) -> anyhow::Result<String> {
         let mut bytes = Vec::new();
@@ -76,6 +83,89 @@ impl Histogram {
     }
 }
 
+/// The counts of an encoded histogram. They are enough for its percentiles, and take no array of all that it could count.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    /// The longest duration that counts as the same, in nanoseconds, with the count, in their order.
+    counts: Vec<(u64, u64)>,
+    total: u64,
+    /// The bytes that were inflated.
+    pub(crate) bytes: usize,
+}
+
+impl Counts {
+    /// Returns the counts of a histogram that was [encoded](Histogram::encoded), here or by another program.
+    pub(crate) fn decoded(text: &str) -> anyhow::Result<Self> {
+        let bytes = inflated(&STANDARD.decode(text).context("it is no Base64")?)?;
+        let scale = check(&bytes)?;
+        let (mut counts, mut total) = (Vec::new(), 0_u64);
+        let (mut index, mut rest) = (0_u64, &bytes[HEAD_BYTES..HEAD_BYTES + scale.bytes]);
+        while !rest.is_empty() {
+            let number = count(&mut rest).context("its counts break off")?;
+            if number > 0 {
+                let nanos =
+                    scale.longest(index).context("it counts what is longer than any duration")?;
+                counts.push((nanos, number.unsigned_abs()));
+                total = total.saturating_add(number.unsigned_abs());
+            }
+            // A negative number stands for so many counts of nothing.
+            index = index.saturating_add(if number < 0 { number.unsigned_abs() } else { 1 });
+        }
+        Ok(Self { counts, total, bytes: bytes.len() })
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.total
+    }
+
+    /// Returns the duration that this share of all does not exceed; `None` if there are none.
+    pub(crate) fn percentile(&self, share: f64) -> Option<Duration> {
+        let within = ((share * self.total as f64).ceil() as u64).max(1);
+        let mut before = 0_u64;
+        let mut reached = self.counts.iter().filter(|(_, count)| {
+            before = before.saturating_add(*count);
+            before >= within
+        });
+        reached.next().or(self.counts.last()).map(|(nanos, _)| Duration::from_nanos(*nanos))
+    }
+}
+
+/// Takes a number from the beginning of some: seven bits a byte, of the ninth all eight, and the sign last.
+fn count(rest: &mut &[u8]) -> Option<i64> {
+    let mut number = 0_u64;
+    for at in 0..9 {
+        let (byte, more) = rest.split_first()?;
+        *rest = more;
+        let is_last = at == 8 || byte & 0x80 == 0;
+        let bits = if at == 8 { *byte } else { byte & 0x7f };
+        number |= u64::from(bits) << (7 * at);
+        if is_last {
+            break;
+        }
+    }
+    Some((number >> 1) as i64 ^ -((number & 1) as i64))
+}
+
+/// The head of a histogram: from the place of a count to what it counts.
+struct Scale {
+    /// The bytes of the counts.
+    bytes: usize,
+    /// The bits of the shortest duration above 0.
+    unit_bits: u32,
+    /// The bits of as many counts as each doubling of a duration has.
+    half_bits: u32,
+}
+
+impl Scale {
+    /// Returns the longest duration that is counted at this place, if there is one.
+    fn longest(&self, index: u64) -> Option<u64> {
+        let doublings = (index >> self.half_bits).saturating_sub(1);
+        let shift = u32::try_from(doublings).ok()?.checked_add(self.unit_bits)?;
+        let end = u128::from(index - (doublings << self.half_bits)) + 1;
+        u64::try_from(end.checked_shl(shift).filter(|_| shift < u64::BITS)? - 1).ok()
+    }
+}
+
 /// Inflates the bytes of a compressed histogram: a cookie, the length of what follows, and zlib.
 fn inflated(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
     let Some((COMPRESSED, rest)) = number(bytes) else { bail!("it is no compressed histogram") };
@@ -87,20 +177,28 @@ fn inflated(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
     Ok(inflated)
 }
 
-/// Checks the head of a histogram: a cookie, the length of the counts, an offset, and the digits.
-fn check(bytes: &[u8]) -> anyhow::Result<()> {
+/// Checks the head of a histogram: a cookie, the length of the counts, an offset, the digits, the bounds, and a ratio.
+fn check(bytes: &[u8]) -> anyhow::Result<Scale> {
     let head = || {
         let (cookie, rest) = number(bytes)?;
         let (len, rest) = number(rest)?;
-        let (digits, _) = number(rest.get(4..)?)?;
-        Some((cookie, len, digits))
+        let (offset, rest) = number(rest)?;
+        let (digits, rest) = number(rest)?;
+        let (low, rest) = rest.split_first_chunk()?;
+        let (high, rest) = rest.split_first_chunk()?;
+        let ratio = f64::from_be_bytes(*rest.first_chunk()?);
+        let is_plain = cookie == PLAIN && offset == 0 && ratio == 1.0;
+        is_plain
+            .then(|| (len as usize, digits, u64::from_be_bytes(*low), u64::from_be_bytes(*high)))
     };
-    let Some((PLAIN, len, digits)) = head() else { bail!("it is no histogram") };
-    let counts = bytes.len().saturating_sub(HEAD_BYTES);
-    ensure!(len as usize <= counts, "it claims {len} bytes of counts, and has {counts}");
+    let Some((len, digits, low, high)) = head() else { bail!("it is no histogram") };
+    let counts = bytes.len() - HEAD_BYTES;
+    ensure!(len <= counts, "it claims {len} bytes of counts, and has {counts}");
     // Each digit more takes ten times the memory.
     ensure!(digits <= u32::from(DIGITS), "it has {digits} digits, at most {DIGITS} are read");
-    Ok(())
+    ensure!(low > 0 && high / 2 >= low, "it counts from {low} to {high}");
+    let half_bits = (2 * 10_u64.pow(digits)).next_power_of_two().ilog2() - 1;
+    Ok(Scale { bytes: len, unit_bits: low.ilog2(), half_bits })
 }
 
 fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
@@ -167,6 +265,33 @@ mod tests {
     }
 
     #[test]
+    fn the_counts_alone_have_the_percentiles_of_the_histogram() {
+        let mut random = crate::statistics::Random::new(5);
+        for (digits, low) in [(0, 1), (1, 1), (2, 1), (3, 1), (3, 1000), (2, 7)] {
+            let mut hdr = Hdr::<u64>::new_with_bounds(low, 1 << 62, digits).unwrap();
+            for bits in (0..62).flat_map(|bits| [bits; 20]) {
+                let count = random.next() >> random.below(64);
+                hdr.record_n(random.below(1 << bits) as u64, count >> 24).unwrap();
+            }
+            let all = Histogram(hdr);
+            let counts = Counts::decoded(&all.encoded().unwrap()).unwrap();
+            assert_eq!(counts.len(), all.len());
+            for share in (0..=1000).map(|share| f64::from(share) / 1000.0).skip(1) {
+                assert_eq!(counts.percentile(share), all.percentile(share), "{share} of {digits}");
+            }
+            let (mut sum, mut same) = (Histogram::default(), Histogram::default());
+            sum.add_counts(&counts);
+            same.add(&all);
+            assert_eq!(sum.len(), all.len());
+            if digits == 3 {
+                assert_eq!(sum.percentile(0.5), same.percentile(0.5));
+            }
+        }
+        let none = Counts::decoded(&Histogram::default().encoded().unwrap()).unwrap();
+        assert_eq!((none.len(), none.percentile(0.5)), (0, None));
+    }
+
+    #[test]
     fn what_a_histogram_claims_is_checked_before_it_is_allocated() {
         let mut histogram = Histogram::default();
         (1..1000).for_each(|us| histogram.record(Duration::from_micros(us)));
@@ -179,9 +304,11 @@ mod tests {
             let zlib = zlib.finish().unwrap();
             bytes.extend((zlib.len() as u32).to_be_bytes());
             bytes.extend(zlib);
-            Histogram::decoded(&STANDARD.encode(bytes))
-                .map(|_| ())
-                .map_err(|error| error.to_string())
+            let text = STANDARD.encode(bytes);
+            let counts = Counts::decoded(&text).map(|_| ()).map_err(|error| error.to_string());
+            let whole = Histogram::decoded(&text).map(|_| ()).map_err(|error| error.to_string());
+            assert_eq!(counts, whole);
+            whole
         };
         assert_eq!(error(&plain), Ok(()));
         let changed = |at: usize, number: u32| {

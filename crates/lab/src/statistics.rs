@@ -1,16 +1,19 @@
-//! Medians, their bootstrap intervals, differences of pairs, and the randomness of orders and payloads.
+//! Medians, their bootstrap intervals, and differences of pairs.
 //!
 //! The unit of replication is the round: each gives one value, and the result of a run is the median over its rounds.
 
+mod random;
+mod resamples;
 mod walsh;
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF as _, Normal, StudentsT};
 
+pub(crate) use self::random::Random;
+pub(crate) use self::resamples::in_parallel;
+use self::resamples::{Draw, Ordered, medians, of_all};
 use self::walsh::hodges_lehmann;
 
-/// Resamples of one interval.
-const RESAMPLES: usize = 10_000;
 /// A shift costs more than a median, so it has fewer.
 const SHIFT_RESAMPLES: usize = 2_000;
 /// An interval misses the truth in this share of all cases.
@@ -27,12 +30,25 @@ pub(crate) struct Estimate {
 impl Estimate {
     /// The median of `values` with its expanded percentile bootstrap interval; `None` without values.
     pub(crate) fn of(values: &[f64], random: &mut Random) -> Option<Self> {
-        let median = median(values)?;
-        let mut resamples = Resamples::of(values);
-        let medians = (0..RESAMPLES).filter_map(|_| middle(resamples.draw(random)));
-        let mut medians: Vec<_> = medians.collect();
+        if values.is_empty() {
+            return None;
+        }
+        medians(&[[values]], random).pop().map(|medians| Self::within_resamples(values, medians))
+    }
+
+    /// The estimates of many samples, each with the draws of a seed of 1. Calls `step` after each.
+    pub(crate) fn of_all(
+        samples: impl IntoIterator<Item = Vec<f64>>,
+        step: impl Fn() + Sync,
+    ) -> Vec<Option<Self>> {
+        let items: Vec<_> = samples.into_iter().map(|sample| [sample]).collect();
+        of_all(&items, step, |at, medians| Self::within_resamples(&items[at][0], medians))
+    }
+
+    fn within_resamples(values: &[f64], medians: Vec<[f64; 1]>) -> Self {
+        let mut medians = medians.into_flattened();
         medians.sort_unstable_by(f64::total_cmp);
-        Some(within(median, &medians, expanded(DOUBT, values.len())))
+        within(median(values).unwrap_or(f64::NAN), &medians, expanded(DOUBT, values.len()))
     }
 
     /// Returns true if `value` is within the interval.
@@ -45,10 +61,15 @@ impl Estimate {
 /// pairwise means), with its expanded percentile bootstrap interval. `None` without pairs.
 pub(crate) fn shift(of: &[f64], to: &[f64], random: &mut Random) -> Option<Estimate> {
     let differences: Vec<_> = of.iter().zip(to).map(|(of, to)| of - to).collect();
-    let mut resamples = Resamples::of(&differences);
-    let middle = hodges_lehmann(&resamples.values)?;
-    let mut shifts: Vec<_> =
-        (0..SHIFT_RESAMPLES).filter_map(|_| hodges_lehmann(resamples.draw(random))).collect();
+    let ordered = Ordered::of(&differences);
+    let middle = hodges_lehmann(&ordered.values)?;
+    let (mut draw, mut drawn) = (Draw::of(differences.len()), Vec::new());
+    let shifts = (0..SHIFT_RESAMPLES).filter_map(|_| {
+        draw.renew(random);
+        ordered.draw(&draw, &mut drawn);
+        hodges_lehmann(&drawn)
+    });
+    let mut shifts: Vec<_> = shifts.collect();
     shifts.sort_unstable_by(f64::total_cmp);
     Some(within(middle, &shifts, expanded(DOUBT, differences.len())))
 }
@@ -68,27 +89,34 @@ pub(crate) struct Change {
 
 impl Change {
     /// Draws the rounds of both; `None` if one has none.
-    pub(crate) fn of(from: &[f64], to: &[f64], random: &mut Random) -> Option<Self> {
-        let mut change = Self {
-            from: median(from)?,
-            to: median(to)?,
-            rounds: from.len().min(to.len()),
-            differences: Vec::with_capacity(RESAMPLES),
-            per_cent: Vec::with_capacity(RESAMPLES),
-        };
-        let mut draws = [from, to].map(Resamples::of);
-        for _ in 0..RESAMPLES {
-            let medians = draws.each_mut().map(|draws| middle(draws.draw(random)));
-            let [Some(one), Some(other)] = medians else { continue };
-            change.differences.push(other - one);
-            change.per_cent.push((other / one - 1.0) * 100.0);
-        }
+    #[cfg(test)]
+    pub(crate) fn of(from: &[f64], to: &[f64]) -> Option<Self> {
+        Self::of_all([[from.to_vec(), to.to_vec()]], || {}, |_, change| change).pop()?
+    }
+
+    /// Draws the rounds of both runs of many figures, each with the draws of a seed of 1, and returns what `of` makes of the change
+    /// of each, by its place. `None` for a figure of which one run has no rounds. Calls `step` after each.
+    pub(crate) fn of_all<R: Send>(
+        figures: impl IntoIterator<Item = [Vec<f64>; 2]>,
+        step: impl Fn() + Sync,
+        of: impl Fn(usize, Self) -> R + Sync,
+    ) -> Vec<Option<R>> {
+        let figures: Vec<_> = figures.into_iter().collect();
+        of_all(&figures, step, |at, medians| of(at, Self::within_resamples(&figures[at], &medians)))
+    }
+
+    fn within_resamples(samples: &[Vec<f64>; 2], medians: &[[f64; 2]]) -> Self {
+        let [from, to] = samples.each_ref().map(|values| median(values).unwrap_or(f64::NAN));
+        let (differences, per_cent) =
+            medians.iter().map(|[one, other]| (other - one, (other / one - 1.0) * 100.0)).unzip();
+        let rounds = samples[0].len().min(samples[1].len());
+        let mut change = Self { from, to, rounds, differences, per_cent };
         change.differences.sort_unstable_by(f64::total_cmp);
         change.per_cent.sort_unstable_by(f64::total_cmp);
         if !change.per_cent.iter().all(|value| value.is_finite()) {
             change.per_cent.clear();
         }
-        Some(change)
+        change
     }
 
     /// Returns the rounds of the run that has fewer.
@@ -171,79 +199,6 @@ fn middle(sorted: &[f64]) -> Option<f64> {
     Some((lower + upper) / 2.0)
 }
 
-/// Draws from values, each draw as many as there are, with replacement. They come in their order without being sorted.
-struct Resamples {
-    /// The values in their order.
-    values: Vec<f64>,
-    /// The place of each value in that order.
-    ranks: Vec<usize>,
-    /// The times that each value is in the draw, by its place.
-    counts: Vec<usize>,
-    drawn: Vec<f64>,
-}
-
-impl Resamples {
-    fn of(values: &[f64]) -> Self {
-        let mut order: Vec<usize> = (0..values.len()).collect();
-        order.sort_by(|one, other| values[*one].total_cmp(&values[*other]));
-        let mut ranks = vec![0; values.len()];
-        order.iter().enumerate().for_each(|(rank, at)| ranks[*at] = rank);
-        let values = order.into_iter().map(|at| values[at]).collect();
-        let (counts, drawn) = (vec![0; ranks.len()], Vec::with_capacity(ranks.len()));
-        Self { values, ranks, counts, drawn }
-    }
-
-    fn draw(&mut self, random: &mut Random) -> &[f64] {
-        self.counts.fill(0);
-        for _ in 0..self.ranks.len() {
-            self.counts[self.ranks[random.below(self.ranks.len())]] += 1;
-        }
-        self.drawn.clear();
-        for (value, count) in self.values.iter().zip(&self.counts) {
-            self.drawn.extend(std::iter::repeat_n(*value, *count));
-        }
-        &self.drawn
-    }
-}
-
-/// SplitMix64: the same seed gives the same run.
-#[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Returns a number from 0 to `end` - 1 with nearly equal probabilities.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        ((u128::from(self.next()) * end as u128) >> 64) as usize
-    }
-
-    pub(crate) fn bytes(&mut self, len: usize) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(len + 8);
-        while bytes.len() < len {
-            bytes.extend_from_slice(&self.next().to_ne_bytes());
-        }
-        bytes.truncate(len);
-        bytes
-    }
-
-    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last + 1));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,19 +218,6 @@ mod tests {
         assert!((expanded(0.05, 10) - 0.0171).abs() < 1e-4, "{}", expanded(0.05, 10));
         assert!(expanded(0.05, 2) < 1e-6 && (expanded(0.05, 1000) - 0.05).abs() < 1e-3);
         assert!(expanded(0.05, 1).is_finite() && expanded(0.05, 0).is_finite());
-    }
-
-    #[test]
-    fn a_draw_has_the_values_that_were_drawn_in_their_order() {
-        let values = [3.0, -0.0, 1.0, 0.0, 3.0, -2.0];
-        let (mut random, mut same) = (Random::new(4), Random::new(4));
-        let mut resamples = Resamples::of(&values);
-        for _ in 0..100 {
-            let mut expected = values.map(|_| values[same.below(values.len())]);
-            expected.sort_unstable_by(f64::total_cmp);
-            let bits = |values: &[f64]| values.iter().map(|of| of.to_bits()).collect::<Vec<_>>();
-            assert_eq!(bits(resamples.draw(&mut random)), bits(&expected));
-        }
     }
 
     #[test]
@@ -335,19 +277,19 @@ mod tests {
         let mut apart = 0;
         for _ in 0..100 {
             let (from, to) = (run(10.0), run(10.0));
-            let change = Change::of(&from, &to, &mut Random::new(1)).unwrap();
+            let change = Change::of(&from, &to).unwrap();
             apart += usize::from(!change.difference(DOUBT).holds(0.0));
         }
         assert!(apart <= 12, "{apart} of 100 equal runs seem different");
-        let change = Change::of(&run(10.0), &run(11.0), &mut Random::new(1)).unwrap();
+        let change = Change::of(&run(10.0), &run(11.0)).unwrap();
         assert!(change.difference(DOUBT / 50.0).low > 0.5, "{change:?}");
         let per_cent = change.per_cent(DOUBT).unwrap();
         assert!(per_cent.holds(10.0), "{per_cent:?}");
         assert!(per_cent.high <= change.per_cent(DOUBT / 50.0).unwrap().high);
-        let from_nothing = Change::of(&[0.0, 0.0], &[1.0, 1.0], &mut random).unwrap();
+        let from_nothing = Change::of(&[0.0, 0.0], &[1.0, 1.0]).unwrap();
         assert_eq!(from_nothing.per_cent(DOUBT), None);
         assert_eq!(from_nothing.difference(DOUBT).low, 1.0);
-        assert!(Change::of(&[], &[1.0], &mut random).is_none());
+        assert!(Change::of(&[], &[1.0]).is_none());
     }
 
     #[test]

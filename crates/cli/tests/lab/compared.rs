@@ -93,6 +93,11 @@ fn runs_of_several_times_and_machines_are_one_file() {
     let html = std::fs::read_to_string(&out).unwrap();
     assert_eq!(html.matches("<section").count(), 2, "two runs of one machine, and another machine");
     assert!(html.contains("The newest of 2 runs") && html.contains("another processor"));
+    assert_eq!(html.matches("<li>2 runs, 20").count(), 1, "the times of both are in the method");
+    assert_eq!(html.matches("<td>2 runs, 20").count(), 1, "and beside the answer");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let apart = "connect: its runs are 2 reports, since these differ: the processor\n";
+    assert_eq!(said, apart);
 
     // A run that is invalid does not count, and does not go without a word.
     let mut broken: Value =

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, ensure};
 
 use super::report::{Report, Series};
-use crate::histogram::Histogram;
+use crate::histogram::Counts;
 
 /// A file of reports: the largest, of all rounds that `--rounds` allows, has some MiB.
 pub(crate) const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -16,13 +16,27 @@ pub(crate) const SERIES_MAX: usize = 1000;
 pub(crate) const ROUNDS_MAX: usize = 1000;
 /// Rounds of a series after runs are put together, since each interval costs that many numbers ten thousand times.
 pub(crate) const MERGED_ROUNDS_MAX: usize = 10_000;
+/// Series of all reports together, after runs are put together: each has an interval and a place in a plot.
+pub(crate) const SERIES_OF_ALL_MAX: usize = 100_000;
 /// Series times rounds, of all reports together.
 pub(crate) const VALUES_MAX: usize = 1_000_000;
+/// The same of comparisons, which runs that are put together have anew: each costs as much as many series.
+pub(crate) const COMPARED_MAX: usize = 500_000;
+/// The bytes of all histograms together, which travel in a hundredth of that if they are made for it. Those of all experiments have a
+/// few MiB.
+pub(crate) const HISTOGRAM_BYTES_MAX: usize = 256 << 20;
 /// No measure has figures that are greater, and the sums and squares of these are still numbers.
 pub(crate) const FIGURE_MAX: f64 = 1e100;
 
+/// What a command has read so far.
+#[derive(Debug, Default)]
+pub(crate) struct Amount {
+    pub(crate) file_bytes: u64,
+    pub(crate) histogram_bytes: usize,
+}
+
 /// Checks that the work of evaluating a report is bounded, and that its figures can be computed with and drawn.
-pub(crate) fn check(report: &Report) -> anyhow::Result<()> {
+pub(crate) fn check(report: &Report, amount: &mut Amount) -> anyhow::Result<()> {
     let Report { series, comparisons, published, models, method, .. } = report;
     for (what, count) in [
         ("series", series.len()),
@@ -34,7 +48,7 @@ pub(crate) fn check(report: &Report) -> anyhow::Result<()> {
         ensure!(count <= SERIES_MAX, "it has {count} {what}, at most {SERIES_MAX} are read");
     }
     for series in series {
-        check_series(series)
+        check_series(series, amount)
             .with_context(|| format!("{} of {}", series.quantity, series.contender))?;
     }
     for model in models {
@@ -43,16 +57,20 @@ pub(crate) fn check(report: &Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn check_series(series: &Series) -> anyhow::Result<()> {
+fn check_series(series: &Series, amount: &mut Amount) -> anyhow::Result<()> {
     let count = series.rounds.len();
     ensure!(count <= ROUNDS_MAX, "it has {count} rounds, at most {ROUNDS_MAX} are read");
     series.x.map_or(Ok(()), figure)?;
     series.rounds.iter().flatten().copied().try_for_each(figure)?;
     ensure!(series.busy.len() <= count, "it has more shares of time than rounds");
-    match &series.histogram {
-        Some(text) => Histogram::decoded(text).map(drop).context("its histogram"),
-        None => Ok(()),
+    if let Some(text) = &series.histogram {
+        amount.histogram_bytes += Counts::decoded(text).context("its histogram")?.bytes;
+        ensure!(
+            amount.histogram_bytes <= HISTOGRAM_BYTES_MAX,
+            "the histograms up to its own have more than {HISTOGRAM_BYTES_MAX} bytes: give fewer files"
+        );
     }
+    Ok(())
 }
 
 fn figure(value: f64) -> anyhow::Result<()> {
@@ -65,11 +83,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::histogram::Histogram;
     use crate::lab::report::Model;
     use crate::lab::report::tests::{report, series};
 
     fn error(report: &Report) -> String {
-        format!("{:#}", check(report).unwrap_err())
+        format!("{:#}", check(report, &mut Amount::default()).unwrap_err())
     }
 
     #[test]
@@ -81,10 +100,13 @@ mod tests {
             place.series[0].x = Some(wrong);
             assert!(error(&place).contains("is beyond ±1e100"), "{}", error(&place));
             let model = Model::new("20 B", Some(20.0), "TCP", wrong);
-            assert!(check(&Report { models: vec![model], ..report() }).is_err());
+            assert!(
+                check(&Report { models: vec![model], ..report() }, &mut Amount::default()).is_err()
+            );
         }
         let right = [0.0, -0.0, 5e-324, -1e100, 1e100];
-        check(&Report { series: vec![series("TCP", &right)], ..report() }).unwrap();
+        check(&Report { series: vec![series("TCP", &right)], ..report() }, &mut Amount::default())
+            .unwrap();
     }
 
     #[test]
@@ -111,6 +133,12 @@ mod tests {
             ),
             format!("with figures up to {FIGURE_MAX:e}; "),
             format!("have at most {} rounds,", number(MERGED_ROUNDS_MAX)),
+            format!(
+                "values, {} series, {} of histograms, and, where runs are put together, {} values to",
+                number(SERIES_OF_ALL_MAX),
+                mib(HISTOGRAM_BYTES_MAX as u64),
+                number(COMPARED_MAX)
+            ),
         ] {
             assert!(readme.contains(&words), "README.md does not say: {words}");
         }
@@ -129,7 +157,15 @@ mod tests {
         let mut durations = Histogram::default();
         durations.record(Duration::from_millis(1));
         of.series[0].histogram = durations.encoded().ok();
-        check(&of).unwrap();
+        check(&of, &mut Amount::default()).unwrap();
+        let bytes = Counts::decoded(of.series[0].histogram.as_ref().unwrap()).unwrap().bytes;
+        let mut amount =
+            Amount { histogram_bytes: HISTOGRAM_BYTES_MAX - 2 * bytes, ..Amount::default() };
+        check(&of, &mut amount).unwrap();
+        check(&of, &mut amount).unwrap();
+        assert_eq!(amount.histogram_bytes, HISTOGRAM_BYTES_MAX);
+        let error_of_more = format!("{:#}", check(&of, &mut amount).unwrap_err());
+        assert!(error_of_more.contains("have more than 268435456 bytes"), "{error_of_more}");
         // Its header promises 4 GiB.
         let lie = "HISTFAAAACB4nJNpmSz8HwgYIIAZSjMCmW4GOxYw2H+ACAAA168IRw==";
         of.series[0].histogram = Some(lie.to_owned());

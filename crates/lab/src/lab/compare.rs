@@ -1,14 +1,11 @@
 //! Two runs of the same experiments: the figures that have changed, and by how much.
 
-use std::num::NonZero;
-use std::panic::resume_unwind;
+use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
-use std::{fmt, thread};
 
 use super::pace::Pace;
 use super::report::{PAIRS_MIN, Report, Series};
-use crate::statistics::{Change, DOUBT, Estimate, Random};
+use crate::statistics::{Change, DOUBT, Estimate};
 
 /// The share in per cent by which a figure may become worse.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,11 +99,10 @@ pub(crate) enum Kind {
 }
 
 impl<'a> Figure<'a> {
-    fn of(series: &'a Series, other: &'a Series) -> Option<Self> {
-        let change = change(series, other)?;
+    fn of(series: &'a Series, other: &'a Series, change: Change) -> Self {
         let (difference, per_cent) = (change.difference(DOUBT), change.per_cent(DOUBT));
         let (medians, rounds) = (change.medians(), change.rounds());
-        Some(Self { series, other, medians, difference, per_cent, rounds })
+        Self { series, other, medians, difference, per_cent, rounds }
     }
 
     /// Judges a difference by its interval.
@@ -128,22 +124,15 @@ impl<'a> Figure<'a> {
         }
     }
 
-    /// Returns true if it is surely worse by more than allowed, also considering that one of `of_all` figures may be so by chance.
-    /// A figure that was zero may not become worse at all.
-    fn is_beyond(&self, Tolerance(share): Tolerance, of_all: usize) -> bool {
-        // With less doubt, intervals are wider.
-        if self.kind(self.difference) != Kind::Worse {
-            return false;
-        }
-        let doubt = DOUBT / of_all as f64;
+    /// Returns true if a change is surely for the worse by more than allowed, with an interval of less doubt, which is wider. A figure
+    /// that was zero may not become worse at all.
+    fn is_beyond(&self, change: &Change, Tolerance(share): Tolerance, doubt: f64) -> bool {
         let is_surely_more = |per_cent: Estimate| match self.series.is_more_better {
             true => per_cent.high < -share,
             false => per_cent.low > share,
         };
-        change(self.series, self.other).is_some_and(|change| {
-            self.kind(change.difference(doubt)) == Kind::Worse
-                && change.per_cent(doubt).is_none_or(is_surely_more)
-        })
+        self.kind(change.difference(doubt)) == Kind::Worse
+            && change.per_cent(doubt).is_none_or(is_surely_more)
     }
 
     pub(crate) fn name(&self) -> String {
@@ -161,14 +150,9 @@ pub(crate) fn name(series: &Series) -> String {
 /// # Errors
 /// When there are none.
 pub(crate) fn pairs<'a>(from: &'a [Report], to: &'a [Report]) -> anyhow::Result<Vec<Pair<'a>>> {
-    let found: Vec<_> = from
-        .iter()
-        .filter_map(|one| {
-            let other = to.iter().find(|to| to.experiment == one.experiment)?;
-            let part = format!("comparing {}", one.experiment);
-            Some(pair(one, other, Pace::new(1, 1, Arc::default(), part)))
-        })
-        .collect();
+    let of_both =
+        |one: &'a Report| Some([one, to.iter().find(|to| to.experiment == one.experiment)?]);
+    let found: Vec<_> = from.iter().filter_map(of_both).collect();
     if found.is_empty() {
         let names = |reports: &[Report]| {
             let names: Vec<_> = reports.iter().map(|one| one.experiment.as_str()).collect();
@@ -180,21 +164,33 @@ pub(crate) fn pairs<'a>(from: &'a [Report], to: &'a [Report]) -> anyhow::Result<
             names(to)
         );
     }
-    Ok(found)
+    let of_a: Vec<_> = found
+        .iter()
+        .flat_map(|[from, to]| from.series.iter().map(|series| (series, same(to, series))))
+        .collect();
+    let samples =
+        of_a.iter().map(|(of, to)| [of.values(), to.map_or_else(Vec::new, Series::values)]);
+    let pace = Pace::working("comparing series", of_a.len());
+    let figures = Change::of_all(
+        samples,
+        || pace.step(),
+        |at, change| {
+            let (series, other) = of_a[at];
+            other.map(|other| Figure::of(series, other, change))
+        },
+    );
+    pace.end();
+    let mut figures = figures.into_iter().map(Option::flatten);
+    Ok(found.into_iter().map(|reports| pair(reports, figures.by_ref())).collect())
 }
 
-fn pair<'a>(from: &'a Report, to: &'a Report, mut pace: Pace) -> Pair<'a> {
-    let mut pair = Pair { reports: [from, to], figures: Vec::new(), alone: Vec::new() };
-    let same = |report: &'a Report, one: &Series| {
-        report.find(&one.case, &one.contender, &one.quantity).filter(|other| other.unit == one.unit)
-    };
-    pace.begin(from.series.len());
-    let figures = in_parallel(&from.series, |series| {
-        let figure = same(to, series).and_then(|other| Figure::of(series, other));
-        pace.step();
-        figure
-    });
-    pace.end();
+/// Puts a pair together, and takes what became of each series of A from `figures`.
+fn pair<'a>(
+    reports: [&'a Report; 2],
+    figures: &mut impl Iterator<Item = Option<Figure<'a>>>,
+) -> Pair<'a> {
+    let [from, to] = reports;
+    let mut pair = Pair { reports, figures: Vec::new(), alone: Vec::new() };
     for (series, figure) in from.series.iter().zip(figures) {
         match figure {
             Some(figure) => pair.figures.push(figure),
@@ -206,24 +202,9 @@ fn pair<'a>(from: &'a Report, to: &'a Report, mut pace: Pace) -> Pair<'a> {
     pair
 }
 
-/// Does some work for each of `items` on all processors, and returns what comes of it in their order.
-fn in_parallel<'a, T: Sync, R: Send>(items: &'a [T], work: impl Fn(&'a T) -> R + Sync) -> Vec<R> {
-    let threads = thread::available_parallelism().map_or(1, NonZero::get);
-    let work = &work;
-    thread::scope(|scope| {
-        let parts = items.chunks(items.len().div_ceil(threads).max(1));
-        let parts: Vec<_> = parts
-            .map(|part| scope.spawn(move || part.iter().map(work).collect::<Vec<_>>()))
-            .collect();
-        parts
-            .into_iter()
-            .flat_map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect()
-    })
-}
-
-fn change(from: &Series, to: &Series) -> Option<Change> {
-    Change::of(&from.values(), &to.values(), &mut Random::new(1))
+/// Returns the same figure of another run.
+fn same<'a>(report: &'a Report, one: &Series) -> Option<&'a Series> {
+    report.find(&one.case, &one.contender, &one.quantity).filter(|other| other.unit == one.unit)
 }
 
 /// Judges all pairs by the share by which a figure may become worse.
@@ -245,9 +226,7 @@ pub(crate) fn judge(pairs: &[Pair<'_>], tolerance: Tolerance) -> Result<(), Regr
     if count > 0 && rounds < needed {
         return Err(Regression::TooFewRounds { figures: count, rounds, needed });
     }
-    let figures = pairs.iter().flat_map(|pair| &pair.figures);
-    let worse: Vec<_> =
-        figures.filter(|figure| figure.is_beyond(tolerance, count)).map(Figure::name).collect();
+    let worse = worse(pairs, tolerance, DOUBT / count as f64);
     if !worse.is_empty() {
         let (tolerance, figures) = (tolerance.to_string(), worse.join("; "));
         return Err(Regression::Worse { tolerance, figures });
@@ -255,6 +234,24 @@ pub(crate) fn judge(pairs: &[Pair<'_>], tolerance: Tolerance) -> Result<(), Regr
     let alone = pairs.iter().flat_map(|pair| &pair.alone).filter(|(run, _)| *run == "A");
     let missing: Vec<_> = alone.map(|(_, series)| name(series)).collect();
     if missing.is_empty() { Ok(()) } else { Err(Regression::Missing(missing.join("; "))) }
+}
+
+/// Returns the names of the figures that are surely worse by more than allowed, with less doubt than a figure by itself leaves.
+fn worse(pairs: &[Pair<'_>], tolerance: Tolerance, doubt: f64) -> Vec<String> {
+    let figures = pairs.iter().flat_map(|pair| &pair.figures);
+    // With less doubt, intervals are wider.
+    let worse: Vec<_> =
+        figures.filter(|figure| figure.kind(figure.difference) == Kind::Worse).collect();
+    let samples = worse.iter().map(|figure| [figure.series.values(), figure.other.values()]);
+    let pace = Pace::working("judging series", worse.len());
+    let is_beyond = Change::of_all(
+        samples,
+        || pace.step(),
+        |at, change| worse[at].is_beyond(&change, tolerance, doubt),
+    );
+    pace.end();
+    let beyond = worse.iter().zip(is_beyond).filter(|(_, is_beyond)| *is_beyond == Some(true));
+    beyond.map(|(figure, _)| figure.name()).collect()
 }
 
 /// Returns the rounds of each run from which on equals seem worse in less than [`DOUBT`] of all comparisons of so many figures: n

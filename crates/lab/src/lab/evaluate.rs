@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context as _;
 use clap::Subcommand;
 
+use super::bounds::Amount;
 use super::compare::{Tolerance, judge, pairs};
 use super::regular_file::write_whole;
 use super::terminal::print;
@@ -35,7 +36,8 @@ pub(crate) enum Evaluation {
     },
     /// Put runs together in one HTML file: of several times, of other machines, and of the Lab page in browsers
     ///
-    /// Runs under the same conditions have their rounds and their histograms in common; others stand beside each other.
+    /// Runs under the same conditions have their rounds and their histograms in common, and the report says from when to when; others
+    /// stand beside each other, and this says what differs.
     Report {
         /// Directories with reports, or single files
         #[arg(value_name = "DIR", required = true)]
@@ -78,7 +80,8 @@ impl Evaluation {
         match self {
             Self::Agent { listen } => agent::serve(*listen, stop),
             Self::Compare { from, to, fail_on } => {
-                let read = |path| files::read(path).and_then(merge::merged);
+                let mut amount = Amount::default();
+                let mut read = |path| files::read(path, &mut amount).and_then(merge::merged);
                 let (from, to) = (read(from)?, read(to)?);
                 let pairs = pairs(&from, &to)?;
                 for pair in &pairs {
@@ -87,9 +90,9 @@ impl Evaluation {
                 Ok(fail_on.map_or(Ok(()), |tolerance| judge(&pairs, tolerance))?)
             }
             Self::Report { places, out } => {
-                let mut reports = Vec::new();
+                let (mut reports, mut amount) = (Vec::new(), Amount::default());
                 for place in places {
-                    reports.extend(files::read(place)?);
+                    reports.extend(files::read(place, &mut amount)?);
                 }
                 let html = write::all(&merge::merged(reports)?)?;
                 write_whole(out, html.as_bytes())

@@ -1,14 +1,21 @@
 //! Runs of the same experiment under the same conditions, put together.
 
+use std::collections::{HashMap, HashSet};
+
 use anyhow::{Context as _, ensure};
 
-use super::bounds::{MERGED_ROUNDS_MAX, REPORTS_MAX, SERIES_MAX, VALUES_MAX};
-use super::report::{Report, Series, compare};
+use super::bounds::{
+    COMPARED_MAX, MERGED_ROUNDS_MAX, REPORTS_MAX, SERIES_MAX, SERIES_OF_ALL_MAX, VALUES_MAX,
+};
+use super::pace::Pace;
+use super::report::{Comparison, Report, Runs, Series, compare};
 use super::terminal::tell;
-use crate::histogram::Histogram;
+use crate::histogram::{Counts, Histogram};
+use crate::statistics::in_parallel;
 
 /// Puts together the runs that were made by the same program under the same conditions. Each run counts once, and one that is invalid
-/// does not count beside others, which is told. Experiments stay in their order, and runs of one experiment stand together.
+/// does not count beside others, which is told. So is what keeps runs of an experiment apart. Experiments stay in their order, and
+/// runs of one experiment stand together.
 ///
 /// # Errors
 /// More reports, series or rounds than can be evaluated in a time that people wait for.
@@ -18,7 +25,7 @@ pub(crate) fn merged(mut reports: Vec<Report>) -> anyhow::Result<Vec<Report>> {
     reports.sort_by_key(|report| report.environment.time);
     let mut groups: Vec<Vec<Report>> = Vec::new();
     for report in reports {
-        match groups.iter_mut().find(|group| are_alike(&group[0], &report)) {
+        match groups.iter_mut().find(|group| differences(&group[0], &report).is_empty()) {
             Some(group) if group.iter().any(|one| is_same(one, &report)) => {}
             Some(group) => group.push(report),
             None => groups.push(vec![report]),
@@ -31,29 +38,67 @@ pub(crate) fn merged(mut reports: Vec<Report>) -> anyhow::Result<Vec<Report>> {
         }
     }
     groups.sort_by_key(|group| names.iter().position(|name| *name == group[0].experiment));
-    let mut all = Vec::new();
-    let mut values = 0;
-    for group in groups {
-        let report = together(group)?;
-        values += report.as_ref().map_or(0, |report| report.series.len() * report.rounds());
-        ensure!(values <= VALUES_MAX, "{}", too_many_values(values));
-        all.extend(report);
+    for same in groups.chunk_by(|one, other| one[0].experiment == other[0].experiment) {
+        tell_apart(same);
     }
+    let mut all: Vec<Report> = Vec::new();
+    let (mut series, mut values, mut compared) = (0, 0, 0);
+    for group in groups {
+        all.extend(together(group)?);
+        let Some(report) = all.last() else { continue };
+        series += report.series.len();
+        values += report.series.len() * report.rounds();
+        if report.environment.runs.is_some() {
+            compared += report.comparisons.len() * report.rounds();
+        }
+        ensure!(
+            series <= SERIES_OF_ALL_MAX,
+            "{series} series of all reports are more than {SERIES_OF_ALL_MAX}: give fewer files"
+        );
+        ensure!(values <= VALUES_MAX, "{}", too_many_values(values));
+        ensure!(
+            compared <= COMPARED_MAX,
+            "{compared} values, comparisons of runs together times rounds, are more than {COMPARED_MAX}: give fewer files"
+        );
+    }
+    compare_anew(&mut all);
     Ok(all)
+}
+
+/// Says what keeps runs of the same experiment apart.
+fn tell_apart(groups: &[Vec<Report>]) {
+    let Some((first, others)) = groups.split_first() else { return };
+    let mut all: Vec<&str> = Vec::new();
+    for differing in others.iter().flat_map(|other| differences(&first[0], &other[0])) {
+        if !all.contains(&differing) {
+            all.push(differing);
+        }
+    }
+    if !all.is_empty() {
+        let (name, count) = (&first[0].experiment, groups.len());
+        tell(&format!(
+            "{name}: its runs are {count} reports, since these differ: {}",
+            all.join(", ")
+        ));
+    }
 }
 
 fn too_many_values(values: usize) -> String {
     format!("{values} values, series times rounds, are more than {VALUES_MAX}: give fewer files")
 }
 
-/// Returns true if the figures of both may be put together.
-fn are_alike(one: &Report, other: &Report) -> bool {
-    one.experiment == other.experiment
-        // The question of advise tells the stream that it is about.
-        && one.question == other.question
-        && one.quantity == other.quantity
-        && one.environment.program == other.environment.program
-        && one.environment.is_like(&other.environment)
+/// Returns what keeps runs apart, in words; nothing if the figures of both may be put together.
+fn differences(one: &Report, other: &Report) -> Vec<&'static str> {
+    let mut all = vec![
+        ("the experiment", one.experiment != other.experiment),
+        // That of advise tells the stream that it is about.
+        ("the question", one.question != other.question),
+        ("the quantity", one.quantity != other.quantity),
+        ("the version of the program", one.environment.program != other.environment.program),
+    ];
+    all.retain(|(_, is_other)| *is_other);
+    let conditions = one.environment.differences(&other.environment);
+    all.into_iter().map(|(what, _)| what).chain(conditions).collect()
 }
 
 /// Returns true if both are the same run.
@@ -75,23 +120,26 @@ fn together(mut runs: Vec<Report>) -> anyhow::Result<Option<Report>> {
             ));
         }
     }
-    let count = runs.len();
-    let Some(mut report) = runs.pop() else { return Ok(None) };
+    let (count, begun) = (runs.len(), runs.iter().map(|run| run.environment.begun()).min());
+    let Some(newest) = runs.pop() else { return Ok(None) };
+    let mut sum = Sum::of(newest);
     for run in runs {
-        fit(&report, &run).with_context(|| format!("the runs of {} together", run.experiment))?;
-        add(&mut report, run);
+        sum.fit(&run).with_context(|| format!("the runs of {} together", run.experiment))?;
+        sum.add(run);
     }
+    let mut report = sum.whole();
     if count > 1 {
         // The answer and what stands beside the publications are of that run alone.
         report.answer =
             format!("The newest of {count} runs: {} (The tables are of all.)", report.answer);
         report.environment.rounds = report.rounds();
+        report.environment.runs = begun.map(|begun| Runs { count, begun });
         for row in &mut report.published {
             row.figure += ", newest run";
         }
-        report.comparisons = compared(&report);
         let words = format!(
-            "{count} runs under the same conditions: their {} rounds and their histograms together. What follows is of the newest run.",
+            "{}, under the same conditions: their {} rounds and their histograms together. What follows is of the newest run.",
+            report.environment.when(),
             report.environment.rounds
         );
         report.method.insert(0, words);
@@ -102,58 +150,100 @@ fn together(mut runs: Vec<Report>) -> anyhow::Result<Option<Report>> {
     Ok(Some(report))
 }
 
-/// Checks that a report stays within its bounds when a run is added, in which each figure of either has as many rounds.
-fn fit(report: &Report, run: &Report) -> anyhow::Result<()> {
-    let new = |series: &&Series| !report.series.iter().any(|known| is_of(known, series));
-    let series = report.series.len() + run.series.iter().filter(new).count();
-    let rounds = report.rounds() + run.rounds();
-    ensure!(series <= SERIES_MAX, "{series} series are more than {SERIES_MAX}: give fewer files");
-    ensure!(
-        rounds <= MERGED_ROUNDS_MAX,
-        "{rounds} rounds are more than {MERGED_ROUNDS_MAX}: give fewer files"
-    );
-    ensure!(series * rounds <= VALUES_MAX, "{}", too_many_values(series * rounds));
-    let comparisons = report.comparisons.len();
-    ensure!(
-        comparisons <= SERIES_MAX,
-        "{comparisons} comparisons are more than {SERIES_MAX}: give fewer files"
-    );
-    Ok(())
+/// A report, and the runs that were added to it.
+struct Sum {
+    report: Report,
+    /// The place of each series, by its names.
+    places: HashMap<[String; 4], usize>,
+    /// The histograms of each series.
+    histograms: Vec<Vec<String>>,
+    compared: HashSet<[String; 3]>,
 }
 
-/// Adds the rounds of an earlier run. A figure that one of both does not have has no value in those rounds.
-fn add(report: &mut Report, run: Report) {
-    let (own, more) = (report.rounds(), run.rounds());
-    report.series.iter_mut().for_each(|series| series.rounds.resize(own, None));
-    for mut series in run.series {
-        series.rounds.resize(more, None);
-        let known = report.series.iter_mut().find(|known| is_of(known, &series));
-        match known {
-            Some(known) => extend(known, series),
-            None => {
-                let rounds = std::mem::take(&mut series.rounds);
-                series.rounds = [vec![None; own], rounds].concat();
-                report.series.push(series);
+/// Returns the names of a figure.
+fn key(of: &Series) -> [String; 4] {
+    [&of.case, &of.contender, &of.quantity, &of.unit].map(String::clone)
+}
+
+fn sides(of: &Comparison) -> [String; 3] {
+    [&of.case, &of.of, &of.to].map(String::clone)
+}
+
+impl Sum {
+    fn of(mut report: Report) -> Self {
+        let mut places = HashMap::new();
+        for (at, series) in report.series.iter().enumerate() {
+            places.entry(key(series)).or_insert(at);
+        }
+        let own = report.series.iter_mut().map(|series| series.histogram.take());
+        let histograms = own.map(|own| own.into_iter().collect()).collect();
+        let compared = report.comparisons.iter().map(sides).collect();
+        Self { report, places, histograms, compared }
+    }
+
+    /// Checks that the report stays within its bounds when a run is added, in which each figure of either has as many rounds.
+    fn fit(&self, run: &Report) -> anyhow::Result<()> {
+        let report = &self.report;
+        let new = |series: &&Series| !self.places.contains_key(&key(series));
+        let series = report.series.len() + run.series.iter().filter(new).count();
+        let rounds = report.rounds() + run.rounds();
+        ensure!(
+            series <= SERIES_MAX,
+            "{series} series are more than {SERIES_MAX}: give fewer files"
+        );
+        ensure!(
+            rounds <= MERGED_ROUNDS_MAX,
+            "{rounds} rounds are more than {MERGED_ROUNDS_MAX}: give fewer files"
+        );
+        ensure!(series * rounds <= VALUES_MAX, "{}", too_many_values(series * rounds));
+        let comparisons = report.comparisons.len();
+        ensure!(
+            comparisons <= SERIES_MAX,
+            "{comparisons} comparisons are more than {SERIES_MAX}: give fewer files"
+        );
+        Ok(())
+    }
+
+    /// Adds the rounds of an earlier run. A figure that one of both does not have has no value in those rounds.
+    fn add(&mut self, run: Report) {
+        let Self { report, places, histograms, compared } = self;
+        let (own, more) = (report.rounds(), run.rounds());
+        report.series.iter_mut().for_each(|series| series.rounds.resize(own, None));
+        for mut series in run.series {
+            series.rounds.resize(more, None);
+            let at = *places.entry(key(&series)).or_insert(report.series.len());
+            if at == histograms.len() {
+                histograms.push(Vec::new());
+            }
+            histograms[at].extend(series.histogram.take());
+            match report.series.get_mut(at) {
+                Some(known) => extend(known, series),
+                None => {
+                    let rounds = std::mem::take(&mut series.rounds);
+                    series.rounds = [vec![None; own], rounds].concat();
+                    report.series.push(series);
+                }
+            }
+        }
+        report.series.iter_mut().for_each(|series| series.rounds.resize(own + more, None));
+        for comparison in run.comparisons {
+            if compared.insert(sides(&comparison)) {
+                report.comparisons.push(comparison);
             }
         }
     }
-    report.series.iter_mut().for_each(|series| series.rounds.resize(own + more, None));
-    for comparison in run.comparisons {
-        let known = report.comparisons.iter().any(|known| {
-            (&known.case, &known.of, &known.to)
-                == (&comparison.case, &comparison.of, &comparison.to)
-        });
-        if !known {
-            report.comparisons.push(comparison);
-        }
-    }
-}
 
-fn is_of(one: &Series, other: &Series) -> bool {
-    fn key(of: &Series) -> [&str; 4] {
-        [&of.case, &of.contender, &of.quantity, &of.unit].map(String::as_str)
+    /// Returns the report of all runs, with the histograms of each series in one.
+    fn whole(self) -> Report {
+        let Self { mut report, histograms, .. } = self;
+        for (series, own) in report.series.iter_mut().zip(histograms) {
+            series.histogram = match <[String; 1]>::try_from(own) {
+                Ok([one]) => Some(one),
+                Err(several) => in_one(&several),
+            };
+        }
+        report
     }
-    key(one) == key(other)
 }
 
 fn extend(series: &mut Series, other: Series) {
@@ -172,24 +262,34 @@ fn extend(series: &mut Series, other: Series) {
     if let Some(traffic) = other.traffic {
         *series.traffic.get_or_insert_default() += traffic;
     }
-    let histograms = [&series.histogram, &other.histogram];
-    let mut all = Histogram::default();
-    for text in histograms.into_iter().flatten() {
-        if let Ok(durations) = Histogram::decoded(text) {
-            all.add(&durations);
-        }
-    }
-    series.histogram = (all.len() > 0).then(|| all.encoded().ok()).flatten();
 }
 
-/// Compares what was compared in a run, with all rounds.
-fn compared(report: &Report) -> Vec<super::report::Comparison> {
-    let series = |case: &str, contender: &str| report.find(case, contender, &report.quantity);
-    let again = report
-        .comparisons
-        .iter()
-        .filter_map(|old| compare(series(&old.case, &old.of)?, series(&old.case, &old.to)?));
-    again.collect()
+fn in_one(histograms: &[String]) -> Option<String> {
+    let mut all = Histogram::default();
+    for counts in histograms.iter().filter_map(|text| Counts::decoded(text).ok()) {
+        all.add_counts(&counts);
+    }
+    (all.len() > 0).then(|| all.encoded().ok()).flatten()
+}
+
+/// Compares what was compared in runs that were put together, with all rounds.
+fn compare_anew(reports: &mut [Report]) {
+    let are_several = |report: &Report| report.environment.runs.is_some();
+    let old = reports.iter().filter(|report| are_several(report));
+    let old: Vec<_> =
+        old.flat_map(|report| report.comparisons.iter().map(move |one| (report, one))).collect();
+    let pace = Pace::working("comparing all rounds", old.len());
+    let anew = in_parallel(&old, |(report, old)| {
+        let series = |contender: &str| report.find(&old.case, contender, &report.quantity);
+        let anew = series(&old.of).zip(series(&old.to)).and_then(|(of, to)| compare(of, to));
+        pace.step();
+        anew
+    });
+    pace.end();
+    let mut anew = anew.into_iter();
+    for report in reports.iter_mut().filter(|report| are_several(report)) {
+        report.comparisons = anew.by_ref().take(report.comparisons.len()).flatten().collect();
+    }
 }
 
 #[cfg(test)]
@@ -227,6 +327,69 @@ mod tests {
         assert_eq!(report.comparisons.len(), 1);
         assert_eq!(report.comparisons[0].shift.median, 0.0, "of the rounds that both have");
         assert_eq!(report.environment.rounds, 5);
+    }
+
+    #[test]
+    fn runs_that_are_put_together_have_the_times_of_the_first_and_the_last() {
+        const DAY: u64 = 86_400_000;
+        let of = |time: u64, duration_ms: u64, seed: u64| {
+            let mut run = run(time, &[1.0, 2.0], 1);
+            (run.environment.duration_ms, run.environment.seed) = (duration_ms, seed);
+            run
+        };
+        let runs = vec![of(3 * DAY, 60_000, 1), of(DAY, 3_600_000, 2), of(2 * DAY, 60_000, 3)];
+        let report = merged(runs).unwrap().remove(0);
+        let when = "3 runs, 1970-01-01 23:00 to 1970-01-04 00:00 UTC";
+        assert_eq!(report.environment.when(), when);
+        assert!(
+            report.method[0].starts_with(&format!("{when}, under the same conditions: their 6"))
+        );
+        let report = merged(vec![of(DAY, 3_600_000, 1)]).unwrap().remove(0);
+        assert_eq!(report.environment.when(), "1970-01-01 23:00 to 1970-01-02 00:00 UTC");
+        assert!(report.method.is_empty());
+    }
+
+    #[test]
+    fn each_condition_that_is_another_keeps_runs_apart() {
+        let one = run(1, &[1.0], 1);
+        type Edit = fn(&mut Report);
+        let edits: [(&str, Edit); 11] = [
+            ("the experiment", |run| run.experiment += "."),
+            ("the question", |run| run.question += "."),
+            ("the quantity", |run| run.quantity += "."),
+            ("the version of the program", |run| run.environment.program += "."),
+            ("the processor", |run| run.environment.processor += "."),
+            ("the number of cores", |run| run.environment.cores += 1),
+            ("the system", |run| run.environment.system += "."),
+            ("the target", |run| run.environment.target += "."),
+            ("the link", |run| run.environment.link = Link::with_delay(Duration::from_millis(1))),
+            ("--netem", |run| run.environment.has_netem = true),
+            ("--quick", |run| run.environment.is_quick = true),
+        ];
+        for (what, edit) in edits {
+            let mut other = run(2, &[1.0], 1);
+            edit(&mut other);
+            assert_eq!(differences(&one, &other), [what]);
+            assert_eq!(merged(vec![one.clone(), other]).unwrap().len(), 2, "{what}");
+        }
+    }
+
+    #[test]
+    fn what_is_compared_anew_is_bounded() {
+        let of = |time: u64, rounds: usize, pairs: usize| {
+            let mut report = run(time, &vec![1.0; rounds], 1);
+            let one = report.comparisons[0].clone();
+            report
+                .comparisons
+                .extend((1..pairs).map(|at| Comparison { of: at.to_string(), ..one.clone() }));
+            report
+        };
+        let two = |pairs| merged(vec![of(1, 500, pairs), of(2, 500, pairs)]);
+        let error = format!("{:#}", two(501).unwrap_err());
+        assert!(error.starts_with("501000 values, comparisons of runs together times"), "{error}");
+        // One of them has series. A run by itself is not compared again.
+        assert_eq!(two(500).unwrap()[0].comparisons.len(), 1);
+        assert_eq!(merged(vec![of(1, 600, 900)]).unwrap()[0].comparisons.len(), 900);
     }
 
     #[test]

@@ -36,6 +36,20 @@ pub(crate) fn count(number: u64) -> String {
     grouped(&number.to_string())
 }
 
+/// Returns a time, of milliseconds since the Unix epoch, as the date and the minute in UTC.
+pub(crate) fn date(ms: u64) -> String {
+    let (minutes, days) = (ms / 60_000 % (24 * 60), ms / 86_400_000);
+    // Years begin in March, so that a leap day is the last of its year, and there are as many days in each 400 of them.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (day, month_of_year) = (day - (153 * month + 2) / 5 + 1, (month + 2) % 12 + 1);
+    let year = era * 400 + year + u64::from(month >= 10);
+    format!("{year}-{month_of_year:02}-{day:02} {:02}:{:02}", minutes / 60, minutes % 60)
+}
+
 /// Puts a comma before every third digit from the right.
 fn grouped(digits: &str) -> String {
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -51,6 +65,25 @@ fn grouped(digits: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_a_date_of_the_calendar() {
+        for (seconds, shown) in [
+            (0, "1970-01-01 00:00"),
+            (951_782_399, "2000-02-28 23:59"),
+            (951_782_400, "2000-02-29 00:00"),
+            (951_868_800, "2000-03-01 00:00"),
+            (1_709_164_800, "2024-02-29 00:00"),
+            (1_767_225_599, "2025-12-31 23:59"),
+            (1_767_225_600, "2026-01-01 00:00"),
+            (1_795_890_300, "2026-11-28 18:25"),
+            (4_107_542_400, "2100-03-01 00:00"),
+        ] {
+            assert_eq!(date(seconds * 1000), shown);
+        }
+        // No report has it, but a file may.
+        assert!(date(u64::MAX).ends_with(" 14:25"), "{}", date(u64::MAX));
+    }
 
     #[test]
     fn figures_have_three_digits_groups_and_the_minus_sign() {

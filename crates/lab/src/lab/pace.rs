@@ -59,6 +59,13 @@ impl Pace {
         }
     }
 
+    /// Begins work of so many steps that measures nothing.
+    pub(crate) fn working(part: &str, steps: usize) -> Self {
+        let mut pace = Self::new(1, 1, Arc::default(), part.to_owned());
+        pace.begin(steps);
+        pace
+    }
+
     /// Returns one number of a full run and another of a quick one.
     pub(crate) fn full_or_quick<T>(&self, full: T, quick: T) -> T {
         if self.is_quick { quick } else { full }
@@ -166,6 +173,7 @@ impl Pace {
             program: format!("anemone {}", env!("CARGO_PKG_VERSION")),
             time: time.as_millis() as u64,
             duration_ms: self.begun.elapsed().as_millis() as u64,
+            runs: None,
             processor: crate::cpu::processor().unwrap_or_else(|| "unknown".to_owned()),
             cores: *crate::cpu::PROCESSORS,
             system: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),

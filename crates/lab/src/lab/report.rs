@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::link::Link;
-use super::numbers::fixed;
+use super::numbers::{date, fixed};
 use super::probe::FaultKind;
 use super::strain::Strain;
 pub(crate) use super::theory::ms;
@@ -105,6 +105,9 @@ pub(crate) struct Environment {
     /// The time that the run took.
     #[serde(default)]
     pub(crate) duration_ms: u64,
+    /// The runs that were put together, if so: the times and the rest are of the newest.
+    #[serde(skip)]
+    pub(crate) runs: Option<Runs>,
     pub(crate) processor: String,
     pub(crate) cores: usize,
     pub(crate) system: String,
@@ -118,14 +121,47 @@ pub(crate) struct Environment {
     pub(crate) is_quick: bool,
 }
 
+/// Several runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Runs {
+    pub(crate) count: usize,
+    /// The begin of the first, in milliseconds since the Unix epoch.
+    pub(crate) begun: u64,
+}
+
 impl Environment {
     /// Returns true if both are the same place under the same conditions: nothing but the program and the time is another.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
-        let conditions = |of: &Self| (of.cores, of.has_netem, of.is_quick);
-        conditions(self) == conditions(other)
-            && self.link == other.link
-            && [&self.processor, &self.system, &self.target]
-                == [&other.processor, &other.system, &other.target]
+        self.differences(other).is_empty()
+    }
+
+    /// Returns the conditions that are not the same, in words.
+    pub(crate) fn differences(&self, other: &Self) -> Vec<&'static str> {
+        let all = [
+            ("the processor", self.processor != other.processor),
+            ("the number of cores", self.cores != other.cores),
+            ("the system", self.system != other.system),
+            ("the target", self.target != other.target),
+            ("the link", self.link != other.link),
+            ("--netem", self.has_netem != other.has_netem),
+            ("--quick", self.is_quick != other.is_quick),
+        ];
+        all.into_iter().filter(|(_, is_other)| *is_other).map(|(what, _)| what).collect()
+    }
+
+    /// Returns the begin of the run, in milliseconds since the Unix epoch.
+    pub(crate) fn begun(&self) -> u64 {
+        self.time.saturating_sub(self.duration_ms)
+    }
+
+    /// Returns the time of the run, or of all that were put together, in words.
+    pub(crate) fn when(&self) -> String {
+        let begun = self.runs.map_or(self.begun(), |runs| runs.begun);
+        let times = format!("{} to {} UTC", date(begun), date(self.time));
+        match self.runs {
+            Some(runs) => format!("{} runs, {times}", runs.count),
+            None => times,
+        }
     }
 
     /// Returns it in words.
@@ -444,6 +480,14 @@ impl Report {
             .filter_map(|of| Some((of, self.find(&of.case, to, &self.quantity)?)));
         self.comparisons.extend(pairs.filter_map(|(of, to)| compare(of, to)).collect::<Vec<_>>());
     }
+}
+
+/// Returns the estimate of each series. Calls `step` after each that has values.
+pub(crate) fn estimates<'a>(
+    series: impl IntoIterator<Item = &'a Series>,
+    step: impl Fn() + Sync,
+) -> Vec<Option<Estimate>> {
+    Estimate::of_all(series.into_iter().map(Series::values), step)
 }
 
 /// Returns the cases of series, each once.

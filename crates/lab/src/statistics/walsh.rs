@@ -1,7 +1,7 @@
 //! The Hodges-Lehmann estimate: the median of the means of all pairs (Walsh averages), without making all pairs.
 //!
-//! In sorted values, the means of each value with those from it on are in order, too, so one walk over the values counts how many
-//! means are not greater than a bound. Bounds close in on the median until few means are left, and only those are made: n log n
+//! In sorted values, the means of each value with those from it on are in order, too, so one walk over the values splits the
+//! means at a bound. Bounds close in on the median until few means are left, and only those are made: n log n
 //! steps instead of the square of n.
 
 /// So many means are made in any case.
@@ -11,7 +11,7 @@ const MEANS_MIN: usize = 64;
 pub(super) fn hodges_lehmann(sorted: &[f64]) -> Option<f64> {
     let pairs = sorted.len() * (sorted.len() + 1) / 2;
     let (lower, upper) = (pairs.checked_sub(1)? / 2, pairs / 2);
-    let limit = MEANS_MIN.max(4 * sorted.len());
+    let limit = MEANS_MIN.max(sorted.len());
     let (first, last) = (*sorted.first()?, *sorted.last()?);
     // The means in question are greater than `low`, which is not smaller than `below` means, and not greater than `high`.
     let (mut low, mut below) = (key(first).saturating_sub(1), 0);
@@ -32,13 +32,13 @@ pub(super) fn hodges_lehmann(sorted: &[f64]) -> Option<f64> {
         };
         let bound = aim.map_or(low + (high - low) / 2, even).clamp(low + 1, high - 1);
         step += 1;
-        let count = count_to(sorted, number(bound));
+        let (count, greatest, smallest) = split(sorted, bound);
         if count <= lower {
-            (low, below) = (bound, count);
+            (low, below) = (smallest.saturating_sub(1).clamp(bound, high - 1), count);
         } else if count > upper {
-            (high, within) = (bound, count);
+            (high, within) = (greatest.clamp(low + 1, bound), count);
         } else {
-            return Some(between(sorted, number(bound)));
+            return Some((number(greatest) + number(smallest)) / 2.0);
         }
     }
     if high - low == 1 {
@@ -67,37 +67,29 @@ fn is_beyond(mean: f64, bound: f64) -> bool {
     mean.total_cmp(&bound).is_gt()
 }
 
-/// Counts the means that are not greater than `bound`.
-fn count_to(sorted: &[f64], bound: f64) -> usize {
-    let (mut count, mut end) = (0, sorted.len());
+/// Splits the means at the number of this key: returns how many are not greater, the key of the greatest of those, and that of the
+/// smallest of the others.
+fn split(sorted: &[f64], bound: u64) -> (usize, u64, u64) {
+    let (mut count, mut greatest, mut smallest) = (0, 0, u64::MAX);
+    let mut end = sorted.len();
     for (at, one) in sorted.iter().enumerate() {
-        while end > at && is_beyond(mean(*one, sorted[end - 1]), bound) {
+        while end > at {
+            let mean = key(mean(*one, sorted[end - 1]));
+            if mean <= bound {
+                greatest = greatest.max(mean);
+                break;
+            }
             end -= 1;
+        }
+        if let Some(other) = sorted.get(end.max(at)) {
+            smallest = smallest.min(key(mean(*one, *other)));
         }
         if end <= at {
             break;
         }
         count += end - at;
     }
-    count
-}
-
-/// Returns the mean of the greatest mean up to `bound` and the smallest beyond it.
-fn between(sorted: &[f64], bound: f64) -> f64 {
-    let (mut greatest, mut smallest) = (f64::NEG_INFINITY, f64::INFINITY);
-    let mut end = sorted.len();
-    for (at, one) in sorted.iter().enumerate() {
-        while end > at && is_beyond(mean(*one, sorted[end - 1]), bound) {
-            end -= 1;
-        }
-        if end > at {
-            greatest = greatest.max(mean(*one, sorted[end - 1]));
-        }
-        if let Some(other) = sorted.get(end.max(at)) {
-            smallest = smallest.min(mean(*one, *other));
-        }
-    }
-    (greatest + smallest) / 2.0
+    (count, greatest, smallest)
 }
 
 /// Returns the means that are greater than `low` and not greater than `high`.

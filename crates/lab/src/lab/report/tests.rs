@@ -35,6 +35,7 @@ pub(crate) fn report() -> Report {
             program: "anemone".to_owned(),
             time: 0,
             duration_ms: 0,
+            runs: None,
             processor: "a processor".to_owned(),
             cores: 2,
             system: "Linux".to_owned(),

@@ -13,7 +13,8 @@ pub(crate) fn changes(pair: &Pair<'_>) -> String {
     let [from, to] = pair.reports;
     let mut text = format!("## {}: B against A\n", plain(&from.experiment));
     for (run, report) in [("A", from), ("B", to)] {
-        let _ = write!(text, "\n- {run}: {}", plain(&report.environment.sentences().join(" ")));
+        let (when, place) = (report.environment.when(), report.environment.sentences().join(" "));
+        let _ = write!(text, "\n- {run}, {when}: {}", plain(&place));
         if let Some(reason) = &report.invalid {
             let _ = write!(text, " **Invalid: {}.**", plain(reason));
         }
@@ -95,6 +96,10 @@ mod tests {
         };
         let told = text(&from, &to);
         let row = "| 20 B | TCP | round trip, ms | 1.00 | 1.50 | 0.500 [0.500, 0.500] | 50.0 [50.0, 50.0] | worse |";
+        assert!(
+            told.contains("\n- B, 1970-01-01 00:00 to 1970-01-01 00:00 UTC: anemone; a"),
+            "{told}"
+        );
         assert!(told.contains(row) && !told.contains("other conditions"), "{told}");
         assert!(told.contains("1 figures: 0 better, 1 worse"), "{told}");
         let few = Report { series: vec![series("TCP", &[1.5; 5])], ..to.clone() };

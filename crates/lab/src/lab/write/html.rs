@@ -6,21 +6,24 @@ use serde_json::json;
 
 use super::plot::{Plot, plot};
 use super::tables::{Table, tables};
-use crate::lab::report::Report;
+use crate::lab::pace::Pace;
+use crate::lab::report::{Report, estimates};
+use crate::statistics::{Estimate, in_parallel};
 
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
 
 /// Returns a report as HTML.
 pub(super) fn html(report: &Report) -> anyhow::Result<String> {
-    Ok(page(&format!("{} · Anemone lab", report.experiment), &section(report, 0)?))
+    let estimates = estimates(&report.series, || {});
+    Ok(page(&format!("{} · Anemone lab", report.experiment), &section(report, &estimates, 0)?))
 }
 
 /// Returns several reports as one file of HTML, with a table that leads to each.
 pub(crate) fn all(reports: &[Report]) -> anyhow::Result<String> {
     let mut text = String::from(
         "<h1>Reports of the lab</h1>\n<div class=\"wide\" tabindex=\"0\"><table class=\"contents\">\n<thead><tr><th>experiment</th>\
-         <th>where</th><th>answer</th></tr></thead>\n<tbody>\n",
+         <th>when</th><th>where</th><th>answer</th></tr></thead>\n<tbody>\n",
     );
     for (at, report) in reports.iter().enumerate() {
         let place = &report.environment;
@@ -30,14 +33,30 @@ pub(crate) fn all(reports: &[Report]) -> anyhow::Result<String> {
         );
         let _ = writeln!(
             text,
-            "<tr><td><a href=\"#report-{at}\">{}</a></td><td>{}</td><td>{answer}</td></tr>",
+            "<tr><td><a href=\"#report-{at}\">{}</a></td><td>{}</td><td>{}</td><td>{answer}</td></tr>",
             escaped(&report.experiment),
+            escaped(&place.when()),
             escaped(&format!("{}, {}, link: {}", place.program, place.target, place.link)),
         );
     }
     text += "</tbody>\n</table></div>\n";
-    for (at, report) in reports.iter().enumerate() {
-        text += &section(report, at)?;
+    let series = || reports.iter().flat_map(|report| &report.series);
+    let pace = Pace::working("estimating series", series().count());
+    let mut estimates = estimates(series(), || pace.step()).into_iter();
+    pace.end();
+    let parts = reports.iter().enumerate().map(|(at, report)| {
+        (at, report, estimates.by_ref().take(report.series.len()).collect::<Vec<_>>())
+    });
+    let parts: Vec<_> = parts.collect();
+    let pace = Pace::working("writing reports", parts.len());
+    let sections = in_parallel(&parts, |(at, report, estimates)| {
+        let section = section(report, estimates, *at);
+        pace.step();
+        section
+    });
+    pace.end();
+    for section in sections {
+        text += &section?;
     }
     Ok(page("Anemone lab", &text))
 }
@@ -52,8 +71,8 @@ fn page(title: &str, sections: &str) -> String {
     )
 }
 
-/// Returns all about a report; `at` is its number on the page.
-fn section(report: &Report, at: usize) -> anyhow::Result<String> {
+/// Returns all about a report, whose series have these estimates; `at` is its number on the page.
+fn section(report: &Report, estimates: &[Option<Estimate>], at: usize) -> anyhow::Result<String> {
     let mut text = format!(
         "<section id=\"report-{at}\">\n<p class=\"name\">{}</p>\n<h1>{}</h1>\n",
         escaped(&report.experiment),
@@ -64,10 +83,10 @@ fn section(report: &Report, at: usize) -> anyhow::Result<String> {
             writeln!(text, "<p class=\"invalid\" role=\"alert\">Invalid: {}</p>", escaped(reason));
     }
     let _ = writeln!(text, "<p class=\"answer\">{}</p>", escaped(&report.full_answer()));
-    if let Some(plot) = plot(report)? {
+    if let Some(plot) = plot(report, estimates)? {
         text += &drawn(&plot, report);
     }
-    for table in tables(report) {
+    for table in tables(report, estimates) {
         text += &rendered(&table);
     }
     text += "<h2>Method</h2>\n<ul>\n";

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use super::tables::{Table, tables};
-use crate::lab::report::Report;
+use crate::lab::report::{Report, estimates};
 
 /// Returns the report as Markdown.
 pub(crate) fn markdown(report: &Report) -> String {
-    page(report, &tables(report))
+    page(report, &tables(report, &estimates(&report.series, || {})))
 }
 
 /// Returns a report with these tables.

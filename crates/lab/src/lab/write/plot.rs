@@ -7,6 +7,7 @@ use plotters::prelude::*;
 use crate::lab::bounds::FIGURE_MAX;
 use crate::lab::numbers::figure;
 use crate::lab::report::{Report, Series, cases as cases_of};
+use crate::statistics::Estimate;
 
 const WIDTH: u32 = 900;
 const HEIGHT: u32 = 420;
@@ -64,18 +65,22 @@ impl Group {
     }
 }
 
-/// Draws the quantity of a report by case. `None` if there is nothing to draw.
-pub(super) fn plot(report: &Report) -> anyhow::Result<Option<Plot>> {
-    let all: Vec<&Series> = report
+/// Draws the quantity of a report by case. `estimates` are those of the series. `None` if there is nothing to draw.
+pub(super) fn plot(
+    report: &Report,
+    estimates: &[Option<Estimate>],
+) -> anyhow::Result<Option<Plot>> {
+    let all: Vec<(&Series, Estimate)> = report
         .series
         .iter()
-        .filter(|series| series.quantity == report.quantity)
-        .filter(|series| series.rounds.iter().any(Option::is_some))
+        .zip(estimates)
+        .filter(|(series, _)| series.quantity == report.quantity)
+        .filter_map(|(series, estimate)| Some((series, (*estimate)?)))
         .collect();
-    let cases = cases_of(all.iter().copied());
-    let has_places = all.iter().all(|series| series.x.is_some()) && cases.len() > 1;
+    let cases = cases_of(all.iter().map(|(series, _)| *series));
+    let has_places = all.iter().all(|(series, _)| series.x.is_some()) && cases.len() > 1;
     let mut contenders: Vec<&str> = Vec::new();
-    for series in &all {
+    for (series, _) in &all {
         if !contenders.contains(&series.contender.as_str()) {
             contenders.push(&series.contender);
         }
@@ -85,7 +90,7 @@ pub(super) fn plot(report: &Report) -> anyhow::Result<Option<Plot>> {
         let high = values.iter().copied().fold(0.0, f64::max);
         low > 0.0 && high / low > LINEAR_RANGE_MAX
     };
-    let places: Vec<f64> = all.iter().filter_map(|series| series.x).collect();
+    let places: Vec<f64> = all.iter().filter_map(|(series, _)| series.x).collect();
     let is_log_x = has_places && logarithmic(&places);
     let along = |at: usize, case: &str, place: Option<f64>| -> Option<f64> {
         let shift =
@@ -98,8 +103,10 @@ pub(super) fn plot(report: &Report) -> anyhow::Result<Option<Plot>> {
         })
     };
     let groups = contenders.iter().enumerate().map(|(at, contender)| {
-        let own = all.iter().filter(|series| series.contender == **contender);
-        let points = own.filter_map(|series| point(series, along(at, &series.case, series.x)?));
+        let own = all.iter().filter(|(series, _)| series.contender == **contender);
+        let points = own.filter_map(|(series, estimate)| {
+            Some(point(series, *estimate, along(at, &series.case, series.x)?))
+        });
         let models = report.models.iter().filter(|model| model.contender == **contender);
         let theory =
             models.filter_map(|model| Some((along(at, &model.case, model.x)?, model.value)));
@@ -122,8 +129,7 @@ pub(super) fn plot(report: &Report) -> anyhow::Result<Option<Plot>> {
     Ok(Some(Plot { axes, layers: layers.collect::<Result<_, _>>()? }))
 }
 
-fn point(series: &Series, x: f64) -> Option<Point> {
-    let estimate = series.estimate()?;
+fn point(series: &Series, estimate: Estimate, x: f64) -> Point {
     let words = format!(
         "{}, {}: {} {} [{}, {}]",
         series.contender,
@@ -133,7 +139,7 @@ fn point(series: &Series, x: f64) -> Option<Point> {
         figure(estimate.low),
         figure(estimate.high)
     );
-    Some(Point { x, y: estimate.median, low: estimate.low, high: estimate.high, words })
+    Point { x, y: estimate.median, low: estimate.low, high: estimate.high, words }
 }
 
 /// What all layers share.
@@ -302,8 +308,12 @@ fn failed(error: impl std::fmt::Display) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::report::Model;
     use crate::lab::report::tests::{report, series};
+    use crate::lab::report::{Model, estimates};
+
+    fn plot(report: &Report) -> anyhow::Result<Option<Plot>> {
+        super::plot(report, &estimates(&report.series, || {}))
+    }
 
     #[test]
     fn a_plot_of_great_figures_comes_to_an_end() {
@@ -337,12 +347,12 @@ mod tests {
             assert!(layer.svg.contains("<circle"), "{}", layer.svg);
         }
         report.models = vec![Model::new("20 B", Some(20.0), "TCP", 9.0)];
-        let with_theory = super::plot(&report).unwrap().unwrap();
+        let with_theory = self::plot(&report).unwrap().unwrap();
         assert_ne!(
             with_theory.layers[0].points[0].1, plot.layers[0].points[0].1,
             "9 ms is in view"
         );
         report.series.clear();
-        assert!(super::plot(&report).unwrap().is_none());
+        assert!(self::plot(&report).unwrap().is_none());
     }
 }

@@ -1,6 +1,8 @@
 //! The tables of a report, the same in every form.
 
-use crate::histogram::Histogram;
+use std::collections::HashMap;
+
+use crate::histogram::Counts;
 use crate::lab::numbers::{count, figure};
 use crate::lab::report::{Comparison, Published, Report, Series, ms, titled};
 use crate::statistics::Estimate;
@@ -26,8 +28,9 @@ impl Table {
     }
 }
 
-/// Returns what was measured, a table for each quantity, then the comparisons, then the publications.
-pub(super) fn tables(report: &Report) -> Vec<Table> {
+/// Returns what was measured, a table for each quantity, then the comparisons, then the publications. `estimates` are those of the
+/// series.
+pub(super) fn tables(report: &Report, estimates: &[Option<Estimate>]) -> Vec<Table> {
     let mut quantities: Vec<(&str, &str)> = Vec::new();
     for series in &report.series {
         let quantity = (series.quantity.as_str(), series.unit.as_str());
@@ -35,9 +38,10 @@ pub(super) fn tables(report: &Report) -> Vec<Table> {
             quantities.push(quantity);
         }
     }
+    let series: Vec<_> = report.series.iter().zip(estimates).collect();
     let mut tables: Vec<_> =
-        quantities.iter().map(|(quantity, unit)| measured(report, quantity, unit)).collect();
-    if let Some(table) = modelled(report) {
+        quantities.iter().map(|(quantity, unit)| measured(&series, quantity, unit)).collect();
+    if let Some(table) = modelled(report, &series) {
         tables.push(table);
     }
     if !report.comparisons.is_empty() {
@@ -53,23 +57,32 @@ pub(super) fn tables(report: &Report) -> Vec<Table> {
     tables
 }
 
-fn measured(report: &Report, quantity: &str, unit: &str) -> Table {
+/// A series, and its estimate if it has values.
+type Estimated<'a> = (&'a Series, &'a Option<Estimate>);
+
+fn measured(series: &[Estimated<'_>], quantity: &str, unit: &str) -> Table {
     let title = titled(quantity, unit);
-    let series: Vec<_> =
-        report.series.iter().filter(|series| series.quantity == quantity).collect();
-    let has_durations = series.iter().any(|series| series.histogram.is_some());
+    let series: Vec<_> = series.iter().filter(|(series, _)| series.quantity == quantity).collect();
+    let has_durations = series.iter().any(|(series, _)| series.histogram.is_some());
     let percentiles: &[_] = if has_durations { &["p50", "p99", "p99.9"] } else { &[] };
     let head = [&["", "", "median of the rounds [95 %]"], percentiles, &LAST].concat();
-    Table::new(title, &head, series.into_iter().map(|one| row(one, has_durations)).collect())
+    Table::new(title, &head, series.into_iter().map(|one| row(*one, has_durations)).collect())
 }
 
 /// Returns the duration in milliseconds that this share of all does not exceed.
 pub(crate) fn percentile(series: &Series, share: f64) -> String {
-    let durations = series.histogram.as_deref().and_then(|text| Histogram::decoded(text).ok());
-    // Of fewer durations, it would be the longest one.
-    let enough = durations.filter(|all| all.len() as f64 * (1.0 - share) >= 1.0);
-    let time = enough.and_then(|durations| durations.percentile(share));
-    time.map_or_else(|| NONE.to_owned(), |time| figure(ms(time)))
+    let [text] = percentiles(series, [share]);
+    text
+}
+
+fn percentiles<const N: usize>(series: &Series, shares: [f64; N]) -> [String; N] {
+    let durations = series.histogram.as_deref().and_then(|text| Counts::decoded(text).ok());
+    shares.map(|share| {
+        // Of fewer durations, it would be the longest one.
+        let enough = durations.as_ref().filter(|all| all.len() as f64 * (1.0 - share) >= 1.0);
+        let time = enough.and_then(|durations| durations.percentile(share));
+        time.map_or_else(|| NONE.to_owned(), |time| figure(ms(time)))
+    })
 }
 
 /// Returns how much came.
@@ -77,17 +90,14 @@ pub(crate) fn reach(series: &Series) -> String {
     format!("{} / {}", count(series.received), count(series.expected))
 }
 
-fn row(series: &Series, has_durations: bool) -> Vec<String> {
-    let mut cells = vec![series.case.clone(), series.contender.clone(), rounds(series)];
+fn row((series, estimate): Estimated<'_>, has_durations: bool) -> Vec<String> {
+    let rounds = estimate.as_ref().map_or_else(|| NONE.to_owned(), interval);
+    let mut cells = vec![series.case.clone(), series.contender.clone(), rounds];
     if has_durations {
-        cells.extend([0.5, 0.99, 0.999].map(|share| percentile(series, share)));
+        cells.extend(percentiles(series, [0.5, 0.99, 0.999]));
     }
     cells.extend(last(series));
     cells
-}
-
-fn rounds(series: &Series) -> String {
-    series.estimate().map_or_else(|| NONE.to_owned(), |estimate| interval(&estimate))
 }
 
 /// The heads of the last columns: how much came, and how hard it was to measure.
@@ -105,9 +115,13 @@ fn last(series: &Series) -> [String; 4] {
 }
 
 /// Returns what theory says beside what was measured.
-fn modelled(report: &Report) -> Option<Table> {
+fn modelled(report: &Report, series: &[Estimated<'_>]) -> Option<Table> {
+    // Of several, the first counts.
+    let of_quantity = series.iter().rev().filter(|(one, _)| one.quantity == report.quantity);
+    let estimates: HashMap<_, _> =
+        of_quantity.map(|(one, estimate)| ((&one.case, &one.contender), *estimate)).collect();
     let rows = report.models.iter().filter_map(|model| {
-        let measured = report.median(&model.case, &model.contender, &report.quantity)?;
+        let measured = estimates.get(&(&model.case, &model.contender))?.as_ref()?.median;
         let more = figure(measured - model.value);
         let [case, contender] = [&model.case, &model.contender].map(Clone::clone);
         Some(vec![case, contender, figure(model.value), figure(measured), more, String::new()])
@@ -159,7 +173,8 @@ mod tests {
 
     #[test]
     fn a_row_has_the_figure_its_reach_and_its_faults() {
-        let row = row(&series("TCP", &[2.0, 2.0, 2.0]), true);
+        let series = series("TCP", &[2.0, 2.0, 2.0]);
+        let row = row((&series, &series.estimate()), true);
         assert_eq!(
             row.join(" | "),
             "20 B | TCP | 2.00 [2.00, 2.00] | – | – | – | 9 / 10 | 0.100 | 50.0 | nothing came in time: 1"
