@@ -13,9 +13,6 @@ use crate::{
     StorageError, TopicName, TopicOptions, UnixTime,
 };
 
-/// The times that [`Topic::begin_reading`] chooses, before it takes the oldest event.
-const CHOICES_MAX: u32 = 8;
-
 /// An append-only log of events with a name. Shared by reference; every method takes `&self`.
 #[derive(Debug)]
 pub struct Topic {
@@ -221,39 +218,6 @@ impl Topic {
                 .map(|offset| self.position(offset))
                 .map_err(|error| self.unread(error)),
         }
-    }
-
-    /// Returns the position for `start` like [`Topic::start`], and a page with the events after it. The page is `None` if
-    /// there is no event, if it cannot be read, and for [`After::Latest`] and a position.
-    ///
-    /// The page has no gap of [`GapReason::Retention`], whatever retention drops meanwhile: if it drops the first event
-    /// before that is read, the beginning is chosen again, some times, and at last is the oldest kept event.
-    ///
-    /// # Errors
-    /// As [`Topic::start`].
-    pub fn begin_reading(
-        &self,
-        now: UnixTime,
-        start: impl Into<Start>,
-        limit: PageLimit,
-    ) -> Result<(Position, Option<Page>), ReadError> {
-        let start = start.into();
-        let mut position = self.start(now, start)?;
-        if matches!(start, Start::After(After::Latest | After::Position(_) | After::Anew(_))) {
-            return Ok((position, None));
-        }
-        for choice in 1..=CHOICES_MAX {
-            // If nothing can be read, the next read reports why.
-            let Ok(mut page) = self.read(now, position, limit) else { break };
-            let lost = page.gap.take_if(|gap| gap.reason == GapReason::Retention);
-            if lost.is_some() && choice < CHOICES_MAX {
-                position = self.start(now, start)?;
-                continue;
-            }
-            let begin = lost.map_or(position, |gap| gap.resume);
-            return Ok((begin, (!page.events.is_empty()).then_some(page)));
-        }
-        Ok((position, None))
     }
 
     /// Returns the events after `position`, maybe none, and the position to continue from. Never waits for another

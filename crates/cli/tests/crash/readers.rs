@@ -59,11 +59,17 @@ fn page(
         return Err(Trouble::Fault(format!("{path} has status {}: {body}", reply.status)));
     }
     let page: Page = serde_json::from_str(&body).map_err(|error| invalid(error.to_string()))?;
+    let gap = page.gap.map(Gap::record);
     if witness.place.is_none() {
-        witness.record(Record::Begins(Place { epoch: page.epoch.clone(), offset: page.first - 1 }));
+        // Events may become too old between the choice of the beginning and the reading of the page.
+        let begin = match &gap {
+            Some(Record::Gap { after, .. }) => after.clone(),
+            _ => Place { epoch: page.epoch.clone(), offset: page.first - 1 },
+        };
+        witness.record(Record::Begins(begin));
     }
-    if let Some(gap) = page.gap {
-        witness.record(gap.record());
+    if let Some(gap) = gap {
+        witness.record(gap);
     }
     for entry in page.events {
         let at = Place { epoch: page.epoch.clone(), offset: entry.offset };

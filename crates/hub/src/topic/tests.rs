@@ -1,12 +1,8 @@
-use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::log::Slice;
-use crate::testing::batch;
 
 const SECOND: u64 = 1_000_000;
 
@@ -58,146 +54,6 @@ fn each_start_reads_what_its_word_says() {
     assert_eq!(read(Start::Newest), [3]);
     assert_eq!(read(After::Latest.into()), [0; 0]);
     assert_eq!(read(After::Position(position(1)).into()), [2, 3]);
-}
-
-/// A log that gets so many events right after it has said where something is, so many times.
-#[derive(Debug)]
-struct Hurried {
-    log: MemoryLog,
-    events: u64,
-    times: AtomicU64,
-}
-
-impl Hurried {
-    fn then<T>(&self, said: T) -> T {
-        let is_due = |times: u64| times.checked_sub(1);
-        if self.times.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_due).is_ok() {
-            let batch = batch(at(9), 0..self.events);
-            drop(self.append(at(9), &batch, WhenFull::Refuse).unwrap());
-        }
-        said
-    }
-}
-
-impl Log for Hurried {
-    fn append(
-        &self,
-        now: UnixTime,
-        batch: &Batch,
-        full: WhenFull,
-    ) -> Result<Receipt, PublishError> {
-        self.log.append(now, batch, full)
-    }
-
-    fn read(&self, now: UnixTime, after: u64, limit: PageLimit) -> Result<Slice, StorageError> {
-        self.log.read(now, after, limit)
-    }
-
-    fn data_bytes_after(&self, after: u64) -> u64 {
-        self.log.data_bytes_after(after)
-    }
-
-    fn first(&self, now: UnixTime) -> u64 {
-        self.then(self.log.first(now))
-    }
-
-    fn since(&self, now: UnixTime, time: UnixTime) -> Result<u64, StorageError> {
-        self.then(self.log.since(now, time))
-    }
-
-    fn extent(&self, now: UnixTime) -> Extent {
-        self.then(self.log.extent(now))
-    }
-
-    fn note(&self) -> Option<Note> {
-        self.log.note()
-    }
-
-    fn set_note(&self, note: Note) -> Result<(), StorageError> {
-        self.log.set_note(note)
-    }
-
-    fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool {
-        self.log.knows(now, key)
-    }
-
-    fn configure(&self, options: TopicOptions) {
-        self.log.configure(options);
-    }
-
-    fn delete(&self) -> Result<(), StorageError> {
-        self.log.delete()
-    }
-}
-
-/// A topic that keeps three events and has five. While a beginning is chosen, it gets three more, so many times.
-fn hurried(times: u64) -> Topic {
-    let retention = Retention { events_max: 3, ..Retention::default() };
-    let epoch = Epoch::from_bits(9);
-    let (progress, _) = watch::channel(Progress::default());
-    let log = MemoryLog::new(epoch, retention.into(), progress.clone());
-    let log = Hurried { log, events: 3, times: AtomicU64::new(times) };
-    let topic = Topic::of("wind".parse().unwrap(), epoch, log, progress);
-    drop(topic.append(at(1), &batch(at(1), 1..=5)).unwrap());
-    topic
-}
-
-fn words() -> [Start; 4] {
-    let last_two = After::Last(NonZeroU64::new(2).unwrap());
-    [After::Earliest.into(), last_two.into(), Start::Newest, Start::Since(at(0))]
-}
-
-#[test]
-fn who_begins_with_an_event_gets_it_though_it_is_dropped_while_reading_begins() {
-    let two = PageLimit { events_max: 2, ..PageLimit::default() };
-    let begin = |times, start| {
-        let topic = hurried(times);
-        let (begin, page) = topic.begin_reading(at(9), start, two).unwrap();
-        let page = page.unwrap();
-        let expected: Vec<_> = (begin.offset + 1..=page.next.offset).collect();
-        assert_eq!((&page.gap, offsets(&page)), (&None, expected), "{start:?}");
-        // A reader with a position is told what it has missed.
-        for _ in 0..3 {
-            topic.publish(at(9), Data::json(&0).unwrap()).unwrap();
-        }
-        let next = topic.read(at(9), page.next, PageLimit::default()).unwrap();
-        let missed = topic.info(at(9)).first - page.next.offset - 1;
-        assert_eq!(next.gap.map_or(0, |gap| gap.missed.unwrap()), missed, "{start:?}");
-        begin.offset
-    };
-    let [earliest, last_two, newest, since] = words();
-    // Of 3 to 5 at first, and three later each time.
-    assert_eq!([0, 1, 2].map(|times| begin(times, earliest)), [2, 5, 8]);
-    assert_eq!([0, 2, 4].map(|times| begin(times, last_two)), [3, 9, 15]);
-    assert_eq!([0, 1, 2].map(|times| begin(times, newest)), [4, 7, 10]);
-    assert_eq!([0, 1, 2].map(|times| begin(times, since)), [2, 5, 8]);
-    for start in words() {
-        assert!(begin(u64::MAX, start) > 20, "the oldest one is taken at last: {start:?}");
-    }
-}
-
-#[test]
-fn who_begins_where_no_event_is_or_at_a_position_begins_without_one() {
-    let limit = PageLimit::default();
-    let empty = topic(Retention::default());
-    for start in words() {
-        assert_eq!(empty.begin_reading(at(1), start, limit), Ok((position(0), None)));
-    }
-    let ended = with_events(3, Retention::default());
-    assert!(ended.end());
-    let since = Start::Since(at(99));
-    assert_eq!(ended.begin_reading(at(99), since, limit), Ok((position(3), None)));
-    let topic = hurried(0);
-    assert_eq!(topic.begin_reading(at(1), After::Latest, limit), Ok((position(5), None)));
-    for after in [After::Position(position(1)), After::Anew(position(1))] {
-        assert_eq!(topic.begin_reading(at(1), after, limit), Ok((position(1), None)));
-    }
-    let gap = topic.read(at(1), position(1), limit).unwrap().gap.unwrap();
-    assert_eq!((gap.missed, gap.resume), (Some(1), position(2)));
-    topic.delete().unwrap();
-    for start in words() {
-        assert_eq!(topic.begin_reading(at(1), start, limit), Err(ReadError::Deleted));
-    }
 }
 
 #[test]

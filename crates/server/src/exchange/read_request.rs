@@ -188,12 +188,12 @@ impl ReadRequest {
         let start = self.start(After::Latest.into());
         let reader = self.open_at(self.awaited()?, start, limit)?;
         let begins_with_gap = match start {
+            Start::After(After::Latest) => false,
             Start::After(After::Position(_)) => {
                 self.slow == SlowReader::Close && reader.has_fallen_out()
             }
-            Start::After(After::Anew(_)) => true,
-            // It begins with an event that it has, or with the next one.
-            Start::After(_) | Start::Newest | Start::Since(_) => false,
+            // The oldest event may be dropped at any moment.
+            Start::After(_) | Start::Newest | Start::Since(_) => true,
         };
         let first = if begins_with_gap { SlowReader::Gap } else { self.slow };
         Ok(self.list(reader.when_slow(first, self.slow), transport))

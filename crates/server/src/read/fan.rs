@@ -127,10 +127,7 @@ impl Subscription {
         encode: impl FnOnce(&Page) -> (Vec<Prepared>, Vec<u8>),
     ) -> Result<Option<Rc<Frames>>, ReadEnd> {
         let place = reader.place();
-        let shared = self.readers.shared(place, encoding);
-        // Others at this place may miss events that this one has.
-        let fits = |frames: &Rc<Frames>| frames.gap.is_none() || !reader.begins_with_event();
-        let frames = match shared.filter(fits) {
+        let frames = match self.readers.shared(place, encoding) {
             Some(frames) => {
                 reader.pass(frames.next);
                 frames

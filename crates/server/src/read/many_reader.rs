@@ -497,6 +497,3 @@ impl fmt::Debug for ManyReader {
         f.debug_struct("ManyReader").field("token", &self.token).finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

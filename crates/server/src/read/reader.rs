@@ -26,24 +26,11 @@ pub(crate) struct Reader {
     /// Created on first use.
     head: Option<Head>,
     place: ReadPlace,
-    /// Its beginning with an event, until it has read a page.
-    beginning: Option<Box<Beginning>>,
     /// Its treatment from the second page on, if it is too slow.
     slow: SlowReader,
     /// Records its position.
     access: AccessLine,
 }
-
-/// The beginning of a reader with an event, which retention may drop before it is read again.
-#[derive(Debug)]
-struct Beginning {
-    start: Start,
-    /// The page with that event alone.
-    page: Page,
-}
-
-/// The limit of the page that a reader holds until its first read.
-const ONE_EVENT: PageLimit = PageLimit { events_max: 1, bytes_max: 1 };
 
 /// The parameters of a reader's next page, besides the topic.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -63,13 +50,12 @@ impl Reader {
         limit: PageLimit,
     ) -> Result<Self, Problem> {
         let readable = readable.into();
-        let begun = readable.topic().begin_reading(UnixTime::now(), start, ONE_EVENT);
-        let (position, page) = begun.map_err(|error| readable.problem(error))?;
-        let beginning = page.map(|page| Box::new(Beginning { start, page: page.into() }));
+        let started = readable.topic().start(UnixTime::now(), start);
+        let position = started.map_err(|error| readable.problem(error))?;
         let slow = SlowReader::Gap;
         let place = ReadPlace { position, mode: Mode::All, limit, slow };
         let access = AccessLine::default();
-        Ok(Self { readable, head: None, place, beginning, listing: None, slow, access })
+        Ok(Self { readable, head: None, place, listing: None, slow, access })
     }
 
     /// Sets the treatment if it is too slow: `first` for its first page, `then` for later ones.
@@ -174,15 +160,6 @@ impl Reader {
 
     /// Reads the page of a poll: an empty one after the end of a run.
     pub(crate) fn read_page(&mut self) -> Result<Page, Problem> {
-        // Its client knows nothing of where it begins yet, so it gets a whole page, wherever that begins now.
-        if let (Mode::All, Some(beginning)) = (self.place.mode, &self.beginning) {
-            let (now, limit) = (UnixTime::now(), self.place.limit);
-            let begun = self.topic().begin_reading(now, beginning.start, limit);
-            if let Ok((_, Some(page))) = begun {
-                self.pass(page.next);
-                return Ok(page.into());
-            }
-        }
         match self.read() {
             Ok(page) => Ok(page),
             Err(ReadEnd::Complete) => Ok(self.last_page()),
@@ -208,55 +185,40 @@ impl Reader {
         self.access.reached(next);
         self.place.position = next;
         self.place.slow = self.slow;
-        self.beginning = None;
-    }
-
-    /// Returns true if it has read nothing yet, and begins with an event, so that no page with a gap is for it.
-    pub(crate) fn begins_with_event(&self) -> bool {
-        self.beginning.is_some()
     }
 
     /// Returns the events after its position, or the problem if they are gone and that ends the reader.
     fn next(&self) -> Result<Page, ReadEnd> {
-        let page = self.after(self.place.limit)?;
+        let ReadPlace { position, limit, slow, .. } = self.place;
+        let page = self.topic().read(UnixTime::now(), position, limit);
+        let page = page.map_err(|error| self.end_by(error))?;
         match &page.gap {
-            Some(gap) if self.place.slow == SlowReader::Close && self.has_lost(&page) => {
+            Some(gap)
+                if slow == SlowReader::Close && is_before(position, page.next, page.first) =>
+            {
                 Err(Problem::too_slow(gap.clone()).into())
             }
-            _ => Ok(page),
+            _ => Ok(page.into()),
         }
     }
 
     /// Returns the newest event, unless it was read. Events between are skipped, kept or not; events that were lost
     /// before count as a gap.
     fn newest(&self) -> Result<Page, ReadEnd> {
-        let one = PageLimit { events_max: 1, ..self.place.limit };
-        let (nearest, now) = (self.after(one)?, UnixTime::now());
+        let (now, one) = (UnixTime::now(), PageLimit { events_max: 1, ..self.place.limit });
+        let read = |position| {
+            let page = self.topic().read(now, position, one);
+            page.map(Page::from).map_err(|error| self.end_by(error))
+        };
+        let nearest = read(self.place.position)?;
         let before_newest = self.topic().start(now, Start::Newest);
         let before_newest = before_newest.map_err(|error| self.end_by(error))?;
         if before_newest.offset <= nearest.begin.offset {
             return Ok(nearest);
         }
-        let page = self.topic().read(now, before_newest, one);
-        let page = page.map(Page::from).map_err(|error| self.end_by(error))?;
+        let page = read(before_newest)?;
         let skipped = page.next.offset - page.events.len() as u64 - nearest.begin.offset;
         Ok(Page { gap: nearest.gap, begin: nearest.begin, skipped, ..page })
-    }
-
-    /// Returns the events after its position. If they are gone and it has read nothing yet, that is the event with which it
-    /// begins.
-    fn after(&self, limit: PageLimit) -> Result<Page, ReadEnd> {
-        let page = self.topic().read(UnixTime::now(), self.place.position, limit);
-        let page = page.map(Page::from).map_err(|error| self.end_by(error))?;
-        match &self.beginning {
-            Some(beginning) if self.has_lost(&page) => Ok(beginning.page.clone()),
-            _ => Ok(page),
-        }
-    }
-
-    /// Returns true if the event after its position was dropped before this page was read.
-    fn has_lost(&self, page: &Page) -> bool {
-        is_before(self.place.position, page.next, page.first)
     }
 
     /// Ends its run, if that belongs to its client.

@@ -1,7 +1,6 @@
 //! Every way has the same history, whatever happens to the connections.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{TryRecvError, channel};
 
 use serde_json::json;
 
@@ -74,30 +73,6 @@ fn all_ways_have_all_events_once_and_in_order_through_hundreds_of_cuts() {
     });
     let cuts = cuts.into_inner();
     assert!(cuts >= RECONNECTS, "{cuts} reconnects");
-}
-
-#[test]
-fn who_begins_with_an_event_gets_no_gap_however_fast_events_go() {
-    const TIMES: usize = 30;
-    // Each event drops the one before.
-    let fixture = Fixture::with(|_| {}, Retention { events_max: 1, ..Retention::default() });
-    fixture.publish(1..=1);
-    std::thread::scope(|scope| {
-        let (fixture, (is_over, over)) = (&fixture, channel::<()>());
-        scope.spawn(move || {
-            let mut numbers = 2..;
-            while over.try_recv() != Err(TryRecvError::Disconnected) {
-                numbers.by_ref().take(10).for_each(|number| drop(fixture.publish(number..=number)));
-            }
-        });
-        for way in WAYS.repeat(TIMES) {
-            for begin in ["after=earliest", "after=-1", "since=1h"] {
-                let item = Follower::new(fixture, way, &format!("topic=wind&{begin}")).item();
-                assert!(item["data"]["n"].is_u64(), "{way:?}, {begin}: {item}");
-            }
-        }
-        drop(is_over);
-    });
 }
 
 #[test]

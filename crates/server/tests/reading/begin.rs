@@ -1,6 +1,5 @@
 //! The beginning of reading: so many events back, or with those since a time.
 
-use std::sync::mpsc::{TryRecvError, channel};
 use std::time::{Duration, SystemTime};
 
 use anemone_hub::{Data, Retention, UnixTime};
@@ -63,34 +62,6 @@ fn the_last_events_are_as_many_as_asked_for_or_as_there_are() {
     assert_eq!((page.numbers(), page.next()), (vec![41, 42, 43], "ya-43".to_owned()));
     let newest = fixture.get("/topics/wind?after=-10&mode=latest", &[]);
     assert_eq!((newest.numbers(), &newest.json()["skipped"]), (vec![50], &json!(9)));
-}
-
-#[test]
-fn who_begins_with_an_event_gets_no_gap_however_fast_events_go() {
-    const TIMES: usize = 30;
-    // Each event drops the one before.
-    let fixture = Fixture::with(|_| {}, Retention { events_max: 1, ..Retention::default() });
-    fixture.publish(1..=1);
-    std::thread::scope(|scope| {
-        let (fixture, (is_over, over)) = (&fixture, channel::<()>());
-        scope.spawn(move || {
-            let mut numbers = 2..;
-            while over.try_recv() != Err(TryRecvError::Disconnected) {
-                numbers.by_ref().take(10).for_each(|number| drop(fixture.publish(number..=number)));
-            }
-        });
-        each(|way| {
-            for query in ["after=earliest", "after=-1", "after=-5", "since=1h"].repeat(TIMES) {
-                let mut reader = way.open(fixture, query);
-                let begin = (way.kind != Kind::Plain).then(|| reader.next());
-                let told = reader.next();
-                let Told::Event { data, .. } = &told else { panic!("{query}: {told:?}") };
-                let number = data["n"].as_u64().unwrap();
-                assert_eq!(begin.unwrap_or(at(number - 1)), at(number - 1), "{query}");
-            }
-        });
-        drop(is_over);
-    });
 }
 
 #[test]

@@ -211,24 +211,6 @@ async fn who_is_too_slow_does_not_get_the_page_of_one_who_begins_there() {
 }
 
 #[tokio::test]
-async fn who_begins_with_an_event_does_not_get_the_gap_of_one_who_was_there_before() {
-    LocalSet::new()
-        .run_until(async {
-            let (fan, topic) = (Fan::default(), topic_keeping(3));
-            publish(&topic, 1..=5);
-            let mut old = Member::join(&fan, &topic, 2, Mode::All).await;
-            let mut new = Member::join(&fan, &topic, 2, Mode::All).await;
-            new.reader = Reader::open(Arc::clone(&topic), After::Earliest.into(), limit()).unwrap();
-            assert_eq!(new.reader.place(), old.reader.place());
-            publish(&topic, 6..=6);
-            assert_eq!(old.read(), (told("4 5 6"), true), "after a gap");
-            assert_eq!(new.read(), (told("3"), true));
-            assert_eq!(new.read(), (told("4 5 6"), true));
-        })
-        .await;
-}
-
-#[tokio::test]
 async fn a_mode_and_a_form_have_one_page_each_that_is_kept() {
     LocalSet::new()
         .run_until(async {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use anemone_hub::{Data, Hub, PageLimit, Retention, Start, Topic};
-use anemone_wire::{After, Epoch, Mode, UnixTime};
+use anemone_hub::{Data, Hub, PageLimit, Retention, Topic};
+use anemone_wire::{After, Epoch, UnixTime};
 
 use super::*;
 use crate::SlowReader;
@@ -19,17 +19,12 @@ struct Example {
 
 impl Example {
     fn new(events_max: u64, after: u64, slow: SlowReader) -> Self {
-        Self::begun(events_max, after, slow, After::Latest.into())
-    }
-
-    /// With so many events before the reply begins at `start`.
-    fn begun(events_max: u64, events: u64, slow: SlowReader, start: Start) -> Self {
         let hub = Hub::new(Epoch::from_bits(9));
         let retention = Retention { events_max, ..Retention::default() };
         let topic = hub.create("wind".parse().unwrap(), retention).unwrap();
-        (0..events).for_each(|_| publish(&topic));
+        (0..after).for_each(|_| publish(&topic));
         let limit = PageLimit { events_max: 2, ..PageLimit::default() };
-        let reader = Reader::open(Arc::clone(&topic), start, limit).unwrap();
+        let reader = Reader::open(Arc::clone(&topic), After::Latest.into(), limit).unwrap();
         let now = Instant::now();
         let reply = EndlessReply::new(reader.when_slow(slow, slow), now);
         Self { hub, topic, reply, now }
@@ -98,68 +93,6 @@ fn a_gap_comes_before_what_is_after_it() {
     example.after(0);
     (0..5).for_each(|_| publish(&example.topic));
     assert_eq!(example.after(0), "gap 9-3, event 9-4, event 9-5");
-}
-
-/// The ways to begin with an event, of which five were published and three are kept.
-fn beginnings() -> [(Start, u64); 4] {
-    [
-        (After::Earliest.into(), 2),
-        ("-2".parse::<After>().unwrap().into(), 3),
-        (Start::Newest, 4),
-        (Start::Since(UnixTime::default()), 2),
-    ]
-}
-
-#[test]
-fn it_begins_with_its_first_event_though_that_is_dropped_before_it_is_told() {
-    for (start, begin) in beginnings() {
-        for slow in [SlowReader::Gap, SlowReader::Close] {
-            let mut example = Example::begun(3, 5, slow, start);
-            (0..2).for_each(|_| publish(&example.topic));
-            assert_eq!(example.after(0), format!("begin 9-{begin}"));
-            (0..3).for_each(|_| publish(&example.topic));
-            assert_eq!(example.after(0), format!("event 9-{}", begin + 1), "{start:?}");
-            let rest = match slow {
-                SlowReader::Gap => "gap 9-7, event 9-8, event 9-9",
-                SlowReader::Close => "end too-slow: too-slow",
-            };
-            assert_eq!(example.after(0), rest, "{start:?}");
-        }
-    }
-}
-
-#[test]
-fn what_is_dropped_before_it_is_told_is_skipped_where_only_the_newest_event_is_told() {
-    for (start, _) in beginnings() {
-        let mut example = Example::begun(3, 5, SlowReader::Gap, start);
-        example.reply.reader = example.reply.reader.in_mode(Mode::Latest);
-        (0..5).for_each(|_| publish(&example.topic));
-        example.after(0);
-        assert_eq!(example.after(0), "skipped, event 9-10", "{start:?}");
-    }
-}
-
-#[test]
-fn a_page_has_no_gap_though_events_are_dropped_before_it_is_read() {
-    for ((start, _), begin) in beginnings().into_iter().zip([7, 8, 9, 7]) {
-        let mut reader = Example::begun(3, 5, SlowReader::Close, start).reply.reader;
-        (0..5).for_each(|_| publish(reader.topic()));
-        let page = reader.read_page().unwrap();
-        let offsets: Vec<_> = page.events.iter().map(|event| event.offset).collect();
-        let expected: Vec<_> = (begin + 1..=10).take(2).collect();
-        assert_eq!((page.gap, offsets), (None, expected), "{start:?}");
-        assert_eq!(page.next, reader.position());
-    }
-}
-
-#[test]
-fn what_is_dropped_while_it_waits_for_its_first_event_is_a_gap() {
-    for (start, _) in beginnings() {
-        let mut example = Example::begun(3, 0, SlowReader::Gap, start);
-        assert_eq!([example.after(0), example.after(0)], ["begin 9-0", "nothing"]);
-        (0..5).for_each(|_| publish(&example.topic));
-        assert_eq!(example.after(0), "gap 9-2, event 9-3, event 9-4");
-    }
 }
 
 #[test]
