@@ -164,7 +164,7 @@ test("a name that a URL would drop is refused, and so is a path that is no topic
       await assert.rejects(client.watch(name).cancel(), { code: "bad-argument" });
       await assert.rejects(client.watch(name).events().next(), { code: "bad-argument" });
     }
-    for (const path of ["topics/a b", "topics/a?mode=latest", "topics/a#b", "topics/", "topics/..", "messages/1", ""]) assert.throws(() => client.read(path), { code: "bad-argument" }, path);
+    for (const path of ["topics/a b", "topics/a?mode=latest", "topics/a#b", "topics/", "topics/..", "topics/%2e%2E", "runs/a\\b", "messages/1", ""]) assert.throws(() => client.read(path), { code: "bad-argument" }, path);
     client.close();
   }
   assert.deepEqual(asked, []);
@@ -173,7 +173,7 @@ test("a name that a URL would drop is refused, and so is a path that is no topic
 test("the path of another server is neither read nor called, and the token stays here", async () => {
   const other = await fake(() => page("e-2", [2]));
   const { origin } = await keeping();
-  for (const path of [`${other.origin}/x`, `/${other.origin}/x`, other.origin.replace("http:", "/"), other.origin.replace("http://", "\\\\"), "../x"]) {
+  for (const path of [`${other.origin}/x`, `/${other.origin}/x`, other.origin.replace("http:", "/"), other.origin.replace("http://", "\\\\"), "../x", "topics/a\\..\\..\\..\\x", "topics/%2E%2e/../x"]) {
     const client = connect(`${origin}/below`, { token: "secret", transports: ["poll"] });
     assert.throws(() => client.read(path), { code: "bad-argument" }, path);
     await assert.rejects(client.call("GET", path), { code: "bad-argument" }, path);

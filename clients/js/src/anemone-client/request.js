@@ -33,7 +33,9 @@ export async function ask(link, { method, target, fields, payload }, signal) {
     }
     const headers = value ? { ...fields, authorization: `Bearer ${text}` } : fields;
     const body = /** @type {BodyInit} */ (payload);
-    const reply = await fetch(new URL(target, link.base), { cache: "no-store", method, headers, body, signal });
+    const url = new URL(target, link.base);
+    if (!url.href.startsWith(link.base.href)) throw misuse(`${target} is not a path of the server`); // which alone gets the token
+    const reply = await fetch(url, { cache: "no-store", method, headers, body, signal });
     if (reply.ok || reply.status === 304) return reply;
     if (reply.status !== 401 || typeof token !== "function" || stale) {
       const { status, headers } = reply;

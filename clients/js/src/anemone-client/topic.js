@@ -67,8 +67,8 @@ export class Topic {
    */
   constructor(link, path, options) {
     this.#link = link;
-    // What is the same over each transport. A URL would drop dots.
-    if (!/^(topics|runs)\/(?!\.\.?$)[^\s/?#]+$/.test(path)) throw misuse(`${path} is no path to read`);
+    // What is the same over each transport. No name begins with a dot, and a URL would drop it.
+    if (!/^(topics|runs)\/(?!\.|%2e)[^\s/?#\\]+$/i.test(path)) throw misuse(`${path} is no path to read`);
     this.path = path;
     this.#options = fill(/** @type {import("./types.js").ReadOptions} */ ({ after: undefined, since: undefined, mode: undefined, isForOthers: false }), options);
     /** True if this reads for another tab, and so has nothing to tell to this client. */
