@@ -281,7 +281,7 @@ test("of two maps that are refused, the one that is put away takes its mark alon
       assert.equal(await refused.textContent(), words);
       assert.equal(await mark(), "false");
     },
-    { refused: 5 },
+    { refused: 10 },
   );
 });
 

@@ -430,10 +430,10 @@ test("the area of a grid is read from its header", () => {
 });
 
 test("terrain beyond 180° of longitude is refused, and no metres are taken for that", async () => {
-  const grid = (/** @type {number} */ west, /** @type {number} */ south, columns = 201) => ({ columns, rows: 101, west, south, cellWidth: 0.5, cellHeight: 0.5, isMetres: null });
-  for (const header of [grid(179, 10), grid(100, -70), grid(-181, 10), { ...grid(181, 10), isMetres: false }, { ...grid(-190, 10, 3), isMetres: false }]) assert.ok(isBeyondMap(header), JSON.stringify(header));
-  for (const header of [grid(80, 10), grid(-180, 10), grid(0, 0, 401), grid(-0.5, 0, 401), grid(179, 100), grid(412_345, 5_298_765), { ...grid(179, 10), isMetres: true }, { ...grid(179, 10), cellWidth: 30 }]) assert.ok(!isBeyondMap(header), JSON.stringify(header));
-  assert.deepEqual(await readTerrain(new File(["ncols 3\nnrows 2\nxllcenter 179.5\nyllcenter -17\ncellsize 0.5\n1 2 3\n4 5 6\n"], "fiji.asc")), {
+  const grid = (/** @type {number} */ west, /** @type {number} */ south, columns = 201) => ({ columns, rows: 101, west, south, cellWidth: 0.05, cellHeight: 0.05, isMetres: null });
+  for (const header of [grid(179, 10), grid(175, -70), grid(-181, 10), { ...grid(181, 10), isMetres: false }, { ...grid(-190, 10, 3), isMetres: false }]) assert.ok(isBeyondMap(header), JSON.stringify(header));
+  for (const header of [grid(80, 10), grid(-180, 10), grid(0, 0, 4001), grid(-0.05, 0, 4001), grid(179, 100), grid(412_345, 5_298_765), { ...grid(179, 10), isMetres: true }, { ...grid(179, 10), cellWidth: 0.5 }]) assert.ok(!isBeyondMap(header), JSON.stringify(header));
+  assert.deepEqual(await readTerrain(new File(["ncols 3\nnrows 2\nxllcenter 179.95\nyllcenter -17\ncellsize 0.05\n1 2 3\n4 5 6\n"], "fiji.asc")), {
     fault: "fiji.asc goes beyond 180° of longitude, where a map ends. Cut it there: one map has longitudes from -180° to 180°.",
   });
 });

@@ -3,6 +3,9 @@
 /** Grids with more cells are refused by the service anyway. */
 const POINTS_WISHED = 40_000;
 
+/** Terrain in degrees has smaller cells than this one of 11 km; what has larger ones, and no unit, is in metres. */
+const CELL_DEGREES_MAX = 0.1;
+
 /** @typedef {{ area: import("./projection.js").Degrees | import("./projection.js").Metres, step_m: number }} Covered */
 
 /**
@@ -41,14 +44,14 @@ export function areaOf(header) {
 }
 
 /**
- * Returns true if a grid in degrees goes beyond 180° of longitude, where a map ends. One that does not say its unit is in degrees if it could
- * be, and is no map of its own, which begins at 0.
+ * Returns true if a grid in degrees goes beyond 180° of longitude, where a map ends. One that does not say its unit is in degrees if its cells
+ * are so small, and it is no map of its own, which begins at 0.
  * @param {import("./geotiff.js").GridHeader} header
  */
 export function isBeyondMap(header) {
   const { west, south, east, north } = endsOf(header);
-  if (header.isMetres === true || !(header.cellWidth < 1 && south >= -85 && north <= 85)) return false;
-  if (header.isMetres === false) return west < -180 || east > 180;
+  if (header.isMetres !== null) return !header.isMetres && (west < -180 || east > 180);
+  if (!(header.cellWidth < CELL_DEGREES_MAX && south >= -85 && north <= 85)) return false;
   return west > header.cellWidth ? west < 180 && east > 180 : west < -180 && east > -180;
 }
 

@@ -109,8 +109,9 @@ function chosen() {
 function readAddress() {
   const asked = new URLSearchParams(location.search);
   const [service, state] = [asked.get("service") ?? "", statesIn(asked.get("state") ?? "")];
-  if (service.startsWith("/")) offerServices([service]);
-  ofService.value = service;
+  const isPath = service.startsWith("/");
+  if (isPath) offerServices([service]);
+  ofService.value = isPath ? service : "";
   if (!STATES.some(([value]) => value === state)) inState.append(new Option(state.replaceAll(",", " or "), state));
   inState.value = state;
   readSearch();
@@ -179,7 +180,7 @@ function filter() {
 async function look() {
   const [asked, query] = [now(), chosen()];
   try {
-    const { data } = await client.call("GET", `runs?limit=${listedMax}${query && `&${query}`}`, undefined, { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
+    const { data } = await client.call("GET", `runs?limit=${listedMax}${query && `&${query}`}`, undefined, { signal: AbortSignal.any([wake.signal, AbortSignal.timeout(ANSWER_MS_MAX)]) });
     if (query !== chosen()) return 0;
     showNotice(null);
     element("#runs").hidden = false;
@@ -191,6 +192,7 @@ async function look() {
     const isBusy = data.runs.some((/** @type {RunState} */ run) => !isOver(run));
     return Math.max(isBusy ? LOOK_BUSY_MS : LOOK_IDLE_MS, (now() - asked) * REST_FACTOR);
   } catch (error) {
+    if (wake.signal.aborted) return 0;
     showNotice(error);
     return isGone(error) ? LOOK_IDLE_MS : LOOK_REFUSED_MS;
   }
@@ -221,8 +223,8 @@ async function showStarts() {
 }
 
 search.addEventListener("input", () => {
-  writeAddress();
   filter();
+  writeAddress(); // which Safari refuses if it comes too often
 });
 for (const choice of [ofService, inState]) {
   choice.addEventListener("change", () => {
