@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::pending;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 
 use anemone_hub::{Event, Head, PageLimit, Position, TopicName};
 use anemone_wire::{After, EndReason, Item, Token, TopicItem};
@@ -21,7 +23,7 @@ use crate::Problem;
 use crate::cost::TOPIC_OF_MANY_BYTES;
 use crate::read::merge::Merge;
 use crate::read::reader::{Page, ReadEnd, Reader};
-use crate::read::size::Size;
+use crate::read::size::{Size, cut, share};
 use crate::read::told_token::ToldToken;
 
 /// The topics that a reader of many may have, and how it begins to read one that was created.
@@ -127,9 +129,13 @@ impl ManyReader {
         many
     }
 
-    /// Adds a topic.
+    /// Adds a topic, at a random place behind the index. Each poll begins anew: in one order, those at the end would wait for
+    /// as long as those before them fill the pages.
     pub(crate) fn add_topic(&mut self, reader: Reader) {
         self.add(reader, true);
+        let last = self.ready.len() - 1;
+        let random = RandomState::new().hash_one(last) % last.max(1) as u64;
+        self.ready.swap(last - usize::try_from(random).unwrap_or(0), last);
     }
 
     fn add(&mut self, reader: Reader, is_told: bool) {
@@ -186,15 +192,17 @@ impl ManyReader {
     pub(crate) fn has_news(&mut self) -> Result<bool, Problem> {
         self.take_woken();
         let one = PageLimit { events_max: 1, bytes_max: 1 };
-        let mut told = Vec::new();
-        for name in std::mem::take(&mut self.ready) {
+        let mut names = std::mem::take(&mut self.ready).into_iter();
+        let mut has_news = false;
+        for name in names.by_ref() {
             if self.peek(&name, one)?.is_some() {
-                told.push(name);
+                has_news = true;
+                self.ready.push(name);
+                break;
             }
         }
-        let has_news = !told.is_empty() || !self.left.is_empty();
-        self.ready.extend(told);
-        Ok(has_news)
+        self.ready.extend(names);
+        Ok(has_news || !self.left.is_empty())
     }
 
     /// Returns true if it knows of nothing to read.
@@ -242,19 +250,22 @@ impl ManyReader {
     }
 
     /// Reads a page of each topic that has something, without moving. Each gets an equal share of the limit, and what
-    /// some do not need goes to those that have more.
+    /// some do not need goes to those that have more. If events are longer than a share, the limit is reached before the last
+    /// topics; these are the first of the next turn.
     fn pages(&mut self, limit: PageLimit, overhead: usize) -> Result<Vec<NamedPage>, Problem> {
         let mut pages = Vec::with_capacity(self.ready.len());
-        let topics = self.ready.len().max(1);
-        let share = PageLimit {
-            events_max: (limit.events_max / topics).max(1),
-            bytes_max: (limit.bytes_max / topics as u64).max(1),
-        };
-        for name in std::mem::take(&mut self.ready) {
-            if let Some(page) = self.peek(&name, share)? {
+        let share = share(limit, self.ready.len(), overhead);
+        let (mut names, mut bytes) = (std::mem::take(&mut self.ready).into_iter(), 0);
+        while bytes < limit.bytes_max
+            && let Some(name) = names.next()
+        {
+            if let Some(mut page) = self.peek(&name, share)? {
+                cut(&mut page, share.bytes_max, overhead);
+                bytes += Size::of([&page], overhead).bytes;
                 pages.push((name, page));
             }
         }
+        self.ready = names.chain(std::mem::take(&mut self.ready)).collect();
         for _ in 0..SHARINGS_MAX {
             let used = Size::of(pages.iter().map(|(_, page)| page), overhead);
             let (cut, mut shared): (Vec<_>, Vec<_>) =
@@ -357,7 +368,8 @@ impl ManyReader {
         }
     }
 
-    /// Passes on what pages have, in the order of time, until the limit is reached.
+    /// Passes on what pages have, in the order of time, until the limit is reached. Each page tells its first event even if
+    /// those of others have reached the limit of bytes, or a busy topic would hold up the quiet ones.
     fn emit_pages(
         &mut self,
         pages: &[NamedPage],
@@ -368,8 +380,11 @@ impl ManyReader {
         let mut told = vec![None; pages.len()];
         let (mut events, mut bytes) = (0, 0);
         for index in Merge::of(pages.iter().map(|(_, page)| page)) {
-            if events > 0 && (events >= limit.events_max || bytes >= limit.bytes_max) {
+            if events > 0 && events >= limit.events_max {
                 break;
+            }
+            if bytes >= limit.bytes_max && told[index].is_some() {
+                continue;
             }
             let name = pages[index].0.as_str();
             for item in items[index].by_ref() {
@@ -399,10 +414,12 @@ impl ManyReader {
             self.token.sent();
             emit(&TopicItem::At, self.token.token(), true);
         }
-        for ((name, _), told) in pages.iter().zip(told) {
-            match told {
-                Some(position) => self.pass(name, position),
-                None => self.ready.push(name.clone()),
+        let names = || pages.iter().map(|(name, _)| name).zip(&told);
+        // Before those that have told something and have more.
+        self.ready.extend(names().filter(|(_, told)| told.is_none()).map(|(name, _)| name.clone()));
+        for (name, told) in names() {
+            if let Some(position) = *told {
+                self.pass(name, position);
             }
         }
     }
@@ -458,9 +475,8 @@ impl ManyReader {
             }
         }
         let seen = self.seen;
-        let is_new = |event: &&std::sync::Arc<Event>| {
-            page.next.epoch != seen.epoch || event.offset > seen.offset
-        };
+        let is_new =
+            |event: &&Arc<Event>| page.next.epoch != seen.epoch || event.offset > seen.offset;
         for event in page.events.iter().filter(is_new) {
             let change: Option<Change<'_>> = serde_json::from_str(event.data.as_str()).ok();
             let created = change.and_then(|change| change.created);
@@ -497,3 +513,6 @@ impl fmt::Debug for ManyReader {
         f.debug_struct("ManyReader").field("token", &self.token).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

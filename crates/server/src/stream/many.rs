@@ -10,6 +10,7 @@ use anemone_hub::{PageLimit, Position, TopicName, UnixTime};
 use anemone_wire::{Token, TopicItem};
 use futures_util::stream;
 use http::Response;
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout_at};
 
 use super::response;
@@ -118,6 +119,9 @@ impl<F: Fn(&TopicItem<'_>, &Token, bool, &mut String)> ManyReply<F> {
             return Some(self.one(&TopicItem::Begin));
         }
         loop {
+            if !self.reader.is_idle() {
+                yield_now().await; // others of this thread wait, too
+            }
             self.wait().await;
             match &self.phase {
                 Phase::Over => {
