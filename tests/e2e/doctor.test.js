@@ -8,6 +8,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
+import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { after, before, describe, test } from "node:test";
@@ -315,7 +316,7 @@ const BOTH = [
  * @param {Expected} expected
  */
 async function bothFind(origin, { both = {}, page = {} }) {
-  const isHeld = both.sse === HELD.sse;
+  const isHeld = both.sse === HELD.sse && both.connections === HELD.connections;
   // To open a page takes the whole processor, and both measure times.
   const lab = await openLab(origin, isHeld, both.cache === "unknown" && both.sse === undefined);
   const [{ findings, said }, ofPage] = await Promise.all([doctor(origin, { isHeld }), pageFinds(lab)]);
@@ -323,6 +324,37 @@ async function bothFind(origin, { both = {}, page = {} }) {
   assert.deepEqual([reach, http2, found], ["good", "note", { ...GOOD, ...both }], said);
   // Chromium opens six connections to a server, and says so.
   assert.deepEqual(ofPage, { ...GOOD, connections: "note", ...both, ...page });
+}
+
+/** More than two looks that are a second late, and less than the page waits for the beginning of a stream. */
+const KEPT_MS = 2500;
+
+/**
+ * Starts a proxy that keeps every piece of a stream for a time.
+ * @param {number} port that of the server
+ */
+async function delaying(port) {
+  /** @type {Set<import("node:net").Socket>} */
+  const open = new Set();
+  const proxy = createServer((down) => {
+    const up = connect(port, "127.0.0.1");
+    let isStream = false;
+    down.on("data", (piece) => {
+      isStream ||= /text\/event-stream|x-ndjson/.test(String(piece));
+      up.write(piece);
+    });
+    up.on("data", (piece) => (isStream ? setTimeout(() => down.write(piece), KEPT_MS) : down.write(piece)));
+    for (const [end, other] of /** @type {const} */ ([[down, up], [up, down]])) {
+      open.add(end);
+      end.on("error", () => {});
+      end.on("close", () => (open.delete(end), other.destroy()));
+    }
+  });
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  const address = /** @type {import("node:net").AddressInfo} */ (proxy.address());
+  const close = () => (proxy.close(), open.forEach((end) => end.destroy()));
+  return { origin: `http://127.0.0.1:${address.port}`, close };
 }
 
 describe("both doctors", AT_ONCE, () => {
@@ -336,6 +368,15 @@ describe("both doctors", AT_ONCE, () => {
       }
     });
   }
+
+  test("they say that what keeps every piece of a stream for seconds holds it back", { timeout: STEP_MS_MAX }, async (context) => {
+    const proxy = await delaying(Number(new URL(server.origin).port));
+    try {
+      await unlessLate(context, () => bothFind(proxy.origin, { both: { sse: HELD.sse, ndjson: HELD.ndjson } }));
+    } finally {
+      proxy.close();
+    }
+  });
 
   for (const [wait, cache] of /** @type {const} */ ([["500ms", "good"], ["0s", "unknown"]])) {
     test(`a server that lets polls wait for ${wait} is no cache to both doctors`, { timeout: STEP_MS_MAX }, async (context) => {

@@ -6,7 +6,7 @@ import { browser } from "../../web/transport/environment.js";
 import { browserName } from "../../web/page/lab/environment.js";
 import { scaleOf } from "../../web/page/lab/answer.js";
 import { Disturbance } from "../../web/page/lab/disturbance.js";
-import { delayOf, examine, judgePair } from "../../web/page/lab/doctor.js";
+import { areEnough, delayOf, delayed, examine, judgePair, stream } from "../../web/page/lab/doctor.js";
 import { ofSilence, quietOf, silence } from "../../web/page/lab/quiet.js";
 import { Way, begin } from "../../web/page/lab/way.js";
 import { conclusion } from "../../web/page/lab/findings.js";
@@ -352,6 +352,20 @@ function wayOf(limits, roundTripMs = 0) {
   return new Way(rules, { roundTripMs });
 }
 
+test("two looks are enough where each takes seconds, and else five", () => {
+  const of = (/** @type {[number, number][]} */ ...looks) => areEnough(looks.map(([answerMs, beginningMs]) => ({ answerMs, beginningMs })), wayOf({}).limits);
+  const times = (/** @type {number} */ count, /** @type {number} */ ms) => Array.from({ length: count }, () => /** @type {[number, number]} */ ([1, ms]));
+  assert.deepEqual([of([1, 5001]), of([1, 5001], [2, 5003])], [false, true]);
+  assert.deepEqual([of(...times(3, 1201)), of(...times(4, 1201)), of(...times(4, 999)), of(...times(5, 209))], [false, true, false, true]);
+  assert.deepEqual([of([1, 5001], [1, 209]), of([5000, 5003], [5000, 5003])], [false, false], "the soonest counts, and a round trip is no delay");
+});
+
+test("a delay of a second or more is a fault as of what is held back, and a shorter one is a note", () => {
+  const of = (/** @type {number} */ ms) => delayed(wayOf({}), "sse", ms);
+  assert.deepEqual([208, 999, 1000, 5003].map((ms) => `${of(ms).state} ${of(ms).fault}`), ["note delayed", "note delayed", "fault buffered", "fault buffered"]);
+  assert.match(of(5003).words, /^no whole item of a stream came within 5\.0 s, although the server sends one at once: /);
+});
+
 /** A stream of these pieces, which then does what `then` does. @param {string} type @param {readonly string[]} pieces @param {(controller: ReadableStreamDefaultController<Uint8Array>) => unknown} then */
 function streamOf(type, pieces, then) {
   const left = pieces.map((piece) => new TextEncoder().encode(piece));
@@ -379,6 +393,31 @@ test("a stream begins with its first whole item", async (t) => {
   assert.deepEqual([await begins(SSE), await begins(SSE, "id: a\r\n", "\r\n")], ["held", "begun"]);
   assert.deepEqual([await begins(NDJSON, '{"position":', '"a"}'), await begins(NDJSON, '{"position":', '"a"}', "\n")], ["held", "begun"]);
   assert.deepEqual([await begins(SSE, ":".repeat(64)), await begins(SSE, ":".repeat(65))], ["held", "begun"]);
+});
+
+test("streams that each begin seconds late are looked at twice, and held back", async (t) => {
+  t.after(() => mock.restoreAll());
+  /** What is found, and how often it is looked, if streams begin after these times, and then as the last. */
+  const found = async (/** @type {number[]} */ ...times) => {
+    let [nowMs, looks] = [0, 0];
+    mock.method(browser, "now", () => nowMs);
+    mock.method(browser, "fetch", async (/** @type {string} */ _url, /** @type {RequestInit} */ { headers }) => {
+      if (!headers) return new Response("{}");
+      const ms = Number(times[Math.min(looks, times.length - 1)]);
+      nowMs += ms;
+      looks += 1;
+      if (ms > wayOf({}).beginMs) throw new DOMException("nothing came", "AbortError");
+      return streamOf(SSE, ["id: a\n\n"], () => new Promise(() => {}));
+    });
+    const { state, fault, isSilent = false } = await stream(wayOf({}), "sse", SSE);
+    return [state, fault, looks, isSilent];
+  };
+  assert.deepEqual(await found(5000), ["fault", "buffered", 2, false]);
+  assert.deepEqual(await found(208), ["note", "delayed", 5, false]);
+  assert.deepEqual(await found(5000, 5000, 3), ["fault", "buffered", 2, false]);
+  assert.deepEqual(await found(7990, 8001), ["fault", "buffered", 2, false], "the second never begins");
+  assert.deepEqual(await found(5000, 3), ["good", undefined, 2, false], "a busy machine is late in some");
+  assert.deepEqual(await found(5000, 200), ["note", "delayed", 5, false]);
 });
 
 test("a stream that stays silent after its first item is told apart from one that is cut", async (t) => {

@@ -145,16 +145,32 @@ async function keepAlive(way) {
  * @param {string} type
  * @returns {Promise<Finding>}
  */
-async function stream(way, id, type) {
+export async function stream(way, id, type) {
   const { ms, isHeld, status, foreign, reader } = await begin(way, type);
   await reader?.cancel().catch(() => {});
   if (foreign !== undefined) return way.fault(id, "foreign", { found: foreign, wanted: type });
   if (status !== undefined) return unknown(id, `the index of topics is refused with status ${status}`);
-  if (isHeld) return { ...way.fault(id, "buffered", { what: "no whole item of a stream", seconds: (ms / 1000).toFixed(1), when: "at once" }), isSilent: true };
+  if (isHeld) return { ...buffered(way, id, ms), isSilent: true };
   if (!reader) return way.unknown(id, "unbegun", {});
   const delayMs = await delay(way, type, ms);
-  if (delayMs !== null) return { ...way.fault(id, "delayed", { ms: Math.round(delayMs), looks: way.limits.delayed_looks }), state: "note" };
-  return good(id, `a stream begins after ${Math.round(ms)} ms`);
+  return delayMs === null ? good(id, `a stream begins after ${Math.round(ms)} ms`) : delayed(way, id, delayMs);
+}
+
+/** @param {Way} way @param {string} id @param {number} ms */
+function buffered(way, id, ms) {
+  return way.fault(id, "buffered", { what: "no whole item of a stream", seconds: (ms / 1000).toFixed(1), when: "at once" });
+}
+
+/**
+ * Judges a stream that is delayed: for a moment, which is only noted, or for so long that it is held back.
+ * @param {Way} way
+ * @param {string} id
+ * @param {number} delayMs
+ * @returns {Finding}
+ */
+export function delayed(way, id, delayMs) {
+  if (delayMs >= way.limits.delayed_ms_max) return buffered(way, id, delayMs);
+  return { ...way.fault(id, "delayed", { ms: Math.round(delayMs), looks: way.limits.delayed_looks }), state: "note" };
 }
 
 /** @typedef {{ answerMs: number, beginningMs: number }} Look one answer and one beginning of a stream, each with its time */
@@ -169,16 +185,28 @@ async function stream(way, id, type) {
 async function delay(way, type, firstMs) {
   /** @type {Look[]} */
   const looks = [];
-  for (let newestMs = firstMs; looks.length < way.limits.delayed_looks; ) {
-    if (newestMs < way.limits.delayed_ms_min) return null;
+  for (let newestMs = firstMs; newestMs >= way.limits.delayed_ms_min; ) {
     const answer = await way.ask("health").catch(() => null);
-    const { ms: beginningMs, reader } = await begin(way, type);
-    if (!answer || !reader) return null;
-    await reader.cancel().catch(() => {});
-    looks.push({ answerMs: answer.ms, beginningMs });
-    newestMs = beginningMs;
+    if (!answer) return null;
+    looks.push({ answerMs: answer.ms, beginningMs: newestMs });
+    if (areEnough(looks, way.limits)) return delayOf(looks, way.limits);
+    const { ms, isHeld, reader } = await begin(way, type);
+    // What is held back begins no sooner.
+    if (!reader && !isHeld) return null;
+    await reader?.cancel().catch(() => {});
+    newestMs = ms;
   }
-  return delayOf(looks, way.limits);
+  return null;
+}
+
+/**
+ * Returns true if no other look is needed. Looks that take seconds are few, and two at least.
+ * @param {readonly Look[]} looks
+ * @param {Pick<Limits, "delayed_ms_min" | "delayed_looks" | "delays_ms_enough">} limits
+ */
+export function areEnough(looks, limits) {
+  const delaysMs = (delayOf(looks, limits) ?? 0) * looks.length;
+  return looks.length >= limits.delayed_looks || (looks.length > 1 && delaysMs >= limits.delays_ms_enough);
 }
 
 /**

@@ -32,7 +32,9 @@ export const SUBPROTOCOL = "anemone.v1";
  * @property {number} held_ms_min a stream that is cut after this time, and some round trips, before its first item was held back; one that is cut sooner was refused
  * @property {number} held_round_trips
  * @property {number} delayed_ms_min a stream that begins so much later than another answer is delayed: Linux keeps for 200 ms what a program says it will add to
+ * @property {number} delayed_ms_max a stream that is delayed for so long is held back
  * @property {number} delayed_looks in so many in a row it has to be found: a busy machine is late in some
+ * @property {number} delays_ms_enough delays of so long together, of two looks or more, are enough, too
  * @property {number} item_bytes_max a first item that is longer counts as whole
  * @property {number} streams at once, more than browsers open to a server over HTTP/1.1
  * @property {number} browser_connections

@@ -122,8 +122,14 @@ pub(super) struct Limits {
     /// A stream that begins so much later than another answer is delayed: Linux keeps for 200 ms what a program says it will add to.
     #[serde(rename = "delayed_ms_min", deserialize_with = "milliseconds")]
     pub(super) delayed_min: Duration,
+    /// A stream that is delayed for so long is held back.
+    #[serde(rename = "delayed_ms_max", deserialize_with = "milliseconds")]
+    pub(super) delayed_max: Duration,
     /// So many looks in a row have to find it: a busy machine is late in some.
     pub(super) delayed_looks: usize,
+    /// Delays of so long together, of two looks or more, are enough, too.
+    #[serde(rename = "delays_ms_enough", deserialize_with = "milliseconds")]
+    pub(super) delays_enough: Duration,
     /// A first item that is longer counts as whole.
     pub(super) item_bytes_max: usize,
     /// So many streams at once, which is more than a browser opens to a server over HTTP/1.1.

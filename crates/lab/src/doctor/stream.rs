@@ -1,5 +1,6 @@
 //! The beginning of a stream, which something on the way may hold back for long, or delay by a moment.
 
+use std::iter::repeat_n;
 use std::time::Duration;
 
 use super::exam::{Begun, Known, NDJSON, SSE, begin, health};
@@ -20,12 +21,7 @@ pub(super) async fn stream(way: &Way, known: Known, name: Name) -> Finding {
                 }
             }
         }
-        Begun::Held(time) => {
-            let seconds = format!("{:.1}", time.as_secs_f64());
-            let what = "no whole item of a stream";
-            let values = [("what", what), ("seconds", &*seconds), ("when", "at once")];
-            known.fault(name, WayFault::Buffered, &values).silent_if(true)
-        }
+        Begun::Held(time) => buffered(known, name, time).silent_if(true),
         Begun::Refused(status) => {
             Finding::unknown(name, format!("the index of topics is refused with status {status}"))
         }
@@ -38,7 +34,18 @@ pub(super) async fn stream(way: &Way, known: Known, name: Name) -> Finding {
     }
 }
 
+fn buffered(known: Known, name: Name, time: Duration) -> Finding {
+    let seconds = format!("{:.1}", time.as_secs_f64());
+    let what = "no whole item of a stream";
+    let values = [("what", what), ("seconds", &*seconds), ("when", "at once")];
+    known.fault(name, WayFault::Buffered, &values)
+}
+
+/// Judges a stream that is delayed: for a moment, which is only noted, or for so long that it is held back.
 fn delayed(known: Known, name: Name, delay: Duration) -> Finding {
+    if delay >= limits().delayed_max {
+        return buffered(known, name, delay);
+    }
     let (ms, looks) = (delay.as_millis().to_string(), limits().delayed_looks.to_string());
     known.fault(name, WayFault::Delayed, &[("ms", &ms), ("looks", &looks)]).into_note()
 }
@@ -53,17 +60,25 @@ struct Look {
 /// Looks again at a stream that began late, and returns its delay if all streams have it.
 async fn delay(way: &Way, known: Known, wanted: &str, first: Duration) -> Option<Duration> {
     let (mut looks, mut newest) = (Vec::new(), first);
-    while looks.len() < limits().delayed_looks {
-        if newest < limits().delayed_min {
-            return None;
-        }
+    while newest >= limits().delayed_min {
         let answer = health(way).await.ok()?.round_trip;
+        looks.push(Look { answer, beginning: newest });
+        if are_enough(&looks) {
+            return delay_of(&looks);
+        }
         let begun = begin(way, wanted, known, known.patience()).await;
-        let Begun::At(beginning, _) = begun else { return None };
-        looks.push(Look { answer, beginning });
-        newest = beginning;
+        // What is held back begins no sooner.
+        let (Begun::At(time, _) | Begun::Held(time)) = begun else { return None };
+        newest = time;
     }
-    delay_of(&looks)
+    None
+}
+
+/// Returns true if no other look is needed. Looks that take seconds are few, and two at least.
+fn are_enough(looks: &[Look]) -> bool {
+    let delay = delay_of(looks).unwrap_or_default();
+    let delays: Duration = repeat_n(delay, looks.len()).sum();
+    looks.len() >= limits().delayed_looks || looks.len() > 1 && delays >= limits().delays_enough
 }
 
 /// Returns the delay of streams behind other answers. The soonest of each count: a busy machine makes some late, what delays streams all.
@@ -78,13 +93,18 @@ fn delay_of(looks: &[Look]) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    /// Returns the delay in ms, of looks with these times in ms.
-    fn delay_ms(looks: &[(u64, u64)]) -> Option<u128> {
-        let looks = looks.iter().map(|&(answer, beginning)| Look {
+    /// Returns looks with these times in ms.
+    fn looks(times: &[(u64, u64)]) -> Vec<Look> {
+        let looks = times.iter().map(|&(answer, beginning)| Look {
             answer: Duration::from_millis(answer),
             beginning: Duration::from_millis(beginning),
         });
-        delay_of(&looks.collect::<Vec<_>>()).map(|delay| delay.as_millis())
+        looks.collect()
+    }
+
+    /// Returns the delay in ms, of looks with these times in ms.
+    fn delay_ms(times: &[(u64, u64)]) -> Option<u128> {
+        delay_of(&looks(times)).map(|delay| delay.as_millis())
     }
 
     #[test]
@@ -104,9 +124,36 @@ mod tests {
     }
 
     #[test]
+    fn two_looks_are_enough_where_each_takes_seconds_and_else_five() {
+        let enough = |times: &[_]| are_enough(&looks(times));
+        assert!(!enough(&[(1, 5001)]) && enough(&[(1, 5001), (2, 5003)]));
+        assert!(!enough(&[(1, 1201); 3]) && enough(&[(1, 1201); 4]));
+        assert!(!enough(&[(1, 999); 4]) && enough(&[(1, 209); 5]));
+        assert!(
+            !enough(&[(1, 5001), (1, 209)]),
+            "the soonest counts: a busy machine is late in some"
+        );
+        assert!(!enough(&[(5000, 5003), (5000, 5003)]), "a round trip is no delay");
+    }
+
+    const KNOWN: Known =
+        Known { program: None, round_trip: Duration::ZERO, begin_max: Duration::MAX };
+
+    #[test]
+    fn a_delay_of_a_second_or_more_is_a_fault_as_of_what_is_held_back() {
+        assert!(delayed(KNOWN, Name::Sse, Duration::from_millis(999)).is_remark());
+        for (ms, seconds) in [(1000, "1.0"), (5003, "5.0"), (7999, "8.0")] {
+            let found = delayed(KNOWN, Name::Sse, Duration::from_millis(ms));
+            assert!(found.is_fault() && found.is_held() && !found.is_silent());
+            let told = found.lines().join("\n");
+            let words = format!("no whole item of a stream came within {seconds} s, although");
+            assert!(told.contains(&words) && told.contains("no compression of"), "{told}");
+        }
+    }
+
+    #[test]
     fn a_delay_is_a_note_with_settings() {
-        let known = Known { program: None, round_trip: Duration::ZERO, begin_max: Duration::MAX };
-        let found = delayed(known, Name::Sse, Duration::from_millis(208));
+        let found = delayed(KNOWN, Name::Sse, Duration::from_millis(208));
         assert!(found.is_remark() && !found.is_fault());
         let told = found.lines().join("\n");
         let words = "note   SSE          a stream begins 208 ms later than another answer";
