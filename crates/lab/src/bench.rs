@@ -281,6 +281,7 @@ impl BenchExperiment {
             Self::FanOut => {
                 let mut readers = options.readers.clone();
                 readers.iter_mut().for_each(|readers| *readers = session.room.min(*readers));
+                readers.sort_unstable();
                 readers.dedup();
                 let events_min = session.pace.full_or_quick(EVENTS_MIN, QUICK_EVENTS_MIN);
                 fan_out::run(session, &readers, options.deliveries.into(), events_min)
@@ -307,6 +308,14 @@ impl BenchOptions {
     fn check(&self) -> anyhow::Result<()> {
         ensure!(!self.sizes.contains(&0), "a message has at least one byte");
         ensure!(!self.in_flight.contains(&0), "at least one message is in flight");
+        let lists = [("--sizes", &self.sizes), ("--in-flight", &self.in_flight)];
+        for (flag, list) in lists {
+            ensure!(is_each_once(list), "{flag} names a number twice: a report has each case once");
+        }
+        ensure!(
+            is_each_once(&self.flood),
+            "--flood names a kind twice: a report has each case once"
+        );
         ensure!(self.subscribers > 0, "a broadcast goes to at least one connection");
         ensure!(!self.readers.contains(&0), "a topic has at least one reader");
         ensure!(self.deliveries > 0, "there is at least one delivery a second");
@@ -456,6 +465,10 @@ impl BenchOptions {
     }
 }
 
+fn is_each_once<T: PartialEq>(list: &[T]) -> bool {
+    list.iter().enumerate().all(|(at, one)| !list[..at].contains(one))
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -475,6 +488,17 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         BenchOptions::command().debug_assert();
+    }
+
+    #[test]
+    fn no_case_is_asked_for_twice() {
+        let check = |args: &str| options(args).check().map_err(|error| error.to_string());
+        assert_eq!(check("--sizes 20,30 --in-flight 1,20 --flood pings,pongs"), Ok(()));
+        for twice in ["--sizes 20,30,20", "--in-flight 1,1", "--flood pings,pings"] {
+            let error = check(twice).unwrap_err();
+            assert!(twice.starts_with(error.split(' ').next().unwrap()), "{error}");
+            assert!(error.contains(" twice: "), "{error}");
+        }
     }
 
     #[test]
@@ -575,7 +599,7 @@ mod tests {
         });
         std::fs::remove_dir_all(&base).unwrap();
         let pairs = compare::pairs(&a, &b).unwrap();
-        let told = write::changes(&pairs[0]);
+        let told = write::changes(&pairs.all[0]);
         let row = "| 100 B | topic | server CPU for each delivery, µs | 2.00 | 1.00 | −1.00 [−1.00, −1.00] | −50.0 [−50.0, −50.0] | better |";
         assert!(
             told.starts_with("## bench-broadcast: B against A") && told.contains(row),

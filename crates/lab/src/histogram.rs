@@ -101,7 +101,7 @@ impl Counts {
         let (mut counts, mut total) = (Vec::new(), 0_u64);
         let (mut index, mut rest) = (0_u64, &bytes[HEAD_BYTES..HEAD_BYTES + scale.bytes]);
         while !rest.is_empty() {
-            let number = count(&mut rest).context("its counts break off")?;
+            let number = take_varint(&mut rest).context("its counts break off")?;
             if number > 0 {
                 let nanos =
                     scale.longest(index).context("it counts what is longer than any duration")?;
@@ -131,7 +131,7 @@ impl Counts {
 }
 
 /// Takes a number from the beginning of some: seven bits a byte, of the ninth all eight, and the sign last.
-fn count(rest: &mut &[u8]) -> Option<i64> {
+fn take_varint(rest: &mut &[u8]) -> Option<i64> {
     let mut number = 0_u64;
     for at in 0..9 {
         let (byte, more) = rest.split_first()?;
@@ -168,7 +168,7 @@ impl Scale {
 
 /// Inflates the bytes of a compressed histogram: a cookie, the length of what follows, and zlib.
 fn inflated(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
-    let Some((COMPRESSED, rest)) = number(bytes) else { bail!("it is no compressed histogram") };
+    let Some((COMPRESSED, rest)) = take_u32(bytes) else { bail!("it is no compressed histogram") };
     let zlib = rest.get(4..).unwrap_or_default();
     let mut inflated = Vec::new();
     // 1 KiB of zlib can grow to 1 MiB.
@@ -180,10 +180,10 @@ fn inflated(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
 /// Checks the head of a histogram: a cookie, the length of the counts, an offset, the digits, the bounds, and a ratio.
 fn check(bytes: &[u8]) -> anyhow::Result<Scale> {
     let head = || {
-        let (cookie, rest) = number(bytes)?;
-        let (len, rest) = number(rest)?;
-        let (offset, rest) = number(rest)?;
-        let (digits, rest) = number(rest)?;
+        let (cookie, rest) = take_u32(bytes)?;
+        let (len, rest) = take_u32(rest)?;
+        let (offset, rest) = take_u32(rest)?;
+        let (digits, rest) = take_u32(rest)?;
         let (low, rest) = rest.split_first_chunk()?;
         let (high, rest) = rest.split_first_chunk()?;
         let ratio = f64::from_be_bytes(*rest.first_chunk()?);
@@ -201,7 +201,7 @@ fn check(bytes: &[u8]) -> anyhow::Result<Scale> {
     Ok(Scale { bytes: len, unit_bits: low.ilog2(), half_bits })
 }
 
-fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
+fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let (number, rest) = bytes.split_first_chunk()?;
     Some((u32::from_be_bytes(*number), rest))
 }

@@ -36,7 +36,7 @@ impl Estimate {
         medians(&[[values]], random).pop().map(|medians| Self::within_resamples(values, medians))
     }
 
-    /// The estimates of many samples, each with the draws of a seed of 1. Calls `step` after each.
+    /// The estimates of many samples, each with the draws of a seed of 1. Calls `step` after each that has values.
     pub(crate) fn of_all(
         samples: impl IntoIterator<Item = Vec<f64>>,
         step: impl Fn() + Sync,
@@ -95,7 +95,7 @@ impl Change {
     }
 
     /// Draws the rounds of both runs of many figures, each with the draws of a seed of 1, and returns what `of` makes of the change
-    /// of each, by its place. `None` for a figure of which one run has no rounds. Calls `step` after each.
+    /// of each, by its place. `None` for a figure of which one run has no rounds. Calls `step` after each of the others.
     pub(crate) fn of_all<R: Send>(
         figures: impl IntoIterator<Item = [Vec<f64>; 2]>,
         step: impl Fn() + Sync,

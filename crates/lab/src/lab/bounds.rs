@@ -1,5 +1,7 @@
 //! Bounds of what files of others may hold: reports come from other machines, browsers and topics.
 
+use std::collections::HashSet;
+
 use anyhow::{Context as _, ensure};
 
 use super::report::{Report, Series};
@@ -47,7 +49,15 @@ pub(crate) fn check(report: &Report, amount: &mut Amount) -> anyhow::Result<()> 
     ] {
         ensure!(count <= SERIES_MAX, "it has {count} {what}, at most {SERIES_MAX} are read");
     }
+    let mut known = HashSet::new();
     for series in series {
+        ensure!(
+            known.insert(series.names()),
+            "it has {} of {}, {} twice",
+            series.quantity,
+            series.contender,
+            series.case
+        );
         check_series(series, amount)
             .with_context(|| format!("{} of {}", series.quantity, series.contender))?;
     }
@@ -67,7 +77,8 @@ fn check_series(series: &Series, amount: &mut Amount) -> anyhow::Result<()> {
         amount.histogram_bytes += Counts::decoded(text).context("its histogram")?.bytes;
         ensure!(
             amount.histogram_bytes <= HISTOGRAM_BYTES_MAX,
-            "the histograms up to its own have more than {HISTOGRAM_BYTES_MAX} bytes: give fewer files"
+            "the histograms up to its own take more than {} MiB once inflated: give fewer files",
+            HISTOGRAM_BYTES_MAX >> 20
         );
     }
     Ok(())
@@ -133,18 +144,22 @@ mod tests {
             ),
             format!("with figures up to {FIGURE_MAX:e}; "),
             format!("have at most {} rounds,", number(MERGED_ROUNDS_MAX)),
-            format!(
-                "values, {} series, {} of histograms, and, where runs are put together, {} values to",
-                number(SERIES_OF_ALL_MAX),
-                mib(HISTOGRAM_BYTES_MAX as u64),
-                number(COMPARED_MAX)
-            ),
+            format!("take at most {} in all once", mib(HISTOGRAM_BYTES_MAX as u64)),
+            format!("a million values, {} series, and,", number(SERIES_OF_ALL_MAX)),
+            format!("{} pairs of values (comparisons times rounds)", number(COMPARED_MAX)),
         ] {
             assert!(readme.contains(&words), "README.md does not say: {words}");
         }
-        assert!(
-            VALUES_MAX == 1_000_000 && readme.contains("all reports of a command a million values")
-        );
+        assert_eq!(VALUES_MAX, 1_000_000);
+    }
+
+    #[test]
+    fn a_figure_that_is_there_twice_is_refused() {
+        let mut of =
+            Report { series: vec![series("TCP", &[1.0]), series("TCP", &[5.0])], ..report() };
+        assert_eq!(error(&of), "it has round trip of TCP, 20 B twice");
+        of.series[1].unit = "B".to_owned();
+        check(&of, &mut Amount::default()).unwrap();
     }
 
     #[test]
@@ -165,7 +180,7 @@ mod tests {
         check(&of, &mut amount).unwrap();
         assert_eq!(amount.histogram_bytes, HISTOGRAM_BYTES_MAX);
         let error_of_more = format!("{:#}", check(&of, &mut amount).unwrap_err());
-        assert!(error_of_more.contains("have more than 268435456 bytes"), "{error_of_more}");
+        assert!(error_of_more.contains("take more than 256 MiB once inflated"), "{error_of_more}");
         // Its header promises 4 GiB.
         let lie = "HISTFAAAACB4nJNpmSz8HwgYIIAZSjMCmW4GOxYw2H+ACAAA168IRw==";
         of.series[0].histogram = Some(lie.to_owned());

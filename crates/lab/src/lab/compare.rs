@@ -1,8 +1,10 @@
 //! Two runs of the same experiments: the figures that have changed, and by how much.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::str::FromStr;
 
+use super::merge::other_conditions;
 use super::pace::Pace;
 use super::report::{PAIRS_MIN, Report, Series};
 use crate::statistics::{Change, DOUBT, Estimate};
@@ -37,7 +39,7 @@ pub enum Regression {
     Worse {
         /// The share that was allowed.
         tolerance: String,
-        /// Each figure.
+        /// The figures, of many the first.
         figures: String,
     },
     /// A run proves nothing.
@@ -50,19 +52,32 @@ pub enum Regression {
     },
     /// The runs have too few rounds to tell anything.
     #[error(
-        "{figures} figures of {rounds} rounds each are worse by chance too often: repeat both runs with --rounds {needed}"
+        "{figures} figures, of which one has only {rounds} rounds, are worse by chance too often: repeat both runs with --rounds {needed}"
     )]
     TooFewRounds {
         /// The figures that both runs have.
         figures: usize,
-        /// The rounds of the run that has fewer.
+        /// The rounds of the figure that has the fewest, of those that are not equal.
         rounds: usize,
         /// The rounds that are enough.
         needed: usize,
     },
-    /// A figure was not measured again.
+    /// Figures or whole runs were not measured again.
     #[error("not measured in B: {0}")]
     Missing(String),
+    /// Runs of the same experiments, under other conditions or older, were compared with none.
+    #[error(
+        "compared with no run of A: {0}: leave them out of B, or give runs of A that were made as they were"
+    )]
+    Unjudged(String),
+}
+
+/// What two runs, each of many experiments, have in common, and what not.
+#[derive(Debug)]
+pub(crate) struct Pairs<'a> {
+    pub(crate) all: Vec<Pair<'a>>,
+    /// The runs that are compared with no other, with the name of their side.
+    pub(crate) alone: Vec<(&'static str, &'a Report)>,
 }
 
 /// An experiment of two runs.
@@ -145,14 +160,24 @@ pub(crate) fn name(series: &Series) -> String {
     format!("{} of {}, {}", series.quantity, series.contender, series.case)
 }
 
+/// Returns a run in words.
+pub(crate) fn run_name(run: &Report) -> String {
+    let place = run.environment.sentences().join(" ");
+    format!("{}, {}: {}", run.experiment, run.environment.when(), place.trim_end_matches('.'))
+}
+
 /// Pairs the experiments that both runs have.
 ///
 /// # Errors
 /// When there are none.
-pub(crate) fn pairs<'a>(from: &'a [Report], to: &'a [Report]) -> anyhow::Result<Vec<Pair<'a>>> {
-    let of_both =
-        |one: &'a Report| Some([one, to.iter().find(|to| to.experiment == one.experiment)?]);
-    let found: Vec<_> = from.iter().filter_map(of_both).collect();
+pub(crate) fn pairs<'a>(from: &'a [Report], to: &'a [Report]) -> anyhow::Result<Pairs<'a>> {
+    let partners = partners(from, to);
+    let of_both = from.iter().zip(&partners).filter_map(|(one, to)| Some([one, (*to)?]));
+    let found: Vec<_> = of_both.collect();
+    let of_a = from.iter().zip(&partners).filter(|(_, to)| to.is_none());
+    let is_alone = |other: &&Report| !partners.iter().flatten().any(|to| std::ptr::eq(*to, *other));
+    let of_b = to.iter().filter(is_alone).map(|run| ("B", run));
+    let alone = of_a.map(|(run, _)| ("A", run)).chain(of_b).collect();
     if found.is_empty() {
         let names = |reports: &[Report]| {
             let names: Vec<_> = reports.iter().map(|one| one.experiment.as_str()).collect();
@@ -181,7 +206,29 @@ pub(crate) fn pairs<'a>(from: &'a [Report], to: &'a [Report]) -> anyhow::Result<
     );
     pace.end();
     let mut figures = figures.into_iter().map(Option::flatten);
-    Ok(found.into_iter().map(|reports| pair(reports, figures.by_ref())).collect())
+    let all = found.into_iter().map(|reports| pair(reports, figures.by_ref())).collect();
+    Ok(Pairs { all, alone })
+}
+
+/// Returns the run of `to` for each of `from`: the newest of those under the conditions that are most like its own, whichever version
+/// of the program made it. A run that is like another one of `from` is left to that.
+fn partners<'a>(from: &[Report], to: &'a [Report]) -> Vec<Option<&'a Report>> {
+    let is_like = |one: &Report, other: &Report| {
+        one.experiment == other.experiment && other_conditions(one, other).is_empty()
+    };
+    let is_free = |other: &&Report| !from.iter().any(|one| is_like(one, other));
+    let free: Vec<_> = to.iter().filter(is_free).collect();
+    let partner = |one: &Report| {
+        let like = to.iter().filter(|other| is_like(one, other));
+        let like = like.max_by_key(|other| other.environment.time);
+        let same = free.iter().copied().filter(|other| one.experiment == other.experiment);
+        like.or_else(|| {
+            same.min_by_key(|other| {
+                (other_conditions(one, other).len(), Reverse(other.environment.time))
+            })
+        })
+    };
+    from.iter().map(partner).collect()
 }
 
 /// Puts a pair together, and takes what became of each series of A from `figures`.
@@ -204,44 +251,68 @@ fn pair<'a>(
 
 /// Returns the same figure of another run.
 fn same<'a>(report: &'a Report, one: &Series) -> Option<&'a Series> {
-    report.find(&one.case, &one.contender, &one.quantity).filter(|other| other.unit == one.unit)
+    report.series.iter().find(|other| other.names() == one.names())
 }
 
 /// Judges all pairs by the share by which a figure may become worse.
 ///
 /// # Errors
-/// When a figure is worse, or was not measured again, or a run is invalid.
-pub(crate) fn judge(pairs: &[Pair<'_>], tolerance: Tolerance) -> Result<(), Regression> {
+/// When a figure is worse, or was not measured again, or a run is invalid or compared with none.
+pub(crate) fn judge(runs: &Pairs<'_>, tolerance: Tolerance) -> Result<(), Regression> {
+    let pairs = &runs.all[..];
     for pair in pairs {
         for (run, report) in ["A", "B"].into_iter().zip(pair.reports) {
+            let newest = report.newest_invalid.as_ref();
+            let newest = newest.map(|reason| format!("its newest run is left out: {reason}"));
             let interrupted = report.is_interrupted.then(|| "it was interrupted".to_owned());
-            if let Some(reason) = report.invalid.clone().or(interrupted) {
+            if let Some(reason) = report.invalid.clone().or(newest).or(interrupted) {
                 return Err(Regression::Invalid { run, reason });
             }
         }
     }
     let count = pairs.iter().map(|pair| pair.figures.len()).sum();
-    let reports = pairs.iter().flat_map(|pair| pair.reports);
-    let (rounds, needed) = (reports.map(Report::rounds).min().unwrap_or(0), rounds_needed(count));
-    if count > 0 && rounds < needed {
+    let figures = pairs.iter().flat_map(|pair| &pair.figures);
+    let changed = figures.filter(|figure| figure.judgement() != Kind::Equal);
+    let (rounds, needed) = (changed.map(|figure| figure.rounds).min(), rounds_needed(count));
+    if let Some(rounds) = rounds.filter(|rounds| *rounds < needed) {
         return Err(Regression::TooFewRounds { figures: count, rounds, needed });
     }
     let worse = worse(pairs, tolerance, DOUBT / count as f64);
     if !worse.is_empty() {
-        let (tolerance, figures) = (tolerance.to_string(), worse.join("; "));
+        let (tolerance, figures) = (tolerance.to_string(), listed(&worse));
         return Err(Regression::Worse { tolerance, figures });
     }
-    let alone = pairs.iter().flat_map(|pair| &pair.alone).filter(|(run, _)| *run == "A");
-    let missing: Vec<_> = alone.map(|(_, series)| name(series)).collect();
-    if missing.is_empty() { Ok(()) } else { Err(Regression::Missing(missing.join("; "))) }
+    let alone = |side: &'static str| runs.alone.iter().filter(move |(run, _)| *run == side);
+    let figures = pairs.iter().flat_map(|pair| &pair.alone).filter(|(run, _)| *run == "A");
+    let missing = alone("A").map(|(_, run)| run_name(run));
+    let missing: Vec<_> = missing.chain(figures.map(|(_, series)| name(series))).collect();
+    if !missing.is_empty() {
+        return Err(Regression::Missing(listed(&missing)));
+    }
+    // An experiment that A does not have is new, as a figure is.
+    let is_new =
+        |run: &Report| pairs.iter().all(|pair| pair.reports[1].experiment != run.experiment);
+    let unjudged = alone("B").filter(|(_, run)| !is_new(run)).map(|(_, run)| run_name(run));
+    let unjudged: Vec<_> = unjudged.collect();
+    if unjudged.is_empty() { Ok(()) } else { Err(Regression::Unjudged(listed(&unjudged))) }
+}
+
+/// Puts names together, of many the first ten.
+fn listed(names: &[String]) -> String {
+    const NAMES_MAX: usize = 10;
+    match names.split_at_checked(NAMES_MAX) {
+        Some((first, more)) if !more.is_empty() => {
+            format!("{}; and {} more", first.join("; "), more.len())
+        }
+        _ => names.join("; "),
+    }
 }
 
 /// Returns the names of the figures that are surely worse by more than allowed, with less doubt than a figure by itself leaves.
 fn worse(pairs: &[Pair<'_>], tolerance: Tolerance, doubt: f64) -> Vec<String> {
     let figures = pairs.iter().flat_map(|pair| &pair.figures);
     // With less doubt, intervals are wider.
-    let worse: Vec<_> =
-        figures.filter(|figure| figure.kind(figure.difference) == Kind::Worse).collect();
+    let worse: Vec<_> = figures.filter(|figure| figure.judgement() == Kind::Worse).collect();
     let samples = worse.iter().map(|figure| [figure.series.values(), figure.other.values()]);
     let pace = Pace::working("judging series", worse.len());
     let is_beyond = Change::of_all(
@@ -267,7 +338,10 @@ fn rounds_needed(figures: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::lab::link::Link;
     use crate::lab::report::tests::{report, series};
 
     fn run(values: &[f64]) -> Report {
@@ -313,7 +387,7 @@ mod tests {
         assert_eq!([1, 6, 22, 24].map(rounds_needed), [6, 6, 6, 7]);
         let judgement = |rounds: usize| {
             let (from, to) = ([run(&BEFORE[..rounds])], [run(&vec![20.0; rounds])]);
-            pairs(&from, &to).unwrap()[0].figures[0].judgement()
+            pairs(&from, &to).unwrap().all[0].figures[0].judgement()
         };
         assert_eq!([4, 5, 6].map(judgement), [Kind::TooFewRounds, Kind::TooFewRounds, Kind::Worse]);
         let (from, to) = ([run(&BEFORE[..4])], [run(&[20.0; 4])]);
@@ -323,10 +397,106 @@ mod tests {
     }
 
     #[test]
+    fn a_figure_has_the_rounds_that_have_a_value() {
+        let ten = |value: f64| {
+            let mut rounds = vec![None; 10];
+            rounds[..2].fill(Some(value));
+            Report { series: vec![Series { rounds, ..series("TCP", &[]) }], ..report() }
+        };
+        let (from, to) = ([ten(1.0)], [ten(2.0)]);
+        let pairs_of_two = pairs(&from, &to).unwrap();
+        assert_eq!(pairs_of_two.all[0].figures[0].judgement(), Kind::TooFewRounds);
+        let few = Regression::TooFewRounds { figures: 1, rounds: 2, needed: 6 };
+        assert_eq!(judge(&pairs_of_two, "5".parse().unwrap()), Err(few));
+        // The bytes of a protocol are the same in each round.
+        assert_eq!(judge(&pairs(&from, &from).unwrap(), "0".parse().unwrap()), Ok(()));
+    }
+
+    #[test]
+    fn of_many_figures_the_first_are_named() {
+        let of = |value: f64| {
+            let one = |at: usize| Series { case: at.to_string(), ..series("TCP", &[value; 20]) };
+            [Report { series: (0..30).map(one).collect(), ..report() }]
+        };
+        let (from, to) = (of(1.0), of(2.0));
+        let error = judge(&pairs(&from, &to).unwrap(), "5%".parse().unwrap()).unwrap_err();
+        let words = "round trip of TCP, 8; round trip of TCP, 9; and 20 more";
+        assert!(error.to_string().ends_with(words), "{error}");
+    }
+
+    #[test]
+    fn figures_of_the_same_name_are_told_apart_by_their_unit() {
+        let of = |units: [&str; 2]| {
+            let one = |unit: &str| Series { unit: unit.to_owned(), ..series("TCP", &BEFORE) };
+            [Report { series: units.map(one).into(), ..report() }]
+        };
+        let (from, to) = (of(["ms", "B"]), of(["B", "ms"]));
+        let pairs = pairs(&from, &to).unwrap();
+        let units = pairs.all[0].figures.iter().map(|of| [&*of.series.unit, &*of.other.unit]);
+        assert_eq!(units.collect::<Vec<_>>(), [["ms"; 2], ["B"; 2]]);
+    }
+
+    /// A run of `program` over a link with this delay.
+    fn made(time: u64, program: &str, delay_ms: u64, factor: f64) -> Report {
+        let mut made = run(&BEFORE.map(|value| value * factor));
+        made.environment.time = time;
+        made.environment.program = program.to_owned();
+        made.environment.link = Link::with_delay(Duration::from_millis(delay_ms));
+        made
+    }
+
+    #[test]
+    fn an_experiment_that_was_not_measured_again_fails() {
+        let wind = Report { experiment: "wind".to_owned(), ..made(2, "v1", 0, 1.0) };
+        let (both, one) = ([made(1, "v1", 0, 1.0), wind], [made(3, "v1", 0, 1.0)]);
+        let lacking = pairs(&both, &one).unwrap();
+        let [("A", alone)] = lacking.alone[..] else { panic!("{:?}", lacking.alone) };
+        assert_eq!(alone.experiment, "wind");
+        let error = judge(&lacking, "5%".parse().unwrap()).unwrap_err().to_string();
+        assert!(error.starts_with("not measured in B: wind, 1970-01-01"), "{error}");
+        assert_eq!(judge(&pairs(&one, &both).unwrap(), "5%".parse().unwrap()), Ok(()), "it is new");
+    }
+
+    #[test]
+    fn the_newest_version_is_compared_and_an_older_one_does_not_hide_it() {
+        let from = [made(1, "v1", 0, 1.0)];
+        let to = [made(2, "v1", 0, 1.0), made(3, "v2", 0, 3.0)];
+        let compared = pairs(&from, &to).unwrap();
+        assert_eq!(compared.all[0].reports[1].environment.program, "v2");
+        let error = judge(&compared, "5%".parse().unwrap()).unwrap_err();
+        assert!(matches!(error, Regression::Worse { .. }), "{error}");
+        let error = judge(&compared, "500%".parse().unwrap()).unwrap_err().to_string();
+        assert!(error.starts_with("compared with no run of A: echo, ") && error.contains(": v1; "));
+    }
+
+    #[test]
+    fn each_link_is_compared_with_the_same_one() {
+        let from = [made(1, "v1", 0, 1.0), made(2, "v1", 20, 4.0)];
+        let to = [made(3, "v2", 20, 4.0), made(4, "v2", 0, 1.0)];
+        let compared = pairs(&from, &to).unwrap();
+        for Pair { reports: [of_a, of_b], .. } in &compared.all {
+            assert_eq!(of_a.environment.link, of_b.environment.link);
+        }
+        assert_eq!((compared.all.len(), judge(&compared, "5%".parse().unwrap())), (2, Ok(())));
+        // No run takes the place of one over another link.
+        let error = judge(&pairs(&from, &to[1..]).unwrap(), "5%".parse().unwrap()).unwrap_err();
+        assert!(matches!(error, Regression::Missing(_)), "{error}");
+        // On another machine, that is all that differs.
+        let mut other = to.clone();
+        other.iter_mut().for_each(|run| run.environment.processor = "another".to_owned());
+        for Pair { reports: [of_a, of_b], .. } in &pairs(&from, &other).unwrap().all {
+            assert_eq!(of_a.environment.link, of_b.environment.link);
+        }
+    }
+
+    #[test]
     fn runs_that_prove_nothing_fail() {
         let invalid = Report { invalid: Some("0 of 10 came".to_owned()), ..run(&BEFORE) };
         let error = judged(&invalid, "5%").unwrap_err().to_string();
         assert!(error.starts_with("B is invalid") && error.ends_with("0 of 10 came"), "{error}");
+        let left = Report { newest_invalid: Some("0 of 10 came".to_owned()), ..run(&BEFORE) };
+        let error = judged(&left, "5%").unwrap_err().to_string();
+        assert!(error.ends_with("its newest run is left out: 0 of 10 came"), "{error}");
         let interrupted = Report { is_interrupted: true, ..run(&BEFORE) };
         let error = judged(&interrupted, "5%").unwrap_err().to_string();
         assert!(error.ends_with("it was interrupted"), "{error}");

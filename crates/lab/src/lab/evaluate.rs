@@ -19,7 +19,7 @@ pub(crate) enum Evaluation {
     /// Compare two runs, A before and B after: each figure with the interval of its change, as Markdown
     ///
     /// A and B are each NAME.json of a run, or the directory of `lab all --out`. The figures are paired by experiment, case, transport
-    /// and quantity. Each difference of medians has a bootstrap interval over the rounds.
+    /// and quantity, and runs of an experiment by their conditions, with the newest of B. Each difference of medians has a bootstrap interval over the rounds.
     Compare {
         /// The run before
         #[arg(value_name = "A")]
@@ -29,8 +29,8 @@ pub(crate) enum Evaluation {
         to: PathBuf,
         /// Exit with status 12 if a figure is worse by more than this share, such as 5%
         ///
-        /// A figure counts only if its interval leaves no doubt, which is stricter the more figures there are. A figure that B does
-        /// not have and a run that is invalid fail, too.
+        /// A figure counts only if its interval leaves no doubt, which is stricter the more figures there are. A figure or an
+        /// experiment that B does not have, a run that is invalid, and a run of B that is compared with none fail, too.
         #[arg(long, value_name = "SHARE")]
         fail_on: Option<Tolerance>,
     },
@@ -84,9 +84,10 @@ impl Evaluation {
                 let mut read = |path| files::read(path, &mut amount).and_then(merge::merged);
                 let (from, to) = (read(from)?, read(to)?);
                 let pairs = pairs(&from, &to)?;
-                for pair in &pairs {
+                for pair in &pairs.all {
                     print(&write::changes(pair))?;
                 }
+                print(&write::alone(&pairs))?;
                 Ok(fail_on.map_or(Ok(()), |tolerance| judge(&pairs, tolerance))?)
             }
             Self::Report { places, out } => {

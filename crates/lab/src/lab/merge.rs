@@ -44,8 +44,7 @@ pub(crate) fn merged(mut reports: Vec<Report>) -> anyhow::Result<Vec<Report>> {
     let mut all: Vec<Report> = Vec::new();
     let (mut series, mut values, mut compared) = (0, 0, 0);
     for group in groups {
-        all.extend(together(group)?);
-        let Some(report) = all.last() else { continue };
+        let report = together(group)?;
         series += report.series.len();
         values += report.series.len() * report.rounds();
         if report.environment.runs.is_some() {
@@ -60,6 +59,7 @@ pub(crate) fn merged(mut reports: Vec<Report>) -> anyhow::Result<Vec<Report>> {
             compared <= COMPARED_MAX,
             "{compared} values, comparisons of runs together times rounds, are more than {COMPARED_MAX}: give fewer files"
         );
+        all.push(report);
     }
     compare_anew(&mut all);
     Ok(all)
@@ -89,16 +89,23 @@ fn too_many_values(values: usize) -> String {
 
 /// Returns what keeps runs apart, in words; nothing if the figures of both may be put together.
 fn differences(one: &Report, other: &Report) -> Vec<&'static str> {
-    let mut all = vec![
+    let all = [
         ("the experiment", one.experiment != other.experiment),
+        ("the version of the program", one.environment.program != other.environment.program),
+    ];
+    let all = all.into_iter().filter(|(_, is_other)| *is_other).map(|(what, _)| what);
+    all.chain(other_conditions(one, other)).collect()
+}
+
+/// Returns the conditions of two runs of an experiment that are not the same, in words, whichever version made them.
+pub(super) fn other_conditions(one: &Report, other: &Report) -> Vec<&'static str> {
+    let all = [
         // That of advise tells the stream that it is about.
         ("the question", one.question != other.question),
         ("the quantity", one.quantity != other.quantity),
-        ("the version of the program", one.environment.program != other.environment.program),
     ];
-    all.retain(|(_, is_other)| *is_other);
-    let conditions = one.environment.differences(&other.environment);
-    all.into_iter().map(|(what, _)| what).chain(conditions).collect()
+    let all = all.into_iter().filter(|(_, is_other)| *is_other).map(|(what, _)| what);
+    all.chain(one.environment.differences(&other.environment)).collect()
 }
 
 /// Returns true if both are the same run.
@@ -107,8 +114,10 @@ fn is_same(one: &Report, other: &Report) -> bool {
     key(one) == key(other)
 }
 
-/// Puts runs together, of which the newest is the last.
-fn together(mut runs: Vec<Report>) -> anyhow::Result<Option<Report>> {
+/// Puts runs together, of which there is one at least and the newest is the last.
+#[expect(clippy::expect_used, reason = "what is left out leaves one")]
+fn together(mut runs: Vec<Report>) -> anyhow::Result<Report> {
+    let newest_invalid = runs.last().and_then(|run| run.invalid.clone());
     let invalid = runs.iter().filter(|run| run.invalid.is_some()).count();
     if invalid < runs.len() {
         for run in runs.extract_if(.., |run| run.invalid.is_some()) {
@@ -121,13 +130,14 @@ fn together(mut runs: Vec<Report>) -> anyhow::Result<Option<Report>> {
         }
     }
     let (count, begun) = (runs.len(), runs.iter().map(|run| run.environment.begun()).min());
-    let Some(newest) = runs.pop() else { return Ok(None) };
+    let newest = runs.pop().expect("a group has a run");
+    let of_all = format!("the runs of {} together", newest.experiment);
     let mut sum = Sum::of(newest);
     for run in runs {
-        sum.fit(&run).with_context(|| format!("the runs of {} together", run.experiment))?;
+        sum.fit(&run).with_context(|| of_all.clone())?;
         sum.add(run);
     }
-    let mut report = sum.whole();
+    let mut report = sum.whole().context(of_all)?;
     if count > 1 {
         // The answer and what stands beside the publications are of that run alone.
         report.answer =
@@ -146,8 +156,9 @@ fn together(mut runs: Vec<Report>) -> anyhow::Result<Option<Report>> {
     }
     if invalid > 0 && report.invalid.is_none() {
         report.method.insert(0, format!("Invalid runs that are left out: {invalid}."));
+        report.newest_invalid = newest_invalid;
     }
-    Ok(Some(report))
+    Ok(report)
 }
 
 /// A report, and the runs that were added to it.
@@ -162,7 +173,7 @@ struct Sum {
 
 /// Returns the names of a figure.
 fn key(of: &Series) -> [String; 4] {
-    [&of.case, &of.contender, &of.quantity, &of.unit].map(String::clone)
+    of.names().map(str::to_owned)
 }
 
 fn sides(of: &Comparison) -> [String; 3] {
@@ -234,15 +245,17 @@ impl Sum {
     }
 
     /// Returns the report of all runs, with the histograms of each series in one.
-    fn whole(self) -> Report {
+    fn whole(self) -> anyhow::Result<Report> {
         let Self { mut report, histograms, .. } = self;
         for (series, own) in report.series.iter_mut().zip(histograms) {
             series.histogram = match <[String; 1]>::try_from(own) {
                 Ok([one]) => Some(one),
-                Err(several) => in_one(&several),
+                Err(several) => in_one(&several).with_context(|| {
+                    format!("the histogram of {} of {}", series.quantity, series.contender)
+                })?,
             };
         }
-        report
+        Ok(report)
     }
 }
 
@@ -264,12 +277,14 @@ fn extend(series: &mut Series, other: Series) {
     }
 }
 
-fn in_one(histograms: &[String]) -> Option<String> {
+fn in_one(histograms: &[String]) -> anyhow::Result<Option<String>> {
     let mut all = Histogram::default();
-    for counts in histograms.iter().filter_map(|text| Counts::decoded(text).ok()) {
-        all.add_counts(&counts);
+    for text in histograms {
+        all.add_counts(&Counts::decoded(text)?);
     }
-    (all.len() > 0).then(|| all.encoded().ok()).flatten()
+    // The cause says the same twice.
+    let encoded = || all.encoded().ok().context("a count of all is greater than one may be");
+    (all.len() > 0).then(encoded).transpose()
 }
 
 /// Compares what was compared in runs that were put together, with all rounds.
@@ -438,6 +453,30 @@ mod tests {
             .collect();
         assert_eq!(told, [("echo", 3, 2), ("echo", 3, 2), ("wind", 3, 2)]);
         assert!(all[0].method.iter().any(|words| words == "Invalid runs that are left out: 1."));
+        assert_eq!(all[0].newest_invalid.as_deref(), Some("0 of 10 came"));
+        let mut older = run(1, &[0.0], 1);
+        older.invalid = Some("0 of 10 came".to_owned());
+        let all = merged(vec![older.clone(), run(2, &[1.0], 1)]).unwrap();
+        assert_eq!(all[0].newest_invalid, None);
+        assert_eq!(merged(vec![older]).unwrap()[0].newest_invalid, None, "nothing is left out");
+    }
+
+    #[test]
+    fn counts_that_are_too_great_together_are_told() {
+        let mut half = Histogram::default();
+        half.record(Duration::from_micros(1));
+        for _ in 0..62 {
+            half.add(&half.clone());
+        }
+        let of = |time: u64| {
+            let mut run = run(time, &[1.0], 1);
+            run.series[0].histogram = Some(half.encoded().unwrap());
+            run
+        };
+        assert!(merged(vec![of(1)]).is_ok());
+        let error = format!("{:#}", merged(vec![of(1), of(2)]).unwrap_err());
+        let words = "the runs of echo together: the histogram of round trip of WebSocket: a count of all is greater than one may be";
+        assert_eq!(error, words);
     }
 
     #[test]

@@ -142,6 +142,7 @@ impl Pace {
             question: question.to_owned(),
             answer: String::new(),
             invalid: None,
+            newest_invalid: None,
             is_interrupted: self.was_cut,
             environment: self.environment(target),
             quantity: quantity.name.to_owned(),

@@ -80,6 +80,9 @@ pub(crate) struct Report {
     pub(crate) answer: String,
     /// The reason why the answer must not be relied on, if there is one.
     pub(crate) invalid: Option<String>,
+    /// The reason why the newest of the runs that were put together is invalid, and so is not among them, if that is so.
+    #[serde(skip)]
+    pub(crate) newest_invalid: Option<String>,
     /// It was ended before all was measured.
     #[serde(default)]
     pub(crate) is_interrupted: bool,
@@ -301,6 +304,11 @@ impl Verdict {
 }
 
 impl Series {
+    /// Returns what no other series of a report has in common with it.
+    pub(crate) fn names(&self) -> [&str; 4] {
+        [&self.case, &self.contender, &self.quantity, &self.unit]
+    }
+
     /// Returns the values of the rounds that have one.
     pub(crate) fn values(&self) -> Vec<f64> {
         self.rounds.iter().flatten().copied().collect()

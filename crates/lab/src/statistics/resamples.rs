@@ -1,5 +1,6 @@
 //! Resamples of many samples: those of the same lengths share their draws, and all processors work on them.
 
+use std::cmp::Reverse;
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -106,14 +107,14 @@ pub(super) fn medians<const N: usize>(
 }
 
 /// Calls `of` with the place of each of `items` and the [`medians`] of its resamples, which depend on nothing but that item, and
-/// returns what comes of it. `None` for an item with an empty sample. Calls `step` after each item.
+/// returns what comes of it. `None` for an item with an empty sample. Calls `step` after each of the others.
 pub(super) fn of_all<const N: usize, R: Send>(
     items: &[[Vec<f64>; N]],
     step: impl Fn() + Sync,
     of: impl Fn(usize, Vec<[f64; N]>) -> R + Sync,
 ) -> Vec<Option<R>> {
     let lengths: Vec<_> = items.iter().map(|item| item.each_ref().map(Vec::len)).collect();
-    let done = in_parallel(&batches(&lengths), |batch| {
+    let done = in_parallel(&batches(&lengths, threads()), |batch| {
         let samples = batch.iter().map(|at| items[*at].each_ref().map(Vec::as_slice));
         let medians = medians(&samples.collect::<Vec<_>>(), &mut Random::new(1));
         let mut done = Vec::with_capacity(batch.len());
@@ -128,17 +129,28 @@ pub(super) fn of_all<const N: usize, R: Send>(
     all
 }
 
-/// Returns the places of samples that share their draws: of the same lengths, and none that is empty.
-fn batches<const N: usize>(lengths: &[[usize; N]]) -> Vec<Vec<usize>> {
+/// Returns the places of samples that share their draws: of the same lengths, and none that is empty. A batch is no more than the
+/// share of one thread, and those with the most work are first.
+fn batches<const N: usize>(lengths: &[[usize; N]], threads: usize) -> Vec<Vec<usize>> {
     let mut places: Vec<_> = (0..lengths.len()).filter(|at| !lengths[*at].contains(&0)).collect();
     places.sort_by_key(|at| lengths[*at]);
+    let numbers = |at: usize| lengths[at].iter().sum::<usize>();
+    let all: usize = places.iter().map(|at| numbers(*at)).sum();
     let same = places.chunk_by(|one, other| lengths[*one] == lengths[*other]);
-    same.flat_map(|same| same.chunks(SHARED_MAX)).map(<[_]>::to_vec).collect()
+    let batches =
+        same.flat_map(|same| same.chunks(all.div_ceil(threads * numbers(same[0])).min(SHARED_MAX)));
+    let mut batches: Vec<_> = batches.map(<[_]>::to_vec).collect();
+    batches.sort_by_key(|batch| Reverse(batch.len() * numbers(batch[0])));
+    batches
+}
+
+fn threads() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 /// Does some work for each of `items` on all processors, and returns what comes of it in their order.
 pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(items.len());
+    let threads = threads().min(items.len());
     let next = AtomicUsize::new(0);
     let worker = || {
         let mut done = Vec::new();
@@ -214,12 +226,20 @@ mod tests {
     }
 
     #[test]
+    fn each_thread_has_a_batch_and_the_longest_are_first() {
+        let lengths = [vec![[10]; 60], vec![[1000]; 60]].concat();
+        let batches = batches(&lengths, 2);
+        let found: Vec<_> = batches.iter().map(|batch| (batch.len(), lengths[batch[0]])).collect();
+        assert_eq!(found, [(31, [1000]), (29, [1000]), (60, [10])]);
+    }
+
+    #[test]
     fn as_many_series_as_may_be_are_drawn_a_few_times() {
         // The bounds of what is read.
         const SERIES_MAX: usize = 1000;
         const ROUNDS_MAX: usize = 1000;
         let numbers = |lengths: Vec<[usize; 1]>| -> usize {
-            let batches = batches(&lengths);
+            let batches = batches(&lengths, 4);
             assert_eq!(batches.iter().map(Vec::len).sum::<usize>(), lengths.len());
             batches.iter().map(|batch| RESAMPLES * lengths[batch[0]][0]).sum()
         };

@@ -30,6 +30,7 @@ pub(crate) fn report() -> Report {
         question: "How long?".to_owned(),
         answer: "Not long.".to_owned(),
         invalid: None,
+        newest_invalid: None,
         is_interrupted: false,
         environment: Environment {
             program: "anemone".to_owned(),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::markdown::{plain, rendered};
 use super::tables::{NONE, Table, interval};
-use crate::lab::compare::{Figure, Kind, Pair, name};
+use crate::lab::compare::{Figure, Kind, Pair, Pairs, name, run_name};
 use crate::lab::numbers::{count, figure};
 use crate::lab::report::{TOO_FEW_ROUNDS, titled};
 
@@ -56,6 +56,19 @@ pub(crate) fn changes(pair: &Pair<'_>) -> String {
     text
 }
 
+/// Returns the runs that are compared with no other; nothing if there are none.
+pub(crate) fn alone(pairs: &Pairs<'_>) -> String {
+    let mut text = String::new();
+    for (side, run) in &pairs.alone {
+        let begin = if text.is_empty() { ALONE } else { "" };
+        let _ = writeln!(text, "{begin}- {side}: {}.", plain(&run_name(run)));
+    }
+    text
+}
+
+const ALONE: &str = "## Not compared\n\nA run of A is compared with the newest one of B that was made as it was, by any version, or else under the least \
+                     different conditions. These are compared with none:\n\n";
+
 fn row(one: &Figure<'_>) -> Vec<String> {
     let series = one.series;
     let [from, to] = one.medians;
@@ -92,7 +105,7 @@ mod tests {
         let mut to = Report { series: vec![series("TCP", &[1.5; 6])], ..report() };
         let text = |from: &Report, to: &Report| {
             let (from, to) = ([from.clone()], [to.clone()]);
-            changes(&pairs(&from, &to).unwrap()[0])
+            changes(&pairs(&from, &to).unwrap().all[0])
         };
         let told = text(&from, &to);
         let row = "| 20 B | TCP | round trip, ms | 1.00 | 1.50 | 0.500 [0.500, 0.500] | 50.0 [50.0, 50.0] | worse |";
@@ -112,5 +125,16 @@ mod tests {
         assert!(told.contains("| A (invalid) | B (interrupted) | B − A"), "{told}");
         to.environment.link = Link::with_delay(std::time::Duration::from_millis(1));
         assert!(text(&from, &to).contains("other conditions"));
+    }
+
+    #[test]
+    fn runs_without_a_partner_are_named() {
+        let echo = Report { series: vec![series("TCP", &[1.0; 6])], ..report() };
+        let wind = Report { experiment: "wind".to_owned(), ..echo.clone() };
+        let (both, one) = ([echo.clone(), wind], [echo]);
+        let told = alone(&pairs(&both, &one).unwrap());
+        assert!(told.starts_with("## Not compared\n") && told.lines().count() == 5, "{told}");
+        assert!(told.contains("\n- A: wind, 1970-01-01 00:00 to "), "{told}");
+        assert_eq!(alone(&pairs(&one, &one).unwrap()), "");
     }
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-pub(crate) use self::changes::changes;
+pub(crate) use self::changes::{alone, changes};
 pub(crate) use self::html::all;
 pub(crate) use self::markdown::{markdown, page};
 pub(crate) use self::tables::{NONE, Table, interval, percentile, reach};

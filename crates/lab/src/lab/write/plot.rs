@@ -86,11 +86,12 @@ pub(super) fn plot(
         }
     }
     let logarithmic = |values: &[f64]| {
-        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = values.iter().copied().fold(0.0, f64::max);
+        let (low, high) = range(values);
         low > 0.0 && high / low > LINEAR_RANGE_MAX
     };
     let places: Vec<f64> = all.iter().filter_map(|(series, _)| series.x).collect();
+    let (least, greatest) = range(&places);
+    let within = least..=greatest;
     let is_log_x = has_places && logarithmic(&places);
     let along = |at: usize, case: &str, place: Option<f64>| -> Option<f64> {
         let shift =
@@ -107,9 +108,13 @@ pub(super) fn plot(
         let points = own.filter_map(|(series, estimate)| {
             Some(point(series, *estimate, along(at, &series.case, series.x)?))
         });
+        // Elsewhere, nothing of theory is in view.
+        let is_within =
+            |place: Option<f64>| !has_places || place.is_some_and(|x| within.contains(&x));
         let models = report.models.iter().filter(|model| model.contender == **contender);
-        let theory =
-            models.filter_map(|model| Some((along(at, &model.case, model.x)?, model.value)));
+        let theory = models
+            .filter(|model| is_within(model.x))
+            .filter_map(|model| Some((along(at, &model.case, model.x)?, model.value)));
         Group { points: points.collect(), theory: theory.collect() }
     });
     let groups: Vec<Group> = groups.collect();
@@ -127,6 +132,12 @@ pub(super) fn plot(
             frame.layer(contender, COLOURS[at % COLOURS.len()], group)
         });
     Ok(Some(Plot { axes, layers: layers.collect::<Result<_, _>>()? }))
+}
+
+/// Returns the least and the greatest of some values.
+fn range(values: &[f64]) -> (f64, f64) {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    (least, values.iter().copied().fold(f64::NEG_INFINITY, f64::max))
 }
 
 fn point(series: &Series, estimate: Estimate, x: f64) -> Point {
@@ -326,6 +337,25 @@ mod tests {
                     series.x = Some(x);
                 }
                 assert!(plot(&report).unwrap().is_some(), "{values:?} at {places:?}");
+            }
+        }
+        // Theory of places where nothing was measured.
+        for places in [[1.0, 2.0], [1.0, 1e6]] {
+            for x in [Some(1e9), Some(1e100), Some(-1.0), None] {
+                let mut report = report();
+                report.series = vec![series("TCP", &[1.0, 2.0]), series("TCP", &[1.0, 2.0])];
+                report.series[1].case = "40 B".to_owned();
+                for (series, x) in report.series.iter_mut().zip(places) {
+                    series.x = Some(x);
+                }
+                report.models = vec![
+                    Model::new("20 B", Some(1.0), "TCP", 3.0),
+                    Model::new("40 B", x, "TCP", 5.0),
+                ];
+                let svg = &plot(&report).unwrap().unwrap().layers[0].svg;
+                report.models.pop();
+                let without = &plot(&report).unwrap().unwrap().layers[0].svg;
+                assert_eq!(svg, without, "{x:?} beside {places:?}");
             }
         }
         for beyond in [1e308, f64::INFINITY] {

@@ -62,7 +62,8 @@ type Estimated<'a> = (&'a Series, &'a Option<Estimate>);
 
 fn measured(series: &[Estimated<'_>], quantity: &str, unit: &str) -> Table {
     let title = titled(quantity, unit);
-    let series: Vec<_> = series.iter().filter(|(series, _)| series.quantity == quantity).collect();
+    let is_own = |series: &Series| series.quantity == quantity && series.unit == unit;
+    let series: Vec<_> = series.iter().filter(|(series, _)| is_own(series)).collect();
     let has_durations = series.iter().any(|(series, _)| series.histogram.is_some());
     let percentiles: &[_] = if has_durations { &["p50", "p99", "p99.9"] } else { &[] };
     let head = [&["", "", "median of the rounds [95 %]"], percentiles, &LAST].concat();
@@ -158,7 +159,19 @@ pub(crate) fn interval(Estimate { median, low, high }: &Estimate) -> String {
 mod tests {
     use super::*;
     use crate::lab::report::compare;
-    use crate::lab::report::tests::series;
+    use crate::lab::report::tests::{report, series};
+
+    #[test]
+    fn each_series_has_one_row() {
+        let of = |at: usize| {
+            let unit = format!("unit {}", at % 10);
+            Series { case: at.to_string(), unit, ..series("TCP", &[]) }
+        };
+        let report = Report { series: (0..50).map(of).collect(), ..report() };
+        let tables = tables(&report, &[None; 50]);
+        assert_eq!(tables.len(), 10);
+        assert_eq!(tables.iter().map(|table| table.rows.len()).sum::<usize>(), 50);
+    }
 
     #[test]
     fn too_few_rounds_have_words_of_their_own() {
