@@ -69,6 +69,36 @@ test(`${TABS} tabs have one connection, and lose nothing when the leader is clos
   await context.close();
 });
 
+test(`where no WebSocket opens, ${TABS} tabs have one stream, so that calls and pages get through`, { timeout: STEP_MS_MAX }, async () => {
+  const relay = await Relay.start(server.origin);
+  relay.weather = { upgrades: "refuse" };
+  const name = "scratch-streamed";
+  const topic = `${server.origin}/topics/${name}`;
+  await publish(topic, 1, 5);
+  const context = await browser.newContext();
+  /** @type {Tab[]} */
+  const tabs = [];
+  for (let count = 0; count < TABS; count += 1) {
+    const tab = await openTab(context, name, relay.origin);
+    tabs.push(tab);
+    await tab.has(5);
+  }
+  await becomes("one stream", async () => (await readersOf(name)).map(({ transport }) => transport), ["sse"]);
+  for (const last of [30, 60]) {
+    await publish(topic, last - (last === 30 ? 24 : 29), last);
+    for (const tab of tabs) {
+      const { numbers, gaps, closed } = await tab.has(last);
+      assert.deepEqual([numbers, gaps, closed], [numbersTo(last), [], []]);
+    }
+    // A browser has six connections for a server.
+    assert.equal(await tabs.at(-1)?.page.evaluate("fetch('/clock').then(({ status }) => status)"), 200);
+    await tabs.shift()?.page.close();
+    await becomes("one stream of those that are left", async () => (await readersOf(name)).length, 1);
+  }
+  await context.close();
+  await relay.stop();
+});
+
 test("tabs tell that the server is gone, and why, as the one that leads does, and that it is back", { timeout: STEP_MS_MAX }, async () => {
   const relay = await Relay.start(server.origin);
   const name = "scratch-gone";

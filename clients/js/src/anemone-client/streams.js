@@ -4,6 +4,7 @@
  */
 import { JSON_TYPE } from "./body.js";
 import { AnemoneError, foreign, refusal, typed } from "./error.js";
+import { Fan } from "./fan.js";
 import { parsePosition } from "./position.js";
 import { ask } from "./request.js";
 import { isRefusal, MOVE } from "./topic.js";
@@ -15,7 +16,7 @@ const LONG = /414|431/;
 /**
  * What the streams of a client share. `topicsMax` is the most topics on one of them: as many as a server allows by default, until it says that
  * they are too many.
- * @typedef {{ all: Set<Stream>, topicsMax: number }} Shared
+ * @typedef {{ all: Set<Stream>, fans: Map<string, Fan>, topicsMax: number }} Shared
  */
 /** @type {WeakMap<import("./link.js").Link, Shared>} */
 const clients = new WeakMap();
@@ -25,18 +26,44 @@ const clients = new WeakMap();
 /** @typedef {Map<string, { reading: Reading, fail: (cause: unknown) => void }>} Members by name */
 
 /**
- * Reads over HTTP, together with others if it can.
+ * Reads over HTTP, together with others of the same path if it can.
  * @param {Reading} reading
  * @param {string} via
  */
-export function read(reading, via) {
+export async function read(reading, via) {
+  const { link, path } = reading;
+  const shared = clients.get(link) ?? { all: new Set(), fans: new Map(), topicsMax: 64 };
+  clients.set(link, shared);
+  const { after, since, mode } = reading.options();
+  if (since || mode) return request(shared, reading, via);
+  const { fans } = shared;
+  const key = `${via} ${path}`;
+  for (;;) {
+    const fan = fans.get(key);
+    if (!fan) {
+      const first = new Fan((all) => request(shared, all, via), () => fans.get(key) === first && fans.delete(key));
+      fans.set(key, first);
+      return first.add(reading);
+    }
+    if (!fan.takes(after)) return request(shared, reading, via);
+    if (!(await fan.catchUp(reading, (/** @type {object} */ more) => target(reading, more)))) return;
+    // Meanwhile, the others may have ended.
+    if (fans.get(key) === fan) return fan.add(reading);
+  }
+}
+
+/**
+ * Makes a request, together with those of other topics if it can.
+ * @param {Shared} shared
+ * @param {Reading} reading
+ * @param {string} via
+ */
+async function request(shared, reading, via) {
   const name = nameOf(reading.path);
   const { after, since, ...others } = reading.options();
   if (!name || since) return alone(reading, via, reading.signal);
   const key = `${via}?${new URLSearchParams(others)}`;
   const { link } = reading;
-  const shared = clients.get(link) ?? { all: new Set(), topicsMax: 64 };
-  clients.set(link, shared);
   const found = [...shared.all].find(({ key: other, members }) => other === key && members.size < shared.topicsMax && !members.has(name));
   return (found ?? new Stream(link, shared, via, key, others)).read(name, reading);
 }

@@ -98,7 +98,7 @@ async function* lines({ link, target, signal, take }, accept) {
  * @param {number} pages that came before
  * @param {object} parameters
  */
-async function page({ link, target, signal, take, isOfMany, losses }, pages, parameters) {
+export async function page({ link, target, signal, take, isOfMany, losses }, pages, parameters) {
   // Where connections break, a page has to be small to come through; streams do not mind. Each that comes makes the next one larger.
   const small = Math.min(5, losses()) - pages;
   const limit = small > 0 && { limit: Math.max(1, 1000 >> (2 * small)) };
