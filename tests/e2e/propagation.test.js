@@ -303,6 +303,27 @@ test("a terrain that is refused leaves no map of another place behind", { timeou
   );
 });
 
+test("an area whose east is not beyond its west is refused by the service, whatever was refused before", { timeout: STEP_MS_MAX }, async () => {
+  await withPage(
+    async (page) => {
+      await says(page, "done");
+      const [west, east] = [page.locator("#field-area-west"), page.locator("#field-area-east")];
+      const right = await east.inputValue();
+      const why = () => page.locator("#refused").textContent();
+      for (let time = 0; time < 2; time += 1) {
+        await east.fill(await west.inputValue());
+        await becomes("why", why, /at \/area/);
+        await east.fill("181");
+        await becomes("why", why, /^East: allowed are/);
+      }
+      await east.fill(right);
+      await says(page, "done");
+      assert.ok(!(await page.locator("#refused").isVisible()));
+    },
+    { refused: 2 },
+  );
+});
+
 test("terrain from a file leaves in place what is inside its area, and says what it moves and leaves out", { timeout: STEP_MS_MAX }, async () => {
   await withPage(async (page) => {
     await says(page, "done");

@@ -16,7 +16,10 @@ const STEP_MS_MAX = 300_000;
 const HTML = { Accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };
 const EVIL = `<img src=x onerror="alert(1)"><script>alert(2)</script>`;
 
-/** Prints a result and a progress for each line that is appended to the file that its input names; ends at the line "end". */
+/**
+ * Prints a result and a progress for each line that is appended to the file that its input names, or as many results as a line "many" says;
+ * ends at the line "end".
+ */
 const STEPS = `
 import json, sys, time
 n, path = 0, json.load(sys.stdin)
@@ -25,8 +28,12 @@ while True:
     for line in lines[n:-1]:
         n += 1
         if line == "end": sys.exit(0)
+        if line.startswith("many "):
+            for i in range(int(line[5:])): print(json.dumps({"many": i}))
+            continue
         print(json.dumps({"step": n, "words": line}), flush=True)
         print(f"progress {n}/10 step {n}", flush=True)
+    sys.stdout.flush()
     time.sleep(0.02)
 `;
 
@@ -39,7 +46,9 @@ before(async () => {
   const steps = join(directory, "steps.py");
   await writeFile(steps, STEPS);
   await writeFile(join(directory, "fails.sh"), `echo 'a result'; echo 'first line' >&2; echo '${EVIL}' >&2; exit 3\n`);
-  const programs = [`steps=python3 -u '${steps}'`, `fails=sh '${join(directory, "fails.sh")}'`, "waits=sleep 600", "says=cat", "counts=seq 1 2262"];
+  const wide = join(directory, "wide.sh");
+  await writeFile(wide, `awk 'BEGIN { pad = sprintf("%2000s", ""); gsub(" ", "x", pad); print "i,twice,pad"; for (i = 0; i < 4500; i++) print i "," 2 * i "," pad }'\n`);
+  const programs = [`steps=python3 -u '${steps}'`, `fails=sh '${join(directory, "fails.sh")}'`, "waits=sleep 600", "says=cat", "counts=seq 1 2262", `wide=sh '${wide}'`];
   const config = join(directory, "anemone.toml");
   await writeFile(config, "[limits]\nruns_running_max = 2\n");
   server = await serve("--config", config, "--listen", "127.0.0.1:0", ...programs.flatMap((program) => ["--run", program]));
@@ -317,7 +326,7 @@ test("a run that ended at once is charted as a whole, by the numbers of its resu
     assert.equal(await later.isVisible(), false);
     await earlier.press("Enter");
     await becomes("those before", rows, [1000, "#1263", "#264"]);
-    await says(page, "count", /^2,262 results; the list has earlier ones$/);
+    await says(page, "count", /^2,262 results; the list has events 264 to 1,263$/);
     await earlier.press("Enter");
     await becomes("the first ones", rows, [262, "#263", "#2"]);
     assert.equal(await earlier.isVisible(), false);
@@ -326,6 +335,7 @@ test("a run that ended at once is charted as a whole, by the numbers of its resu
     await becomes("those after", rows, [1000, "#1263", "#264"]);
     await page.getByRole("searchbox").fill("226");
     await becomes("what is found in all", rows, [6, "#2263", "#227"]);
+    assert.equal(await page.locator("[data-field=count]").textContent(), "2,262 results; 6 fit the filter");
     assert.ok(!(await later.isVisible()) && !(await earlier.isVisible()));
     await page.getByRole("searchbox").fill("");
     await becomes("the newest", rows, [1000, "#2263", "#1264"]);
@@ -333,6 +343,72 @@ test("a run that ended at once is charted as a whole, by the numbers of its resu
     await page.getByRole("button", { name: "All" }).click();
     await becomes("all of it", reading, "all values; the arrow keys read them one by one");
   });
+});
+
+test("the list of a run that was watched reaches its first result, and its end moves nothing", { timeout: STEP_MS_MAX }, async () => {
+  const { key, say } = await steps();
+  await withPage(`/runs/${key}`, async (page) => {
+    await says(page, "run-state", /^running$/);
+    const rows = () => page.locator("#list .offset").evaluateAll((all) => [all.length, all.at(0)?.textContent, all.at(-1)?.textContent]);
+    const [earlier, newest] = [page.getByRole("button", { name: "Earlier results" }), page.getByRole("button", { name: "Newest results" })];
+    await say("many 1500");
+    await says(page, "count", /^1,500 results; the list has the newest 60$/);
+    await page.locator("#events").scrollIntoViewIfNeeded();
+    await becomes("the newest", rows, [60, "#1501", "#1442"]);
+    for (const at of [1, 2]) {
+      await earlier.click();
+      await becomes("those before", rows, [60, `#${1501 - 60 * at}`, `#${1442 - 60 * at}`]);
+    }
+    await say("many 100");
+    await newest.click();
+    await becomes("the newest", rows, [60, "#1601", "#1542"]);
+    assert.equal(await newest.isVisible(), false);
+    await earlier.click();
+    const opened = page.locator("#list summary").nth(8);
+    await opened.click();
+    const read = () => page.locator("#list details[open]").evaluateAll((all) => [all.length, all[0]?.querySelector(".offset")?.textContent, all[0]?.contains(document.activeElement)]);
+    await becomes("what is read", read, [1, "#1533", true]);
+    await say("end");
+    await says(page, "state", /^all of the run is here$/);
+    await becomes("the longer list", rows, [1000, "#1541", "#542"]);
+    assert.deepEqual(await read(), [1, "#1533", true]);
+    await says(page, "count", /^1,600 results; the list has events 542 to 1,541$/);
+    await earlier.click();
+    await becomes("the first ones", rows, [540, "#541", "#2"]);
+  });
+});
+
+test("the table of a run of wide lines reaches the first line, with the names of its columns", { timeout: STEP_MS_MAX }, async () => {
+  const key = await start("/wide");
+  await until("its end", async () => (await stateOf(key)).state === "done");
+  await withPage(`/runs/${key}`, async (page) => {
+    await says(page, "state", /^the end of the run is here$/);
+    const heads = () => page.locator("#table thead th").allTextContents();
+    await page.locator("#events").scrollIntoViewIfNeeded();
+    await becomes("no names", heads, ["time", "column 1", "column 2", "column 3"]);
+    await page.getByRole("button", { name: "Load earlier" }).click();
+    await says(page, "state", /^all of the run is here$/);
+    await page.locator("#events").scrollIntoViewIfNeeded();
+    await becomes("the names", heads, ["time", "i", "twice", "pad"]);
+    await says(page, "count", /^4,501 results; the list has the newest 1,000$/);
+    const earlier = page.getByRole("button", { name: "Earlier results" });
+    for (let page = 0; page < 4; page += 1) await earlier.press("Enter");
+    await becomes("the first lines", () => page.locator("#table tbody tr").evaluateAll((all) => [all.length, all.at(-2)?.children[1]?.textContent]), [501, "0"]);
+    assert.equal(await earlier.isVisible(), false);
+  });
+});
+
+test("what the server no longer keeps of a run is not offered", { timeout: STEP_MS_MAX }, async () => {
+  const config = join(directory, "few.toml");
+  await writeFile(config, "[limits]\nrun_events_max = 500\n");
+  const other = await serve("--config", config, "--listen", "127.0.0.1:0", "--run", "counts=seq 1 2262");
+  const { key } = await (await fetch(`${other.origin}/counts`, { method: "POST", headers: { Prefer: "respond-async" } })).json();
+  const page = await browser.newPage();
+  await page.goto(`${other.origin}/runs/${key}`);
+  await says(page, "part", /^The last 499 results are here: events 1,765 to 2,264 of 2,264\. The server keeps no earlier ones\.$/);
+  assert.equal(await page.getByRole("button", { name: "Load earlier" }).isVisible(), false);
+  await page.close();
+  await kill(other);
 });
 
 test("a browser that opens the URL of a service gets the box that starts its runs", { timeout: STEP_MS_MAX }, async () => {
@@ -401,10 +477,21 @@ test("more runs than 200 are shown when they are asked for", { timeout: STEP_MS_
   // The server lists the newest first, and the oldest is the one that works.
   await becomes("the count", count, "200 waiting; these are the first 200 of 205");
   assert.equal(await rows(), 200);
-  await page.getByRole("button", { name: "Show more runs" }).click();
+  await page.getByRole("button", { name: "Show more runs" }).press("Enter");
   await becomes("the count", count, "1 running, 204 waiting");
   await becomes("the rows", rows, 205);
   assert.ok(!(await page.locator("#more").isVisible()));
+  const focused = () => page.evaluate(() => document.activeElement?.tagName);
+  assert.equal(await focused(), "UL");
+
+  // A run that is cancelled leaves the list of those that work.
+  await page.getByLabel("State", { exact: true }).selectOption("running");
+  await becomes("the count", count, "1 running");
+  const first = String(await page.locator("#runs li a").textContent());
+  await page.locator("#runs li").getByRole("button", { name: /^Cancel/ }).press("Enter");
+  await page.getByRole("button", { name: "Cancel the run" }).press("Enter");
+  await page.locator("#runs li", { hasText: first }).waitFor({ state: "detached", timeout: PATIENCE_MS });
+  await becomes("the focus", focused, "UL");
   await page.close();
   await kill(other);
 });
@@ -451,10 +538,19 @@ test("runs are chosen by their service and their state, with the keyboard, and a
   await becomes("all of it", count, "201 of 201");
   await page.goto(`${other.origin}/runs?service=/gone&state=odd`);
   await becomes("none", count, "No run is of this service.");
+  await becomes("what is said", () => page.locator("#said").textContent(), 'There is no state "odd".');
   assert.equal(await service.inputValue(), "/gone");
   assert.equal(await state.inputValue(), "");
-  await page.close();
+
+  // What a server that is away is asked for is not what it said before.
+  await service.selectOption("/waits");
+  await becomes("the runs of the service", count, "200 waiting; these are the first 200 of 202");
   await kill(other);
+  await service.selectOption("/says");
+  await page.locator("#notice-no-server").waitFor({ timeout: PATIENCE_MS });
+  await becomes("no runs", shown, 0);
+  assert.equal(await count(), "");
+  await page.close();
 });
 
 test("a run that is not there is told in words", { timeout: STEP_MS_MAX }, async () => {
@@ -469,9 +565,11 @@ test("a run that is not there is told in words", { timeout: STEP_MS_MAX }, async
 test("a server without programs for runs says how to have one, and one that is gone is told", { timeout: STEP_MS_MAX }, async () => {
   const other = await serve("--listen", "127.0.0.1:0");
   const page = await browser.newPage();
-  await page.goto(`${other.origin}/runs`);
+  await page.goto(`${other.origin}/runs#find=x`);
   await page.locator("#no-service", { hasText: "anemone serve --run primes='python3 -u examples/primes.py'" }).waitFor({ timeout: PATIENCE_MS });
   assert.equal(await page.locator("#start").isVisible(), false);
+  await page.getByText("No run yet.").waitFor({ timeout: PATIENCE_MS });
+  assert.equal(await page.locator("#count").textContent(), "");
   await kill(other);
   await page.locator("#notice-no-server").waitFor({ timeout: PATIENCE_MS });
   await page.close();

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { waysTo } from "../../web/page/events/ways.js";
 import { Records, isSame } from "../../web/page/messages/records.js";
-import { STATES, countsInWords, drawnAt, hasText, inOrder, nameOf, partInWords, progressInWords, reasonOf, statesIn, timesInWords } from "../../web/page/runs/words.js";
+import { STATES, countInWords, countsInWords, drawnAt, hasText, inOrder, nameOf, partInWords, progressInWords, reasonOf, statesIn, timesInWords, unknownInWords } from "../../web/page/runs/words.js";
 
 /** @type {import("../../web/page/runs/words.js").RunState} */
 const RUN = { key: "0123456789abcdef0123456789abcdef", service: "/primes", state: "running", progress: null, text: null, left: null, place: null, created: 1000, started: 2000, ended: null, problem: null };
@@ -37,7 +37,9 @@ test("runs are counted, named and found", () => {
   assert.equal(countsInWords(states.map((state) => ({ state }))), "2 running, 1 waiting, 3 ended");
   assert.equal(countsInWords([]), "");
   assert.deepEqual(inOrder(states.map((state, at) => ({ state, at }))).map(({ at }) => at), [0, 2, 1, 3, 4, 5]);
-  assert.equal(partInWords({ results: 996, first: 1272, events: 2271 }), "The last 996 results are here: events 1,272 to 2,271 of 2,271. Earlier ones are not loaded.");
+  const part = { results: 996, first: 1272, events: 2271 };
+  assert.equal(partInWords({ ...part, isAllKept: false }), "The last 996 results are here: events 1,272 to 2,271 of 2,271. Earlier ones are not loaded.");
+  assert.equal(partInWords({ ...part, isAllKept: true }), "The last 996 results are here: events 1,272 to 2,271 of 2,271. The server keeps no earlier ones.");
   assert.equal(nameOf(RUN), "/primes 012345");
   assert.equal(drawnAt(RUN), null);
   assert.equal(drawnAt({ service: "/computations", key: "0".repeat(32) }), `computations#run=${"0".repeat(32)}`);
@@ -50,6 +52,24 @@ test("runs are counted, named and found", () => {
 test("the states of an address are those that the server knows, each once", () => {
   for (const [text, states] of [["", ""], ["done", "done"], ["failed,done,failed", "failed,done"], ["odd", ""], ["done,", ""], ["toString", ""], ["running,odd", ""]]) assert.equal(statesIn(String(text)), states, text);
   assert.deepEqual(STATES.map(([states]) => statesIn(states)), STATES.map(([states]) => states));
+});
+
+test("the count says which results the list has, and how many fit the filter", () => {
+  const all = { results: 2262, count: 1000, first: 1264, last: 2263, isNewest: true, fitting: 2262, isFiltered: false, keptFrom: null };
+  const words = (/** @type {Partial<Parameters<typeof countInWords>[0]>} */ list) => countInWords({ ...all, ...list });
+  assert.equal(words({}), "2,262 results; the list has the newest 1,000");
+  assert.equal(words({ count: 2262, first: 2 }), "2,262 results");
+  assert.equal(words({ isNewest: false, first: 264, last: 1263 }), "2,262 results; the list has events 264 to 1,263");
+  assert.equal(words({ isFiltered: true, fitting: 111, count: 111 }), "2,262 results; 111 fit the filter");
+  assert.equal(words({ isFiltered: true, fitting: 1, count: 1 }), "2,262 results; 1 fits the filter");
+  assert.equal(words({ isFiltered: true, fitting: 1200 }), "2,262 results; 1,200 fit the filter; the list has the newest 1,000");
+  assert.equal(words({ fitting: 2000, keptFrom: 264 }), "2,262 results; this page keeps those from event 264 on; the list has the newest 1,000");
+  assert.equal(words({ results: 0 }), "");
+});
+
+test("what a list cannot be asked for is said", () => {
+  assert.deepEqual([["", ""], ["/gone", "done,failed"]].map(([service = "", states = ""]) => unknownInWords(service, states)), ["", ""]);
+  assert.equal(unknownInWords("quick", "odd"), 'There is no service "quick": a service is a path, such as /primes. There is no state "odd".');
 });
 
 test("each way to read a run begins at its first event, and ends", () => {

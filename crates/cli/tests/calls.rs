@@ -288,6 +288,13 @@ fn runs(end: &'static str, is_endless: bool) -> (SocketAddr, Receiver<String>) {
             "GET /runs?limit=1000&state=done" => {
                 answer(stream, "200 OK", JSON, r#"{"total":0,"runs":[]}"#)
             }
+            "GET /runs?limit=1000&service=%2Ffail&state=done" => {
+                answer(stream, "200 OK", JSON, r#"{"total":0,"runs":[]}"#)
+            }
+            "GET /runs?limit=1000&service=%2Fprimes" => {
+                let list = format!(r#"{{"total":1,"runs":[{}]}}"#, state("running"));
+                answer(stream, "200 OK", JSON, &list)
+            }
             // No WebSocket here.
             _ => answer(stream, "404 Not Found", "", ""),
         }
@@ -530,7 +537,16 @@ fn runs_are_listed_and_cancelled() {
     let (out, err) = ended(&["runs", &server, "--state", "done"], "", 0);
     assert!(out.is_empty() && err.contains("there are no runs in this state"), "{err}");
     let (_, err) = ended(&["runs", &format!("{server}/runs/{KEY}"), "--state", "done"], "", 2);
-    assert!(err.contains("this is the URL of one run"), "{err}");
+    assert!(err.contains("--state chooses among the runs of a server"), "{err}");
+    let (out, _) = ended(&["runs", &server, "--service", "/primes"], "", 0);
+    assert!(out.lines().count() == 1 && out.contains("  /primes  "), "{out}");
+    let args = ["runs", &server, "--service", "/fail", "--state", "done"];
+    let (out, err) = ended(&args, "", 0);
+    let words = "there are no runs of this service in this state";
+    assert!(out.is_empty() && err.contains(words), "{err}");
+    let args = ["runs", &format!("{server}/runs/{KEY}"), "--service", "/primes"];
+    let (_, err) = ended(&args, "", 2);
+    assert!(err.contains("--service chooses among the runs of a server"), "{err}");
     seen.try_iter().for_each(drop);
     let (out, _) = ended(&["runs", &format!("{address}"), "--cancel", KEY], "", 0);
     assert!(out.contains("/primes"), "{out}");

@@ -10,6 +10,8 @@ import { inOneLine } from "./words.js";
 export const KEPT_MAX = 1000;
 /** The characters of kept events: those of a topic may have 64 KiB each. */
 const KEPT_CHARS_MAX = 8_000_000;
+/** So much more than those bounds may be kept for a moment: to forget each event alone costs much in a long log. */
+const SURPLUS = 1.05;
 export const ROWS_MAX = 60;
 const LINE_CHARS_MAX = 400;
 /** So many rows may move at once. */
@@ -36,6 +38,8 @@ export class Log {
   #names;
   /** @type {Entry[]} oldest first */
   #kept = [];
+  /** Those that fit the filter: the same array if there is none. */
+  #fitting = this.#kept;
   /** @type {Entry[]} not shown yet */
   #added = [];
   #chars = 0;
@@ -49,6 +53,10 @@ export class Log {
   /** Writes the rows that wait for another frame. */
   #rewriteRest = () => {};
   #keptMax = KEPT_MAX;
+  #charsMax;
+  #hasForgotten = false;
+  /** The names in the head of the table. */
+  #head = "";
   #rowsMax = ROWS_MAX;
   /** The newest entries that fit the filter and are left out, while earlier ones are looked at. */
   #later = 0;
@@ -58,8 +66,10 @@ export class Log {
   /**
    * @param {HTMLElement} section
    * @param {() => readonly string[]} names of the columns
+   * @param {number} [charsMax] of the kept events
    */
-  constructor(section, names) {
+  constructor(section, names, charsMax = KEPT_CHARS_MAX) {
+    this.#charsMax = charsMax;
     this.#section = section;
     this.#box = find(section, ".scroll", HTMLElement);
     this.#list = find(section, "#list", HTMLElement);
@@ -92,15 +102,20 @@ export class Log {
   }
 
   /**
-   * Keeps this many entries, and shows this many of them.
+   * Keeps this many entries, and shows this many of them: if there are more now, what is in the list stays.
    * @param {number} keptMax
    * @param {number} rowsMax
    */
   hold(keptMax, rowsMax) {
     if (this.#keptMax === keptMax && this.#rowsMax === rowsMax) return;
+    this.update();
+    const isLonger = this.#isSeen && rowsMax >= this.#rowsMax;
     this.#keptMax = keptMax;
     this.#rowsMax = rowsMax;
-    this.#showAll();
+    if (!isLonger) return this.#showAll();
+    const [parent, { from, to }] = [this.#parent(), this.#range];
+    parent.append(...this.#fitting.slice(from, Math.max(from, to - parent.children.length)).reverse().map((entry) => this.#rowOf(entry)));
+    this.#fit();
   }
 
   /** Looks at once whether the log is in view, of which the observer would tell a frame later: for a page that is shown only now. */
@@ -124,14 +139,24 @@ export class Log {
     this.#box.scrollTop = this.#box.scrollHeight;
   }
 
-  /** The entries that can be shown at once, without a filter. */
-  get shown() {
-    return Math.min(this.#kept.length, this.#rowsMax);
+  /** The positions of the first and the last event in the list, and the number of all that fit the filter. */
+  get listed() {
+    const { from, to } = this.#range;
+    const events = this.#fitting.slice(from, to).flatMap(({ event }) => event ?? []);
+    const fitting = this.#fitting.filter(({ event }) => event !== null).length;
+    return { count: events.length, first: events.at(0)?.position, last: events.at(-1)?.position, fitting, isFiltered: this.#wanted !== "" };
+  }
+
+  /** The position of the first event that is kept; undefined if none was forgotten. */
+  get keptFrom() {
+    return this.#hasForgotten ? this.#kept.find(({ event }) => event !== null)?.event?.position : undefined;
   }
 
   clear() {
     this.#kept = [];
+    this.#fitting = this.#wanted === "" ? this.#kept : [];
     this.#chars = this.#later = 0;
+    this.#hasForgotten = false;
     this.#isAtOldest = false;
     this.#showAll();
   }
@@ -139,20 +164,27 @@ export class Log {
   /** @param {string} wanted what an event must contain to be shown */
   filter(wanted) {
     this.#wanted = wanted.trim().toLowerCase();
+    this.#fitting = this.#wanted === "" ? this.#kept : this.#kept.filter((entry) => this.#isWanted(entry));
     this.#later = 0;
     this.#showAll();
   }
 
   /** The entries that fit the filter and are before those in the list, and after them. */
   get beyond() {
-    const { length } = this.#fitting();
-    return { earlier: Math.max(0, length - this.#later - this.#rowsMax), later: Math.min(length, this.#later) };
+    const { from, to } = this.#range;
+    return { earlier: from, later: this.#fitting.length - to };
   }
 
-  /** Lists those entries before the ones in the list, or after them. @param {"earlier" | "later"} which */
+  /** The entries of the list, among those that fit the filter. */
+  get #range() {
+    const to = Math.max(0, this.#fitting.length - this.#later);
+    return { from: Math.max(0, to - this.#rowsMax), to };
+  }
+
+  /** Lists those entries before the ones in the list, or after them, or the newest. @param {"earlier" | "later" | "newest"} which */
   turn(which) {
     const { later } = this.beyond;
-    this.#later = which === "earlier" ? later + this.#rowsMax : Math.max(0, later - this.#rowsMax);
+    this.#later = { earlier: later + this.#rowsMax, later: Math.max(0, later - this.#rowsMax), newest: 0 }[which];
     this.#showAll();
     this.#box.scrollTop = 0;
   }
@@ -180,6 +212,7 @@ export class Log {
     this.#added = [];
     if (added.length === 0) return;
     const parent = this.#parent();
+    if (this.#isTable) this.#showHead();
     if (added.length > MOVED_MAX && !this.#isTable && this.#rewrite(added)) return;
     const spare = [...parent.children].slice(Math.max(0, this.#rowsMax - added.length));
     // If the focus is on a row that leaves, it goes to the list.
@@ -232,7 +265,8 @@ export class Log {
   #keep(entry) {
     this.#kept.push(entry);
     this.#chars += entry.text.length;
-    while (this.#kept.length > this.#keptMax || this.#chars > KEPT_CHARS_MAX) this.#chars -= this.#kept.shift()?.text.length ?? 0;
+    if (this.#fitting !== this.#kept && this.#isWanted(entry)) this.#fitting.push(entry);
+    if (this.#kept.length > this.#keptMax * SURPLUS || this.#chars > this.#charsMax * SURPLUS) this.#forget();
     if (this.#later > 0) {
       if (this.#isWanted(entry)) this.#later += 1;
       return;
@@ -241,13 +275,23 @@ export class Log {
     if (this.#added.length > 2 * this.#rowsMax) this.#added = this.#added.filter((each) => this.#isWanted(each)).slice(-this.#rowsMax);
   }
 
+  /** Forgets the oldest entries that are too many. */
+  #forget() {
+    let count = 0;
+    for (const { text } of this.#kept) {
+      if (this.#kept.length - count <= this.#keptMax && this.#chars <= this.#charsMax) break;
+      this.#chars -= text.length;
+      count += 1;
+    }
+    const gone = this.#kept.splice(0, count);
+    if (this.#fitting !== this.#kept) this.#fitting.splice(0, gone.filter((entry) => this.#isWanted(entry)).length);
+    this.#later = Math.min(this.#later, Math.max(0, this.#fitting.length - this.#rowsMax));
+    this.#hasForgotten = true;
+  }
+
   /** @param {Entry} entry */
   #isWanted({ event, text }) {
     return event === null || text.includes(this.#wanted);
-  }
-
-  #fitting() {
-    return this.#wanted === "" ? this.#kept : this.#kept.filter((entry) => this.#isWanted(entry));
   }
 
   #parent() {
@@ -255,13 +299,14 @@ export class Log {
   }
 
   #showAll() {
+    if (this.#parent().contains(document.activeElement)) this.#box.focus({ preventScroll: true });
     this.#list.replaceChildren();
     find(this.#table, "tbody", HTMLElement).replaceChildren();
     this.#list.hidden = this.#isTable;
     this.#table.hidden = !this.#isTable;
     if (this.#isTable) this.#showHead();
-    const fitting = this.#fitting();
-    this.#added = fitting.slice(0, Math.max(0, fitting.length - this.#later));
+    const { from, to } = this.#range;
+    this.#added = this.#fitting.slice(from, to);
     this.update();
     this.#fit();
   }
@@ -274,7 +319,10 @@ export class Log {
   }
 
   #showHead() {
-    const heads = ["time", ...this.#names()].map((name) => {
+    const names = ["time", ...this.#names()];
+    if (names.join("\n") === this.#head) return;
+    this.#head = names.join("\n");
+    const heads = names.map((name) => {
       const head = document.createElement("th");
       head.scope = "col";
       head.textContent = name;

@@ -246,13 +246,15 @@ function edited(pointer) {
     useArea(stage.document.area);
     stage.cursor = null;
     reading.update();
-    if (!(stage.frame.width > 0 && stage.frame.height > 0)) return;
-    for (const [index, transmitter] of transmitters.entries()) {
-      Object.assign(transmitter, placed[index]);
-      const spot = spotOf(transmitter, stage.frame);
-      if (Number.isFinite(spot.x + spot.y)) moveTransmitter(transmitter, stage.frame, spot);
+    // What is no area is for the service to refuse.
+    if (stage.frame.width > 0 && stage.frame.height > 0) {
+      for (const [index, transmitter] of transmitters.entries()) {
+        Object.assign(transmitter, placed[index]);
+        const spot = spotOf(transmitter, stage.frame);
+        if (Number.isFinite(spot.x + spot.y)) moveTransmitter(transmitter, stage.frame, spot);
+      }
+      stage.view.scale = 0;
     }
-    stage.view.scale = 0;
   } else placed = null;
   showParts();
   redraw();

@@ -14,7 +14,7 @@ import { AnemoneError, now, sleep } from "../../client.js";
 import { cancel } from "./cancel.js";
 import { showOutcome } from "./outcome.js";
 import { offerStarts } from "./start.js";
-import { STATES, countsInWords, hasText, inOrder, isOver, nameOf, progressInWords, reasonOf, statesIn, timesInWords } from "./words.js";
+import { STATES, countsInWords, hasText, inOrder, isOver, nameOf, progressInWords, reasonOf, statesIn, timesInWords, unknownInWords } from "./words.js";
 
 const LOOK_BUSY_MS = 1000;
 const LOOK_IDLE_MS = 3000;
@@ -43,6 +43,8 @@ let wake = new AbortController();
 let listedMax = LISTED_STEP;
 /** The runs that the server has, also those that it does not list. */
 let total = 0;
+/** The query that has the runs that are shown; null if there are none. @type {string | null} */
+let answered = null;
 
 /** @param {RunState} run */
 function addRow(run) {
@@ -114,6 +116,7 @@ function readAddress() {
   ofService.value = isPath ? service : "";
   if (!STATES.some(([value]) => value === state)) inState.append(new Option(state.replaceAll(",", " or "), state));
   inState.value = state;
+  setText(element("#said"), unknownInWords(asked.get("service") ?? "", asked.get("state") ?? ""));
   readSearch();
 }
 
@@ -144,6 +147,7 @@ function show(runs) {
   const keys = new Set(runs.map(({ key }) => key));
   for (const [key, row] of rows) {
     if (keys.has(key)) continue;
+    if (row.element.contains(document.activeElement)) list.focus({ preventScroll: true });
     row.element.remove();
     rows.delete(key);
   }
@@ -173,7 +177,8 @@ function filter() {
   const all = countsInWords(runs) + (isPart ? `; these are the first ${formatCount(runs.length)} of ${formatCount(total)}` : "");
   const found = `${formatCount(shown)} of ${isPart ? "the first " : ""}${formatCount(runs.length)}`;
   const choice = [ofService.value && "of this service", inState.value && "in this state"].filter((words) => words !== "").join(" and ");
-  setText(element("#count"), runs.length === 0 && choice !== "" ? `No run is ${choice}.` : wanted === "" ? all : found);
+  const none = choice === "" || answered === null ? "" : `No run is ${choice}.`;
+  setText(element("#count"), runs.length === 0 ? none : wanted === "" ? all : found);
 }
 
 /** Asks for the list; returns the time until the next look. */
@@ -186,16 +191,26 @@ async function look() {
     element("#runs").hidden = false;
     element("#none").hidden = data.runs.length > 0 || query !== "";
     offerServices(data.runs.map((/** @type {RunState} */ run) => run.service));
-    total = data.total;
-    element("#more").hidden = total <= data.runs.length || listedMax === LISTED_MAX;
+    [total, answered] = [data.total, query];
+    const hasMore = total > data.runs.length && listedMax < LISTED_MAX;
+    if (!hasMore && element("#more") === document.activeElement) list.focus({ preventScroll: true });
+    element("#more").hidden = !hasMore;
     show(data.runs);
     const isBusy = data.runs.some((/** @type {RunState} */ run) => !isOver(run));
     return Math.max(isBusy ? LOOK_BUSY_MS : LOOK_IDLE_MS, (now() - asked) * REST_FACTOR);
   } catch (error) {
     if (wake.signal.aborted) return 0;
     showNotice(error);
+    if (query !== answered) forget();
     return isGone(error) ? LOOK_IDLE_MS : LOOK_REFUSED_MS;
   }
+}
+
+/** Shows no runs: those that are here are not the ones that are asked for. */
+function forget() {
+  [total, answered] = [0, null];
+  element("#more").hidden = element("#none").hidden = true;
+  show([]);
 }
 
 /** @param {unknown} error null if all is well */
@@ -229,6 +244,7 @@ search.addEventListener("input", () => {
 for (const choice of [ofService, inState]) {
   choice.addEventListener("change", () => {
     listedMax = LISTED_STEP;
+    setText(element("#said"), "");
     writeAddress();
     lookNow();
   });

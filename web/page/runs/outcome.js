@@ -29,7 +29,7 @@ export function showOutcome(parent, { state, result, problem, stderr }) {
 function text(title, words) {
   const block = part("pre", "", words.slice(0, SHOWN_CHARS_MAX));
   block.tabIndex = 0;
-  block.setAttribute("role", "region");
+  block.setAttribute("role", "group"); // a list has many of the same name
   block.setAttribute("aria-label", title);
   const more = words.length - SHOWN_CHARS_MAX;
   const rest = more > 0 ? [part("p", "small", `and ${formatCount(more)} more characters: ask for ?state to have all of it`)] : [];

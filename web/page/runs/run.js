@@ -7,7 +7,7 @@
 import { Columns } from "../events/columns.js";
 import { numbersOf } from "../events/fields.js";
 import { showWays } from "../events/how.js";
-import { Log } from "../events/log.js";
+import { Log, ROWS_MAX } from "../events/log.js";
 import { Plot } from "../events/plot.js";
 import { gapInWords } from "../events/words.js";
 import { fieldsOf, find, setText } from "../element.js";
@@ -16,11 +16,10 @@ import { showPlaces } from "../places.js";
 import { client, failureInWords, learnClock, sentence, serverNow } from "../server.js";
 import { keepShowing } from "../showing.js";
 import { at } from "../site.js";
-import { countOf, formatCount } from "../words.js";
 import { AnemoneError, now, parsePosition } from "../../client.js";
 import { cancel } from "./cancel.js";
 import { showOutcome } from "./outcome.js";
-import { UNKNOWN_RUN, afterEvent, drawnAt, isOver, nameOf, percent, partInWords, progressInWords, timesInWords } from "./words.js";
+import { UNKNOWN_RUN, afterEvent, countInWords, drawnAt, isOver, nameOf, percent, partInWords, progressInWords, timesInWords } from "./words.js";
 
 const REDRAW_EVERY_MS = 250;
 const SUMMARY_EVERY_MS = 2000;
@@ -29,6 +28,8 @@ const LOOK_PAUSED_MS = 2000;
 const HISTORY_EVENTS = 1000;
 const HISTORY_FACTOR = 10;
 const HISTORY_EVENTS_MAX = 100_000;
+/** What a server keeps of a run, unless its configuration says otherwise. */
+const RUN_CHARS_MAX = 16 * 1024 * 1024;
 /** In the list of a run that is over; one that works shows fewer, so that new ones cost little. */
 const ROWS_AT_END = 1000;
 
@@ -49,7 +50,8 @@ let run = null;
 /** Since when no event can come; null while the page is connected. @type {number | null} */
 let lostAt = null;
 const columns = new Columns((names) => plot.rename(names));
-const log = new Log(element("#events"), () => columns.names);
+const log = new Log(element("#events"), () => columns.names, RUN_CHARS_MAX);
+log.hold(HISTORY_EVENTS_MAX, ROWS_MAX);
 const plot = new Plot(element("#plot"), "the partial results", () => run?.ended ?? lostAt ?? serverNow(), isWhole);
 plot.onChosen = (/** @type {readonly string[]} */ names) => log.reveal(names);
 
@@ -177,10 +179,11 @@ function nothingInWords(isEnd) {
 /** Says which part of the run is on the page, if it is not the whole. */
 function showPart() {
   element("#part").hidden = isWhole();
-  if (isWhole()) return;
+  if (isWhole() || first === null) return;
   const events = Math.max(offsetOf(position ?? ""), offsetOf(run?.next ?? ""));
-  setText(field("part"), partInWords({ results: partials, first: first ?? 1, events }));
-  button("#earlier").hidden = history >= HISTORY_EVENTS_MAX;
+  const isAllKept = run !== null && isOver(run) && events - first + 1 < history;
+  setText(field("part"), partInWords({ results: partials, first, events, isAllKept }));
+  button("#earlier").hidden = isAllKept || history >= HISTORY_EVENTS_MAX;
 }
 
 /** A table is shown once there is one; whoever prefers the list says so. */
@@ -203,7 +206,7 @@ function showState() {
 }
 
 function endInWords() {
-  return isWhole() ? "all of the run is here" : "the end of the run is here";
+  return isWhole() && log.keptFrom === undefined ? "all of the run is here" : "the end of the run is here";
 }
 
 /** @param {string} words for screen readers, and nothing in between */
@@ -260,7 +263,9 @@ async function end(error) {
   if (error?.code === "topic-deleted" || error?.code === "unknown-run") return showGone();
   if (error) setText(element("#said"), sentence(error.message));
   if (!(await look()) || run === null) return;
-  log.hold(history, ROWS_AT_END);
+  log.hold(HISTORY_EVENTS_MAX, ROWS_AT_END);
+  showCount();
+  showTurns();
   plot.end();
   announce(`The run is ${run.state}.`);
   showState();
@@ -301,7 +306,6 @@ function readEarlier() {
   first = null;
   columns.clear();
   log.clear();
-  log.hold(history, ROWS_AT_END);
   plot.clear();
   if (isPaused) button("#pause").click();
   else follow();
@@ -318,7 +322,7 @@ function showWayToList() {
 
 button("#earlier").addEventListener("click", readEarlier);
 
-for (const [selector, other, which] of /** @type {const} */ ([["#older", "#newer", "earlier"], ["#newer", "#older", "later"]])) {
+for (const [selector, other, which] of /** @type {const} */ ([["#older", "#newer", "earlier"], ["#newer", "#older", "later"], ["#newest", "#older", "newest"]])) {
   button(selector).addEventListener("click", () => {
     log.turn(which);
     showCount();
@@ -351,6 +355,7 @@ button("#cancel").addEventListener("click", async () => {
 
 find(document, "#filter", HTMLInputElement).addEventListener("input", ({ target }) => {
   if (target instanceof HTMLInputElement) log.filter(target.value);
+  showCount();
   showTurns();
 });
 
@@ -380,14 +385,15 @@ function redraw() {
 }
 
 function showCount() {
-  const listed = log.beyond.later > 0 ? "earlier ones" : `the newest ${formatCount(log.shown)}`;
-  setText(field("count"), partials === 0 ? "" : countOf(partials, "result") + (log.shown < partials ? `; the list has ${listed}` : ""));
+  const { listed, keptFrom } = log;
+  const number = (/** @type {string | undefined} */ place) => (place === undefined ? null : offsetOf(place));
+  setText(field("count"), countInWords({ ...listed, results: partials, isNewest: log.beyond.later === 0, first: number(listed.first), last: number(listed.last), keptFrom: number(keptFrom) }));
 }
 
 function showTurns() {
   const { earlier, later } = log.beyond;
   button("#older").hidden = earlier === 0;
-  button("#newer").hidden = later === 0;
+  button("#newer").hidden = button("#newest").hidden = later === 0;
 }
 
 element("#notice-no-script").remove();

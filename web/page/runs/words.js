@@ -127,11 +127,33 @@ function tookInWords(ms) {
 
 /**
  * Says which part of a run is there.
- * @param {{ results: number, first: number, events: number }} part `first` is the number of the first event that is there
+ * @param {{ results: number, first: number, events: number, isAllKept: boolean }} part `first` is the number of the first event that is there;
+ *   `isAllKept` if the server has none before it
  */
-export function partInWords({ results, first, events }) {
+export function partInWords({ results, first, events, isAllKept }) {
   const last = results === 1 ? "The last result is here" : `The last ${formatCount(results)} results are here`;
-  return `${last}: events ${formatCount(first)} to ${formatCount(events)} of ${formatCount(events)}. Earlier ones are not loaded.`;
+  return `${last}: events ${formatCount(first)} to ${formatCount(events)} of ${formatCount(events)}. ${isAllKept ? "The server keeps no earlier ones" : "Earlier ones are not loaded"}.`;
+}
+
+/**
+ * Says how many results there are, and which of them the list has. Events have numbers.
+ * @param {object} list
+ * @param {number} list.results on the page
+ * @param {number} list.count in the list
+ * @param {number | null} list.first event in the list
+ * @param {number | null} list.last event in the list
+ * @param {boolean} list.isNewest whether there is none after it that fits the filter
+ * @param {number} list.fitting those that fit the filter
+ * @param {boolean} list.isFiltered
+ * @param {number | null} list.keptFrom the first event that is kept; null if all are
+ */
+export function countInWords({ results, count, first, last, isNewest, fitting, isFiltered, keptFrom }) {
+  if (results === 0) return "";
+  const words = [countOf(results, "result")];
+  if (keptFrom !== null) words.push(`this page keeps those from event ${formatCount(keptFrom)} on`);
+  if (isFiltered) words.push(`${formatCount(fitting)} ${fitting === 1 ? "fits" : "fit"} the filter`);
+  if (count < fitting && first !== null && last !== null) words.push(`the list has ${isNewest ? `the newest ${formatCount(count)}` : `events ${formatCount(first)} to ${formatCount(last)}`}`);
+  return words.join("; ");
 }
 
 /** @param {RunState["problem"]} problem */
@@ -160,6 +182,18 @@ export const STATES = [
 export function statesIn(text) {
   const states = [...new Set(text.split(","))];
   return states.every((state) => Object.hasOwn(ORDER, state)) ? states.join() : "";
+}
+
+/**
+ * Says what a list cannot be asked for; "" if it can.
+ * @param {string} service its path
+ * @param {string} states with commas
+ */
+export function unknownInWords(service, states) {
+  const words = [];
+  if (service !== "" && !service.startsWith("/")) words.push(`There is no service "${service}": a service is a path, such as /primes.`);
+  if (states !== "" && statesIn(states) === "") words.push(`There is no state "${states}".`);
+  return words.join(" ");
 }
 
 /**

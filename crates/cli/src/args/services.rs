@@ -169,6 +169,10 @@ pub(crate) struct Runs {
     )]
     pub(crate) state: Vec<RunState>,
 
+    /// List only runs of the service at this path, such as /primes
+    #[arg(long, value_name = "PATH", value_parser = service, conflicts_with = "cancel")]
+    pub(crate) service: Option<String>,
+
     /// List at most this many runs, 1 to 1000: those that have not ended first, each newest first
     #[arg(long, value_name = "N", default_value = "1000", value_parser = runs, conflicts_with = "cancel")]
     pub(crate) limit: NonZero<u32>,
@@ -262,6 +266,14 @@ fn run(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses the path of a service, as its runs have it.
+fn service(text: &str) -> Result<String, String> {
+    match text.starts_with('/') {
+        true => Ok(text.to_owned()),
+        false => Err("expected a path, such as /primes".to_owned()),
+    }
+}
+
 fn runs(text: &str) -> Result<NonZero<u32>, String> {
     match text.parse::<NonZero<u32>>() {
         Ok(limit) if limit.get() <= 1000 => Ok(limit),
@@ -310,6 +322,8 @@ mod tests {
             "runs a --state odd",
             "runs a --state=",
             "runs a --state done --cancel 3f2a",
+            "runs a --service primes",
+            "runs a --service /primes --cancel 3f2a",
             "runs a --cancel ",
             "runs a --cancel 3f2",
         ] {

@@ -22,8 +22,8 @@ pub(crate) enum Misuse {
         "--cancel needs a run: its key, as in \"anemone runs URL --cancel KEY\", or the URL of a run"
     )]
     NoCancelled,
-    #[error("--state chooses among the runs of a server, but this is the URL of one run")]
-    StateOfRun,
+    #[error("{option} chooses among the runs of a server, but this is the URL of one run")]
+    ChoiceOfRun { option: &'static str },
     #[error("there is no host \"{name}\": expected a URL, such as http://127.0.0.1:8080/{name}")]
     Word { name: String },
     #[error(

@@ -37,15 +37,22 @@ pub(crate) fn run(args: &args::Runs) -> anyhow::Result<()> {
     })
 }
 
-/// Lists the runs in the states that were asked for, and says how many there are besides.
+/// Lists the runs of the service and in the states that were asked for, and says how many there are besides.
 async fn list(args: &args::Runs, client: &Client) -> anyhow::Result<Vec<RunStatus>> {
     let states: Vec<_> = args.state.iter().copied().map(RunState::from).collect();
-    let RunList { total, runs, .. } = client.runs(&states, args.limit.get()).await?;
+    let limit = args.limit.get();
+    let RunList { total, runs, .. } = match &args.service {
+        Some(service) => client.runs_of(service, &states, limit).await?,
+        None => client.runs(&states, limit).await?,
+    };
     let listed = runs.len() as u64;
     match total.filter(|total| *total > listed) {
         _ if args.reach.quiet => {}
-        None if runs.is_empty() && states.is_empty() => tracing::info!("there are no runs"),
-        None if runs.is_empty() => tracing::info!("there are no runs in this state"),
+        None if runs.is_empty() => {
+            let service = if args.service.is_some() { " of this service" } else { "" };
+            let state = if states.is_empty() { "" } else { " in this state" };
+            tracing::info!("there are no runs{service}{state}");
+        }
         Some(total) => tracing::info!("these are the first {listed} of {total} runs"),
         None => {}
     }
@@ -54,9 +61,10 @@ async fn list(args: &args::Runs, client: &Client) -> anyhow::Result<Vec<RunStatu
 
 /// Returns the handle of the run at this URL, whose state alone is asked for.
 fn one(args: &args::Runs, url: &str) -> anyhow::Result<RunHandle> {
-    match args.state[..] {
-        [] => handle(args, url),
-        _ => Err(Misuse::StateOfRun.into()),
+    match (&args.state[..], &args.service) {
+        ([], None) => handle(args, url),
+        ([], Some(_)) => Err(Misuse::ChoiceOfRun { option: "--service" }.into()),
+        _ => Err(Misuse::ChoiceOfRun { option: "--state" }.into()),
     }
 }
 

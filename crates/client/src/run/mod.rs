@@ -10,6 +10,7 @@ use crate::address::is_run_key;
 use crate::call::{Call, Client};
 use crate::error::Foreign;
 use crate::subscription::Subscribe;
+use crate::text::encoded;
 use crate::{
     CallVia, Error, Item, Malformed, Mode, Reply, Retry, RunState, Timeouts, UrlError, Via,
 };
@@ -184,6 +185,28 @@ impl Client {
     /// # Errors
     /// As [`Call::send`].
     pub async fn runs(&self, states: &[RunState], limit: u32) -> Result<RunList, Error> {
+        self.listed("", states, limit).await
+    }
+
+    /// Lists the runs of the service at this path, such as `/primes`, as [`Self::runs`] lists those of all services.
+    ///
+    /// # Errors
+    /// As [`Call::send`].
+    pub async fn runs_of(
+        &self,
+        service: &str,
+        states: &[RunState],
+        limit: u32,
+    ) -> Result<RunList, Error> {
+        self.listed(&format!("&service={}", encoded(service)), states, limit).await
+    }
+
+    async fn listed(
+        &self,
+        service: &str,
+        states: &[RunState],
+        limit: u32,
+    ) -> Result<RunList, Error> {
         #[derive(Deserialize)]
         struct List<'a> {
             total: Option<u64>,
@@ -193,7 +216,8 @@ impl Client {
         let states: Vec<_> = states.iter().map(|state| state.as_str()).collect();
         let parameter =
             if states.is_empty() { String::new() } else { format!("&state={}", states.join(",")) };
-        let reply = self.call("GET", format!("/runs?limit={limit}{parameter}")).send().await?;
+        let reply =
+            self.call("GET", format!("/runs?limit={limit}{service}{parameter}")).send().await?;
         let list: List<'_> =
             serde_json::from_slice(reply.body()).map_err(|error| foreign(error.into()))?;
         let runs = list.runs.into_iter().map(|run| RunStatus::parse(run.get().as_bytes()));

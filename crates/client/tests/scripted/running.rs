@@ -175,6 +175,9 @@ async fn runs_are_listed_and_a_run_that_is_gone_is_an_error() {
                 let runs = format!(r#"{{"runs":[{},{}]}}"#, status("running"), status("done"));
                 answer(&mut conn, "200 OK", &runs)
             }
+            "/runs?limit=1&service=%2Fa%26b&state=done" => {
+                answer(&mut conn, "200 OK", r#"{"total":0,"runs":[]}"#)
+            }
             "/runs?limit=1&state=failed,done" => answer(
                 &mut conn,
                 "200 OK",
@@ -185,6 +188,8 @@ async fn runs_are_listed_and_a_run_that_is_gone_is_an_error() {
     });
     let some = client(&fake).runs(&[RunState::Failed, RunState::Done], 1).await.unwrap();
     assert_eq!((some.total, some.runs.len()), (Some(3), 1));
+    let none = client(&fake).runs_of("/a&b", &[RunState::Done], 1).await.unwrap();
+    assert_eq!((none.total, none.runs.len()), (Some(0), 0));
     let RunList { total, runs, .. } = client(&fake).runs(&[], 7).await.unwrap();
     assert_eq!(total, None, "an older server does not say");
     assert_eq!(
