@@ -403,6 +403,7 @@ test("what the server no longer keeps of a run is not offered", { timeout: STEP_
   await writeFile(config, "[limits]\nrun_events_max = 500\n");
   const other = await serve("--config", config, "--listen", "127.0.0.1:0", "--run", "counts=seq 1 2262");
   const { key } = await (await fetch(`${other.origin}/counts`, { method: "POST", headers: { Prefer: "respond-async" } })).json();
+  await becomes("the end", async () => (await (await fetch(`${other.origin}/runs/${key}?state`)).json()).state, "done");
   const page = await browser.newPage();
   await page.goto(`${other.origin}/runs/${key}`);
   await says(page, "part", /^The last 499 results are here: events 1,765 to 2,264 of 2,264\. The server keeps no earlier ones\.$/);

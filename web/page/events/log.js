@@ -266,11 +266,10 @@ export class Log {
     this.#kept.push(entry);
     this.#chars += entry.text.length;
     if (this.#fitting !== this.#kept && this.#isWanted(entry)) this.#fitting.push(entry);
+    const isLater = this.#later > 0;
+    if (isLater && this.#isWanted(entry)) this.#later += 1;
     if (this.#kept.length > this.#keptMax * SURPLUS || this.#chars > this.#charsMax * SURPLUS) this.#forget();
-    if (this.#later > 0) {
-      if (this.#isWanted(entry)) this.#later += 1;
-      return;
-    }
+    if (isLater) return;
     this.#added.push(entry);
     if (this.#added.length > 2 * this.#rowsMax) this.#added = this.#added.filter((each) => this.#isWanted(each)).slice(-this.#rowsMax);
   }

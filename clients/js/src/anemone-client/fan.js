@@ -6,8 +6,9 @@ import { parsePosition } from "./position.js";
 import { now } from "./time.js";
 import { page } from "./transports.js";
 
-/** The most events of a page with which one that joins gets what it lacks. */
+/** The most events of a page with which one that joins gets what it lacks, and the most pages: a busy topic is always a little ahead. */
 const PAGE_EVENTS = 1000;
+const PAGES_MAX = 100;
 
 /** @typedef {import("./types.js").Reading} Reading */
 /** @typedef {import("./types.js").Item} Item */
@@ -16,6 +17,8 @@ export class Fan {
   /** @type {Map<Reading, (ended: Promise<void>) => void>} */
   #readings = new Map();
   #round = new AbortController();
+  /** True once something has come by the current request. */
+  #isOpen = false;
   #start;
   #end;
 
@@ -35,11 +38,12 @@ export class Fan {
   }
 
   /**
-   * Returns true if a reading that begins there may join: what others have asked for may not have come yet.
+   * Returns true if a reading at this place may join: what others have asked for may not have come yet, and another epoch is another log.
    * @param {string | undefined} after
    */
   takes(after) {
-    return after === this.#after || parsePosition(this.#after);
+    const [own, place] = [after, this.#after].map(parsePosition);
+    return after === this.#after || (place && (!own || own.epoch === place.epoch));
   }
 
   /**
@@ -48,17 +52,19 @@ export class Fan {
    * @param {(more: object) => string} target of a request of its own
    */
   async catchUp(reading, target) {
-    const { after } = reading.options();
-    if (after === this.#after) return true;
-    if (after === "latest") {
-      reading.take({ position: this.#after }, now());
-      return true;
-    }
-    for (let pages = 0; ; pages += 1) {
+    for (let pages = 0; pages < PAGES_MAX && this.#isAhead(reading); pages += 1) {
       const events = await page({ ...reading, target }, pages, { limit: PAGE_EVENTS });
       reading.signal.throwIfAborted();
-      if (!events || events.length < PAGE_EVENTS) return events;
+      if (!events?.[0]) return events;
     }
+    return true;
+  }
+
+  /** @param {Reading} reading */
+  #isAhead(reading) {
+    const { after } = reading.options();
+    const [own, place] = [after, this.#after].map(parsePosition);
+    return after !== this.#after && !(own && place && own.epoch === place.epoch && own.offset >= place.offset);
   }
 
   /**
@@ -67,10 +73,7 @@ export class Fan {
    * @returns {Promise<void>}
    */
   add(reading) {
-    const { after } = reading.options();
-    const [own, place] = [after, this.#after].map(parsePosition);
-    const isFirst = this.#readings.size === 0;
-    const isBehind = own && !(own.epoch === place?.epoch && own.offset >= place.offset);
+    const isNew = this.#readings.size === 0 || this.#isAhead(reading);
     const ended = /** @type {Promise<void>} */ (new Promise((resolve) => this.#readings.set(reading, resolve)));
     reading.signal.addEventListener("abort", () => {
       this.#readings.delete(reading);
@@ -78,13 +81,15 @@ export class Fan {
       this.#end();
       this.#round.abort();
     });
-    if (isFirst || isBehind) this.#request(reading);
+    if (isNew) this.#request(reading);
+    else if (this.#isOpen) reading.take({}, now());
     return ended;
   }
 
   /** @param {Reading} reading one of all */
   #request(reading) {
     this.#round.abort();
+    this.#isOpen = false;
     const { signal } = (this.#round = new AbortController());
     const ended = this.#start({
       ...reading,
@@ -109,6 +114,7 @@ export class Fan {
    * @param {number} received
    */
   #take(item, received) {
+    this.#isOpen = true;
     for (const reading of this.#readings.keys()) reading.take(item.gap ? lacked(item.gap, reading.options().after) : item, received);
   }
 }

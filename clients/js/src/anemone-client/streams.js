@@ -35,9 +35,10 @@ export async function read(reading, via) {
   const shared = clients.get(link) ?? { all: new Set(), fans: new Map(), topicsMax: 64 };
   clients.set(link, shared);
   const { after, since, mode } = reading.options();
-  if (since || mode) return request(shared, reading, via);
+  if (!after || since || mode) return request(shared, reading, via);
   const { fans } = shared;
   const key = `${via} ${path}`;
+  const mayJoin = (/** @type {Fan} */ fan) => fan.takes(reading.options().after);
   for (;;) {
     const fan = fans.get(key);
     if (!fan) {
@@ -45,10 +46,15 @@ export async function read(reading, via) {
       fans.set(key, first);
       return first.add(reading);
     }
-    if (!fan.takes(after)) return request(shared, reading, via);
-    if (!(await fan.catchUp(reading, (/** @type {object} */ more) => target(reading, more)))) return;
-    // Meanwhile, the others may have ended.
-    if (fans.get(key) === fan) return fan.add(reading);
+    try {
+      if (mayJoin(fan) && !(await fan.catchUp(reading, (/** @type {object} */ more) => target(reading, more)))) return;
+    } catch (error) {
+      if (/** @type {any} */ (error).code !== "too-slow") throw error; // a stream begins with a gap
+      return request(shared, reading, via);
+    }
+    reading.signal.throwIfAborted();
+    if (fans.get(key) !== fan) continue; // the others have ended meanwhile
+    return mayJoin(fan) ? fan.add(reading) : request(shared, reading, via);
   }
 }
 
