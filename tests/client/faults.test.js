@@ -527,3 +527,28 @@ test("topics whose names are too long for one URL are read on several streams", 
   await until("an event of each", () => seen.size === names.length);
   client.close();
 });
+
+test("the callbacks of the client hear of all topics", async () => {
+  const { origin } = await fake(({ url }) => (/^\/topics\/none/.test(String(url)) ? problem("unknown-topic", 404, "there is none") : page("e-2", [2], { end: { reason: "ended" } })));
+  const client = connect(origin, { transports: ["poll"] });
+  /** @type {unknown[]} */ const told = [];
+  client.onopen = ({ topic, transport }) => told.push(["open", topic.path, transport]);
+  client.onmessage = ({ topic, data }) => told.push(["message", topic.path, data.n]);
+  client.onerror = ({ code }) => told.push(["error", code]);
+  client.onclose = (error) => told.push(["close", error?.code]);
+  client.topic("t", { after: "e-1" });
+  await until("its end", () => told.length === 3);
+  client.topic("none", { after: "e-1" });
+  await until("its end, too", () => told.length === 5);
+  assert.deepEqual(told, [["open", "topics/t", "poll"], ["message", "topics/t", 2], ["close", undefined], ["error", "unknown-topic"], ["close", "unknown-topic"]]);
+  client.close();
+});
+
+test("the wish of a server makes the waits longer", async () => {
+  const { origin } = await fake(() => ({ headers: { "content-type": "text/event-stream" }, body: "retry: 7000\nid: e-1\n\n" }));
+  const client = connect(origin, { transports: ["sse"], random: () => 1 });
+  const begun = Date.now();
+  const { retryAt } = await new Promise((/** @type {(error: AnemoneError) => void} */ resolve) => (client.topic("t").onerror = resolve));
+  assert.ok(Number(retryAt) >= begun + 7000, `${Number(retryAt) - begun} ms`);
+  client.close();
+});

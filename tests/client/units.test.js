@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { decode, encode, kept } from "../../clients/js/src/anemone-client/body.js";
 import { refusal } from "../../clients/js/src/anemone-client/error.js";
 import { Sequence } from "../../clients/js/src/anemone-client/position.js";
-import { Backoff } from "../../clients/js/src/anemone-client/time.js";
+import { Backoff, OPEN_MS_MAX } from "../../clients/js/src/anemone-client/time.js";
 
 test("each event is next, repeated, or after a gap", () => {
   const sequence = new Sequence("e-4");
@@ -51,6 +51,10 @@ test("waits double up to 10 s, with full jitter, and begin anew after success", 
   most.failures = 0;
   assert.equal(most.next(), 500);
   assert.equal(new Backoff(() => 0).next(), 0);
+});
+
+test("a transport that does not open is left within 3 s", () => {
+  assert.ok(OPEN_MS_MAX <= 3000);
 });
 
 test("a refusal has the words of the problem, or says that there is none", () => {
