@@ -5,11 +5,13 @@ import { connect } from "../../clients/js/src/client.js";
 import { until } from "../e2e/support.js";
 
 const HEAD = 2500;
-const PAGE = 1000;
 const encoder = new TextEncoder();
 
-/** A server of a topic with 2,500 events, by a `fetch` of its own: its streams tell where they begin, and what is said then. */
-function topicServer() {
+/**
+ * A server of a topic with 2,500 events, by a `fetch` of its own: its streams tell where they begin, and what is said then.
+ * @param {import("../../clients/js/src/anemone-client/types.js").Options} options
+ */
+function topicServer(options = {}) {
   /** @type {string[]} */ const asked = [];
   /** @type {Set<{ place: number, say: (text: string) => void }>} */ const streams = new Set();
   const fetch = async (/** @type {URL} */ url, /** @type {any} */ { signal, headers }) => {
@@ -18,7 +20,7 @@ function topicServer() {
     asked.push(`${isStream ? "stream" : "page"} ${after}`);
     const place = after === "latest" ? HEAD : Number(after.slice(2));
     if (!isStream) {
-      const events = Array.from({ length: Math.min(PAGE, HEAD - place) }, (_, index) => ({ offset: place + 1 + index, time: 1, data: place + 1 + index }));
+      const events = Array.from({ length: Math.min(Number(url.searchParams.get("limit")), Math.max(0, HEAD - place)) }, (_, index) => ({ offset: place + 1 + index, time: 1, data: place + 1 + index }));
       return new Response(JSON.stringify({ epoch: "e", next: `e-${place + events.length}`, events }), { headers: { "content-type": "application/json" } });
     }
     const body = new ReadableStream({
@@ -34,7 +36,7 @@ function topicServer() {
     });
     return new Response(body, { headers: { "content-type": "text/event-stream" } });
   };
-  const client = connect("http://topics.test/", { transports: ["sse", "poll"], fetch: /** @type {any} */ (fetch) });
+  const client = connect("http://topics.test/", { transports: ["sse", "poll"], fetch: /** @type {any} */ (fetch), random: () => 0, ...options });
   return { client, asked, streams };
 }
 
@@ -67,12 +69,26 @@ test("one that begins with new events, or far behind, gets what it asked for, an
   await until("the first", () => first.told[0] === "sse");
   const [newest, all] = [reading(client, "latest"), reading(client, "e-0")];
   await until("both", () => newest.told[0] === "sse" && all.got.length === HEAD);
-  assert.deepEqual(asked.slice(1), ["page latest", "page e-0", "page e-1000", "page e-2000"]);
+  assert.deepEqual(asked.slice(1), ["page latest", "page e-0", "page e-64", "page e-320", "page e-1320", "page e-2320"]);
   for (const { say } of streams) say(`id: e-${HEAD + 1}\ntime: 1\ndata: ${HEAD + 1}\n\n`);
   await until("the new event", () => all.got.length === HEAD + 1 && first.got.length === 1);
   assert.deepEqual([first.got, newest.got, all.got.at(-1)], [[HEAD + 1], [HEAD + 1], HEAD + 1]);
   assert.deepEqual([...first.told, ...newest.told, ...all.told], ["sse", "sse", "sse"]);
   assert.equal(streams.size, 1);
+  client.close();
+});
+
+test("what is silent is left by all at once, and nobody joins it", async () => {
+  const { client, asked } = topicServer({ quietMs: 200 });
+  const first = reading(client, "e-5");
+  await until("the first", () => first.told[0] === "sse");
+  const second = reading(client, "e-5");
+  await until("both to leave", () => [first, second].every(({ told }) => told.includes("silent")));
+  await until("both to be back", () => [first, second].every(({ told }) => told.lastIndexOf("sse") > told.indexOf("silent")));
+  // They may have been silent again meanwhile.
+  const [one, other] = [first, second].map(({ told }) => told.filter((word) => word === "sse").length);
+  const shared = asked.filter((request) => request.startsWith("stream")).length;
+  assert.ok(shared <= Math.max(Number(one), Number(other)) + 1, `${shared} streams for ${one} and ${other} readings`);
   client.close();
 });
 

@@ -284,8 +284,11 @@ export class Log {
     }
     const gone = this.#kept.splice(0, count);
     if (this.#fitting !== this.#kept) this.#fitting.splice(0, gone.filter((entry) => this.#isWanted(entry)).length);
-    this.#later = Math.min(this.#later, Math.max(0, this.#fitting.length - this.#rowsMax));
     this.#hasForgotten = true;
+    const laterMax = Math.max(0, this.#fitting.length - this.#rowsMax);
+    if (this.#later <= laterMax) return;
+    this.#later = laterMax;
+    this.#showAll();
   }
 
   /** @param {Entry} entry */

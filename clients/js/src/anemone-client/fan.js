@@ -6,8 +6,9 @@ import { parsePosition } from "./position.js";
 import { now } from "./time.js";
 import { page } from "./transports.js";
 
-/** The most events of a page with which one that joins gets what it lacks, and the most pages: a busy topic is always a little ahead. */
-const PAGE_EVENTS = 1000;
+/** The most events of the pages with which one that joins gets what it lacks, and the most pages: a busy topic is always a little ahead. */
+const FIRST_EVENTS = 64;
+export const PAGE_EVENTS = 1000;
 const PAGES_MAX = 100;
 
 /** @typedef {import("./types.js").Reading} Reading */
@@ -52,19 +53,25 @@ export class Fan {
    * @param {(more: object) => string} target of a request of its own
    */
   async catchUp(reading, target) {
-    for (let pages = 0; pages < PAGES_MAX && this.#isAhead(reading); pages += 1) {
-      const events = await page({ ...reading, target }, pages, { limit: PAGE_EVENTS });
+    if (reading.options().after === this.#after) return true;
+    for (let pages = 0; pages < PAGES_MAX; pages += 1) {
+      // The first is small, to be here before the time to open is over on a slow connection.
+      const limit = Math.min(PAGE_EVENTS, FIRST_EVENTS << (2 * Math.min(5, pages)));
+      const events = await page({ ...reading, target }, pages, { limit });
       reading.signal.throwIfAborted();
-      if (!events?.[0]) return events;
+      if (!events?.[0] || !this.isAhead(reading)) return events;
     }
     return true;
   }
 
-  /** @param {Reading} reading */
-  #isAhead(reading) {
+  /**
+   * Returns true if the others are ahead of a reading by more events.
+   * @param {Reading} reading
+   */
+  isAhead(reading, events = 0) {
     const { after } = reading.options();
     const [own, place] = [after, this.#after].map(parsePosition);
-    return after !== this.#after && !(own && place && own.epoch === place.epoch && own.offset >= place.offset);
+    return after !== this.#after && !(own && place && own.epoch === place.epoch && own.offset + events >= place.offset);
   }
 
   /**
@@ -73,13 +80,16 @@ export class Fan {
    * @returns {Promise<void>}
    */
   add(reading) {
-    const isNew = this.#readings.size === 0 || this.#isAhead(reading);
+    const isNew = this.#readings.size === 0 || this.isAhead(reading);
     const ended = /** @type {Promise<void>} */ (new Promise((resolve) => this.#readings.set(reading, resolve)));
     reading.signal.addEventListener("abort", () => {
+      const { reason } = reading.signal;
       this.#readings.delete(reading);
-      if (this.#readings.size > 0) return;
+      // What is silent is dead for all.
+      if (this.#readings.size > 0 && !/silent|timeout/.test(reason.code)) return;
       this.#end();
       this.#round.abort();
+      for (const resolve of this.#readings.values()) resolve(Promise.reject(reason));
     });
     if (isNew) this.#request(reading);
     else if (this.#isOpen) reading.take({}, now());

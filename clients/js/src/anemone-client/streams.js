@@ -4,7 +4,7 @@
  */
 import { JSON_TYPE } from "./body.js";
 import { AnemoneError, foreign, refusal, typed } from "./error.js";
-import { Fan } from "./fan.js";
+import { Fan, PAGE_EVENTS } from "./fan.js";
 import { parsePosition } from "./position.js";
 import { ask } from "./request.js";
 import { isRefusal, MOVE } from "./topic.js";
@@ -54,7 +54,8 @@ export async function read(reading, via) {
     }
     reading.signal.throwIfAborted();
     if (fans.get(key) !== fan) continue; // the others have ended meanwhile
-    return mayJoin(fan) ? fan.add(reading) : request(shared, reading, via);
+    // One that is far behind would hold up the others.
+    return mayJoin(fan) && !fan.isAhead(reading, PAGE_EVENTS) ? fan.add(reading) : request(shared, reading, via);
   }
 }
 
