@@ -213,7 +213,7 @@ test("the list shows the place in the queue, and how a run has ended", { timeout
     const shown = row(page, failed);
     await says(shown, "text", /exit status: 3/);
     await shown.locator("summary").click();
-    await becomes("standard error", () => shown.getByRole("region", { name: "Standard error" }).textContent(), `first line\n${EVIL}\n`);
+    await becomes("standard error", () => shown.getByRole("group", { name: "Standard error" }).textContent(), `first line\n${EVIL}\n`);
     assert.equal(await page.locator("main img, main script").count(), 0);
   });
 });
