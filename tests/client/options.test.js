@@ -105,6 +105,7 @@ test("what no transport would send is refused at once", async () => {
       "a method with a space": ["FOO BAR", "/x"],
       "a path that is none": ["GET", "http://["],
       "a path that ends with dots": ["DELETE", "/topics/.."],
+      "a path that ends with dots after a backslash": ["DELETE", "topics\\.."],
       "a path that is a server's": ["POST", ".///127.0.0.1:1/x", {}],
     };
     for (const [what, given] of Object.entries(calls)) await assert.rejects(client.call(...given), { name: "AnemoneError", code: "bad-argument" }, `${transport}: ${what}`);

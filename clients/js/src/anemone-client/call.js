@@ -168,7 +168,7 @@ function requestOf({ base }, method, path, body, options) {
     const { href } = new URL(path.replace(/^\//, "").replaceAll("#", "%23"), base);
     const target = href.slice(base.href.length);
     const isOurs = href.startsWith(base.href) && new URL(target, base).href === href;
-    if (!isOurs || /^[^?]*\/(\.|%2e){1,2}(\?|$)/i.test(path)) throw misuse(`${path} is not a path of the server`);
+    if (!isOurs || /^[^?]*[/\\](\.|%2e){1,2}(\?|$)/i.test(path)) throw misuse(`${path} is not a path of the server`);
     method = method.toUpperCase();
     // Without one, a second try would find nothing, or undo a later change.
     const isKeyed = key ?? (/^(PUT|DELETE)$/.test(method) && !OF_LOG.test(target));
