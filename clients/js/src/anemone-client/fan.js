@@ -70,8 +70,7 @@ export class Fan {
    */
   isAhead(reading, events = 0) {
     const { after } = reading.options();
-    const [own, place] = [after, this.#after].map(parsePosition);
-    return after !== this.#after && !(own && place && own.epoch === place.epoch && own.offset + events >= place.offset);
+    return after !== this.#after && !(distance(after, this.#after) <= events);
   }
 
   /**
@@ -130,13 +129,23 @@ export class Fan {
 }
 
 /**
+ * Returns the number of events from one position to another; NaN if one is none, or they are of two epochs.
+ * @param {string | undefined} from
+ * @param {string | undefined} to
+ */
+function distance(from, to) {
+  const [here, there] = [from, to].map(parsePosition);
+  return here && there?.epoch === here.epoch ? there.offset - here.offset : NaN;
+}
+
+/**
  * Returns what a gap is to a reading at a place, which may be ahead of others.
  * @param {import("./types.js").Gap} gap
  * @param {string | undefined} after
  * @returns {Item}
  */
 function lacked(gap, after) {
-  const [here, there] = [after, gap.resume].map(parsePosition);
-  if (!after || !here || here.epoch !== there?.epoch || after === gap.after) return { gap };
-  return there.offset > here.offset ? { gap: { ...gap, after, missed: there.offset - here.offset } } : {};
+  const missed = distance(after, gap.resume);
+  if (!after || Number.isNaN(missed) || after === gap.after) return { gap };
+  return missed > 0 ? { gap: { ...gap, after, missed } } : {};
 }
