@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::{fmt, io};
 
 use bytes::Bytes;
-use http::{Extensions, HeaderName, HeaderValue, Request, Response, StatusCode, Version, header};
+use http::{Extensions, HeaderName, HeaderValue, Request, Response, Version, header};
 use hyper::upgrade::OnUpgrade;
 use socket2::SockRef;
 use tokio::sync::mpsc::UnboundedSender;
@@ -20,8 +20,7 @@ use crate::listen::http2::{NOT_UPGRADED, as_in_http1, as_in_http2, without_succe
 use crate::listen::running::{OpenRequests, Running};
 use crate::listen::upgraded::Upgraded;
 use crate::peer::{ConnectionEnds, Peer};
-use crate::reply::body::{Body, BoxError, full};
-use crate::reply::protection::protect;
+use crate::reply::body::{Body, BoxError};
 use crate::reply::relay::relayed;
 use crate::site::Site;
 use crate::stop::Stop;
@@ -149,7 +148,7 @@ impl ServiceState {
     async fn answer(&self, peer: Peer, mut request: Request<Body>) -> Response<Body> {
         let (site, is_http2) = (&self.site, request.version() >= Version::HTTP_2);
         if is_too_large(&request, &site.limits) {
-            return refuse_too_large(site, peer, &request);
+            return arrival::refuse_too_large(site, peer, &request);
         }
         let admitted = if self.stop.is_stopping() {
             Err(Problem::new(Kind::Stopping, "the server is stopping"))
@@ -208,14 +207,6 @@ fn is_too_large(request: &Request<Body>, limits: &Limits) -> bool {
     };
     fields.len() > limits.header_fields_max
         || target + fields.iter().map(bytes).sum::<usize>() > limits.header_bytes_max
-}
-
-/// Answers as the listener would, without parsing the header.
-fn refuse_too_large(site: &Site, peer: Peer, request: &Request<Body>) -> Response<Body> {
-    let mut response = Response::new(full(""));
-    *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-    protect(response.headers_mut());
-    site.accesses.begin(peer.address(), request.method().as_str(), "-").follow(response)
 }
 
 /// Takes the connection of a request, if it can be upgraded.

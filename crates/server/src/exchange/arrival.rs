@@ -15,7 +15,8 @@ use crate::clients::refusals::RefusedRequest;
 use crate::exchange::gate::{self, Admitted};
 use crate::exchange::handoff::{Handoff, Reply};
 use crate::peer::Peer;
-use crate::reply::body::Body;
+use crate::reply::bodiless::head_alone;
+use crate::reply::body::{Body, empty};
 use crate::reply::protection::{protect, share};
 use crate::request::body::check_transfer_coding;
 use crate::request::client::Client;
@@ -31,6 +32,8 @@ pub(crate) struct Arrival {
     pub(crate) site: Arc<Site>,
     pub(crate) client: Client,
     verdict: Verdict,
+    /// True if the content of its reply is not sent.
+    is_head: bool,
     /// Its place among the requests of a trusted proxy's client.
     place: Option<Place>,
     /// Its line in the access log.
@@ -49,7 +52,9 @@ impl Arrival {
         let Admitted { client, verdict } =
             admitted.map_err(|problem| Box::new(refuse(site, peer, request, problem)))?;
         let access = begin_line(site, client, request.method().as_str(), request.uri().path());
-        let mut arrival = Self { site: Arc::clone(site), client, verdict, place: None, access };
+        let (site, is_head) = (Arc::clone(site), request.method() == Method::HEAD);
+        let mut arrival = Self { site, client, verdict, is_head, place: None, access };
+        let site = &arrival.site;
         let room = path::normalize(request.uri_mut())
             .and_then(|()| check_transfer_coding(request.headers()))
             .and_then(|()| gate::room(site, peer, client, request.uri().path()));
@@ -69,7 +74,8 @@ impl Arrival {
         let Admitted { client, verdict } = gate::admit(site, peer, head).ok()?;
         let place = gate::room(site, peer, client, head.path).ok()?;
         let (site, access) = (Arc::clone(site), AccessLine::default());
-        Some(Self { site, client, verdict, place, access })
+        let is_head = head.method == "HEAD";
+        Some(Self { site, client, verdict, is_head, place, access })
     }
 
     /// Begins its line in the access log, since it will be answered here.
@@ -84,10 +90,13 @@ impl Arrival {
         problem.into_response().into()
     }
 
-    /// Finishes the reply: adds the protective fields, lets a page of an allowed origin read it, and keeps the
-    /// request's resources until it is over.
-    pub(crate) fn finish(self, reply: Reply) -> Reply {
+    /// Finishes the reply: removes the content of one to `HEAD`, adds the protective fields, lets a page of an allowed
+    /// origin read it, and keeps the request's resources until it is over.
+    pub(crate) fn finish(self, mut reply: Reply) -> Reply {
         let client = self.client.address();
+        if self.is_head {
+            reply.response = head_alone(reply.response);
+        }
         let (reply, place, access) = self.allow_origin(reply);
         reply.keeping(access, client, place)
     }
@@ -142,7 +151,17 @@ pub(crate) fn refuse<B>(site: &Site, peer: Peer, request: &Request<B>, problem: 
     let (method, path) = (request.method().as_str(), request.uri().path());
     let asked = RefusedRequest::request(client, method, path);
     let access = record(site, &problem, asked, (method, path));
-    Reply::from(problem.into_response()).keeping(access, client, None)
+    let refused = problem.into_response();
+    let refused = if request.method() == Method::HEAD { head_alone(refused) } else { refused };
+    Reply::from(refused).keeping(access, client, None)
+}
+
+/// Refuses a request whose header is too long, or has too many fields, as the HTTP server refuses it over HTTP/1.1: without
+/// looking at the header.
+pub(crate) fn refuse_too_large<B>(site: &Site, peer: Peer, request: &Request<B>) -> Response<Body> {
+    let mut response = empty(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+    protect(response.headers_mut());
+    site.accesses.begin(peer.address(), request.method().as_str(), "-").follow(response)
 }
 
 /// Records a request that is refused before anything else is known about it; returns its line in the access log.

@@ -24,6 +24,8 @@ enum Content {
     Whole(Bytes),
     /// Pieces, which come as somebody makes them.
     Pieces(UnsyncBoxBody<Bytes, io::Error>),
+    /// Nothing, in place of content that is not sent. Its length says nothing.
+    Omitted,
 }
 
 /// The error of a body of any kind.
@@ -57,6 +59,7 @@ impl Body {
                 return (rest.len() <= bytes_max).then(|| std::mem::take(rest));
             }
             Content::Pieces(body) => body,
+            Content::Omitted => return Some(Bytes::new()),
         };
         let len = body.size_hint().exact()?;
         if len > bytes_max as u64 {
@@ -83,6 +86,7 @@ impl Body {
     pub(crate) fn into_whole(self) -> Result<Bytes, Self> {
         match self.0 {
             Content::Whole(bytes) => Ok(bytes),
+            Content::Omitted => Ok(Bytes::new()),
             pieces @ Content::Pieces(_) => Err(Self(pieces)),
         }
     }
@@ -107,6 +111,7 @@ impl http_body::Body for Body {
             Content::Whole(rest) if rest.is_empty() => Poll::Ready(None),
             Content::Whole(rest) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(rest))))),
             Content::Pieces(body) => Pin::new(body).poll_frame(cx),
+            Content::Omitted => Poll::Ready(None),
         }
     }
 
@@ -114,6 +119,7 @@ impl http_body::Body for Body {
         match &self.0 {
             Content::Whole(rest) => rest.is_empty(),
             Content::Pieces(body) => body.is_end_stream(),
+            Content::Omitted => true,
         }
     }
 
@@ -121,6 +127,7 @@ impl http_body::Body for Body {
         match &self.0 {
             Content::Whole(rest) => SizeHint::with_exact(rest.len() as u64),
             Content::Pieces(body) => body.size_hint(),
+            Content::Omitted => SizeHint::default(),
         }
     }
 }
@@ -173,6 +180,11 @@ fn bytes_of(body: &mut Full<Bytes>) -> Bytes {
 /// Returns the error unchanged if it is one of IO.
 fn io_error(error: impl Into<BoxError>) -> io::Error {
     error.into().downcast().map_or_else(io::Error::other, |error| *error)
+}
+
+/// Returns the body of a reply whose content is not sent, and perhaps not made.
+pub(crate) fn omitted() -> Body {
+    Body(Content::Omitted)
 }
 
 /// Returns a body of bytes that exist already.

@@ -1,5 +1,6 @@
 //! The parts of a reply: its body, its problem, and its common fields.
 
+pub(crate) mod bodiless;
 pub(crate) mod body;
 pub(crate) mod entity_tag;
 pub(crate) mod head;

@@ -4,6 +4,7 @@
 mod access;
 mod counts;
 mod files;
+mod head;
 mod http2;
 mod many;
 mod secured;
