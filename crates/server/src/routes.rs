@@ -25,12 +25,12 @@ use crate::memory::counted;
 use crate::peer::Peer;
 use crate::read::fan::ItemEncoding;
 use crate::read::reader::Reader;
-use crate::reply::body::{Body, empty, full, reply};
+use crate::reply::body::{Body, empty, full, omitted, reply};
 use crate::reply::kind;
 use crate::request::client::Client;
 use crate::request::fields::Fields;
 use crate::request::handshake::Head;
-use crate::request::methods::{Methods, is_reading, reading_only};
+use crate::request::methods::{Methods, Wanted, is_reading, reading_only};
 use crate::request::own_path::{OwnPath, ReadPath};
 use crate::request::query::{JSON, Need, Query, Representation, choose, prefers_page};
 use crate::service::answer::{Answer, StartedRun};
@@ -281,11 +281,13 @@ fn route(
         let response = match Destination::of(site, client, uri.path(), uri.query())? {
             Destination::Resource(resource) => {
                 reading_only(method.as_str())?;
-                resource_reply(site, resource.value(site, stop.is_stopping()))
+                let wanted = Wanted::by(method.as_str());
+                resource_reply(site, resource.value(site, wanted, stop.is_stopping()))
             }
             Destination::Survey(survey) => {
                 reading_only(method.as_str())?;
-                resource_reply(site, Box::pin(survey.value(site)).await)
+                let wanted = Wanted::by(method.as_str());
+                resource_reply(site, Box::pin(survey.value(site, wanted)).await)
             }
             Destination::Transport(own) => {
                 let (transport, post) = transport::at_own(own).ok_or_else(nothing)?;
@@ -400,8 +402,8 @@ async fn events_page(
 
 /// The reply with a resource as JSON, and with a link to its next page.
 fn resource_reply(site: &Site, value: ResourceValue) -> Response<Body> {
-    let ResourceValue { status, json, link } = value;
-    let body = full(counted(&site.memory, json + "\n"));
+    let ResourceValue { status, line, link } = value;
+    let body = line.map_or_else(omitted, |line| full(counted(&site.memory, line)));
     let mut response = reply("application/json", "no-store", body);
     *response.status_mut() = status;
     if let Some(link) = link {

@@ -15,10 +15,10 @@ use crate::memory::counted;
 use crate::read::many_reader::{Joining, ManyReader, TurnLimit};
 use crate::read::reader::Reader;
 use crate::read::told_token::too_long;
-use crate::reply::body::{Body, full, reply};
+use crate::reply::body::{Body, full, omitted, reply};
 use crate::request::client::Client;
 use crate::request::handshake::Head;
-use crate::request::methods::reading_only;
+use crate::request::methods::{Wanted, reading_only};
 use crate::request::names::topic_name;
 use crate::request::query::{ManyQuery, Query, TopicChoices, bad};
 use crate::site::Site;
@@ -205,10 +205,14 @@ impl ManyRequest {
     }
 
     /// Makes the reply with a page, and with the link to the next one.
-    pub(crate) fn page_reply(&self, many: &mut ManyReader) -> Result<Response<Body>, Problem> {
+    pub(crate) fn page_reply(
+        &self,
+        many: &mut ManyReader,
+        wanted: Wanted,
+    ) -> Result<Response<Body>, Problem> {
         let (mut notices, mut events) = (String::new(), String::new());
         many.turn(self.page_limit(), &mut |item, token, _| {
-            if let TopicItem::At = item {
+            if wanted == Wanted::Head || matches!(item, TopicItem::At) {
                 return;
             }
             let list = if item.is_event() { &mut events } else { &mut notices };
@@ -217,10 +221,15 @@ impl ManyRequest {
             }
             item.write(token, list);
         })?;
-        let mut page = String::with_capacity(notices.len() + events.len() + 128);
-        anemone_wire::write_topics_page(many.token(), &notices, &events, &mut page);
         self.access.reached_all(many.token());
-        let body = full(counted(&self.site().memory, page));
+        let body = match wanted {
+            Wanted::Head => omitted(),
+            Wanted::All => {
+                let mut page = String::with_capacity(notices.len() + events.len() + 128);
+                anemone_wire::write_topics_page(many.token(), &notices, &events, &mut page);
+                full(counted(&self.site().memory, page))
+            }
+        };
         let mut response = reply("application/json", "no-store", body);
         let (topics, token) = (self.topics.choices.query(), many.token());
         if let Ok(link) = format!("<?{topics}&after={token}>; rel=\"next\"").try_into() {

@@ -7,8 +7,9 @@ use crate::Problem;
 use crate::exchange::read_request::ReadRequest;
 use crate::memory::counted;
 use crate::read::reader::Page;
-use crate::reply::body::{Body, empty, full, reply};
+use crate::reply::body::{Body, empty, full, omitted, reply};
 use crate::reply::entity_tag;
+use crate::request::methods::Wanted;
 use crate::request::query::{Need, Representation};
 use crate::transport_name::TransportName;
 
@@ -18,8 +19,16 @@ pub(crate) const fn page_representation(needs: Option<Need>) -> Representation {
 }
 
 /// Makes the reply with a page and the link to the next one.
-pub(crate) fn page_reply(read: &ReadRequest, page: &Page, caching: &'static str) -> Response<Body> {
-    let body = full(counted(&read.site.memory, page.to_json()));
+pub(crate) fn page_reply(
+    read: &ReadRequest,
+    page: &Page,
+    wanted: Wanted,
+    caching: &'static str,
+) -> Response<Body> {
+    let body = match wanted {
+        Wanted::All => full(counted(&read.site.memory, page.to_json())),
+        Wanted::Head => omitted(),
+    };
     let mut response = reply("application/json", caching, body);
     // A query alone: a proxy may have the path begin with something of its own. A position needs no escaping, so this is
     // always a field's value.
@@ -37,17 +46,18 @@ const REVALIDATED: &str = "no-cache";
 pub(crate) fn poll(
     read: &ReadRequest,
     headers: &HeaderMap,
+    wanted: Wanted,
     transport: TransportName,
 ) -> Result<Response<Body>, Problem> {
     let page = read.open(transport, Start::Newest)?.read_page()?;
     if read.depends_on_time() {
-        return Ok(page_reply(read, &page, "no-store"));
+        return Ok(page_reply(read, &page, wanted, "no-store"));
     }
     let tag = tag_of(&page);
     let mut response = if entity_tag::is_known(headers, &tag) {
         not_modified()
     } else {
-        page_reply(read, &page, REVALIDATED)
+        page_reply(read, &page, wanted, REVALIDATED)
     };
     // Digits, letters and punctuation are always valid in a field.
     if let Ok(tag) = HeaderValue::try_from(tag) {

@@ -5,13 +5,16 @@ use std::time::Instant;
 
 use anemone_hub::run::{Run, RunList};
 use anemone_hub::{Topic, UnixTime};
+use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
-use super::documents;
+use super::documents::Documents;
 use super::visible::{may_see_connections, only_local};
 use crate::clients::connections::closed::CLOSED_MAX;
 use crate::request::client::Client;
+use crate::request::methods::Wanted;
 use crate::request::own_path::OwnPath;
 use crate::request::query::{self, RunsQuery, TopicsPage};
 use crate::service::start::to_json;
@@ -59,7 +62,8 @@ pub(crate) enum OwnResource {
 #[derive(Debug)]
 pub(crate) struct ResourceValue {
     pub(crate) status: StatusCode,
-    pub(crate) json: String,
+    /// The value as a line of JSON; `None` for a `HEAD`.
+    pub(crate) line: Option<Bytes>,
     /// The field `Link` to the next page, if there is one.
     pub(crate) link: Option<HeaderValue>,
 }
@@ -114,34 +118,46 @@ impl OwnResource {
         Ok(Self::Readers(topic, limit))
     }
 
-    /// Returns its current value.
-    pub(crate) fn value(&self, site: &Site, is_stopping: bool) -> ResourceValue {
-        let value = match self {
-            Self::Topics(page) => {
-                let list = list_topics(site, page);
-                let next = list["next"].as_str().map(|next| page.query_after(next));
-                return ResourceValue::from(list).with_next(next);
-            }
-            Self::Clock => json!({ "time": UnixTime::now() }),
+    /// Returns its current value. For a `HEAD`, nothing is made but what its status and fields say.
+    pub(crate) fn value(&self, site: &Site, wanted: Wanted, is_stopping: bool) -> ResourceValue {
+        let json = match self {
+            Self::Topics(page) => return listed(site, page, wanted),
             Self::Health => {
                 let (status, report) = health::report(&site.hub, &site.memory, is_stopping);
-                return ResourceValue { status, ..report.into() };
+                return ResourceValue { status, ..report.to_string().into() }.of(wanted);
             }
-            Self::OpenApi => documents::openapi(site),
-            Self::AsyncApi => documents::asyncapi(site),
-            Self::Readers(topic, limit) => site.readers.list(topic, *limit),
-            Self::Runs(wanted) => return list_runs(site, wanted).into(),
-            Self::State(run) => return state(run).into(),
-            Self::ClosedConnections(limit) => site.closed.list(*limit),
+            _ if wanted == Wanted::Head => return ResourceValue::head(),
+            Self::OpenApi => return ResourceValue::of_line(Documents::of(site).openapi(site)),
+            Self::AsyncApi => return ResourceValue::of_line(Documents::of(site).asyncapi(site)),
+            Self::Clock => json!({ "time": UnixTime::now() }).to_string(),
+            Self::Readers(topic, limit) => site.readers.list(topic, *limit).to_string(),
+            Self::Runs(query) => list_runs(site, query),
+            Self::State(run) => state(run),
+            Self::ClosedConnections(limit) => site.closed.list(*limit).to_string(),
         };
-        value.into()
+        json.into()
+    }
+
+    /// Returns true if a reply with it costs no more than its bytes.
+    pub(crate) fn is_small(&self) -> bool {
+        matches!(self, Self::Clock)
     }
 }
 
 impl ResourceValue {
-    /// Returns the value for a request that may want its status and fields alone.
-    pub(crate) fn unless(self, is_head: bool) -> Self {
-        if is_head { Self { json: String::new(), ..self } } else { self }
+    /// Returns a reply without a value.
+    pub(super) fn head() -> Self {
+        Self { status: StatusCode::OK, line: None, link: None }
+    }
+
+    /// Returns a reply with a value as a line of JSON.
+    pub(super) fn of_line(line: Bytes) -> Self {
+        Self { line: Some(line), ..Self::head() }
+    }
+
+    /// Returns the part that is wanted.
+    fn of(self, wanted: Wanted) -> Self {
+        if wanted == Wanted::Head { Self { line: None, ..self } } else { self }
     }
 
     /// Adds a link to the next page, whose query needs no escaping.
@@ -151,15 +167,10 @@ impl ResourceValue {
     }
 }
 
-impl From<Value> for ResourceValue {
-    fn from(value: Value) -> Self {
-        value.to_string().into()
-    }
-}
-
 impl From<String> for ResourceValue {
-    fn from(json: String) -> Self {
-        Self { status: StatusCode::OK, json, link: None }
+    fn from(mut json: String) -> Self {
+        json.push('\n');
+        Self::of_line(json.into())
     }
 }
 
@@ -180,33 +191,58 @@ fn list_runs(site: &Site, RunsQuery { service, states, limit }: &RunsQuery) -> S
     format!("{{\"total\":{total},\"runs\":[{}]}}", states.join(","))
 }
 
-/// Lists topics with their positions in the order of names, and the last of these names while there are more.
-fn list_topics(site: &Site, TopicsPage { after, prefix, limit }: &TopicsPage) -> Value {
+/// A page of the list of topics. It is made anew for each request, since the events of each topic change it.
+#[derive(Serialize)]
+struct TopicList<'a> {
+    position: String,
+    topics: Vec<ListedTopic<'a>>,
+    /// The name of the last topic, while there are more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct ListedTopic<'a> {
+    name: &'a str,
+    /// Relative to the list, so that it is also correct below a path of another server.
+    url: String,
+    first: u64,
+    next: String,
+    bytes: u64,
+    events: u64,
+    time: Option<UnixTime>,
+    readers: usize,
+}
+
+/// Lists topics with their positions in the order of names, with the link to the next page.
+fn listed(site: &Site, page: &TopicsPage, wanted: Wanted) -> ResourceValue {
+    let TopicsPage { after, prefix, limit } = page;
     let now = UnixTime::now();
     // First, so that reading on from here tells every later change.
     let position = site.hub.index().info(now).head;
     let mut topics = site.hub.topics_after(prefix, after.as_ref(), limit + 1);
     let has_more = topics.len() > *limit;
     topics.truncate(*limit);
-    let readers = site.readers.counts(&topics);
-    let listed = topics.iter().zip(readers).map(|(topic, readers)| {
-        let info = topic.info(now);
-        json!({
-            "name": info.name.as_str(),
-            // Relative to the list, so that it is also correct below a path of another server.
-            "url": format!("{}/{}", OwnPath::TOPICS.name(), info.name),
-            "first": info.first,
-            "next": info.head.to_string(),
-            "bytes": info.bytes,
-            "events": info.events(),
-            "time": info.newest,
-            "readers": readers,
-        })
-    });
-    let position = position.to_string();
-    let mut list = json!({ "position": position, "topics": listed.collect::<Vec<_>>() });
-    if let Some(last) = topics.last().filter(|_| has_more) {
-        list["next"] = last.name().as_str().into();
+    let next = topics.last().filter(|_| has_more).map(|last| last.name().as_str());
+    let link = next.map(|next| page.query_after(next));
+    if wanted == Wanted::Head {
+        return ResourceValue::head().with_next(link);
     }
-    list
+    let readers = site.readers.counts(&topics);
+    let topics = topics.iter().zip(readers).map(|(topic, readers)| {
+        let info = topic.info(now);
+        ListedTopic {
+            name: topic.name().as_str(),
+            url: [OwnPath::TOPICS.name(), "/", topic.name().as_str()].concat(),
+            first: info.first,
+            next: info.head.to_string(),
+            bytes: info.bytes,
+            events: info.events(),
+            time: info.newest,
+            readers,
+        }
+    });
+    let list = TopicList { position: position.to_string(), topics: topics.collect(), next };
+    // Only keys that are no strings are an error, and it has none.
+    ResourceValue::from(serde_json::to_string(&list).unwrap_or_default()).with_next(link)
 }

@@ -13,6 +13,7 @@ use crate::Problem;
 use crate::clients::connections::survey::{ConnectionsPage, ListedId};
 use crate::clients::readers::in_words;
 use crate::request::client::Client;
+use crate::request::methods::Wanted;
 use crate::request::own_path::OwnPath;
 use crate::request::query;
 use crate::site::Site;
@@ -69,8 +70,11 @@ impl Survey {
         Ok(Some(survey))
     }
 
-    /// Asks all threads for the current value.
-    pub(crate) async fn value(self, site: &Site) -> ResourceValue {
+    /// Asks all threads for the current value; none for a `HEAD`, whose reply says nothing that only they know.
+    pub(crate) async fn value(self, site: &Site, wanted: Wanted) -> ResourceValue {
+        if wanted == Wanted::Head {
+            return ResourceValue::head();
+        }
         let time = UnixTime::now();
         match self {
             Self::Connections { after, limit, client } => {
@@ -89,6 +93,7 @@ impl Survey {
                 "held_bytes_max": site.memory.bytes_max(),
                 "threads": site.surveyors.figures().await,
             })
+            .to_string()
             .into(),
         }
     }

@@ -32,6 +32,21 @@ impl Methods {
     }
 }
 
+/// The part of a reply that a request wants.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Wanted {
+    All,
+    /// The status and the fields, for a `HEAD`. Content is not made for it.
+    Head,
+}
+
+impl Wanted {
+    /// Returns the part that a request with this method wants.
+    pub(crate) fn by(method: &str) -> Self {
+        if method == "HEAD" { Self::Head } else { Self::All }
+    }
+}
+
 pub(crate) fn is_reading(method: &str) -> bool {
     matches!(method, "GET" | "HEAD")
 }

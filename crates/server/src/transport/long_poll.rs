@@ -10,6 +10,7 @@ use crate::exchange::page_reply::{page_reply, page_representation};
 use crate::exchange::read_request::ReadRequest;
 use crate::exchange::read_transport::{LaterAnswer, ReadAnswer, ReadTransport};
 use crate::reply::body::Body;
+use crate::request::methods::Wanted;
 use crate::request::query::{Need, Wait};
 use crate::stop::Stop;
 use crate::transport_name::TransportName;
@@ -38,7 +39,7 @@ fn many<'a>(read: &'a ManyRequest, _: &'a HeaderMap, mut stop: Stop) -> LaterAns
             news = timeout_at(until, has_news) => news.unwrap_or(Ok(()))?,
             () = stop.interrupted() => {}
         }
-        let mut response = read.page_reply(&mut reader)?;
+        let mut response = read.page_reply(&mut reader, Wanted::All)?;
         acknowledge(wait, &mut response);
         Ok(response)
     })
@@ -54,7 +55,7 @@ fn answer(read: &ReadRequest, mut stop: Stop) -> LaterAnswer<'_> {
             _ = timeout(wait.duration, reader.ready()) => {}
             () = stop.interrupted() => {}
         }
-        let mut response = page_reply(read, &reader.read_page()?, "no-store");
+        let mut response = page_reply(read, &reader.read_page()?, Wanted::All, "no-store");
         acknowledge(wait, &mut response);
         Ok(response)
     })

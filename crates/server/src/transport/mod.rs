@@ -31,7 +31,7 @@ pub(crate) static READING: &[&ReadTransport] = &[
 
 /// The transport whose header fields a `HEAD` gets, whatever it accepts: a stream without its body has no
 /// information.
-pub(crate) static HEAD: &ReadTransport = &poll::TRANSPORT;
+pub(crate) static HEAD: &ReadTransport = &poll::HEAD;
 
 /// Returns the transport of a stream over HTTP: server-sent events, or lines.
 pub(crate) fn stream(is_event_stream: bool) -> &'static ReadTransport {

@@ -15,7 +15,7 @@ const STARTS: &str =
     "Starts a run. The reply has its events, or with Prefer: respond-async its state.";
 
 /// Returns the document: the paths that this server offers, and those that its mounts describe.
-pub(in crate::exchange) fn openapi(site: &Site) -> Value {
+pub(super) fn openapi(site: &Site) -> Value {
     let mut document: Value = serde_json::from_str(TEMPLATE).unwrap_or_default();
     document["info"]["version"] = env!("CARGO_PKG_VERSION").into();
     let Some(paths) = document["paths"].as_object_mut() else { return document };

@@ -35,7 +35,7 @@ use crate::local::Local;
 use crate::publish::{self, Expected, SentBody};
 use crate::read::reader::Reader;
 use crate::request::client::Client;
-use crate::request::methods::{is_reading, reading_only};
+use crate::request::methods::{Wanted, is_reading, reading_only};
 use crate::request::own_path::ReadPath;
 use crate::request::query;
 use crate::service::answer::StartedRun;
@@ -162,12 +162,14 @@ impl Multiplexer {
                 }
                 let id_given = request.fields.get("last-event-id");
                 let asked = (query, id_given.as_deref());
-                let is_head = request.method == "HEAD";
+                let wanted = Wanted::by(request.method);
+                let is_head = wanted == Wanted::Head;
                 let read =
                     ReadRequest::multiplexed(&self.site, self.client, events, asked, is_head)?;
                 let read = read.with_access_line(access.clone());
                 if is_head {
-                    let page = page_reply::poll(&read, &HeaderMap::new(), self.carrier.name)?;
+                    let no_fields = HeaderMap::new();
+                    let page = page_reply::poll(&read, &no_fields, wanted, self.carrier.name)?;
                     send_head(id, page.status(), &fields_of(page.headers(), true), access, outlet);
                     return Ok(());
                 }
@@ -176,7 +178,7 @@ impl Multiplexer {
             Destination::Resource(resource) => {
                 check_fields(request, path)?;
                 reading_only(request.method)?;
-                let wanted = WantedResource { resource, is_head: request.method == "HEAD" };
+                let wanted = WantedResource { resource, wanted: Wanted::by(request.method) };
                 if self.may_answer(outlet) {
                     self.answer(id, &wanted, access, outlet);
                 } else {
@@ -188,8 +190,8 @@ impl Multiplexer {
             Destination::Survey(survey) => {
                 check_fields(request, path)?;
                 reading_only(request.method)?;
-                let (site, is_head) = (Arc::clone(&self.site), request.method == "HEAD");
-                let told = async move { Ok(Done::Told(survey.value(&site).await.unless(is_head))) };
+                let (site, wanted) = (Arc::clone(&self.site), Wanted::by(request.method));
+                let told = async move { Ok(Done::Told(survey.value(&site, wanted).await)) };
                 let (path, access) = (path.to_owned(), access.clone());
                 self.submit(
                     id,
@@ -342,8 +344,8 @@ impl Multiplexer {
         outlet: &mut impl Outlet,
     ) {
         // A stopping server tells its connections, and answers nothing more on them.
-        let value = wanted.resource.value(&self.site, false);
-        send_value(id, value.unless(wanted.is_head), access, outlet);
+        let value = wanted.resource.value(&self.site, wanted.wanted, false);
+        send_value(id, value, access, outlet);
     }
 
     /// Opens a reader of a run that was started.
@@ -474,7 +476,9 @@ fn send_value(id: Id, value: ResourceValue, access: &AccessLine, outlet: &mut im
     let link = value.link.map(|link| (header::LINK, link));
     let fields = fields_of(&link.into_iter().collect(), true);
     let status = value.status.as_u16();
-    let reply = Reply::of_service(status, fields.as_fields(), value.json.as_bytes());
+    // A message ends without a line feed.
+    let json = value.line.as_deref().map_or(&b""[..], |line| line.trim_ascii_end());
+    let reply = Reply::of_service(status, fields.as_fields(), json);
     send_reply(id, reply, access, outlet);
 }
 

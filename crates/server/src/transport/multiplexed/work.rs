@@ -5,6 +5,7 @@ use anemone_hub::Published;
 use super::call::Call;
 use crate::clients::access::AccessLine;
 use crate::exchange::resource::{OwnResource, ResourceValue};
+use crate::request::methods::Wanted;
 use crate::stream::EndlessReply;
 
 /// The work of an open request.
@@ -23,8 +24,7 @@ pub(super) enum Work {
 #[derive(Clone, Debug)]
 pub(super) struct WantedResource {
     pub(super) resource: OwnResource,
-    /// True if it wants the status alone.
-    pub(super) is_head: bool,
+    pub(super) wanted: Wanted,
 }
 
 /// A submitted change.
@@ -43,7 +43,7 @@ pub(super) struct Submitted {
 pub(super) enum Done {
     Published(Published),
     Deleted,
-    /// No change: the value of what all threads were asked for, without it for a `HEAD`.
+    /// No change: the value of what all threads were asked for.
     Told(ResourceValue),
 }
 
