@@ -328,12 +328,13 @@ impl StreamHandler for Talker {
         self.waker = Some(waker);
     }
 
-    fn on_bytes(&mut self, bytes: &[u8], output: &mut Output) {
+    fn on_bytes(&mut self, bytes: &[u8], output: &mut Output) -> usize {
         output.extend_from_slice(bytes);
         if bytes.ends_with(b"wake") {
             self.waker.iter().for_each(SendWaker::wake);
         }
         self.is_over |= bytes.windows(3).any(|word| word == b"end");
+        bytes.len()
     }
 
     fn on_ready(&mut self, output: &mut Output) {
@@ -416,8 +417,8 @@ fn a_stream_that_is_woken_now_and_then_is_not_idle() {
             });
         }
 
-        fn on_bytes(&mut self, bytes: &[u8], output: &mut Output) {
-            self.0.on_bytes(bytes, output);
+        fn on_bytes(&mut self, bytes: &[u8], output: &mut Output) -> usize {
+            self.0.on_bytes(bytes, output)
         }
 
         fn on_ready(&mut self, output: &mut Output) {
@@ -526,8 +527,9 @@ impl StreamHandler for Slow {
         self.waker = Some(waker);
     }
 
-    fn on_bytes(&mut self, bytes: &[u8], _output: &mut Output) {
+    fn on_bytes(&mut self, bytes: &[u8], _output: &mut Output) -> usize {
         self.left.extend_from_slice(bytes);
+        bytes.len()
     }
 
     fn on_ready(&mut self, output: &mut Output) {
@@ -562,8 +564,8 @@ fn one_who_has_ended_is_told_what_there_is_to_say_yet() {
 fn a_panic_in_a_handler_is_told() {
     struct Panicking;
     impl StreamHandler for Panicking {
-        fn on_bytes(&mut self, _bytes: &[u8], _output: &mut Output) {
-            std::panic::resume_unwind(Box::new("on purpose"));
+        fn on_bytes(&mut self, _bytes: &[u8], _output: &mut Output) -> usize {
+            std::panic::resume_unwind(Box::new("on purpose"))
         }
     }
     let mut builder = tokio::runtime::Builder::new_current_thread();

@@ -18,8 +18,9 @@ use tokio::runtime::Builder;
 struct Numbered(usize);
 
 impl StreamHandler for Numbered {
-    fn on_bytes(&mut self, bytes: &[u8], output: &mut Output) {
+    fn on_bytes(&mut self, bytes: &[u8], output: &mut Output) -> usize {
         output.extend_from_slice(bytes);
+        bytes.len()
     }
 
     fn describe(&self) -> Option<Box<dyn Any>> {

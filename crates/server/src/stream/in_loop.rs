@@ -164,7 +164,9 @@ impl StreamHandler for InLoop {
     }
 
     /// Ignores further input.
-    fn on_bytes(&mut self, _bytes: &[u8], _output: &mut Output) {}
+    fn on_bytes(&mut self, bytes: &[u8], _output: &mut Output) -> usize {
+        bytes.len()
+    }
 
     fn on_ready(&mut self, output: &mut Output) {
         self.read_on(output);

@@ -53,8 +53,9 @@ struct ByteEcho {
 }
 
 impl StreamHandler for ByteEcho {
-    fn on_bytes(&mut self, bytes: &[u8], output: &mut Output) {
+    fn on_bytes(&mut self, bytes: &[u8], output: &mut Output) -> usize {
         output.extend_from_slice(bytes);
+        bytes.len()
     }
 
     fn describe(&self) -> Option<Box<dyn Any>> {

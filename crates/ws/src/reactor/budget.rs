@@ -1,7 +1,9 @@
 //! Limits the work that a socket does before others have their turn, in messages and in time.
 //!
 //! A slice belongs to one socket. A share belongs to all sockets of one queue. Reading the clock costs as much as
-//! handling a small message, so the budget reads it once for some dozens of messages, or every ten microseconds.
+//! handling a small message, so the budget reads it once for some dozens of messages, or every ten microseconds. Work is
+//! charged by what it has cost: the clock is read after each socket, and after each message whose handler says that it
+//! [has worked](super::Handler::has_worked).
 
 use std::time::{Duration, Instant};
 
@@ -23,8 +25,6 @@ const UNITS: u32 = 64;
 const UNITS_LEAST: u32 = 8;
 pub(super) const UNITS_MOST: u32 = 512;
 const READ_AFTER: Duration = Duration::from_micros(10);
-/// The cost in units of serving a socket at all: two system calls.
-const SERVED_UNITS: u32 = 4;
 
 /// The remainder of a slice and of a share.
 #[derive(Debug)]
@@ -70,7 +70,6 @@ impl Budget {
     /// Begins the slice of another socket.
     pub(super) fn begin_slice(&mut self, slice: Duration) {
         self.units_max = UNITS;
-        self.add(SERVED_UNITS);
         self.slice_from = self.read_at;
         self.slice = slice;
         self.slice_units = 0;

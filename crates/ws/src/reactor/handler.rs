@@ -33,8 +33,15 @@ pub trait Handler {
     /// Handles a message.
     fn on_message(&mut self, message: Message<'_>, sender: &mut Sender);
 
+    /// Returns true, once, if the last message or piece has caused work that its length does not tell, such as making
+    /// an answer. The loop then looks at the clock at once, and not only after some dozens of messages, so that other
+    /// connections have their turn. Default: false.
+    fn has_worked(&mut self) -> bool {
+        false
+    }
+
     /// Sends more: somebody called [`SendWaker::wake`], or all pending output has been written. A sender should queue
-    /// more only while [`Sender::queued_bytes`] is low.
+    /// more only while [`Sender::queued_bytes`] is low, and work for no longer than a fraction of a millisecond.
     fn on_ready(&mut self, sender: &mut Sender) {
         let _ = sender;
     }
@@ -88,10 +95,12 @@ pub trait StreamHandler {
         let _ = waker;
     }
 
-    /// Handles received bytes.
-    fn on_bytes(&mut self, bytes: &[u8], output: &mut Output);
+    /// Handles received bytes, and returns how many, at least one. Other connections may have their turn before the
+    /// others come again, so a handler should return after work that the number of bytes does not tell, such as making
+    /// an answer.
+    fn on_bytes(&mut self, bytes: &[u8], output: &mut Output) -> usize;
 
-    /// Returns the most bytes for one call of [`on_bytes`](Self::on_bytes). Other connections have their turn between
+    /// Returns the most bytes for one call of [`on_bytes`](Self::on_bytes). Other connections may have their turn between
     /// two calls, so a handler that does much work for few bytes should return a small number. Called before each
     /// read.
     fn receive_bytes_max(&self) -> usize {

@@ -111,7 +111,9 @@ impl std::fmt::Debug for Opening {
 struct Refused;
 
 impl StreamHandler for Refused {
-    fn on_bytes(&mut self, _bytes: &[u8], _output: &mut Output) {}
+    fn on_bytes(&mut self, bytes: &[u8], _output: &mut Output) -> usize {
+        bytes.len()
+    }
 
     fn linger(&self) -> Option<Duration> {
         Some(REFUSED_LINGER)

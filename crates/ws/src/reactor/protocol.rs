@@ -224,8 +224,12 @@ impl<H: Handler> WebSocketProtocol<H> {
             }
             input = &mut input[consumed..];
             units += Budget::units(bytes);
-            if units >= units_left {
+            let has_worked = self.handler.has_worked();
+            if has_worked || units >= units_left {
                 budget.spend_units(units);
+                if has_worked {
+                    budget.read_clock();
+                }
                 if budget.is_slice_over() {
                     return len - input.len();
                 }
@@ -298,6 +302,9 @@ impl<H: Handler> Protocol for WebSocketProtocol<H> {
                 Some(Event::Message(message)) => {
                     budget.spend(message.as_bytes().len());
                     socket.handler.on_message(message, received.sender);
+                    if socket.handler.has_worked() {
+                        budget.read_clock();
+                    }
                 }
                 Some(Event::Failed(error)) => socket.report_end(Some(error.into()), None),
                 _ => {}
@@ -419,10 +426,11 @@ impl<H: StreamHandler> StreamProtocol<H> {
         let bytes_max = self.handler.receive_bytes_max().max(1);
         let mut rest = input;
         while !rest.is_empty() && !budget.is_slice_over() {
-            let (bytes, others) = rest.split_at(rest.len().min(bytes_max));
-            self.handler.on_bytes(bytes, output.get_or_insert_default());
-            budget.spend(bytes.len());
-            rest = others;
+            let bytes = &rest[..rest.len().min(bytes_max)];
+            let handled = self.handler.on_bytes(bytes, output.get_or_insert_default());
+            let handled = handled.clamp(1, bytes.len());
+            budget.spend(handled);
+            rest = &rest[handled..];
             if !rest.is_empty() {
                 // Only the clock can tell how much work these bytes took.
                 budget.read_clock();

@@ -265,7 +265,10 @@ impl<S: NonBlocking> Sockets<S> {
     ) {
         let Some(socket) = self.table.get_mut(key) else { return };
         self.scratch.budget.begin_slice(slice);
-        match work(socket, &mut self.scratch) {
+        let verdict = work(socket, &mut self.scratch);
+        // Only the clock can tell how long that took.
+        self.scratch.budget.read_clock();
+        match verdict {
             Verdict::Drop => {
                 // epoll removes a closed descriptor by itself.
                 self.table.remove(key);

@@ -77,6 +77,8 @@ pub(super) struct Multiplexer {
     alarm: Option<Alarm>,
     /// True once the client has ended its side.
     has_ended: bool,
+    /// True if the last message has caused work that its length does not tell.
+    has_worked: bool,
 }
 
 impl Multiplexer {
@@ -94,12 +96,19 @@ impl Multiplexer {
             call_wakers: None,
             alarm: None,
             has_ended: false,
+            has_worked: false,
         }
     }
 
     /// Records that the connection is open.
     pub(super) fn open(&mut self, waker: SendWaker) {
         self.waker = Some(waker);
+    }
+
+    /// Returns true, once, if the last message has caused work that its length does not tell: an answer of a service, a
+    /// resource or a page was made. Opening a reader is not such work, and reading has turns of its own.
+    pub(super) fn has_worked(&mut self) -> bool {
+        std::mem::take(&mut self.has_worked)
     }
 
     /// Handles a message.
@@ -168,6 +177,7 @@ impl Multiplexer {
                     ReadRequest::multiplexed(&self.site, self.client, events, asked, is_head)?;
                 let read = read.with_access_line(access.clone());
                 if is_head {
+                    self.has_worked = true;
                     let no_fields = HeaderMap::new();
                     let page = page_reply::poll(&read, &no_fields, wanted, self.carrier.name)?;
                     send_head(id, page.status(), &fields_of(page.headers(), true), access, outlet);
@@ -178,6 +188,7 @@ impl Multiplexer {
             Destination::Resource(resource) => {
                 check_fields(request, path)?;
                 reading_only(request.method)?;
+                self.has_worked = !resource.is_small();
                 let wanted = WantedResource { resource, wanted: Wanted::by(request.method) };
                 if self.may_answer(outlet) {
                     self.answer(id, &wanted, access, outlet);
@@ -190,6 +201,7 @@ impl Multiplexer {
             Destination::Survey(survey) => {
                 check_fields(request, path)?;
                 reading_only(request.method)?;
+                self.has_worked = true;
                 let (site, wanted) = (Arc::clone(&self.site), Wanted::by(request.method));
                 let told = async move { Ok(Done::Told(survey.value(&site, wanted).await)) };
                 let (path, access) = (path.to_owned(), access.clone());
@@ -216,6 +228,7 @@ impl Multiplexer {
         outlet: &mut impl Outlet,
     ) -> Result<(), Problem> {
         let Some(waker) = self.waker.clone() else { return Ok(()) };
+        self.has_worked = true;
         let payload_bytes = request.payload.len();
         self.payloads.check(payload_bytes)?;
         let caller = Caller::new(self.client, self.carrier.name.as_str());

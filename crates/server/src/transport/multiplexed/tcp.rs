@@ -128,9 +128,11 @@ impl StreamHandler for TcpConnection {
         self.multiplexer.open(waker);
     }
 
-    fn on_bytes(&mut self, mut bytes: &[u8], output: &mut Output) {
-        while !self.is_over {
-            match self.decoder.decode(&mut bytes) {
+    /// Returns after each answer that takes time.
+    fn on_bytes(&mut self, bytes: &[u8], output: &mut Output) -> usize {
+        let mut rest = bytes;
+        while !self.is_over && !self.multiplexer.has_worked() {
+            match self.decoder.decode(&mut rest) {
                 Ok(Some(message)) => {
                     // The next message has its own time.
                     self.message_due = None;
@@ -146,6 +148,7 @@ impl StreamHandler for TcpConnection {
             self.time_message();
             self.give_up_late(output);
         }
+        if self.is_over { bytes.len() } else { bytes.len() - rest.len() }
     }
 
     /// About a hundred of the shortest requests.

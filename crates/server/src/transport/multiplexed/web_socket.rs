@@ -84,6 +84,10 @@ impl Handler for Socket {
         self.visit.counted(sender, |sender| multiplexer.receive(message.as_bytes(), sender));
     }
 
+    fn has_worked(&mut self) -> bool {
+        self.multiplexer.has_worked()
+    }
+
     fn on_ready(&mut self, sender: &mut Sender) {
         let multiplexer = &mut self.multiplexer;
         self.visit.counted(sender, |sender| multiplexer.ready(sender));

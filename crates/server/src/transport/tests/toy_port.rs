@@ -23,7 +23,8 @@ struct Toy {
 }
 
 impl StreamHandler for Toy {
-    fn on_bytes(&mut self, bytes: &[u8], output: &mut Output) {
+    fn on_bytes(&mut self, bytes: &[u8], output: &mut Output) -> usize {
         output.extend_from_slice(format!("{}\n", bytes.len()).as_bytes());
+        bytes.len()
     }
 }

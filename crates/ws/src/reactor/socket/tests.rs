@@ -38,7 +38,9 @@ impl NonBlocking for Script {
 struct Silent;
 
 impl StreamHandler for Silent {
-    fn on_bytes(&mut self, _bytes: &[u8], _output: &mut Output) {}
+    fn on_bytes(&mut self, bytes: &[u8], _output: &mut Output) -> usize {
+        bytes.len()
+    }
 }
 
 #[test]
@@ -71,8 +73,9 @@ fn what_a_slice_leaves_counts_until_it_is_done_with() {
     struct Slow;
 
     impl StreamHandler for Slow {
-        fn on_bytes(&mut self, _bytes: &[u8], _output: &mut Output) {
+        fn on_bytes(&mut self, bytes: &[u8], _output: &mut Output) -> usize {
             NOW.set(NOW.get() + SLICE);
+            bytes.len()
         }
 
         fn receive_bytes_max(&self) -> usize {
@@ -326,7 +329,9 @@ fn a_slow_reader_is_kept_while_bytes_move_and_dropped_once_they_do_not() {
     struct Wordy;
 
     impl StreamHandler for Wordy {
-        fn on_bytes(&mut self, _bytes: &[u8], _output: &mut Output) {}
+        fn on_bytes(&mut self, bytes: &[u8], _output: &mut Output) -> usize {
+            bytes.len()
+        }
 
         fn on_ready(&mut self, output: &mut Output) {
             output.extend_from_slice(&[0; 1000]);

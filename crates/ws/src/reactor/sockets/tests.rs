@@ -34,7 +34,6 @@ type Log = Rc<RefCell<Vec<&'static str>>>;
 /// A peer that has sent so many messages of one byte; all there is to read for the rest of time where it is
 /// a flood.
 struct Peer {
-    name: &'static str,
     messages: Rc<Cell<usize>>,
     reads: Rc<Cell<usize>>,
     /// The number of bytes of a message that the last read has cut.
@@ -81,6 +80,8 @@ struct Logs {
     each: Duration,
     waker: Option<SendWaker>,
     wakes_itself: bool,
+    /// True if it says that its messages have caused work.
+    says_so: bool,
 }
 
 impl Handler for Logs {
@@ -91,6 +92,10 @@ impl Handler for Logs {
     fn on_message(&mut self, _message: Message<'_>, _sender: &mut Sender) {
         pass(self.each);
         self.log.borrow_mut().push(self.name);
+    }
+
+    fn has_worked(&mut self) -> bool {
+        self.says_so
     }
 
     fn on_ready(&mut self, _sender: &mut Sender) {
@@ -122,22 +127,23 @@ impl Fixture {
     }
 
     fn open(&mut self, name: &'static str, messages: usize, each: Duration) -> Handle {
-        self.open_with(name, messages, each, false)
+        self.open_with(messages, |logs| Logs { name, each, ..logs })
     }
 
-    fn open_with(
-        &mut self,
-        name: &'static str,
-        messages: usize,
-        each: Duration,
-        wakes_itself: bool,
-    ) -> Handle {
+    /// Opens one whose messages are dear, as it says.
+    fn open_dear(&mut self, name: &'static str) -> Handle {
+        self.open_with(FLOOD, |logs| Logs { name, each: 10 * SLICE, says_so: true, ..logs })
+    }
+
+    fn open_with(&mut self, messages: usize, handler: impl FnOnce(Logs) -> Logs) -> Handle {
         let (messages, reads) = (Rc::new(Cell::new(messages)), Rc::<Cell<usize>>::default());
         let key = self.sockets.next_key();
         let (peer_messages, peer_reads) = (Rc::clone(&messages), Rc::clone(&reads));
-        let stream = Peer { name, messages: peer_messages, reads: peer_reads, cut: 0 };
+        let stream = Peer { messages: peer_messages, reads: peer_reads, cut: 0 };
         let log = Rc::clone(&self.log);
-        let handler = Logs { name: stream.name, log, each, waker: None, wakes_itself };
+        let (name, each) = ("", Duration::ZERO);
+        let handler =
+            handler(Logs { name, log, each, waker: None, wakes_itself: false, says_so: false });
         let protocol = WebSocketProtocol::boxed(Negotiated::default(), handler, NOW);
         let wakes = Rc::clone(&self.wakes);
         self.sockets.open(stream, protocol, |token| SendWaker::new(&wakes, token), NOW, &mut []);
@@ -241,7 +247,8 @@ fn floods_take_turns() {
 #[test]
 fn a_turn_ends_though_a_socket_wakes_itself_for_ever() {
     let mut fixture = Fixture::new();
-    let waking = fixture.open_with("waking", 0, Duration::from_micros(1), true);
+    let (name, each) = ("waking", Duration::from_micros(1));
+    let waking = fixture.open_with(0, |logs| Logs { name, each, wakes_itself: true, ..logs });
     let flood = fixture.open("flood", FLOOD, Duration::from_micros(1));
     fixture.tell(&flood);
     let token = Token { key: waking.key as u32, generation: 1 };
@@ -272,4 +279,37 @@ fn what_a_slice_left_is_done_in_the_next_without_another_read() {
     assert!(bursts.reads.get() <= turns + 2, "{} reads in {turns} turns", bursts.reads.get());
     fixture.turn();
     assert!(!fixture.sockets.have_work());
+}
+
+#[test]
+fn a_dear_message_is_the_last_of_its_slice_and_a_quiet_socket_comes_between_two() {
+    let mut fixture = Fixture::new();
+    let dear: Vec<_> = (0..10).map(|_| fixture.open_dear("dear")).collect();
+    let quiet = fixture.open("quiet", 0, Duration::ZERO);
+    for turn in 0..100 {
+        dear.iter().for_each(|dear| fixture.tell(dear));
+        quiet.messages.set(1);
+        fixture.tell(&quiet);
+        let done = fixture.turn();
+        // One of those with new events, and one of those that have waited.
+        assert!(count(&done, "dear") <= 2, "turn {turn}: {done:?}");
+        if turn >= 10 {
+            assert_eq!(done[0], "quiet", "turn {turn}");
+        }
+    }
+}
+
+#[test]
+fn a_share_ends_with_the_first_socket_that_was_woken_and_works_for_longer() {
+    let mut fixture = Fixture::new();
+    let (name, each) = ("dear", 10 * SLICE);
+    let woken: Vec<_> = (0..10)
+        .map(|_| fixture.open_with(0, |logs| Logs { name, each, wakes_itself: true, ..logs }))
+        .collect();
+    for (handle, generation) in woken.iter().zip(1..) {
+        SendWaker::new(&fixture.wakes, Token { key: handle.key as u32, generation }).wake();
+    }
+    for _ in 0..20 {
+        assert_eq!(fixture.turn(), ["dear"]);
+    }
 }

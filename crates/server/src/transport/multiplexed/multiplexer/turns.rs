@@ -18,8 +18,10 @@ use crate::transport::multiplexed::call_waker::CallWakers;
 use crate::transport::multiplexed::sending::{send_failure, send_item, send_page, send_reply};
 use crate::transport::multiplexed::work::Work;
 
-/// The most requests served at once. Then other connections have their turn.
+/// The most requests served at once, and the time after which no further one is. Then other connections have their
+/// turn.
 const TURNS_MAX: usize = 64;
+const TIME_MAX: Duration = Duration::from_micros(100);
 
 impl Multiplexer {
     /// Serves requests, after a wake-up or when queued output was written.
@@ -38,11 +40,10 @@ impl Multiplexer {
             self.end_late_calls(now, outlet);
             self.alarm = self.give_turns_to_quiet(now);
         }
-        for turns in 0.. {
-            if !self.session.has_turns() {
-                break;
-            }
-            if turns == TURNS_MAX || outlet.queued_bytes() >= self.output_bytes_max() {
+        let mut turns = 0;
+        while self.session.has_turns() {
+            let passed = if turns == 0 { Duration::ZERO } else { now.elapsed() };
+            if is_enough(turns, passed) || outlet.queued_bytes() >= self.output_bytes_max() {
                 // Continues later, after pending output was written.
                 self.wake();
                 break;
@@ -50,6 +51,7 @@ impl Multiplexer {
             if let Some(id) = self.session.take_turn() {
                 self.serve(id, now, outlet);
             }
+            turns += 1;
         }
     }
 
@@ -179,4 +181,29 @@ impl Multiplexer {
 /// Returns the time after which a reader gets a heartbeat: a little before it has to, so that many share a wake-up.
 fn early(heartbeat: Duration) -> Duration {
     heartbeat - heartbeat / 8
+}
+
+/// Returns true if a connection that has served so many requests in this time lets others have their turn. At least one is
+/// served, and one may take as long as its answer.
+fn is_enough(turns: usize, passed: Duration) -> bool {
+    turns >= TURNS_MAX || passed >= TIME_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the number of requests that are served at once, each of which takes so long.
+    fn served(each: Duration) -> usize {
+        let passed = |turns: usize| each * u32::try_from(turns).unwrap();
+        (0..).find(|turns| is_enough(*turns, passed(*turns))).unwrap()
+    }
+
+    #[test]
+    fn others_have_their_turn_after_many_small_answers_or_one_that_is_dear() {
+        assert_eq!(served(Duration::ZERO), TURNS_MAX);
+        assert_eq!(served(TIME_MAX / 10), 10);
+        assert_eq!(served(TIME_MAX), 1);
+        assert_eq!(served(TIME_MAX * 100), 1);
+    }
 }
