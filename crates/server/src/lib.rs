@@ -52,6 +52,7 @@ mod publish;
 mod read;
 mod reply;
 mod request;
+mod rounds;
 mod routes;
 mod service;
 mod site;

@@ -13,6 +13,7 @@ use crate::alarms::Alarms;
 use crate::clients::connections::http::HttpConnections;
 use crate::essential::Essentials;
 use crate::read::fan::Fan;
+use crate::rounds::Rounds;
 use crate::site::Site;
 
 /// The part of the server for one thread.
@@ -25,6 +26,8 @@ pub(crate) struct Local {
     pub(crate) alarms: Alarms,
     /// The connections of the HTTP server.
     pub(crate) http: Rc<HttpConnections>,
+    /// The rounds in which these work.
+    pub(crate) http_rounds: Arc<Rounds>,
     /// The states of transports on this thread.
     states: RefCell<Vec<Box<dyn Any>>>,
 }
@@ -43,9 +46,13 @@ impl Local {
             essentials.spawn(async move { relief.relieve().await });
         }
         let http = Rc::<HttpConnections>::default();
+        let http_rounds = Arc::<Rounds>::default();
+        for rounds in [&http_rounds, http.stream_rounds()] {
+            essentials.spawn(Arc::clone(rounds).run());
+        }
         essentials.spawn(site.surveyors.join(reactor.clone(), Rc::clone(&http)));
         let states = RefCell::default();
-        Ok(Self { site, reactor, essentials, fan, alarms, http, states })
+        Ok(Self { site, reactor, essentials, fan, alarms, http, http_rounds, states })
     }
 
     /// Returns the state of a transport on this thread, by its type. The first call creates it.

@@ -21,6 +21,7 @@ use crate::request::handshake::Head;
 use crate::request::methods::{Wanted, reading_only};
 use crate::request::names::topic_name;
 use crate::request::query::{ManyQuery, Query, TopicChoices, bad};
+use crate::rounds::Rounds;
 use crate::site::Site;
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
@@ -94,6 +95,11 @@ impl ManyRequest {
     /// Returns the protocol of its connection, if that is known.
     pub(crate) fn protocol(&self) -> WireProtocol {
         self.topics.place.as_ref().map_or(WireProtocol::Other, RequestPlace::protocol)
+    }
+
+    /// Returns the rounds in which a stream reads on, if its connection has some.
+    pub(crate) fn stream_rounds(&self) -> Option<&Arc<Rounds>> {
+        self.topics.place.as_ref().map(RequestPlace::stream_rounds)
     }
 
     pub(crate) fn site(&self) -> &Arc<Site> {

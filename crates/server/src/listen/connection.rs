@@ -35,6 +35,7 @@ use crate::local::Local;
 use crate::peer::Peer;
 use crate::reply::body::{Body, held};
 use crate::request::methods::is_reading;
+use crate::rounds::InRounds;
 use crate::routes::{self, BegunCall, PendingReply};
 use crate::site::Site;
 use crate::socket::ahead::{Ahead, PeerSide, SeesEnd};
@@ -119,11 +120,11 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
     };
     let mut http = within(limits).serve_connection(TokioIo::new(stream), service);
     // The stream comes back in this task after the handshake's response is written.
-    let mut is_stopping = false;
+    let (mut is_stopping, mut rounds) = (false, InRounds::new(&local.http_rounds));
     let ended = loop {
         tokio::select! {
             biased; // input that hyper does not read is read ahead
-            ended = poll_fn(|cx| {
+            ended = poll_fn(|cx| rounds.poll(cx, |cx| {
                 progress.turn_begun.set(None);
                 let ended = http.poll_without_shutdown(cx).map_err(HttpEnd::from);
                 progress.idle.begin();
@@ -132,7 +133,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
                     Poll::Ready(Err(error)) if ended.is_pending() => Poll::Ready(Err(error.into())),
                     _ => ended,
                 }
-            }) => break ended,
+            })) => break ended,
             () = progress.idle.passes(limits.header_timeout) => break Err(HttpEnd::Idle),
             side = end.reached(), if *end_told.borrow() == PeerSide::Open => {
                 end_told.send_replace(side);

@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
-use std::future::ready;
+use std::future::{poll_fn, ready};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -43,6 +43,7 @@ use crate::reply::body::{Body, full};
 use crate::reply::pace::{Pace, paced};
 use crate::request::host;
 use crate::request::path;
+use crate::rounds::{InRounds, Rounds};
 use crate::socket::LINGER;
 use crate::socket::unread::{Carried, Unread};
 use crate::stop::Stop;
@@ -144,7 +145,8 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     let memory = local.site.memory.clone();
     let _held = memory.reserve(HTTP2_BYTES);
     let unread = Unread::new(&memory, CONNECTION_WINDOW_BYTES as usize);
-    let tasks = Tasks { memory, unread, write_timeout: limits.write_timeout, next: Rc::default() };
+    let (write_timeout, rounds) = (limits.write_timeout, Arc::clone(&local.http_rounds));
+    let tasks = Tasks { memory, unread, write_timeout, rounds, next: Rc::default() };
     let service = {
         let (local, tasks) = (Rc::clone(&local), tasks.clone());
         let (stop, requests) = (stop.clone(), Arc::clone(&requests));
@@ -173,9 +175,10 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     let open = || Arc::strong_count(&requests) - served_by_service;
     let memory = local.site.memory.clone();
     let mut must_close = pin!(memory.must_close(|| open() * HTTP2_REQUEST_BYTES));
+    let mut rounds = InRounds::new(&local.http_rounds);
     let ended = loop {
         tokio::select! {
-            ended = http.as_mut() => break ended,
+            ended = poll_fn(|cx| rounds.poll(cx, |cx| http.as_mut().poll(cx))) => break ended,
             () = stop.stopped(), if !is_stopping => {
                 is_stopping = true;
                 http.as_mut().graceful_shutdown();
@@ -238,6 +241,7 @@ struct Tasks {
     memory: Memory,
     unread: Unread,
     write_timeout: Duration,
+    rounds: Arc<Rounds>,
     /// The slot for the next task that the task with this id starts.
     next: Rc<Cell<Option<(task::Id, Slot)>>>,
 }
@@ -258,11 +262,11 @@ impl Tasks {
 impl<F: Future<Output = ()> + 'static> Executor<F> for Tasks {
     fn execute(&self, future: F) {
         let (pace, write_timeout) = (Arc::<Pace>::default(), self.write_timeout);
-        let memory = self.memory.clone();
+        let (memory, rounds) = (self.memory.clone(), InRounds::new(&self.rounds));
         let started = task::spawn_local(PACE.scope(Arc::clone(&pace), async move {
             tokio::select! {
                 biased;
-                () = future => {}
+                () = rounds.run(future) => {}
                 () = pace.given_up(write_timeout, &memory) => {
                     tracing::debug!("the client did not take a reply");
                 }

@@ -24,6 +24,7 @@ use crate::memory::counted;
 use crate::read::many_reader::{ManyReader, TurnLimit};
 use crate::reply::body::{self, Body};
 use crate::request::own_path::OwnPath;
+use crate::rounds::InRounds;
 use crate::site::Site;
 use crate::stop::Stop;
 use crate::transport_name::TransportName;
@@ -68,6 +69,7 @@ where
         kind,
         since: UnixTime::now(),
         why: CLIENT_GONE,
+        rounds: read.stream_rounds().map(InRounds::new),
     };
     let pieces = stream::unfold(reply, |mut reply| async move {
         let piece = reply.next().await?;
@@ -91,6 +93,8 @@ struct ManyReply<F> {
     since: UnixTime,
     /// The reason for its end: its client leaves, unless something comes before.
     why: &'static str,
+    /// The streams of several topics of its thread. `None` if another HTTP server has the connection.
+    rounds: Option<InRounds>,
 }
 
 impl<F> Drop for ManyReply<F> {
@@ -119,10 +123,8 @@ impl<F: Fn(&TopicItem<'_>, &Token, bool, &mut String)> ManyReply<F> {
             return Some(self.one(&TopicItem::Begin));
         }
         loop {
-            if !self.reader.is_idle() {
-                yield_now().await; // others of this thread wait, too
-            }
             self.wait().await;
+            self.admitted().await;
             match &self.phase {
                 Phase::Over => {
                     let is_owed = self.reader.token_sent();
@@ -131,7 +133,9 @@ impl<F: Fn(&TopicItem<'_>, &Token, bool, &mut String)> ManyReply<F> {
                 Phase::Ending(ends) if self.reader.has_reached(ends) => return None,
                 _ => {}
             }
+            let begun = std::time::Instant::now();
             let piece = self.turn();
+            self.rounds.iter().for_each(|rounds| rounds.count(begun));
             if !piece.is_empty() {
                 self.told_at = Instant::now();
                 return Some(piece);
@@ -139,6 +143,14 @@ impl<F: Fn(&TopicItem<'_>, &Token, bool, &mut String)> ManyReply<F> {
             if !matches!(self.phase, Phase::Open) && self.reader.is_idle() {
                 return None;
             }
+        }
+    }
+
+    /// Lets other tasks of the thread have their turn.
+    async fn admitted(&mut self) {
+        match &mut self.rounds {
+            Some(rounds) => rounds.admitted().await,
+            None => yield_now().await,
         }
     }
 

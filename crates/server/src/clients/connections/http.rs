@@ -18,6 +18,7 @@ use crate::clients::connections::described::{
 };
 use crate::clients::readers::WatchedReader;
 use crate::request::own_path::{OwnPath, ReadPath, in_log};
+use crate::rounds::Rounds;
 use crate::socket::counted::{ByteCounts, Counted};
 use crate::transport_name::TransportName;
 
@@ -29,6 +30,8 @@ const PATH_BYTES_MAX: usize = 256;
 pub(crate) struct HttpConnections {
     all: RefCell<BTreeMap<u64, Arc<HttpConnection>>>,
     last: Cell<u64>,
+    /// The rounds in which the streams of several topics on all these connections read on.
+    stream_rounds: Arc<Rounds>,
 }
 
 impl HttpConnections {
@@ -42,9 +45,16 @@ impl HttpConnections {
         self.last.set(number);
         let (since, state) = (Instant::now(), Mutex::default());
         let bytes = Arc::default();
-        let connection = Arc::new(HttpConnection { number, client, protocol, since, bytes, state });
+        let stream_rounds = Arc::clone(&self.stream_rounds);
+        let connection =
+            HttpConnection { number, client, protocol, since, bytes, stream_rounds, state };
+        let connection = Arc::new(connection);
         self.all.borrow_mut().insert(number, Arc::clone(&connection));
         HttpPlace { all: Rc::clone(self), connection }
+    }
+
+    pub(crate) fn stream_rounds(&self) -> &Arc<Rounds> {
+        &self.stream_rounds
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -91,6 +101,7 @@ pub(crate) struct HttpConnection {
     protocol: WireProtocol,
     pub(super) since: Instant,
     bytes: Arc<ByteCounts>,
+    stream_rounds: Arc<Rounds>,
     state: Mutex<HttpState>,
 }
 
@@ -207,6 +218,11 @@ impl RequestPlace {
     /// Returns the protocol of its connection.
     pub(crate) fn protocol(&self) -> WireProtocol {
         self.0.connection.protocol
+    }
+
+    /// Returns the rounds in which a stream of several topics reads on.
+    pub(crate) fn stream_rounds(&self) -> &Arc<Rounds> {
+        &self.0.connection.stream_rounds
     }
 
     /// Records that the request reads by this transport.

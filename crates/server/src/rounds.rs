@@ -1,0 +1,227 @@
+//! The rounds of a thread, in each of which all tasks of one kind together have a share of time.
+//!
+//! A runtime gives each ready task a turn, so a kind of task with many of them would delay every other: a thousand streams
+//! that all have something to write, or ten connections whose requests are dear. Here those whose share is used up wait, in
+//! the order in which they came, until every other task of the thread has had its turn. Whoever is admitted and does not
+//! come holds up nobody: each round admits the next.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::yield_now;
+
+/// The share of a round. The last task to begin may exceed it.
+const SHARE: Duration = Duration::from_micros(200);
+
+/// The rounds for one kind of task on one thread.
+#[derive(Debug, Default)]
+pub(crate) struct Rounds {
+    state: Mutex<RoundState>,
+    /// Told when somebody waits.
+    wanted: Notify,
+}
+
+#[derive(Debug, Default)]
+struct RoundState {
+    waiting: VecDeque<oneshot::Sender<()>>,
+    /// The time that was used in this round.
+    used: Duration,
+}
+
+impl RoundState {
+    /// Admits the first of those who are still there.
+    fn admit(&mut self) {
+        while let Some(next) = self.waiting.pop_front() {
+            if next.send(()).is_ok() {
+                return;
+            }
+        }
+    }
+}
+
+impl Rounds {
+    /// Begins one round after the other while somebody waits. It runs on the thread of the tasks.
+    pub(crate) async fn run(self: Arc<Self>) {
+        loop {
+            self.wanted.notified().await;
+            while !self.state().waiting.is_empty() {
+                yield_now().await;
+                let mut state = self.state();
+                state.used = Duration::ZERO;
+                state.admit();
+            }
+        }
+    }
+
+    /// Counts time that was used. While there is some left, the next one is admitted.
+    fn spend(&self, time: Duration) {
+        let mut state = self.state();
+        state.used += time;
+        if state.used < SHARE {
+            state.admit();
+        }
+    }
+
+    /// Returns what tells when the caller is admitted; `None` if it may begin at once.
+    fn enter(&self) -> Option<oneshot::Receiver<()>> {
+        let mut state = self.state();
+        if state.waiting.is_empty() && state.used < SHARE {
+            return None;
+        }
+        let (admit, admitted) = oneshot::channel();
+        state.waiting.push_back(admit);
+        self.wanted.notify_one();
+        Some(admitted)
+    }
+
+    fn state(&self) -> MutexGuard<'_, RoundState> {
+        // No method panics while it holds the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A task among those of its kind.
+#[derive(Debug)]
+pub(crate) struct InRounds {
+    rounds: Arc<Rounds>,
+    /// Set while it waits.
+    admitted: Option<oneshot::Receiver<()>>,
+}
+
+impl InRounds {
+    pub(crate) fn new(rounds: &Arc<Rounds>) -> Self {
+        Self { rounds: Arc::clone(rounds), admitted: None }
+    }
+
+    /// Waits until it may work. Cancel safe: it keeps its place.
+    pub(crate) async fn admitted(&mut self) {
+        poll_fn(|cx| self.poll_admitted(cx)).await;
+    }
+
+    /// Counts the time since it has begun to work.
+    pub(crate) fn count(&self, begun: Instant) {
+        self.rounds.spend(begun.elapsed());
+    }
+
+    /// Takes a step once it is admitted, which it has to be for each.
+    pub(crate) fn poll<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        step: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        ready!(self.poll_admitted(cx));
+        let begun = Instant::now();
+        let taken = step(cx);
+        self.count(begun);
+        taken
+    }
+
+    /// Runs a future, whose every step has to be admitted.
+    pub(crate) async fn run<T>(mut self, future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
+        poll_fn(|cx| self.poll(cx, |cx| future.as_mut().poll(cx))).await
+    }
+
+    fn poll_admitted(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.admitted.is_none() {
+            self.admitted = self.rounds.enter();
+        }
+        if let Some(admitted) = &mut self.admitted {
+            // An error says that the thread ends.
+            let _ = ready!(admitted.poll_unpin(cx));
+            self.admitted = None;
+        }
+        Poll::Ready(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use tokio::task::{LocalSet, spawn_local};
+
+    use super::*;
+
+    type Log = Rc<RefCell<Vec<&'static str>>>;
+
+    /// Has ten turns, each of which takes so long.
+    async fn take_turns(rounds: Arc<Rounds>, log: Log, name: &'static str, each: Duration) {
+        let mut own = InRounds::new(&rounds);
+        for _ in 0..10 {
+            own.admitted().await;
+            log.borrow_mut().push(name);
+            rounds.spend(each);
+            yield_now().await;
+        }
+    }
+
+    /// Returns the log of tasks with turns of this length, and of another kind of task, until these have had all turns.
+    async fn logged(names: &[&'static str], each: Duration) -> Vec<&'static str> {
+        let log = Log::default();
+        let turns = async {
+            let rounds = Arc::<Rounds>::default();
+            let beginning = spawn_local(Arc::clone(&rounds).run());
+            let other = Rc::clone(&log);
+            let other = spawn_local(async move {
+                loop {
+                    other.borrow_mut().push("other");
+                    yield_now().await;
+                }
+            });
+            let begin = |name: &&'static str| {
+                spawn_local(take_turns(Arc::clone(&rounds), Rc::clone(&log), name, each))
+            };
+            let tasks: Vec<_> = names.iter().map(begin).collect();
+            for task in tasks {
+                task.await.unwrap();
+            }
+            beginning.abort();
+            other.abort();
+        };
+        LocalSet::new().run_until(turns).await;
+        log.take()
+    }
+
+    #[tokio::test]
+    async fn another_task_has_its_turn_between_any_two_that_take_long() {
+        let log = logged(&["a", "b", "c", "d"], 10 * SHARE).await;
+        assert!(log.windows(2).all(|two| two.contains(&"other")), "{log:?}");
+        // Those that take long have their turns in order.
+        let dear: Vec<_> = log.into_iter().filter(|name| *name != "other").collect();
+        assert_eq!(dear.len(), 40);
+        assert!(dear.windows(2).all(|two| two[0] != two[1]), "{dear:?}");
+    }
+
+    #[tokio::test]
+    async fn short_turns_share_a_round() {
+        let log = logged(&["a"; 40], SHARE / 20).await;
+        let most = log.split(|name| *name == "other").map(<[_]>::len).max().unwrap();
+        assert!((10..=20).contains(&most), "{most} turns in a round");
+    }
+
+    #[tokio::test]
+    async fn who_is_admitted_and_does_not_come_holds_up_nobody() {
+        let turns = async {
+            let rounds = Arc::<Rounds>::default();
+            rounds.spend(SHARE);
+            // One never comes again, and one is gone.
+            let mut absent = InRounds::new(&rounds);
+            assert!(absent.admitted().now_or_never().is_none());
+            let mut gone = InRounds::new(&rounds);
+            assert!(gone.admitted().now_or_never().is_none());
+            drop(gone);
+            let beginning = spawn_local(Arc::clone(&rounds).run());
+            InRounds::new(&rounds).admitted().await;
+            beginning.abort();
+        };
+        LocalSet::new().run_until(turns).await;
+    }
+}
