@@ -1,13 +1,15 @@
 //! A reader of several topics: a reader for each, and a turn for those that have something.
 //!
 //! It has no queue: each of its readers is a position, and what does not fit a turn is read again in the next. It follows
-//! the index of topics, so that a topic which is created later joins, from its first event.
+//! the index of topics, so that a topic which is created later joins, from its first event. It hears of new topics at most
+//! ten times a second, of all that were created since together.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::pending;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anemone_hub::{Event, Head, PageLimit, Position, TopicName};
 use anemone_wire::{After, EndReason, Item, Token, TopicItem};
@@ -17,7 +19,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde::Deserialize;
 use tokio::task::coop::unconstrained;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::Problem;
 use crate::cost::TOPIC_OF_MANY_BYTES;
@@ -62,6 +64,8 @@ pub(crate) struct ManyReader {
     seen: Position,
     /// The position in the index up to which it was read, once all are told who have left by then.
     followed: Option<Position>,
+    /// The news of the index that it hears now, until it has read them all.
+    hearing: Option<Hearing>,
     /// True if the index has said that one of the topics was created, and the place was not told since.
     has_joined: bool,
     joining: Box<dyn Joining>,
@@ -86,6 +90,13 @@ struct Left {
     next: Option<After>,
 }
 
+/// News of the index: the end of those that were there, and the time before which it hears no further ones.
+#[derive(Clone, Copy, Debug)]
+struct Hearing {
+    end: Position,
+    next_at: Instant,
+}
+
 type NamedPage = (TopicName, Page);
 
 /// The effect of an event of the index.
@@ -99,6 +110,9 @@ struct Change<'a> {
 const EVENT_BYTES: usize = 96;
 /// The times that what is left of a page is shared again. Each reads pages anew.
 const SHARINGS_MAX: usize = 4;
+/// The interval at which a reader hears which topics were created, so that many join together. A thousand readers of `*`
+/// would otherwise have a turn for each topic.
+const HEARING_INTERVAL: Duration = Duration::from_millis(100);
 /// The events of the index that one turn follows, if they are not told.
 const FOLLOWED_MAX: PageLimit = PageLimit { events_max: 1000, bytes_max: 256 << 10 };
 
@@ -121,6 +135,7 @@ impl ManyReader {
             token,
             seen,
             followed: None,
+            hearing: None,
             has_joined: false,
             joining,
             held,
@@ -318,8 +333,10 @@ impl ManyReader {
             self.wait(name);
             return Ok(None);
         }
-        let is_told = part.is_told;
+        let (is_told, end) = (part.is_told, part.reader.end_by_now());
         if name.as_str() == TopicName::INDEX {
+            let next_at = Instant::now() + HEARING_INTERVAL;
+            self.hearing.get_or_insert(Hearing { end, next_at });
             self.follow(&page)?;
         }
         if is_told {
@@ -337,6 +354,12 @@ impl ManyReader {
         if part.is_told {
             self.token.place(name.as_str(), After::Position(next));
         }
+        if name.as_str() == TopicName::INDEX
+            && let Some(hearing) = self.hearing.filter(|hearing| has_reached(next, hearing.end))
+        {
+            self.hearing = None;
+            return self.wait_until(name, Some(hearing.next_at));
+        }
         match part.reader.is_behind() {
             true => self.ready.push(name.clone()),
             false => self.wait(name),
@@ -345,13 +368,26 @@ impl ManyReader {
 
     /// Lets a reader wait for its topic.
     fn wait(&mut self, name: &TopicName) {
+        self.wait_until(name, None);
+    }
+
+    /// Lets a reader wait for its topic, and for this time.
+    fn wait_until(&mut self, name: &TopicName, time: Option<Instant>) {
         let Some(part) = self.parts.get_mut(name) else { return };
         let (mut head, position, name) =
             (part.reader.take_head(), part.reader.position(), name.clone());
-        self.waiting.push(Box::pin(async move {
+        let passed = async move {
             head.passed(position).await;
             (name, head)
-        }));
+        };
+        self.waiting.push(match time {
+            None => Box::pin(passed),
+            // There is one, so it may take more memory.
+            Some(time) => Box::pin(async move {
+                sleep_until(time).await;
+                passed.await
+            }),
+        });
     }
 
     fn wake(&mut self, (name, head): (TopicName, Head)) {
@@ -506,6 +542,11 @@ impl ManyReader {
         }
         self.check_token()
     }
+}
+
+/// Returns true if a reader at this position has everything up to `end`.
+fn has_reached(position: Position, end: Position) -> bool {
+    position.epoch != end.epoch || position.offset >= end.offset
 }
 
 impl fmt::Debug for ManyReader {

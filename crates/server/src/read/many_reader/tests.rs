@@ -25,6 +25,24 @@ impl Joining for NoJoining {
     }
 }
 
+/// All topics of the hub join.
+struct AllJoin(Hub);
+
+impl Joining for AllJoin {
+    fn is_chosen(&self, _name: &str) -> bool {
+        true
+    }
+
+    fn names(&self) -> Result<Vec<TopicName>, Problem> {
+        Ok(self.0.topics().iter().map(|topic| topic.name().clone()).collect())
+    }
+
+    fn open(&self, name: &TopicName) -> Result<Option<Reader>, Problem> {
+        let open = |topic| Reader::open(topic, After::Earliest.into(), LIMIT);
+        self.0.topic(name).map(open).transpose()
+    }
+}
+
 /// Creates topics with so many events each of so many bytes, from this time on.
 fn topics(
     hub: &Hub,
@@ -59,6 +77,32 @@ fn reader(hub: &Hub) -> ManyReader {
     let mut many = ManyReader::new(index, Box::new(NoJoining), 4_096, held);
     hub.topics().iter().for_each(|topic| many.add_topic(open(topic)));
     many
+}
+
+/// Opens a reader of the topics that are created from now on.
+fn following(hub: &Hub) -> ManyReader {
+    let seen = hub.index().info(UnixTime::now()).head;
+    let index = Reader::open(Arc::clone(hub.index()), After::Latest.into(), LIMIT).unwrap();
+    let held = Memory::default().reservation();
+    ManyReader::new((index, false, seen), Box::new(AllJoin(hub.clone())), 4_096, held)
+}
+
+/// Returns the topics of the events that the next turns tell, until nothing is left to read, and the number of times that
+/// the client was told which topics have joined.
+fn turns(many: &mut ManyReader) -> (Vec<String>, usize) {
+    let (mut told, mut joins) = (Vec::new(), 0);
+    let limit = TurnLimit { page: LIMIT, has_tokens: false };
+    loop {
+        many.turn(limit, &mut |item, _, _| match item {
+            TopicItem::Of { topic, item: Item::Event { .. } } => told.push((*topic).to_owned()),
+            TopicItem::At => joins += 1,
+            _ => {}
+        })
+        .unwrap();
+        if many.is_idle() {
+            return (told, joins);
+        }
+    }
 }
 
 /// Returns the topics of the events that the next turn tells.
@@ -155,4 +199,48 @@ fn a_page_of_one_event_has_the_oldest() {
         let told = turn(&mut reader(&hub), PageLimit { events_max: 1, ..LIMIT });
         assert_eq!(told, ["middle"]);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn topics_join_together_ten_times_a_second() {
+    let hub = hub();
+    let mut many = following(&hub);
+    assert_eq!(turns(&mut many), (vec![], 0));
+    // The first one after a while joins at once.
+    topics(&hub, ["first".to_owned()], 1, 100, 1);
+    let begun = Instant::now();
+    many.ready().await;
+    assert_eq!(
+        (turns(&mut many), begun.elapsed()),
+        ((vec!["first".to_owned()], 1), Duration::ZERO)
+    );
+    for round in 1..=5 {
+        // Those that come within the next tenth of a second join with their first events, together.
+        let mut created = Vec::new();
+        for number in 0..40 {
+            created.push(format!("r{round}-{number:03}"));
+            topics(&hub, created.last().cloned(), 1, 100, 10 + number);
+            tokio::time::advance(HEARING_INTERVAL / 50).await;
+            assert!(many.ready().now_or_never().is_none(), "round {round}: after {number}");
+        }
+        many.ready().await;
+        assert!(begun.elapsed() >= round * HEARING_INTERVAL);
+        assert_eq!(turns(&mut many), (created, 1), "round {round}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_that_has_joined_is_read_without_delay() {
+    let hub = hub();
+    let mut many = following(&hub);
+    turns(&mut many);
+    topics(&hub, ["a".to_owned()], 0, 100, 1);
+    many.ready().await;
+    assert_eq!(turns(&mut many), (vec![], 1));
+    topics(&hub, ["b".to_owned()], 1, 100, 1);
+    let data = Data::json(&1).unwrap();
+    hub.topic(&"a".parse().unwrap()).unwrap().publish(UnixTime::from_micros(2), data).unwrap();
+    let begun = Instant::now();
+    many.ready().await;
+    assert_eq!((turns(&mut many).0, begun.elapsed()), (vec!["a".to_owned()], Duration::ZERO));
 }
