@@ -44,7 +44,8 @@ pub struct Limits {
     pub header_timeout: Duration,
     /// The longest header of a request, in bytes. Default 16 KiB; at least 8 KiB. Answered with 431.
     pub header_bytes_max: usize,
-    /// The most header fields of a request. Default 100; at most 10,000. Answered with 431.
+    /// The most header fields of a request. Default 100; at most 10,000. Answered with 431. Over HTTP/2, the pieces of a
+    /// cookie count as one field.
     pub header_fields_max: usize,
     /// The time limit for the body of a request; for a [`Mount`](crate::Mount), the longest time in which nothing
     /// of the body comes, and the time for the first message of a WebSocket at its path. Default 30 s. Answered with

@@ -45,6 +45,7 @@ use crate::request::host;
 use crate::request::path;
 use crate::rounds::{InRounds, Rounds};
 use crate::socket::LINGER;
+use crate::socket::sliced::{Slice, Sliced};
 use crate::socket::unread::{Carried, Unread};
 use crate::stop::Stop;
 use crate::{Kind, Limits, Problem, routes};
@@ -53,6 +54,9 @@ use crate::{Kind, Limits, Problem, routes};
 /// second is the most that a connection can make the server hold.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 512 << 10;
+/// The fields that a client may have the server remember, so that a byte of a later header stands for one of them: the
+/// default of RFC 9113 section 6.5.2. However many it names, a header counts as long as it is without this.
+const HEADER_TABLE_BYTES: u32 = 4096;
 /// The bytes that may wait to be written on one stream before more are made.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
 /// The interval of pings while streams are open, and the time for their answers.
@@ -152,7 +156,12 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         let (stop, requests) = (stop.clone(), Arc::clone(&requests));
         service_fn(move |mut request| {
             requests.begun.fetch_add(1, Ordering::Relaxed);
-            // Checked before any work, since a client can send very many requests at once.
+            // Both are checked before any work, since a client can send very many requests at once, and a byte of each may
+            // be a field.
+            if has_too_many_fields(&request, &local.site.limits) {
+                let refused = arrival::refuse_too_large(&local.site, peer, &request);
+                return Either::Left(ready(Ok(refused)));
+            }
             let path = path::normal(request.uri().path()).unwrap_or_default();
             if let Err(problem) = gate::check_memory(&tasks.memory, &path) {
                 return Either::Left(ready(Ok(refuse(&local, peer, &request, problem))));
@@ -165,7 +174,8 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         })
     };
     let served_by_service = Arc::strong_count(&requests);
-    let io = TokioIo::new(Linger::new(place.counted(stream), LINGER));
+    let slice = Slice::new();
+    let io = TokioIo::new(Linger::new(Sliced::new(place.counted(stream), &slice), LINGER));
     let mut http = pin!(within(limits, tasks).serve_connection(io, service));
     // The first tick is immediate.
     let mut ticks = interval(limits.header_timeout);
@@ -178,7 +188,10 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     let mut rounds = InRounds::new(&local.http_rounds);
     let ended = loop {
         tokio::select! {
-            ended = poll_fn(|cx| rounds.poll(cx, |cx| http.as_mut().poll(cx))) => break ended,
+            ended = poll_fn(|cx| rounds.poll(cx, |cx| {
+                slice.begin();
+                http.as_mut().poll(cx)
+            })) => break ended,
             () = stop.stopped(), if !is_stopping => {
                 is_stopping = true;
                 http.as_mut().graceful_shutdown();
@@ -220,6 +233,7 @@ fn within(limits: &Limits, tasks: Tasks) -> http2::Builder<Tasks> {
         .timer(TokioTimer::new())
         .enable_connect_protocol()
         .max_concurrent_streams(limits.http2_streams_max)
+        .header_table_size(HEADER_TABLE_BYTES)
         .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX))
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
@@ -319,6 +333,14 @@ async fn answer(
         let open = open.with(&body);
         paced(body, pace, open)
     })
+}
+
+/// Returns true if a request has more fields than are allowed. The pieces of a cookie count as one field, as which they
+/// were sent (RFC 9113 section 8.2.3).
+fn has_too_many_fields<B>(request: &Request<B>, limits: &Limits) -> bool {
+    let fields = request.headers();
+    let cookies = fields.get_all(header::COOKIE).iter().count();
+    fields.len() - cookies + cookies.min(1) > limits.header_fields_max
 }
 
 /// Answers a refused request.

@@ -4,6 +4,7 @@ pub(crate) mod ahead;
 pub(crate) mod counted;
 pub(crate) mod gathered;
 pub(crate) mod prefixed;
+pub(crate) mod sliced;
 pub(crate) mod unix_socket;
 pub(crate) mod unread;
 pub(crate) mod write_deadline;

@@ -163,3 +163,27 @@ fn who_is_refused_for_want_of_memory_is_told_without_a_window() {
     };
     run(test);
 }
+
+/// A byte of a header block may stand for any field that came before (RFC 7541 section 6.1), so few bytes are many fields.
+#[test]
+fn a_request_with_too_many_fields_is_refused_and_the_connection_goes_on() {
+    let secure = Secure::start();
+    let test = async {
+        let mut client = secure.http2(1 << 16).await;
+        for (name, count, status) in [
+            ("x-again", 90, 200),
+            ("x-again", 101, 431),
+            ("x-again", 400, 431),
+            // A client may send a cookie in pieces, to have them remembered (RFC 9113 section 8.2.3).
+            ("cookie", 300, 200),
+            ("x-again", 1, 200),
+        ] {
+            let request = Request::builder().uri("https://localhost/clock");
+            let request = (0..count).fold(request, |request, _| request.header(name, "a=b"));
+            client = client.ready().await.unwrap();
+            let (reply, _) = client.send_request(request.body(()).unwrap(), true).unwrap();
+            assert_eq!(reply.await.unwrap().status().as_u16(), status, "{count} times {name}");
+        }
+    };
+    run(test);
+}
