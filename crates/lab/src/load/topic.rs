@@ -21,7 +21,12 @@ pub(crate) struct Topic {
 impl Topic {
     /// Creates the topic by publishing an event. Returns true if the server allows it.
     pub(crate) fn create(&self) -> anyhow::Result<bool> {
-        let (status, body) = http::exchange(self.address, &self.post("", br#""""#))?;
+        self.publish(r#""""#)
+    }
+
+    /// Publishes an event, which is JSON. Returns true if the server allows it.
+    pub(crate) fn publish(&self, event: &str) -> anyhow::Result<bool> {
+        let (status, body) = http::exchange(self.address, &self.post("", event.as_bytes()))?;
         match status {
             CREATED => Ok(true),
             NOT_FOUND => Ok(false),

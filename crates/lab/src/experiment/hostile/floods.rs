@@ -18,7 +18,7 @@ use crate::experiment::session::{BenchSession, Measured};
 use crate::goals::{FLOOD_WAIT_P99, Goal};
 use crate::lab::report::{Quantity, Series, ms};
 use crate::lab::rounds::{Cell, Sample, series};
-use crate::load::{Endpoint, Protocol, connect, shake_hands};
+use crate::load::{Endpoint, Protocol, Topic, connect, shake_hands};
 use crate::server::Server;
 
 const MESSAGES: Quantity = Quantity::more("messages of a flood, a second", "");
@@ -36,6 +36,11 @@ const WARM_UP: Duration = Duration::from_millis(500);
 /// The pause when there was nothing to send or read.
 const PAUSE: Duration = Duration::from_micros(50);
 const MIB: usize = 1 << 20;
+/// The number of topics for floods of what describes them all.
+const TOPICS: usize = 990;
+/// The size of the events that fill a page, and their number.
+const EVENT_BYTES: usize = 10_000;
+const PAGE_EVENTS: usize = 105;
 
 /// A kind of flood.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
@@ -54,6 +59,18 @@ pub(crate) enum Flood {
     Requests,
     /// Small requests over HTTP/1.1, pipelined
     Http,
+    /// The head of a document about many topics, multiplexed
+    HeadDocument,
+    /// A document about many topics, multiplexed
+    Document,
+    /// The head of a long list of topics, multiplexed
+    HeadTopics,
+    /// A long list of topics, multiplexed
+    Topics,
+    /// The head of a page of 1 MiB, multiplexed
+    HeadPage,
+    /// A page of 1 MiB over HTTP/1.1, pipelined
+    Page,
 }
 
 /// Starts each of these kinds at a new server, with one connection and with ten, and not in rounds: each takes this time.
@@ -105,6 +122,7 @@ fn measure(
     let endpoint = server.endpoint(Protocol::WebSocket, &session.echo_path).context("no echo")?;
     if let Some(topic) = server.topic(topic) {
         topic.create()?;
+        flood.prepare(&topic)?;
     }
     let mut witness = Witness::new(&endpoint)?;
     let peers = (0..connections).map(|_| flood.peer(&endpoint, topic));
@@ -149,6 +167,26 @@ fn sent(peers: &[Peer]) -> u64 {
 }
 
 impl Flood {
+    /// Publishes what its requests ask for, beside this topic or in it.
+    fn prepare(self, topic: &Topic) -> anyhow::Result<()> {
+        match self {
+            Self::HeadDocument | Self::Document | Self::HeadTopics | Self::Topics => {
+                for number in 1..TOPICS {
+                    Topic { path: format!("{}-{number:03}", topic.path), ..topic.clone() }
+                        .create()?;
+                }
+            }
+            Self::HeadPage | Self::Page => {
+                let event = format!("\"{}\"", "x".repeat(EVENT_BYTES));
+                for _ in 0..PAGE_EVENTS {
+                    topic.publish(&event)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     fn peer(self, endpoint: &Endpoint, topic: &str) -> anyhow::Result<Peer> {
         let mut stream = connect(endpoint.address)?;
         if let Some((path, subprotocols, deflate)) = self.opening(&endpoint.path) {
@@ -158,7 +196,7 @@ impl Flood {
             }
             shake_hands(&mut stream, handshake, path)?;
         }
-        if self == Self::Http {
+        if matches!(self, Self::Http | Self::Page) {
             // The first request decides the protocol of the connection.
             stream.write_all(&self.message(endpoint, topic)?)?;
         }
@@ -171,16 +209,26 @@ impl Flood {
     /// Returns the path of its WebSocket, with its subprotocols and compression.
     fn opening(self, echo: &str) -> Option<(&str, &'static [&'static str], Option<DeflateConfig>)> {
         match self {
-            Self::None | Self::Http => None,
+            Self::None | Self::Http | Self::Page => None,
             Self::Compressed => Some((echo, &[], Some(DeflateConfig::default()))),
             Self::Pongs | Self::Pings | Self::Echoes => Some((echo, &[], None)),
-            Self::Publishes | Self::Requests => Some(("/ws", &["anemone.v1"], None)),
+            Self::Publishes
+            | Self::Requests
+            | Self::HeadDocument
+            | Self::Document
+            | Self::HeadTopics
+            | Self::Topics
+            | Self::HeadPage => Some(("/ws", &["anemone.v1"], None)),
         }
     }
 
     /// Returns the message or request that it sends repeatedly.
     fn message(self, endpoint: &Endpoint, topic: &str) -> anyhow::Result<Vec<u8>> {
         let text = |text: String| kinds::frame(Header::new(Opcode::Text, 0), text.as_bytes());
+        let get = |target: &str| {
+            format!("GET {target} HTTP/1.1\r\nHost: {}\r\n\r\n", endpoint.address).into_bytes()
+        };
+        let page = format!("{topic}?after=earliest&limit={PAGE_EVENTS}");
         Ok(match self {
             Self::None => Vec::new(),
             Self::Compressed => {
@@ -196,9 +244,13 @@ impl Flood {
             Self::Pings => kinds::frame(Header::new(Opcode::Ping, 0), b""),
             Self::Echoes => kinds::frame(Header::new(Opcode::Binary, 0), b"x"),
             Self::Requests => text("GET 1 /clock".to_owned()),
-            Self::Http => {
-                format!("GET /clock HTTP/1.1\r\nHost: {}\r\n\r\n", endpoint.address).into_bytes()
-            }
+            Self::Http => get("/clock"),
+            Self::HeadDocument => text("HEAD 1 /asyncapi.json".to_owned()),
+            Self::Document => text("GET 1 /asyncapi.json".to_owned()),
+            Self::HeadTopics => text("HEAD 1 /topics".to_owned()),
+            Self::Topics => text("GET 1 /topics".to_owned()),
+            Self::HeadPage => text(format!("HEAD 1 {page}")),
+            Self::Page => get(&page),
         })
     }
 }
@@ -214,6 +266,12 @@ impl fmt::Display for Flood {
             Self::Echoes => "echoes of 1 B",
             Self::Requests => "GET /clock on /ws",
             Self::Http => "GET /clock, pipelined",
+            Self::HeadDocument => "HEAD /asyncapi.json on /ws, 990 topics",
+            Self::Document => "GET /asyncapi.json on /ws, 990 topics",
+            Self::HeadTopics => "HEAD /topics on /ws, 990 topics",
+            Self::Topics => "GET /topics on /ws, 990 topics",
+            Self::HeadPage => "HEAD of a page of 1 MiB on /ws",
+            Self::Page => "GET of a page of 1 MiB, pipelined",
         })
     }
 }
