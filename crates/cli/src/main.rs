@@ -24,6 +24,8 @@ use log::{LogForm, Wanted};
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
+    #[cfg(unix)]
+    anemone_sources::exec::guard_or_continue();
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let parsed =
         Args::try_parse().map_err(|error| args::with_tip(error, &words.collect::<Vec<_>>()));

@@ -143,11 +143,12 @@ fn an_attached_program_is_gone_with_its_client_and_another_goes_on() {
     assert_eq!(left.kind(), io::ErrorKind::WouldBlock);
 }
 
-/// A server whose program holds the lifeline and ignores SIGTERM, when that is running.
+/// A server whose program holds the lifeline and ignores SIGTERM, with a descendant in a session of its own, when that is running.
 fn busy(directory: &Path) -> (Process, File) {
     let path = directory.join("lifeline");
     let lifeline = lifeline(&path);
-    let work = format!("wait=exec 3> {}; trap '' TERM; echo up; sleep 1000", path.display());
+    let outliving = "setsid -w timeout 1000 sh -c 'trap \"\" TERM; echo up; sleep 1000'";
+    let work = format!("wait=exec 3> {}; trap '' TERM; {outliving}", path.display());
     let (server, address) = serve(&["--threads", "1", "--run", &work]);
     first(address, &start(address, "/wait", ""));
     (server, lifeline)

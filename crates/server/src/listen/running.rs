@@ -168,8 +168,9 @@ impl Running {
     pub async fn stop(self) -> Stopped {
         let Self { site, stop, threads, open, .. } = self;
         begin_to_stop(&site, &stop);
-        let (runs, grace) = (site.runs.clone(), site.limits.shutdown_grace);
-        let runs = spawn_blocking(move || runs.stop(grace));
+        // A program that is asked to end, and has as long as the server by default, is killed right after it.
+        let (runs, wait) = (site.runs.clone(), site.limits.shutdown_grace.saturating_add(LAG_MAX));
+        let runs = spawn_blocking(move || runs.stop(wait));
         let requests = timeout(site.limits.shutdown_grace, open.none());
         let (deadline, mut cut) = (deadline(&site), Cut::default());
         let ended = async {

@@ -1,4 +1,4 @@
-//! The number of a group's processes, looked at again and again.
+//! The number of a program's processes, looked at again and again.
 //!
 //! The system offers no limit for one group: `RLIMIT_NPROC` counts all processes of a user, and root has no such limit.
 //! So the processes are counted every [`EVERY`], and a program that starts many quickly may have more for that

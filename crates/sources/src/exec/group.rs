@@ -1,34 +1,33 @@
-//! A program and its descendants: a process group that is ended as a whole.
+//! A program and its descendants, which are ended as a whole.
 //!
-//! Owns the signals and the reaping. The group's leader is a [`Guard`], which ends the group if this process dies
-//! first. The guard is reaped last: until then the system cannot reuse the group's number.
+//! Owns the start, and what follows from the reports of the [`guard`], which does the work.
 
 use std::ffi::OsString;
-use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt as _;
+use std::io::{self, Read as _, pipe};
 use std::path::Path;
-use std::process::{Child, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, ExitStatus};
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
-use tokio::signal::unix::Signal as Signals;
+use tokio::time::Instant;
 
-use super::Command;
-use super::guard::Guard;
+use super::handover::{Order, Priority, Report, Request};
+use super::{Command, descendants, guard};
+use crate::status::sleep_until;
 
 /// Makes Python write each line at once: into a pipe it would write several KiB at a time, often all at its end.
 const UNBUFFERED: &str = "PYTHONUNBUFFERED";
 
-/// The interval at which to check if a group has ended. Nothing announces that.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-
-/// The time to wait after SIGKILL. Only a process that hangs in the kernel needs any.
+/// The time to wait after SIGKILL. Only a process that hangs in the kernel, or belongs to another user, needs any.
 const KILL_WAIT: Duration = Duration::from_secs(1);
 
-/// A running group. Dropping it ends it in a background thread: SIGTERM at once, and SIGKILL after the grace period
-/// if this process still runs.
+/// The time in which a guard starts the program. A machine needs more than a few ms only if it is very busy.
+const START_WAIT: Duration = Duration::from_secs(60);
+
+/// A running program with its descendants. Dropping it, or the end of this process, lets the guard end them: SIGTERM at once, and
+/// SIGKILL after the grace period.
 #[derive(Debug)]
 pub(super) struct Group(Option<Members>);
 
@@ -40,6 +39,7 @@ pub(super) struct Launch<'a> {
     pub(super) directory: Option<&'a Path>,
     /// The time between SIGTERM and SIGKILL.
     pub(super) grace: Duration,
+    pub(super) priority: Priority,
     pub(super) input: Input,
 }
 
@@ -59,226 +59,234 @@ pub(super) struct Pipes {
     pub(super) stderr: Receiver,
 }
 
+/// What has happened to a group.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum GroupEvent {
+    /// The program has ended. Descendants may be left.
+    ProgramEnded,
+    /// All have ended, or those that are left cannot be killed. The exit status of the program is known, unless its guard was
+    /// killed.
+    Gone(Option<ExitStatus>),
+}
+
 impl Launch<'_> {
-    fn command(&self) -> std::process::Command {
-        let mut command = match self.command {
+    fn words(&self) -> Vec<OsString> {
+        match self.command {
             Command::Program { program, arguments } => {
-                let mut command = std::process::Command::new(program);
-                command.args(arguments);
-                command
+                std::iter::once(program).chain(arguments).cloned().collect()
             }
-            Command::Shell(line) => {
-                let mut command = std::process::Command::new("sh");
-                command.arg("-c").arg(line);
-                command
-            }
-        };
-        if std::env::var_os(UNBUFFERED).is_none() {
-            command.env(UNBUFFERED, "1");
+            Command::Shell(line) => ["sh".into(), "-c".into(), line.clone()].into(),
         }
-        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        if let Some(directory) = self.directory {
-            command.current_dir(directory);
-        }
-        let stdin = match self.input {
-            Input::Empty => Stdio::null(),
-            Input::Pipe => Stdio::piped(),
-        };
-        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
+    }
+
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let unbuffered = std::env::var_os(UNBUFFERED).is_none();
+        let unbuffered = unbuffered.then(|| (UNBUFFERED.into(), "1".into()));
+        unbuffered.into_iter().chain(self.environment.iter().cloned()).collect()
     }
 }
 
 impl Group {
-    /// Starts the program.
+    /// Starts the program, and waits until it has started. Needs a runtime with IO.
     pub(super) fn start(launch: &Launch<'_>) -> io::Result<(Self, Pipes)> {
-        let guard = Guard::start(launch.grace)?;
-        let number = guard.pid();
-        let mut command = launch.command();
-        let mut program = command.process_group(number.as_raw_nonzero().get()).spawn()?;
-        let (stdout, stderr) = (program.stdout.take(), program.stderr.take());
-        let stdin = program.stdin.take();
-        let group = Self(Some(Members {
-            number,
-            guard,
-            program,
-            exit: None,
-            grace: launch.grace,
-            asked_at: None,
-            look_at: None,
-            killed: false,
-        }));
-        let missing = || io::Error::other("the system gave no pipes");
-        let receiver = |fd: OwnedFd| Receiver::from_owned_fd(fd);
-        let stdin = stdin.map(|stdin| Sender::from_owned_fd(stdin.into())).transpose()?;
-        let stdout = receiver(stdout.ok_or_else(missing)?.into())?;
-        let stderr = receiver(stderr.ok_or_else(missing)?.into())?;
-        Ok((group, Pipes { stdin, stdout, stderr }))
+        let (stdin, input) = match launch.input {
+            Input::Empty => (None, std::fs::File::open("/dev/null")?.into()),
+            Input::Pipe => pipe().map(|(reader, writer)| (Some(writer), reader.into()))?,
+        };
+        let ((stdout, output), (stderr, error_output)) = (pipe()?, pipe()?);
+        let pipes = Pipes {
+            stdin: stdin.map(|stdin| Sender::from_owned_fd(stdin.into())).transpose()?,
+            stdout: Receiver::from_owned_fd(stdout.into())?,
+            stderr: Receiver::from_owned_fd(stderr.into())?,
+        };
+        let streams = [input, output.into(), error_output.into()];
+        let (grace, priority, words) = (launch.grace, launch.priority, launch.words());
+        let order = Order { grace, priority, words, streams };
+        Ok((Self(Some(Members::start(launch, &order)?)), pipes))
     }
 
-    /// Waits until the program has ended, without reaping it. `children` must have received SIGCHLD since before the
-    /// group was started. Cancel safe.
-    pub(super) async fn program_ended(&self, children: &mut Signals) {
-        while self.0.as_ref().is_some_and(Members::program_runs) {
-            if children.recv().await.is_none() {
-                std::future::pending::<()>().await;
-            }
+    /// Waits for the next event. Cancel safe.
+    pub(super) async fn next(&mut self) -> GroupEvent {
+        let Some(members) = &mut self.0 else { return GroupEvent::Gone(None) };
+        let event = members.next().await;
+        if event != GroupEvent::ProgramEnded {
+            drop(self.0.take());
         }
+        event
     }
 
-    /// Sends SIGTERM to all, once; then poll [`Group::has_ended`].
+    /// Sends SIGTERM to all, once, and SIGKILL after the grace period to those that are left.
     pub(super) fn end(&mut self) {
-        if let Some(members) = &mut self.0 {
-            members.ask_to_end();
+        if let Some(members) = &mut self.0
+            && members.given_up_at.is_none()
+        {
+            members.request(Request::End);
+            members.give_up_after(members.grace.saturating_add(KILL_WAIT));
         }
     }
 
-    /// Sends SIGKILL to all; then poll [`Group::has_ended`].
+    /// Sends SIGKILL to all.
     pub(super) fn kill(&mut self) {
         if let Some(members) = &mut self.0
-            && !members.killed
+            && !members.is_killed
         {
-            members.kill();
+            members.request(Request::Kill);
+            members.is_killed = true;
+            members.give_up_after(KILL_WAIT);
         }
     }
 
-    /// Returns the time at which to poll [`Group::has_ended`] again. `None` before the group is asked to end.
-    pub(super) fn look_at(&self) -> Option<tokio::time::Instant> {
-        self.0.as_ref()?.look_at.map(Into::into)
-    }
-
-    /// Counts the living processes of the group, if the system lists them (Linux).
+    /// Counts the living processes, if the system lists them (Linux).
     pub(super) fn processes(&self) -> Option<usize> {
-        self.0.as_ref()?.guard.company()
+        self.0.as_ref()?.living().map(|living| living.len())
     }
 
     pub(super) fn is_ending(&self) -> bool {
-        self.0.as_ref().is_none_or(|members| members.asked_at.is_some())
-    }
-
-    /// Kills the processes whose grace period is over. Returns `Some` when all are gone, with the program's exit
-    /// status if it is known.
-    pub(super) fn has_ended(&mut self) -> Option<Option<ExitStatus>> {
-        let Some(members) = &mut self.0 else { return Some(None) };
-        // Looking takes time, and a program may write all the while.
-        if members.look_at.is_some_and(|look_at| Instant::now() < look_at) {
-            return None;
-        }
-        match members.check() {
-            GroupState::Gone(exit) => {
-                self.0 = None;
-                Some(exit)
-            }
-            // Hanging processes are reaped in the background once that is possible.
-            GroupState::Hanging => {
-                let exit = members.exit.flatten();
-                tracing::warn!("process group {} outlives SIGKILL", members.number);
-                drop(std::mem::replace(self, Self(None)));
-                Some(exit)
-            }
-            GroupState::Alive => None,
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let Some(mut members) = self.0.take() else { return };
-        members.ask_to_end();
-        let number = members.number;
-        let end = move || {
-            while matches!(members.check(), GroupState::Alive) {
-                std::thread::sleep(LOOK_EVERY);
-            }
-            if members.exit.is_none() {
-                let _ = members.program.wait();
-            }
-        };
-        if std::thread::Builder::new().name("exec-end".to_owned()).spawn(end).is_err() {
-            // There is no thread to wait for them.
-            let _ = kill_process_group(number, Signal::KILL);
-        }
+        self.0.as_ref().is_none_or(|members| members.given_up_at.is_some())
     }
 }
 
 #[derive(Debug)]
 struct Members {
-    /// The number of the group and of its leader, the guard.
-    number: Pid,
-    guard: Guard,
-    program: Child,
-    /// `Some` once the program is reaped, with its exit status if it is known.
-    exit: Option<Option<ExitStatus>>,
+    guard: GuardProcess,
+    socket: UnixStream,
+    /// The beginning of a report.
+    report: Vec<u8>,
+    program: Pid,
+    /// The exit status of the program, once it has ended.
+    exit: Option<ExitStatus>,
     grace: Duration,
-    /// The time at which SIGTERM was sent.
-    asked_at: Option<Instant>,
-    /// The time of the next look, once it was asked to end.
-    look_at: Option<Instant>,
-    killed: bool,
-}
-
-enum GroupState {
-    Alive,
-    /// All but the guard have ended, and the program is reaped.
-    Gone(Option<ExitStatus>),
-    /// Processes were killed some time ago and still exist.
-    Hanging,
+    /// The time at which those that are left are left to the guard, once all were asked to end.
+    given_up_at: Option<Instant>,
+    is_killed: bool,
 }
 
 impl Members {
-    fn program_runs(&self) -> bool {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        let program = WaitId::Pid(Pid::from_child(&self.program));
-        self.exit.is_none() && matches!(waitid(program, options), Ok(None))
+    fn start(launch: &Launch<'_>, order: &Order) -> io::Result<Self> {
+        let (mut socket, far) = std::os::unix::net::UnixStream::pair()?;
+        let guard = guard::start(far, &launch.environment(), launch.directory)?;
+        let guard = GuardProcess(Some(guard));
+        socket.set_read_timeout(Some(START_WAIT))?;
+        order.send(&socket)?;
+        let mut report = [0; Report::BYTES];
+        socket.read_exact(&mut report).map_err(|error| {
+            io::Error::new(error.kind(), format!("its guard does not answer: {error}"))
+        })?;
+        let program = match Report::of(report) {
+            Some(Report::Started(program)) => program,
+            Some(Report::NotStarted(number)) => return Err(io::Error::from_raw_os_error(number)),
+            _ => return Err(io::ErrorKind::InvalidData.into()),
+        };
+        socket.set_nonblocking(true)?;
+        Ok(Self {
+            guard,
+            socket: UnixStream::from_std(socket)?,
+            report: Vec::new(),
+            program,
+            exit: None,
+            grace: launch.grace,
+            given_up_at: None,
+            is_killed: false,
+        })
     }
 
-    fn ask_to_end(&mut self) {
-        if self.asked_at.is_none() {
-            self.signal(Signal::TERM);
-            self.asked_at = Some(Instant::now());
-            self.look_at = self.asked_at;
+    async fn next(&mut self) -> GroupEvent {
+        loop {
+            match self.take_report() {
+                Ok(Some(Report::Ended(status))) => {
+                    self.exit = Some(status);
+                    return GroupEvent::ProgramEnded;
+                }
+                Ok(Some(Report::Gone)) => return GroupEvent::Gone(self.exit),
+                Ok(Some(_)) => {}
+                Ok(None) => tokio::select! {
+                    _ = self.socket.readable() => {}
+                    () = sleep_until(self.given_up_at) => {
+                        self.tell_left();
+                        return GroupEvent::Gone(self.exit);
+                    }
+                },
+                Err(_) => {
+                    self.end_unguarded();
+                    return GroupEvent::Gone(self.exit);
+                }
+            }
         }
     }
 
-    fn kill(&mut self) {
-        self.signal(Signal::KILL);
-        self.killed = true;
-        let asked_at = *self.asked_at.get_or_insert_with(Instant::now);
-        self.look_at.get_or_insert(asked_at);
+    /// Takes the next report, if it is there. An error means that there is no guard any more.
+    fn take_report(&mut self) -> io::Result<Option<Report>> {
+        let mut bytes = [0; Report::BYTES];
+        let missing = Report::BYTES - self.report.len();
+        match self.socket.try_read(&mut bytes[..missing]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(len) => self.report.extend_from_slice(&bytes[..len]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let Ok(whole) = <[u8; Report::BYTES]>::try_from(&self.report[..]) else { return Ok(None) };
+        self.report.clear();
+        Ok(Report::of(whole))
     }
 
-    fn check(&mut self) -> GroupState {
+    /// Ends what can be found without the guard, which somebody has killed: the group of the program.
+    fn end_unguarded(&self) {
+        let guard = self.guard.pid();
+        tracing::warn!(
+            guard,
+            "the guard of a program was killed: the program is killed, and processes that have left its group may go on"
+        );
         if self.exit.is_none() {
-            self.exit = match self.program.try_wait() {
-                Ok(Some(status)) => Some(Some(status)),
-                Ok(None) => None,
-                // Another part of the process has reaped it.
-                Err(_) => Some(None),
-            };
-        }
-        if let Some(exit) = self.exit
-            && !self.guard.has_company()
-        {
-            return GroupState::Gone(exit);
-        }
-        let since = self.asked_at.map_or(Duration::ZERO, |asked_at| asked_at.elapsed());
-        if since >= self.grace && !self.killed {
-            self.kill();
-        }
-        let wait = self.grace.saturating_sub(since);
-        let wait = if self.killed { LOOK_EVERY } else { wait.min(LOOK_EVERY) };
-        self.look_at = self.asked_at.map(|_| Instant::now() + wait);
-        if since >= self.grace.saturating_add(KILL_WAIT) {
-            GroupState::Hanging
-        } else {
-            GroupState::Alive
+            let _ = kill_process_group(self.program, Signal::KILL);
         }
     }
 
-    fn signal(&self, signal: Signal) {
-        if let Err(error) = kill_process_group(self.number, signal) {
-            // No process is left, or the rest belong to another user (a set-user-ID program).
-            tracing::debug!("signal {} to group {}: {error}", signal.as_raw(), self.number);
+    fn request(&self, request: Request) {
+        // The socket itself, since the runtime may not know yet that it can be written. An error means that there is no guard any
+        // more, which `next` finds.
+        let _ = rustix::io::write(&self.socket, &[request.to_byte()]);
+    }
+
+    fn give_up_after(&mut self, time: Duration) {
+        let now = Instant::now();
+        self.given_up_at = Some(now.checked_add(time).unwrap_or(now + FAR));
+    }
+
+    fn living(&self) -> Option<Vec<Pid>> {
+        descendants::pids_of(self.guard.pid().and_then(Pid::from_raw)?)
+    }
+
+    fn tell_left(&self) {
+        let pids = self.living().unwrap_or_default();
+        let pids: Vec<_> = pids.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
+        tracing::warn!(
+            ?pids,
+            "processes of a program outlive SIGKILL: they hang in the system, or belong to another user"
+        );
+    }
+}
+
+/// A time that never comes.
+const FAR: Duration = Duration::from_secs(1 << 32);
+
+/// The process of a guard. It is reaped in the background once it has ended: it goes on as long as a descendant lives.
+#[derive(Debug)]
+struct GuardProcess(Option<Child>);
+
+impl GuardProcess {
+    fn pid(&self) -> Option<i32> {
+        self.0.as_ref().and_then(|guard| i32::try_from(guard.id()).ok())
+    }
+}
+
+impl Drop for GuardProcess {
+    fn drop(&mut self) {
+        let Some(mut guard) = self.0.take() else { return };
+        if !matches!(guard.try_wait(), Ok(None)) {
+            return;
         }
+        // Without a thread, it stays a zombie until this process ends.
+        let reap = move || guard.wait();
+        let _ = std::thread::Builder::new().name("exec-end".to_owned()).spawn(reap);
     }
 }

@@ -1,133 +1,234 @@
-//! The guard of a program: it ends the program when this process is killed and cannot.
+//! The guard of a program: a process that starts it, and ends it with all its descendants.
 //!
-//! It is a shell that reads from a pipe whose other end only this process holds. When the pipe ends, even after `kill
-//! -9`, the shell ends its own group (`kill 0`, which needs no number and so cannot hit another group) with the usual
-//! steps: SIGTERM, the grace period, SIGKILL.
+//! It is another run of the executable ([`guard_or_continue`]) and the parent of the program. As a child subreaper
+//! (prctl(2)) it becomes the parent of every descendant whose own parent has ended. So none of them gets out of its sight by
+//! a process group or a session of its own, or by outliving its parents, and it has no child left exactly when all have ended.
 //!
-//! It starts before the program and is the leader of the program's group. So the program is never without a guard:
-//! while it is being started it holds the pipe open, and when it runs it is in the group.
-//!
-//! The guard is a shell instead of another run of this executable. A library does not know how its program treats
-//! arguments, and the file may have been replaced. `PR_SET_PDEATHSIG` would need `unsafe`, ends one process without
-//! its children, and is sent when the *thread* that started it ends.
+//! It holds one end of a socket whose other end only the process has that wants the program. When the socket ends, even after
+//! `kill -9`, it ends the program as when it is asked to: SIGTERM to all, the grace period, SIGKILL to those that are left,
+//! and to those that begin meanwhile, until nobody is left.
 
+use std::collections::HashSet;
+use std::env::{args_os, current_exe};
+use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, Stdio};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use rustix::process::{Pid, WaitOptions, test_kill_process_group, waitpgid};
+use anemone_hub::run::lower_priority;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, getpid, setsid, wait};
+use tokio::io::AsyncReadExt as _;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
 
-/// The shell ignores all signals to the group but SIGKILL, and `sleep` inherits that. `read` fails at the end of the
-/// input, and the script continues.
-const SCRIPT: &str =
-    "trap '' HUP INT QUIT TERM; read -r _; kill -TERM 0; sleep \"$1\"; kill -KILL 0";
+use super::descendants;
+use super::handover::{Order, Priority, Report, Request};
+use crate::status::sleep_until;
 
-#[derive(Debug)]
-pub(super) struct Guard {
-    pid: Pid,
-    shell: Child,
-    /// True if it was reaped together with other processes.
-    is_reaped: bool,
+/// The first argument of a guard.
+const FLAG: &str = "--guard-a-program";
+
+/// The executable of guards.
+static EXECUTABLE: OnceLock<PathBuf> = OnceLock::new();
+
+/// Makes this executable the guard of programs. Call it first in `main`: if this process was started as a guard, it does
+/// its work, and the process ends with it. Otherwise this returns at once.
+pub fn guard_or_continue() {
+    if args_os().nth(1).is_some_and(|word| word == FLAG) {
+        std::process::exit(i32::from(guard().is_err()));
+    }
+    // It stays the same file when an update replaces it, which a path would not.
+    let own = Path::new("/proc/self/exe");
+    let own = if own.exists() { Ok(own.to_owned()) } else { current_exe() };
+    if let Ok(own) = own {
+        guard_with(own);
+    }
 }
 
-impl Guard {
-    /// Starts a guard with this time between the signals.
-    pub(super) fn start(grace: Duration) -> io::Result<Self> {
-        let mut command = Command::new("sh");
-        command.args(["-c", SCRIPT, "anemone-guard", &sleep_argument(grace)]);
-        // The pipe is the shell's standard input, and is closed with `shell`.
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.current_dir("/");
-        let shell = command.process_group(0).spawn().map_err(|error| {
-            io::Error::new(error.kind(), format!("cannot start a shell to guard it: {error}"))
-        })?;
-        Ok(Self { pid: Pid::from_child(&shell), shell, is_reaped: false })
-    }
+/// Makes another executable the guard of programs, one that begins with [`guard_or_continue`]: for a program whose `main` is
+/// not its own, such as a test. The first call of either function counts.
+pub fn guard_with(executable: impl Into<PathBuf>) {
+    let _ = EXECUTABLE.set(executable.into());
+}
 
-    /// Returns its process id, which is also that of its group.
-    pub(super) fn pid(&self) -> Pid {
-        self.pid
+/// Starts a guard with one end of the socket. It waits for an [`Order`].
+pub(super) fn start(
+    socket: UnixStream,
+    environment: &[(OsString, OsString)],
+    directory: Option<&Path>,
+) -> io::Result<Child> {
+    let Some(executable) = EXECUTABLE.get() else {
+        let missing = "no program guards others: main has to begin with exec::guard_or_continue()";
+        return Err(io::Error::other(missing));
+    };
+    let mut command = Command::new(executable);
+    command.arg0("anemone").arg(FLAG).stdin(OwnedFd::from(socket));
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
+    if let Some(directory) = directory {
+        command.current_dir(directory);
     }
+    command.spawn()
+}
 
-    /// Returns true if another process of its group is alive. The program must have been reaped.
-    pub(super) fn has_company(&mut self) -> bool {
-        // Orphans become children of process 1 or of a subreaper, and this process may be either.
-        while let Ok(Some((pid, _))) = waitpgid(self.pid, WaitOptions::NOHANG) {
-            self.is_reaped |= pid == self.pid;
+/// Does the work of a guard. Its standard input is the socket.
+fn guard() -> io::Result<()> {
+    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    // Signals of the terminal and of process groups do not reach another session.
+    setsid()?;
+    #[cfg(target_os = "linux")]
+    rustix::process::set_child_subreaper(Some(getpid()))?;
+    let order = Order::receive(&socket)?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+    runtime.block_on(watch(order, socket))
+}
+
+/// Starts the program, and watches it until nobody is left.
+async fn watch(order: Order, socket: UnixStream) -> io::Result<()> {
+    let mut children = signal(SignalKind::child())?;
+    // With a listener, these do not end it. The program has their default actions, unlike for signals that are ignored.
+    let deadly = [
+        SignalKind::hangup(),
+        SignalKind::interrupt(),
+        SignalKind::quit(),
+        SignalKind::terminate(),
+    ];
+    let _heard: Vec<_> = deadly.into_iter().map(signal).collect::<io::Result<_>>()?;
+    socket.set_nonblocking(true)?;
+    let mut socket = tokio::net::UnixStream::from_std(socket)?;
+    let grace = order.grace;
+    let program = match launch(order) {
+        Ok(program) => Pid::from_child(&program),
+        Err(error) => {
+            let number = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
+            report(&socket, Report::NotStarted(number));
+            return Ok(());
         }
-        if cfg!(target_os = "linux") {
-            // Processes hidden from this user count as alive.
-            return test_kill_process_group(self.pid).is_ok()
-                && self.company().is_none_or(|count| count > 0);
+    };
+    report(&socket, Report::Started(program));
+    let mut end = End::new(program, grace);
+    let mut is_wanted = true;
+    loop {
+        let are_left = reap(program, &socket) || descendants::are_left_in_group(program);
+        if !are_left {
+            report(&socket, Report::Gone);
+            return Ok(());
         }
-        // Other systems do not list the members of a group, but tell whether there are any.
-        self.dismiss();
-        test_kill_process_group(self.pid).is_ok()
-    }
-
-    /// Counts the living processes of its group besides itself. `None` if the system does not list them.
-    pub(super) fn company(&self) -> Option<usize> {
-        living_members(self.pid)
-    }
-
-    fn dismiss(&mut self) {
-        if !self.is_reaped {
-            // If it was killed with the rest of its group, there is nothing to wait for.
-            let _ = self.shell.kill();
-            let _ = self.shell.wait();
-            self.is_reaped = true;
+        tokio::select! {
+            _ = children.recv() => {}
+            request = socket.read_u8(), if is_wanted => match request.map(Request::of) {
+                Ok(Some(Request::Kill)) => end.kill(),
+                Ok(Some(Request::End)) => end.begin(),
+                Ok(None) => {}
+                Err(_) => {
+                    is_wanted = false;
+                    end.begin();
+                }
+            },
+            () = sleep_until(end.due) => end.kill(),
+            // Nothing announces the end of a process that is nobody's child here.
+            () = tokio::time::sleep(SOON), if !descendants::ARE_KNOWN => {}
         }
     }
 }
 
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.dismiss();
-    }
+/// Starts the program as the leader of a process group of its own. It has the priority of the thread that starts it, so that is
+/// another one.
+fn launch(order: Order) -> io::Result<Child> {
+    let start = || {
+        if order.priority == Priority::Low {
+            lower_priority();
+        }
+        spawn(order)
+    };
+    std::thread::scope(|scope| {
+        let started = scope.spawn(start).join();
+        started.unwrap_or_else(|_| Err(io::Error::other("the start of the program panicked")))
+    })
 }
 
-/// Formats an argument for `sleep`, which everywhere accepts whole seconds: rounded up.
-fn sleep_argument(grace: Duration) -> String {
-    grace.as_secs().saturating_add(u64::from(grace.subsec_nanos() > 0)).to_string()
+fn spawn(order: Order) -> io::Result<Child> {
+    let [stdin, stdout, stderr] = order.streams.map(Stdio::from);
+    let [program, arguments @ ..] = &order.words[..] else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).process_group(0).stdin(stdin).stdout(stdout).stderr(stderr);
+    command.spawn()
 }
 
-/// Counts the living members of the group besides its leader. Zombies do not count: in a container, process 1 is
-/// often a program that never reaps orphans. `None` if the list has no process of the group.
-fn living_members(group: Pid) -> Option<usize> {
-    let (mut seen, mut living) = (false, 0);
-    for entry in std::fs::read_dir("/proc").ok()?.flatten() {
-        let name = entry.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
-        let Ok(stat) = std::fs::read(entry.path().join("stat")) else { continue };
-        match state_and_group(&stat) {
-            Some((state, of)) if of == group.as_raw_nonzero().get() => {
-                seen = true;
-                living += usize::from(pid != of && !b"ZX".contains(&state));
+/// Reports to the process that wants the program, which may have ended.
+fn report(socket: &tokio::net::UnixStream, report: Report) {
+    // The socket itself, since the runtime may not know yet that it can be written. A few reports of five bytes always fit.
+    let _ = rustix::io::write(socket, &report.to_bytes());
+}
+
+/// Takes the children that have ended, and reports the end of the program. Returns true if others are left.
+fn reap(program: Pid, socket: &tokio::net::UnixStream) -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) if pid == program => {
+                report(socket, Report::Ended(ExitStatus::from_raw(status.as_raw())));
             }
-            _ => {}
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
         }
     }
-    seen.then_some(living)
 }
 
-/// Parses a process's `stat` (proc_pid_stat(5)).
-fn state_and_group(stat: &[u8]) -> Option<(u8, i32)> {
-    // The second field is the program's name in parentheses, with any characters.
-    let after_name = stat.rsplit(|byte| *byte == b')').next()?;
-    let mut fields = std::str::from_utf8(after_name).ok()?.split_ascii_whitespace();
-    let state = fields.next()?.bytes().next()?;
-    Some((state, fields.nth(1)?.parse().ok()?))
+/// The end of the program and its descendants.
+struct End {
+    program: Pid,
+    grace: Duration,
+    /// The time of the next SIGKILL, once they were asked to end.
+    due: Option<Instant>,
+    kills: u32,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The time until all that are left are killed once more: new ones, those that hang in the kernel, and later those of another
+/// user, which cannot be killed.
+const SOON: Duration = Duration::from_millis(20);
+const LATER: Duration = Duration::from_secs(1);
+const SOON_MAX: u32 = 100;
 
-    #[test]
-    fn state_and_group_are_found_behind_any_name() {
-        assert_eq!(state_and_group(b"7 (sh) S 1 12 7 0"), Some((b'S', 12)));
-        assert_eq!(state_and_group(b"7 (a) R 1 2 (b) Z 1 13 7"), Some((b'Z', 13)));
-        assert_eq!(state_and_group(b""), None);
+/// A time that never comes.
+const FAR: Duration = Duration::from_secs(1 << 32);
+
+/// The most looks for new processes at a time.
+const LOOKS_MAX: u32 = 100;
+
+impl End {
+    fn new(program: Pid, grace: Duration) -> Self {
+        Self { program, grace, due: None, kills: 0 }
+    }
+
+    /// Asks all to end, once.
+    fn begin(&mut self) {
+        if self.due.is_none() {
+            descendants::signal_all(self.program, Signal::TERM);
+            self.due = Some(Instant::now() + self.grace.min(FAR));
+        }
+    }
+
+    /// Kills all that are there. One that was killed starts no other, so a look that finds no new ones has found all.
+    fn kill(&mut self) {
+        let mut killed = HashSet::new();
+        for _ in 0..LOOKS_MAX {
+            let found = descendants::signal_all(self.program, Signal::KILL);
+            if !found.into_iter().fold(false, |is_new, pid| killed.insert(pid) || is_new) {
+                break;
+            }
+        }
+        self.kills = self.kills.saturating_add(1);
+        let wait = if self.kills < SOON_MAX { SOON } else { LATER };
+        self.due = Some(Instant::now() + wait);
     }
 }

@@ -8,11 +8,16 @@
 //! - Its **standard output** is read as fast as the topic takes it, through one buffer. A faster program has to wait,
 //!   as with any pipe, and also while the topic's disk is behind, full or broken: then no line is lost.
 //! - Its **standard error** goes to the log, limited in rate, or to a topic of its own ([`Stderr`]).
-//! - It inherits this process's environment, with additions and `PYTHONUNBUFFERED=1` unless that is set, and runs in its own **process group**. The group is
-//!   ended as a whole: SIGTERM to all, then SIGKILL to those that remain after [`ExecOptions::grace`]. That happens when
-//!   the source is stopped or dropped, when this process is killed (the group's leader, a shell, waits for that), and
-//!   when the program ends by itself and leaves other processes behind. Only a process that has left the group
-//!   (`setsid`) survives.
+//! - It inherits this process's environment, with additions and `PYTHONUNBUFFERED=1` unless that is set.
+//! - It is ended **with all its descendants**: SIGTERM to all, then SIGKILL to those that remain after
+//!   [`ExecOptions::grace`]. That happens when the source is stopped or dropped, when this process is killed, and when the
+//!   program ends by itself and leaves other processes behind. On Linux, neither a process group or session of its own
+//!   (`setsid`, `timeout`, `set -m`) nor the end of its parent (`nohup`, a daemon) saves a descendant; elsewhere, one that has
+//!   left the program's process group survives. A process that another service starts for the program (`at`, a
+//!   container) is no descendant.
+//!
+//!   A [guard](guard_or_continue), another run of this executable, does that. So `main` has to begin with
+//!   [`guard_or_continue`].
 //! - When it ends, [`Restart`] decides whether it starts again, after a wait that grows.
 //!
 //! Its state ([`status`](crate::status)) is `opening` until its first line, then `live`; `waiting` while lines cannot
@@ -22,9 +27,11 @@
 
 mod allowance;
 mod census;
+mod descendants;
 mod error_log;
 mod group;
 mod guard;
+mod handover;
 mod pipes;
 mod program;
 mod service;
@@ -39,6 +46,7 @@ use std::time::Duration;
 
 use anemone_hub::Topic;
 
+pub use guard::{guard_or_continue, guard_with};
 pub use program::ProgramOptions;
 pub use service::ProgramService;
 pub use source::run;

@@ -21,7 +21,8 @@ pub struct ProgramOptions {
     pub directory: Option<PathBuf>,
     /// The longest time of a run, besides that of all runs. Default: none.
     pub time_max: Option<Duration>,
-    /// The time between SIGTERM and SIGKILL. Default 50 ms: a run should stop at once.
+    /// The time between SIGTERM and SIGKILL. Default 5 s: enough to store what was computed. A program that ends earlier is not
+    /// waited for. Until then its run, though cancelled, counts as one of those that work.
     pub grace: Duration,
     /// The most bytes that a run may write to both of its outputs. Default 64 MiB, four times what a run retains.
     pub output_bytes_max: u64,
@@ -44,7 +45,7 @@ impl ProgramOptions {
             environment: Vec::new(),
             directory: None,
             time_max: None,
-            grace: Duration::from_millis(50),
+            grace: Duration::from_secs(5),
             output_bytes_max: 64 << 20,
             line_bytes_max: lines::BYTES_MAX_DEFAULT,
             processes_max: 100,

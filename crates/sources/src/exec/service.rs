@@ -16,8 +16,9 @@ use super::work;
 /// - `ANEMONE_PATH`, `ANEMONE_QUERY` and `ANEMONE_CONTENT_TYPE` in its **environment** say what was requested; the
 ///   last two may be empty. Nothing of a request is ever part of a command line.
 /// - The exit status 0 means that the run is done, without a result. With any other one, or a signal, it has failed.
-/// - It runs in its own **process group**, which is ended as a whole, as that of a source: when the program ends, when
-///   the run is cancelled or takes too long, and when this process is killed.
+/// - It is ended **with all its descendants**, as that of a source: when the program ends, when the run is cancelled or takes
+///   too long, and when this process is killed. It has [`ProgramOptions::grace`] after SIGTERM, for example to store what it has. The
+///   run is cancelled at once, so that output from then on is no event.
 /// - A program that passes a limit is killed at once (SIGKILL), and its run fails.
 /// - It has a **low priority** (on Linux nice 10, as other work of runs); the thread that passes its output on has not.
 #[derive(Clone, Debug)]

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use anemone_hub::Topic;
 use tokio::net::unix::pipe::Receiver;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::error_log::{ErrorLog, LogLimit, LoggedAs};
-use super::group::{Group, Input, Launch, Pipes};
+use super::group::{Group, GroupEvent, Input, Launch, Pipes};
+use super::handover::Priority;
 use super::pipes::{READ_BYTES, REST_BYTES_MAX, Read, Rest, readable, take};
 use super::{ExecOptions, Stderr};
 use crate::backoff::Backoff;
@@ -24,7 +24,7 @@ use crate::status::{State, Status, chain, earliest, seconds, sleep_until, wall_c
 /// the topic `NAME.status`).
 ///
 /// Returns when the program has ended and is not to be started again ([`Restart`](super::Restart)). Also returns when
-/// `stop` has completed and the whole process group is gone: at most [`ExecOptions::grace`] and a second later. The
+/// `stop` has completed and the program is gone with its descendants: at most [`ExecOptions::grace`] and a second later. The
 /// program's output until then is still published. Before that, lines that wait for their topic's disk get as long as
 /// the grace period. With [`std::future::pending`] the source is never stopped.
 ///
@@ -32,9 +32,8 @@ use crate::status::{State, Status, chain, earliest, seconds, sleep_until, wall_c
 /// carry the name of `topic`.
 ///
 /// # Cancel safety
-/// Dropping the future sends SIGTERM to the group at once. A thread does the rest: SIGKILL after the grace period,
-/// and reaping. This process has to outlive that thread; before exiting, use `stop` and wait. No batch is published
-/// in part.
+/// Dropping the future sends SIGTERM to all at once, and their guard does the rest: SIGKILL after the grace period. To have the
+/// last output, use `stop` and wait. No batch is published in part.
 pub async fn run(
     options: ExecOptions,
     topic: Arc<Topic>,
@@ -138,17 +137,16 @@ impl ExecSource {
             environment: &self.options.environment,
             directory: self.options.directory.as_deref(),
             grace: self.options.grace,
+            priority: Priority::Normal,
             input: Input::Empty,
         }
     }
 
-    /// Runs the program once, until its whole group has ended.
+    /// Runs the program once, until it has ended with its descendants.
     async fn run_once(&mut self, mut stop: Pin<&mut impl Future<Output = ()>>) -> End {
         let mut stopped = false;
         let patience = (self.patience_over.clone(), self.options.grace);
-        let children = signal(SignalKind::child());
-        let started = children.and_then(|children| Ok((children, Group::start(&self.launch())?)));
-        let (mut children, (mut group, Pipes { stdout, stderr, .. })) = match started {
+        let (mut group, Pipes { stdout, stderr, .. }) = match Group::start(&self.launch()) {
             Ok(started) => started,
             Err(error) => return End { exit: Err(error), stopped },
         };
@@ -160,12 +158,6 @@ impl ExecSource {
         let (mut stdout, mut stderr) = (Some(stdout), Some(stderr));
         let mut buffer = vec![0; READ_BYTES];
         let exit = loop {
-            if group.is_ending()
-                && let Some(exit) = group.has_ended()
-            {
-                break exit;
-            }
-            let look_at = group.look_at();
             let due = earliest(self.status.due(), self.error_output.due());
             let due = earliest(due, earliest(self.first_line.due(), self.closed_due));
             tokio::select! {
@@ -179,9 +171,12 @@ impl ExecSource {
                     let work = self.take_error_output(read, &buffer);
                     patiently(work, stop.as_mut(), &mut stopped, &patience).await;
                 }
-                () = group.program_ended(&mut children), if !group.is_ending() => group.end(),
+                event = group.next() => match event {
+                    GroupEvent::ProgramEnded => group.end(),
+                    GroupEvent::Gone(exit) => break exit,
+                },
                 () = stop.as_mut(), if !stopped => stopped = true,
-                () = sleep_until(earliest(look_at, due)) => {}
+                () = sleep_until(due) => {}
             }
             if stopped && !group.is_ending() {
                 group.end();

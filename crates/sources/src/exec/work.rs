@@ -3,18 +3,16 @@
 use std::ffi::OsString;
 use std::io;
 use std::process::ExitStatus;
-use std::thread::Builder;
 
-use anemone_hub::run::{RunContext, RunFailure, RunInput, RunOutcome, Stopped, lower_priority};
+use anemone_hub::run::{RunContext, RunFailure, RunInput, RunOutcome, Stopped};
 use anemone_hub::{Data, ProgressLine};
 use tokio::net::unix::pipe::{Receiver, Sender};
-use tokio::runtime::Handle;
-use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::time::Instant;
 
 use super::census::Census;
 use super::error_log::ErrorLog;
-use super::group::{Group, Input, Launch, Pipes};
+use super::group::{Group, GroupEvent, Input, Launch, Pipes};
+use super::handover::Priority;
 use super::pipes::{READ_BYTES, REST_BYTES_MAX, Read, Rest, readable, take};
 use super::program::{Program, ProgramOptions};
 use crate::lines::{self, Line, Lines};
@@ -39,31 +37,14 @@ async fn start(program: &Program, input: &RunInput, context: &RunContext) -> Run
         environment: &environment(options, input),
         directory: options.directory.as_deref(),
         grace: options.grace,
+        // This thread keeps its own: it must not be interrupted for long while it holds what readers of the run wait for.
+        priority: Priority::Low,
         input: if input.body.is_empty() { Input::Empty } else { Input::Pipe },
     };
-    let children = signal(SignalKind::child());
-    match children.and_then(|children| Ok((children, start_at_low_priority(&launch)?))) {
-        Ok((children, (group, pipes))) => {
-            let work = Work::new(program, input, context);
-            work.run(group, pipes, children).await
-        }
+    match Group::start(&launch) {
+        Ok((group, pipes)) => Work::new(program, input, context).run(group, pipes).await,
         Err(error) => Err(not_started(program, &error)),
     }
-}
-
-/// Starts the program at a low priority. It has that of the thread that starts it, so that is another one: this thread
-/// must not be interrupted for long while it holds what readers of the run wait for.
-fn start_at_low_priority(launch: &Launch<'_>) -> io::Result<(Group, Pipes)> {
-    let runtime = Handle::current();
-    let start = || {
-        let _runtime = runtime.enter();
-        lower_priority();
-        Group::start(launch)
-    };
-    std::thread::scope(|scope| {
-        let started = Builder::new().name("start".to_owned()).spawn_scoped(scope, start)?.join();
-        started.unwrap_or_else(|_| Err(io::Error::other("the start of the program panicked")))
-    })
 }
 
 fn not_started(program: &Program, error: &io::Error) -> RunFailure {
@@ -135,18 +116,13 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Runs it until its whole group has ended.
-    async fn run(mut self, mut group: Group, pipes: Pipes, mut children: Signals) -> RunOutcome {
+    /// Runs it until it has ended with its descendants.
+    async fn run(mut self, mut group: Group, pipes: Pipes) -> RunOutcome {
         let (mut stdin, mut stdout, mut stderr) =
             (pipes.stdin, Some(pipes.stdout), Some(pipes.stderr));
         let mut buffer = vec![0; READ_BYTES];
         let exit = loop {
-            if group.is_ending()
-                && let Some(exit) = group.has_ended()
-            {
-                break exit;
-            }
-            let look_at = if group.is_ending() { group.look_at() } else { self.limits_due() };
+            let look_at = if group.is_ending() { None } else { self.limits_due() };
             tokio::select! {
                 () = readable(stdout.as_ref()) => {
                     let read = take(&mut stdout, &mut buffer);
@@ -157,7 +133,10 @@ impl<'a> Work<'a> {
                     self.take_error_output(read, &buffer);
                 }
                 () = writable(stdin.as_ref()) => self.write_input(&mut stdin),
-                () = group.program_ended(&mut children), if !group.is_ending() => group.end(),
+                event = group.next() => match event {
+                    GroupEvent::ProgramEnded => group.end(),
+                    GroupEvent::Gone(exit) => break exit,
+                },
                 stopped = self.context.stopped(), if self.cut.is_none() => self.cut(stopped),
                 () = sleep_until(earliest(look_at, self.error_log.due())) => {}
             }

@@ -32,6 +32,7 @@ impl Kept {
     }
 
     fn start(&self, line: &str, stop: impl Future<Output = ()> + Send + 'static) -> Background<()> {
+        crate::use_guard();
         let options = ExecOptions {
             restart: Restart::Never,
             grace: Duration::from_millis(300),

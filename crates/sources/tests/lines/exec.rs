@@ -15,11 +15,12 @@ use tempfile::{TempDir, tempdir};
 use tokio::sync::oneshot;
 
 use crate::alone::{Alone, is_alone};
-use crate::fifo;
 use crate::lifeline::Lifeline;
+use crate::{fifo, use_guard};
 
 /// Run once; if again, at once.
 fn once(command: Command) -> ExecOptions {
+    use_guard();
     ExecOptions {
         restart: Restart::Never,
         retry_min: Duration::from_millis(1),
@@ -207,6 +208,7 @@ async fn waits(options: ExecOptions, for_secs: u64) -> Vec<f64> {
 
 #[tokio::test(start_paused = true)]
 async fn waits_grow_from_run_to_run_and_not_after_a_good_one() {
+    use_guard();
     let options = || ExecOptions::new(Command::program("/no/such/program", [""; 0]));
     let growing = waits(options(), 100).await;
     let steps = [250.0, 500.0, 1000.0, 2000.0, 4000.0, 8000.0, 16_000.0, 30_000.0];
@@ -410,22 +412,6 @@ async fn what_a_program_left_running_is_ended_with_it() {
     let topics = to_its_end(options).await;
     cut(lifeline).await;
     assert!(ended(&topics).await["detail"].as_str().unwrap().contains("exit status: 4"));
-}
-
-#[cfg(target_os = "linux")]
-#[tokio::test]
-async fn who_left_the_group_and_holds_the_output_open_delays_nothing() {
-    let directory = tempdir().unwrap();
-    fifo(&directory.path().join("go"));
-    let options = ExecOptions {
-        directory: Some(directory.path().to_owned()),
-        ..shell("setsid sh -c 'echo $$; exec sleep 1000' & read line < go")
-    };
-    let running = Running::start(options);
-    let escaped = pid(&running.topics.events(1).await[0]);
-    write(&directory.path().join("go"), "go\n").await;
-    ended(&running.topics).await;
-    rustix::process::kill_process(escaped, rustix::process::Signal::KILL).unwrap();
 }
 
 #[tokio::test]

@@ -20,7 +20,13 @@ impl Lifeline {
     }
 
     /// Waits until no process has it open. It must have been open before.
-    pub(crate) fn cut(mut self) {
-        wait_until("a process is left", || matches!(self.0.read(&mut [0]), Ok(0)));
+    pub(crate) fn cut(self) {
+        self.cut_after("its end");
+    }
+
+    /// Waits as [`cut`](Self::cut) does, and names what came before in a failure.
+    pub(crate) fn cut_after(mut self, what: &str) {
+        let left = format!("a process is left after {what}");
+        wait_until(&left, || matches!(self.0.read(&mut [0]), Ok(0)));
     }
 }

@@ -7,6 +7,7 @@ mod disk;
 mod exec;
 mod file;
 mod lifeline;
+mod outliving;
 mod place;
 mod program;
 mod stdin;
@@ -17,4 +18,9 @@ use std::path::Path;
 fn fifo(path: &Path) {
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+}
+
+/// Lets programs have a guard, although the `main` of tests is not theirs.
+fn use_guard() {
+    anemone_sources::exec::guard_with(env!("CARGO_BIN_EXE_anemone-guard"));
 }

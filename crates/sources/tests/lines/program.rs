@@ -12,8 +12,10 @@ use serde_json::{Value, json};
 use tempfile::tempdir;
 
 use crate::lifeline::Lifeline;
+use crate::use_guard;
 
 fn shell(line: &str) -> ProgramOptions {
+    use_guard();
     ProgramOptions::new(Command::Shell(line.into()))
 }
 
@@ -251,6 +253,7 @@ fn its_exit_status_decides_and_standard_error_is_kept() {
 #[test]
 fn a_program_that_cannot_be_started_is_a_failed_run_with_words() {
     let runs = runs();
+    use_guard();
     let options = ProgramOptions::new(Command::program("/no/such/program", [""; 0]));
     let run = start(runs, options, input("x"));
     let state = ended(&run);
@@ -313,6 +316,7 @@ fn more_processes_than_allowed_are_all_killed() {
 fn family(directory: &Path) -> ProgramOptions {
     ProgramOptions {
         directory: Some(directory.to_owned()),
+        grace: Duration::from_millis(50),
         ..shell("exec 3> lifeline; trap '' TERM; sh -c 'echo ready; exec sleep 1000' & wait")
     }
 }
@@ -368,6 +372,7 @@ fn children_that_it_leaves_behind_end_with_it() {
     let lifeline = Lifeline::open(&directory.path().join("lifeline"));
     let options = ProgramOptions {
         directory: Some(directory.path().to_owned()),
+        grace: Duration::from_millis(50),
         ..shell("exec 3> lifeline; (trap '' TERM; sleep 1000) & echo done")
     };
     let (partials, state) = result(options, input(""));

@@ -1,0 +1,227 @@
+//! The words between a process and the guard of its program, on a socket that both hold an end of.
+//!
+//! First goes the [`Order`]: the program, with its standard streams as descriptors. Then requests go one way, a byte each, and
+//! reports the other way, five bytes each. The end of the socket is a request to end.
+
+use std::ffi::OsString;
+use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use rustix::cmsg_space;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use rustix::process::Pid;
+
+/// The program that a guard starts.
+#[derive(Debug)]
+pub(super) struct Order {
+    /// The time between SIGTERM and SIGKILL.
+    pub(super) grace: Duration,
+    pub(super) priority: Priority,
+    /// The program with its arguments.
+    pub(super) words: Vec<OsString>,
+    /// Its standard input, output and error.
+    pub(super) streams: [OwnedFd; 3],
+}
+
+/// The priority of a program. Its guard has that of the process that starts it, so that it gets its turn beside a program that takes
+/// all the time there is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Priority {
+    /// That of this process.
+    Normal,
+    /// That of work of runs.
+    Low,
+}
+
+/// The most bytes of a program with its arguments: the limit of Linux for all of them, far above that of other systems.
+const WORDS_BYTES_MAX: usize = 6 << 20;
+
+/// The first bytes: the grace period in milliseconds, the number of bytes that follow, and 1 for a low priority.
+const HEAD_BYTES: usize = 17;
+
+impl Order {
+    /// Sends it.
+    pub(super) fn send(&self, socket: &UnixStream) -> io::Result<()> {
+        let mut words = Vec::new();
+        for word in &self.words {
+            words.extend_from_slice(word.as_bytes());
+            words.push(0);
+        }
+        if words.len() > WORDS_BYTES_MAX
+            || self.words.iter().any(|word| word.as_bytes().contains(&0))
+        {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let grace = u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX);
+        let is_low = u8::from(self.priority == Priority::Low);
+        let (grace, len) = (grace.to_le_bytes(), (words.len() as u64).to_le_bytes());
+        let head = [&grace[..], &len, &[is_low]].concat();
+        let streams = self.streams.each_ref().map(|stream| stream.as_fd());
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(3))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        ancillary.push(SendAncillaryMessage::ScmRights(&streams));
+        // So few bytes fit into an empty socket at once.
+        sendmsg(socket, &[IoSlice::new(&head)], &mut ancillary, SendFlags::empty())?;
+        (&mut &*socket).write_all(&words)
+    }
+
+    /// Receives one.
+    pub(super) fn receive(socket: &UnixStream) -> io::Result<Self> {
+        let mut head = [0; HEAD_BYTES];
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(3))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let slices = &mut [IoSliceMut::new(&mut head)];
+        let received = recvmsg(socket, slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+        let mut streams = Vec::new();
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(fds) = message {
+                streams.extend(fds);
+            }
+        }
+        let (Ok(streams), HEAD_BYTES) = (streams.try_into(), received.bytes) else {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        };
+        let [numbers @ .., is_low] = head;
+        let (grace, len) = both(u128::from_le_bytes(numbers));
+        let priority = if is_low == 1 { Priority::Low } else { Priority::Normal };
+        let len = usize::try_from(len).ok().filter(|len| *len <= WORDS_BYTES_MAX);
+        let mut words = vec![0; len.ok_or(io::ErrorKind::InvalidData)?];
+        (&mut &*socket).read_exact(&mut words)?;
+        // Each word ends with a zero byte.
+        words.pop();
+        let words = words.split(|byte| *byte == 0).map(|word| OsString::from_vec(word.to_vec()));
+        let (grace, words) = (Duration::from_millis(grace), words.collect());
+        Ok(Self { grace, priority, words, streams })
+    }
+}
+
+/// Returns the two numbers in one, the lower first.
+fn both(numbers: u128) -> (u64, u64) {
+    ((numbers & u128::from(u64::MAX)) as u64, (numbers >> 64) as u64)
+}
+
+/// A request to the guard, after the order.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Request {
+    /// SIGTERM to all, and SIGKILL to those that are left after the grace period.
+    End,
+    /// SIGKILL to all.
+    Kill,
+}
+
+impl Request {
+    pub(super) fn to_byte(self) -> u8 {
+        match self {
+            Self::End => b'e',
+            Self::Kill => b'k',
+        }
+    }
+
+    pub(super) fn of(byte: u8) -> Option<Self> {
+        [Self::End, Self::Kill].into_iter().find(|request| request.to_byte() == byte)
+    }
+}
+
+/// A report of the guard.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Report {
+    Started(Pid),
+    /// The error number of the system.
+    NotStarted(i32),
+    /// The program has ended. Descendants may be left.
+    Ended(ExitStatus),
+    /// Nobody is left, and the guard ends.
+    Gone,
+}
+
+impl Report {
+    pub(super) const BYTES: usize = 5;
+
+    pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
+        let (kind, number) = match self {
+            Self::Started(pid) => (b's', pid.as_raw_nonzero().get()),
+            Self::NotStarted(number) => (b'n', number),
+            Self::Ended(status) => (b'e', status.into_raw()),
+            Self::Gone => (b'g', 0),
+        };
+        let [a, b, c, d] = number.to_le_bytes();
+        [kind, a, b, c, d]
+    }
+
+    pub(super) fn of([kind, number @ ..]: [u8; Self::BYTES]) -> Option<Self> {
+        let number = i32::from_le_bytes(number);
+        match kind {
+            b's' => Pid::from_raw(number).map(Self::Started),
+            b'n' => Some(Self::NotStarted(number)),
+            b'e' => Some(Self::Ended(ExitStatus::from_raw(number))),
+            b'g' => Some(Self::Gone),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_arrives_with_its_words_and_its_streams() {
+        let (near, far) = UnixStream::pair().unwrap();
+        let (mut reader, writer) = io::pipe().unwrap();
+        let null = || std::fs::File::open("/dev/null").unwrap().into();
+        let words: Vec<OsString> = ["sh", "", "-c", "echo \"a b\""].map(Into::into).into();
+        let order = Order {
+            grace: Duration::from_millis(1500),
+            priority: Priority::Low,
+            words: words.clone(),
+            streams: [null(), writer.into(), null()],
+        };
+        order.send(&near).unwrap();
+        drop(order);
+        let received = Order::receive(&far).unwrap();
+        assert_eq!((received.grace, &received.words), (Duration::from_millis(1500), &words));
+        assert_eq!(received.priority, Priority::Low);
+        let [_, output, _] = received.streams;
+        std::fs::File::from(output).write_all(b"here").unwrap();
+        let mut said = String::new();
+        reader.read_to_string(&mut said).unwrap();
+        assert_eq!(said, "here");
+    }
+
+    #[test]
+    fn words_that_no_program_can_have_are_refused_and_half_an_order_is_an_error() {
+        let (near, far) = UnixStream::pair().unwrap();
+        let null = || std::fs::File::open("/dev/null").unwrap().into();
+        let (grace, priority) = (Duration::ZERO, Priority::Normal);
+        let (words, streams) = (vec!["a\0b".into()], [null(), null(), null()]);
+        let order = Order { grace, priority, words, streams };
+        assert_eq!(order.send(&near).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        drop(near);
+        assert_eq!(Order::receive(&far).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn requests_and_reports_are_read_as_they_were_written() {
+        for request in [Request::End, Request::Kill] {
+            assert_eq!(Request::of(request.to_byte()), Some(request));
+        }
+        for report in [
+            Report::Started(Pid::from_raw(70_000).unwrap()),
+            Report::NotStarted(2),
+            Report::Ended(ExitStatus::from_raw(9)),
+            Report::Gone,
+        ] {
+            assert_eq!(Report::of(report.to_bytes()), Some(report));
+        }
+        assert_eq!((Request::of(b'x'), Report::of(*b"x0000")), (None, None));
+    }
+}
