@@ -127,9 +127,10 @@ pub struct Limits {
     /// The most of these for one address, or one /64 of IPv6. Default `None`: a tenth of `runs_queued_max`, at least 1.
     /// This limit does not apply to clients of this machine.
     pub runs_queued_per_address_max: Option<usize>,
-    /// Runs: the longest time that one may work. Default 1 h. It fails then.
-    pub run_time_max: Duration,
-    /// Runs: the time for which one can be read after its end. Default 10 min; may be 0.
+    /// Runs: the longest time that one may work. It fails then. Default `None`: no limit for those that clients of this machine start, and 1 h for
+    /// others.
+    pub run_time_max: Option<Duration>,
+    /// Runs: the time for which one can be read after its end. Default 10 min; may be 0, or as long as the memory of runs lasts.
     pub run_retention: Duration,
     /// Runs: the most events that each keeps, with its last one. Default 100,000. Older ones become a gap.
     pub run_events_max: u64,
@@ -220,7 +221,7 @@ impl Default for Limits {
             runs_running_max: None,
             runs_queued_max: 1_000,
             runs_queued_per_address_max: None,
-            run_time_max: Duration::from_secs(3600),
+            run_time_max: None,
             run_retention: Duration::from_secs(600),
             run_events_max: 100_000,
             run_bytes_max: 16 << 20,
@@ -374,8 +375,8 @@ mod tests {
     #[test]
     fn the_table_has_every_limit_and_its_default() {
         let defaults = Limits::TABLE.iter().filter_map(|limit| limit.get(&Limits::default()));
-        // Five follow from the machine or from another limit.
-        assert_eq!(defaults.count(), Limits::TABLE.len() - 5);
+        // Six follow from the machine, the client or another limit.
+        assert_eq!(defaults.count(), Limits::TABLE.len() - 6);
         let shown = format!("{:?}", Limits::default());
         let written = Limits::TABLE.iter().filter(|limit| shown.contains(limit.key)).count();
         assert_eq!(

@@ -44,7 +44,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<RunProgram> {
     let start_right = [("loopback", StartRight::Local), ("anyone", StartRight::Anyone)];
     let start_right = t.value("start", StartRight::Local, word(start_right));
     let directory = t.optional("directory", path).map(|found| found.value);
-    let times = duration(MILLISECOND..=DAY.saturating_mul(365));
+    let times = duration(MILLISECOND..=DAY.saturating_mul(36_500));
     let options = ProgramOptions {
         environment: t.value("environment", Vec::new(), environment),
         directory: directory.or_else(|| beside(t.place())),

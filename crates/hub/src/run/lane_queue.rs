@@ -1,7 +1,7 @@
 //! The queue of a lane, and its works that have not returned. It has no clock and no thread.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::lane::Lane;
 use super::limits::RunLimits;
@@ -85,8 +85,11 @@ impl LaneQueue {
 
     /// Returns the next job whose work may begin now; it has a slot.
     pub(crate) fn next(&mut self, now: Moment) -> Option<Job> {
-        let until = now.after(self.limits.time_max);
-        let begin = |job: &Job| Working { until, run: Arc::clone(&job.run) };
+        let limits = self.limits;
+        let begin = |job: &Job| {
+            let time_max = limits.time_max_of(job.run.owner()).unwrap_or(Duration::MAX);
+            Working { until: now.after(time_max), run: Arc::clone(&job.run) }
+        };
         let job = self.queue.next(&self.limits, begin)?;
         self.begun += 1;
         self.note_move();

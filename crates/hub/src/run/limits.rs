@@ -3,6 +3,8 @@
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use super::owner::OwnerKey;
+
 /// The limits of [`Runs`](crate::run::Runs).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RunLimits {
@@ -16,8 +18,9 @@ pub struct RunLimits {
     pub queued_max: usize,
     /// The most of these from one owner. Default 100: a tenth, so that one client cannot take the whole queue.
     pub queued_per_owner_max: usize,
-    /// The longest time of a run after its start. Default 1 h. It fails then.
-    pub time_max: Duration,
+    /// The longest time of a run after its start. It fails then. Default `None`: [`OWNED_TIME_MAX`](Self::OWNED_TIME_MAX) for the run of a client with
+    /// limits, and no limit for others, which clients of this machine and the program itself start.
+    pub time_max: Option<Duration>,
     /// The time for which a run is kept after its end. Default 10 min, enough to come back after a network cut.
     pub retention: Duration,
     /// The most events of a run that are kept, with its last one; the oldest ones go. Default 100,000.
@@ -34,13 +37,23 @@ pub struct RunLimits {
     pub total_bytes_max: u64,
 }
 
+impl RunLimits {
+    /// The longest time of a run of a client with limits, unless there is a limit for all: 1 h.
+    pub const OWNED_TIME_MAX: Duration = Duration::from_secs(3600);
+
+    /// Returns the longest time of a run of this owner.
+    pub(crate) fn time_max_of(&self, owner: Option<OwnerKey>) -> Option<Duration> {
+        self.time_max.or(owner.map(|_| Self::OWNED_TIME_MAX))
+    }
+}
+
 impl Default for RunLimits {
     fn default() -> Self {
         Self {
             running_max: available_parallelism().map_or(2, |count| count.get().max(2)),
             queued_max: 1_000,
             queued_per_owner_max: 100,
-            time_max: Duration::from_secs(3600),
+            time_max: None,
             retention: Duration::from_secs(600),
             events_max: 100_000,
             bytes_max: 16 << 20,

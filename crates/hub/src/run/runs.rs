@@ -302,7 +302,8 @@ impl Shared {
         forgotten.iter().for_each(|run| run.forget());
         drop(forgotten);
         for run in overdue {
-            self.end(&run, Ending::timed_out(self.limits.time_max));
+            let time_max = self.limits.time_max_of(run.owner()).unwrap_or_default();
+            self.end(&run, Ending::timed_out(time_max));
         }
         self.is_withheld.store(false, Ordering::Relaxed);
         let mut is_withheld = false;

@@ -159,7 +159,8 @@ fn a_cancelled_run_has_ended_at_once_and_its_work_is_told() {
 
 #[test]
 fn a_run_that_takes_too_long_has_failed_and_its_work_is_told() {
-    let runs = runs(RunLimits { time_max: Duration::from_millis(50), ..RunLimits::default() });
+    let runs =
+        runs(RunLimits { time_max: Some(Duration::from_millis(50)), ..RunLimits::default() });
     let (told, reason) = mpsc::channel();
     let run = start(&runs, move |run| {
         // On a slow machine its time is over already.
@@ -173,6 +174,16 @@ fn a_run_that_takes_too_long_has_failed_and_its_work_is_told() {
     let problem = status.problem().unwrap();
     assert!(problem.contains("run-timeout") && problem.contains("0.05 s"), "{problem}");
     assert!(status.ended.unwrap().since(status.started.unwrap()) >= Duration::from_millis(50));
+}
+
+#[test]
+fn a_run_of_a_client_has_a_time_limit_by_default_and_others_have_one_only_if_it_is_set() {
+    let (of_client, of_others) = (Some(OwnerKey(1)), None);
+    let unset = RunLimits::default();
+    assert_eq!(unset.time_max_of(of_client), Some(Duration::from_secs(3600)));
+    assert_eq!(unset.time_max_of(of_others), None);
+    let set = RunLimits { time_max: Some(Duration::from_secs(7 * 86_400)), ..unset };
+    assert_eq!([of_client, of_others].map(|owner| set.time_max_of(owner)), [set.time_max; 2]);
 }
 
 #[test]

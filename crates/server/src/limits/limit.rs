@@ -124,6 +124,16 @@ impl Field for Option<usize> {
     }
 }
 
+impl Field for Option<Duration> {
+    fn get(&self) -> Option<u64> {
+        self.as_ref().and_then(Field::get)
+    }
+
+    fn set(&mut self, amount: u64) {
+        self.get_or_insert_default().set(amount);
+    }
+}
+
 impl Field for Duration {
     fn get(&self) -> Option<u64> {
         Some(u64::try_from(self.as_nanos()).unwrap_or(u64::MAX))

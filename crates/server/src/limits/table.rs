@@ -11,6 +11,8 @@ const GIB: u64 = 1 << 30;
 const MILLISECOND: u64 = 1_000_000;
 const HOUR: u64 = 3_600_000 * MILLISECOND;
 const DAY: u64 = 24 * HOUR;
+/// Any time at all.
+const CENTURY: u64 = 36_500 * DAY;
 
 /// The bounds of a number of connections, requests or events.
 const COUNTS: (u64, u64) = (1, 1_000_000);
@@ -72,8 +74,8 @@ impl Limits {
         count("runs_running_max", (1, 1_000), |l| &mut l.runs_running_max),
         count("runs_queued_max", COUNTS, |l| &mut l.runs_queued_max),
         count("runs_queued_per_address_max", COUNTS, |l| &mut l.runs_queued_per_address_max),
-        time("run_time_max", (MILLISECOND, 365 * DAY), |l| &mut l.run_time_max),
-        time("run_retention", WAITS, |l| &mut l.run_retention),
+        time("run_time_max", (MILLISECOND, CENTURY), |l| &mut l.run_time_max),
+        time("run_retention", (0, CENTURY), |l| &mut l.run_retention),
         count("run_events_max", (1, 1_000_000_000), |l| &mut l.run_events_max),
         bytes("run_bytes_max", SIZES, |l| &mut l.run_bytes_max),
         bytes("runs_bytes_max", MEMORY, |l| &mut l.runs_bytes_max),

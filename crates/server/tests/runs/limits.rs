@@ -95,7 +95,7 @@ fn the_runs_keep_as_much_as_they_may_together_and_the_oldest_go_first() {
 
 #[test]
 fn a_run_that_takes_too_long_fails() {
-    let served = Served::with(|limits| limits.run_time_max = Duration::from_millis(50));
+    let served = Served::with(|limits| limits.run_time_max = Some(Duration::from_millis(50)));
     let run = served.run("9999");
     let events = served.watch(&SSE, &run);
     let problem = &events.last().unwrap()["problem"];
@@ -109,7 +109,7 @@ fn a_run_that_takes_too_long_fails() {
 fn a_run_that_ended_too_long_ago_is_gone() {
     let served = Served::with(|limits| {
         limits.run_retention = Duration::from_millis(1);
-        limits.run_time_max = Duration::from_millis(50);
+        limits.run_time_max = Some(Duration::from_millis(50));
     });
     let run = served.run("9999");
     wait_until("it is so", || served.fixture.get(&run, &[]).status == 404);
