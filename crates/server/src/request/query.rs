@@ -3,6 +3,7 @@
 //! Owns their syntax. An invalid value is a problem that names the parameter; nothing is guessed or ignored.
 
 mod frame_name;
+mod last_event_id;
 mod list;
 mod many;
 mod parameter;
@@ -19,8 +20,8 @@ pub(crate) use self::list::{
     RunsQuery, TopicsPage, asks_for_state, limit_alone, list_page, no_parameters,
 };
 pub(crate) use self::many::{ManyQuery, TopicChoices, asks_for_topics, one_topic_each};
-use self::parameter::parse_limit;
 pub(crate) use self::parameter::{bad, take_each};
+use self::parameter::{parse_limit, take_pairs};
 pub use self::representation::prefers_html;
 pub(crate) use self::representation::{
     JSON, Need, Representation, choose, frame_missing, prefers, prefers_page,
@@ -43,7 +44,7 @@ pub(crate) struct Query {
     pub(crate) mode: Mode,
     /// The function that a forever-frame calls.
     pub(crate) frame: Option<FrameName>,
-    /// True if `Last-Event-ID` says where to begin.
+    /// True if the id of the last event says where to begin.
     pub(crate) is_resumed: bool,
 }
 
@@ -94,7 +95,9 @@ impl Query {
         let (start, wait, frame) = (None, None, None);
         let mut parsed = Self { start, wait, page, mode, frame, is_resumed: false };
         let (mut since, mut has_after) = (None, false);
-        take_each(query, known, |name, value| {
+        let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+        let own = pairs.filter(|(name, _)| !last_event_id::is_added(name));
+        take_pairs(own, known, |name, value| {
             match name {
                 "after" => (parsed.start, has_after) = (place("after", value)?, true),
                 "since" => since = Some(parse_since(value)?),
@@ -116,10 +119,9 @@ impl Query {
         if parsed.wait.is_none() {
             parsed.wait = preferred_wait(fields, limits.wait_max)?;
         }
-        if let Some(id) = fields.first("last-event-id") {
+        if let Some(id) = last_event_id::find(query, fields)? {
             // An EventSource reconnects with its original URL, so the last event that it saw takes precedence.
-            let id = str::from_utf8(id).map_err(|_| bad("Last-Event-ID", "is not a position"))?;
-            parsed.start = place("Last-Event-ID", id)?;
+            parsed.start = place("Last-Event-ID", &id)?;
             parsed.is_resumed = true;
         }
         Ok(parsed)

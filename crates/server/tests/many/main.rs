@@ -68,6 +68,8 @@ impl<'a> Follower<'a> {
         let mut target = format!("/topics?{}", self.query());
         match (&self.token, self.way) {
             (Some(token), Way::Sse) => fields.push(("Last-Event-ID", token)),
+            // As replacements of `EventSource` do.
+            (Some(token), Way::Frame) => target += &format!("&lastEventId={token}"),
             (Some(token), _) => target += &format!("&after={token}"),
             (None, _) => {}
         }

@@ -134,6 +134,31 @@ fn who_resumes_goes_on_where_it_was_whatever_the_url_says() {
 }
 
 #[test]
+fn an_id_in_the_query_resumes_on_every_transport() {
+    let fixture = Fixture::start();
+    fixture.publish(1..=5);
+    each(|way| {
+        for query in [
+            "lastEventId=ya-3",
+            "after=-5&lastEventId=ya-3",
+            "since=10m&evs_preamble=2056&evs_last_event_id=ya-3",
+            "lastEventId=ya-1&lastEventId=ya-3",
+            "lastEventId=&after=ya-3",
+        ] {
+            begins(way, &fixture, query, 3, 2);
+        }
+    });
+    for (query, id) in
+        [("after=ya-3", ""), ("after=-5&lastEventId=ya-3", ""), ("lastEventId=ya-1", "ya-3")]
+    {
+        let reply = fixture.get(&format!("/topics/wind?{query}"), &[("Last-Event-ID", id)]);
+        assert_eq!(reply.numbers(), [4, 5], "{query}");
+    }
+    let wrong = fixture.get("/topics/wind?lastEventId=nonsense", &[]).problem(400, "bad-parameter");
+    assert!(wrong.contains("Last-Event-ID"), "{wrong}");
+}
+
+#[test]
 fn a_page_since_a_time_is_another_one_a_moment_later() {
     let fixture = Fixture::start();
     fixture.publish(1..=5);

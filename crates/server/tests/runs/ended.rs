@@ -149,6 +149,8 @@ fn a_run_that_has_ended_makes_nobody_wait() {
         let fields = [&resumed[..], &[("Accept", media_type)]].concat();
         let reply = fixture.get(&run.path(), &fields);
         assert_eq!((reply.status, reply.field("content-type")), (204, None), "{media_type}");
+        let target = format!("{}?lastEventId={next}", run.path());
+        assert_eq!(fixture.get(&target, &[("Accept", media_type)]).status, 204, "{media_type}");
     }
     let mut stream = fixture.events(&format!("{}?after={next}", run.path()), &[]);
     assert!(rest(&mut stream).is_empty());

@@ -201,6 +201,12 @@ mod tests {
             begun("topic=a&after=a:z-1", Some("latest")),
             (None, Some(After::Latest.into()))
         );
+        let token = Some("a:z-1,b:2".to_owned());
+        assert_eq!(begun("topic=a&after=-3&lastEventId=a%3Az-1%2Cb%3A2", None), (token, None));
+        assert_eq!(
+            begun("topic=a&after=-3&lastEventId=", Some("")),
+            (None, Some("-3".parse::<After>().unwrap().into()))
+        );
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The parameters of queries, and the problem of an invalid one.
 
+use std::borrow::Cow;
+
 use crate::reply::problem::excerpt;
 use crate::{Kind, Problem};
 
@@ -12,10 +14,19 @@ pub(crate) fn bad(name: &str, detail: &str) -> Problem {
 pub(crate) fn take_each(
     query: Option<&str>,
     known: &str,
+    take: impl FnMut(&str, &str) -> Result<bool, Problem>,
+) -> Result<(), Problem> {
+    take_pairs(form_urlencoded::parse(query.unwrap_or_default().as_bytes()), known, take)
+}
+
+/// Passes each of these parameters to `take`, as [`take_each`] does.
+pub(super) fn take_pairs<'a>(
+    pairs: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
+    known: &str,
     mut take: impl FnMut(&str, &str) -> Result<bool, Problem>,
 ) -> Result<(), Problem> {
     let mut seen = Vec::new();
-    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+    for (name, value) in pairs {
         if seen.contains(&name) {
             return Err(bad(&name, "is given twice"));
         }

@@ -116,6 +116,23 @@ fn last_event_id_counts_more_than_the_url() {
 }
 
 #[test]
+fn the_id_of_the_last_event_may_be_in_the_query() {
+    let resumed = |query, field: &[(&'static str, &str)]| {
+        let query = parse(query, field).unwrap();
+        (query.start, query.is_resumed)
+    };
+    let id = Some(After::Position("7-3".parse().unwrap()).into());
+    for query in ["lastEventId=7-3", "after=-1&lastEventId=7-3", "since=1h&evs_last_event_id=7-3"] {
+        assert_eq!(resumed(query, &[]), (id, true), "{query}");
+        assert_eq!(resumed(query, &[("last-event-id", "")]), (id, true), "{query}");
+    }
+    assert_eq!(resumed("", &[("last-event-id", "")]), (None, false));
+    let earliest = Some(After::Earliest.into());
+    assert_eq!(resumed("lastEventId=&after=earliest", &[]), (earliest, false));
+    assert!(parse("lastEventId=nonsense", &[]).unwrap_err().contains("Last-Event-ID"));
+}
+
+#[test]
 fn mode_is_one_of_two_words() {
     assert_eq!(parse("mode=all", &[]).unwrap().mode, Mode::All);
     assert_eq!(parse("mode=latest", &[]).unwrap().mode, Mode::Latest);
