@@ -283,6 +283,16 @@ impl Error {
         }
     }
 
+    /// Returns true if something on the way may have answered in the server's place, such as a network that asks for a
+    /// login: with a page, a redirect, a refusal or a certificate of its own.
+    pub(crate) fn may_be_of_network(&self) -> bool {
+        match self {
+            Self::Refused(refused) => refused.kind().is_none(),
+            Self::Foreign(_) | Self::Connect(_) => true,
+            _ => false,
+        }
+    }
+
     /// Returns true if the error may depend on the transport, so that another one could work. `is_open` is true if
     /// the connection had worked.
     pub(crate) fn is_about_transport(&self, is_open: bool) -> bool {
@@ -343,6 +353,20 @@ mod tests {
         let bad = rustls::Error::InvalidCertificate(rustls::CertificateError::Expired);
         assert!(tls(std::io::Error::new(std::io::ErrorKind::InvalidData, bad)));
         assert!(!tls(std::io::ErrorKind::UnexpectedEof.into()));
+    }
+
+    #[test]
+    fn a_network_may_answer_but_not_with_a_problem_of_ours() {
+        let refused = |body: &[u8]| {
+            let refused =
+                Refused::new(403, &http::HeaderMap::new(), body.to_vec(), SystemTime::now());
+            Error::Refused(Box::new(refused)).may_be_of_network()
+        };
+        assert!(refused(b"<html>") && refused(br#"{"type":"/login","title":"Log in"}"#));
+        assert!(!refused(br#"{"type":"/problems/origin-refused","title":"No","status":403}"#));
+        assert!(
+            Error::from(Foreign::Http).may_be_of_network() && !Error::Ended.may_be_of_network()
+        );
     }
 
     #[test]

@@ -213,7 +213,9 @@ impl Subscription {
     ///
     /// # Errors
     /// Returns permanent errors ([`Error::is_permanent`]), and others after too many attempts
-    /// ([`Retry::failures_max`]). Other errors only cause an [`Item::Disconnected`].
+    /// ([`Retry::failures_max`]). Other errors only cause an [`Item::Disconnected`]. Once the server has answered, so do
+    /// all answers that are not of an Anemone server: a page, a redirect, a refusal without a problem, a certificate
+    /// that is not trusted. They come from a network on the way, such as one that asks for a login.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -391,7 +393,9 @@ impl Engine {
         // Determined before the error is converted to one about the URL: if our server has nothing at a path, that is
         // so by any transport.
         let is_to_blame = self.is_to_blame(&error, is_open);
-        let error = error.at(&self.address);
+        // A server that was there is still there: what answers in its place is on the way to it, and may go away.
+        let is_passing = self.was_there && error.may_be_of_network();
+        let error = if is_passing { error } else { error.at(&self.address) };
         let is_without_topic = matches!(error, Error::NoTopic { .. });
         if !is_without_topic {
             self.items.append(&mut self.without_topic);
@@ -409,7 +413,7 @@ impl Engine {
             }
         }
         let chance = rand::random();
-        let delay = match error.is_permanent() {
+        let delay = match error.is_permanent() && !is_passing {
             true => None,
             false => self.backoff.next_delay(chance, error.retry_after()),
         };

@@ -11,7 +11,7 @@ use anemone_ws::{self as ws, ConnectError};
 use futures_util::FutureExt;
 
 use crate::fake::{Conn, Fake, Log, problem};
-use crate::{SOON, short, subscribe};
+use crate::{SOON, events, short, subscribe, told};
 
 /// The transports whose first words are a request of HTTP.
 const WEB: [Via; 6] = [Via::WebSocket, Via::Mux, Via::Sse, Via::Ndjson, Via::LongPoll, Via::Poll];
@@ -108,6 +108,116 @@ async fn another_server_is_recognized() {
     assert!(matches!(found, Error::Foreign(Foreign::Content(_))), "{found}");
     // Another transport reports the same.
     assert!(matches!(error(Subscribe::new(fake.url(Via::Sse))).await, Error::Foreign(_)));
+}
+
+/// Answers of something on the way to the server: status, fields, body.
+const OF_A_NETWORK: [(&str, &str, &str); 14] = [
+    ("200 OK", "content-type: text/html\r\n", "<p>Log in"),
+    ("200 OK", "content-type: application/json\r\n", r#"{"login":"https://portal.example/"}"#),
+    ("200 OK", "", ""),
+    ("204 No Content", "", ""),
+    ("302 Found", "location: http://portal.example/\r\n", ""),
+    ("307 Temporary Redirect", "location: https://portal.example/\r\n", ""),
+    ("401 Unauthorized", "www-authenticate: Basic\r\n", ""),
+    ("403 Forbidden", "content-type: application/problem+json\r\n", r#"{"title":"Log in"}"#),
+    ("404 Not Found", "content-type: text/html\r\n", "<p>Not here"),
+    ("407 Proxy Authentication Required", "", ""),
+    ("501 Not Implemented", "", ""),
+    ("502 Bad Gateway", "", "<html>"),
+    ("503 Service Unavailable", "", ""),
+    ("511 Network Authentication Required", "content-type: text/html\r\n", "<p>Log in"),
+];
+
+#[tokio::test]
+async fn what_a_network_answers_in_the_middle_is_waited_out() {
+    for (status, fields, body) in OF_A_NETWORK {
+        for via in WEB {
+            let fake = Fake::start(move |number, mut conn| match number {
+                0 => Log::of(2).serve_for(via, &mut conn, false),
+                1..=3 => {
+                    conn.request()?;
+                    conn.answer(status, fields, body)
+                }
+                _ => Log::of(4).serve(via, &mut conn),
+            });
+            let after = After::Position("e-0".parse().unwrap());
+            let mut subscription = subscribe(&fake, via).after(after).start().unwrap();
+            let mut told = told(&mut subscription, 4).await;
+            told.retain(|item| !item.starts_with("at"));
+            assert_eq!(told, events(1..=4), "{via}: {status}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_network_may_answer_every_transport_in_turn() {
+    for (status, fields, body) in OF_A_NETWORK {
+        let fake = Fake::start(move |number, mut conn| match number {
+            0 => Log::of(2).serve_for(Via::WebSocket, &mut conn, false),
+            1..=8 => {
+                conn.request()?;
+                conn.answer(status, fields, body)
+            }
+            _ => Log::of(4).serve(Via::WebSocket, &mut conn),
+        });
+        let after = After::Position("e-0".parse().unwrap());
+        let url = fake.url(Via::WebSocket);
+        let mut subscription = Subscribe::new(url).retry(SOON).after(after).start().unwrap();
+        let mut told = told(&mut subscription, 4).await;
+        told.retain(|item| !item.starts_with("at"));
+        assert_eq!(told, events(1..=4), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_network_that_speaks_http_on_the_tcp_port_is_waited_out_too() {
+    let fake = Fake::start(|number, mut conn| match number {
+        0 => Log::of(2).serve_for(Via::Tcp, &mut conn, false),
+        1..=3 => {
+            conn.receive_frame()?;
+            conn.answer("302 Found", "location: http://portal.example/\r\n", "")
+        }
+        _ => Log::of(4).serve(Via::Tcp, &mut conn),
+    });
+    let after = After::Position("e-0".parse().unwrap());
+    let mut subscription = subscribe(&fake, Via::Tcp).after(after).start().unwrap();
+    let mut told = told(&mut subscription, 4).await;
+    told.retain(|item| !item.starts_with("at"));
+    assert_eq!(told, events(1..=4));
+}
+
+#[tokio::test]
+async fn what_the_server_itself_refuses_in_the_middle_is_an_error() {
+    for via in WEB {
+        let fake = Fake::start(move |number, mut conn| match number {
+            0 => Log::of(2).serve_for(via, &mut conn, false),
+            _ => {
+                conn.request()?;
+                conn.problem("403 Forbidden", "", "origin-refused")
+            }
+        });
+        let Error::Refused(refused) = error(subscribe(&fake, via)).await else { panic!("{via}") };
+        assert_eq!(refused.problem(), Some("origin-refused"), "{via}");
+    }
+}
+
+#[tokio::test]
+async fn a_network_is_waited_out_as_often_as_was_said() {
+    for via in WEB {
+        let fake = Fake::start(move |number, mut conn| match number {
+            0 => Log::of(2).serve_for(via, &mut conn, false),
+            _ => {
+                conn.request()?;
+                conn.answer("302 Found", "location: http://portal.example/\r\n", "")
+            }
+        });
+        let retry = Retry { failures_max: Some(3), ..SOON };
+        let error = error(subscribe(&fake, via).retry(retry)).await;
+        assert!(
+            error.to_string().contains("redirects to http://portal.example/"),
+            "{via}: {error}"
+        );
+    }
 }
 
 #[tokio::test]
