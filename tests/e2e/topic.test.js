@@ -88,11 +88,11 @@ test("a browser gets the page, and all others the events", { timeout: STEP_MS_MA
     const reply = await fetch(at("closed") + query, { headers, method: "HEAD" });
     return `${reply.status} ${reply.headers.get("content-type")}, ${reply.headers.get("vary")}, ${reply.headers.get("allow")}`;
   };
-  assert.equal(await type(HTML), "200 text/html; charset=utf-8, accept-encoding, sec-fetch-site, accept, GET, HEAD");
+  assert.equal(await type(HTML), "200 text/html; charset=utf-8, accept-encoding, sec-fetch-site, accept, sec-fetch-mode, GET, HEAD");
   for (const accept of ["*/*", "application/json", "text/html, application/json"]) {
-    assert.equal(await type({ Accept: accept }), "200 application/json, accept, null", accept);
+    assert.equal(await type({ Accept: accept }), "200 application/json, accept, sec-fetch-mode, null", accept);
   }
-  assert.equal(await type(HTML, "-none").catch(String), "404 text/html; charset=utf-8, accept-encoding, sec-fetch-site, accept, null");
+  assert.equal(await type(HTML, "-none").catch(String), "404 text/html; charset=utf-8, accept-encoding, sec-fetch-site, accept, sec-fetch-mode, null");
   assert.equal((await fetch(at("open"), { headers: HTML })).headers.get("allow"), "GET, HEAD, POST");
   const stream = new AbortController();
   const events = await fetch(at("closed"), { headers: { Accept: "text/event-stream, text/html;q=0.5" }, signal: stream.signal });

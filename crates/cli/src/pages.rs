@@ -98,7 +98,8 @@ impl Service<Request<Body>> for Pages {
             Some(name) => reading.and_then(|()| file(&name, request.headers())),
             None if reading.is_ok() && prefers_html(request.headers()) => {
                 let mut page = nothing(path, request.headers());
-                page.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
+                page.headers_mut()
+                    .append(header::VARY, HeaderValue::from_static("accept, sec-fetch-mode"));
                 Ok(page)
             }
             None => Err(Problem::nothing_at(path)),

@@ -118,7 +118,10 @@ fn a_browser_at_a_path_without_anything_gets_a_page_and_a_program_a_problem() {
         for method in ["GET", "HEAD"] {
             let page = get(method, path, BROWSER);
             assert_eq!(status(&page), "404", "{page}");
-            assert!(page.contains("\r\nvary: sec-fetch-site\r\nvary: accept\r\n"), "{page}");
+            assert!(
+                page.contains("\r\nvary: sec-fetch-site\r\nvary: accept, sec-fetch-mode\r\n"),
+                "{page}"
+            );
             assert_eq!(field(&page, "content-type"), Some("text/html; charset=utf-8"), "{page}");
             let policy = field(&page, "content-security-policy").unwrap();
             assert!(policy.starts_with("default-src 'self'; ") && !policy.contains("unsafe"));

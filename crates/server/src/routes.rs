@@ -164,7 +164,7 @@ impl CalledRequest {
     fn finish(self, reply: Response<Body>) -> Reply {
         let Site { limits, memory, .. } = &*self.asked.arrival.site;
         let reply = event_stream::over_http(reply, self.wants_events, limits.heartbeat, memory);
-        let reply = if self.is_page { vary(reply, header::ACCEPT.as_str()) } else { reply };
+        let reply = if self.is_page { vary(reply, CHOICE) } else { reply };
         self.asked.arrival.finish(reply.into())
     }
 
@@ -226,7 +226,7 @@ pub(crate) fn begin_stream(site: &Arc<Site>, peer: Peer, head: &Head<'_>) -> Opt
     access.by(AnswerKind::Stream(transport.name));
     let reader = reader.with_access_line(access);
     let head = stream::in_loop::head(transport.representation.media_type);
-    let (head, place) = arrival.finish_head(vary(head, header::ACCEPT.as_str()));
+    let (head, place) = arrival.finish_head(vary(head, CHOICE));
     Some(LoopStream { reader, encoding, head, place })
 }
 
@@ -397,7 +397,7 @@ async fn events_page(
         }
         Err(missing) => *page.status_mut() = missing.code(),
     }
-    Ok(vary(page, header::ACCEPT.as_str()))
+    Ok(vary(page, CHOICE))
 }
 
 /// The reply with a resource as JSON, and with a link to its next page.
@@ -451,7 +451,7 @@ async fn read_many(
     let read = read.with_access_line(access.clone()).with_place(place_of(request));
     let transport = read_transport(request, &read.query)?;
     let response = (transport.many)(&read, request.headers(), stop).await?;
-    Ok(vary(response, header::ACCEPT.as_str()).into())
+    Ok(vary(response, CHOICE).into())
 }
 
 /// Returns the place of a request in the list of its connection, if that has one.
@@ -486,7 +486,7 @@ async fn read_by(
             stream::answer(read, transport.name, content_type, stop, encoding.append)?
         }
     };
-    Ok(vary(response, header::ACCEPT.as_str()))
+    Ok(vary(response, CHOICE))
 }
 
 fn text_response(text: String) -> Response<Body> {
@@ -513,6 +513,9 @@ fn preflight(methods: Methods) -> Response<Body> {
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     response
 }
+
+/// The fields that choose between a page for people and what programs get.
+const CHOICE: &str = "accept, sec-fetch-mode";
 
 fn vary(mut response: Response<Body>, field: &str) -> Response<Body> {
     // The name of a field is always a valid value.

@@ -181,7 +181,7 @@ fn a_page_that_the_client_has_is_not_sent_again() {
                 assert_eq!((reply.status, &*reply.body), (304, ""), "{target} {known}");
                 assert_eq!(reply.field("etag"), Some(tag));
                 assert_eq!(reply.field("cache-control"), Some("no-cache"));
-                assert_eq!(reply.field("vary"), Some("accept"));
+                assert_eq!(reply.field("vary"), Some("accept, sec-fetch-mode"));
             }
         }
         let reply = fixture.get(target, &[("If-None-Match", "\"1.ya-2\"")]);

@@ -17,7 +17,7 @@ fn a_stream_is_neither_kept_nor_held_back_on_its_way() {
     for head in heads {
         assert_eq!(head.field("cache-control"), Some("no-store, no-transform"));
         assert_eq!(head.field("x-accel-buffering"), Some("no"));
-        assert_eq!(head.field("vary"), Some("accept"));
+        assert_eq!(head.field("vary"), Some("accept, sec-fetch-mode"));
         assert_eq!(head.field("content-length"), None);
     }
 }

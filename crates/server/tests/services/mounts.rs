@@ -49,7 +49,10 @@ fn a_browser_that_opens_a_topic_gets_the_page_of_the_root() {
     let fixture = with_root(named("/").browser_pages());
     let page = fixture.get("/topics/wind", &[BROWSER]);
     assert_eq!(page.body, "/: /topics/wind");
-    assert_eq!((page.field("vary"), page.field("allow")), (Some("accept"), Some("GET, HEAD")));
+    assert_eq!(
+        (page.field("vary"), page.field("allow")),
+        (Some("accept, sec-fetch-mode"), Some("GET, HEAD"))
+    );
     for accept in ["*/*", "application/json", "text/html, application/json", "text/html;q=0, */*"] {
         let json = fixture.get("/topics/wind", &[("Accept", accept)]);
         assert_eq!(json.field("content-type"), Some("application/json"), "{accept}");
@@ -60,7 +63,7 @@ fn a_browser_that_opens_a_topic_gets_the_page_of_the_root() {
     }
     let page = fixture.get("/topics/none", &[BROWSER, ("If-None-Match", "*")]);
     assert_eq!((page.status, &*page.body), (404, "/: /topics/none"));
-    assert_eq!((page.field("vary"), page.field("allow")), (Some("accept"), None));
+    assert_eq!((page.field("vary"), page.field("allow")), (Some("accept, sec-fetch-mode"), None));
     for accept in ["*/*", "application/json", "text/event-stream, text/html;q=0.5"] {
         fixture.get("/topics/none", &[("Accept", accept)]).problem(404, "unknown-topic");
     }
@@ -93,7 +96,7 @@ fn a_browser_that_opens_runs_or_a_mount_with_a_page_gets_the_page_of_the_root() 
     ] {
         assert_eq!(pages.get(target, &[BROWSER]).body, body, "{target}");
     }
-    assert_eq!(pages.get("/runs", &[BROWSER]).field("vary"), Some("accept"));
+    assert_eq!(pages.get("/runs", &[BROWSER]).field("vary"), Some("accept, sec-fetch-mode"));
     assert_eq!(pages.request("POST", "/notes", &[BROWSER]).body, "/notes: /notes");
     for accept in ["*/*", "application/json", "text/html, application/json", "text/html;q=0, */*"] {
         let accept = [("Accept", accept)];

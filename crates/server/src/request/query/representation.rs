@@ -9,6 +9,8 @@ use crate::request::fields::{self, Fields};
 use crate::{Kind, Problem};
 
 const HTML: &str = "text/html";
+/// The type that browsers name beside HTML in requests for pages, and programs do not.
+const XHTML: &str = "application/xhtml+xml";
 
 /// A representation of a topic, and the requests that choose it.
 #[derive(Debug)]
@@ -81,20 +83,24 @@ pub(crate) fn prefers(fields: Fields<'_>, own: &Representation, other: &Represen
     weight(own) > weight(other)
 }
 
-/// Returns true if `Accept` weighs an HTML page higher than everything that is offered. Browsers name the type in the
-/// requests for pages; a client that accepts anything never gets one.
+/// Returns true if the answer is an HTML page: a browser opens the URL and weighs nothing that is offered higher, or a
+/// program accepts nothing else that is offered. `text/html` alone is no sign of a browser: Java's `HttpURLConnection`
+/// names it first in each of its requests.
 pub(crate) fn prefers_page<T: AsRef<Representation>>(
     offered: &[&'static T],
     fields: Fields<'_>,
 ) -> bool {
     let accept = accepted(fields);
-    let page = weight(&accept, HTML, &[]);
+    let is_navigation = fields.first("sec-fetch-mode") == Some(b"navigate");
+    let page = weight(&accept, HTML, if is_navigation { &["text/*", "*/*"] } else { &[] });
     let others = offered.iter().map(|transport| (**transport).as_ref());
-    let mut others = others.filter(|own| own.media_type != HTML);
-    page > 0.0 && others.all(|own| weight(&accept, own.media_type, own.ranges) < page)
+    let others = others.filter(|own| own.media_type != HTML);
+    let other = others.map(|own| weight(&accept, own.media_type, own.ranges)).fold(0.0, f32::max);
+    let is_browser = is_navigation || weight(&accept, XHTML, &[]) > 0.0;
+    page > 0.0 && if is_browser { page >= other } else { other == 0.0 }
 }
 
-/// Returns true if a request weighs an HTML page higher than JSON, as that of a browser that opens a URL does.
+/// Returns true if a request is answered with an HTML page and not with JSON: that of a browser that opens a URL.
 #[must_use]
 pub fn prefers_html(headers: &HeaderMap) -> bool {
     prefers_page(&[&JSON], headers.into())
@@ -242,24 +248,82 @@ mod tests {
         }
     }
 
+    fn is_page(fields: &[(&str, &str)]) -> bool {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(http::HeaderName::try_from(*name).unwrap(), value.parse().unwrap());
+        }
+        prefers_page(transport::READING, (&headers).into())
+    }
+
     #[test]
-    fn a_page_is_for_those_who_prefer_it() {
-        for (value, is_page) in [
-            ("text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8", true),
-            ("text/html", true),
-            ("text/html;q=0.5, text/event-stream;q=0.4", true),
-            ("text/html, application/json", false),
-            ("text/html;q=0.5, text/event-stream", false),
-            ("text/html;q=0", false),
-            ("text/html, */*", false),
-            ("text/*", false),
-            ("*/*", false),
-            ("", false),
-            ("application/json", false),
+    fn a_page_is_for_browsers() {
+        for (browser, accept) in [
+            ("Firefox", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
+            (
+                "Firefox 128",
+                "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/png,image/svg+xml,*/*;q=0.8",
+            ),
+            (
+                "Chrome",
+                "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7",
+            ),
+            ("Safari", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
+            ("Edge 12", "text/html, application/xhtml+xml, image/jxr, */*"),
+            ("Internet Explorer 11", "text/html, application/xhtml+xml, */*"),
+            (
+                "Firefox 2",
+                "text/xml,application/xml,application/xhtml+xml,text/html;q=0.9,text/plain;q=0.8,image/png,*/*;q=0.5",
+            ),
+            (
+                "Safari 4",
+                "application/xml,application/xhtml+xml,text/html;q=0.9,text/plain;q=0.8,image/png,*/*;q=0.5",
+            ),
+            (
+                "Opera 12",
+                "text/html, application/xml;q=0.9, application/xhtml+xml, image/png, image/webp, */*;q=0.1",
+            ),
         ] {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::ACCEPT, value.parse().unwrap());
-            assert_eq!(prefers_page(transport::READING, (&headers).into()), is_page, "{value}");
+            assert!(is_page(&[("accept", accept)]), "{browser}");
+            assert!(is_page(&[("accept", accept), ("sec-fetch-mode", "navigate")]), "{browser}");
+        }
+        for accept in ["text/html", "text/html, */*", "text/*", "*/*", "", "text/html;q=0.5"] {
+            assert!(is_page(&[("accept", accept), ("sec-fetch-mode", "navigate")]), "{accept}");
+        }
+        assert!(is_page(&[("sec-fetch-mode", "navigate")]));
+    }
+
+    #[test]
+    fn programs_get_data_unless_they_accept_nothing_but_a_page() {
+        for (program, accept) in [
+            ("Java to 17", "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2"),
+            ("Java from 18", "*/*"),
+            ("curl, wget, requests, most link previews", "*/*"),
+            ("Go, and others without one", ""),
+            ("Lynx", "text/html, text/plain, text/css, text/sgml, */*;q=0.01"),
+            ("axios", "application/json, text/plain, */*"),
+            ("jQuery", "text/html, */*; q=0.01"),
+            ("a link preview", "text/html,*/*;q=0.8"),
+            ("Ruby on Rails", "text/html, application/json"),
+            ("an EventSource", "text/event-stream"),
+            ("a reader", "text/html;q=0.5, text/event-stream;q=0.4"),
+            ("a reader", "text/html;q=0.5, text/event-stream"),
+            ("nobody", "text/html;q=0"),
+            ("nobody", "application/xhtml+xml"),
+            ("nobody", "text/html, application/xhtml+xml;q=0, */*"),
+            ("any text", "text/*"),
+            ("JSON", "application/json"),
+        ] {
+            assert!(!is_page(&[("accept", accept)]), "{program}");
+            assert!(!is_page(&[("accept", accept), ("sec-fetch-mode", "cors")]), "{program}");
+        }
+        let (json, xhtml) = ("application/json, ", "text/html;q=0.9, application/xhtml+xml");
+        for fields in [("sec-fetch-mode", "navigate"), ("x-other", "")] {
+            let accept = format!("{json}{xhtml}");
+            assert!(!is_page(&[("accept", &accept), fields]), "JSON weighs more");
+        }
+        for accept in ["text/html", "text/html, text/plain;q=0.8", "text/html, image/png"] {
+            assert!(is_page(&[("accept", accept)]), "{accept}");
         }
     }
 
