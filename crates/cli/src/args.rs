@@ -192,7 +192,8 @@ pub(crate) struct Serve {
     #[arg(long, requires = "serial", help_heading = SOURCES)]
     pub(crate) polled: bool,
 
-    /// Allow pages of this origin to read and publish: SCHEME://HOST[:PORT], or * for any; may be repeated
+    /// Allow pages of this origin to read and publish: SCHEME://HOST[:PORT], SCHEME://*.NAME, null for files and sandboxed
+    /// frames (anybody's), or * for any; may be repeated
     #[arg(long = "allow-origin", value_name = "ORIGIN", help_heading = LET_IN)]
     pub(crate) allowed_origins: Vec<AllowedOrigin>,
 

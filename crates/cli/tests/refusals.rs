@@ -51,7 +51,8 @@ fn each_refusal_is_logged_once_with_its_cause_the_address_and_the_setting() {
          it should be, set allow_hosts = [\"wind.example\"], or --allow-host wind.example",
         "GET /clock of 192.0.2.7, 403 origin-refused: pages of origin http://wind.example may not use this server, asked \
          for as localhost: allow them with --allow-origin, or allow_origins; if they are its own pages, a proxy \
-         in front has replaced the Host: have it forward the original",
+         in front has replaced the Host: have it forward the original, with its port (nginx: proxy_set_header Host \
+         $http_host)",
         "POST /topics/scratch-a of 192.0.2.7, 403 publish-refused: only clients on the server's own machine may publish \
          to this topic; this one comes through a trusted proxy; publish = \"anyone\" in the topic's [[topic]] lets \
          others publish, and listen = \"unix:PATH\" gives programs on this machine another way",

@@ -206,7 +206,7 @@ fn a_refused_origin_is_told_what_to_change() {
         detail,
         "pages of origin http://wind.example may not use this server, asked for as localhost:8080: allow them with \
          --allow-origin, or allow_origins; if they are its own pages, a proxy in front has replaced the Host: \
-         have it forward the original"
+         have it forward the original, with its port (nginx: proxy_set_header Host $http_host)"
     );
     let long = format!("Origin: http://{}.example\r\n", "a".repeat(5000));
     let detail = ask(&fixture, &format!("GET /clock HTTP/1.1\r\nHost: localhost\r\n{long}"))

@@ -291,3 +291,39 @@ fn a_handshake_whose_upgrade_a_proxy_has_taken_out_is_told_so() {
         }
     }
 }
+
+#[test]
+fn the_port_that_a_proxy_was_asked_at_belongs_to_the_origin_of_its_pages() {
+    let fixture = start();
+    // As nginx with `proxy_set_header Host $host`, which drops the port.
+    let fields = [
+        ("Host", "wind.example"),
+        ("X-Forwarded-For", "192.0.2.7"),
+        ("X-Forwarded-Host", "wind.example"),
+        ("X-Forwarded-Proto", "https"),
+        ("X-Forwarded-Port", "8443"),
+    ];
+    for (origin, status) in [
+        ("https://wind.example:8443", 200),
+        ("https://wind.example:8444", 403),
+        ("http://wind.example:8443", 403),
+        ("https://evil.example:8443", 403),
+    ] {
+        let with = |fields: &[(&str, &str)]| {
+            let fields = [fields, &[("Origin", origin)]].concat();
+            ask(&fixture, PROXY, "GET /clock HTTP/1.1", &fields)
+        };
+        assert_eq!(with(&fields).status, status, "{origin}");
+        let refused = with(&fields[..4]);
+        let detail = refused.problem(403, "origin-refused");
+        assert!(detail.contains("proxy_set_header Host $http_host"), "{detail}");
+        // What another client says does not count.
+        let reply = ask(
+            &fixture,
+            NOBODY_SAYS,
+            "GET /clock HTTP/1.1",
+            &[&fields[..], &[("Origin", origin)]].concat(),
+        );
+        assert_eq!(reply.status, 403, "{origin}");
+    }
+}

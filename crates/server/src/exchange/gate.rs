@@ -13,7 +13,6 @@ use crate::request::client::{Client, ClientSigns};
 use crate::request::fields::Fields;
 use crate::request::handshake::Head;
 use crate::request::host;
-use crate::request::host::Host;
 use crate::request::origin::{self, Target, Verdict};
 use crate::request::own_path::OwnPath;
 use crate::site::Site;
@@ -32,11 +31,11 @@ pub(crate) fn admit(site: &Site, peer: Peer, head: &Head<'_>) -> Result<Admitted
     let said = if site.proxies.trust(peer) { Some(site.proxies.read(fields)?) } else { None };
     // All forwarded hosts are checked: a proxy may forward a field of its client, but it also names its own host.
     let forwarded = said.iter().flat_map(|said| &said.hosts);
-    forwarded.clone().chain(&host).try_for_each(|host| site.hosts.check(host))?;
-    let target = Target {
-        scheme: said.as_ref().and_then(|said| said.scheme),
-        host: forwarded.chain(&host).next().map(Host::as_str),
-    };
+    let port = said.as_ref().and_then(|said| said.port);
+    let hosts = forwarded.chain(&host);
+    hosts.clone().try_for_each(|host| site.hosts.check(&host.or_port(port)))?;
+    let scheme = said.as_ref().and_then(|said| said.scheme);
+    let target = Target { scheme, host: hosts.copied().next(), port };
     let verdict = match origin::validate(fields, &target, &site.allowed_origins) {
         Err(refused) if is_for_any_page(site, head) => {
             // An origin alone may be the server's own, if a proxy replaces `Host`.

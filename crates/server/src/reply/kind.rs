@@ -31,7 +31,7 @@ const TABLE: [(Kind, &str); Kind::ALL.len()] = [
     ),
     (
         Kind::BadForwarding,
-        "A trusted proxy names its client in Forwarded, or in X-Forwarded-For, -Host and -Proto. Have it set one kind of \
+        "A trusted proxy names its client in Forwarded, or in X-Forwarded-For, -Host, -Proto and -Port. Have it set one kind of \
          these fields and remove the other.",
     ),
     (Kind::UnsupportedEncoding, "Send the body unencoded, without Content-Encoding."),
@@ -66,7 +66,9 @@ const TABLE: [(Kind, &str); Kind::ALL.len()] = [
     ),
     (
         Kind::OriginRefused,
-        "Pages of another origin may use this server only if --allow-origin or allow_origins names their origin.",
+        "Pages of another origin may use this server only if --allow-origin or allow_origins names their origin: \
+         SCHEME://HOST[:PORT], or SCHEME://*.NAME. If it is the server's own page, a proxy in front has replaced the Host or \
+         removed its port: have it forward the original (nginx: proxy_set_header Host $http_host).",
     ),
     (
         Kind::BadHandshake,

@@ -76,7 +76,7 @@ impl AllowedHost {
 }
 
 /// Returns true if `ending` is the last labels of a name, but not all.
-fn ends_in(name: &str, ending: &str) -> bool {
+pub(crate) fn ends_in(name: &str, ending: &str) -> bool {
     let Some(begin) = name.len().checked_sub(ending.len() + 1) else { return false };
     let (begin, end) = name.as_bytes().split_at(begin);
     !begin.is_empty() && end[0] == b'.' && end[1..].eq_ignore_ascii_case(ending.as_bytes())
@@ -135,6 +135,23 @@ impl<'a> Host<'a> {
     /// Returns the text of the request.
     pub(crate) fn as_str(&self) -> &'a str {
         self.text
+    }
+
+    /// Returns the name in lower case, or the address without brackets.
+    pub(crate) fn name(&self) -> String {
+        match self.name {
+            Name::Address(address) => address.to_string(),
+            Name::Text(name) => name.to_ascii_lowercase(),
+        }
+    }
+
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    /// Returns the host with its port, or with this one if it has none.
+    pub(crate) fn or_port(self, port: Option<u16>) -> Self {
+        Self { port: self.port.or(port), ..self }
     }
 
     /// Returns the address, if it is one; port 0 if it has none.

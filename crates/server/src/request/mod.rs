@@ -1,5 +1,6 @@
 //! The parts of a request: its path, its fields, its query, and its client.
 
+pub(crate) mod allowed_origin;
 pub(crate) mod body;
 pub(crate) mod client;
 pub(crate) mod coding;

@@ -5,61 +5,13 @@
 //! another site. Programs other than browsers send neither and are admitted. The same origin is always allowed;
 //! loopback is no exception, since any page on the web can send requests to it.
 
-use std::fmt;
-use std::str::FromStr;
+use http::HeaderValue;
 
-use http::{HeaderValue, Uri};
-
+use crate::reply::problem::excerpt;
+use crate::request::allowed_origin::{AllowedOrigin, Origin, SHARED};
 use crate::request::fields::Fields;
+use crate::request::host::Host;
 use crate::{Kind, Problem};
-
-/// An additional origin whose pages may use this server like its own: `SCHEME://HOST[:PORT]`, or `*` for any.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct AllowedOrigin(String);
-
-/// An error of a text that is not an origin.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{0:?} is not an origin: expected SCHEME://HOST[:PORT] without a path, or *")]
-pub struct OriginError(String);
-
-impl FromStr for AllowedOrigin {
-    type Err = OriginError;
-
-    fn from_str(text: &str) -> Result<Self, OriginError> {
-        if text == "*" {
-            return Ok(Self(text.to_owned()));
-        }
-        normalise(text).map(Self).ok_or_else(|| OriginError(text.to_owned()))
-    }
-}
-
-impl fmt::Display for AllowedOrigin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// Converts to lower case, and removes the default port of the scheme.
-fn normalise(origin: &str) -> Option<String> {
-    let uri: Uri = origin.parse().ok()?;
-    let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);
-    let has_path =
-        uri.path_and_query().is_some_and(|path| path.as_str() != "/") || origin.ends_with('/');
-    if has_path || authority.as_str().contains('@') {
-        return None;
-    }
-    let scheme = scheme.to_ascii_lowercase();
-    let host = authority.host().to_ascii_lowercase();
-    let default_port = match scheme.as_str() {
-        "http" => Some(80),
-        "https" => Some(443),
-        _ => None,
-    };
-    match authority.port_u16() {
-        Some(port) if Some(port) != default_port => Some(format!("{scheme}://{host}:{port}")),
-        _ => Some(format!("{scheme}://{host}")),
-    }
-}
 
 /// The verdict on a request's origin.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -73,7 +25,9 @@ pub(crate) enum Verdict {
 /// The host and the scheme of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target<'a> {
-    pub(crate) host: Option<&'a str>,
+    pub(crate) host: Option<Host<'a>>,
+    /// The port that a trusted proxy was asked at. It counts if `host` has none, since some proxies remove it there.
+    pub(crate) port: Option<u16>,
     /// `None` if it is unknown: a proxy may add TLS without reporting it.
     pub(crate) scheme: Option<&'a str>,
 }
@@ -89,30 +43,41 @@ pub(crate) fn validate(
     if origins.next().is_some() {
         return Err(Problem::new(Kind::OriginRefused, "the request names more than one origin"));
     }
-    let refused = || Problem::new(Kind::OriginRefused, explain(origin, target));
-    // `null`, the origin of sandboxed pages and files, is only allowed by `*`.
-    let normalised = str::from_utf8(origin).ok().and_then(normalise);
-    if let (Some(origin), Some(host)) = (&normalised, target.host) {
-        let scheme = target.scheme.or(origin.split("://").next()).unwrap_or_default();
-        if normalise(&format!("{scheme}://{host}")).as_ref() == Some(origin) {
-            return Ok(Verdict::Same);
-        }
+    let parsed = str::from_utf8(origin).ok().and_then(Origin::parse);
+    if parsed.as_ref().is_some_and(|origin| is_own(origin, target)) {
+        return Ok(Verdict::Same);
     }
-    let is_allowed =
-        |entry: &AllowedOrigin| entry.0 == "*" || Some(&entry.0) == normalised.as_ref();
     match HeaderValue::from_bytes(origin) {
-        Ok(origin) if allowed.iter().any(is_allowed) => Ok(Verdict::Allowed(origin)),
-        _ => Err(refused()),
+        Ok(sent) if allowed.iter().any(|entry| entry.allows(origin, parsed.as_ref())) => {
+            Ok(Verdict::Allowed(sent))
+        }
+        _ => Err(Problem::new(Kind::OriginRefused, explain(origin, target))),
     }
+}
+
+/// Returns true for the origin of the server's own pages.
+fn is_own(origin: &Origin, target: &Target<'_>) -> bool {
+    let Some(host) = target.host else { return false };
+    let scheme = target.scheme.unwrap_or(origin.scheme());
+    [host, host.or_port(target.port)]
+        .iter()
+        .any(|host| Origin::new(scheme, host).as_ref() == Some(origin))
 }
 
 /// Explains why an origin is not the server's own, with advice. The origin behind a proxy contains the proxy's host,
 /// while the proxy may change `Host`.
 fn explain(origin: &[u8], target: &Target<'_>) -> String {
-    let cut = |text: &str| text.chars().take(CHARS_TOLD).collect::<String>();
-    let origin = cut(&String::from_utf8_lossy(origin));
+    let origin = excerpt(&String::from_utf8_lossy(origin), CHARS_TOLD);
+    if SHARED.contains(&&*origin) {
+        return format!(
+            "pages of origin {origin} may not use this server: files, and pages in sandboxed frames, have this origin, \
+             whoever made them; --allow-origin {origin}, or allow_origins, opens the server to everybody who makes one"
+        );
+    }
     let (asked, proxy) = match target.host {
-        Some(host) => (format!(", asked for as {}", cut(host)), PROXY_ADVICE),
+        Some(host) => {
+            (format!(", asked for as {}", excerpt(host.as_str(), CHARS_TOLD)), PROXY_ADVICE)
+        }
         None => Default::default(),
     };
     format!(
@@ -121,7 +86,7 @@ fn explain(origin: &[u8], target: &Target<'_>) -> String {
 }
 
 const PROXY_ADVICE: &str = "; if they are its own pages, a proxy in front has replaced the Host: have it \
-                            forward the original";
+                            forward the original, with its port (nginx: proxy_set_header Host $http_host)";
 
 /// The most characters of a client's text that are repeated.
 const CHARS_TOLD: usize = 80;
@@ -166,7 +131,7 @@ mod tests {
     use super::*;
 
     fn target(host: &str) -> Target<'_> {
-        Target { host: Some(host), scheme: None }
+        Target { host: Host::parse(host), scheme: None, port: None }
     }
 
     fn validate_with(origin: Option<&str>, host: &str, allowed: &[&str]) -> Option<Verdict> {
@@ -208,10 +173,10 @@ mod tests {
             detail(&fields, target("127.0.0.1:8080")),
             "pages of origin http://evil.example may not use this server, asked for as 127.0.0.1:8080: allow them with \
              --allow-origin, or allow_origins; if they are its own pages, a proxy in front has replaced the \
-             Host: have it forward the original"
+             Host: have it forward the original, with its port (nginx: proxy_set_header Host $http_host)"
         );
         assert_eq!(
-            detail(&fields, Target { host: None, scheme: None }),
+            detail(&fields, Target { host: None, scheme: None, port: None }),
             "pages of origin http://evil.example may not use this server: allow them with --allow-origin, or allow_origins"
         );
         let mut fields = HeaderMap::new();
@@ -220,6 +185,39 @@ mod tests {
             detail(&fields, target("127.0.0.1:8080")),
             "pages of other origins may not use this server: allow their origin with --allow-origin, or allow_origins"
         );
+    }
+
+    #[test]
+    fn the_refusal_of_an_origin_that_many_share_says_what_allowing_it_means() {
+        for origin in ["null", "file://"] {
+            let fields = HeaderMap::from_iter([(header::ORIGIN, origin.parse().unwrap())]);
+            let refused = validate((&fields).into(), &target("a.example"), &[]).unwrap_err();
+            let advice =
+                format!("--allow-origin {origin}, or allow_origins, opens the server to everybody");
+            assert!(refused.detail().contains(&advice), "{}", refused.detail());
+            let allowed = [origin.parse().unwrap()];
+            assert!(validate((&fields).into(), &target("a.example"), &allowed).is_ok(), "{origin}");
+        }
+    }
+
+    #[test]
+    fn the_port_of_a_proxy_counts_where_the_host_has_none() {
+        for (host, port, origin, is_own) in [
+            ("site.example", Some(8443), "https://site.example:8443", true),
+            ("site.example", Some(443), "https://site.example", true),
+            ("site.example", Some(8443), "https://site.example:8444", false),
+            ("site.example", Some(8443), "https://other.example:8443", false),
+            ("site.example", None, "https://site.example:8443", false),
+            ("site.example:8443", Some(443), "https://site.example:8443", true),
+            ("site.example:8443", Some(443), "https://site.example", false),
+            // A proxy behind the one with TLS may tell its own port.
+            ("site.example", Some(80), "https://site.example", true),
+        ] {
+            let fields = HeaderMap::from_iter([(header::ORIGIN, origin.parse().unwrap())]);
+            let target = Target { scheme: Some("https"), port, ..target(host) };
+            let verdict = validate((&fields).into(), &target, &[]);
+            assert_eq!(verdict.is_ok(), is_own, "{host} {port:?} {origin}");
+        }
     }
 
     #[test]
@@ -259,7 +257,7 @@ mod tests {
         let headers =
             HeaderMap::from_iter([(header::ORIGIN, HeaderValue::from_static("http://a.example"))]);
         for (scheme, is_same) in [(None, true), (Some("http"), true), (Some("https"), false)] {
-            let target = Target { host: Some("a.example"), scheme };
+            let target = Target { scheme, ..target("a.example") };
             assert_eq!(validate((&headers).into(), &target, &[]).is_ok(), is_same, "{scheme:?}");
         }
     }
@@ -299,18 +297,5 @@ mod tests {
             assert_eq!(validate_with(Some(origin), "api.example", &allowed), None, "{origin}");
         }
         assert!(validate_with(Some("null"), "api.example", &["*"]).is_some());
-    }
-
-    #[test]
-    fn what_is_not_an_origin_is_refused_at_start() {
-        for text in [
-            "",
-            "app.example",
-            "https://app.example/",
-            "https://app.example/x",
-            "https://u@app.example",
-        ] {
-            assert!(text.parse::<AllowedOrigin>().is_err(), "{text:?}");
-        }
     }
 }

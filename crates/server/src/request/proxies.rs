@@ -129,6 +129,8 @@ pub(crate) struct Forwarded<'a> {
     pub(crate) hosts: Vec<Host<'a>>,
     /// The scheme with which the outermost was asked: `http` or `https`.
     pub(crate) scheme: Option<&'static str>,
+    /// The port at which it was asked, if it tells that in a field of its own.
+    pub(crate) port: Option<u16>,
 }
 
 /// A node of RFC 7239 section 6.
@@ -184,12 +186,13 @@ impl Proxies {
         Ok(old)
     }
 
-    /// Reads `X-Forwarded-For`, `-Host` and `-Proto`.
+    /// Reads `X-Forwarded-For`, `-Host`, `-Proto` and `-Port`.
     fn old<'a>(&self, fields: Fields<'a>) -> Result<Option<Forwarded<'a>>, Problem> {
-        let [nodes, hosts, schemes] = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"]
-            .map(|name| items(fields, name));
-        let (nodes, hosts, schemes) = (nodes?, hosts?, schemes?);
-        if nodes.is_empty() && hosts.is_empty() && schemes.is_empty() {
+        let names =
+            ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port"];
+        let [nodes, hosts, schemes, ports] = names.map(|name| items(fields, name));
+        let (nodes, hosts, schemes, ports) = (nodes?, hosts?, schemes?, ports?);
+        if [&nodes, &hosts, &schemes, &ports].iter().all(|items| items.is_empty()) {
             return Ok(None);
         }
         let (client, hops) = self.walk(nodes.into_iter().map(Some))?;
@@ -197,10 +200,12 @@ impl Proxies {
         let from = |count: usize| count.saturating_sub(hops + 1);
         let hosts = hosts[from(hosts.len())..].iter().map(|host| parse_host(host));
         let scheme = schemes.get(from(schemes.len())).map(|scheme| parse_scheme(scheme));
+        let port = ports.get(from(ports.len())).map(|port| parse_port(port));
         Ok(Some(Forwarded {
             client,
             hosts: hosts.collect::<Result<_, _>>()?,
             scheme: scheme.transpose()?,
+            port: port.transpose()?,
         }))
     }
 
@@ -228,6 +233,7 @@ impl Proxies {
             client,
             hosts: hosts.collect::<Result<_, _>>()?,
             scheme: scheme.transpose()?,
+            port: None, // its host has it
         }))
     }
 
@@ -338,6 +344,10 @@ fn parse_scheme(text: &str) -> Result<&'static str, Problem> {
     known.map(|(_, scheme)| scheme).ok_or_else(|| bad("its scheme is neither http nor https"))
 }
 
+fn parse_port(text: &str) -> Result<u16, Problem> {
+    text.parse().map_err(|_| bad("the port it was sent to is not a number from 0 to 65535"))
+}
+
 fn bad(detail: &str) -> Problem {
     Problem::new(
         Kind::BadForwarding,
@@ -375,6 +385,29 @@ mod tests {
         };
         let host = said.hosts.first().map(ToString::to_string).unwrap_or_default();
         Ok((client, host, said.scheme.unwrap_or_default().to_owned()))
+    }
+
+    #[test]
+    fn the_port_is_that_of_the_outermost_proxy_that_is_trusted() {
+        let port = |client: &str, port: &str| {
+            let proxies = Proxies::new(vec!["10.0.0.0/8".parse().unwrap()]);
+            let fields = [("x-forwarded-for", client), ("x-forwarded-port", port)];
+            let fields = fields
+                .map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap()));
+            proxies.read((&HeaderMap::from_iter(fields)).into()).map(|said| said.port)
+        };
+        for (client, ports, expected) in [
+            ("1.2.3.4", "8443", Some(8443)),
+            ("1.2.3.4, 10.0.0.1", "8443, 80", Some(8443)),
+            ("1.1.1.1, 1.2.3.4", "1, 8443", Some(8443)),
+            ("1.2.3.4", "", None),
+        ] {
+            assert_eq!(port(client, ports).unwrap(), expected, "{client} {ports}");
+        }
+        for ports in ["x", "-1", "65536", "80x"] {
+            let problem = port("1.2.3.4", ports).unwrap_err();
+            assert!(problem.detail().contains("the port it was sent to"), "{}", problem.detail());
+        }
     }
 
     fn client(name: &str, value: &str) -> String {

@@ -105,7 +105,7 @@ fn a_value_that_cannot_be_is_told_with_what_can() {
         ("threads = -1", "1:11: threads: -1 is not a whole number from 1 to 1024"),
         (
             "allow_origins = [\"x\"]",
-            "1:17: allow_origins: \"x\" is not an origin: expected SCHEME://HOST[:PORT] without a path, or *",
+            "1:17: allow_origins: \"x\" is not an origin: it has no scheme, write http://x or https://x",
         ),
         (
             "data.fsync = \"allways\"",
