@@ -527,3 +527,29 @@ fn check_looks_at_what_serve_needs() {
     let said = String::from_utf8(said.stderr).unwrap();
     assert!(said.contains(":1:12: data.dir: ") && said.contains("is not a directory"), "{said}");
 }
+
+#[test]
+fn check_tells_that_the_names_of_the_machine_are_answered_to_everywhere() {
+    for listen in ["0.0.0.0:0", "[::]:0"] {
+        let output = output(command(&["check", "--listen", listen, "--demo"]), "");
+        let said = String::from_utf8(output.stdout).unwrap();
+        let line = "hosts    localhost, every address, and this machine's NAME and NAME.local; allow_hosts: none\n";
+        assert!(said.contains(line), "{said}");
+    }
+}
+
+#[test]
+fn check_refuses_origins_that_no_page_has() {
+    for (origin, advice) in [
+        ("https://app.example/", "write https://app.example"),
+        ("app.example", "write http://app.example or https://app.example"),
+        ("https://app.*", "* stands for the first labels of a name"),
+        ("wss://app.example", "write https://app.example"),
+    ] {
+        let (_directory, path) =
+            configured(&format!("demo = true\nallow_origins = [\"{origin}\"]\n"));
+        let checked = output(command(&["check", "--config", &path]), "");
+        let said = String::from_utf8(checked.stderr).unwrap();
+        assert!(!checked.status.success() && said.contains(advice), "{origin}: {said}");
+    }
+}

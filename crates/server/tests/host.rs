@@ -213,3 +213,50 @@ fn a_refused_origin_is_told_what_to_change() {
         .problem(403, "origin-refused");
     assert!(detail.len() < 600, "{detail}");
 }
+
+#[test]
+fn a_person_who_is_refused_gets_a_page_with_the_setting() {
+    let fixture = Fixture::start();
+    const BROWSER: &str =
+        "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n";
+    const NAVIGATION: &str = "Sec-Fetch-Mode: navigate\r\n";
+    for who in [BROWSER, NAVIGATION] {
+        for target in ["/", "/topics/wind", "/nothing"] {
+            let line = format!("GET {target} HTTP/1.1\r\n");
+            let page = ask(&fixture, &format!("{line}Host: wind.example\r\n{who}"));
+            assert_eq!(
+                (page.status, page.field("content-type")),
+                (421, Some("text/html; charset=utf-8"))
+            );
+            let text = &page.body;
+            assert!(text.contains("allow_hosts = [\"wind.example\"]"), "{text}");
+            assert!(
+                page.field("content-security-policy").unwrap().starts_with("default-src 'none'")
+            );
+            let origin = "Origin: http://<b>.example&x\r\n";
+            let page =
+                ask(&fixture, &format!("GET /clock HTTP/1.1\r\nHost: localhost\r\n{origin}{who}"));
+            assert_eq!(
+                (page.status, page.field("content-type")),
+                (403, Some("text/html; charset=utf-8"))
+            );
+            let text = &page.body;
+            assert!(
+                text.contains("allow_origins") && text.contains("http://&lt;b&gt;.example&amp;x"),
+                "{text}"
+            );
+        }
+    }
+    // A script and a program get the problem.
+    for who in [
+        "",
+        "Accept: */*\r\n",
+        "Accept: text/html, application/json\r\n",
+        "Sec-Fetch-Mode: cors\r\n",
+    ] {
+        let host = format!("GET / HTTP/1.1\r\nHost: wind.example\r\n{who}");
+        ask(&fixture, &host).problem(421, "misdirected");
+        let origin = format!("GET /clock HTTP/1.1\r\nHost: localhost\r\n{REWRITTEN}{who}");
+        ask(&fixture, &origin).problem(403, "origin-refused");
+    }
+}

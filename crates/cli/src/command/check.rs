@@ -5,7 +5,7 @@
 
 use std::fmt::Display;
 use std::fs::FileType;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -120,13 +120,16 @@ fn let_in(listening: &Listening) -> [String; 5] {
     let offered: Vec<_> = offered.iter().filter(|(_, is_there)| *is_there).collect();
     let offered = joined("neither /echo nor /broadcast", offered.iter().map(|(path, _)| path));
     let hosts = joined("none", &listening.allow_hosts);
+    let is_everywhere = |address: &Located<SocketAddr>| address.ip().is_unspecified();
+    let own_hosts = match listening.listen.as_ref().is_some_and(is_everywhere) {
+        true => "localhost, every address, and this machine's NAME and NAME.local",
+        false => "localhost, loopback addresses and addresses listened on",
+    };
     let origins = joined("none", &listening.allow_origins);
     let proxies = joined("none", &listening.trusted_proxies);
     [
         format!("offered  {offered}"),
-        format!(
-            "hosts    localhost, loopback addresses and addresses listened on; allow_hosts: {hosts}"
-        ),
+        format!("hosts    {own_hosts}; allow_hosts: {hosts}"),
         format!("origins  the server's own; allow_origins: {origins}"),
         format!("proxies  trusted_proxies: {proxies}"),
         format!("seen by  connections_to: {}", seen_by(listening.connections_to)),

@@ -18,10 +18,12 @@ use crate::peer::Peer;
 use crate::reply::bodiless::head_alone;
 use crate::reply::body::{Body, empty};
 use crate::reply::protection::{protect, share};
+use crate::reply::refusal_page;
 use crate::request::body::check_transfer_coding;
 use crate::request::client::Client;
 use crate::request::handshake::Head;
 use crate::request::origin::Verdict;
+use crate::request::query::prefers_html;
 use crate::request::{host, path};
 use crate::site::Site;
 use crate::{Kind, Problem};
@@ -145,13 +147,16 @@ impl Arrival {
     }
 }
 
-/// Answers a request with a problem, before anything else is known about it.
+/// Answers a request with a problem, before anything else is known about it. A person who opens a name or follows a
+/// form that is refused gets a page.
 pub(crate) fn refuse<B>(site: &Site, peer: Peer, request: &Request<B>, problem: Problem) -> Reply {
     let client = gate::address_of(site, peer, request.headers().into());
     let (method, path) = (request.method().as_str(), request.uri().path());
     let asked = RefusedRequest::request(client, method, path);
     let access = record(site, &problem, asked, (method, path));
-    let refused = problem.into_response();
+    let is_person = matches!(problem.kind(), Kind::Misdirected | Kind::OriginRefused)
+        && prefers_html(request.headers());
+    let refused = if is_person { refusal_page::of(problem) } else { problem.into_response() };
     let refused = if request.method() == Method::HEAD { head_alone(refused) } else { refused };
     Reply::from(refused).keeping(access, client, None)
 }

@@ -28,6 +28,7 @@ use crate::listen::running::{OpenRequests, Ports, Running, Thread};
 use crate::options::Options;
 use crate::publish::Publishing;
 use crate::request::host::Hosts;
+use crate::request::machine;
 use crate::request::proxies::Proxies;
 use crate::service::mounts::Mounts;
 use crate::service::starter::RunStarter;
@@ -141,7 +142,7 @@ fn parts(options: Options, hub: Hub, local_addr: Option<SocketAddr>) -> Result<S
     let is_listening = local_addr.is_some() || options.unix.is_some();
     let anywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
     let addresses = if is_listening { local_addr } else { Some(anywhere) };
-    let hosts = Hosts::new(addresses, options.allowed_hosts);
+    let hosts = Hosts::new(addresses, options.allowed_hosts, &machine::names());
     hub.keep_index(limits.index_events_max);
     let publishing = Publishing::new(hub.clone(), topics).map_err(BindError::Topics)?;
     let publishing = Arc::new(publishing);

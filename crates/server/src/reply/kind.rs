@@ -21,7 +21,7 @@ const TABLE: [(Kind, &str); Kind::ALL.len()] = [
     (
         Kind::Misdirected,
         "The server answers requests for localhost, for loopback addresses, for the addresses it listens on, and for \
-         the names in allow_hosts (or --allow-host NAME). This keeps other sites from pointing their names at it. \
+         the names in allow_hosts (or --allow-host NAME); if it listens everywhere, also for the name of its machine. This keeps other sites from pointing their names at it. \
          If a proxy is in front, have it forward the original Host, or allow the host that it sends.",
     ),
     (
@@ -194,8 +194,12 @@ const TABLE: [(Kind, &str); Kind::ALL.len()] = [
 /// Returns the text at `/problems/NAME`.
 pub(crate) fn explanation(name: &str) -> Option<String> {
     let kind = Kind::of(name)?;
-    let (_, advice) = TABLE[kind as usize];
-    Some(format!("{} ({})\n\n{advice}\n", kind.title(), status(kind)))
+    Some(format!("{} ({})\n\n{}\n", kind.title(), status(kind), advice(kind)))
+}
+
+/// Returns the advice for a kind.
+pub(crate) fn advice(kind: Kind) -> &'static str {
+    TABLE[kind as usize].1
 }
 
 /// Returns the status of a kind.

@@ -9,4 +9,5 @@ pub(crate) mod pace;
 pub(crate) mod plain;
 pub(crate) mod problem;
 pub(crate) mod protection;
+pub(crate) mod refusal_page;
 pub(crate) mod relay;

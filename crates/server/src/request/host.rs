@@ -197,11 +197,18 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
+    /// Creates the hosts of a server that listens on these addresses. The names of its machine are its own if it listens
+    /// everywhere.
     pub(crate) fn new(
         addresses: impl IntoIterator<Item = SocketAddr>,
-        allowed: Vec<AllowedHost>,
+        mut allowed: Vec<AllowedHost>,
+        machine_names: &[String],
     ) -> Self {
-        let addresses = addresses.into_iter().map(|address| address.ip().to_canonical()).collect();
+        let addresses = addresses.into_iter().map(|address| address.ip().to_canonical());
+        let addresses: Vec<_> = addresses.collect();
+        if addresses.iter().any(IpAddr::is_unspecified) {
+            allowed.extend(machine_names.iter().filter_map(|name| name.parse().ok()));
+        }
         Self { addresses, allowed }
     }
 
@@ -334,7 +341,8 @@ mod tests {
 
     fn accepts(listen: &str, allowed: &[&str], host: &str) -> bool {
         let allowed = allowed.iter().map(|host| host.parse().unwrap()).collect();
-        let hosts = Hosts::new([listen.parse().unwrap()], allowed);
+        let machine_names = ["box".to_owned(), "box.local".to_owned()];
+        let hosts = Hosts::new([listen.parse().unwrap()], allowed, &machine_names);
         hosts.check(&Host::parse(host).unwrap()).is_ok()
     }
 
@@ -372,13 +380,23 @@ mod tests {
     }
 
     #[test]
-    fn listening_everywhere_makes_every_address_its_own_and_no_name() {
+    fn listening_everywhere_makes_every_address_its_own_and_the_names_of_the_machine() {
         for listen in ["0.0.0.0:1", "[::]:1"] {
-            for (host, is_own) in
-                [("192.0.2.1:8080", true), ("[2001:db8::1]", true), ("evil.example", false)]
-            {
+            for (host, is_own) in [
+                ("192.0.2.1:8080", true),
+                ("[2001:db8::1]", true),
+                ("box:8080", true),
+                ("Box.local:8080", true),
+                ("box.local.", true),
+                ("a.box.local", false),
+                ("box.example", false),
+                ("evil.example", false),
+            ] {
                 assert_eq!(accepts(listen, &[], host), is_own, "{listen} {host}");
             }
+        }
+        for host in ["box", "box.local"] {
+            assert!(!accepts("192.168.0.7:1", &[], host), "{host}");
         }
     }
 

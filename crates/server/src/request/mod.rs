@@ -7,6 +7,7 @@ pub(crate) mod coding;
 pub(crate) mod fields;
 pub(crate) mod handshake;
 pub(crate) mod host;
+pub(crate) mod machine;
 pub(crate) mod methods;
 pub(crate) mod names;
 pub(crate) mod origin;
