@@ -10,6 +10,7 @@ mod stream;
 mod tcp;
 #[cfg(feature = "tls")]
 mod tls;
+mod unix;
 mod url;
 
 use std::sync::Arc;
@@ -23,7 +24,8 @@ pub use stream::ClientStream;
 use tokio::io::{AsyncRead, AsyncWrite};
 #[cfg(feature = "tls")]
 use tokio_rustls::rustls::ClientConfig;
-use url::{PROXY, Security, Url, WEB_SOCKET};
+pub use url::split_unix_url;
+use url::{PROXY, Security, Url};
 
 use crate::WebSocket;
 
@@ -104,6 +106,9 @@ pub struct Connect {
 impl Connect {
     /// Creates the options for a connection to `url`: `ws://` or `wss://` (section 3), port 80 or 443 by default.
     ///
+    /// `unix:SOCKET` connects to a Unix socket of this machine, and `unix:SOCKET:/TARGET` asks for this path and query
+    /// there ([`split_unix_url`]); the `Host` is then `localhost`.
+    ///
     /// The host is an ASCII name or an address, IPv6 in brackets. Characters that a path or query must not contain
     /// are percent-encoded. A fragment is refused. A user name and password are sent as `Authorization: Basic` (RFC
     /// 7617), unless [`header`](Self::header) sets that field; use them with `wss://` only.
@@ -137,7 +142,7 @@ impl Connect {
 
     /// Connects through an HTTP proxy with CONNECT, for `ws://` as well. The URL is `http://host:port`, with port 80
     /// by default. A user name and password in it are sent as `Proxy-Authorization: Basic`. The proxy looks up the
-    /// server's name. Default: no proxy; environment variables are ignored.
+    /// server's name; it cannot reach a Unix socket. Default: no proxy; environment variables are ignored.
     pub fn proxy(mut self, url: impl Into<String>) -> Self {
         self.proxy = Some(url.into());
         self
@@ -186,7 +191,7 @@ impl Connect {
     /// Dropping the future ends the attempt. Only a name lookup continues, in its thread.
     pub async fn connect(self) -> Result<WebSocket<ClientStream>, ConnectError> {
         let deadline = Deadline::after(self.timeout);
-        let url = Url::parse(&self.url, &WEB_SOCKET).map_err(ConnectError::Url)?;
+        let url = Url::of_server(&self.url).map_err(ConnectError::Url)?;
         let attempt = self.attempt(&url)?;
         let stream = self.stream(&url, &deadline).await?;
         attempt.run(stream, self.config, &deadline).await
@@ -201,11 +206,17 @@ impl Connect {
     /// # Cancel safety
     /// As [`connect`](Self::connect).
     pub async fn open_stream(self) -> Result<ClientStream, ConnectError> {
-        let url = Url::parse(&self.url, &WEB_SOCKET).map_err(ConnectError::Url)?;
+        let url = Url::of_server(&self.url).map_err(ConnectError::Url)?;
         self.stream(&url, &Deadline::after(self.timeout)).await
     }
 
     async fn stream(&self, url: &Url, deadline: &Deadline) -> Result<ClientStream, ConnectError> {
+        if let Some(path) = &url.socket {
+            return match self.proxy {
+                Some(_) => Err(ConnectError::UnixByProxy),
+                None => unix::connect(path, deadline).await,
+            };
+        }
         if url.security == Security::Tls && cfg!(not(feature = "tls")) {
             return Err(ConnectError::TlsUnavailable);
         }
@@ -247,7 +258,7 @@ impl Connect {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let deadline = Deadline::after(self.timeout);
-        let url = Url::parse(&self.url, &WEB_SOCKET).map_err(ConnectError::Url)?;
+        let url = Url::of_server(&self.url).map_err(ConnectError::Url)?;
         let attempt = self.attempt(&url)?;
         attempt.run(stream, self.config, &deadline).await
     }

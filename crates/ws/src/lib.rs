@@ -39,7 +39,9 @@ pub use anemone_proto as proto;
 pub use bytes::Bytes;
 /// Shared text, for messages.
 pub use bytestring::ByteString;
-pub use connect::{ClientStream, Connect, ConnectError, Refusal, Step, UrlError, connect};
+pub use connect::{
+    ClientStream, Connect, ConnectError, Refusal, Step, UrlError, connect, split_unix_url,
+};
 pub use error::{Error, Lost};
 pub use linger::Linger;
 pub use memory::{Memory, Release, Reservation};

@@ -33,6 +33,9 @@ pub enum ConnectError {
         /// Its name.
         name: String,
     },
+    /// The URL is that of a Unix socket, which a proxy cannot reach.
+    #[error("a proxy cannot connect to a Unix socket")]
+    UnixByProxy,
     /// The URL is `wss://`, and the feature `tls` of this crate is off.
     #[error("wss needs the feature `tls`, which this build lacks")]
     TlsUnavailable,
@@ -142,6 +145,8 @@ pub enum Step {
     Lookup,
     /// Opening TCP to the server or the proxy.
     Tcp,
+    /// Connecting to the Unix socket.
+    Unix,
     /// Asking the proxy for a tunnel.
     Proxy,
     /// The TLS handshake.
@@ -155,6 +160,7 @@ impl fmt::Display for Step {
         f.write_str(match self {
             Self::Lookup => "name lookup",
             Self::Tcp => "TCP connection",
+            Self::Unix => "connection to the Unix socket",
             Self::Proxy => "proxy tunnel",
             Self::Tls => "TLS handshake",
             Self::Handshake => "WebSocket handshake",

@@ -6,10 +6,12 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+#[cfg(unix)]
+use tokio::net::UnixStream;
 #[cfg(feature = "tls")]
 use tokio_rustls::client::TlsStream;
 
-/// TCP, or TLS over it.
+/// TCP, TLS over it, or a Unix socket.
 #[derive(Debug)]
 pub struct ClientStream(Inner);
 
@@ -18,6 +20,8 @@ enum Inner {
     Plain(TcpStream),
     #[cfg(feature = "tls")]
     Tls(Box<TlsStream<TcpStream>>),
+    #[cfg(unix)]
+    Unix(UnixStream),
 }
 
 impl ClientStream {
@@ -29,6 +33,11 @@ impl ClientStream {
     pub(super) fn tls(stream: TlsStream<TcpStream>) -> Self {
         Self(Inner::Tls(Box::new(stream)))
     }
+
+    #[cfg(unix)]
+    pub(super) fn unix(stream: UnixStream) -> Self {
+        Self(Inner::Unix(stream))
+    }
 }
 
 /// Calls a function of the inner stream.
@@ -38,6 +47,8 @@ macro_rules! delegate {
             Inner::Plain(stream) => Pin::new(stream).$function($($argument),*),
             #[cfg(feature = "tls")]
             Inner::Tls(stream) => Pin::new(stream.as_mut()).$function($($argument),*),
+            #[cfg(unix)]
+            Inner::Unix(stream) => Pin::new(stream).$function($($argument),*),
         }
     };
 }

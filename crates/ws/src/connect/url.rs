@@ -1,7 +1,8 @@
-//! URLs of WebSockets and proxies (RFC 6455 section 3, RFC 3986).
+//! URLs of WebSockets and proxies (RFC 6455 section 3, RFC 3986), and of Unix sockets.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
 
 use anemone_proto::handshake::base64;
 
@@ -15,6 +16,8 @@ pub(super) const PROXY: [(&str, Security, u16); 1] = [("http", Security::Plain, 
 /// A parsed URL. None of its parts can add a line to a header.
 #[derive(Clone, Eq, PartialEq)]
 pub(super) struct Url {
+    /// The path of the Unix socket to connect to; the host is then only the name in the request.
+    pub(super) socket: Option<PathBuf>,
     pub(super) security: Security,
     pub(super) host: Host,
     pub(super) port: u16,
@@ -80,12 +83,49 @@ pub enum UrlError {
     /// colon.
     #[error("user name or password is not well encoded")]
     Credentials,
+    /// The path of a Unix socket is missing, or has a zero byte.
+    #[error("unix: must be followed by the path of a socket, such as unix:/run/server.sock")]
+    Socket,
     /// A proxy's URL has a path or a query.
     #[error("a proxy's URL has no path and no query")]
     ProxyPath,
 }
 
+/// Splits the URL of a Unix socket: `unix:SOCKET`, or `unix:SOCKET:/TARGET` for a path and query on the server behind it.
+///
+/// Returns the path of the socket, which is taken as it is written, and the target, which is empty or begins with a slash.
+/// `None` for any other URL. The path of the socket ends at the first `:/`, or at the end; a colon at the end is no part of it.
+///
+/// ```
+/// use anemone_ws::split_unix_url;
+///
+/// assert_eq!(split_unix_url("unix:/run/a.sock"), Some(("/run/a.sock", "")));
+/// assert_eq!(split_unix_url("unix:/run/a.sock:/topics/b?c"), Some(("/run/a.sock", "/topics/b?c")));
+/// assert_eq!(split_unix_url("ws://localhost/"), None);
+/// ```
+#[must_use]
+pub fn split_unix_url(url: &str) -> Option<(&str, &str)> {
+    let rest = url.strip_prefix("unix:")?;
+    Some(match rest.find(":/") {
+        Some(colon) => (&rest[..colon], &rest[colon + 1..]),
+        None => (rest.strip_suffix(':').unwrap_or(rest), ""),
+    })
+}
+
 impl Url {
+    /// Parses the URL of a server: that of a WebSocket or of a Unix socket.
+    pub(super) fn of_server(text: &str) -> Result<Self, UrlError> {
+        let Some((socket, target)) = split_unix_url(text) else {
+            return Self::parse(text, &WEB_SOCKET);
+        };
+        if socket.is_empty() || socket.contains('\0') {
+            return Err(UrlError::Socket);
+        }
+        // Such a server takes no request for another host than its own machine.
+        let url = Self::parse(&format!("ws://localhost{target}"), &WEB_SOCKET)?;
+        Ok(Self { socket: Some(socket.into()), ..url })
+    }
+
     pub(super) fn parse(text: &str, schemes: &Schemes) -> Result<Self, UrlError> {
         if let Some((at, character)) =
             text.char_indices().find(|(_, char)| char.is_control() || char.is_whitespace())
@@ -115,6 +155,7 @@ impl Url {
             digits => parse_port(digits)?,
         };
         Ok(Self {
+            socket: None,
             security,
             host: parse_host(host)?,
             port,
@@ -294,6 +335,33 @@ mod tests {
             assert_eq!(parse(text).unwrap().credentials.as_deref(), Some(credentials), "{text}");
         }
         assert_eq!(parse("ws://a/").unwrap().credentials, None);
+    }
+
+    #[test]
+    fn a_unix_socket_is_told_from_the_target_behind_it() {
+        for (text, socket, target) in [
+            ("unix:/run/a.sock", "/run/a.sock", "/"),
+            ("unix:/run/a.sock:", "/run/a.sock", "/"),
+            ("unix:/run/a.sock:/", "/run/a.sock", "/"),
+            ("unix:///run/a.sock:/ws?b=c:/d", "///run/a.sock", "/ws?b=c:/d"),
+            ("unix:a.sock:/topics/w\u{ed}nd", "a.sock", "/topics/w%C3%ADnd"),
+            ("unix:/my files/#1?/a:b.sock:/ws", "/my files/#1?/a:b.sock", "/ws"),
+        ] {
+            let url = Url::of_server(text).unwrap();
+            assert_eq!(url.socket.as_deref(), Some(std::path::Path::new(socket)), "{text}");
+            assert_eq!((&*url.target, &*url.authority()), (target, "localhost"), "{text}");
+            assert_eq!(url.security, Security::Plain);
+        }
+        for (text, error) in [
+            ("unix:", UrlError::Socket),
+            ("unix::/topics/a", UrlError::Socket),
+            ("unix:/a\0b", UrlError::Socket),
+            ("unix:/a:/b#c", UrlError::Fragment),
+            ("unix:/a:/b\r\nX: y", UrlError::Character { character: '\r', at: 16 }),
+        ] {
+            assert_eq!(Url::of_server(text).err(), Some(error), "{text:?}");
+        }
+        assert_eq!(Url::of_server("ws://a/b").unwrap().socket, None);
     }
 
     #[test]
