@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use anemone_ws::split_unix_url;
 use http::Uri;
 
 use crate::start::Start;
@@ -13,7 +14,9 @@ use crate::{After, AfterError, CallVia, Mode, TokenError, Via};
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Address {
     pub(crate) scheme: Scheme,
-    /// The host, with the port if there is one.
+    /// The path of the Unix socket to connect to, as it is written; `None` for TCP.
+    socket: Option<String>,
+    /// The host, with the port if there is one; `localhost` behind a Unix socket.
     pub(crate) authority: String,
     pub(crate) path: String,
     /// True if the path of the server may go on with the first segments of the path of a call.
@@ -50,9 +53,13 @@ pub enum UrlError {
     NotUrl,
     /// The scheme is missing or not supported.
     #[error(
-        "scheme must be http, https, ws, wss or tcp, such as http://127.0.0.1:8080/topics/NAME"
+        "scheme must be http, https, ws, wss or tcp, such as http://127.0.0.1:8080/topics/NAME, or unix, \
+         such as unix:SOCKET:/topics/NAME"
     )]
     Scheme,
+    /// The path of a Unix socket is missing.
+    #[error("unix: must be followed by the path of a socket, such as unix:SOCKET:/topics/NAME")]
+    Socket,
     /// The URL has a user name or a password.
     #[error("a URL may not contain a user name or password; set an Authorization field")]
     Credentials,
@@ -151,6 +158,15 @@ fn own_path(path: &str) -> Option<usize> {
 impl Address {
     /// Parses a URL, and returns its query apart.
     fn without_query(text: &str) -> Result<(Self, String), UrlError> {
+        let Some((socket, target)) = split_unix_url(text) else { return Self::over_tcp(text) };
+        if socket.is_empty() {
+            return Err(UrlError::Socket);
+        }
+        let (address, query) = Self::over_tcp(&format!("http://localhost{target}"))?;
+        Ok((Self { socket: Some(socket.to_owned()), ..address }, query))
+    }
+
+    fn over_tcp(text: &str) -> Result<(Self, String), UrlError> {
         if text.contains('#') {
             return Err(UrlError::Fragment);
         }
@@ -170,6 +186,7 @@ impl Address {
         }
         let address = Self {
             scheme,
+            socket: None,
             authority: authority.as_str().to_owned(),
             path: uri.path().to_owned(),
             is_guessed: false,
@@ -309,6 +326,9 @@ impl Address {
 
     /// Returns the URL for `Connect`, with this path and query.
     pub(crate) fn web_socket(&self, target: &str) -> String {
+        if let Some(socket) = &self.socket {
+            return format!("unix:{socket}:{target}");
+        }
         let scheme = match self.scheme {
             Scheme::Web(Security::Tls) => "wss",
             Scheme::Web(Security::Plain) | Scheme::Tcp => "ws",
@@ -328,8 +348,11 @@ impl Address {
         Some(format!("{}/topics/NAME", self.server()))
     }
 
-    /// Returns the URL of the server, without a path.
+    /// Returns the URL of the server, without a path, which can be appended.
     fn server(&self) -> String {
+        if let Some(socket) = &self.socket {
+            return format!("unix:{socket}:");
+        }
         let scheme = match self.scheme {
             Scheme::Web(Security::Plain) => "http",
             Scheme::Web(Security::Tls) => "https",
@@ -444,6 +467,29 @@ mod tests {
         assert_eq!((&*socket, &*target), ("/x/ws?t=%20&u", "/topics/w%C3%ADnd?after=e-8"));
         assert_eq!(address.to_string(), "https://a.example:81/x/topics/w%C3%ADnd");
         assert_eq!(parse("ws://[::1]").unwrap().target(&[]), "/");
+    }
+
+    #[test]
+    fn a_server_behind_a_unix_socket_has_the_same_paths() {
+        let topic = parse("unix:/run/a.sock:/topics/w\u{ed}nd?after=-1&t=:/").unwrap();
+        assert_eq!((topic.scheme, &*topic.authority), (Scheme::Web(Security::Plain), "localhost"));
+        assert_eq!(topic.target(&[]), "/topics/w%C3%ADnd?t=:/");
+        assert_eq!(topic.web_socket("/ws"), "unix:/run/a.sock:/ws");
+        assert_eq!(topic.to_string(), "unix:/run/a.sock:/topics/w%C3%ADnd");
+        assert_eq!(topic.topics().to_string(), "unix:/run/a.sock:/topics");
+        assert!(topic.check(Via::Mux).is_ok() && topic.check(Via::Tcp).is_err());
+        for text in ["unix:/run/a.sock", "unix:/run/a.sock:", "unix:/run/a.sock:/"] {
+            let server = Address::of_server(text).unwrap();
+            assert_eq!(server.to_string(), "unix:/run/a.sock:");
+            assert_eq!(server.example().as_deref(), Some("unix:/run/a.sock:/topics/NAME"));
+            assert_eq!(parse(text).unwrap().topics().to_string(), "unix:/run/a.sock:/topics");
+        }
+        let (server, target) = Address::split("unix:a b#?.sock:/x/runs/7?c").unwrap();
+        assert_eq!((&*server.to_string(), &*target), ("unix:a b#?.sock:/x", "/runs/7?c"));
+        for text in ["unix:", "unix::/topics/a"] {
+            assert_eq!(parse(text), Err(UrlError::Socket), "{text}");
+        }
+        assert_eq!(parse("unix:/a:/topics/x#y"), Err(UrlError::Fragment));
     }
 
     #[test]

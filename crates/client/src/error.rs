@@ -322,6 +322,7 @@ fn is_permanent(error: &ConnectError) -> bool {
         | ConnectError::SubprotocolInvalid(_)
         | ConnectError::HeaderInvalid { .. }
         | ConnectError::HeaderReserved { .. }
+        | ConnectError::UnixByProxy
         | ConnectError::TlsUnavailable
         | ConnectError::ProxyResponse(_)
         | ConnectError::ProxySpoke { .. }
@@ -331,6 +332,11 @@ fn is_permanent(error: &ConnectError) -> bool {
             source.get_ref().is_some_and(|inner| inner.is::<rustls::Error>())
                 || source.kind() == std::io::ErrorKind::Other
         }
+        // Neither the permissions of this process change, nor the path that it was given.
+        ConnectError::Stream { step: Step::Unix, source } => matches!(
+            source.kind(),
+            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::InvalidInput
+        ),
         ConnectError::ProxyRefused(refusal) => (400..500).contains(&refusal.status()),
         _ => false,
     }

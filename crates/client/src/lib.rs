@@ -8,6 +8,7 @@
 //! - [`Topics`] lists the topics of a server.
 //! - [`Client`] calls the services of a server, and makes a call again where that is safe. [`RunHandle`] is a run, a long
 //!   computation on a server: watch it, cancel it, wait for its result.
+//! - A URL may be that of a Unix socket: `unix:SOCKET:/topics/NAME`. All transports but TCP work over it.
 //! - [`Via`] lists the transports. A position is valid on all of them, so a subscription can change its transport
 //!   between two events, and does so by itself unless one is set.
 //!
@@ -65,6 +66,7 @@ pub use anemone_wire::{
 };
 /// The TLS library, for [`Subscribe::tls`].
 pub use anemone_ws::rustls;
+pub use anemone_ws::split_unix_url;
 pub use backoff::Retry;
 pub use call::{Call, Client, Reply, ReplyItems, ReplyStream};
 pub use error::{Error, Foreign};

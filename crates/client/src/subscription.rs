@@ -66,7 +66,7 @@ pub struct Subscribe {
 
 impl Subscribe {
     /// Creates a subscription to the topic or run at `url`, or with [`Subscribe::topic`] to several topics: `http://`, `https://`, `ws://` or `wss://`, the first two
-    /// meaning the same as the last two, or `tcp://HOST:PORT/topics/NAME`. Takes `after`, `since` and `mode` from its
+    /// meaning the same as the last two, `tcp://HOST:PORT/topics/NAME`, or `unix:SOCKET:/topics/NAME`. Takes `after`, `since` and `mode` from its
     /// query.
     pub fn new(url: impl Into<String>) -> Self {
         Self::with_options(url.into(), Options::default())

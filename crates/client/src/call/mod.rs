@@ -78,7 +78,7 @@ const FAILURES_MAX: u32 = 8;
 const ANSWER: Duration = Duration::from_secs(45);
 
 impl Client {
-    /// Creates a client of the server at `url`, such as `http://127.0.0.1:8080/`. A path belongs to a proxy, or to the
+    /// Creates a client of the server at `url`, such as `http://127.0.0.1:8080/` or `unix:SOCKET`. A path belongs to a proxy, or to the
     /// program that contains the server, and precedes the path of each call.
     ///
     /// # Errors
@@ -156,7 +156,7 @@ impl Client {
         self
     }
 
-    /// Returns the URL of the server, without a slash at its end.
+    /// Returns the URL of the server, without a slash at its end: a path can be appended to it.
     #[must_use]
     pub fn url(&self) -> String {
         self.address.to_string()
