@@ -1,12 +1,15 @@
 //! The URL of a server, as `anemone doctor` and `anemone lab --target` take it.
 
+use anemone_ws::split_unix_url;
 use http::Uri;
 
 /// A URL of a server, taken apart.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct ServerUrl {
+    /// The path of the Unix socket that leads to the server; `None` for TCP.
+    pub(crate) socket: Option<String>,
     pub(crate) is_secure: bool,
-    /// The host, with the port if there is one.
+    /// The host, with the port if there is one; `localhost` behind a Unix socket.
     pub(crate) authority: String,
     /// The host without the brackets of an IPv6 address.
     pub(crate) host: String,
@@ -22,6 +25,11 @@ pub enum NotServer {
     /// Another scheme, no host, or no URL at all.
     #[error("not the URL of a server, such as https://wind.example or http://127.0.0.1:8080")]
     Form,
+    /// No path after `unix:`.
+    #[error(
+        "unix: must be followed by the path of a socket, such as unix:/run/anemone/anemone.sock"
+    )]
+    Socket,
     /// A port that no connection can have.
     #[error("not the URL of a server, since a port is a number from 1 to 65535")]
     Port,
@@ -36,6 +44,15 @@ pub enum NotServer {
 impl ServerUrl {
     /// Takes a URL apart. `ws` and `wss` mean the same servers as `http` and `https`.
     pub(crate) fn parse(url: &str) -> Result<Self, NotServer> {
+        let Some((socket, path)) = split_unix_url(url) else { return Self::over_tcp(url) };
+        if socket.is_empty() {
+            return Err(NotServer::Socket);
+        }
+        let url = Self::over_tcp(&format!("http://localhost{path}"))?;
+        Ok(Self { socket: Some(socket.to_owned()), ..url })
+    }
+
+    fn over_tcp(url: &str) -> Result<Self, NotServer> {
         // `Uri` drops a fragment without a word.
         if url.contains('#') {
             return Err(NotServer::Query);
@@ -60,6 +77,7 @@ impl ServerUrl {
         let has_port = authority.as_str().len() > authority.host().len();
         let port = authority.port_u16().or((!has_port).then_some(usual_port));
         Ok(Self {
+            socket: None,
             is_secure,
             authority: authority.as_str().to_owned(),
             host: host.to_owned(),
@@ -85,6 +103,10 @@ mod tests {
         assert_eq!((url.is_secure, url.port), (false, 80));
         assert_eq!([&*url.authority, &*url.host, &*url.path], ["[::1]", "::1", ""]);
         assert_eq!(ServerUrl::parse("wss://a/").unwrap().port, 443);
+        let url = ServerUrl::parse("unix:/run/a.sock:/below/").unwrap();
+        assert_eq!((url.is_secure, url.socket.as_deref()), (false, Some("/run/a.sock")));
+        assert_eq!([&*url.authority, &*url.path], ["localhost", "/below"]);
+        assert_eq!(ServerUrl::parse("unix:/run/a.sock").unwrap().path, "");
     }
 
     #[test]
@@ -98,6 +120,8 @@ mod tests {
             ("http://:8080", NotServer::Form),
             ("http://[]:8080", NotServer::Form),
             ("http://a b", NotServer::Form),
+            ("unix:", NotServer::Socket),
+            ("unix:/a:/b?c", NotServer::Query),
             ("http://a/?b", NotServer::Query),
             ("http://a/#b", NotServer::Query),
             ("http://u:p@a", NotServer::User),

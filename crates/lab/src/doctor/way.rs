@@ -20,8 +20,10 @@ const READ_BYTES: usize = 4 << 10;
 /// A server, and how it is reached.
 #[derive(Clone, Debug)]
 pub struct Way {
+    /// The path of the Unix socket that leads to the server; `None` for TCP.
+    socket: Option<String>,
     pub(super) is_secure: bool,
-    /// The host, with the port if there is one.
+    /// The host, with the port if there is one; `localhost` behind a Unix socket.
     pub(super) authority: String,
     /// The path before that of the server's own resources, without a slash at its end.
     base: String,
@@ -33,14 +35,16 @@ pub struct Way {
 }
 
 impl Way {
-    /// Returns the way to a server with this URL, which may have a path: `https://host/wind/`.
+    /// Returns the way to a server with this URL, which may have a path: `https://host/wind/`; or behind a Unix
+    /// socket, `unix:SOCKET`.
     ///
     /// # Errors
     /// [`NotServer`] for other schemes, for a URL with a query, a fragment or a user, for one without a host, and for a port above 65535.
     pub fn new(url: &str) -> Result<Self, NotServer> {
-        let ServerUrl { is_secure, authority, path: base, .. } = ServerUrl::parse(url)?;
+        let ServerUrl { socket, is_secure, authority, path: base, .. } = ServerUrl::parse(url)?;
         let timeout = limits().answer_max;
         Ok(Self {
+            socket,
             is_secure,
             authority,
             base,
@@ -94,7 +98,11 @@ impl Way {
 
     /// Returns the URL without header fields.
     pub(super) fn url(&self) -> String {
-        format!("{}{}", self.origin(), self.base)
+        match (&self.socket, &*self.base) {
+            (Some(socket), "") => format!("unix:{socket}"),
+            (Some(socket), base) => format!("unix:{socket}:{base}"),
+            (None, base) => format!("{}{base}", self.origin()),
+        }
     }
 
     /// Returns the ways to what is above its path, the nearest first.
@@ -106,7 +114,10 @@ impl Way {
     /// Returns the options of a WebSocket at a path of the server.
     pub(super) fn socket(&self, path: &str) -> Connect {
         let s = if self.is_secure { "s" } else { "" };
-        let url = format!("ws{s}://{}{}{path}", self.authority, self.base);
+        let url = match &self.socket {
+            Some(socket) => format!("unix:{socket}:{}{path}", self.base),
+            None => format!("ws{s}://{}{}{path}", self.authority, self.base),
+        };
         let connect = Connect::new(url).timeout(self.timeout);
         let connect = match &self.tls {
             Some(config) => connect.tls(Arc::clone(config)),
@@ -426,6 +437,13 @@ mod tests {
             ["/below/topics", "/below", ""].map(|path| format!("http://wind.example{path}"))
         );
         assert_eq!(Way::new("http://wind.example").unwrap().above().count(), 0);
+        let local = Way::new("unix:/run/a.sock:/below/").unwrap();
+        assert_eq!(
+            (&*local.origin(), &*local.url()),
+            ("http://localhost", "unix:/run/a.sock:/below")
+        );
+        let above: Vec<_> = local.above().map(|way| way.url()).collect();
+        assert_eq!(above, ["unix:/run/a.sock"]);
         assert_eq!(Way::new("http://[::1]:80").unwrap().authority, "[::1]:80");
         assert_eq!(Way::new("http://:8080").unwrap_err(), NotServer::Form);
         assert_eq!(Way::new("http://127.0.0.1:99999").unwrap_err(), NotServer::Port);

@@ -20,7 +20,7 @@ const ECHO: &str = "/echo";
 
 /// Returns true if a server is named by a file.
 pub(crate) fn is_file(server: &str) -> bool {
-    !server.contains("://")
+    !server.contains("://") && !server.starts_with("unix:")
 }
 
 /// The measured server.
@@ -178,8 +178,14 @@ impl Target {
     /// Finds the server of a URL.
     fn at(url: &str) -> anyhow::Result<Self> {
         let wrong = |why: &str| WrongUse(format!("{url}: {why}"));
-        let ServerUrl { is_secure, authority, host: name, port, path } =
+        let ServerUrl { socket, is_secure, authority, host: name, port, path } =
             ServerUrl::parse(url).map_err(|not| wrong(&not.to_string()))?;
+        ensure!(
+            socket.is_none(),
+            wrong(
+                "a Unix socket has no network to measure: give an address on which the server listens, too"
+            )
+        );
         ensure!(path.is_empty(), wrong("a target is the URL of a server, without a path"));
         let name = name.as_str();
         let found = (name, port).to_socket_addrs();
