@@ -3,6 +3,7 @@
 mod client;
 mod services;
 mod tips;
+mod url;
 
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -22,6 +23,7 @@ pub(crate) use self::services::{
     Body, Call, CallOutput, CallVia, Run, RunListing, RunOutput, Runs,
 };
 pub(crate) use self::tips::with_tip;
+pub(crate) use self::url::{of_topic, shell_word, split};
 use crate::config::{BAUD, Listen, Size, THREADS_MAX, parse_address, parse_mode};
 use crate::exit;
 use crate::log::{LogForm, LogRequests};

@@ -1,6 +1,5 @@
 //! The arguments of the commands that talk to a server.
 
-use std::convert::Infallible;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -8,6 +7,8 @@ use std::time::Duration;
 
 use anemone_client::{After, AfterError, Subscribe, Token};
 use clap::ValueEnum;
+
+use super::url::{shell_word, split, url};
 
 pub(super) const CONNECTION: &str = "Connection";
 
@@ -42,13 +43,13 @@ impl Reach {
     /// Returns the flags that another command needs for the same connection, each after a space, for a shell. A value of
     /// a field may be secret, and is left out.
     pub(crate) fn flags(&self) -> String {
-        let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
-        let ca = self.ca.iter().map(|path| format!(" --ca {}", quoted(&path.to_string_lossy())));
+        let ca =
+            self.ca.iter().map(|path| format!(" --ca {}", shell_word(&path.to_string_lossy())));
         let insecure = self.insecure.then(|| " --insecure".to_owned());
         let fields = self
             .fields
             .iter()
-            .map(|field| format!(" -H {}", quoted(&format!("{}: …", field.name))));
+            .map(|field| format!(" -H {}", shell_word(&format!("{}: …", field.name))));
         ca.chain(insecure).chain(fields).collect()
     }
 }
@@ -75,7 +76,7 @@ impl FromStr for Field {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Doctor {
-    /// The server as browsers reach it, such as https://wind.example, also below a path
+    /// The server as browsers reach it, such as https://wind.example, also below a path; or unix:SOCKET
     #[arg(value_parser = url)]
     pub(crate) url: String,
 
@@ -97,9 +98,13 @@ pub(crate) struct Doctor {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Sub {
-    /// The topic, such as http://127.0.0.1:8080/topics/wind; with --via tcp, tcp://HOST:PORT/topics/NAME
+    /// The topic, such as http://127.0.0.1:8080/topics/wind, or unix:SOCKET:/topics/wind behind a Unix socket; with --via tcp,
+    /// tcp://HOST:PORT/topics/NAME. With NAME, the server, such as unix:SOCKET
     #[arg(value_parser = url)]
     pub(crate) url: String,
+
+    /// The name of the topic, or with PREFIX* all topics whose names begin so, if the URL is that of the server
+    pub(crate) name: Option<String>,
 
     /// Also read the topic with this name, or with PREFIX* all topics whose names begin so, on the same stream; may be
     /// repeated. The URL may then be that of the server
@@ -165,7 +170,7 @@ impl FromStr for Place {
 impl Sub {
     /// Returns true if the arguments and the URL mean future events.
     pub(crate) fn is_from_now(&self) -> bool {
-        let query = self.url.split_once('?').map_or("", |(_, query)| query);
+        let query = split(&self.url).1.split_once('?').map_or("", |(_, query)| query);
         let says_where = |parameter: &str| {
             parameter.starts_with("since=")
                 || parameter.starts_with("after=") && parameter != "after=latest"
@@ -177,13 +182,18 @@ impl Sub {
         }
     }
 
+    /// Returns the names and patterns of topics besides that in the URL.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
+        self.name.iter().filter(|name| name.contains('*')).chain(&self.topics)
+    }
+
     fn after(&self) -> Option<Place> {
         self.after.clone().or(self.last.map(Place::All))
     }
 
     /// Sets the topics and the requested beginning.
     pub(crate) fn begin(&self, subscribe: Subscribe) -> Subscribe {
-        let subscribe = self.topics.iter().fold(subscribe, |subscribe, name| subscribe.topic(name));
+        let subscribe = self.names().fold(subscribe, |subscribe, name| subscribe.topic(name));
         match (self.after(), &self.since) {
             (Some(Place::All(after)), _) => subscribe.after(after),
             (Some(Place::Each(token)), _) => subscribe.resume(token),
@@ -253,7 +263,7 @@ pub(crate) enum Output {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Topics {
-    /// The server, such as http://127.0.0.1:8080/, or one of its topics
+    /// The server, such as http://127.0.0.1:8080/, or unix:SOCKET behind a Unix socket; or one of its topics
     #[arg(value_parser = url)]
     pub(crate) url: String,
 
@@ -276,7 +286,7 @@ pub(crate) enum Listing {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Pub {
-    /// The topic, such as http://127.0.0.1:8080/topics/scratch-a
+    /// The topic, such as http://127.0.0.1:8080/topics/scratch-a, or unix:SOCKET:/topics/scratch-a behind a Unix socket
     #[arg(value_parser = url)]
     pub(crate) url: String,
 
@@ -327,17 +337,6 @@ pub(crate) enum ContentArg {
     Ndjson,
 }
 
-/// Parses a URL; without a scheme it is http, as with curl.
-pub(super) fn url(text: &str) -> Result<String, Infallible> {
-    let scheme = text.split(['/', '?', '#']).next().unwrap_or_default();
-    let has_scheme = scheme.is_empty() || text[scheme.len()..].starts_with("//");
-    Ok(if has_scheme && (scheme.is_empty() || scheme.ends_with(':')) {
-        text.to_owned()
-    } else {
-        format!("http://{text}")
-    })
-}
-
 fn count(text: &str) -> Result<NonZero<u64>, String> {
     text.parse().map_err(|_| "expected a number of events to wait for, at least 1".to_owned())
 }
@@ -376,22 +375,6 @@ mod tests {
         assert_eq!(last("0"), Ok(After::Latest));
         assert_eq!(last("10"), "-10".parse().map_err(|_| String::new()));
         assert!(last("-1").is_err() && last("1000000000000000000").is_err());
-    }
-
-    #[test]
-    fn a_url_without_a_scheme_is_one_of_http() {
-        for (text, expected) in [
-            ("127.0.0.1:8080/topics/cpu", "http://127.0.0.1:8080/topics/cpu"),
-            ("localhost:8080", "http://localhost:8080"),
-            ("[::1]:8080/topics/a?b=c://d", "http://[::1]:8080/topics/a?b=c://d"),
-            ("a.example", "http://a.example"),
-            ("https://a", "https://a"),
-            ("tcp://a:1/topics/b", "tcp://a:1/topics/b"),
-            ("/topics/cpu", "/topics/cpu"),
-            ("", ""),
-        ] {
-            assert_eq!(url(text).as_deref(), Ok(expected));
-        }
     }
 
     #[test]

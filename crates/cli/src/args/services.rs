@@ -4,7 +4,8 @@ use std::num::NonZero;
 
 use clap::ValueEnum;
 
-use super::client::{CONNECTION, Patience, Reach, retries, url};
+use super::client::{CONNECTION, Patience, Reach, retries};
+use super::url::url;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Call {
@@ -12,7 +13,8 @@ pub(crate) struct Call {
     #[arg(value_parser = method)]
     pub(crate) method: String,
 
-    /// The URL, such as http://127.0.0.1:8080/messages/testing; with --via tcp, tcp://HOST:PORT/PATH
+    /// The URL, such as http://127.0.0.1:8080/messages/testing, or unix:SOCKET:/messages/testing behind a Unix socket; with
+    /// --via tcp, tcp://HOST:PORT/PATH
     #[arg(value_parser = url)]
     pub(crate) url: String,
 
@@ -93,7 +95,8 @@ pub(crate) enum CallOutput {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
-    /// The service, such as http://127.0.0.1:8080/primes; with --watch, the run; with --via tcp, tcp://HOST:PORT/PATH
+    /// The service, such as http://127.0.0.1:8080/primes, or unix:SOCKET:/primes behind a Unix socket; with --watch, the run;
+    /// with --via tcp, tcp://HOST:PORT/PATH
     #[arg(value_parser = url)]
     pub(crate) url: String,
 
@@ -149,7 +152,8 @@ pub(crate) enum RunOutput {
     override_usage = "anemone runs [OPTIONS] <URL>\n       anemone runs [OPTIONS] --cancel <RUN-URL>"
 )]
 pub(crate) struct Runs {
-    /// The server, such as http://127.0.0.1:8080/, or one run, such as http://127.0.0.1:8080/runs/KEY
+    /// The server, such as http://127.0.0.1:8080/, or unix:SOCKET behind a Unix socket; or one run, such as
+    /// http://127.0.0.1:8080/runs/KEY
     #[arg(value_parser = url, required_unless_present = "cancel")]
     pub(crate) url: Option<String>,
 
@@ -228,7 +232,7 @@ fn method(text: &str) -> Result<String, String> {
     let method = text.to_ascii_uppercase();
     match (1..=16).contains(&method.len()) && method.bytes().all(|byte| byte.is_ascii_uppercase()) {
         true => Ok(method),
-        false if text.contains("://") => {
+        false if text.contains("://") || text.starts_with("unix:") => {
             Err(format!("the method comes first, as in \"anemone call GET {text}\""))
         }
         false => Err("expected a method, such as GET, POST, PUT, PATCH or DELETE".to_owned()),

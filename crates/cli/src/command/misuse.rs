@@ -30,6 +30,10 @@ pub(crate) enum Misuse {
         "there is no host \"{name}\": expected the URL of a topic, such as http://127.0.0.1:8080/topics/{name}"
     )]
     TopicWord { name: String },
+    #[error(
+        "the URL has the name of a topic already: give either the URL of the server, or no other name"
+    )]
+    NamedTwice,
     #[error("{text} is not the beginning of a run's key, which has 32 hexadecimal digits")]
     NoKey { text: String },
     #[error("no run has a key that begins with {beginning}")]

@@ -30,7 +30,7 @@ pub(crate) enum TrustError {
     Empty { path: PathBuf },
     #[error("--ca: a certificate in {} cannot be trusted", path.display())]
     Bad { path: PathBuf, source: rustls::Error },
-    #[error("{flag} needs TLS, which {scheme}:// does not have: omit the flag or use https://")]
+    #[error("{flag} needs TLS, which {scheme} does not have: omit the flag or use https://")]
     WithoutTls { flag: &'static str, scheme: &'static str },
     #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),
@@ -121,8 +121,10 @@ impl args::Reach {
 
 /// Returns the scheme of a URL, if it is one without TLS.
 fn without_tls(url: &str) -> Option<&'static str> {
-    let (scheme, _) = url.split_once("://")?;
-    ["http", "ws", "tcp"].into_iter().find(|known| known.eq_ignore_ascii_case(scheme))
+    let begins = |scheme: &str| {
+        url.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
+    };
+    ["http://", "ws://", "tcp://", "unix:"].into_iter().find(|scheme| begins(scheme))
 }
 
 fn roots(path: &Path) -> Result<RootCertStore, TrustError> {

@@ -14,7 +14,7 @@ use crate::output::{print, report};
 
 pub(crate) fn run(args: &args::Runs) -> anyhow::Result<()> {
     let (target, cancelled) = targets(args)?;
-    let client = reached(args, target, Client::new(server(target))?)?;
+    let client = reached(args, target, Client::new(&server(target))?)?;
     let url = client.url();
     runtime()?.block_on(async {
         let runs = match cancelled {
@@ -143,12 +143,13 @@ fn handle(args: &args::Runs, url: &str) -> anyhow::Result<RunHandle> {
 }
 
 /// Returns the URL of the server in that of its list of runs, or of a run.
-fn server(url: &str) -> &str {
-    let url = match RunHandle::at(url) {
-        Ok(_) => url.rsplit_once('/').map_or(url, |(list, _)| list),
-        Err(_) => url.trim_end_matches('/'),
+fn server(url: &str) -> String {
+    let (server, path) = args::split(url);
+    let path = match RunHandle::at(url) {
+        Ok(_) => path.rsplit_once('/').map_or(path, |(list, _)| list),
+        Err(_) => path.trim_end_matches('/'),
     };
-    url.strip_suffix("/runs").unwrap_or(url)
+    format!("{server}{}", path.strip_suffix("/runs").unwrap_or(path))
 }
 
 /// The first line on a terminal.
@@ -253,6 +254,8 @@ mod tests {
             ("http://a/runs", "http://a"),
             ("http://a/x/runs/", "http://a/x"),
             ("http://a/x/runs/0123456789abcdef0123456789abcdef", "http://a/x"),
+            ("unix:/tmp/runs", "unix:/tmp/runs:"),
+            ("unix:a:/x/runs/0123456789abcdef0123456789abcdef", "unix:a:/x"),
         ] {
             assert_eq!(server(url), expected);
         }

@@ -2,12 +2,13 @@
 //!
 //! It handles no signal: Ctrl-C ends it, as it ends `cat`.
 
+use std::borrow::Cow;
 use std::io;
 use std::num::NonZero;
 
 use anemone_client::{EndReason, Error, Item, Mode, Retry, RunHandle, Subscribe, Subscription};
 
-use super::misuse::check_topic_word;
+use super::misuse::{Misuse, check_topic_word};
 use super::{form, runtime, topics};
 use crate::args::{self, Output};
 use crate::output;
@@ -27,11 +28,12 @@ fn of(seen: u64, count: Option<NonZero<u64>>) -> String {
 
 pub(crate) fn run(args: &args::Sub) -> anyhow::Result<()> {
     let count = args.count;
-    let subscription = start(args)?;
+    let url = &*url(args)?;
+    let subscription = start(args, url)?;
     runtime()?.block_on(async {
         let is_quiet = args.reach.quiet;
         // A run is read from its beginning.
-        let is_from_now = args.is_from_now() && RunHandle::at(&args.url).is_err();
+        let is_from_now = args.is_from_now() && RunHandle::at(url).is_err();
         let mut events =
             Events { subscription, is_quiet, is_from_now, has_begun: false, seen: 0, ended: None };
         let unread = output::unread();
@@ -42,14 +44,14 @@ pub(crate) fn run(args: &args::Sub) -> anyhow::Result<()> {
                 () = &mut unread => return Ok(()),
             };
             if let Err(Error::NoTopic { example }) = &item {
-                topics::print_topics(&args.url, example, &args.reach).await;
-                topics::suggest_call(&args.url, &args.reach);
+                topics::print_topics(url, example, &args.reach).await;
+                topics::suggest_call(url, &args.reach);
             }
             let item = match item.map_err(anyhow::Error::from) {
                 // Of several topics, the refusal names the one that is missing.
-                Err(error) if !args.topics.is_empty() => return Err(error),
+                Err(error) if args.names().next().is_some() => return Err(error),
                 Err(error) => {
-                    topics::suggest_topic(&args.url, &error, &args.reach).await;
+                    topics::suggest_topic(url, &error, &args.reach).await;
                     return Err(error);
                 }
                 Ok(item) => item,
@@ -70,10 +72,18 @@ pub(crate) fn run(args: &args::Sub) -> anyhow::Result<()> {
     })
 }
 
-fn start(args: &args::Sub) -> anyhow::Result<Subscription> {
-    check_topic_word(&args.url)?;
+/// Returns the URL of the topic, or that of the server for several topics.
+fn url(args: &args::Sub) -> Result<Cow<'_, str>, Misuse> {
+    match args.name.as_ref().filter(|name| !name.contains('*')) {
+        None => Ok(Cow::Borrowed(&args.url)),
+        Some(name) => args::of_topic(&args.url, name).map(Cow::Owned).ok_or(Misuse::NamedTwice),
+    }
+}
+
+fn start(args: &args::Sub, url: &str) -> anyhow::Result<Subscription> {
+    check_topic_word(url)?;
     let retry = Retry { failures_max: args.retries, ..Retry::default() };
-    let subscribe = args.reach.apply(&args.url, Subscribe::new(&args.url).retry(retry))?;
+    let subscribe = args.reach.apply(url, Subscribe::new(url).retry(retry))?;
     let mut subscribe = args.begin(subscribe);
     if let Some(via) = args.via.into() {
         subscribe = subscribe.via(via);

@@ -43,15 +43,13 @@ fn json(topic: &ListedTopic) -> String {
 
 /// Returns the topic's name in this URL.
 pub(super) fn name(url: &str) -> Option<&str> {
-    let (_, name) = url.split(['?', '#']).next()?.rsplit_once("/topics/")?;
+    let (_, name) = args::split(url).1.split(['?', '#']).next()?.rsplit_once("/topics/")?;
     (!name.is_empty() && !name.contains('/')).then_some(name)
 }
 
 /// Returns an example of a topic's URL on the server of this one.
 pub(super) fn example(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    format!("{scheme}://{authority}/topics/NAME")
+    format!("{}/topics/NAME", args::split(url).0)
 }
 
 /// After a refusal for a missing topic, suggests the one that was probably meant, or lists the topics.
@@ -84,16 +82,13 @@ pub(super) async fn print_topics(url: &str, example: &str, reach: &args::Reach) 
 
 /// Tells how to call the service that may be at the URL, if it has a path.
 pub(super) fn suggest_call(url: &str, reach: &args::Reach) {
-    let (_, rest) = url.split_once("://").unwrap_or_default();
-    let path = rest.split(['?', '#']).next().unwrap_or_default();
-    let path = path.split_once('/').map_or("", |(_, path)| path.trim_end_matches('/'));
+    let (server, target) = args::split(url);
     // A query may be secret.
-    let url = url.split(['?', '#']).next().unwrap_or_default();
-    if !["", "topics", "runs"].contains(&path) {
-        report(&format!(
-            "if it is a service, this calls it: anemone call{} GET {url}",
-            reach.flags()
-        ));
+    let path = target.split(['?', '#']).next().unwrap_or_default();
+    if !["", "topics", "runs"].contains(&path.trim_matches('/')) {
+        let (flags, url) = (reach.flags(), format!("{server}{path}"));
+        let url = args::shell_word(&url);
+        report(&format!("if it is a service, this calls it: anemone call{flags} GET {url}"));
     }
 }
 
@@ -107,7 +102,7 @@ fn list(page: &[ListedTopic], url: &str) {
         text += &format!("\n  {}", topic.url);
     }
     if page.len() > TOLD_MAX {
-        text += &format!("\n  and more: anemone topics {url}");
+        text += &format!("\n  and more: anemone topics {}", args::shell_word(url));
     }
     report(&text);
 }

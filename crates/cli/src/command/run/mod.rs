@@ -228,7 +228,8 @@ impl<'a> Watcher<'a> {
             return report("the run has ended");
         }
         let (url, key, flags) = (self.run.url(), self.run.key(), self.args.reach.flags());
-        let server = url.strip_suffix(&format!("/runs/{key}")).unwrap_or(&url);
+        let server = args::shell_word(url.strip_suffix(&format!("/runs/{key}")).unwrap_or(&url));
+        let url = args::shell_word(&url);
         let known = match self.is_known {
             true => "the run goes on",
             false => "there is no connection: it is not known whether the run exists",
