@@ -13,8 +13,14 @@ pub(crate) fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error 
         (ErrorKind::UnknownArgument, Some(ContextValue::String(unknown))) => unknown.clone(),
         _ => return error,
     };
-    let near = || near(words, &unknown).filter(|_| error.get(ContextKind::SuggestedArg).is_none());
-    if let Some(tip) = tip(words, &unknown).or_else(near) {
+    let secret = secret(words, &unknown);
+    if secret.is_some() {
+        // A flag of similar letters has nothing to do with it.
+        error.remove(ContextKind::SuggestedArg);
+    }
+    let has_near = error.get(ContextKind::SuggestedArg).is_some();
+    let near = || near(words, &unknown).filter(|_| !has_near);
+    if let Some(tip) = secret.or_else(|| tip(words, &unknown)).or_else(near) {
         let tips = ContextValue::StyledStrs(vec![StyledStr::from(tip)]);
         error.insert(ContextKind::Suggested, tips);
     }
@@ -28,6 +34,42 @@ fn near(words: &[String], unknown: &str) -> Option<String> {
     let command = words.iter().find_map(|word| command.find_subcommand(word))?;
     let flags = command.get_arguments().filter_map(clap::Arg::get_long);
     closest(name, flags).map(|flag| format!("did you mean --{flag}?"))
+}
+
+/// The flags of other programs for a token.
+const TOKENS: [&str; 4] = ["--token", "--bearer", "--api-key", "--auth-token"];
+/// The flags of other programs for a user and a password.
+const PASSWORDS: [&str; 8] = [
+    "--password",
+    "--pass",
+    "--user",
+    "--username",
+    "--auth",
+    "--basic-auth",
+    "--credential",
+    "-u",
+];
+
+const NO_USERS: &str = "the server has no users and no passwords: everybody who reaches its port may read; let a proxy in \
+                        front ask who they are (docs/DEPLOY.md, \"Who may read\")";
+const TOKEN_FIELD: &str = "a token goes into a header field: -H 'Authorization: Bearer TOKEN'";
+const PASSWORD_FIELD: &str = "a password goes into a header field: -H \"Authorization: Basic $(printf %s NAME:PASSWORD | base64)\"";
+
+/// Returns a suggestion for those who want to say who may read, or who they are.
+fn secret(words: &[String], unknown: &str) -> Option<String> {
+    let field = match unknown {
+        _ if TOKENS.contains(&unknown) => TOKEN_FIELD,
+        _ if PASSWORDS.contains(&unknown) => PASSWORD_FIELD,
+        _ => return None,
+    };
+    let command = Args::command();
+    let command = words.iter().skip(1).find_map(|word| command.find_subcommand(word))?;
+    let has = |name| command.get_arguments().any(|flag| flag.get_long() == Some(name));
+    match (has("header"), has("listen")) {
+        (true, _) => Some(field.to_owned()),
+        (_, true) => Some(NO_USERS.to_owned()),
+        _ => None,
+    }
 }
 
 /// Returns a suggestion for `serve` and `check`, which have most flags and no arguments.
@@ -107,6 +149,11 @@ mod tests {
             ("serve --demo -p 8081", "the port is part of --listen: --listen 127.0.0.1:8081"),
             ("check -p", "the port is part of --listen: --listen 127.0.0.1:8080"),
             ("serve --rnu a=b", "did you mean --run?"),
+            ("serve --token x", NO_USERS),
+            ("serve --demo --password=x", NO_USERS),
+            ("check --basic-auth a:b", NO_USERS),
+            ("sub http://a --token x", TOKEN_FIELD),
+            ("topics http://a -u a:b", PASSWORD_FIELD),
             ("check my.toml", "give a configuration file with --config: check --config my.toml"),
         ] {
             let words: Vec<String> =
@@ -115,6 +162,7 @@ mod tests {
             assert_eq!(error.exit_code(), 2, "{line}");
             let said = error.to_string();
             assert!(said.contains(&format!("\n\n  tip: {tip}\n\n")), "{line}: {said}");
+            assert_eq!(said.matches("  tip: ").count(), 1, "{line}: {said}");
         }
         for line in ["serve --demo x", "sub --port", "serve --lisen a", "pub"] {
             let words: Vec<String> =
