@@ -143,11 +143,16 @@ pub(crate) struct Serve {
     pub(crate) log_requests: Option<LogRequests>,
 
     /// Listen on this address (port 0 picks a free port, 0.0.0.0 is every address of this machine) or on a Unix socket;
-    /// may be given once for each [default: 127.0.0.1:8080]
+    /// may be repeated [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR:PORT|unix:PATH", help_heading = LISTENING)]
     pub(crate) listen: Vec<Listen>,
 
-    /// Permissions of the Unix socket, in octal digits: they decide who may connect [default: 660]
+    /// Also listen here, for programs and browsers of this machine alone: a loopback address or a Unix socket. No client there
+    /// is a trusted proxy; may be repeated [default: none]
+    #[arg(long, value_name = "ADDR:PORT|unix:PATH", help_heading = LISTENING)]
+    pub(crate) listen_local: Vec<Listen>,
+
+    /// Permissions of the Unix sockets, in octal digits: they decide who may connect [default: 660]
     #[arg(long, value_name = "MODE", value_parser = parse_mode, help_heading = LISTENING)]
     pub(crate) unix_mode: Option<u32>,
 
@@ -205,7 +210,7 @@ pub(crate) struct Serve {
     pub(crate) allowed_hosts: Vec<AllowedHost>,
 
     /// Believe what this proxy says about its clients in Forwarded or X-Forwarded-For, -Host and -Proto: IP or IP/BITS, or
-    /// unix for every client on the Unix socket; may be repeated
+    /// unix for every client on a Unix socket; may be repeated
     #[arg(long = "trusted-proxy", value_name = "ADDR", help_heading = LET_IN)]
     pub(crate) trusted_proxies: Vec<TrustedProxy>,
 
@@ -470,16 +475,16 @@ mod tests {
         assert_eq!(
             help("listen"),
             "Listen on this address (port 0 picks a free port, 0.0.0.0 is every address of this machine) or on a Unix \
-             socket; may be given once for each [default: 127.0.0.1:8080]"
+             socket; may be repeated [default: 127.0.0.1:8080]"
         );
         assert_eq!(
             help("unix_mode"),
-            "Permissions of the Unix socket, in octal digits: they decide who may connect [default: 660]"
+            "Permissions of the Unix sockets, in octal digits: they decide who may connect [default: 660]"
         );
         assert_eq!(
             help("trusted_proxies"),
             "Believe what this proxy says about its clients in Forwarded or X-Forwarded-For, -Host and -Proto: IP or IP/BITS, \
-             or unix for every client on the Unix socket; may be repeated"
+             or unix for every client on a Unix socket; may be repeated"
         );
     }
 

@@ -303,7 +303,8 @@ fn with_memory(said: &str) -> String {
 
 #[test]
 fn check_tells_who_is_let_in_and_how_much_they_may_have() {
-    let args = "check --listen 127.0.0.1:0 --listen unix:s.sock --unix-mode 600 --echo --broadcast \
+    let args = "check --listen 127.0.0.1:0 --listen unix:s.sock --listen [::1]:0 --listen unix:t.sock --unix-mode 600 --echo \
+                --broadcast --listen-local 127.0.0.2:0 --listen-local unix:u.sock \
                 --allow-host a.example --allow-host *.b.example:81 --allow-origin https://c.example \
                 --trusted-proxy 10.0.0.0/8 --trusted-proxy unix --connections-max 200 --memory-max 64MiB";
     let mut check = command(&args.split_ascii_whitespace().collect::<Vec<_>>());
@@ -314,6 +315,10 @@ fn check_tells_who_is_let_in_and_how_much_they_may_have() {
         String::from_utf8(said.stdout).unwrap(),
         "listen   http://127.0.0.1:0\n\
          listen   unix:s.sock, permissions 600\n\
+         listen   http://[::1]:0\n\
+         listen   unix:t.sock, permissions 600\n\
+         listen   http://127.0.0.2:0, for this machine alone\n\
+         listen   unix:u.sock, permissions 600, for this machine alone\n\
          offered  /echo, /broadcast\n\
          hosts    localhost, loopback addresses and addresses listened on; allow_hosts: a.example, *.b.example:81\n\
          origins  the server's own; allow_origins: https://c.example\n\
@@ -358,7 +363,7 @@ fn check_looks_at_the_place_of_a_unix_socket() {
 
 #[test]
 fn what_cannot_be_together_on_the_command_line_is_wrong_use() {
-    let two = "at most one address and one Unix socket are possible";
+    let many = (1..=17).map(|port| format!(" --listen 127.0.0.1:{port}")).collect::<String>();
     let of_stdin = "source.topic: a already has a source, \"exec\" at --exec";
     for (args, place, words) in [
         (
@@ -371,8 +376,22 @@ fn what_cannot_be_together_on_the_command_line_is_wrong_use() {
             "--adopt-data",
             "there is no data directory to adopt: data.dir, or --data",
         ),
-        ("--listen 127.0.0.1:1 --listen 127.0.0.1:2", "--listen", two),
-        ("--listen unix:a --listen unix:b", "--listen", two),
+        (many.trim_start(), "--listen", "17 places to listen: at most 16 are possible"),
+        (
+            "--listen 127.0.0.1:1 --listen 127.0.0.1:1",
+            "--listen",
+            "listen: 127.0.0.1:1 is taken by listen, 127.0.0.1:1",
+        ),
+        (
+            "--listen unix:a --listen-local unix:a",
+            "--listen-local",
+            "listen_local: unix:a is taken by listen",
+        ),
+        (
+            "--listen-local 0.0.0.0:1",
+            "--listen-local",
+            "listen_local: other machines may reach 0.0.0.0:1: expected a loopback address, such as 127.0.0.1:1, or unix:PATH",
+        ),
         (
             "--listen 127.0.0.1:1 --tcp 127.0.0.1:1",
             "--tcp",

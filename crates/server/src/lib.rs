@@ -93,6 +93,7 @@ pub use service::caller::{Caller, Identity};
 pub use service::mount::Mount;
 pub use service::mount_path::MountError;
 pub use service::start_right::StartRight;
+pub use socket::listen_at::ListenAt;
 pub use socket::unix_socket::UnixSocket;
 pub use tls::{Tls, TlsError};
 pub use topics::{

@@ -5,17 +5,18 @@ use std::num::NonZero;
 
 use crate::clients::access::AccessLog;
 use crate::{
-    AllowedHost, AllowedOrigin, Limits, Mount, StaticDir, Tls, TopicRules, TrustedProxy,
-    UnixSocket, ViewRight,
+    AllowedHost, AllowedOrigin, Limits, ListenAt, Mount, StaticDir, Tls, TopicRules, TrustedProxy,
+    ViewRight,
 };
 
 /// The options of a server. By default it listens nowhere.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The address to listen on; port 0 takes a free one. `None` for none.
-    pub listen: Option<SocketAddr>,
-    /// A Unix socket to listen on as well, always without TLS. Default: none.
-    pub unix: Option<UnixSocket>,
+    /// The places to listen on. Default: none.
+    pub listen: Vec<ListenAt>,
+    /// More places to listen on, for this machine alone: loopback addresses and Unix sockets. No client there is a trusted
+    /// proxy, whatever its address, so this is the way in for the owner of a server behind a proxy. Default: none.
+    pub listen_local: Vec<ListenAt>,
     /// The address for `anemone.v1` over TCP, always without TLS. Default: none.
     pub tcp: Option<SocketAddr>,
     /// The address of a TCP echo of plain bytes, the baseline of measurements. Default: none.
@@ -55,6 +56,6 @@ impl Options {
     /// Creates default options that listen on this address.
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
-        Self { listen: Some(listen), ..Self::default() }
+        Self { listen: vec![listen.into()], ..Self::default() }
     }
 }

@@ -25,33 +25,42 @@ impl From<SocketAddr> for ConnectionEnds {
     }
 }
 
+/// The kind of place where a client has connected.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Door {
+    /// A client may be a trusted proxy.
+    Common,
+    /// For this machine alone: no client is a trusted proxy.
+    Local,
+}
+
 /// The peer of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Peer {
     Address(SocketAddr),
     /// A loopback address, and the server's address of the connection.
-    Loopback(SocketAddr, SocketAddr),
+    Loopback(SocketAddr, SocketAddr, Door),
     /// A loopback address, and the number of the user who has opened the connection.
-    Owned(SocketAddr, u32),
+    Owned(SocketAddr, u32, Door),
     /// A process on this machine that may connect to the Unix socket.
-    Unix,
+    Unix(Door),
     /// The peer is gone already.
     Unknown,
 }
 
 impl Peer {
     /// Returns the peer of a socket. It is unknown if the peer is gone, which is no error.
-    pub(crate) fn of(stream: &TcpStream) -> Self {
+    pub(crate) fn of(stream: &TcpStream, door: Door) -> Self {
         stream.peer_addr().map_or(Self::Unknown, |peer| {
-            Self::between(ConnectionEnds { peer, own: stream.local_addr().ok() })
+            Self::between(ConnectionEnds { peer, own: stream.local_addr().ok() }, door)
         })
     }
 
     /// Returns the peer for the ends of a connection.
-    pub(crate) fn between(ends: ConnectionEnds) -> Self {
+    pub(crate) fn between(ends: ConnectionEnds, door: Door) -> Self {
         match (Self::new(Ok(ends.peer)), ends.own) {
             (Self::Address(address), Some(own)) if address.ip().is_loopback() => {
-                Self::Loopback(address, canonical(own))
+                Self::Loopback(address, canonical(own), door)
             }
             (peer, _) => peer,
         }
@@ -68,19 +77,19 @@ impl Peer {
     /// that gets the descriptor nor a change of the process's user changes it. Only root can, with `fchown`. No other
     /// socket gets these addresses while ours is open.
     pub(crate) fn with_owner(self) -> Self {
-        let Self::Loopback(peer, own) = self else { return self };
+        let Self::Loopback(peer, own, door) = self else { return self };
         match owner::of(peer, own) {
-            Owner::User(user) => Self::Owned(peer, user),
+            Owner::User(user) => Self::Owned(peer, user, door),
             Owner::Nobody | Owner::Unknown => self,
         }
     }
 
     pub(crate) fn is_local(self) -> bool {
         match self {
-            Self::Address(address) | Self::Loopback(address, _) | Self::Owned(address, _) => {
+            Self::Address(address) | Self::Loopback(address, ..) | Self::Owned(address, ..) => {
                 address.ip().is_loopback()
             }
-            Self::Unix => true,
+            Self::Unix(_) => true,
             Self::Unknown => false,
         }
     }
@@ -88,11 +97,26 @@ impl Peer {
     /// Returns its address, if it has one.
     pub(crate) fn address(self) -> Option<SocketAddr> {
         match self {
-            Self::Address(address) | Self::Loopback(address, _) | Self::Owned(address, _) => {
+            Self::Address(address) | Self::Loopback(address, ..) | Self::Owned(address, ..) => {
                 Some(address)
             }
-            Self::Unix | Self::Unknown => None,
+            Self::Unix(_) | Self::Unknown => None,
         }
+    }
+
+    /// Returns true if it came in by a Unix socket, where there is no TLS.
+    pub(crate) fn is_unix(self) -> bool {
+        matches!(self, Self::Unix(_))
+    }
+
+    /// Returns true if it came in where no client is a trusted proxy.
+    pub(crate) fn is_direct(self) -> bool {
+        matches!(
+            self,
+            Self::Loopback(_, _, Door::Local)
+                | Self::Owned(_, _, Door::Local)
+                | Self::Unix(Door::Local)
+        )
     }
 }
 

@@ -3,12 +3,15 @@
 
 use std::fs;
 use std::io::{BufReader, ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use anemone_hub::{Epoch, Hub, Retention};
-use anemone_server::{BindError, Options, PublishRight, Server, TopicRule, TopicRules, UnixSocket};
+use anemone_server::{
+    BindError, ListenAt, Options, PublishRight, Server, TopicRule, TopicRules, UnixSocket,
+};
 use anemone_testing::{EventStream, Fixture, PATIENCE, Reply, Socket};
 use anemone_ws::proto::handshake::{ClientHandshake, Nonce};
 
@@ -25,7 +28,7 @@ fn start(change: impl FnOnce(&mut Options)) -> OnUnix {
         let publish = PublishRight::Loopback;
         let rule = TopicRule { publish, ..TopicRule::new("scratch-*".parse().unwrap()) };
         options.topics = TopicRules::new([rule]).unwrap();
-        options.unix = Some(UnixSocket::new(&path));
+        options.listen.push(UnixSocket::new(&path).into());
         change(options);
     };
     let fixture = Fixture::with(with, Retention::default());
@@ -85,9 +88,52 @@ fn a_trusted_proxy_may_come_by_it() {
 }
 
 #[test]
+fn the_owner_of_a_server_behind_a_proxy_has_a_place_of_their_own() {
+    let server = start(|options| {
+        options.trusted_proxies = vec!["unix".parse().unwrap(), "127.0.0.1".parse().unwrap()];
+        let ListenAt::Unix(socket) = &options.listen[1] else { panic!("{options:?}") };
+        let own = socket.path.with_file_name("own");
+        let loopback = ListenAt::Address(([127, 0, 0, 1], 0).into());
+        options.listen.push(loopback.clone());
+        options.listen_local = vec![UnixSocket::new(own).into(), loopback];
+    });
+    let places: Vec<_> = server.fixture.places().to_vec();
+    assert_eq!(places.len(), 5, "{places:?}");
+    for (place, is_local) in places.iter().zip([false, false, false, true, true]) {
+        let ask = |fields: &str| match place {
+            ListenAt::Unix(socket) => ask(&socket.path, POST, fields),
+            ListenAt::Address(address) => {
+                let mut stream = TcpStream::connect(address).unwrap();
+                stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                let head =
+                    format!("{POST}\r\nHost: localhost\r\n{fields}Content-Length: 1\r\n\r\n1");
+                stream.write_all(head.as_bytes()).unwrap();
+                Reply::read(&mut BufReader::new(stream), "POST")
+            }
+        };
+        assert_eq!(ask("").status, if is_local { 201 } else { 403 }, "{place}");
+        // Nobody is believed there about another client.
+        ask("X-Forwarded-For: 192.0.2.1\r\n").problem(403, "publish-refused");
+    }
+}
+
+#[test]
+fn a_place_of_this_machine_alone_is_one_that_others_cannot_reach() {
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
+        let mut options = Options::default();
+        options.listen_local = vec![ListenAt::Address(address.parse().unwrap())];
+        let error = Server::bind(options, Hub::new(Epoch::from_bits(1))).unwrap_err();
+        assert!(matches!(error, BindError::NotLocal { .. }), "{address}: {error}");
+    }
+}
+
+#[test]
 fn its_file_has_its_mode_and_goes_at_the_end() {
     for mode in [0o660, 0o600, 0o666] {
-        let mut server = start(|options| options.unix.as_mut().unwrap().mode = mode);
+        let mut server = start(|options| match options.listen.last_mut() {
+            Some(ListenAt::Unix(socket)) => socket.mode = mode,
+            other => panic!("{other:?}"),
+        });
         let permissions = fs::metadata(&server.path).unwrap().permissions();
         assert_eq!(permissions.mode() & 0o777, mode);
         server.fixture.stop();
@@ -99,7 +145,7 @@ fn its_file_has_its_mode_and_goes_at_the_end() {
 fn the_file_of_a_server_that_is_gone_is_replaced_and_no_other() {
     let bind = |path: &Path| {
         let mut options = Options::new("127.0.0.1:0".parse().unwrap());
-        (options.listen, options.unix) = (None, Some(UnixSocket::new(path)));
+        options.listen = vec![UnixSocket::new(path).into()];
         Server::bind(options, Hub::new(Epoch::from_bits(1)))
     };
     let cause = |error| match error {
@@ -129,14 +175,23 @@ fn the_file_of_a_server_that_is_gone_is_replaced_and_no_other() {
 }
 
 #[test]
-fn a_server_that_stops_ends_what_is_on_it() {
-    let mut server = start(|_| {});
-    let mut stream = connect(&server.path);
+fn a_server_that_stops_ends_what_is_on_each() {
+    let mut other = PathBuf::new();
+    let mut server = start(|options| {
+        let ListenAt::Unix(socket) = &options.listen[1] else { panic!("{options:?}") };
+        other = socket.path.with_file_name("other");
+        options.listen_local = vec![UnixSocket::new(&other).into()];
+    });
     let head =
         "GET /topics/wind HTTP/1.1\r\nHost: localhost\r\nAccept: application/x-ndjson\r\n\r\n";
-    stream.write_all(head.as_bytes()).unwrap();
-    let mut first = [0];
-    stream.read_exact(&mut first).unwrap();
+    let mut streams = [&server.path, &other].map(|path| connect(path));
+    for stream in &mut streams {
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.read_exact(&mut [0]).unwrap();
+    }
     server.fixture.stop();
-    stream.read_to_end(&mut Vec::new()).unwrap();
+    for mut stream in streams {
+        stream.read_to_end(&mut Vec::new()).unwrap();
+    }
+    assert!(!server.path.exists() && !other.exists(), "the files of both are gone");
 }

@@ -5,7 +5,7 @@
 
 use std::fmt::Display;
 use std::fs::FileType;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,8 @@ use super::serve::{
 };
 use crate::args;
 use crate::config::{
-    Config, ConfigError, Kind, Listening, Located, Place, Size, Source, Time, TlsFiles, files,
+    Config, ConfigError, Kind, Listen, Listening, Located, Place, Size, Source, Time, TlsFiles,
+    files,
 };
 use crate::exit::Exit;
 use crate::output::{print, report};
@@ -53,13 +54,11 @@ fn summary(config: &Config) -> Result<Vec<String>, ConfigError> {
     let data = data(config, &mut warnings)?;
     let scheme = if secure.is_some() { "https://" } else { "http://" };
     let mut lines = Vec::new();
-    for (key, address) in config.listening.addresses() {
-        let scheme = if key == "listen" { scheme } else { "" };
-        lines.push(format!("{key:<8} {scheme}{}", **address));
+    lines.extend(places(&config.listening, scheme));
+    for (key, address, place) in config.listening.addresses() {
         // Another server may use it now, and be gone later.
-        if let Err(error) = TcpListener::bind(address.value) {
-            let place = &address.place;
-            warnings.push(format!("{place}: {key}: cannot listen on {} now: {error}", **address));
+        if let Err(error) = TcpListener::bind(address) {
+            warnings.push(format!("{place}: {key}: cannot listen on {address} now: {error}"));
         }
     }
     if let (true, Some(file)) = (*config.tls.dev, &config.tls.dev_cert) {
@@ -72,10 +71,7 @@ fn summary(config: &Config) -> Result<Vec<String>, ConfigError> {
         lines.push(format!("tls      writes its certificate to {}", file.display()));
     }
     let listening = &config.listening;
-    lines.extend(listening.unix.iter().map(|path| {
-        format!("listen   unix:{}, permissions {:o}", path.display(), listening.unix_mode)
-    }));
-    warnings.extend(listening.unix.iter().filter_map(socket_missing));
+    warnings.extend(listening.sockets().filter_map(socket_missing));
     match descriptors::foreseen(config) {
         Ok(fewer) => warnings.extend(fewer.map(|fewer| fewer.to_string())),
         Err(error) => warnings.push(format!("cannot start now: {error}")),
@@ -96,14 +92,30 @@ fn summary(config: &Config) -> Result<Vec<String>, ConfigError> {
     Ok(lines)
 }
 
+/// Returns a line for each place to listen on.
+fn places(listening: &Listening, scheme: &str) -> Vec<String> {
+    let sites = listening.places().map(|(key, listen)| {
+        let alone = if key == "listen_local" { ", for this machine alone" } else { "" };
+        match &listen.value {
+            Listen::Address(address) => format!("listen   {scheme}{address}{alone}"),
+            unix => format!("listen   {unix}, permissions {:o}{alone}", listening.unix_mode),
+        }
+    });
+    let others = [("tcp", &listening.tcp), ("tcp_echo", &listening.tcp_echo)];
+    let others = others.into_iter().filter_map(|(key, address)| {
+        address.as_ref().map(|address| format!("{key:<8} {}", **address))
+    });
+    sites.chain(others).collect()
+}
+
 /// Returns the reason why a socket could not be created at this path now, if there is one.
-fn socket_missing(socket: &Located<PathBuf>) -> Option<String> {
-    let (place, path) = (&socket.place, socket.display());
+fn socket_missing((key, socket, place): (&str, &Path, &Place)) -> Option<String> {
+    let path = socket.display();
     let directory = socket.parent().filter(|parent| *parent != Path::new(""));
     let directory = directory.unwrap_or(Path::new("."));
     let fault = match socket.symlink_metadata() {
         Ok(found) if !found.file_type().is_socket() => format!("{path} exists and is not a socket"),
-        Ok(_) if UnixStream::connect(&socket.value).is_ok() => {
+        Ok(_) if UnixStream::connect(socket).is_ok() => {
             format!("another program listens on {path} now")
         }
         _ => {
@@ -111,7 +123,7 @@ fn socket_missing(socket: &Located<PathBuf>) -> Option<String> {
             format!("cannot write to {} now: {error}", directory.display())
         }
     };
-    Some(format!("{place}: listen: {fault}"))
+    Some(format!("{place}: {key}: {fault}"))
 }
 
 /// Returns the lines about access, and about services besides topics.
@@ -120,8 +132,9 @@ fn let_in(listening: &Listening) -> [String; 5] {
     let offered: Vec<_> = offered.iter().filter(|(_, is_there)| *is_there).collect();
     let offered = joined("neither /echo nor /broadcast", offered.iter().map(|(path, _)| path));
     let hosts = joined("none", &listening.allow_hosts);
-    let is_everywhere = |address: &Located<SocketAddr>| address.ip().is_unspecified();
-    let own_hosts = match listening.listen.as_ref().is_some_and(is_everywhere) {
+    let mut addresses = listening.places().filter_map(|(_, at)| at.address());
+    let is_everywhere = addresses.any(|address| address.ip().is_unspecified());
+    let own_hosts = match is_everywhere {
         true => "localhost, every address, and this machine's NAME and NAME.local",
         false => "localhost, loopback addresses and addresses listened on",
     };

@@ -14,7 +14,7 @@ use super::fault::Faults;
 use super::listen::Listen;
 use super::place::{Located, Place};
 use super::runs;
-use super::settings::{Listening, TlsFiles};
+use super::settings::{Listening, TlsFiles, each};
 use super::sources::{Kind, Source, StderrTo};
 use super::whole::{Config, Shorthands, source};
 use crate::args::{self, TopicFrom};
@@ -60,17 +60,14 @@ pub(super) fn apply(
 /// Applies the flags for listening and access.
 fn listen(flags: &args::Serve, listening: &mut Listening, faults: &Faults) {
     if !flags.listen.is_empty() {
-        let place = Place::Flag("--listen");
-        (listening.listen, listening.unix) = Listening::split(flags.listen.clone(), &place);
-        let is_address = |listen: &&Listen| matches!(listen, Listen::Address(_));
-        let addresses = flags.listen.iter().filter(is_address).count();
-        if addresses > 1 || flags.listen.len() - addresses > 1 {
-            faults.add(&place, Listen::MOST);
-        }
+        listening.listen = places("--listen", &flags.listen, faults);
+    }
+    if !flags.listen_local.is_empty() {
+        listening.listen_local = places("--listen-local", &flags.listen_local, faults);
     }
     if let Some(mode) = flags.unix_mode {
         listening.unix_mode = mode;
-        if listening.unix.is_none() {
+        if listening.sockets().next().is_none() {
             let fault = "these permissions need a Unix socket: --listen unix:PATH";
             faults.add(&Place::Flag("--unix-mode"), fault);
         }
@@ -89,6 +86,15 @@ fn listen(flags: &args::Serve, listening: &mut Listening, faults: &Faults) {
     if !flags.allowed_hosts.is_empty() {
         listening.allow_hosts.clone_from(&flags.allowed_hosts);
     }
+}
+
+/// Returns the places of a flag.
+fn places(flag: &'static str, places: &[Listen], faults: &Faults) -> Vec<Located<Listen>> {
+    let place = Place::Flag(flag);
+    if let Err(fault) = Listen::check_number(places) {
+        faults.add(&place, fault);
+    }
+    each(places.to_vec(), &place)
 }
 
 fn tls(flags: &args::Serve) -> TlsFiles {

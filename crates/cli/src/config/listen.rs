@@ -1,7 +1,8 @@
 //! The places to listen on.
 
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// A place to listen on.
@@ -12,8 +13,44 @@ pub(crate) enum Listen {
 }
 
 impl Listen {
-    /// The error for more places.
-    pub(super) const MOST: &str = "at most one address and one Unix socket are possible";
+    /// The most places: each takes a descriptor of every thread.
+    const PLACES_MAX: usize = 16;
+
+    /// Returns the address, if it is one.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Address(address) => Some(*address),
+            Self::Unix(_) => None,
+        }
+    }
+
+    /// Returns the path of the Unix socket, if it is one.
+    pub(crate) fn socket(&self) -> Option<&Path> {
+        match self {
+            Self::Address(_) => None,
+            Self::Unix(path) => Some(path),
+        }
+    }
+
+    /// Checks the number of places.
+    pub(super) fn check_number(places: &[Self]) -> Result<(), String> {
+        match places.len() {
+            0 => Err("the list is empty: expected at least one place to listen".to_owned()),
+            number if number > Self::PLACES_MAX => {
+                Err(format!("{number} places to listen: at most {} are possible", Self::PLACES_MAX))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
 }
 
 /// Parses `IP:PORT`; `localhost` is 127.0.0.1.

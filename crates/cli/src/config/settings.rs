@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anemone_hub::{DataOptions, Fsync};
 use anemone_server::{AllowedHost, AllowedOrigin, TrustedProxy, UnixSocket, ViewRight};
@@ -23,10 +23,11 @@ const VIEW_RIGHTS: [(&str, ViewRight); 2] =
 /// The listeners of the server, and what they offer.
 #[derive(Clone, Debug)]
 pub(crate) struct Listening {
-    /// At least one of these two is set.
-    pub(crate) listen: Option<Located<SocketAddr>>,
-    pub(crate) unix: Option<Located<PathBuf>>,
-    /// The permissions of the Unix socket.
+    /// The places to listen on, at least one.
+    pub(crate) listen: Vec<Located<Listen>>,
+    /// More of them, for this machine alone.
+    pub(crate) listen_local: Vec<Located<Listen>>,
+    /// The permissions of the Unix sockets.
     pub(crate) unix_mode: u32,
     pub(crate) tcp: Option<Located<SocketAddr>>,
     pub(crate) tcp_echo: Option<Located<SocketAddr>>,
@@ -44,15 +45,16 @@ pub(crate) struct Listening {
 
 impl Listening {
     pub(super) fn read(table: &mut Table<'_>) -> Self {
-        let places = match table.optional("listen", places) {
-            Some(Located { value, place }) => (value, place),
-            None => (vec![Listen::Address(([127, 0, 0, 1], 8080).into())], Place::Default),
-        };
-        let (listen, unix) = Self::split(places.0, &places.1);
+        let listen = table.optional("listen", places).unwrap_or_else(|| {
+            Located::by_default(vec![Listen::Address(([127, 0, 0, 1], 8080).into())])
+        });
+        let listen_local = table.optional("listen_local", places);
         let threads = table.optional("threads", number(1..=THREADS_MAX));
         Self {
-            listen,
-            unix,
+            listen: each(listen.value, &listen.place),
+            listen_local: listen_local
+                .map(|local| each(local.value, &local.place))
+                .unwrap_or_default(),
             unix_mode: table.value("unix_mode", UnixSocket::MODE_DEFAULT, mode),
             tcp: table.optional("tcp", address),
             tcp_echo: table.optional("tcp_echo", address),
@@ -75,26 +77,29 @@ impl Listening {
         ))
     }
 
-    /// Splits places into an address and a path, at most one of each.
-    pub(super) fn split(
-        places: Vec<Listen>,
-        place: &Place,
-    ) -> (Option<Located<SocketAddr>>, Option<Located<PathBuf>>) {
-        let (mut address, mut path) = (None, None);
-        for listen in places {
-            match listen {
-                Listen::Address(value) => address = Some(Located::new(value, place.clone())),
-                Listen::Unix(value) => path = Some(Located::new(value, place.clone())),
-            }
-        }
-        (address, path)
+    /// Returns the places to listen on, each with its key.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (&'static str, &Located<Listen>)> {
+        let common = self.listen.iter().map(|place| ("listen", place));
+        common.chain(self.listen_local.iter().map(|place| ("listen_local", place)))
+    }
+
+    /// Returns the Unix sockets, each with its key.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = (&'static str, &Path, &Place)> {
+        self.places().filter_map(|(key, at)| Some((key, at.socket()?, &at.place)))
     }
 
     /// Returns the TCP addresses, each with its key.
-    pub(crate) fn addresses(&self) -> impl Iterator<Item = (&'static str, &Located<SocketAddr>)> {
-        let all = [("listen", &self.listen), ("tcp", &self.tcp), ("tcp_echo", &self.tcp_echo)];
-        all.into_iter().filter_map(|(key, address)| Some((key, address.as_ref()?)))
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = (&'static str, SocketAddr, &Place)> {
+        let sites = self.places().filter_map(|(key, at)| Some((key, at.address()?, &at.place)));
+        let others = [("tcp", &self.tcp), ("tcp_echo", &self.tcp_echo)];
+        let others = others.into_iter().filter_map(|(key, at)| Some((key, at.as_ref()?)));
+        sites.chain(others.map(|(key, at)| (key, at.value, &at.place)))
     }
+}
+
+/// Returns each of these places with the place where all are written.
+pub(super) fn each(listen: Vec<Listen>, place: &Place) -> Vec<Located<Listen>> {
+    listen.into_iter().map(|listen| Located::new(listen, place.clone())).collect()
 }
 
 /// The files for TLS; after checking, at most one of the two ways is set.

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
 
 use anemone_hub::TopicName;
 use anemone_server::{PublishRight, UnixSocket};
 
 use super::fault::Faults;
 use super::files;
-use super::place::{Located, Place};
+use super::place::Place;
 use super::runs::RunProgram;
 use super::sources::{Kind, Source};
 use super::whole::{COMPUTATIONS, Config, MESSAGES, PROPAGATION, Part};
@@ -26,11 +27,11 @@ pub(super) fn validate(config: &Config, faults: &Faults) {
     runs(config, faults);
 }
 
-/// Checks that no two listeners have the same address, and that the path fits a socket. With port 0, each gets a
-/// different port.
+/// Checks that no two listeners have the same place, that a path fits a socket, and that others cannot reach a place for this
+/// machine alone. With port 0, each gets a different port.
 fn addresses(config: &Config, faults: &Faults) {
-    let mut taken: Vec<(&str, &Located<SocketAddr>)> = Vec::new();
-    for (key, address) in config.listening.addresses() {
+    let mut taken: Vec<(&str, SocketAddr)> = Vec::new();
+    for (key, address, place) in config.listening.addresses() {
         let is_taken = |other: &SocketAddr| {
             let any = address.ip().is_unspecified() || other.ip().is_unspecified();
             address.port() != 0
@@ -38,15 +39,30 @@ fn addresses(config: &Config, faults: &Faults) {
                 && (any || address.ip() == other.ip())
         };
         if let Some((first, other)) = taken.iter().find(|(_, other)| is_taken(other)) {
-            let fault = format!("{key}: {} is taken by {first}, {}", **address, ***other);
-            faults.add(&address.place, fault);
+            faults.add(place, format!("{key}: {address} is taken by {first}, {other}"));
+        }
+        if key == "listen_local" && !address.ip().to_canonical().is_loopback() {
+            let fault = format!(
+                "{key}: other machines may reach {address}: expected a loopback address, such as 127.0.0.1:{}, or unix:PATH",
+                address.port()
+            );
+            faults.add(place, fault);
         }
         taken.push((key, address));
     }
-    if let Some(path) = &config.listening.unix
-        && let Err(error) = UnixSocket::check_path(path)
-    {
-        faults.add(&path.place, format!("listen: {error}"));
+    sockets(config, faults);
+}
+
+fn sockets(config: &Config, faults: &Faults) {
+    let mut taken: Vec<(&str, &Path)> = Vec::new();
+    for (key, path, place) in config.listening.sockets() {
+        if let Err(error) = UnixSocket::check_path(path) {
+            faults.add(place, format!("{key}: {error}"));
+        }
+        if let Some((first, _)) = taken.iter().find(|(_, other)| *other == path) {
+            faults.add(place, format!("{key}: unix:{} is taken by {first}", path.display()));
+        }
+        taken.push((key, path));
     }
 }
 
@@ -66,7 +82,8 @@ fn tls(config: &Config, faults: &Faults) {
         faults.add(&tls.dev.place, fault);
     }
     let place = tls.cert.as_ref().map_or(&tls.dev.place, |cert| &cert.place);
-    if let (Place::Flag(_), None) = (place, &config.listening.listen) {
+    let has_address = config.listening.places().any(|(_, listen)| listen.address().is_some());
+    if let (Place::Flag(_), false) = (place, has_address) {
         faults.add(place, "TLS needs an address: a Unix socket never speaks TLS");
     }
 }

@@ -235,7 +235,7 @@ pub(super) fn address(node: &Node) -> Result<SocketAddr, String> {
     parse_address(&text).map_err(|fault| format!("{} is not an address: {fault}", shown(&text)))
 }
 
-/// Parses listening places: an address, `unix:PATH`, or a list of one of each.
+/// Parses places to listen: an address, `unix:PATH`, or a list of these.
 pub(super) fn places(node: &Node) -> Result<Vec<Listen>, String> {
     let one = |node: &Node| match as_text(node).and_then(|text| text.strip_prefix("unix:")) {
         Some("") => Err("unix: must be followed by the path of a socket".to_owned()),
@@ -250,12 +250,7 @@ pub(super) fn places(node: &Node) -> Result<Vec<Listen>, String> {
         Value::List(_) | Value::Variable(_) => list(one)(node)?,
         _ => vec![one(node)?],
     };
-    let addresses = all.iter().filter(|place| matches!(place, Listen::Address(_))).count();
-    match (addresses, all.len() - addresses) {
-        (0, 0) => Err("the list is empty: expected at least one place to listen".to_owned()),
-        (0..=1, 0..=1) => Ok(all),
-        _ => Err(Listen::MOST.to_owned()),
-    }
+    Listen::check_number(&all).map(|()| all)
 }
 
 /// Parses a file's permissions in octal digits, `"660"`.

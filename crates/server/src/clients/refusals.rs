@@ -28,10 +28,14 @@ const CAUSES: [(Kind, &str); 17] = [
     ),
     (
         Kind::PublishRefused,
-        "; publish = \"anyone\" in the topic's [[topic]] lets others publish, and listen = \"unix:PATH\" gives \
+        "; publish = \"anyone\" in the topic's [[topic]] lets others publish, and listen_local = \"unix:PATH\" gives \
          programs on this machine another way",
     ),
-    (Kind::LocalOnly, "; listen = \"unix:PATH\" gives programs on this machine another way to ask"),
+    (
+        Kind::LocalOnly,
+        "; listen_local = \"unix:PATH\" gives programs on this \
+         machine another way to ask",
+    ),
     (
         Kind::FrameRefused,
         "; browsers identify an iframe only over https and to localhost: use [tls], or TLS in a proxy",
@@ -48,7 +52,7 @@ const CAUSES: [(Kind, &str); 17] = [
     ),
     (
         Kind::StartRefused,
-        "; start = \"anyone\" in the service's [[run]] of a configuration (instead of --run), or Mount::start_right, lets others start runs there, and listen = \"unix:PATH\" gives \
+        "; start = \"anyone\" in the service's [[run]] of a configuration (instead of --run), or Mount::start_right, lets others start runs there, and listen_local = \"unix:PATH\" gives \
          programs on this machine another way",
     ),
     (

@@ -8,7 +8,9 @@ use anemone_hub::Hub;
 use crate::listen::bind_error::BindError;
 use crate::listen::listener::Server;
 use crate::options::Options;
-use crate::{AllowedHost, AllowedOrigin, Limits, Mount, StaticDir, Tls, TopicRules, UnixSocket};
+use crate::{
+    AllowedHost, AllowedOrigin, Limits, ListenAt, Mount, StaticDir, Tls, TopicRules, UnixSocket,
+};
 
 /// The options of a new server. By default it listens nowhere, has no page, no `/echo` and no `/broadcast`, and
 /// clients may read all topics and publish to none.
@@ -27,14 +29,20 @@ impl Server {
 }
 
 impl Builder {
-    /// Listens on this address; port 0 takes a free one. Default: none.
+    /// Listens on one more address; port 0 takes a free one. Default: none.
     pub fn listen(self, address: SocketAddr) -> Self {
-        self.with(|options| options.listen = Some(address))
+        self.with(|options| options.listen.push(address.into()))
     }
 
-    /// Also listens on this Unix socket, without TLS. Default: none.
+    /// Listens on one more Unix socket, without TLS. Default: none.
     pub fn unix(self, socket: UnixSocket) -> Self {
-        self.with(|options| options.unix = Some(socket))
+        self.with(|options| options.listen.push(socket.into()))
+    }
+
+    /// Listens on one more place for this machine alone ([`Options::listen_local`](crate::Options::listen_local)). Default:
+    /// none.
+    pub fn listen_local(self, place: impl Into<ListenAt>) -> Self {
+        self.with(|options| options.listen_local.push(place.into()))
     }
 
     /// Sets the number of threads that serve connections. Default: one for each processor. [`Server::serve`] always

@@ -33,7 +33,7 @@ impl Server {
     /// Dropping the future cuts every connection.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> io::Result<Stopped> {
         let _watch = Watch::start(self.site.tls.as_ref())?;
-        let Self { listeners, site, socket_file: _socket_file, .. } = self;
+        let Self { listeners, site, socket_files: _socket_files, .. } = self;
         let (accesses, runs) = (Arc::clone(&site.accesses), site.runs.clone());
         let (stop, stopped) = watch::channel(false);
         let serve = async move {

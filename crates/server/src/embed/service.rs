@@ -19,7 +19,7 @@ use crate::exchange::arrival;
 use crate::listen::http2::{NOT_UPGRADED, as_in_http1, as_in_http2, without_success};
 use crate::listen::running::{OpenRequests, Running};
 use crate::listen::upgraded::Upgraded;
-use crate::peer::{ConnectionEnds, Peer};
+use crate::peer::{ConnectionEnds, Door, Peer};
 use crate::reply::body::{Body, BoxError};
 use crate::reply::relay::relayed;
 use crate::site::Site;
@@ -115,7 +115,7 @@ impl Service {
     fn peer(&self, extensions: &Extensions) -> Peer {
         let ends = extensions.get().copied().or_else(|| (self.find_peer)(extensions));
         ends.map_or(Peer::Unknown, |ends: ConnectionEnds| {
-            Peer::between(ConnectionEnds { own: ends.own.or(self.own), ..ends })
+            Peer::between(ConnectionEnds { own: ends.own.or(self.own), ..ends }, Door::Common)
         })
     }
 }

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalRuntime};
 use tokio::sync::mpsc;
@@ -23,7 +25,7 @@ use crate::listen::guest::{FirstRequest, Guest, Guests};
 use crate::listen::secure;
 use crate::listen::upgraded::Upgraded;
 use crate::local::Local;
-use crate::peer::Peer;
+use crate::peer::{Door, Peer};
 use crate::site::Site;
 use crate::socket::unix_socket;
 use crate::stop::Stop;
@@ -38,8 +40,8 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// The listeners of a thread.
 #[derive(Debug)]
 pub(crate) struct Listeners {
-    pub(crate) site: Option<TcpListener>,
-    pub(crate) unix: Option<UnixListener>,
+    pub(crate) sites: Vec<(TcpListener, Door)>,
+    pub(crate) unix: Vec<(UnixListener, Door)>,
     /// The listeners of transports with their own ports.
     pub(crate) ports: Vec<(TcpListener, &'static TcpTransport)>,
 }
@@ -105,25 +107,30 @@ fn report(begun: Sender<io::Result<()>>, outcome: io::Result<()>) {
     let _ = begun.send(outcome);
 }
 
-/// Makes the loop accept connections. Returns the Unix socket, whose connections are accepted in this module.
-fn listen(local: &Rc<Local>, listeners: Vec<Listeners>, guests: &Guests) -> UnixGuests {
-    let mut unix = None;
+/// Makes the loop accept connections. Returns the Unix sockets, whose connections are accepted in this module.
+fn listen(local: &Rc<Local>, listeners: Vec<Listeners>, guests: &Guests) -> Vec<UnixGuests> {
+    let mut unix = Vec::new();
     for listeners in listeners {
-        if let Some(address) = listeners.site {
-            local.reactor.listen(address, site(Rc::clone(local), guests.clone()));
+        for (address, door) in listeners.sites {
+            local.reactor.listen(address, site(Rc::clone(local), guests.clone(), door));
         }
         for (listener, transport) in listeners.ports {
             local.reactor.listen(listener, port(Rc::clone(local), transport));
         }
-        // All threads share one Unix socket.
-        unix = unix.or(listeners.unix);
+        // All threads share the Unix sockets.
+        if unix.is_empty() {
+            unix = listeners.unix;
+        }
     }
-    let listener = unix.map(tokio::net::UnixListener::from_std).transpose();
-    let listener = listener.unwrap_or_else(|error| {
-        tracing::error!(%error, "a thread cannot watch the Unix socket");
-        None
+    let watched = unix.into_iter().filter_map(|(listener, door)| {
+        let watched = tokio::net::UnixListener::from_std(listener);
+        let failed = |error: &io::Error| {
+            tracing::error!(%error, "a thread cannot watch a Unix socket");
+        };
+        let listener = watched.inspect_err(failed).ok()?;
+        Some(UnixGuests { listener, door, retry_at: None })
     });
-    UnixGuests { listener, retry_at: None }
+    watched.collect()
 }
 
 /// Accepts until the server stops, then waits for open connections to end, at most for the grace period.
@@ -142,9 +149,12 @@ pub(crate) async fn accept(
             Some(upgraded) = upgraded.recv() => {
                 requests.spawn_local(upgraded.serve(Rc::clone(&local), stop.clone()));
             }
-            accepted = unix.accept() => if let Some(stream) = unix.record(accepted) {
-                adopt(&local, &guests, unix_socket::as_stream(stream), Peer::Unix);
-            },
+            (socket, accepted) = accept_any(&unix) => {
+                if let Some(stream) = unix[socket].record(accepted) {
+                    let peer = Peer::Unix(unix[socket].door);
+                    adopt(&local, &guests, unix_socket::as_stream(stream), peer);
+                }
+            }
             Some(_) = requests.join_next() => {}
             () = stop.stopped() => break,
             // The code that joins this thread, or watches over all, gets the panic.
@@ -181,15 +191,29 @@ fn serve_guest(local: &Rc<Local>, guest: Guest, stop: &Stop, requests: &mut Join
         Err(error) => return tracing::warn!(%error, "cannot watch a connection"),
     };
     let (tls, local, stop) = (local.site.tls.clone(), Rc::clone(local), stop.clone());
-    match tls.filter(|_| peer != Peer::Unix) {
+    match tls.filter(|_| !peer.is_unix()) {
         None => requests.spawn_local(connection::serve(local, stream, peer, first, stop, permit)),
         Some(tls) => requests.spawn_local(secure::serve(local, stream, peer, tls, stop, permit)),
     };
 }
 
-/// The Unix socket and its connections, if there is one.
+/// Accepts the next connection on any of these Unix sockets, and returns the place of that socket among them.
+///
+/// # Cancel safety
+/// Dropping the future loses no connection.
+async fn accept_any(unix: &[UnixGuests]) -> (usize, io::Result<UnixStream>) {
+    let accepting = unix.iter().enumerate();
+    let accepting = accepting.map(|(at, socket)| async move { (at, socket.accept().await) });
+    match accepting.collect::<FuturesUnordered<_>>().next().await {
+        Some(accepted) => accepted,
+        None => std::future::pending().await,
+    }
+}
+
+/// A Unix socket and its connections.
 struct UnixGuests {
-    listener: Option<tokio::net::UnixListener>,
+    listener: tokio::net::UnixListener,
+    door: Door,
     /// The time of the next attempt, after accepting failed.
     retry_at: Option<Instant>,
 }
@@ -200,11 +224,10 @@ impl UnixGuests {
     /// # Cancel safety
     /// Dropping the future loses no connection.
     async fn accept(&self) -> io::Result<UnixStream> {
-        let Some(listener) = &self.listener else { return std::future::pending().await };
         if let Some(retry_at) = self.retry_at {
             sleep_until(retry_at).await;
         }
-        listener.accept().await?.0.into_std()
+        self.listener.accept().await?.0.into_std()
     }
 
     /// Records the outcome. Only the first of several failures is logged.
@@ -225,16 +248,16 @@ impl UnixGuests {
 }
 
 /// Returns a function that takes connections to the site.
-fn site(local: Rc<Local>, guests: Guests) -> impl FnMut(StdTcpStream) {
+fn site(local: Rc<Local>, guests: Guests, door: Door) -> impl FnMut(StdTcpStream) {
     move |stream| {
-        let peer = Peer::of(&stream);
+        let peer = Peer::of(&stream, door);
         adopt(&local, &guests, stream, peer);
     }
 }
 
 /// Takes a connection to the site.
 fn adopt(local: &Rc<Local>, guests: &Guests, stream: StdTcpStream, peer: Peer) {
-    let has_tls = peer != Peer::Unix && local.site.tls.is_some();
+    let has_tls = !peer.is_unix() && local.site.tls.is_some();
     let permit = match local.site.permit(peer) {
         Ok(permit) => permit,
         // Without a handshake, TLS cannot send a refusal.
@@ -254,7 +277,7 @@ fn adopt(local: &Rc<Local>, guests: &Guests, stream: StdTcpStream, peer: Peer) {
 /// Returns a function that takes connections to the port of a transport.
 fn port(local: Rc<Local>, transport: &'static TcpTransport) -> impl FnMut(StdTcpStream) {
     move |stream| {
-        let peer = Peer::of(&stream);
+        let peer = Peer::of(&stream, Door::Common);
         match local.site.permit(peer) {
             Ok(permit) => (transport.adopt)(&local, stream, peer, permit),
             Err(problem) => refuse(&stream, &(transport.refusal)(&problem)),
@@ -334,7 +357,7 @@ mod tests {
         let path = directory.path().join("socket");
         let listener = tokio::net::UnixListener::bind(&path).unwrap();
         let _client = UnixStream::connect(&path).unwrap();
-        let mut unix = UnixGuests { listener: Some(listener), retry_at: None };
+        let mut unix = UnixGuests { listener, door: Door::Common, retry_at: None };
         let no_descriptor = io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
         assert!(unix.record(Err(no_descriptor)).is_none(), "at once, with no wait");
         let failed_at = Instant::now();

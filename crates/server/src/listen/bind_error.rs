@@ -32,6 +32,15 @@ pub enum BindError {
         /// The error of the system.
         source: io::Error,
     },
+    /// A place for this machine alone ([`Options::listen_local`](crate::Options::listen_local)) is an address that other
+    /// machines may reach.
+    #[error(
+        "{address} is not a loopback address, such as 127.0.0.1, which other machines cannot reach"
+    )]
+    NotLocal {
+        /// The address.
+        address: SocketAddr,
+    },
     /// The server cannot listen on the Unix socket.
     #[error("cannot listen on the Unix socket {}", path.display())]
     UnixSocket {

@@ -3,7 +3,6 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZero;
-use std::os::unix::net::UnixListener;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -13,7 +12,7 @@ use anemone_hub::run::Runs;
 use anemone_ws::Memory;
 use tokio::sync::{oneshot, watch};
 
-use crate::UnixSocket;
+use crate::ListenAt;
 use crate::clients::access::Accesses;
 use crate::clients::awaited::AwaitedTopics;
 use crate::clients::connections::closed::ClosedConnections;
@@ -23,6 +22,7 @@ use crate::essential::PanicGuard;
 use crate::files::Files;
 use crate::listen::accept::{self, Listeners};
 use crate::listen::bind_error::BindError;
+use crate::listen::doors::Doors;
 use crate::listen::port::Port;
 use crate::listen::running::{OpenRequests, Ports, Running, Thread};
 use crate::options::Options;
@@ -43,9 +43,9 @@ use crate::transport;
 pub struct Server {
     /// One of each for every thread.
     pub(crate) listeners: Vec<Listeners>,
-    local_addr: Option<SocketAddr>,
+    places: Vec<ListenAt>,
     ports: Ports,
-    pub(crate) socket_file: Option<SocketFile>,
+    pub(crate) socket_files: Vec<SocketFile>,
     pub(crate) site: Arc<Site>,
 }
 
@@ -61,39 +61,31 @@ impl Server {
             Some(threads) => threads.get(),
             None => thread::available_parallelism().map_or(1, NonZero::get),
         };
-        let mut site = options.listen.map(Port::claim).transpose()?;
-        let unix_failed = |source| {
-            let path = options.unix.as_ref().map(|socket| socket.path.clone()).unwrap_or_default();
-            BindError::UnixSocket { path, source }
-        };
-        let unix = options.unix.as_ref().map(UnixSocket::claim).transpose();
-        let (unix, socket_file) = unix.map_err(unix_failed)?.unzip();
+        let mut doors = Doors::claim(&options.listen, &options.listen_local)?;
         let claimed = transport::TCP.iter().filter_map(|transport| {
             let address = (transport.address)(&options)?;
             Some(Port::claim(address).map(|port| (port, *transport)))
         });
         let mut claimed = claimed.collect::<Result<Vec<_>, BindError>>()?;
-        let local_addr = site.as_ref().map(|port| port.address);
         let ports =
             claimed.iter().map(|(port, transport)| (transport.name, port.address)).collect();
         let listeners = (0..threads).map(|_| {
             let ports =
                 claimed.iter_mut().map(|(port, transport)| Ok((port.listener()?, *transport)));
             let ports = ports.collect::<Result<_, BindError>>()?;
-            let site = site.as_mut().map(Port::listener).transpose()?;
-            let unix =
-                unix.as_ref().map(UnixListener::try_clone).transpose().map_err(unix_failed)?;
-            Ok(Listeners { site, unix, ports })
+            let (sites, unix) = doors.listeners()?;
+            Ok(Listeners { sites, unix, ports })
         });
         let listeners = listeners.collect::<Result<_, BindError>>()?;
-        let site = Arc::new(parts(options, hub, local_addr)?);
-        Ok(Self { listeners, local_addr, ports, socket_file, site })
+        let (places, socket_files) = doors.into_parts();
+        let site = Arc::new(parts(options, hub, &places)?);
+        Ok(Self { listeners, places, ports, socket_files, site })
     }
 
-    /// Returns the address on which it listens, unless that is only a Unix socket.
+    /// Returns the first address on which it listens, unless those are only Unix sockets.
     #[must_use]
     pub fn local_addr(&self) -> Option<SocketAddr> {
-        self.local_addr
+        self.places.iter().find_map(ListenAt::address)
     }
 
     /// Returns the runs of the server, in which the program can start runs of its own.
@@ -109,7 +101,7 @@ impl Server {
     /// other threads are then stopped.
     pub fn start(self) -> io::Result<Running> {
         let watch = Watch::start(self.site.tls.as_ref())?;
-        let Self { listeners, local_addr, ports, socket_file, site } = self;
+        let Self { listeners, places, ports, socket_files, site } = self;
         let mut running = Running {
             site,
             stop: watch::Sender::new(false),
@@ -117,9 +109,9 @@ impl Server {
             upgraded: Vec::new(),
             open: OpenRequests::default(),
             failed: Arc::default(),
-            local_addr,
+            places,
             ports,
-            _socket_file: socket_file,
+            _socket_files: socket_files,
             _watch: watch,
         };
         match start_threads(&mut running, listeners) {
@@ -132,16 +124,15 @@ impl Server {
     }
 }
 
-/// Creates the parts of a server that listens on this address.
-fn parts(options: Options, hub: Hub, local_addr: Option<SocketAddr>) -> Result<Site, BindError> {
+/// Creates the parts of a server that listens on these places.
+fn parts(options: Options, hub: Hub, places: &[ListenAt]) -> Result<Site, BindError> {
     let paths = transport::SHAKING_HANDS.iter();
     let offered = paths.filter_map(|transport| transport.offered_path(&options)).collect();
     let Options { limits, allowed_origins, tls, topics, .. } = options;
     let proxies = Proxies::new(options.trusted_proxies);
     // A server without a listener is part of another one, and cannot know the addresses of that: it takes any.
-    let is_listening = local_addr.is_some() || options.unix.is_some();
-    let anywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-    let addresses = if is_listening { local_addr } else { Some(anywhere) };
+    let anywhere = places.is_empty().then(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
+    let addresses = places.iter().filter_map(ListenAt::address).chain(anywhere);
     let hosts = Hosts::new(addresses, options.allowed_hosts, &machine::names());
     hub.keep_index(limits.index_events_max);
     let publishing = Publishing::new(hub.clone(), topics).map_err(BindError::Topics)?;

@@ -4,6 +4,7 @@ pub(crate) mod accept;
 mod at_once;
 pub(crate) mod bind_error;
 pub(crate) mod connection;
+pub(crate) mod doors;
 pub(crate) mod first_bytes;
 mod guest;
 pub(crate) mod http2;

@@ -10,6 +10,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{timeout, timeout_at};
 
+use crate::ListenAt;
 use crate::listen::upgraded::Upgraded;
 use crate::site::Site;
 use crate::socket::unix_socket::SocketFile;
@@ -26,9 +27,9 @@ pub struct Running {
     /// The open requests of other HTTP servers.
     pub(crate) open: OpenRequests,
     pub(crate) failed: Arc<Notify>,
-    pub(crate) local_addr: Option<SocketAddr>,
+    pub(crate) places: Vec<ListenAt>,
     pub(crate) ports: Ports,
-    pub(crate) _socket_file: Option<SocketFile>,
+    pub(crate) _socket_files: Vec<SocketFile>,
     pub(crate) _watch: Watch,
 }
 
@@ -114,10 +115,17 @@ impl Drop for OpenRequest {
 }
 
 impl Running {
-    /// Returns the address on which it listens, unless that is only a Unix socket.
+    /// Returns the first address on which it listens, unless those are only Unix sockets.
     #[must_use]
     pub fn local_addr(&self) -> Option<SocketAddr> {
-        self.local_addr
+        self.places.iter().find_map(ListenAt::address)
+    }
+
+    /// Returns the places on which it listens: those of [`Options::listen`](crate::Options::listen), and then those of
+    /// [`Options::listen_local`](crate::Options::listen_local), with the ports that were free in place of 0.
+    #[must_use]
+    pub fn places(&self) -> &[ListenAt] {
+        &self.places
     }
 
     /// Returns the address of `anemone.v1` over TCP, if there is one.

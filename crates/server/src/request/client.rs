@@ -54,7 +54,7 @@ impl fmt::Display for Foreign {
             Self::Elsewhere => "this one is on another machine, or its address is not known",
             Self::Proxy => "this one comes through a trusted proxy",
             Self::ProxyAddress => {
-                "this one has the address of a trusted proxy, and so may be anyone's (listen = \"unix:PATH\" is a way in \
+                "this one has the address of a trusted proxy, and so may be anyone's (listen_local = \"unix:PATH\" is a way in \
                  for programs on this machine)"
             }
             Self::Host => "this one asks for a host other than localhost",
@@ -127,10 +127,10 @@ impl Client {
             return Err(foreign);
         }
         let owner = match self.unasked {
-            Some(Peer::Loopback(peer, own)) => owner::of(peer, own),
-            Some(Peer::Owned(_, user)) => Owner::User(user),
+            Some(Peer::Loopback(peer, own, _)) => owner::of(peer, own),
+            Some(Peer::Owned(_, user, _)) => Owner::User(user),
             Some(Peer::Address(_) | Peer::Unknown) => Owner::Unknown,
-            Some(Peer::Unix) | None => return Ok(()),
+            Some(Peer::Unix(_)) | None => return Ok(()),
         };
         match owner {
             Owner::User(user) if user != ROOT && user != geteuid().as_raw() => {
@@ -191,6 +191,7 @@ mod tests {
     use http::HeaderMap;
 
     use super::*;
+    use crate::peer::Door;
 
     fn of(address: &str, version: Version, fields: &[(&str, &str)]) -> Option<Foreign> {
         let peer = Peer::new(Ok(SocketAddr::new(address.parse().unwrap(), 1)));
@@ -231,12 +232,13 @@ mod tests {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (stream, _) = listener.accept().unwrap();
-        let (unasked, asked) = (Peer::of(&stream), Peer::of(&stream).with_owner());
+        let unasked = Peer::of(&stream, Door::Common);
+        let asked = unasked.with_owner();
         let check = |peer| Client::of_connection(peer, &Proxies::default()).check_local();
         assert_eq!((check(unasked), check(asked)), (Ok(()), Ok(())));
         drop(client);
         assert_eq!((check(unasked), check(asked)), (Err(Foreign::Gone), Ok(())));
-        let other = Peer::Owned(stream.peer_addr().unwrap(), 54_321);
+        let other = Peer::Owned(stream.peer_addr().unwrap(), 54_321, Door::Common);
         assert_eq!(check(other.with_owner()), Err(Foreign::User(54_321)));
     }
 

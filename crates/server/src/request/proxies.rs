@@ -149,7 +149,8 @@ impl Proxies {
     /// Returns true if the peer of a connection is one of them.
     pub(crate) fn trust(&self, peer: Peer) -> bool {
         match peer {
-            Peer::Unix => self.0.contains(&TrustedProxy(Range::Unix)),
+            _ if peer.is_direct() => false,
+            Peer::Unix(_) => self.0.contains(&TrustedProxy(Range::Unix)),
             _ => peer.address().is_some_and(|address| self.has(address.ip())),
         }
     }

@@ -1,8 +1,9 @@
-//! Streams of bytes below HTTP: reading ahead, gathering, counting, deadlines, and Unix sockets.
+//! Streams of bytes below HTTP: reading ahead, gathering, counting, deadlines, and the places to listen on.
 
 pub(crate) mod ahead;
 pub(crate) mod counted;
 pub(crate) mod gathered;
+pub(crate) mod listen_at;
 pub(crate) mod prefixed;
 pub(crate) mod sliced;
 pub(crate) mod unix_socket;

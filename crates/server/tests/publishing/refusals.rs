@@ -4,7 +4,7 @@ use std::io::{BufReader, Write};
 use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use anemone_server::{PublishRight, TopicRule, TopicRules};
+use anemone_server::{ListenAt, PublishRight, TopicRule, TopicRules};
 use anemone_testing::{Fixture, Reply, send as request};
 
 use super::{BINARY, FORM, JSON, LINES, Post, TEXT, rule, send, start, start_with};
@@ -207,7 +207,8 @@ fn what_comes_through_a_proxy_is_not_of_this_machine() {
 
 #[test]
 fn a_client_elsewhere_may_not_publish_where_only_loopback_may() {
-    let fixture = start_with(|options| options.listen = Some(([0, 0, 0, 0], 0).into()));
+    let fixture =
+        start_with(|options| options.listen = vec![ListenAt::Address(([0, 0, 0, 0], 0).into())]);
     // The address that this machine has in a network, if it has one.
     let Some(address) = own_address() else { return };
     let post = |address: IpAddr, target| {

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use anemone_hub::run::Runs;
 use anemone_hub::{Data, Epoch, Hub, Retention, Topic};
-use anemone_server::{Limits, Options, Running, Server};
+use anemone_server::{Limits, ListenAt, Options, Running, Server};
 
 use crate::server::endpoint::Endpoint;
 use crate::server::page;
@@ -75,6 +75,11 @@ impl Fixture {
 
     pub fn tcp_echo(&self) -> SocketAddr {
         self.running.as_ref().unwrap().tcp_echo_addr().unwrap()
+    }
+
+    /// The places on which it listens.
+    pub fn places(&self) -> &[ListenAt] {
+        self.running.as_ref().unwrap().places()
     }
 
     pub fn stop(&mut self) {

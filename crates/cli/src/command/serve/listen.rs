@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use anemone_hub::Hub;
 use anemone_server::{
-    BindError, Mount, MountError, Options, Running, Server, StaticPath, Tls, TlsError, UnixSocket,
+    BindError, ListenAt, Mount, MountError, Options, Running, Server, StaticPath, Tls, TlsError,
+    UnixSocket,
 };
 use anemone_services::{Computations, Propagation};
 use anyhow::Context;
@@ -16,7 +17,7 @@ use serde_json::json;
 
 use super::messages::DemoMessages;
 use crate::command::offered::offered;
-use crate::config::{COMPUTATIONS, Config, PROPAGATION, WITH_PAGE};
+use crate::config::{COMPUTATIONS, Config, Listen, Located, PROPAGATION, WITH_PAGE};
 use crate::log;
 use crate::output::announce;
 use crate::pages;
@@ -32,12 +33,10 @@ pub(super) fn start(
         tracing::warn!("{warning}");
     }
     let tls = tls(config)?;
-    let mut options = Options::new(([127, 0, 0, 1], 0).into());
-    options.listen = listening.listen.as_deref().copied();
-    options.unix = listening
-        .unix
-        .as_deref()
-        .map(|path| UnixSocket { mode: listening.unix_mode, ..UnixSocket::new(path) });
+    let mut options = Options::default();
+    let at = |listen: &Located<Listen>| listen_at(listen, listening.unix_mode);
+    options.listen = listening.listen.iter().map(at).collect();
+    options.listen_local = listening.listen_local.iter().map(at).collect();
     options.tcp = listening.tcp.as_deref().copied();
     options.tcp_echo = listening.tcp_echo.as_deref().copied();
     options.threads = listening.threads;
@@ -66,21 +65,11 @@ pub(super) fn start(
             .with_context(|| format!("{}: {}", file.place, cannot_write(file)))?;
     }
     let running = server.start().context("cannot start the server")?;
-    let scheme = scheme(config);
     // Warnings precede the announcement.
     log::flush();
-    if let Some(address) = running.local_addr() {
-        announce(&format!("listening on {scheme}://{address}"))?;
-        if let Some(ip) = address.ip().is_unspecified().then(outside).flatten() {
-            let address = SocketAddr::new(ip, address.port());
-            tracing::info!("from other devices: {scheme}://{address}/");
-        }
-        if let Some(tls) = tls.filter(|_| *config.tls.dev) {
-            print_trust_hint(&tls, address, config.tls.dev_cert.as_deref());
-        }
-    }
-    if let Some(path) = &listening.unix {
-        announce(&format!("listening on unix:{}", path.display()))?;
+    announce_places(config, &running)?;
+    if let (Some(tls), Some(address)) = (tls.filter(|_| *config.tls.dev), running.local_addr()) {
+        print_trust_hint(&tls, address, config.tls.dev_cert.as_deref());
     }
     if let Some(address) = running.tcp_addr() {
         announce(&format!("tcp on {address}"))?;
@@ -89,6 +78,34 @@ pub(super) fn start(
         announce(&format!("tcp echo on {address}"))?;
     }
     Ok(running)
+}
+
+/// Returns a place for the server.
+fn listen_at(listen: &Listen, mode: u32) -> ListenAt {
+    match listen {
+        Listen::Address(address) => (*address).into(),
+        Listen::Unix(path) => UnixSocket { mode, ..UnixSocket::new(path) }.into(),
+    }
+}
+
+/// Announces each place, those for this machine alone last.
+fn announce_places(config: &Config, running: &Running) -> io::Result<()> {
+    let scheme = scheme(config);
+    for (at, place) in running.places().iter().enumerate() {
+        let is_local = at >= config.listening.listen.len();
+        let listening = if is_local { "local" } else { "listening" };
+        match place.address() {
+            None => announce(&format!("{listening} on {place}"))?,
+            Some(address) => {
+                announce(&format!("{listening} on {scheme}://{address}"))?;
+                if let Some(ip) = address.ip().is_unspecified().then(outside).flatten() {
+                    let address = SocketAddr::new(ip, address.port());
+                    tracing::info!("from other devices: {scheme}://{address}/");
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns the services of the configuration.
@@ -155,6 +172,8 @@ pub(super) fn print_topics(config: &Config, running: &Running) {
         }
         format!("{scheme}://{address}")
     });
+    // Without an address, the URLs are those of the first Unix socket.
+    let url = url.or_else(|| running.places().first().map(|socket| format!("{socket}:")));
     for line in offered(config, &url.unwrap_or_default()) {
         tracing::info!("{line}");
     }
@@ -196,8 +215,8 @@ const DENIED: &str = "permission denied: only root may use ports below 1024, so 
 
 /// Lists all addresses.
 fn addresses(config: &Config) -> String {
-    let all = config.listening.addresses().map(|(_, address)| address.to_string());
-    let unix = config.listening.unix.iter().map(|path| format!("unix:{}", path.display()));
+    let all = config.listening.addresses().map(|(_, address, _)| address.to_string());
+    let unix = config.listening.sockets().map(|(_, path, _)| format!("unix:{}", path.display()));
     all.chain(unix).collect::<Vec<_>>().join(", ")
 }
 

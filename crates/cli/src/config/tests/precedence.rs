@@ -19,8 +19,10 @@ fn a_flag_counts_before_a_variable_and_that_before_the_file() {
         ("ANEMONE_LISTEN", "127.0.0.1:2"),
     );
     let flag = flags("--listen 127.0.0.1:3 --connections-max 3");
-    let listen =
-        |config: Config| (config.listening.listen.unwrap().port(), config.limits.connections_max);
+    let listen = |config: Config| {
+        let address = config.listening.listen[0].address().unwrap();
+        (address.port(), config.limits.connections_max)
+    };
     assert_eq!(listen(read("", &[]).unwrap()), (8080, 10_000));
     assert_eq!(listen(read(file, &[]).unwrap()), (1, 1));
     assert_eq!(listen(read(file, &[variable]).unwrap()), (2, 1));
@@ -30,7 +32,8 @@ fn a_flag_counts_before_a_variable_and_that_before_the_file() {
 #[test]
 fn each_flag_is_its_key() {
     let text = r#"
-        listen = ["127.0.0.1:1", "unix:s"]
+        listen = ["127.0.0.1:1", "unix:s", "127.0.0.1:4"]
+        listen_local = ["127.0.0.1:5", "unix:t"]
         unix_mode = "600"
         host = true
         tcp = "127.0.0.1:2"
@@ -63,7 +66,7 @@ fn each_flag_is_its_key() {
         type = "stdin"
         topic = "i"
     "#;
-    let line = "--listen 127.0.0.1:1 --listen unix:s --unix-mode 600 --host --tcp 127.0.0.1:2 --tcp-echo 127.0.0.1:3 --threads 4 --demo \
+    let line = "--listen 127.0.0.1:1 --listen unix:s --listen 127.0.0.1:4 --listen-local 127.0.0.1:5 --listen-local unix:t --unix-mode 600 --host --tcp 127.0.0.1:2 --tcp-echo 127.0.0.1:3 --threads 4 --demo \
                 --echo --broadcast \
                 --allow-origin https://a.example --allow-origin https://b.example --tls-cert c \
                 --allow-host a.example --allow-host *.b.example:81 --trusted-proxy 10.0.0.0/8 --tls-key k --data d --fsync always --connections-max 5 --memory-max 7MiB --exec e=vmstat --file f=x \

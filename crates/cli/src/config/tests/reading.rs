@@ -37,7 +37,7 @@ fn every_table_is_read() {
         own_context_takeover = true
     "#;
     let config = read(text, &[]).unwrap();
-    assert_eq!(config.listening.listen.unwrap().to_string(), "[::1]:80");
+    assert_eq!(config.listening.listen[0].to_string(), "[::1]:80");
     assert_eq!(config.listening.threads.unwrap().get(), 3);
     assert_eq!(config.listening.allow_origins.len(), 2);
     assert!(*config.tls.dev);

@@ -10,7 +10,9 @@ use crate::exchange::tcp_transport::TcpTransport;
 
 pub(crate) static TRANSPORT: TcpTransport = TcpTransport {
     name: "toy",
-    address: |options| options.listen.map(|listen| SocketAddr::new(listen.ip(), 0)),
+    address: |options| {
+        options.listen.first()?.address().map(|listen| SocketAddr::new(listen.ip(), 0))
+    },
     adopt: |local, stream, _, permit| {
         let idle_timeout = local.site.limits.websocket.idle_timeout;
         local.reactor.adopt_stream(stream, idle_timeout, Toy { _permit: permit });

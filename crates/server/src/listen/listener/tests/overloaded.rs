@@ -26,7 +26,7 @@ struct Overloaded {
 impl Overloaded {
     fn start() -> Self {
         let mut options = Options::new(([127, 0, 0, 1], 0).into());
-        options.tcp = options.listen;
+        options.tcp = options.listen[0].address();
         options.threads = NonZero::new(1);
         options.echo = true;
         options.limits.memory_max = Some(MEMORY_MAX);

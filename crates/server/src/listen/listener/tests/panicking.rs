@@ -12,7 +12,7 @@ use super::*;
 #[tokio::test]
 async fn a_loop_that_panics_is_told_of_and_the_server_can_be_stopped() {
     let mut options = Options::new(([127, 0, 0, 1], 0).into());
-    options.tcp = options.listen;
+    options.tcp = options.listen[0].address();
     options.threads = NonZero::new(2);
     let hub = Hub::new(Epoch::from_bits(7));
     hub.ensure("wind".parse().unwrap(), Retention::default()).unwrap();
