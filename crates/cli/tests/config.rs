@@ -280,7 +280,7 @@ fn check_tells_what_would_be_done() {
          hosts    localhost, loopback addresses and addresses listened on; allow_hosts: none\n\
          origins  the server's own; allow_origins: none\n\
          proxies  trusted_proxies: none\n\
-         seen by  connections_to: loopback\n\
+         seen by  connections_to: loopback; runs_to: loopback\n\
          limits   connections_max: 100; connections_per_address_max: a tenth of that (default)\n\
          limits   memory_max: {MEMORY} MiB (default: half of the memory of this machine or its control group)\n\
          data     in memory\n\
@@ -323,7 +323,7 @@ fn check_tells_who_is_let_in_and_how_much_they_may_have() {
          hosts    localhost, loopback addresses and addresses listened on; allow_hosts: a.example, *.b.example:81\n\
          origins  the server's own; allow_origins: https://c.example\n\
          proxies  trusted_proxies: 10.0.0.0/8, unix\n\
-         seen by  connections_to: loopback\n\
+         seen by  connections_to: loopback; runs_to: loopback\n\
          limits   connections_max: 200; connections_per_address_max: 7\n\
          limits   memory_max: 64MiB\n\
          data     in memory\n\

@@ -57,7 +57,7 @@ fn each_refusal_is_logged_once_with_its_cause_the_address_and_the_setting() {
          to this topic; this one comes through a trusted proxy; publish = \"anyone\" in the topic's [[topic]] lets \
          others publish, and listen_local = \"unix:PATH\" gives programs on this machine another way",
         "GET /topics/wind/readers of 192.0.2.7, 403 local-only: only clients on the server's own machine may \
-         see the readers; this one comes through a trusted proxy; listen_local = \"unix:PATH\" gives \
+         see the readers; this one comes through a trusted proxy; connections_to and runs_to let others see these lists, and listen_local = \"unix:PATH\" gives \
          programs on this machine another way to ask",
         "GET /clock of 127.0.0.1, 400 bad-forwarding: what the proxy says about this request is not valid: \"nobody\" \
          is not an address; have the proxy set one kind of these fields and remove the other, or remove the proxy from trusted_proxies",

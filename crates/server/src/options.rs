@@ -45,8 +45,11 @@ pub struct Options {
     /// Services at paths of their own, and at `/` for all paths that have nothing else. Default: none; such a path
     /// gets 404.
     pub mounts: Vec<Mount>,
-    /// The clients that may see who is connected (`/connections`). Default: those of this machine.
+    /// The clients that may see who is connected (`/connections`, and `/topics/NAME/readers`). Default: those of this machine.
     pub connections_to: ViewRight,
+    /// The clients that may see the list of runs (`/runs`), with the keys of all of them: whoever has the key of a run may read
+    /// and cancel it. Default: those of this machine.
+    pub runs_to: ViewRight,
     /// The requests that are logged, as events with the target [`ACCESS_TARGET`](crate::ACCESS_TARGET). Default:
     /// none.
     pub access_log: AccessLog,

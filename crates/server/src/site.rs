@@ -59,6 +59,8 @@ pub(crate) struct Site {
     pub(crate) closed: ClosedConnections,
     /// The clients that may see the connections.
     pub(crate) connections_to: ViewRight,
+    /// The clients that may see the list of runs.
+    pub(crate) runs_to: ViewRight,
     /// The paths of transports that are offered, besides those of topics.
     pub(crate) offered: Vec<&'static str>,
     /// The states of transports.

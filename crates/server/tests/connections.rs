@@ -229,7 +229,8 @@ fn each_is_on_one_page_whatever_the_length_of_a_page() {
 
 #[test]
 fn only_clients_of_this_machine_see_the_connections_unless_everyone_may() {
-    let paths = ["/connections", "/connections/closed", "/connections/threads"];
+    let paths =
+        ["/connections", "/connections/closed", "/connections/threads", "/topics/wind/readers"];
     let fixture = start();
     for path in paths {
         assert_eq!(fixture.get(path, &[]).status, 200, "{path}");

@@ -145,11 +145,15 @@ fn let_in(listening: &Listening) -> [String; 5] {
         format!("hosts    {own_hosts}; allow_hosts: {hosts}"),
         format!("origins  the server's own; allow_origins: {origins}"),
         format!("proxies  trusted_proxies: {proxies}"),
-        format!("seen by  connections_to: {}", seen_by(listening.connections_to)),
+        format!(
+            "seen by  connections_to: {}; runs_to: {}",
+            seen_by(listening.connections_to),
+            seen_by(listening.runs_to)
+        ),
     ]
 }
 
-/// Returns the word for the clients that may see who is connected.
+/// Returns the word for the clients that may see a list.
 fn seen_by(right: ViewRight) -> &'static str {
     match right {
         ViewRight::Local => "loopback",

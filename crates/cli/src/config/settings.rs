@@ -16,7 +16,7 @@ use super::values::{
 };
 use crate::args;
 
-/// The words for those who may see who is connected.
+/// The words for those who may see a list.
 const VIEW_RIGHTS: [(&str, ViewRight); 2] =
     [("loopback", ViewRight::Local), ("anyone", ViewRight::Anyone)];
 
@@ -41,6 +41,8 @@ pub(crate) struct Listening {
     pub(crate) trusted_proxies: Vec<TrustedProxy>,
     /// The clients that may see who is connected.
     pub(crate) connections_to: ViewRight,
+    /// The clients that may see the list of runs.
+    pub(crate) runs_to: ViewRight,
 }
 
 impl Listening {
@@ -65,6 +67,7 @@ impl Listening {
             trusted_proxies: table.value("trusted_proxies", Vec::new(), list(parsed)),
             allow_hosts: table.value("allow_hosts", Vec::new(), list(parsed)),
             connections_to: table.value("connections_to", ViewRight::Local, word(VIEW_RIGHTS)),
+            runs_to: table.value("runs_to", ViewRight::Local, word(VIEW_RIGHTS)),
         }
     }
 

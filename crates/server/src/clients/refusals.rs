@@ -33,7 +33,7 @@ const CAUSES: [(Kind, &str); 17] = [
     ),
     (
         Kind::LocalOnly,
-        "; listen_local = \"unix:PATH\" gives programs on this \
+        "; connections_to and runs_to let others see these lists, and listen_local = \"unix:PATH\" gives programs on this \
          machine another way to ask",
     ),
     (

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::documents::Documents;
-use super::visible::{may_see_connections, only_local};
+use super::visible::{may_see_connections, may_see_readers, may_see_runs};
 use crate::clients::connections::closed::CLOSED_MAX;
 use crate::request::client::Client;
 use crate::request::methods::Wanted;
@@ -88,7 +88,7 @@ impl OwnResource {
                 Some((name, "readers")) => Self::readers(site, client, name, query)?,
                 _ => return Ok(None),
             },
-            Some((OwnPath::RUNS, None)) => Self::runs(client, query)?,
+            Some((OwnPath::RUNS, None)) => Self::runs(site, client, query)?,
             Some((OwnPath::CONNECTIONS, Some("closed"))) => {
                 may_see_connections(site, client)?;
                 let (default, max) = (CLOSED_LISTED, CLOSED_MAX);
@@ -101,8 +101,8 @@ impl OwnResource {
         }))
     }
 
-    fn runs(client: Client, query: Option<&str>) -> Result<Self, Problem> {
-        only_local(client, "the runs")?;
+    fn runs(site: &Site, client: Client, query: Option<&str>) -> Result<Self, Problem> {
+        may_see_runs(site, client)?;
         Ok(Self::Runs(RunsQuery::parse(query, RUNS_LISTED_MAX)?))
     }
 
@@ -112,7 +112,7 @@ impl OwnResource {
         name: &str,
         query: Option<&str>,
     ) -> Result<Self, Problem> {
-        only_local(client, "the readers")?;
+        may_see_readers(site, client)?;
         let topic = site.topic(name)?;
         let limit = query::limit_alone(query, READERS_LISTED, READERS_LISTED_MAX)?;
         Ok(Self::Readers(topic, limit))

@@ -164,6 +164,7 @@ fn parts(options: Options, hub: Hub, places: &[ListenAt]) -> Result<Site, BindEr
         surveyors: Surveyors::default(),
         closed: ClosedConnections::default(),
         connections_to: options.connections_to,
+        runs_to: options.runs_to,
         offered,
         states: Mutex::default(),
         files,

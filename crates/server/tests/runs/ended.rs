@@ -3,6 +3,7 @@
 use std::io::{BufReader, Write};
 
 use anemone_hub::run::{RunWork, StartRun};
+use anemone_server::{Options, ViewRight};
 use anemone_testing::multiplexed::{BOTH, Client};
 use anemone_testing::ways::{ALL, LONG_POLL, SSE, Told, WEBSOCKET, each};
 use anemone_testing::{Fixture, Reply, send};
@@ -247,6 +248,9 @@ fn the_list_has_the_newest_runs_first_without_their_results() {
     let unknown = fixture.get("/runs?state=odd", &[]).problem(400, "bad-parameter");
     assert!(unknown.contains("queued, running, done, failed, cancelled"), "{unknown}");
     fixture.get("/runs", &[("X-Forwarded-For", "192.0.2.1")]).problem(403, "local-only");
+    let open = |options: &mut Options| options.runs_to = ViewRight::Anyone;
+    let others = Fixture::with(open, Default::default());
+    assert_eq!(others.get("/runs", &[("X-Forwarded-For", "192.0.2.1")]).status, 200);
     fixture.request("POST", "/runs", &[]).problem(405, "method-not-allowed");
     for carrier in BOTH {
         let reply = Client::open(carrier, &fixture).ask("GET l /runs?limit=1");

@@ -45,6 +45,7 @@ pub(super) fn start(
     options.trusted_proxies.clone_from(&listening.trusted_proxies);
     options.allowed_hosts.clone_from(&listening.allow_hosts);
     options.connections_to = listening.connections_to;
+    options.runs_to = listening.runs_to;
     options.limits = config.limits.clone();
     options.tls = tls.clone();
     options.topics = config.rules()?;
