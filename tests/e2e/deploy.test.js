@@ -8,7 +8,9 @@
  */
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { readFile, readdir, writeFile } from "node:fs/promises";
+import { once } from "node:events";
+import { chmod, readFile, readdir, writeFile } from "node:fs/promises";
+import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -129,9 +131,10 @@ const readers = (name) => Object.entries(TRANSPORTS).filter(([transport]) => tra
  * A new topic, and somebody who reads it in each way by a proxy.
  * @param {Proxy} proxy
  * @param {string} topic
+ * @param {() => Promise<string>} [first] publishes the first event
  */
-async function readInEachWay(proxy, topic) {
-  const position = await publish(direct(), topic, 0);
+async function readInEachWay(proxy, topic, first = async () => await publish(direct(), topic, 0)) {
+  const position = await first();
   const all = readers(proxy.name).map(([transport, read]) => new Reader(transport, read, through(proxy), `/topics/${topic}`, position));
   return await begun(proxy, all);
 }
@@ -282,9 +285,79 @@ test("a program of this machine publishes as anemone.toml says", { timeout: STEP
   assert.match(text, /^{"position":"\w+-\d+",.*"count":1}$/m, errors);
 });
 
+const readDocument = async () => await readFile(new URL("../../docs/DEPLOY.md", import.meta.url), "utf8");
+
+test("the owner has every command over the Unix socket, as docs/DEPLOY.md says", { timeout: STEP_MS_MAX }, async () => {
+  const commands = [...(await readDocument()).matchAll(/^    anemone (\w+ .*unix:.*)$/gm)].map(([, command]) => String(command));
+  assert.deepEqual(commands.map((command) => command.split(" ")[0]).sort(), ["call", "doctor", "pub", "runs", "sub", "topics"]);
+  await publish(local(), "wind", 1);
+  // Those that go on for long are cut short.
+  const more = { sub: "--after earliest --count 1", doctor: "--wait 1s" };
+  for (const command of commands) {
+    const [name] = command.split(" ");
+    const rest = Object.entries(more).find(([of]) => of === name)?.[1] ?? "";
+    const line = `${BIN} ${replaced(command, [["/run/anemone/anemone.sock", socket]])} ${rest}`;
+    const { text, errors, status } = await output("sh", ["-c", line]);
+    assert.equal(status, 0, `${line}: ${text}${errors}`);
+  }
+});
+
+test("the pages are the owner's by a port that leads to the Unix socket", { timeout: STEP_MS_MAX }, async () => {
+  // As ssh -L and socat do.
+  const forwarding = createServer((client) => {
+    const server = connect(socket);
+    client.on("error", () => server.destroy()).pipe(server);
+    server.on("error", () => client.destroy()).pipe(client);
+  });
+  forwarding.listen(0, "127.0.0.1");
+  await once(forwarding, "listening");
+  const { port } = /** @type {import("node:net").AddressInfo} */ (forwarding.address());
+  const browser = await launch("--no-proxy-server");
+  try {
+    const page = await browser.newPage();
+    for (const host of ["localhost", "127.0.0.1"]) {
+      await page.goto(`http://${host}:${port}/connections`);
+      await page.locator("#connections").waitFor({ timeout: PATIENCE_MS });
+      await page.goto(`http://${host}:${port}/runs`);
+      await page.locator("#runs").waitFor({ timeout: PATIENCE_MS });
+      const published = await page.evaluate(async () => (await fetch("/topics/wind", { method: "POST", body: "2" })).status);
+      assert.equal(published, 201);
+    }
+  } finally {
+    await browser.close();
+    forwarding.close();
+  }
+});
+
+test("nginx may come by a Unix socket of its own, and the owner by another", { timeout: STEP_MS_MAX }, async () => {
+  const [, listen = "", own = "", trusted = ""] = /^    (listen = .*)\n    (listen_local = .*)\n    (trusted_proxies = .*)$/m.exec(await readDocument()) ?? [];
+  const place = await folder("anemone-sockets-");
+  // Another user does the work of nginx.
+  await chmod(place, 0o755);
+  const config = replaced([listen, own, trusted, `allow_hosts = ["${NAME}"]`, 'unix_mode = "666"'].join("\n"), [["/run/anemone", place]]);
+  await writeFile(join(place, "anemone.toml"), `${config}\n[[topic]]\nname = "test-*"\npublish = "anyone"\n`);
+  const other = start(["serve", "--config", join(place, "anemone.toml")]);
+  try {
+    await until("the server", () => /local on unix:/.test(other.output.join("")));
+    const site = replaced(await deployed("nginx.conf"), [["http://127.0.0.1:8080", `http://unix:${place}/proxy.sock`]]);
+    const proxy = await Proxy.start("nginx", ports, `${site}# 127.0.0.1:8080\n`);
+    const all = await readInEachWay(proxy, "test-socket", async () => await publish(through(proxy), "test-socket", 0));
+    await publish(through(proxy), "test-socket", 1);
+    await haveRead(proxy, all, 1);
+    assert.equal((await ask(through(proxy), "/connections")).status, 403);
+    const list = await ask({ ...local(), socket: join(place, "anemone.sock") }, "/connections");
+    assert.equal(list.status, 200);
+    assert.match(list.text, new RegExp(VISITOR), "the clients of nginx, by their addresses");
+    await Promise.all(all.map((reader) => reader.stop()));
+    await proxy.remove();
+  } finally {
+    await kill(other);
+    await remove(place);
+  }
+});
+
 test("docs/DEPLOY.md shows these files, to the letter, and no others", async () => {
-  const document = await readFile(new URL("../../docs/DEPLOY.md", import.meta.url), "utf8");
-  const shown = [...document.matchAll(/^```[a-z]*\n(.*?)^```$/gms)].map(([, text]) => text);
+  const shown = [...(await readDocument()).matchAll(/^```[a-z]*\n(.*?)^```$/gms)].map(([, text]) => text);
   const files = await readdir(new URL("../../deploy/", import.meta.url));
   assert.deepEqual(shown.sort(), (await Promise.all(files.map(deployed))).sort());
 });
@@ -295,13 +368,19 @@ test("the systemd unit is one, and makes the directories of the configuration", 
   const config = await deployed("anemone.toml");
   const value = (/** @type {string} */ name) => new RegExp(`^${name}=(.*)$`, "m").exec(unit)?.[1];
   assert.match(config, new RegExp(`"unix:/run/${value("RuntimeDirectory")}/`));
+  assert.match(unit, new RegExp(`^#WorkingDirectory=/var/lib/${value("StateDirectory")}$`, "m"));
   assert.match(config, new RegExp(`^dir = "/var/lib/${value("StateDirectory")}"$`, "m"));
-  const path = join(directory, "anemone.service");
-  await writeFile(path, replaced(unit, [["/usr/local/bin/anemone", BIN]]));
   if (!existsSync(ANALYZE)) return t.skip(`there is no ${ANALYZE}`);
-  const said = await output(ANALYZE, ["verify", path]);
-  // It may have something to say of other units.
-  assert.deepEqual((said.text + said.errors).split("\n").filter((line) => line.includes("anemone")), []);
+  const path = join(directory, "anemone.service");
+  // As it is, and with the lines for a serial device and a home folder.
+  const whole = unit.replaceAll(/^#([A-Z]\w+=)/gm, "$1");
+  assert.notEqual(whole, unit);
+  for (const text of [unit, whole]) {
+    await writeFile(path, replaced(text, [["/usr/local/bin/anemone", BIN]]));
+    const said = await output(ANALYZE, ["verify", path]);
+    // It may have something to say of other units.
+    assert.deepEqual((said.text + said.errors).split("\n").filter((line) => line.includes("anemone")), []);
+  }
 });
 
 test("the page is live behind each, and breaks no rule of its own", { timeout: STEP_MS_MAX }, async () => {
