@@ -19,6 +19,7 @@
 //! - [`multiplexed`]: many requests on one connection.
 //! - [`framing`]: messages in a stream of bytes.
 //! - [`is_forwarding`]: the header fields of proxies.
+//! - [`without_mark`] and [`TextFault`]: text as other programs write it.
 //! - [`printable`]: makes foreign text safe for a terminal.
 //!
 //! ```
@@ -37,6 +38,7 @@ mod after;
 mod depth;
 mod end;
 mod event_stream;
+mod foreign_text;
 mod forwarding;
 pub mod framing;
 mod gap;
@@ -64,6 +66,7 @@ pub use after::{After, AfterError};
 pub use depth::{DEPTH_MAX, is_too_deep};
 pub use end::EndReason;
 pub use event_stream::EventStream;
+pub use foreign_text::{BYTE_ORDER_MARK, TextFault, without_mark};
 pub use forwarding::is_forwarding;
 pub use gap::{Gap, GapReason};
 pub use idempotency_key::{IdempotencyKeyError, validate_idempotency_key};
