@@ -46,6 +46,7 @@ test("wind is said in words", () => {
   const wind = { unit: "Q", direction: 229, speed: 2.74, units: "m/s", status: "00", t0: 0 };
   assert.equal(windInWords(wind), "SW 229°, 2.74 m/s, light breeze (Beaufort 2)");
   assert.equal(windInWords({ ...wind, direction: null, speed: 0.03 }), "no direction, 0.03 m/s, calm (Beaufort 0)");
+  assert.equal(windInWords({ ...wind, direction: null, speed: null, status: "04" }), "not measured");
 });
 
 test("a measurement without t0 has its event's time, and anything else is none", () => {
@@ -55,8 +56,16 @@ test("a measurement without t0 has its event's time, and anything else is none",
   for (const data of [null, 3, "x", {}, { speed: "1" }]) assert.equal(windOf({ ...event, data }), null);
 });
 
+test("an instrument that could not measure has no speed, and its status names the fault", () => {
+  const data = { unit: "Q", direction: null, speed: null, units: "m/s", status: "04", t0: 5 };
+  const wind = windOf({ position: "a-1", time: 7, received: 8, data });
+  assert.deepEqual([wind?.speed, wind?.direction, wind && faultInWords(wind.status)], [null, null, "both axes failed"]);
+});
+
 test("faults have names; 00 is none", () => {
   assert.equal(faultInWords("00"), null);
+  assert.equal(faultInWords("A"), null);
+  assert.equal(faultInWords("V"), "its data is void");
   assert.equal(faultInWords("04"), "both axes failed");
   assert.equal(faultInWords("77"), "status 77");
 });

@@ -33,7 +33,7 @@ export class Dial {
     this.#wind = wind;
     this.#stale = false;
     this.#canvas.dataset.direction = wind.direction === null ? "" : String(wind.direction);
-    this.#canvas.dataset.speed = String(wind.speed);
+    this.#canvas.dataset.speed = wind.speed === null ? "" : String(wind.speed);
     if (wind.direction !== null) {
       this.#trail.push({ direction: wind.direction, at: wind.t0 });
       if (this.#trail.length > TRAIL_MAX) this.#trail.shift();
@@ -41,7 +41,7 @@ export class Dial {
     const now = performance.now();
     if (now - this.#altTextAt > ALT_TEXT_EVERY_MS || this.#altTextAt === 0) {
       this.#altTextAt = now;
-      this.#canvas.setAttribute("aria-label", `Compass dial. Wind from ${windInWords(wind)}`);
+      this.#canvas.setAttribute("aria-label", `Compass dial. Wind${wind.speed === null ? "" : " from"} ${windInWords(wind)}`);
     }
     this.#ask();
   }
@@ -126,13 +126,18 @@ export class Dial {
     context.textBaseline = "alphabetic";
     context.fillStyle = colour(this.#stale ? "quiet" : "ink");
     context.font = font(radius * 0.2, "600");
-    context.fillText(wind ? wind.speed.toFixed(2) : "–", 0, radius * 0.03);
+    context.fillText(wind && wind.speed !== null ? wind.speed.toFixed(2) : "–", 0, radius * 0.03);
     context.fillStyle = colour("quiet");
     context.font = font(Math.max(11, radius * 0.075));
     context.fillText(wind ? wind.units : "", 0, radius * 0.13);
-    const under = !wind ? "" : wind.direction === null ? "calm" : `from ${compassPoint(wind.direction)}`;
-    context.fillText(under, 0, radius * 0.22);
+    context.fillText(wind ? underSpeed(wind) : "", 0, radius * 0.22);
   }
+}
+
+/** @param {import("./wind.js").Wind} wind */
+function underSpeed({ direction, speed }) {
+  if (speed === null) return "not measured";
+  return direction === null ? "calm" : `from ${compassPoint(direction)}`;
 }
 
 /**

@@ -68,6 +68,8 @@ let newest = null;
 let lastWindAt = -Infinity;
 /** @type {import("./wind.js").Wind | null} */
 let wind = null;
+/** True while the instrument reports a fault of its own. */
+let isFaulty = false;
 
 /**
  * @param {import("../transport/types.js").TopicEvent} event
@@ -95,6 +97,10 @@ function showReadout() {
   setText(element("#readout"), windInWords(wind));
   const fault = faultInWords(wind.status);
   setText(element("#fault"), fault === null ? "" : `The instrument reports: ${fault}.`);
+  if (isFaulty !== (fault !== null)) {
+    isFaulty = fault !== null;
+    showSensor();
+  }
 }
 
 // --- the worker ---
@@ -214,7 +220,7 @@ const statusReading = new Reading(reader(["mux", "sse", "long-poll", "poll"]), a
 });
 
 function showSensor() {
-  verdict = judge(sensorStatus, statusConnection);
+  verdict = judge(sensorStatus, statusConnection, isFaulty);
   setText(element("#sensor-status"), verdict.phrase);
   element("#sensor").dataset.mood = verdict.mood;
   element("#notice-no-server").hidden = verdict.notice !== "no server";

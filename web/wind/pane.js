@@ -51,6 +51,7 @@ export class Pane {
 
   /** @param {import("./wind.js").Wind} wind */
   showWind({ direction, speed, units }) {
+    if (speed === null) return setText(this.#field("value"), "not measured");
     const from = direction === null ? "calm" : `${compassPoint(direction)} ${direction}°`;
     setText(this.#field("value"), `${from}, ${speed.toFixed(2)} ${units}`);
   }

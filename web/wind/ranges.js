@@ -62,8 +62,8 @@ export class Ranges {
         signal,
         onWind: ({ t0, speed, direction, units }) => {
           // A series has one unit: the newest.
-          if (units !== past.units) Object.assign(past, { speed: new Series(), direction: new Series(), units });
-          past.speed.add(t0, speed);
+          if (speed !== null && units !== past.units) Object.assign(past, { speed: new Series(), direction: new Series(), units });
+          past.speed.add(t0, speed ?? NaN);
           past.direction.add(t0, direction ?? NaN);
         },
         onProgress: ({ done }) => this.#say(`reading, ${Math.floor(done * 100)} %`),

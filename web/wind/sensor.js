@@ -29,9 +29,10 @@ export function sensorStatusOf(data) {
 /**
  * @param {SensorStatus | null} status the last one received
  * @param {import("../transport/types.js").State} connection of the status topic
+ * @param {boolean} [isFaulty] whether the instrument reports a fault of its own
  * @returns {Verdict}
  */
-export function judge(status, connection) {
+export function judge(status, connection, isFaulty = false) {
   if (connection.kind === "waiting" && connection.status === 404) {
     return { phrase: "no sensor", detail: connection.reason, since: null, mood: "doubtful", notice: null };
   }
@@ -47,7 +48,8 @@ export function judge(status, connection) {
   if (status === null) {
     return { phrase: "connecting", detail: "", since: null, mood: "doubtful", notice: null };
   }
-  const mood = status.state === "live" ? "good" : status.state === "lost" ? "bad" : "doubtful";
+  const isGood = status.state === "live" && !isFaulty;
+  const mood = isGood ? "good" : status.state === "lost" ? "bad" : "doubtful";
   const since = Number.isNaN(status.since) ? null : status.since;
   return { phrase: `sensor ${status.state}`, detail: status.detail, since, mood, notice: null };
 }

@@ -31,8 +31,9 @@ export class StripChart {
 
   /** @param {import("./wind.js").Wind} wind */
   add({ t0, speed, direction, units }) {
-    if (units !== this.#units) this.#measureIn(units);
-    this.#speed.add(t0, speed);
+    if (speed !== null && units !== this.#units) this.#measureIn(units);
+    // What could not be measured interrupts the line.
+    this.#speed.add(t0, speed ?? NaN);
     this.#direction.add(t0, direction ?? NaN);
     this.#chart.redraw();
   }
@@ -68,8 +69,8 @@ export class StripChart {
     const { from, to } = this.#chart.times;
     const [speed, direction] = [this.#speed, this.#direction];
     const [begin, end] = [speed.indexAt(from), speed.indexAfter(to)];
-    if (begin >= end) return null;
-    return { rose: roseOf(pairs(speed, direction, begin, end), speed.extent(begin, end).high), units: this.#units };
+    const { low, high } = speed.extent(begin, end);
+    return low > high ? null : { rose: roseOf(pairs(speed, direction, begin, end), high), units: this.#units };
   }
 
   /** @returns {{ mean: number, gust: number, units: string, count: number, from: number, to: number } | null} of what is in view */

@@ -1,12 +1,12 @@
 /**
- * One measurement, as published on `/topics/wind`.
+ * One measurement, as published on `/topics/wind`, or the news that the instrument could not measure.
  *
  * @typedef {object} Wind
  * @property {string} unit the instrument's identifier
- * @property {number | null} direction degrees that the wind comes from; null in a calm
- * @property {number} speed
+ * @property {number | null} direction degrees that the wind comes from; null in a calm, and if nothing was measured
+ * @property {number | null} speed null if nothing was measured, because something is in the instrument's path or it is broken
  * @property {string} units of the speed
- * @property {string} status the instrument's status code, "00" when all is well
+ * @property {string} status the instrument's status code, "00" or, in NMEA, "A" when all is well
  * @property {number} t0 when the server had read the last byte, its clock, ms since the Unix epoch
  */
 
@@ -17,7 +17,7 @@
 export function windOf({ data, time }) {
   if (typeof data !== "object" || data === null) return null;
   const { unit, direction, speed, units, status, t0 } = /** @type {Record<string, unknown>} */ (data);
-  if (typeof speed !== "number") return null;
+  if (typeof speed !== "number" && speed !== null) return null;
   return {
     unit: typeof unit === "string" ? unit : "",
     direction: typeof direction === "number" ? direction : null,

@@ -76,10 +76,11 @@ export function beaufort(speed, units) {
 }
 
 /**
- * "SW 229°, 2.74 m/s, light breeze (Beaufort 2)"
+ * "SW 229°, 2.74 m/s, light breeze (Beaufort 2)", or "not measured"
  * @param {import("./wind.js").Wind} wind
  */
 export function windInWords({ direction, speed, units }) {
+  if (speed === null) return "not measured";
   const from = direction === null ? "no direction" : `${compassPoint(direction)} ${direction}°`;
   const scale = beaufort(speed, units);
   const force = scale === null ? "" : `, ${scale.name} (Beaufort ${scale.force})`;
@@ -99,6 +100,8 @@ export function faultInWords(status) {
     "04": "both axes failed",
     "08": "non-volatile memory checksum failed",
     "09": "ROM checksum failed",
+    A: null,
+    V: "its data is void",
   };
   return status in words ? (words[status] ?? null) : `status ${status}`;
 }

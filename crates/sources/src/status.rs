@@ -9,7 +9,7 @@
 //!
 //! `detail` is a sentence for people, `since` the time of the last change of state in milliseconds since the Unix
 //! epoch, and `events` and `bad_lines` count from the start of the source. A bad line is one that could not be
-//! published unchanged; most sources skip it.
+//! published unchanged; most sources skip it. After bad lines, `detail` has the newest of them and its fault.
 //!
 //! The log gets the same: a warning when the state gets worse, and one at the same limited rate for bad lines, with
 //! the newest error.
@@ -87,6 +87,8 @@ struct Reporter {
     newest_bad: String,
     /// The description of possible gaps, until they are reported.
     newest_gap: Option<String>,
+    /// The time of the last news that was reported at once.
+    told_at: Option<Duration>,
 }
 
 impl Reporter {
@@ -101,6 +103,7 @@ impl Reporter {
             bad_lines_unreported: 0,
             newest_bad: String::new(),
             newest_gap: None,
+            told_at: None,
         }
     }
 
@@ -117,6 +120,25 @@ impl Reporter {
         self.next_at = now + self.interval;
         self.pending = self.bad_lines_unreported > 0;
         Some(Notice::Report(self.take_report(), Some(before)))
+    }
+
+    /// Reports also another sentence for the same state at once, but only once in an interval.
+    fn tell(
+        &mut self,
+        now: Duration,
+        at: UnixTime,
+        state: State,
+        detail: String,
+    ) -> Option<Notice> {
+        let is_news = self.report.state == state && self.report.detail != detail;
+        let notice = self.set(now, at, state, detail);
+        if !is_news || self.told_at.is_some_and(|told_at| now < told_at + self.interval) {
+            return notice;
+        }
+        self.told_at = Some(now);
+        self.next_at = now + self.interval;
+        self.pending = self.bad_lines_unreported > 0;
+        Some(Notice::Report(self.take_report(), None))
     }
 
     /// Returns the current report, with possible gaps that were not reported yet.
@@ -159,9 +181,14 @@ impl Reporter {
             return Vec::new();
         }
         self.next_at = now + self.interval;
-        let mut notices = vec![Notice::Report(self.take_report(), None)];
+        let mut report = self.take_report();
+        let fault = std::mem::take(&mut self.newest_bad);
+        // Some sentences have it already.
+        if !report.detail.contains(&fault) {
+            report.detail = format!("{}; the newest bad line: {fault}", report.detail);
+        }
+        let mut notices = vec![Notice::Report(report, None)];
         if self.bad_lines_unreported > 0 {
-            let fault = std::mem::take(&mut self.newest_bad);
             notices.push(Notice::BadLines(std::mem::take(&mut self.bad_lines_unreported), fault));
         }
         notices
@@ -207,6 +234,16 @@ impl Status {
         if let Some(notice) = self.reporter.set(self.started.elapsed(), at, state, detail) {
             self.report(at, notice);
         }
+    }
+
+    /// Sets the state like [`Status::set`]; news of the same state are told at once, and logged, once in an interval.
+    pub(crate) fn tell(&mut self, state: State, detail: String) {
+        let at = wall_clock();
+        let notice = self.reporter.tell(self.started.elapsed(), at, state, detail);
+        if let Some(Notice::Report(report, None)) = &notice {
+            tracing::warn!(topic = %self.source, "{}", report.detail);
+        }
+        notice.into_iter().for_each(|notice| self.report(at, notice));
     }
 
     /// Returns true if any line, good or bad, has come since the source started.
@@ -380,7 +417,11 @@ mod tests {
         assert_eq!(reporter.due(), Some(secs(10)));
         assert_eq!(reporter.take_due(secs(9)), []);
         let notices = reporter.take_due(secs(10));
-        assert!(matches!(&notices[0], Notice::Report(report, None) if report.bad_lines == 3));
+        let Notice::Report(report, None) = &notices[0] else { panic!("{notices:?}") };
+        assert_eq!(
+            (report.bad_lines, report.detail.as_str()),
+            (3, "opening; the newest bad line: fault 2")
+        );
         assert_eq!(notices[1], Notice::BadLines(3, "fault 2".into()));
         assert_eq!(reporter.due(), None);
         reporter.bad_line("again".into());
@@ -424,6 +465,23 @@ mod tests {
         let notices = reporter.take_due(secs(11));
         let [Notice::Report(report, None)] = &notices[..] else { panic!("{notices:?}") };
         assert_eq!((report.detail.as_str(), report.since), ("again in 2 s", AT));
+    }
+
+    #[test]
+    fn news_of_the_same_state_are_told_at_once_but_once_in_an_interval() {
+        let mut reporter = reporter();
+        reporter.set(secs(1), AT, State::Live, "receiving".into());
+        let told = |notice: Option<Notice>| match notice {
+            Some(Notice::Report(report, None)) => report.detail,
+            notice => format!("{notice:?}"),
+        };
+        let mut tell =
+            |at, detail: &str| told(reporter.tell(secs(at), AT, State::Live, detail.into()));
+        assert_eq!(tell(2, "a fault"), "a fault");
+        assert_eq!(tell(3, "a fault"), "None");
+        assert_eq!(tell(4, "receiving"), "None");
+        assert_eq!(reporter.due(), Some(secs(12)));
+        assert_eq!(reporter.take_due(secs(12)).len(), 1);
     }
 
     #[test]

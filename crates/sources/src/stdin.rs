@@ -246,7 +246,10 @@ mod tests {
         let states: Vec<_> = status.iter().map(|status| &status["state"]).collect();
         assert_eq!(states[..3], ["opening", "live", "ended"]);
         let last = status.last().unwrap();
-        assert_eq!(last["detail"], "standard input has ended");
+        assert_eq!(
+            last["detail"],
+            "standard input has ended; the newest bad line: longer than 10 bytes, skipped: \"much too l\""
+        );
         assert_eq!((&last["events"], &last["bad_lines"]), (&4.into(), &1.into()));
     }
 

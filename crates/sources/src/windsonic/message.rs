@@ -9,8 +9,13 @@ use std::str::FromStr;
 use anemone_hub::UnixTime;
 use serde::Serialize;
 
+use super::decimal::Decimal;
+
 pub(crate) const STX: u8 = 0x02;
 pub(crate) const ETX: u8 = 0x03;
+
+/// The status of a measurement that succeeded, in the Gill formats.
+pub(crate) const OK: &str = "00";
 
 /// The speed below which there is no direction: the instrument's default threshold.
 pub(crate) const DIRECTION_THRESHOLD_METRES_PER_SECOND: f64 = 0.05;
@@ -71,9 +76,9 @@ impl FromStr for UnitId {
 pub enum SpeedUnits {
     /// `M`, m/s.
     MetresPerSecond,
-    /// `N`, kn.
+    /// `N`, knots.
     Knots,
-    /// `P`, mph.
+    /// `P`, mph; in the NMEA of other makes also `S`, statute miles.
     MilesPerHour,
     /// `K`, km/h.
     KilometresPerHour,
@@ -108,7 +113,7 @@ impl SpeedUnits {
     pub fn symbol(self) -> &'static str {
         match self {
             Self::MetresPerSecond => "m/s",
-            Self::Knots => "kn",
+            Self::Knots => "knots",
             Self::MilesPerHour => "mph",
             Self::KilometresPerHour => "km/h",
             Self::FeetPerMinute => "ft/min",
@@ -128,118 +133,128 @@ impl SpeedUnits {
     }
 }
 
-/// A number with two decimals, as the instrument writes them. Exact.
-#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) struct Hundredths(i32);
-
-impl Hundredths {
-    /// Creates a value from hundredths.
-    pub(crate) const fn new(hundredths: i32) -> Self {
-        Self(hundredths)
-    }
-
-    /// Rounds to two decimals.
-    pub(crate) fn round(value: f64) -> Self {
-        #[expect(clippy::cast_possible_truncation, reason = "a cast from f64 saturates")]
-        let hundredths = (value * 100.0).round() as i32;
-        Self(hundredths)
-    }
-
-    /// Returns the nearest floating-point number.
-    pub(crate) fn as_f64(self) -> f64 {
-        f64::from(self.0) / 100.0
-    }
-}
-
-impl fmt::Display for Hundredths {
-    /// Formats as `002.74`, and with the flag `+` as `+002.74`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = match (self.0 < 0, f.sign_plus()) {
-            (true, _) => "-",
-            (false, true) => "+",
-            (false, false) => "",
-        };
-        let value = self.0.unsigned_abs();
-        write!(f, "{sign}{:03}.{:02}", value / 100, value % 100)
-    }
-}
-
-/// The wind, in one of the two ways an instrument gives it.
+/// The wind, in one of the ways an instrument gives it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Wind {
     /// Speed and direction.
     Polar {
-        /// The direction from which the wind comes, in degrees, 0 to 359. `None` if the wind is too weak.
-        direction: Option<u16>,
+        /// The direction from which the wind comes, in degrees, 0 up to 360. `None` if the wind is too weak.
+        direction: Option<Decimal>,
         /// The speed, in the message's unit.
-        speed: Hundredths,
+        speed: Decimal,
     },
     /// Components along two axes. Positive U blows from south to north, positive V from east to west. So the
     /// direction from which the wind comes is `atan2(V, -U)`: wind from the south (180) has U > 0, wind from the east
     /// (90) has V > 0.
     Vector {
         /// The component from south to north.
-        u: Hundredths,
+        u: Decimal,
         /// The component from east to west.
-        v: Hundredths,
+        v: Decimal,
     },
+    /// None: the instrument could not measure it, which is the case if something blocks its path.
+    Void,
+}
+
+/// The wind to which an NMEA message refers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub(crate) enum Reference {
+    /// Relative to the instrument, on a vessel the apparent wind.
+    #[serde(rename = "R")]
+    Relative,
+    /// Theoretical: the true wind, computed from the vessel's own motion.
+    #[serde(rename = "T")]
+    Theoretical,
+}
+
+impl Reference {
+    fn letter(self) -> char {
+        match self {
+            Self::Relative => 'R',
+            Self::Theoretical => 'T',
+        }
+    }
+}
+
+/// The format of a message, with the part that other formats do not have.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Sender {
+    /// One of the Gill formats, with the instrument's identifier.
+    Gill(UnitId),
+    /// NMEA, with the reference; `None` if that field is empty.
+    Nmea(Option<Reference>),
 }
 
 /// One measurement.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Message {
-    /// The instrument's identifier; NMEA does not contain it.
-    pub(crate) unit: Option<UnitId>,
+    pub(crate) sender: Sender,
     /// The wind.
     pub(crate) wind: Wind,
-    /// The unit of the speeds.
-    pub(crate) units: SpeedUnits,
-    /// In the Gill formats two digits, `00` for OK. In NMEA `A` (valid) or `V` (invalid).
+    /// The unit of the speeds. Only a void NMEA message may lack it.
+    pub(crate) units: Option<SpeedUnits>,
+    /// In the Gill formats two digits, `00` for OK. In NMEA `A` (valid) or `V` (void).
     pub(crate) status: String,
 }
 
 impl Message {
     /// Returns the speed. For a vector it is the length, rounded to hundredths.
-    pub(crate) fn speed(&self) -> Hundredths {
+    pub(crate) fn speed(&self) -> Option<Decimal> {
         match self.wind {
-            Wind::Polar { speed, .. } => speed,
-            Wind::Vector { u, v } => Hundredths::round(u.as_f64().hypot(v.as_f64())),
+            Wind::Polar { speed, .. } => Some(speed),
+            Wind::Vector { u, v } => Some(Decimal::round(u.as_f64().hypot(v.as_f64()))),
+            Wind::Void => None,
         }
     }
 
-    /// Returns the direction from which the wind comes, in degrees, 0 to 359. For a vector it is computed; below 0.05
-    /// m/s there is none, as in the instrument.
-    pub(crate) fn direction(&self) -> Option<u16> {
+    /// Returns the direction from which the wind comes, in degrees, 0 up to 360. For a vector it is computed, in whole
+    /// degrees; below 0.05 m/s there is none, as in the instrument.
+    pub(crate) fn direction(&self) -> Option<Decimal> {
         match self.wind {
             Wind::Polar { direction, .. } => direction,
             Wind::Vector { u, v } => {
-                let speed = u.as_f64().hypot(v.as_f64()) / self.units.per_metre_per_second();
+                let per = self.units.map_or(1.0, SpeedUnits::per_metre_per_second);
+                let speed = u.as_f64().hypot(v.as_f64()) / per;
                 // Without the tolerance, a rounding error could put 0.05 below the threshold.
                 let calm = speed < DIRECTION_THRESHOLD_METRES_PER_SECOND - 1e-9;
                 let degrees = v.as_f64().atan2(-u.as_f64()).to_degrees();
-                (!calm).then(|| whole_degrees(degrees))
+                (!calm).then(|| Decimal::whole(whole_degrees(degrees)))
             }
+            Wind::Void => None,
         }
     }
 
-    /// Returns the message as bytes on the line, with CR LF. Without an identifier the format is NMEA, otherwise UV or
-    /// polar.
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let (units, status) = (self.units.letter(), &self.status);
-        let direction = |direction: Option<u16>| match direction {
-            Some(degrees) => format!("{degrees:03}"),
-            None => String::new(),
+    /// Returns the fault that the instrument reports of itself, in words; `None` if it reports none.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let words = match self.status.as_str() {
+            OK | "A" => return None,
+            "01" => "axis 1 failed (look for something in its path)",
+            "02" => "axis 2 failed (look for something in its path)",
+            "04" => "both axes failed (look for something in their paths)",
+            "08" => "the checksum of its settings is wrong",
+            "09" => "the checksum of its program is wrong",
+            "V" => "its data is void",
+            _ => return Some(format!("status {}", self.status)),
         };
-        match (self.unit, self.wind) {
-            (Some(unit), Wind::Polar { direction: degrees, speed }) => {
-                gill_line(&format!("{unit},{},{speed},{units},{status},", direction(degrees)))
-            }
-            (Some(unit), Wind::Vector { u, v }) => {
+        Some(format!("status {}, {words}", self.status))
+    }
+
+    /// Returns the message as bytes on the line, with CR LF.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let units = self.units.map(|units| units.letter().to_string()).unwrap_or_default();
+        let (status, direction) = (&self.status, self.direction().map(degrees).unwrap_or_default());
+        let speed = self.speed().map(|speed| speed.to_string()).unwrap_or_default();
+        match (self.sender, self.wind) {
+            (Sender::Gill(unit), Wind::Vector { u, v }) => {
                 gill_line(&format!("{unit},{u:+},{v:+},{units},{status},"))
             }
-            (None, _) => {
-                let (degrees, speed) = (direction(self.direction()), self.speed());
-                nmea_line(&format!("WIMWV,{degrees},R,{speed},{units},{status}"))
+            (Sender::Gill(unit), Wind::Polar { .. } | Wind::Void) => {
+                gill_line(&format!("{unit},{direction},{speed},{units},{status},"))
+            }
+            (Sender::Nmea(reference), _) => {
+                let reference = reference.map(|reference| reference.letter().to_string());
+                let reference = reference.unwrap_or_default();
+                nmea_line(&format!("WIMWV,{direction},{reference},{speed},{units},{status}"))
             }
         }
     }
@@ -247,20 +262,47 @@ impl Message {
     /// Returns the data of the event.
     pub(crate) fn event<'a>(&'a self, raw: &'a str, t0: UnixTime) -> MessageEvent<'a> {
         let (u, v) = match self.wind {
-            Wind::Polar { .. } => (None, None),
+            Wind::Polar { .. } | Wind::Void => (None, None),
             Wind::Vector { u, v } => (Some(u.as_f64()), Some(v.as_f64())),
         };
+        let (unit, reference) = match self.sender {
+            Sender::Gill(unit) => (Some(unit.letter()), None),
+            Sender::Nmea(reference) => (None, reference),
+        };
         MessageEvent {
-            unit: self.unit.map(UnitId::letter),
-            direction: self.direction(),
-            speed: self.speed().as_f64(),
-            units: self.units.symbol(),
+            unit,
+            direction: self.direction().map(Degrees::from),
+            speed: self.speed().map(Decimal::as_f64),
+            units: self.units.map(SpeedUnits::symbol),
             status: &self.status,
+            reference,
             u,
             v,
             raw,
             t0,
         }
+    }
+}
+
+/// Formats a direction with three digits, and with decimals only if it has a fraction.
+fn degrees(direction: Decimal) -> String {
+    match direction.as_whole() {
+        Some(degrees) => format!("{degrees:03}"),
+        None => direction.to_string(),
+    }
+}
+
+/// A direction in an event: the instrument's own is a whole number, those of other makes may have decimals.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Degrees {
+    Whole(i64),
+    Exact(f64),
+}
+
+impl From<Decimal> for Degrees {
+    fn from(direction: Decimal) -> Self {
+        direction.as_whole().map_or_else(|| Self::Exact(direction.as_f64()), Self::Whole)
     }
 }
 
@@ -296,10 +338,12 @@ pub(crate) fn nmea_line(content: &str) -> Vec<u8> {
 #[derive(Debug, Serialize)]
 pub(crate) struct MessageEvent<'a> {
     unit: Option<char>,
-    direction: Option<u16>,
-    speed: f64,
-    units: &'static str,
+    direction: Option<Degrees>,
+    speed: Option<f64>,
+    units: Option<&'static str>,
     status: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference: Option<Reference>,
     #[serde(skip_serializing_if = "Option::is_none")]
     u: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -312,53 +356,83 @@ pub(crate) struct MessageEvent<'a> {
 mod tests {
     use super::*;
 
-    fn vector(u: i32, v: i32, units: SpeedUnits) -> Message {
-        let wind = Wind::Vector { u: Hundredths(u), v: Hundredths(v) };
-        Message { unit: Some(UnitId::default()), wind, units, status: "00".into() }
+    fn vector(u: i64, v: i64, units: SpeedUnits) -> Message {
+        let wind = Wind::Vector { u: Decimal::hundredths(u), v: Decimal::hundredths(v) };
+        gill(wind, units, OK)
+    }
+
+    fn gill(wind: Wind, units: SpeedUnits, status: &str) -> Message {
+        let sender = Sender::Gill(UnitId::default());
+        Message { sender, wind, units: Some(units), status: status.into() }
     }
 
     #[test]
     fn a_vector_comes_from_where_its_wind_comes_from() {
         let from = |u, v| vector(u, v, SpeedUnits::MetresPerSecond).direction();
-        assert_eq!(from(100, 0), Some(180)); // blows from the south
-        assert_eq!(from(0, 100), Some(90)); // from the east
-        assert_eq!(from(-100, 0), Some(0)); // from the north
-        assert_eq!(from(0, -100), Some(270)); // from the west
-        assert_eq!(from(-100, -1), Some(359));
-        assert_eq!(from(-10_000, -1), Some(0)); // 359.99 rounds to north, not to 360
+        let degrees = |degrees| Some(Decimal::whole(degrees));
+        assert_eq!(from(100, 0), degrees(180)); // blows from the south
+        assert_eq!(from(0, 100), degrees(90)); // from the east
+        assert_eq!(from(-100, 0), degrees(0)); // from the north
+        assert_eq!(from(0, -100), degrees(270)); // from the west
+        assert_eq!(from(-100, -1), degrees(359));
+        assert_eq!(from(-10_000, -1), degrees(0)); // 359.99 rounds to north, not to 360
     }
 
     #[test]
     fn a_vector_has_no_direction_below_the_threshold_in_any_unit() {
         assert_eq!(vector(3, 3, SpeedUnits::MetresPerSecond).direction(), None);
-        assert_eq!(vector(5, 0, SpeedUnits::MetresPerSecond).direction(), Some(180));
+        assert_eq!(
+            vector(5, 0, SpeedUnits::MetresPerSecond).direction(),
+            Some(Decimal::whole(180))
+        );
         assert_eq!(vector(9, 0, SpeedUnits::Knots).direction(), None); // 0.046 m/s
         assert_eq!(vector(980, 0, SpeedUnits::FeetPerMinute).direction(), None); // 0.0498 m/s
-        assert_eq!(vector(990, 0, SpeedUnits::FeetPerMinute).direction(), Some(180));
+        assert_eq!(
+            vector(990, 0, SpeedUnits::FeetPerMinute).direction(),
+            Some(Decimal::whole(180))
+        );
     }
 
     #[test]
     fn an_event_is_written_as_documented() {
-        let wind = Wind::Polar { direction: Some(229), speed: Hundredths(274) };
-        let units = SpeedUnits::MetresPerSecond;
-        let unit = Some(UnitId::default());
-        let message = Message { unit, wind, units, status: "00".into() };
-        let t0 = UnixTime::from_micros(1_789_000_000_123_456);
+        let (metres, t0) =
+            (SpeedUnits::MetresPerSecond, UnixTime::from_micros(1_789_000_000_123_456));
+        let json = |message: &Message, raw| serde_json::to_string(&message.event(raw, t0)).unwrap();
+        let wind =
+            Wind::Polar { direction: Some(Decimal::whole(229)), speed: Decimal::hundredths(274) };
         assert_eq!(
-            serde_json::to_string(&message.event("Q,229,002.74,M,00,", t0)).unwrap(),
+            json(&gill(wind, metres, OK), "Q,229,002.74,M,00,"),
             r#"{"unit":"Q","direction":229,"speed":2.74,"units":"m/s","status":"00","raw":"Q,229,002.74,M,00,","t0":1789000000123.456}"#
         );
-        let calm = Wind::Polar { direction: None, speed: Hundredths(3) };
-        let calm = Message { unit: None, wind: calm, status: "A".into(), ..message };
+        let direction = Some(Decimal::hundredths(31_167));
+        let wind = Wind::Polar { direction, speed: Decimal::hundredths(3) };
+        let sender = Sender::Nmea(Some(Reference::Theoretical));
         assert_eq!(
-            serde_json::to_string(&calm.event("$", t0)).unwrap(),
-            r#"{"unit":null,"direction":null,"speed":0.03,"units":"m/s","status":"A","raw":"$","t0":1789000000123.456}"#
+            json(&Message { sender, ..gill(wind, metres, "A") }, "$"),
+            r#"{"unit":null,"direction":311.67,"speed":0.03,"units":"m/s","status":"A","reference":"T","raw":"$","t0":1789000000123.456}"#
         );
-        let vector = vector(-300, 400, SpeedUnits::Knots);
         assert_eq!(
-            serde_json::to_string(&vector.event("Q", t0)).unwrap(),
-            r#"{"unit":"Q","direction":53,"speed":5.0,"units":"kn","status":"00","u":-3.0,"v":4.0,"raw":"Q","t0":1789000000123.456}"#
+            json(&vector(-300, 400, SpeedUnits::Knots), "Q"),
+            r#"{"unit":"Q","direction":53,"speed":5.0,"units":"knots","status":"00","u":-3.0,"v":4.0,"raw":"Q","t0":1789000000123.456}"#
         );
+        assert_eq!(
+            json(&gill(Wind::Void, metres, "04"), "Q,,,M,04,"),
+            r#"{"unit":"Q","direction":null,"speed":null,"units":"m/s","status":"04","raw":"Q,,,M,04,","t0":1789000000123.456}"#
+        );
+    }
+
+    #[test]
+    fn a_status_that_is_not_ok_is_a_fault_with_its_code() {
+        let fault = |status| gill(Wind::Void, SpeedUnits::Knots, status).fault();
+        assert_eq!((fault(OK), fault("A")), (None, None));
+        for (status, part) in [
+            ("01", "status 01, axis 1 failed"),
+            ("04", "status 04, both axes failed"),
+            ("V", "status V, its data is void"),
+            ("51", "status 51"),
+        ] {
+            assert!(fault(status).unwrap().starts_with(part), "{status}");
+        }
     }
 
     #[test]

@@ -7,21 +7,28 @@
 //! ```
 //!
 //! - `unit`: the instrument's identifier; `null` in NMEA, which has none.
-//! - `direction`: the direction from which the wind comes, in whole degrees, 0 to 359; `null` if the wind is too weak.
-//!   In UV it is `atan2(v, -u)`, and the event has `u` and `v`, too.
-//! - `speed` in `units`: `m/s`, `kn`, `mph`, `km/h` or `ft/min`.
-//! - `status`: two digits, `00` for OK; `A` or `V` in NMEA.
+//! - `direction`: the direction from which the wind comes, in degrees, 0 up to 360; `null` if the wind is too weak. The
+//!   instrument's own are whole numbers. In UV it is `atan2(v, -u)`, and the event has `u` and `v`, too.
+//! - `speed` in `units`: `m/s`, `knots`, `mph`, `km/h` or `ft/min`. It is `null`, and so is `direction`, if the instrument
+//!   could not measure, because something is in its path or it is broken (`Q,,,M,04,` or `Q,999,999.99,M,04,`).
+//! - `status`: two digits, `00` for OK; `A` or `V` (void) in NMEA. Any other one is named on the status topic as well.
+//! - `reference`: only in NMEA, `R` for wind relative to the instrument, `T` for theoretical (true) wind.
 //! - `raw`: the text between STX and ETX; in NMEA the line without CR LF.
 //! - `t0`: the time at which the line's last byte was read, in milliseconds since the Unix epoch; also the time of the
 //!   event. The last byte is the first CR or LF, since some settings send only one of them.
 //!
-//! All other lines are skipped. An incomplete first line and texts about the instrument itself are skipped silently;
-//! the others count as bad lines, see [`status`](crate::status). A device that is missing or cannot be opened is tried
+//! NMEA is read as any make sends it: `$--MWV` with figures of any width, and without a checksum from a device that never
+//! sends one.
+//!
+//! All other lines are skipped. An incomplete first line, other sentences of NMEA and texts about the instrument itself
+//! are no bad lines, and the status tells the newest if nothing else comes; the others count as bad lines, see
+//! [`status`](crate::status). A device that is missing or cannot be opened is tried
 //! again for ever, with growing delays.
 //!
 //! [`emulate`] has an emulated instrument.
 
 mod configure;
+mod decimal;
 pub mod emulate;
 mod line;
 mod message;

@@ -2,9 +2,20 @@
 //!
 //! The checksum is the exclusive-or of the bytes. It detects every change, loss or insertion of **one** byte, except
 //! of a NUL, which no field accepts. It misses changes of several bytes that cancel out, such as the same bit in two
-//! digits. So each field must also have exactly the form in the manual, digit for digit.
+//! digits. So each field of a Gill format must also have exactly the form in the manual, digit for digit.
+//!
+//! NMEA 0183 fixes no widths and, for this sentence, asks for no checksum: [`nmea`] reads what other makes send, too. A
+//! line without a checksum is marked as such, since nothing shows whether it is damaged.
+//!
+//! An instrument that cannot measure sends no figures: both fields are empty or, in its fixed-field output, full of
+//! nines beside a status that is not OK. That is a message too, with [`Wind::Void`].
 
-use super::message::{ETX, Hundredths, Message, STX, SpeedUnits, UnitId, Wind, checksum};
+mod nmea;
+
+use anemone_wire::without_mark;
+
+use super::decimal::Decimal;
+use super::message::{ETX, Message, OK, STX, Sender, SpeedUnits, UnitId, Wind, checksum};
 
 /// The reason why a line is not a message.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -13,6 +24,18 @@ pub enum ParseError {
     /// The line lacks its beginning, or is not a message.
     #[error("line begins neither with STX nor with $")]
     Start,
+    /// The line is JSON, so another kind of device writes it.
+    #[error("line is JSON, not a message of a WindSonic: use --serial-lines for this device")]
+    Json,
+    /// The line is another sentence of NMEA.
+    #[error("sentence {sentence} is not a wind sentence, MWV")]
+    Sentence {
+        /// The talker and the name of the sentence.
+        sentence: String,
+    },
+    /// The line has no checksum, but other lines of this device have one, so its end is missing.
+    #[error("line has no checksum, unlike those before it")]
+    NoChecksum,
     /// The line lacks its end.
     #[error("line has no {end} and no checksum after it")]
     End {
@@ -66,6 +89,8 @@ pub(crate) struct Parsed<'a> {
     pub(crate) message: Message,
     /// Its text.
     pub(crate) raw: &'a str,
+    /// True if the line has a checksum, which is right.
+    pub(crate) is_checked: bool,
 }
 
 /// Parses one line, without its CR LF.
@@ -76,13 +101,25 @@ pub(crate) fn parse(line: &[u8]) -> Result<Parsed<'_>, ParseError> {
     match line.split_first() {
         Some((&STX, rest)) => {
             let content = checked(rest, ETX, "ETX")?;
-            Ok(Parsed { message: parse_gill(content)?, raw: text(content)? })
+            Ok(Parsed { message: parse_gill(content)?, raw: text(content)?, is_checked: true })
         }
         Some((b'$', rest)) => {
-            let content = checked(rest, b'*', "*")?;
-            Ok(Parsed { message: parse_nmea(content)?, raw: text(line)? })
+            let is_checked = rest.contains(&b'*');
+            let content = if is_checked { checked(rest, b'*', "*")? } else { rest };
+            Ok(Parsed { message: nmea::parse(content)?, raw: text(line)?, is_checked })
         }
+        _ if is_json(line) => Err(ParseError::Json),
         _ => Err(ParseError::Start),
+    }
+}
+
+/// Returns true if the line seems to be JSON: it begins like an object, or a list of objects.
+pub(crate) fn is_json(line: &[u8]) -> bool {
+    let mut bytes = without_mark(line).iter().filter(|byte| !byte.is_ascii_whitespace());
+    match bytes.next() {
+        Some(b'{') => true,
+        Some(b'[') => bytes.next() == Some(&b'{'),
+        _ => false,
     }
 }
 
@@ -108,7 +145,7 @@ fn text(bytes: &[u8]) -> Result<&str, ParseError> {
     std::str::from_utf8(bytes).map_err(|_| field_error("line", bytes, "ASCII"))
 }
 
-/// Parses the part between STX and ETX: `Q,229,002.74,M,00,` or `Q,+000.05,+000.00,M,00,`.
+/// Parses the part between STX and ETX: `Q,229,002.74,M,00,` or `Q,+000.05,+000.00,M,00,` or `Q,,,M,04,`.
 ///
 /// # Errors
 /// [`ParseError::Fields`] or [`ParseError::Field`].
@@ -117,7 +154,12 @@ pub(crate) fn parse_gill(content: &[u8]) -> Result<Message, ParseError> {
         return Err(ParseError::Fields { found: 7, expected: 6 });
     };
     let units = parse_units(units)?;
-    let wind = if second.starts_with(b"+") || second.starts_with(b"-") {
+    if !is_code(status) {
+        return Err(field_error("status", status, "two digits"));
+    }
+    let wind = if is_void([second, third], status == OK.as_bytes()) {
+        Wind::Void
+    } else if second.starts_with(b"+") || second.starts_with(b"-") {
         Wind::Vector {
             u: parse_component("U", second, units)?,
             v: parse_component("V", third, units)?,
@@ -125,31 +167,23 @@ pub(crate) fn parse_gill(content: &[u8]) -> Result<Message, ParseError> {
     } else {
         Wind::Polar { direction: parse_direction(second)?, speed: parse_speed(third, units)? }
     };
-    if status.len() != 2 || !status.iter().all(u8::is_ascii_hexdigit) {
-        return Err(field_error("status", status, "two digits"));
-    }
-    Ok(Message { unit: Some(parse_unit(unit)?), wind, units, status: text(status)?.into() })
+    let sender = Sender::Gill(parse_unit(unit)?);
+    Ok(Message { sender, wind, units: Some(units), status: text(status)?.into() })
 }
 
-/// Parses the part between `$` and `*`: `WIMWV,229,R,002.74,M,A`. Accepts any talker (`WI`, `II`).
-fn parse_nmea(content: &[u8]) -> Result<Message, ParseError> {
-    let [sentence, direction, reference, speed, units, status] = fields::<6>(content)?;
-    if sentence.len() != 5 || !sentence.ends_with(b"MWV") {
-        return Err(field_error("sentence", sentence, "a wind sentence, MWV"));
-    }
-    if reference != b"R" && reference != b"T" {
-        return Err(field_error("reference", reference, "R or T"));
-    }
-    let units = parse_units(units)?;
-    let wind =
-        Wind::Polar { direction: parse_direction(direction)?, speed: parse_speed(speed, units)? };
-    // Some firmware sends the two digits of the Gill formats here.
-    let known = matches!(status, b"A" | b"V")
-        || (status.len() == 2 && status.iter().all(u8::is_ascii_hexdigit));
-    if !known {
-        return Err(field_error("status", status, "A or V"));
-    }
-    Ok(Message { unit: None, wind, units, status: text(status)?.into() })
+/// Returns true for two hex digits, as the status in the Gill formats has.
+fn is_code(status: &[u8]) -> bool {
+    status.len() == 2 && status.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// Returns true if both figures are void: empty, or padded with nines. While the status is OK, nines are figures.
+fn is_void(figures: [&[u8]; 2], is_ok: bool) -> bool {
+    let is_empty = |figure: &[u8]| figure.is_empty();
+    let is_padded = |figure: &[u8]| {
+        let digits = figure.strip_prefix(b"+").or(figure.strip_prefix(b"-")).unwrap_or(figure);
+        digits.starts_with(b"99") && digits.iter().all(|byte| b"9.".contains(byte))
+    };
+    figures.into_iter().all(is_empty) || (!is_ok && figures.into_iter().all(is_padded))
 }
 
 fn fields<const N: usize>(content: &[u8]) -> Result<[&[u8]; N], ParseError> {
@@ -178,51 +212,50 @@ fn parse_units(field: &[u8]) -> Result<SpeedUnits, ParseError> {
     units.ok_or_else(|| field_error("unit of speed", field, "one of M N P K F"))
 }
 
-fn parse_direction(field: &[u8]) -> Result<Option<u16>, ParseError> {
+fn parse_direction(field: &[u8]) -> Result<Option<Decimal>, ParseError> {
     if field.is_empty() {
         return Ok(None);
     }
     let degrees = if field.len() == 3 { digits(field) } else { None };
     match degrees.and_then(|degrees| u16::try_from(degrees).ok()) {
-        Some(degrees) if degrees < 360 => Ok(Some(degrees)),
+        Some(degrees) if degrees < 360 => Ok(Some(Decimal::whole(degrees))),
         _ => Err(field_error("direction", field, "empty or 000 to 359")),
     }
 }
 
-fn parse_speed(field: &[u8], units: SpeedUnits) -> Result<Hundredths, ParseError> {
-    let speed = hundredths(field, units).ok_or_else(|| field_error("speed", field, "as 002.74"))?;
-    Ok(Hundredths::new(speed))
+fn parse_speed(field: &[u8], units: SpeedUnits) -> Result<Decimal, ParseError> {
+    hundredths(field, units).ok_or_else(|| field_error("speed", field, "as 002.74"))
 }
 
 fn parse_component(
     name: &'static str,
     field: &[u8],
     units: SpeedUnits,
-) -> Result<Hundredths, ParseError> {
+) -> Result<Decimal, ParseError> {
     let value = match field.split_first() {
         Some((b'+', value)) => hundredths(value, units),
         Some((b'-', value)) => hundredths(value, units).map(|value| -value),
         _ => None,
     };
-    value.map(Hundredths::new).ok_or_else(|| field_error(name, field, "as +002.74"))
+    value.ok_or_else(|| field_error(name, field, "as +002.74"))
 }
 
 /// Parses `ddd.dd`. The instrument's greatest speed, 60 m/s, is 11,811 ft/min, so up to 5 digits may precede the
 /// point.
-fn hundredths(field: &[u8], units: SpeedUnits) -> Option<i32> {
+fn hundredths(field: &[u8], units: SpeedUnits) -> Option<Decimal> {
     let (rest, decimals) = field.split_last_chunk::<2>()?;
     let (b'.', whole) = rest.split_last()? else { return None };
     let digits_max = if units == SpeedUnits::FeetPerMinute { 5 } else { 3 };
     if !(3..=digits_max).contains(&whole.len()) {
         return None;
     }
-    Some(digits(whole)? * 100 + digits(decimals)?)
+    Some(Decimal::hundredths(digits(whole)? * 100 + digits(decimals)?))
 }
 
-/// Parses at most 5 decimal digits, so the number cannot overflow.
-fn digits(field: &[u8]) -> Option<i32> {
-    field.iter().try_fold(0, |value: i32, byte| {
-        byte.is_ascii_digit().then(|| value * 10 + i32::from(byte - b'0'))
+/// Parses at most 6 decimal digits, so the number cannot overflow.
+fn digits(field: &[u8]) -> Option<i64> {
+    field.iter().try_fold(0, |value: i64, byte| {
+        byte.is_ascii_digit().then(|| value * 10 + i64::from(byte - b'0'))
     })
 }
 

@@ -25,7 +25,8 @@ const READ_BYTES: usize = 1024;
 pub async fn run(options: WindsonicOptions, topic: Arc<Topic>, status: Arc<Topic>) -> Infallible {
     let mut source = SerialSource::new(options, topic, status);
     loop {
-        let error = match Port::open(&source.options.path, source.options.baud) {
+        let error = match Port::open(&source.options.path, source.options.baud)
+        {
             Ok(port) => source.serve(&port).await,
             Err(error) => error,
         };
@@ -104,7 +105,7 @@ impl SerialSource {
                 if state == State::Live {
                     self.backoff.reset();
                 }
-                self.status.set(state, detail);
+                self.status.tell(state, detail);
             }
         }
     }

@@ -11,8 +11,8 @@ use anemone_hub::UnixTime;
 
 use super::configure::{Dialogue, Outcome};
 use super::line::{Assembler, RawLine};
-use super::message::{Message, UnitId};
-use super::parse::{ParseError, parse};
+use super::message::{ETX, Message, STX, UnitId};
+use super::parse::{ParseError, is_json, parse};
 use super::{Mode, WindsonicOptions};
 use crate::status::{State, seconds};
 
@@ -60,9 +60,17 @@ pub(crate) struct Session {
     state: State,
     /// The time of the last valid message, or of the beginning.
     last_message_at: Duration,
-    /// The number of bad lines since then.
+    /// The fault that the instrument reported of itself with the last valid message.
+    fault: Option<String>,
+    /// True once a line had a checksum. Then every line has one, and one without has lost its end.
+    has_checksums: bool,
+    /// The number of bad lines since the last valid message.
     bad_lines: u64,
     newest_fault: String,
+    /// True if the newest bad line has bytes that no line of text has, as at a wrong speed.
+    is_binary: bool,
+    /// The newest line since the last valid message that is neither a measurement nor bad.
+    newest_text: Option<String>,
     /// The reason why the instrument does not have the required settings.
     trouble: Option<String>,
     /// The earliest time of the next dialogue.
@@ -80,8 +88,12 @@ impl Session {
             task: Task::Listen,
             state: State::Opening,
             last_message_at: now,
+            fault: None,
+            has_checksums: false,
             bad_lines: 0,
             newest_fault: String::new(),
+            is_binary: false,
+            newest_text: None,
             trouble: None,
             dialogue_at: now,
             outputs: VecDeque::new(),
@@ -101,10 +113,16 @@ impl Session {
 
     /// Handles bytes read from the device. `t0` is the wall clock right after that read.
     pub(crate) fn receive(&mut self, now: Duration, t0: UnixTime, bytes: &[u8]) {
+        let mut has_lines = false;
         for byte in bytes {
             if let Some(line) = self.assembler.push(*byte) {
                 self.line(now, t0, &line);
+                has_lines = true;
             }
+        }
+        if has_lines && self.state == State::Silent {
+            // The lines that break the silence say why there is no measurement.
+            self.report_state();
         }
         if let Task::Configure(dialogue) = &mut self.task {
             let outcome = dialogue.receive(now, bytes);
@@ -113,36 +131,48 @@ impl Session {
     }
 
     fn line(&mut self, now: Duration, t0: UnixTime, line: &RawLine) {
-        let parsed = if line.is_overlong {
-            Err(ParseError::TooLong { bytes_max: self.options.line_bytes_max })
-        } else {
-            parse(&line.bytes)
+        let parsed = match parse(&line.bytes) {
+            _ if line.is_overlong && is_json(&line.bytes) => Err(ParseError::Json),
+            _ if line.is_overlong => {
+                Err(ParseError::TooLong { bytes_max: self.options.line_bytes_max })
+            }
+            Ok(parsed) if self.has_checksums && !parsed.is_checked => Err(ParseError::NoChecksum),
+            parsed => parsed,
         };
         match parsed {
             Ok(parsed) => {
                 let (message, raw) = (parsed.message, parsed.raw.to_owned());
+                self.has_checksums |= parsed.is_checked;
+                let fault = message.fault();
                 self.outputs.push_back(Output::Message(message, raw, t0));
-                self.on_message(now);
+                self.on_message(now, fault);
             }
-            // A device is usually opened in the middle of a line.
-            Err(ParseError::Start) if line.is_first => {}
-            Err(_) if is_announcement(line) => {
+            // A device is usually opened in the middle of a line, but not of one that begins after a silence.
+            Err(ParseError::Start) if line.is_first && self.state == State::Opening => {}
+            Err(ParseError::Sentence { .. }) => self.newest_text = Some(cut(&line.bytes)),
+            Err(ParseError::Start) if is_announcement(line) => {
                 tracing::debug!("the instrument says: {}", line.bytes.escape_ascii());
+                self.newest_text = Some(cut(&line.bytes));
             }
             Err(fault) => {
                 self.bad_lines += 1;
                 self.newest_fault = format!("{fault}: \"{}\"", cut(&line.bytes));
+                let is_frame = |byte: u8| byte == STX || byte == ETX;
+                let is_binary = |byte: &u8| !is_of_text(*byte) && !is_frame(*byte);
+                self.is_binary = line.bytes.iter().any(is_binary);
                 self.outputs.push_back(Output::BadLine(self.newest_fault.clone()));
             }
         }
     }
 
     /// Handles a valid message.
-    fn on_message(&mut self, now: Duration) {
+    fn on_message(&mut self, now: Duration, fault: Option<String>) {
         self.last_message_at = now;
         self.bad_lines = 0;
-        if self.state != State::Live {
-            self.state = State::Live;
+        self.newest_text = None;
+        let has_news = self.state != State::Live || self.fault != fault;
+        (self.state, self.fault) = (State::Live, fault);
+        if has_news {
             self.report_state();
         }
         match &mut self.task {
@@ -232,17 +262,30 @@ impl Session {
     /// Reports the state with a sentence that describes it.
     fn report_state(&mut self) {
         let path = self.options.path.display();
-        let mut detail = match self.state {
-            State::Live => format!("receiving from {path}"),
-            State::Silent if self.bad_lines > 0 => format!(
-                "nothing but bad lines from {path}, {} so far, the newest: {} (is it {} baud?)",
-                self.bad_lines, self.newest_fault, self.options.baud
-            ),
-            State::Silent => {
+        let mut detail = match (self.state, &self.newest_text) {
+            (State::Live, _) => match &self.fault {
+                None => format!("receiving from {path}"),
+                Some(fault) => format!("receiving from {path}; the instrument reports {fault}"),
+            },
+            (State::Silent, _) if self.bad_lines > 0 => {
+                let hint = match self.is_binary {
+                    true => format!(" (is it {} baud?)", self.options.baud),
+                    false => String::new(),
+                };
+                format!(
+                    "nothing but bad lines from {path}, {} so far, the newest: {}{hint}",
+                    self.bad_lines, self.newest_fault
+                )
+            }
+            (State::Silent, Some(text)) => {
+                let silence = seconds(self.options.silence_max);
+                format!("no measurement from {path} for {silence}; its newest line: \"{text}\"")
+            }
+            (State::Silent, None) => {
                 let silence = seconds(self.options.silence_max);
                 format!("{path} is open, but no valid message arrived for {silence}")
             }
-            State::Opening | State::Lost | State::Waiting | State::Ended => {
+            (State::Opening | State::Lost | State::Waiting | State::Ended, _) => {
                 format!("{path} is open, waiting for the first message")
             }
         };
@@ -288,8 +331,13 @@ impl Session {
 /// Returns true for text about the instrument itself, sent at power-up and in configuration mode. A damaged
 /// measurement is never taken for it: it still has its first byte, its last byte or its commas.
 fn is_announcement(line: &RawLine) -> bool {
-    let text = |byte: &u8| (b' '..=b'~').contains(byte) && *byte != b',';
+    let text = |byte: &u8| is_of_text(*byte) && *byte != b',';
     !line.is_overlong && !line.bytes.starts_with(b"$") && line.bytes.iter().all(text)
+}
+
+/// Returns true for a byte that a line of ASCII text may have.
+fn is_of_text(byte: u8) -> bool {
+    (b' '..=b'~').contains(&byte) || byte == b'\t'
 }
 
 /// Returns the line as printable text: escaped, and cut to 60 characters.

@@ -1,4 +1,4 @@
-//! The source and the emulator, end to end over a pseudo-terminal.
+//! The sources on serial lines and the emulator, end to end over a pseudo-terminal.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
@@ -59,7 +59,7 @@ async fn listening_publishes_what_comes() {
 #[tokio::test]
 async fn every_format_arrives() {
     for (format, units, symbol) in [
-        (Format::UvContinuous, SpeedUnits::Knots, "kn"),
+        (Format::UvContinuous, SpeedUnits::Knots, "knots"),
         (Format::PolarContinuous, SpeedUnits::FeetPerMinute, "ft/min"),
         (Format::Nmea, SpeedUnits::KilometresPerHour, "km/h"),
     ] {
@@ -169,6 +169,22 @@ async fn half_a_line_at_the_start_and_a_broken_one_later_lose_nothing() {
 }
 
 #[tokio::test]
+async fn an_instrument_that_cannot_measure_is_live_and_its_status_is_named_at_once() {
+    let terminal = Terminal::open();
+    let bench = Bench::start(WindsonicOptions::new(&terminal.path));
+    bench.status(|status| status["detail"].as_str().unwrap().contains("waiting")).await;
+    terminal.write(b"\x02Q,229,002.74,M,00,\x0316\r\n");
+    bench.status(|status| status["state"] == "live").await;
+    terminal.write(b"\x02Q,,,M,04,\x0334\r\n");
+    let event = bench.events(2).await.pop().unwrap();
+    assert!(event["speed"].is_null() && event["direction"].is_null(), "{event}");
+    assert_eq!(event["status"], "04");
+    let told =
+        bench.status(|status| status["detail"].as_str().unwrap().contains("status 04")).await;
+    assert_eq!((&told["state"], &told["bad_lines"]), (&"live".into(), &0.into()));
+}
+
+#[tokio::test]
 async fn an_instrument_that_says_nothing_is_silent() {
     let terminal = Terminal::open();
     let options = WindsonicOptions {
@@ -264,6 +280,7 @@ async fn what_cannot_be_emulated_is_refused_with_the_reason() {
         chain(&bad_line),
         [
             format!("cannot replay {}", taken.display()).as_str(),
+            "none of its lines is a measurement",
             "line 1 is not a measurement",
             "direction \"400\" is not empty or 000 to 359",
         ]

@@ -13,7 +13,7 @@ use super::instrument::{Instrument, Source};
 use super::link::Link;
 use super::noise::Noise;
 use super::pty::{Pty, Wait};
-use super::replay::Replay;
+use super::replay::{LeftOut, Replay};
 use super::wind::Model;
 
 /// An instrument behind a pseudo-terminal, which programs open as a serial device. It measures while it
@@ -23,6 +23,7 @@ pub struct Emulator {
     instrument: Instrument,
     pty: Pty,
     link: Option<Link>,
+    left_out: Option<LeftOut>,
 }
 
 impl Emulator {
@@ -34,19 +35,20 @@ impl Emulator {
         if !(0.0..=1.0).contains(&options.noise) {
             return Err(OpenError::Noise(options.noise));
         }
-        let source = match &options.replay {
-            None => Source::Model(Model::new(options.seed)),
-            Some(path) => Source::Replay(
-                Replay::open(path)
-                    .map_err(|source| OpenError::Replay { path: path.clone(), source })?,
-            ),
+        let (source, left_out) = match &options.replay {
+            None => (Source::Model(Model::new(options.seed)), None),
+            Some(path) => {
+                let (replay, left_out) = Replay::open(path)
+                    .map_err(|source| OpenError::Replay { path: path.clone(), source })?;
+                (Source::Replay(replay), left_out)
+            }
         };
         // The noise has its own random sequence, so it does not change the wind.
         let noise = Noise::new(options.noise, !options.seed);
         let instrument = Instrument::new(Duration::ZERO, options.settings, source, noise);
         let pty = Pty::open().map_err(OpenError::Pty)?;
         let link = options.link.map(|path| Link::make(path, pty.path())).transpose()?;
-        Ok(Self { instrument, pty, link })
+        Ok(Self { instrument, pty, link, left_out })
     }
 
     /// Returns the path of the pseudo-terminal.
@@ -59,6 +61,12 @@ impl Emulator {
     #[must_use]
     pub fn link(&self) -> Option<&Path> {
         self.link.as_ref().map(Link::path)
+    }
+
+    /// Returns the lines of the recording that are not replayed, if any.
+    #[must_use]
+    pub fn left_out(&self) -> Option<&LeftOut> {
+        self.left_out.as_ref()
     }
 
     /// Measures and answers until dropped. Programs may open and close the device at any time. Messages are lost while

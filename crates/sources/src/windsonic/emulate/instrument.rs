@@ -8,8 +8,9 @@ use super::noise::Noise;
 use super::replay::Replay;
 use super::settings::{Format, Settings, Stored};
 use super::wind::{Model, WindSample};
+use crate::windsonic::decimal::Decimal;
 use crate::windsonic::message::{
-    DIRECTION_THRESHOLD_METRES_PER_SECOND, Hundredths, Message, Wind, whole_degrees,
+    DIRECTION_THRESHOLD_METRES_PER_SECOND, Message, OK, Reference, Sender, Wind, whole_degrees,
 };
 
 /// The longest command that is kept. Known commands have at most 2 bytes; a longer one is illegal.
@@ -168,18 +169,18 @@ fn message(settings: &Settings, sample: WindSample) -> Message {
     let speed = sample.metres_per_second * per;
     let calm = sample.metres_per_second < DIRECTION_THRESHOLD_METRES_PER_SECOND;
     let polar = Wind::Polar {
-        direction: (!calm).then(|| whole_degrees(sample.degrees)),
-        speed: Hundredths::round(speed),
+        direction: (!calm).then(|| Decimal::whole(whole_degrees(sample.degrees))),
+        speed: Decimal::round(speed),
     };
     let (sin, cos) = sample.degrees.to_radians().sin_cos();
-    let vector =
-        Wind::Vector { u: Hundredths::round(-speed * cos), v: Hundredths::round(speed * sin) };
-    let (unit, wind, status) = match settings.format {
-        Format::UvContinuous | Format::UvPolled => (Some(settings.unit), vector, "00"),
-        Format::PolarContinuous | Format::PolarPolled => (Some(settings.unit), polar, "00"),
-        Format::Nmea => (None, polar, "A"),
+    let vector = Wind::Vector { u: Decimal::round(-speed * cos), v: Decimal::round(speed * sin) };
+    let gill = Sender::Gill(settings.unit);
+    let (sender, wind, status) = match settings.format {
+        Format::UvContinuous | Format::UvPolled => (gill, vector, OK),
+        Format::PolarContinuous | Format::PolarPolled => (gill, polar, OK),
+        Format::Nmea => (Sender::Nmea(Some(Reference::Relative)), polar, "A"),
     };
-    Message { unit, wind, units: settings.units, status: status.to_owned() }
+    Message { sender, wind, units: Some(settings.units), status: status.to_owned() }
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ mod wind;
 
 use std::path::PathBuf;
 
-pub use replay::ReplayError;
+pub use replay::{LeftOut, LineError, ReplayError};
 pub use settings::{Format, Rate, Settings};
 
 #[cfg(unix)]
@@ -57,8 +57,9 @@ pub struct EmulatorOptions {
     /// The seed of the wind and the noise; the same seed gives the same values. Default 1.
     pub seed: u64,
     /// A recording to send in a loop instead of the model, one line for each message. A line is a complete line of the
-    /// instrument, its part between STX and ETX, or a JSON object with one of these as `raw`. Values are sent
-    /// unchanged, so the settings of format and units have no effect.
+    /// instrument, its part between STX and ETX, or a JSON object with one of these as `raw`: an event's data, an item
+    /// of NDJSON or a page. Other lines are left out, see [`Emulator::left_out`]. Values are sent unchanged, so the
+    /// settings of format and units have no effect.
     pub replay: Option<PathBuf>,
     /// The probability that a message is damaged on purpose, 0 to 1. Default 0.
     pub noise: f64,

@@ -1,9 +1,14 @@
 //! Replays recorded lines.
+//!
+//! A recording is what the instrument sent, or what a reader of its topic wrote down: the data of events, items of NDJSON
+//! (`anemone sub --output json`, `curl`), or a page of events, one JSON object a line. A recording of the real world has
+//! damaged lines; it is replayed without them, and they are counted.
 
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
+use anemone_wire::{TextFault, without_mark};
 use serde::Deserialize;
 
 use crate::windsonic::message::gill_line;
@@ -11,9 +16,6 @@ use crate::windsonic::parse::{ParseError, parse, parse_gill};
 
 /// The largest recording: two weeks at 4 Hz.
 const FILE_BYTES_MAX: u64 = 128 << 20;
-
-/// The mark that some editors put before UTF-8 text (U+FEFF).
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The reason why a recording cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -34,22 +36,39 @@ pub enum ReplayError {
     /// The file has no lines.
     #[error("it has no lines")]
     Empty,
-    /// A line is not one of the three forms.
-    #[error("line {number} is not a measurement")]
-    Line {
-        /// Its number, from 1.
-        number: usize,
-        /// The fault in it.
-        source: ParseError,
-    },
-    /// A line begins with `{` and is not an event.
-    #[error("line {number} is not a JSON object with a text \"raw\"")]
-    Json {
-        /// Its number, from 1.
-        number: usize,
-        /// The fault in it.
-        source: serde_json::Error,
-    },
+    /// The file is not UTF-8.
+    #[error(transparent)]
+    Encoding(TextFault),
+    /// No line has a measurement.
+    #[error("none of its lines is a measurement")]
+    NoMeasurement(#[source] LineError),
+}
+
+/// The reason why a line of a recording cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+#[error("line {number} is not a measurement")]
+pub struct LineError {
+    number: usize,
+    source: LineFault,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum LineFault {
+    #[error(transparent)]
+    Line(#[from] ParseError),
+    #[error("it is not a JSON object of events")]
+    Json(#[from] serde_json::Error),
+    #[error("its JSON has no text \"raw\"")]
+    NoRaw,
+}
+
+/// The lines of a recording that were left out.
+#[derive(Debug)]
+pub struct LeftOut {
+    /// Their number.
+    pub count: usize,
+    /// The fault of the first.
+    pub first: LineError,
 }
 
 /// The lines of a recording, repeated without end.
@@ -60,18 +79,33 @@ pub(crate) struct Replay {
     next: usize,
 }
 
-/// An event of this crate, of which only the raw line is used.
-#[derive(Deserialize)]
+/// What a reader wrote down: the data of an event, an item with its data, or a page with its events.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Recorded {
-    raw: String,
+    raw: Option<String>,
+    data: Option<Box<Self>>,
+    events: Vec<Self>,
+}
+
+impl Recorded {
+    /// Adds the lines of the instrument in it, in their order.
+    fn add_raw(self, lines: &mut Vec<String>) {
+        lines.extend(self.raw);
+        if let Some(data) = self.data {
+            data.add_raw(lines);
+        }
+        self.events.into_iter().for_each(|event| event.add_raw(lines));
+    }
 }
 
 impl Replay {
-    pub(crate) fn open(path: &Path) -> Result<Self, ReplayError> {
+    /// Reads a recording; also returns what was left out of it.
+    pub(crate) fn open(path: &Path) -> Result<(Self, Option<LeftOut>), ReplayError> {
         Self::open_within(path, FILE_BYTES_MAX)
     }
 
-    fn open_within(path: &Path, bytes_max: u64) -> Result<Self, ReplayError> {
+    fn open_within(path: &Path, bytes_max: u64) -> Result<(Self, Option<LeftOut>), ReplayError> {
         // Check first: opening a pipe would wait for a writer.
         if !fs::metadata(path)?.is_file() {
             return Err(ReplayError::NotFile);
@@ -86,26 +120,25 @@ impl Replay {
     }
 
     /// Parses a recording. Each line is a complete line of the instrument (in a Gill format or NMEA), its part between
-    /// STX and ETX, or a JSON object with one of these as `raw`.
-    pub(crate) fn parse(file: &[u8]) -> Result<Self, ReplayError> {
-        let file = file.strip_prefix(BYTE_ORDER_MARK).unwrap_or(file);
-        let mut lines = Vec::new();
+    /// STX and ETX, or a JSON object with these as `raw`.
+    pub(crate) fn parse(file: &[u8]) -> Result<(Self, Option<LeftOut>), ReplayError> {
+        if let Some(fault @ TextFault::Utf16) = TextFault::find(first_line(file)) {
+            return Err(ReplayError::Encoding(fault));
+        }
+        let (mut lines, mut left_out) = (Vec::new(), None::<LeftOut>);
         for (at, line) in file.split(|byte| *byte == b'\n').enumerate() {
-            let (number, line) = (at + 1, line.trim_ascii());
-            match line.first() {
-                None => {}
-                Some(b'{') => {
-                    let recorded: Recorded = serde_json::from_slice(line)
-                        .map_err(|source| ReplayError::Json { number, source })?;
-                    lines.push(sent(number, recorded.raw.as_bytes())?);
-                }
-                Some(_) => lines.push(sent(number, line)?),
+            if let Err(source) = add_sent(without_mark(line).trim_ascii(), &mut lines) {
+                let number = at + 1;
+                let left_out = left_out
+                    .get_or_insert(LeftOut { count: 0, first: LineError { number, source } });
+                left_out.count += 1;
             }
         }
-        if lines.is_empty() {
-            return Err(ReplayError::Empty);
+        match left_out {
+            None if lines.is_empty() => Err(ReplayError::Empty),
+            Some(left_out) if lines.is_empty() => Err(ReplayError::NoMeasurement(left_out.first)),
+            left_out => Ok((Self { lines, next: 0 }, left_out)),
         }
-        Ok(Self { lines, next: 0 })
     }
 
     /// Returns the next line. The first follows the last.
@@ -116,14 +149,36 @@ impl Replay {
     }
 }
 
+fn first_line(file: &[u8]) -> &[u8] {
+    file.split(|byte| *byte == b'\n').next().unwrap_or(file)
+}
+
+/// Adds the lines of the instrument that this line of a recording has, as the instrument sends them; nothing if one of
+/// them is faulty.
+fn add_sent(line: &[u8], lines: &mut Vec<Vec<u8>>) -> Result<(), LineFault> {
+    match line.first() {
+        None => {}
+        Some(b'{') => {
+            let mut raw = Vec::new();
+            serde_json::from_slice::<Recorded>(line)?.add_raw(&mut raw);
+            if raw.is_empty() {
+                return Err(LineFault::NoRaw);
+            }
+            let sent: Result<Vec<_>, _> = raw.iter().map(|raw| sent(raw.as_bytes())).collect();
+            lines.extend(sent?);
+        }
+        Some(_) => lines.push(sent(line)?),
+    }
+    Ok(())
+}
+
 /// Returns the line as the instrument sends it.
-fn sent(number: usize, line: &[u8]) -> Result<Vec<u8>, ReplayError> {
-    let fault = |source| ReplayError::Line { number, source };
+fn sent(line: &[u8]) -> Result<Vec<u8>, ParseError> {
     if line.first().is_some_and(u8::is_ascii_uppercase) {
-        parse_gill(line).map_err(fault)?;
+        parse_gill(line)?;
         return Ok(gill_line(&String::from_utf8_lossy(line)));
     }
-    parse(line).map_err(fault)?;
+    parse(line)?;
     Ok([line, b"\r\n"].concat())
 }
 
@@ -136,35 +191,74 @@ mod tests {
     const LINE: &[u8] = b"\x02Q,229,002.74,M,00,\x0316\r\n";
     const NMEA: &[u8] = b"$WIMWV,229,R,002.74,M,A*06\r\n";
 
-    #[test]
-    fn every_form_of_a_line_is_sent_as_the_instrument_sends_it() {
-        let file = [LINE, NMEA, b"\nQ,229,002.74,M,00,\n{\"raw\":\"Q,229,002.74,M,00,\",\"t0\":1}"];
-        let mut replay = Replay::parse(&file.concat()).unwrap();
-        let sent: Vec<_> = (0..6).map(|_| replay.next()).collect();
-        assert_eq!(sent, [LINE, NMEA, LINE, LINE, LINE, NMEA]);
+    /// Returns the lines of a recording, and the number of those left out.
+    fn replay(file: &[u8]) -> (Vec<Vec<u8>>, usize) {
+        let (mut replay, left_out) = Replay::parse(file).unwrap();
+        let lines = (0..replay.lines.len()).map(|_| replay.next()).collect();
+        (lines, left_out.map_or(0, |left_out| left_out.count))
     }
 
     #[test]
-    fn a_bad_line_is_an_error_with_its_number() {
+    fn every_form_of_a_line_is_sent_as_the_instrument_sends_it_over_and_over() {
+        let file = [LINE, NMEA, b"\nQ,229,002.74,M,00,\n{\"raw\":\"Q,229,002.74,M,00,\",\"t0\":1}"];
+        let (mut replay, left_out) = Replay::parse(&file.concat()).unwrap();
+        let sent: Vec<_> = (0..6).map(|_| replay.next()).collect();
+        assert_eq!(sent, [LINE, NMEA, LINE, LINE, LINE, NMEA]);
+        assert!(left_out.is_none());
+    }
+
+    #[test]
+    fn what_a_reader_of_the_topic_wrote_down_is_replayed() {
+        let data = "{\"unit\":\"Q\",\"speed\":2.74,\"raw\":\"Q,229,002.74,M,00,\",\"t0\":1}";
+        let nmea = r#"{"raw":"$WIMWV,229,R,002.74,M,A*06"}"#;
+        for (recorded, sent) in [
+            (format!("{{\"offset\":7,\"time\":1.5,\"data\":{data}}}"), vec![LINE]),
+            (format!("{{\"position\":\"4zq81x-7\",\"time\":1.5,\"data\":{data}}}"), vec![LINE]),
+            (format!("{{\"topic\":\"wind\",\"item\":1,\"data\":{nmea}}}"), vec![NMEA]),
+            (
+                format!(
+                    "{{\"epoch\":\"4zq81x\",\"events\":[{{\"data\":{data}}},{{\"data\":{nmea}}}]}}"
+                ),
+                vec![LINE, NMEA],
+            ),
+        ] {
+            let expected: Vec<_> = sent.iter().map(|line| line.to_vec()).collect();
+            assert_eq!(replay(recorded.as_bytes()), (expected, 0), "{recorded}");
+        }
+    }
+
+    #[test]
+    fn lines_that_are_no_measurements_are_left_out_and_counted() {
+        for bad in [
+            &b"Q,400,002.74,M,00,\n"[..],
+            b"\x02Q,229,002.74,M,00,\x0317\r\n",
+            b"$GPRMC,1,2\r\n",
+            b"CONFIGURATION MODE\r\n",
+            b"{\"gap\":{\"reason\":\"expired\"}}\n",
+            b"{\"data\":{\"raw\":5}}\n",
+            b"{\"data\":\"text\"}\n",
+            b"{\"speed\":\n",
+            b"\xff\xfa\n",
+        ] {
+            let file = [bad, LINE, b"\r\n \n", bad, LINE].concat();
+            assert_eq!(replay(&file), (vec![LINE.to_vec(); 2], 2), "{}", bad.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_recording_without_a_measurement_is_an_error_with_the_fault_of_its_first_line() {
         let error = |file: &str| chain(&Replay::parse(file.as_bytes()).unwrap_err());
-        let good = "Q,229,002.74,M,00,\n";
-        assert_eq!(
-            error(&format!("{good}\n{good}Q,400,002.74,M,00,\n")),
-            "line 4 is not a measurement: direction \"400\" is not empty or 000 to 359"
-        );
-        assert_eq!(
-            error("\u{2}Q,229,002.74,M,00,\u{3}17"),
-            "line 1 is not a measurement: checksum is 17, the bytes give 16"
-        );
-        assert_eq!(
-            error("{\"raw\":\"hello\"}"),
-            "line 1 is not a measurement: line begins neither with STX nor with $"
-        );
-        assert_eq!(
-            error("{\"speed\":1}"),
-            "line 1 is not a JSON object with a text \"raw\": \
-             missing field `raw` at line 1 column 11"
-        );
+        let none = "none of its lines is a measurement: line 2 is not a measurement";
+        for (line, fault) in [
+            ("Q,400,002.74,M,00,", "direction \"400\" is not empty or 000 to 359"),
+            ("\u{2}Q,229,002.74,M,00,\u{3}17", "checksum is 17, the bytes give 16"),
+            ("{\"raw\":\"hello\"}", "line begins neither with STX nor with $"),
+            ("{\"speed\":1}", "its JSON has no text \"raw\""),
+        ] {
+            assert_eq!(error(&format!("\n{line}\n{line}\n")), format!("{none}: {fault}"));
+        }
+        let not_json = error("\n{\"raw\":\n");
+        assert!(not_json.starts_with(&format!("{none}: it is not a JSON object")), "{not_json}");
         assert_eq!(error("\n \r\n"), "it has no lines");
     }
 
@@ -175,9 +269,12 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_before_the_first_line_is_skipped() {
-        let mut replay = Replay::parse(&[BYTE_ORDER_MARK, LINE].concat()).unwrap();
-        assert_eq!(replay.next(), LINE);
+    fn a_byte_order_mark_is_skipped_and_utf_16_is_named() {
+        assert_eq!(replay(&[b"\xef\xbb\xbf", LINE].concat()), (vec![LINE.to_vec()], 0));
+        let utf_16: Vec<_> = "\u{feff}Q,229,002.74,M,00,\r\n".encode_utf16().collect();
+        let utf_16: Vec<_> = utf_16.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+        let error = Replay::parse(&utf_16).unwrap_err();
+        assert!(error.to_string().contains("iconv -f UTF-16"), "{error}");
     }
 
     #[test]
@@ -188,7 +285,7 @@ mod tests {
         let bytes = LINE.len() as u64;
         let at_the_limit = Replay::open_within(&path, bytes);
         let above = Replay::open_within(&path, bytes - 1);
-        assert_eq!(at_the_limit.unwrap().next(), LINE);
+        assert_eq!(at_the_limit.unwrap().0.next(), LINE);
         assert!(matches!(above, Err(ReplayError::TooBig { bytes_max }) if bytes_max == bytes - 1));
     }
 

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::windsonic::message::gill_line;
 
 const GOOD: &[u8] = b"\x02Q,229,002.74,M,00,\x0316\r\n";
 const T0: UnixTime = UnixTime::from_micros(1_789_000_000_123_456);
@@ -128,6 +129,91 @@ fn without_valid_messages_it_is_silent_and_says_why() {
     assert_eq!(silent, State::Silent);
     assert!(detail.starts_with("nothing but bad lines from /dev/wind, 1 so far"), "{detail}");
     assert!(detail.ends_with("(is it 9600 baud?)"), "{detail}");
+}
+
+#[test]
+fn bad_lines_that_begin_after_silence_are_told_and_counted_on() {
+    let mut session = begin(Mode::Listen);
+    pass(&mut session, ms(3000));
+    assert_eq!(state(&mut session).0, State::Silent);
+    for (count, bytes) in [(1, &b"\x80\xf3\xf3\r"[..]), (2, b"\x02Q,229\r"), (3, b"\xfe\r")] {
+        session.receive(ms(4000 + count), T0, bytes);
+        let (silent, detail) = state(&mut session);
+        assert_eq!(silent, State::Silent);
+        let expected = format!("nothing but bad lines from /dev/wind, {count} so far");
+        assert!(detail.starts_with(&expected), "{detail}");
+        // Only bytes that are not text speak for a wrong speed.
+        assert_eq!(detail.contains("9600 baud"), bytes != b"\x02Q,229\r", "{detail}");
+    }
+}
+
+#[test]
+fn a_fault_of_the_instrument_is_no_silence_and_is_named_until_it_is_over() {
+    let mut session = begin(Mode::Listen);
+    session.receive(ms(1), T0, GOOD);
+    state(&mut session);
+    let void = gill_line("Q,,,M,04,");
+    for at in 1..20 {
+        session.receive(ms(at * 1000), T0, &void);
+        pass(&mut session, ms(at * 1000 + 999));
+    }
+    let outputs = outputs(&mut session);
+    assert_eq!((messages(&outputs), bad_lines(&outputs).len()), (19, 0));
+    let told = |output: &&Output| matches!(output, Output::State(..));
+    let told: Vec<_> = outputs.iter().filter(told).collect();
+    let expected = "receiving from /dev/wind; the instrument reports status 04, both axes failed \
+                    (look for something in their paths)";
+    assert_eq!(told, [&Output::State(State::Live, expected.to_owned())]);
+    session.receive(ms(20_000), T0, GOOD);
+    let live = (State::Live, "receiving from /dev/wind".to_owned());
+    assert_eq!(state(&mut session), live);
+}
+
+#[test]
+fn a_device_that_writes_json_is_told_from_a_damaged_line() {
+    let long = format!("{{\"values\":[{}1]}}\r\n", "1.25,".repeat(60));
+    for line in ["{\"t\":21.5}\r\n", "\u{feff}{\"t\":21.5,\"h\":40}\r\n", &long] {
+        let mut session = begin(Mode::Listen);
+        session.receive(ms(1), T0, &[b"half\r\n", line.as_bytes()].concat());
+        pass(&mut session, ms(3001));
+        let (silent, detail) = state(&mut session);
+        assert_eq!(silent, State::Silent);
+        assert!(detail.contains("line is JSON") && detail.contains("--serial-lines"), "{detail}");
+    }
+}
+
+#[test]
+fn other_sentences_and_texts_are_no_bad_lines_and_the_newest_is_shown() {
+    let mut session = begin(Mode::Listen);
+    pass(&mut session, ms(3000));
+    for (bytes, shown) in
+        [(&b"$GPGLL,4916.45,N*3B\r\n"[..], "$GPGLL,4916.45,N*3B"), (b"23.5\r\n", "23.5")]
+    {
+        session.receive(ms(3001), T0, bytes);
+        let outputs = outputs(&mut session);
+        assert_eq!(bad_lines(&outputs), [""; 0]);
+        let expected =
+            format!("no measurement from /dev/wind for 3 s; its newest line: \"{shown}\"");
+        assert_eq!(outputs.last(), Some(&Output::State(State::Silent, expected)));
+    }
+    session.receive(ms(3002), T0, b"$GPGLL,1*00\r\n");
+    assert_eq!(bad_lines(&outputs(&mut session)).len(), 1);
+}
+
+#[test]
+fn a_line_without_checksum_is_taken_only_from_a_device_that_sends_none() {
+    let bare = b"$WIMWV,270,R,10,N,A\r\n";
+    let mut session = begin(Mode::Listen);
+    session.receive(ms(1), T0, bare);
+    assert_eq!(messages(&outputs(&mut session)), 1);
+    session.receive(ms(2), T0, b"$WIMWV,229,R,002.74,M,A*06\r\n");
+    session.receive(ms(3), T0, bare);
+    let outputs = outputs(&mut session);
+    assert_eq!(messages(&outputs), 1);
+    assert_eq!(
+        bad_lines(&outputs),
+        [r#"line has no checksum, unlike those before it: "$WIMWV,270,R,10,N,A""#]
+    );
 }
 
 #[test]

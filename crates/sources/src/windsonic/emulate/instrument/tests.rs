@@ -44,7 +44,7 @@ fn it_measures_by_itself_at_its_rate() {
         let mut instrument = instrument(Settings { rate, ..Settings::default() });
         let sent = pass(&mut instrument, Duration::from_secs(60));
         assert_eq!(sent.len(), 60 * hz);
-        assert_eq!(sent[0].1.unit, Some(UnitId::default()));
+        assert_eq!(sent[0].1.sender, Sender::Gill(UnitId::default()));
     }
 }
 
@@ -95,14 +95,14 @@ fn each_format_is_what_it_says() {
     for format in ["M1", "M3"] {
         let message = polled(format, "U1");
         assert!(matches!(message.wind, Wind::Vector { .. }), "{format}");
-        assert_eq!(message.unit, UnitId::new('W'));
+        assert_eq!(message.sender, Sender::Gill(UnitId::new('W').unwrap()));
     }
     for format in ["M2", "M4", "M5"] {
         assert!(matches!(polled(format, "U1").wind, Wind::Polar { .. }), "{format}");
     }
-    assert_eq!(polled("M5", "U1").unit, None);
+    assert_eq!(polled("M5", "U1").sender, Sender::Nmea(Some(Reference::Relative)));
     for (at, units) in SpeedUnits::ALL.into_iter().enumerate() {
-        assert_eq!(polled("M2", &format!("U{}", at + 1)).units, units);
+        assert_eq!(polled("M2", &format!("U{}", at + 1)).units, Some(units));
     }
 }
 
@@ -158,7 +158,7 @@ fn the_seed_determines_what_is_sent() {
 
 #[test]
 fn a_recording_is_sent_in_its_own_format() {
-    let replay = Replay::parse(b"Q,229,002.74,M,00,\n$WIMWV,229,R,002.74,M,A*06\n").unwrap();
+    let (replay, _) = Replay::parse(b"Q,229,002.74,M,00,\n$WIMWV,229,R,002.74,M,A*06\n").unwrap();
     let noise = Noise::new(0.0, 7);
     let mut instrument =
         Instrument::new(Duration::ZERO, Settings::default(), Source::Replay(replay), noise);
