@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use anemone_wire::BYTE_ORDER_MARK;
 use serde_json::value::RawValue;
 
 /// Returns the same JSON in one line. Line breaks only stand between tokens, since strings escape them.
@@ -36,9 +37,11 @@ pub(crate) fn shown(text: &str) -> String {
     shown
 }
 
-/// Returns the JSON of a typed event: the text itself if it is one JSON value, else a JSON string.
+/// Returns the JSON of a typed event: the text itself if it is one JSON value, else a JSON string. A byte order mark before
+/// it is no part of it.
 #[must_use]
 pub fn json_or_string(text: &str) -> Cow<'_, str> {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     match serde_json::from_str::<&RawValue>(text) {
         Ok(_) => text.into(),
         Err(_) => quoted(text).into(),
@@ -70,6 +73,8 @@ mod tests {
             ("1 2", "\"1 2\""),
             ("say \"hi\"", "\"say \\\"hi\\\"\""),
             ("", "\"\""),
+            ("\u{feff}{}", "{}"),
+            ("\u{feff}hi", "\"hi\""),
         ] {
             assert_eq!(json_or_string(text), json);
         }

@@ -1,6 +1,6 @@
 //! Events: an offset, a time and one JSON value.
 
-use anemone_wire::is_too_deep;
+use anemone_wire::{BYTE_ORDER_MARK, is_too_deep};
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -33,12 +33,12 @@ impl Data {
         if is_too_deep(&text) { Err(DataError::TooDeep) } else { Ok(Self::exactly(text)) }
     }
 
-    /// Takes text that is one JSON value, and removes line breaks between its tokens.
+    /// Takes text that is one JSON value, and removes a byte order mark before it and line breaks between its tokens.
     ///
     /// # Errors
     /// [`DataError`] when it is not JSON, or nested too deeply.
     pub fn parse(text: &str) -> Result<Self, DataError> {
-        let value: &RawValue = serde_json::from_str(text)?;
+        let value: &RawValue = serde_json::from_str(without_mark(text))?;
         let text = value.get();
         if is_too_deep(text.as_bytes()) {
             return Err(DataError::TooDeep);
@@ -53,13 +53,13 @@ impl Data {
 
     /// Takes text that somebody typed: one JSON value like [`Data::parse`], or any other text as a string. A text
     /// that begins like an object, a string or an array is an error: its end is missing, or a shell has removed its
-    /// quotes.
+    /// quotes. A byte order mark before it is no part of it.
     ///
     /// # Errors
     /// [`DataError`] when it looks like JSON and is not, or is nested too deeply.
     pub fn typed(text: &str) -> Result<Self, DataError> {
         match Self::parse(text) {
-            Err(DataError::Json(_)) if !looks_like_json(text) => Self::json(&text),
+            Err(DataError::Json(_)) if !looks_like_json(text) => Self::json(without_mark(text)),
             parsed => parsed,
         }
     }
@@ -115,9 +115,13 @@ impl Data {
     }
 }
 
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
+}
+
 /// Returns true if the text begins like JSON. `[` also begins the lines of many logs, for example `[INFO]`.
 fn looks_like_json(text: &str) -> bool {
-    let text = text.trim_start();
+    let text = without_mark(text).trim_start();
     let in_array = |rest: &str| {
         let rest = rest.trim_start();
         rest.is_empty() || rest.starts_with(|c: char| "{[\"]-".contains(c) || c.is_ascii_digit())
@@ -133,6 +137,14 @@ mod tests {
     fn json_text_passes_through_but_for_line_breaks() {
         assert_eq!(Data::parse(" {\"a\": 1.50}\n").unwrap().as_str(), "{\"a\": 1.50}");
         assert_eq!(Data::parse("{\r\n\"a\":\n\"x\\n\"}").unwrap().as_str(), "{\"a\":\"x\\n\"}");
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_text() {
+        assert_eq!(Data::parse("\u{feff}{\"a\":1}").unwrap().as_str(), "{\"a\":1}");
+        assert_eq!(Data::typed("\u{feff}hello").unwrap().as_str(), "\"hello\"");
+        assert!(Data::typed("\u{feff}{\"a\":").is_err());
+        assert_eq!(Data::typed("a\u{feff}").unwrap().as_str(), "\"a\u{feff}\"");
     }
 
     #[test]

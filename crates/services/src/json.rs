@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use anemone_wire::{TextFault, without_mark};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
@@ -11,11 +12,16 @@ use serde_json::{Map, Value};
 /// When it is not JSON, with line and column.
 pub(crate) fn parse(text: &[u8]) -> serde_json::Result<(Value, Vec<String>)> {
     let mut steps = Vec::new();
-    let mut reader = serde_json::Deserializer::from_slice(text);
+    let mut reader = serde_json::Deserializer::from_slice(without_mark(text));
     let value = Part { steps: &mut steps }.deserialize(&mut reader)?;
     reader.end()?;
     steps.reverse();
     Ok((value, steps))
+}
+
+/// Returns why a text is not JSON: with the remedy if another program wrote it so, else the place of the error.
+pub(crate) fn fault(text: &[u8], error: &serde_json::Error) -> String {
+    TextFault::find(text).map_or_else(|| error.to_string(), |fault| fault.to_string())
 }
 
 /// The words about a member whose name its object has already.
@@ -132,9 +138,19 @@ mod tests {
             let value = serde_json::from_str(text).unwrap();
             assert_eq!(parse(text.as_bytes()).unwrap(), (value, vec![]), "{text}");
         }
+        // A byte order mark is no part of a text.
+        assert_eq!(parse("\u{feff}7".as_bytes()).unwrap().0, 7);
         for text in ["", "1 2", "[1,]", "1e999", &"[".repeat(128)] {
             assert!(parse(text.as_bytes()).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn what_another_program_wrote_wrong_comes_with_its_remedy() {
+        let fault = |text: &[u8]| super::fault(text, &parse(text).unwrap_err());
+        assert!(fault(b"{\"a\":NaN}").contains("allow_nan=False"));
+        assert!(fault(b"\xff\xfe{\0}\0").contains("iconv -f UTF-16"));
+        assert_eq!(fault(b"[1,]"), "trailing comma at line 1 column 4");
     }
 
     #[test]

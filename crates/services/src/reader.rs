@@ -34,8 +34,9 @@ pub(crate) struct Members<'a> {
 /// # Errors
 /// When it is not JSON, with line and column, or when an object has a member twice.
 pub(crate) fn parse(body: &[u8]) -> Checked<Value> {
-    let (document, twice) = json::parse(body)
-        .map_err(|error| RunRefusal::BadBody(format!("the body is not JSON: {error}")))?;
+    let (document, twice) = json::parse(body).map_err(|error| {
+        RunRefusal::BadBody(format!("the body is not JSON: {}", json::fault(body, &error)))
+    })?;
     if twice.is_empty() {
         return Ok(document);
     }

@@ -7,6 +7,8 @@
 //!   the line. The last line of a stream needs no LF: the end of the stream ends it.
 //! - Standard output of a run is different ([`Lines::with_cr`]): there a CR alone ends a line, too. Programs write it
 //!   before or after a line that the next one replaces on a terminal.
+//! - A byte order mark at the beginning of a line is no part of it: it stands before the first line of a file, and within
+//!   files that were put together.
 //! - An empty line is no event. A line of blanks is one.
 //! - A line longer than the limit ([`BYTES_MAX_DEFAULT`]) is **skipped** whole, counted as a bad line, and reported
 //!   with its beginning. It is not cut: half a JSON object would become a string, and half of `12345` another number.
@@ -14,11 +16,15 @@
 //! - A line that is one JSON value becomes that value, unchanged except for surrounding blanks. `5` is JSON, so `echo
 //!   5` gives the number 5, and `true` and `null` are no strings either. Any other line becomes a JSON string: for
 //!   example a line of `vmstat`, which has many numbers, or `007`, which is not a JSON number.
+//! - A line that would be JSON but for `NaN` or `Infinity` in place of a number becomes a string, too, and counts as a bad
+//!   line, so that somebody learns of it.
+//! - A line of UTF-16 is skipped, and counts as a bad line.
 
 use std::borrow::Cow;
 use std::io::BufRead as _;
 
 use anemone_hub::Data;
+use anemone_wire::without_mark;
 
 /// The longest line by default, in bytes without its end: 64 KiB. Log lines and measurements are shorter, and each
 /// source can hold one.
@@ -80,7 +86,7 @@ impl Lines {
                 self.skipping = !ended;
             } else if ended && self.partial.is_empty() {
                 // The usual case copies nothing.
-                let line = without_cr(piece);
+                let line = content(piece);
                 if !line.is_empty() {
                     return Some(limited(line, self.bytes_max));
                 }
@@ -96,7 +102,7 @@ impl Lines {
         self.forget_given();
         self.given = true;
         self.skipping = false;
-        let line = without_cr(&self.partial);
+        let line = content(&self.partial);
         (!line.is_empty()).then(|| limited(line, self.bytes_max))
     }
 
@@ -108,17 +114,20 @@ impl Lines {
 
     /// Adds to the current line. Returns true if it is to be returned now.
     fn take(&mut self, piece: &[u8], ended: bool) -> bool {
-        // One byte more than the limit: a CR there may turn out to belong to the line end.
-        let room = self.bytes_max + 1 - self.partial.len();
+        // Some bytes more than the limit: a byte order mark, and a CR that may turn out to belong to the line end.
+        let room = (self.bytes_max + MARK.len() + 1).saturating_sub(self.partial.len());
         self.partial.extend_from_slice(&piece[..piece.len().min(room)]);
-        let too_long = piece.len() > room || without_cr(&self.partial).len() > self.bytes_max;
+        let may_be_mark = !ended && MARK.starts_with(&self.partial);
+        let too_long =
+            piece.len() > room || (!may_be_mark && content(&self.partial).len() > self.bytes_max);
         self.skipping = too_long && !ended;
         self.given = too_long || ended;
         if too_long {
             // The bytes after the limit are not the line end.
-            self.partial.truncate(self.bytes_max);
+            let mark = self.partial.len() - without_mark(&self.partial).len();
+            self.partial.truncate(mark + self.bytes_max);
             self.too_long = true;
-        } else if self.given && without_cr(&self.partial).is_empty() {
+        } else if self.given && content(&self.partial).is_empty() {
             self.forget_given();
         }
         self.given
@@ -126,9 +135,9 @@ impl Lines {
 
     fn current_line(&self) -> Line<'_> {
         if self.too_long {
-            return Line::TooLong(&self.partial);
+            return Line::TooLong(without_mark(&self.partial));
         }
-        Line::Whole(without_cr(&self.partial))
+        Line::Whole(content(&self.partial))
     }
 
     fn forget_given(&mut self) {
@@ -157,8 +166,11 @@ fn split_line<'a>(bytes: &mut &'a [u8], ends_at_cr: bool) -> (&'a [u8], bool) {
     }
 }
 
-fn without_cr(line: &[u8]) -> &[u8] {
-    line.strip_suffix(b"\r").unwrap_or(line)
+const MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// Returns a line without the rest of its end, and without a byte order mark before it.
+fn content(line: &[u8]) -> &[u8] {
+    without_mark(line.strip_suffix(b"\r").unwrap_or(line))
 }
 
 fn limited(line: &[u8], bytes_max: usize) -> Line<'_> {

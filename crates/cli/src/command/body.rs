@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal as _, Read};
 
 use anemone_client::Call;
 use anemone_hub::Data;
+use anemone_wire::without_mark;
 use anyhow::Context;
 use rustix::io::ioctl_fionread;
 use serde_json::value::RawValue;
@@ -23,7 +24,7 @@ impl args::Body {
     /// Gives the call this body, if there is one.
     pub(super) fn apply(&self, call: Call) -> anyhow::Result<Call> {
         let Some(data) = &self.data else { return Ok(call) };
-        let (bytes, found) = match data.strip_prefix('@') {
+        let (mut bytes, found) = match data.strip_prefix('@') {
             _ if data == "-" => read(io::stdin().lock()).context("standard input")?,
             Some(path) => File::open(path)
                 .map_err(InputError::BodyUnreadable)
@@ -31,6 +32,9 @@ impl args::Body {
                 .with_context(|| path.to_owned())?,
             None => (data.clone().into_bytes(), self.typed(data)?),
         };
+        if self.content_type.is_none() && found != BINARY {
+            bytes = without_mark(&bytes).to_vec();
+        }
         Ok(call.body(self.content_type.as_deref().unwrap_or(found), bytes))
     }
 
@@ -76,7 +80,7 @@ fn read(input: impl Read) -> Result<(Vec<u8>, &'static str), InputError> {
 }
 
 fn is_json(body: &[u8]) -> bool {
-    serde_json::from_slice::<&RawValue>(body).is_ok()
+    serde_json::from_slice::<&RawValue>(without_mark(body)).is_ok()
 }
 
 #[cfg(test)]
@@ -91,9 +95,13 @@ mod tests {
         assert!(args.typed("{\"a\":").is_err());
         let text = args::Body { data: None, content_type: Some("text/plain".to_owned()) };
         assert!(text.typed("{\"a\":").is_ok());
-        for (body, expected) in
-            [(&b"[1]\n"[..], JSON), (b"1 2", TEXT), (b"\xff", BINARY), (b"", TEXT)]
-        {
+        for (body, expected) in [
+            (&b"[1]\n"[..], JSON),
+            (b"\xef\xbb\xbf[1]", JSON),
+            (b"1 2", TEXT),
+            (b"\xff", BINARY),
+            (b"", TEXT),
+        ] {
             assert_eq!(read(body).unwrap(), (body.to_vec(), expected));
         }
         assert!(read(io::repeat(b'1')).is_err());

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use anemone_client::{json_or_string, one_line};
+use anemone_wire::BYTE_ORDER_MARK;
 
 /// Returns its JSON in a line.
 pub(super) fn data(json: &str) -> Vec<u8> {
@@ -12,7 +13,12 @@ pub(super) fn data(json: &str) -> Vec<u8> {
 /// Returns the line from which `anemone pub` and `serve --stdin` make this event: text itself, unless it looks like
 /// JSON or is not a line.
 pub(super) fn line(json: &str) -> Vec<u8> {
-    let is_line = |text: &String| !text.trim().is_empty() && !text.contains(['\n', '\r']);
+    // A byte order mark at the beginning of a line would be no part of the text.
+    let is_line = |text: &String| {
+        !text.trim().is_empty()
+            && !text.contains(['\n', '\r'])
+            && !text.starts_with(BYTE_ORDER_MARK)
+    };
     let text = text(json).filter(is_line);
     match text.filter(|text| matches!(json_or_string(text), Cow::Owned(_))) {
         Some(text) => with_line_end(text.into_bytes()),
@@ -100,7 +106,9 @@ mod tests {
             assert_eq!(all(json), [data, line, raw], "{json}");
         }
         // Every one of them is the same event again.
-        for text in ["a", " a ", "17", "\"a\"", "", "{", "a\tb", "\u{feff}", "a\\", "null"] {
+        for text in
+            ["a", " a ", "17", "\"a\"", "", "{", "a\tb", "\u{feff}", "\u{feff}a", "a\\", "null"]
+        {
             let json = serde_json::to_string(text).unwrap();
             let line = String::from_utf8(line(&json)).unwrap();
             assert_eq!(json_or_string(line.strip_suffix('\n').unwrap()), json);

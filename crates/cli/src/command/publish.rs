@@ -8,6 +8,7 @@ use std::path::Path;
 
 use anemone_client::{Content, Error, Position, Published, Publisher, Retry, json_or_string};
 use anemone_hub::{Data, DataError};
+use anemone_wire::{TextFault, without_mark};
 use anyhow::Context;
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -24,6 +25,8 @@ pub(crate) enum InputError {
     NotUtf8 { byte: usize },
     #[error("column {column}: {what}")]
     NotJson { column: usize, what: String },
+    #[error(transparent)]
+    Foreign(#[from] TextFault),
     #[error(
         "{0}: this looks like broken JSON; put '…' around it if the shell removed its quotes, or publish it as a string with --text"
     )]
@@ -86,7 +89,10 @@ pub(crate) fn run(args: &args::Pub) -> anyhow::Result<()> {
             }
             let event = Data::typed(data).map_err(|error| match error {
                 DataError::TooDeep => InputError::TooDeep(error),
-                _ => InputError::LooksLikeJson(error),
+                _ => match TextFault::find(data.as_bytes()) {
+                    Some(fault) => fault.into(),
+                    None => InputError::LooksLikeJson(error),
+                },
             })?;
             runtime.block_on(one(desk, Content::Json, event.bytes().to_vec()))
         }
@@ -135,7 +141,9 @@ impl Desk {
 
 async fn one(mut desk: Desk, content: Content, body: Vec<u8>) -> anyhow::Result<()> {
     if content == Content::Json {
-        serde_json::from_slice::<&RawValue>(&body).map_err(InputError::NoJson)?;
+        serde_json::from_slice::<&RawValue>(without_mark(&body)).map_err(|error| {
+            TextFault::find(&body).map_or(InputError::NoJson(error), InputError::from)
+        })?;
     }
     let published = desk.publish(content, body).await?;
     print(published.positions().map(|position| position.to_string()))?;
@@ -232,6 +240,8 @@ struct Batches<R> {
     is_lenient: bool,
     /// True if all lines form one batch.
     is_whole: bool,
+    /// True once a line was reported that may not be what its writer meant.
+    has_warned: bool,
     /// The number of lines read.
     line: u64,
     /// The error to report after the last batch.
@@ -283,7 +293,7 @@ impl<R: Read> Batches<R> {
 
     fn new(input: R, is_lenient: bool, is_whole: bool) -> Self {
         let input = BufReader::with_capacity(Self::BUFFER_BYTES, input);
-        Self { input, is_lenient, is_whole, line: 0, fault: None }
+        Self { input, is_lenient, is_whole, has_warned: false, line: 0, fault: None }
     }
 
     /// Returns the next lines, at least one, up to the end or an invalid one. `None` at the end.
@@ -321,13 +331,28 @@ impl<R: Read> Batches<R> {
     }
 
     /// Returns the JSON of a line.
-    fn event(&self, line: &str) -> anyhow::Result<String> {
+    fn event(&mut self, line: &str) -> anyhow::Result<String> {
         if self.is_lenient {
-            return Ok(json_or_string(line).into_owned());
+            let event = json_or_string(line);
+            let fault = || TextFault::find(line.as_bytes());
+            if !self.has_warned
+                && event.starts_with('"')
+                && let Some(fault) = fault()
+            {
+                self.has_warned = true;
+                tracing::warn!(
+                    "line {}, and maybe others, is published as text, since {fault}",
+                    self.line
+                );
+            }
+            return Ok(event.into_owned());
         }
         match serde_json::from_str::<&RawValue>(line) {
             Ok(event) => Ok(event.get().to_owned()),
             Err(error) => {
+                if let Some(fault) = TextFault::find(line.as_bytes()) {
+                    return Err(self.fault(fault.into()));
+                }
                 let (column, text) = (error.column(), error.to_string());
                 let place = format!(" at line 1 column {column}");
                 let what = text.strip_suffix(&place).unwrap_or(&text).to_owned();
@@ -354,6 +379,10 @@ impl<R: Read> Batches<R> {
         if line.ends_with(b"\r") {
             line.pop();
         }
+        if let Some(fault @ TextFault::Utf16) = TextFault::find(&line) {
+            return Err(self.fault(fault.into()));
+        }
+        let line = without_mark(&line).to_vec();
         String::from_utf8(line).map(Some).map_err(|error| {
             self.fault(InputError::NotUtf8 { byte: error.utf8_error().valid_up_to() + 1 })
         })
@@ -407,6 +436,20 @@ mod tests {
         assert_eq!(batches(&[b" 1.50\n"], false, false).unwrap(), ["1-1 1.50|"]);
         assert!(batches(&[b"\n \n"], true, false).unwrap().is_empty());
         assert!(batches(&[b"\xff\n"], true, false).is_err());
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_line_and_what_json_does_not_have_comes_with_its_remedy() {
+        let marked: &[u8] = b"\xef\xbb\xbf{\"a\":1}\r\n\xef\xbb\xbfhi\n";
+        assert_eq!(batches(&[marked], true, false).unwrap(), ["1-2 {\"a\":1}|\"hi\"|"]);
+        let nan: &[u8] = b"{\"t\": NaN}\n";
+        assert_eq!(batches(&[nan], true, false).unwrap(), ["1-1 \"{\\\"t\\\": NaN}\"|"]);
+        for (input, is_lenient, remedy) in
+            [(nan, false, "allow_nan=False"), (&b"\xff\xfe1\0\n\0"[..], true, "iconv -f UTF-16")]
+        {
+            let error = batches(&[Box::leak(input.into())], is_lenient, false).unwrap_err();
+            assert!(format!("{error:#}").contains(remedy), "{error:#}");
+        }
     }
 
     #[test]

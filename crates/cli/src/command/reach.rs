@@ -17,6 +17,7 @@ use anemone_client::rustls::{
 };
 use anemone_client::{Error, Publisher, Subscribe, Timeouts, Topics};
 use anemone_lab::doctor::Way;
+use anemone_wire::without_mark;
 
 use super::Unfit;
 use crate::args;
@@ -130,7 +131,8 @@ fn without_tls(url: &str) -> Option<&'static str> {
 fn roots(path: &Path) -> Result<RootCertStore, TrustError> {
     let unreadable = |source| TrustError::Unreadable { path: path.to_owned(), source };
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
+    let file = std::fs::read(path).map_err(|error| unreadable(pem::Error::Io(error)))?;
+    for certificate in CertificateDer::pem_slice_iter(without_mark(&file)) {
         let added = roots.add(certificate.map_err(unreadable)?);
         added.map_err(|source| TrustError::Bad { path: path.to_owned(), source })?;
     }

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use anemone_wire::{TextFault, without_mark};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -80,7 +81,10 @@ impl Node {
         if bytes.len() as u64 > FILE_BYTES_MAX {
             return Err(cannot(&format_args!("the file is larger than {FILE_BYTES_MAX} bytes")));
         }
-        let text = String::from_utf8(bytes).map_err(|error| {
+        if let Some(fault @ TextFault::Utf16) = TextFault::find(&bytes) {
+            return Err(cannot(&fault));
+        }
+        let text = String::from_utf8(without_mark(&bytes).to_vec()).map_err(|error| {
             let valid = error.utf8_error().valid_up_to();
             let before = error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count();
             cannot(&format_args!("line {} is not UTF-8", before + 1))

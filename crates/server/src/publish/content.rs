@@ -1,6 +1,9 @@
 //! Converts a client's input to events: by content type, or from a WebSocket's message.
+//!
+//! A byte order mark before a text, or before a line of NDJSON, is no part of it. Bytes stay as they are.
 
 use anemone_hub::{Data, DataError};
+use anemone_wire::{BYTE_ORDER_MARK, TextFault, without_mark};
 use anemone_ws::proto::Message;
 use anemone_ws::proto::handshake::base64;
 use http::{HeaderMap, HeaderValue, header};
@@ -79,11 +82,14 @@ impl Content {
             Self::Binary => base64_data(body),
             Self::Text => string_data(text()?),
             Self::JsonOrText => {
-                Data::typed(text()?).map_err(|error| unfit(&error, 0, &[LOOKS_LIKE_JSON, AS_TEXT]))
+                let advice = [LOOKS_LIKE_JSON, AS_TEXT];
+                text().and_then(|text| {
+                    Data::typed(text).map_err(|error| unfit(&error, text, 0, &advice))
+                })
             }
-            Self::Json | Self::Lines => {
-                Data::parse(text()?).map_err(|error| unfit(&error, 0, &[AS_TEXT]))
-            }
+            Self::Json | Self::Lines => text().and_then(|text| {
+                Data::parse(text).map_err(|error| unfit(&error, text, 0, &[AS_TEXT]))
+            }),
         }?;
         check_size(&data, bounds.event_bytes_max)?;
         Ok(vec![data])
@@ -109,6 +115,7 @@ fn is_utf8<'a>(parameters: impl Iterator<Item = &'a str>) -> bool {
 fn lines(body: &[u8], bounds: Bounds) -> Result<Vec<Data>, Problem> {
     let mut events = Vec::new();
     for (index, line) in utf8(body)?.split('\n').enumerate() {
+        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         if line.trim_ascii().is_empty() {
             continue;
         }
@@ -116,7 +123,7 @@ fn lines(body: &[u8], bounds: Bounds) -> Result<Vec<Data>, Problem> {
             let detail = format!("the body has more than {} events", bounds.events_max);
             return Err(Problem::new(Kind::BodyTooBig, detail));
         }
-        let data = Data::parse(line).map_err(|error| unfit(&error, index, &[]))?;
+        let data = Data::parse(line).map_err(|error| unfit(&error, line, index, &[]))?;
         check_size(&data, bounds.event_bytes_max)
             .map_err(|problem| problem.in_front(&format!("line {}: ", index + 1)))?;
         events.push(data);
@@ -127,22 +134,34 @@ fn lines(body: &[u8], bounds: Bounds) -> Result<Vec<Data>, Problem> {
     Ok(events)
 }
 
-/// Returns the event of a WebSocket message: JSON if it is one JSON value, else a string; bytes as Base64.
+/// Returns the event of a WebSocket message: JSON if it is one JSON value, else a string; bytes as Base64. JSON with a
+/// number that JSON does not have is refused: a string would not be what its sender meant.
 pub(crate) fn of_message(message: Message<'_>, event_bytes_max: usize) -> Result<Data, Problem> {
     let data = match message {
         Message::Binary(bytes) => base64_data(bytes)?,
         Message::Text(text) => match Data::parse(text) {
             Ok(data) => data,
-            Err(error @ DataError::TooDeep) => return Err(unfit(&error, 0, &[])),
-            Err(_) => string_data(text)?,
+            Err(error @ DataError::TooDeep) => return Err(unfit(&error, text, 0, &[])),
+            Err(error) if Data::typed(text).is_err() && not_a_number(text).is_some() => {
+                return Err(unfit(&error, text, 0, &[]));
+            }
+            Err(_) => string_data(text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text))?,
         },
     };
     check_size(&data, event_bytes_max)?;
     Ok(data)
 }
 
-/// Checks that a body is UTF-8.
+fn not_a_number(text: &str) -> Option<TextFault> {
+    TextFault::find(text.as_bytes()).filter(|fault| matches!(fault, TextFault::NotANumber(_)))
+}
+
+/// Checks that a body is UTF-8; returns it without a byte order mark.
 fn utf8(bytes: &[u8]) -> Result<&str, Problem> {
+    let bytes = without_mark(bytes);
+    if let Some(fault @ TextFault::Utf16) = TextFault::find(bytes) {
+        return Err(bad_event(1, 1, &fault.to_string()));
+    }
     std::str::from_utf8(bytes).map_err(|error| {
         let good = &bytes[..error.valid_up_to()];
         let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
@@ -151,13 +170,16 @@ fn utf8(bytes: &[u8]) -> Result<&str, Problem> {
     })
 }
 
-/// Returns the problem of a text that cannot be an event. One that is not JSON gets the advice.
-fn unfit(error: &DataError, index: usize, advice: &[&str]) -> Problem {
+/// Returns the problem of a text that cannot be an event. One that is not JSON gets the advice, or its own remedy.
+fn unfit(error: &DataError, text: &str, index: usize, advice: &[&str]) -> Problem {
     let DataError::Json(cause) = error else {
         return Problem::new(Kind::BadEvent, format!("line {}: {error}", index + 1));
     };
-    let (line, column, text) = (cause.line(), cause.column(), cause.to_string());
-    let what = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
+    let (line, column, said) = (cause.line(), cause.column(), cause.to_string());
+    if let Some(fault) = not_a_number(text) {
+        return bad_event(index + line, column, &fault.to_string());
+    }
+    let what = said.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&said);
     let problem = bad_event(index + line, column, what);
     advice.iter().fold(problem, |problem, advice| problem.and(advice))
 }
@@ -245,6 +267,44 @@ mod tests {
         assert_eq!(events(Content::Binary, &[0, 255]), one("{\"base64\":\"AP8=\"}"));
         let lines = b"\n 1\r\n\t\r\n{\"a\": 2}\n\nnull";
         assert_eq!(events(Content::Lines, lines).unwrap(), ["1", "{\"a\": 2}", "null"]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_text_and_stays_in_bytes() {
+        let one = |text: &str| Ok(vec![text.to_owned()]);
+        let marked = |text: &str| format!("\u{feff}{text}").into_bytes();
+        for content in [Content::Json, Content::JsonOrText, Content::Lines] {
+            assert_eq!(events(content, &marked("{\"a\":1}")), one("{\"a\":1}"), "{content:?}");
+        }
+        for content in [Content::Text, Content::JsonOrText] {
+            assert_eq!(events(content, &marked("hi")), one("\"hi\""), "{content:?}");
+        }
+        let lines = [marked("1\r\n"), marked("\r\n"), marked("2\n")].concat();
+        assert_eq!(events(Content::Lines, &lines).unwrap(), ["1", "2"]);
+        assert_eq!(events(Content::Binary, &marked("")), one("{\"base64\":\"77u/\"}"));
+        let of_text =
+            |text: &str| of_message(Message::Text(text), 100).unwrap().as_str().to_owned();
+        assert_eq!(of_text("\u{feff}{\"a\":1}"), "{\"a\":1}");
+        assert_eq!(of_text("\u{feff}hi\u{feff}"), "\"hi\u{feff}\"");
+    }
+
+    #[test]
+    fn what_another_program_wrote_wrong_comes_with_its_remedy() {
+        let utf_16: Vec<u8> = "[1]\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for content in [Content::Json, Content::JsonOrText, Content::Lines] {
+            let error = events(content, b"{\"t\": NaN}").unwrap_err();
+            let words = "line 1, column 7: NaN is not JSON: write null in its place";
+            assert!(error.contains(words) && error.contains("allow_nan=False"), "{error}");
+            for body in [&utf_16[..], &[b"\xff\xfe", &utf_16[..]].concat()] {
+                let error = events(content, body).unwrap_err();
+                assert!(error.contains("iconv -f UTF-16"), "{error}");
+            }
+        }
+        let error = of_message(Message::Text("[1, -Infinity]"), 100).unwrap_err();
+        assert!(error.detail().contains("-Infinity is not JSON"), "{}", error.detail());
+        // Alone it may be a word.
+        assert_eq!(of_message(Message::Text("NaN"), 100).unwrap().as_str(), "\"NaN\"");
+        assert_eq!(events(Content::JsonOrText, b"NaN").unwrap(), ["\"NaN\""]);
     }
 
     #[test]

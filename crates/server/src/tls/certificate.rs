@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use ::aws_lc_rs::digest;
+use anemone_wire::without_mark;
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use tokio_rustls::rustls::Error;
 use tokio_rustls::rustls::InconsistentKeys;
@@ -72,16 +73,19 @@ impl Found {
             let path = path.to_owned();
             |source| TlsError::NotPem { path, source }
         };
-        let chain = CertificateDer::pem_slice_iter(&self.certificate)
+        let chain = CertificateDer::pem_slice_iter(without_mark(&self.certificate))
             .collect::<Result<Vec<_>, _>>()
             .map_err(not_pem(&files.certificate))?;
         if chain.is_empty() {
             return Err(TlsError::NoCertificate { path: files.certificate.clone() });
         }
-        let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| match error {
-            pem::Error::NoItemsFound => TlsError::NoKey { path: files.key.clone() },
-            error => not_pem(&files.key)(error),
-        })?;
+        let key =
+            PrivateKeyDer::from_pem_slice(without_mark(&self.key)).map_err(
+                |error| match error {
+                    pem::Error::NoItemsFound => TlsError::NoKey { path: files.key.clone() },
+                    error => not_pem(&files.key)(error),
+                },
+            )?;
         let provider = aws_lc_rs::default_provider();
         let key = provider
             .key_provider

@@ -72,7 +72,7 @@ where
         Ok(_) => misfit(String::new(), "a record is a JSON object"),
         Err(error) => {
             // The message of serde_json ends with line and column.
-            let detail = format!("the body is not valid JSON: {error}");
+            let detail = format!("the body is not valid JSON: {}", json::fault(&body, &error));
             Err(refusal(details(Kind::BadBody, detail, None)).into())
         }
     }

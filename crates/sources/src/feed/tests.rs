@@ -76,6 +76,29 @@ async fn lines_wait_for_a_disk_that_is_full_or_broken_and_all_come_once() {
 }
 
 #[tokio::test]
+async fn lines_that_are_not_what_they_were_meant_to_be_are_told_with_the_remedy() {
+    let utf_16: Vec<u8> = "{\"a\":1}\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let nan = b"{\"t\": NaN}\n";
+    for (bytes, published, bad_lines, remedy) in [
+        (&nan[..], Some("{\"t\": NaN}"), 1, "allow_nan=False"),
+        (b"Infinity\n", Some("Infinity"), 1, "allow_nan=False"),
+        (&utf_16, None, 2, "iconv -f UTF-16"),
+        (&[b"\xff\xfe", &utf_16[..]].concat(), None, 2, "iconv -f UTF-16"),
+        (b"\"NaN\"\nName: NaN\n", Some("NaN"), 0, ""),
+    ] {
+        let (bench, mut feed, mut status) = Bench::new(Retention::default(), 8 << 20);
+        feed.receive(&mut status, wall_clock(), bytes).await;
+        feed.finish(&mut status, wall_clock()).await;
+        status.end("over".to_owned());
+        let text = String::from_utf8_lossy(bytes);
+        assert_eq!(bench.topics.all().first(), published.map(Value::from).as_ref(), "{text:?}");
+        let told = values(&bench.topics.status).pop().unwrap();
+        assert_eq!(told["bad_lines"], bad_lines, "{text:?}");
+        assert!(told["detail"].as_str().unwrap().contains(remedy), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn lines_wait_for_a_disk_that_is_behind() {
     let (bench, mut feed, mut status) = Bench::new(Retention::default(), 100);
     let (lines, expected) = numbers(1..=600);

@@ -38,6 +38,20 @@ fn a_line_ends_at_lf_and_a_cr_before_it_goes_with_it() {
 }
 
 #[test]
+fn a_byte_order_mark_before_a_line_is_no_part_of_it() {
+    let bytes = "\u{feff}a\r\n\u{feff}\n\u{feff}\r\n\u{feff}b\nc\u{feff}\n\u{feff}d".as_bytes();
+    let expected = ["a", "b", "c\u{feff}", "d"].map(|text| (text.as_bytes().to_vec(), false));
+    assert_eq!(lines(32, [bytes]), expected);
+    assert_eq!(lines(32, bytes.chunks(1)), expected);
+    // Nor does it count.
+    for (text, is_too_long) in [("\u{feff}abcd\r\n", false), ("\u{feff}abcde\n", true)] {
+        let expected = [(b"abcd".to_vec(), is_too_long)];
+        assert_eq!(lines(4, [text.as_bytes()]), expected, "{text:?}");
+        assert_eq!(lines(4, text.as_bytes().chunks(1)), expected, "{text:?}");
+    }
+}
+
+#[test]
 fn the_end_of_the_stream_ends_its_last_line() {
     assert_eq!(texts(b"a\nb"), ["a", "b"]);
     assert_eq!(texts(b"a\nb\r"), ["a", "b"]);
@@ -134,7 +148,7 @@ fn a_cr_alone_ends_a_line_of_a_run() {
 
 /// The same rules with all bytes at hand.
 fn expected(bytes_max: usize, bytes: &[u8]) -> Seen {
-    let lines = bytes.split(|byte| *byte == b'\n').map(without_cr);
+    let lines = bytes.split(|byte| *byte == b'\n').map(content);
     let lines = lines.filter(|line| !line.is_empty());
     lines.map(|line| (line[..line.len().min(bytes_max)].to_vec(), line.len() > bytes_max)).collect()
 }
@@ -143,10 +157,14 @@ proptest! {
     #[test]
     fn any_split_gives_the_same_lines(
         bytes in proptest::collection::vec(
-            prop_oneof![Just(b'\n'), Just(b'\r'), Just(b'a'), any::<u8>()], 0..200),
+            prop_oneof![
+                6 => prop_oneof![Just(b'\n'), Just(b'\r'), Just(b'a'), any::<u8>()].prop_map(|byte| vec![byte]),
+                1 => Just(b"\xef\xbb\xbf".to_vec()),
+            ], 0..200),
         piece_bytes in 1_usize..20,
         bytes_max in 1_usize..12,
     ) {
+        let bytes = bytes.concat();
         let expected = expected(bytes_max, &bytes);
         prop_assert_eq!(&lines(bytes_max, [&bytes[..]]), &expected);
         prop_assert_eq!(&lines(bytes_max, bytes.chunks(piece_bytes)), &expected);

@@ -55,6 +55,21 @@ fn every_table_is_read() {
 }
 
 #[test]
+fn a_byte_order_mark_is_no_part_of_a_file_and_utf_16_comes_with_its_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.toml");
+    std::fs::write(&path, "\u{feff}threads = 3\nthread = 3\n").unwrap();
+    Node::read(&path, &super::super::place::Place::Default).unwrap();
+    let utf_16: Vec<u8> = "threads = 3\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for mark in [&b""[..], b"\xff\xfe"] {
+        std::fs::write(&path, [mark, &utf_16].concat()).unwrap();
+        let error =
+            Node::read(&path, &super::super::place::Place::Default).unwrap_err().to_string();
+        assert!(error.contains("iconv -f UTF-16"), "{error}");
+    }
+}
+
+#[test]
 fn the_defaults_are_those_of_the_libraries() {
     let config = read("", &[]).unwrap();
     assert_eq!(config.limits, Limits::default());
