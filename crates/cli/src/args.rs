@@ -1,6 +1,7 @@
 //! The command line.
 
 mod client;
+mod device;
 mod services;
 mod tips;
 mod url;
@@ -19,6 +20,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 pub(crate) use self::client::{
     Behind, ContentArg, Doctor, Field, Listing, Output, Pub, Reach, Sub, Topics,
 };
+pub(crate) use self::device::DeviceFrom;
 pub(crate) use self::services::{
     Body, Call, CallOutput, CallVia, Run, RunListing, RunOutput, Runs,
 };
@@ -251,6 +253,11 @@ pub(crate) struct Serve {
     /// Publish each line of standard input to this topic; JSON stays JSON, other lines become strings
     #[arg(long, value_name = "TOPIC", help_heading = SOURCES)]
     pub(crate) stdin: Option<TopicName>,
+
+    /// Publish each line that the device on this serial line writes to this topic, at BAUD bits per second [default: 9600]
+    /// and with FRAMING [default: 8N1], as in attic=/dev/ttyUSB0@115200 or scale=/dev/ttyS0@9600,7E1; may be repeated
+    #[arg(long, value_name = "TOPIC=DEVICE[@BAUD[,FRAMING]]", help_heading = SOURCES)]
+    pub(crate) serial_lines: Vec<DeviceFrom>,
 
     /// Run this command line and publish each line of its output to this topic; may be repeated
     #[arg(long, value_name = "TOPIC=COMMAND", help_heading = SOURCES)]

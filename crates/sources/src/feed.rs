@@ -39,6 +39,8 @@ pub(crate) struct Feed {
     patience: Patience,
     /// True once lines were given up. Later lines are then given up too, so that the kept ones have no hole.
     is_over: bool,
+    /// True if lines had to wait for the disk since this was last asked.
+    has_waited: bool,
 }
 
 /// The time that lines may wait: forever, unless a receiver says that it is over.
@@ -97,7 +99,19 @@ enum PublishOutcome {
 impl Feed {
     pub(crate) fn new(topic: Arc<Topic>, line_bytes_max: usize) -> Self {
         let (lines, patience) = (Lines::new(line_bytes_max), Patience::default());
-        Self { topic, lines, line_bytes_max, patience, is_over: false }
+        Self { topic, lines, line_bytes_max, patience, is_over: false, has_waited: false }
+    }
+
+    /// Creates a feed for lines that end at CR, LF or CRLF.
+    #[cfg(unix)]
+    pub(crate) fn with_cr(topic: Arc<Topic>, line_bytes_max: usize) -> Self {
+        Self { lines: Lines::with_cr(line_bytes_max), ..Self::new(topic, line_bytes_max) }
+    }
+
+    /// Returns true if lines had to wait for the disk since the last call.
+    #[cfg(unix)]
+    pub(crate) fn take_waited(&mut self) -> bool {
+        std::mem::take(&mut self.has_waited)
     }
 
     pub(crate) fn with_patience(self, patience: Patience) -> Self {
@@ -213,6 +227,7 @@ impl Feed {
             };
             tracing::debug!(topic = %self.topic.name(), "trying again: {}", chain(&error));
             status.hold(format!("{error}; reading pauses until it is stored"));
+            self.has_waited = true;
             tokio::select! {
                 () = status.pause(backoff.next(fastrand::f64())) => {}
                 () = self.patience.exhausted() => self.is_over = true,
@@ -236,6 +251,7 @@ impl Feed {
             }
             if slow_at.is_some_and(|at| at <= Instant::now()) {
                 slow_at = None;
+                self.has_waited = true;
                 status.hold("the disk is behind; reading pauses until it has caught up".to_owned());
             }
             status.report_due();

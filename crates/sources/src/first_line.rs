@@ -13,6 +13,10 @@ use crate::status::{State, Status, seconds};
 /// watches.
 pub(crate) const WAIT_DEFAULT: Duration = Duration::from_secs(10);
 
+/// The advice about a program.
+pub(crate) const MAY_BUFFER: &str = ": if it should have written one, it may be buffering its output (python3 -u, stdbuf \
+                                     -oL, grep --line-buffered)";
+
 /// A warning that comes once for a source, however often it is started.
 #[derive(Debug)]
 pub(crate) struct FirstLine {
@@ -41,19 +45,15 @@ impl FirstLine {
         self.due
     }
 
-    /// Warns if it is due that nothing has come from `from` yet.
-    pub(crate) fn report_due(&mut self, status: &mut Status, from: &str) {
+    /// Warns if it is due that nothing has come from `from` yet, with this advice.
+    pub(crate) fn report_due(&mut self, status: &mut Status, from: &str, advice: &str) {
         if self.due.is_none_or(|at| Instant::now() < at) {
             return;
         }
         self.due = None;
         if status.state() == State::Opening && !status.has_lines() {
             self.is_told = true;
-            status.warn(format!(
-                "no line from {from} in {}: if it should have written one, it may be buffering its output \
-                 (python3 -u, stdbuf -oL, grep --line-buffered)",
-                seconds(self.wait)
-            ));
+            status.warn(format!("no line from {from} in {}{advice}", seconds(self.wait)));
         }
     }
 }

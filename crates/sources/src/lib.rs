@@ -6,8 +6,9 @@
 //! - [`exec`]: a program whose output lines become events (Unix).
 //! - [`mod@file`]: a file that is followed as it grows (Unix).
 //! - [`stdin`]: the lines of this process's standard input.
-//! - [`lines`]: the rules for lines, shared by these three.
+//! - [`lines`]: the rules for lines, shared by these three and [`serial_lines`].
 //! - [`serial`]: opens a serial device (Unix).
+//! - [`serial_lines`]: any device on a serial line that writes lines of text (Unix).
 //! - [`status`]: the state of a source, on a topic of its own.
 //! - [`printable`]: makes foreign text safe for a terminal.
 //!
@@ -36,6 +37,8 @@ pub mod lines;
 mod printable;
 #[cfg(unix)]
 pub mod serial;
+#[cfg(unix)]
+pub mod serial_lines;
 pub mod status;
 pub mod stdin;
 pub mod windsonic;

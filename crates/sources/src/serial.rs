@@ -1,6 +1,8 @@
-//! A serial device: opened exclusively, 8 data bits, no parity, 1 stop bit, no flow control, raw.
+//! A serial device: opened exclusively, without flow control, raw.
 //!
-//! Owns the terminal settings and their errors. The caller interprets the bytes and decides whether to try again.
+//! Owns the terminal settings and their errors; `framing` has the bits of a character. The caller interprets the bytes and decides whether to try again.
+
+mod framing;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,6 +15,7 @@ use rustix::termios::{self, ControlModes, InputModes, OptionalActions, QueueSele
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+pub use self::framing::{Framing, FramingError};
 use crate::controlling::is_controlling;
 
 /// An error of a serial device.
@@ -76,6 +79,14 @@ pub enum SerialError {
         /// The speed that it has now, of receiving or of sending.
         taken: u32,
     },
+    /// The driver took all settings but the framing.
+    #[error("{path} does not support {framing}")]
+    FramingNotTaken {
+        /// The device.
+        path: PathBuf,
+        /// The framing asked for.
+        framing: Framing,
+    },
     /// The device was open and is gone: unplugged, or the other end was closed.
     #[error("{path} is gone")]
     Gone {
@@ -102,7 +113,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// Opens `path`, sets it to `baud` 8N1 raw, and discards what it had received before.
+    /// Opens `path`, sets it to `baud` and `framing`, raw, and discards what it had received before.
     ///
     /// Does not wait for a carrier. Accepts any speed of the driver, standard or not. While the device is open, other
     /// programs that check first cannot use it. Refuses a terminal in use, if the system reveals that. Must be called
@@ -110,7 +121,7 @@ impl Port {
     ///
     /// # Errors
     /// [`SerialError`], with one variant for each cause.
-    pub fn open(path: &Path, baud: u32) -> Result<Self, SerialError> {
+    pub fn open(path: &Path, baud: u32, framing: Framing) -> Result<Self, SerialError> {
         // Non-blocking, since some drivers would otherwise wait for a carrier.
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::empty())
@@ -122,11 +133,12 @@ impl Port {
             return Err(SerialError::Terminal { path: path.to_path_buf() });
         }
         claim(&fd).map_err(|errno| open_error(path.to_path_buf(), errno))?;
-        set_raw(&fd, baud).map_err(|fault| match fault {
+        set_raw(&fd, baud, framing).map_err(|fault| match fault {
             SetFault::Baud(source) => SerialError::Baud { path: path.to_path_buf(), baud, source },
             SetFault::NotTaken(taken) => {
                 SerialError::BaudNotTaken { path: path.to_path_buf(), baud, taken }
             }
+            SetFault::Framing => SerialError::FramingNotTaken { path: path.to_path_buf(), framing },
             SetFault::Io(source) => SerialError::Io { path: path.to_path_buf(), source },
         })?;
         let fd = watch(Arc::new(fd))
@@ -155,6 +167,15 @@ impl Port {
                 Err(_would_block) => {}
             }
         }
+    }
+
+    /// Discards what the device has sent and nobody has read.
+    ///
+    /// # Errors
+    /// [`SerialError::Gone`] once the device is gone.
+    pub fn discard(&self) -> Result<(), SerialError> {
+        termios::tcflush(self.fd.get_ref(), QueueSelector::IFlush)
+            .map_err(|errno| SerialError::Gone { path: self.path.clone(), source: errno.into() })
     }
 
     /// Writes what the device takes without waiting, and returns the number of bytes. Commands have a few bytes and a
@@ -213,17 +234,18 @@ fn is_pseudo_terminal(fd: &OwnedFd) -> bool {
 enum SetFault {
     Baud(io::Error),
     NotTaken(u32),
+    Framing,
     Io(io::Error),
 }
 
-fn set_raw(fd: &impl AsFd, baud: u32) -> Result<(), SetFault> {
+fn set_raw(fd: &impl AsFd, baud: u32, framing: Framing) -> Result<(), SetFault> {
     let io = |errno: Errno| SetFault::Io(errno.into());
     if baud == 0 {
         // As a setting, 0 means to hang up.
         return Err(SetFault::Baud(io::ErrorKind::InvalidInput.into()));
     }
     let mut settings = termios::tcgetattr(fd).map_err(io)?;
-    raw_8n1(&mut settings);
+    raw(&mut settings, framing);
     settings.set_speed(baud).map_err(|errno| SetFault::Baud(errno.into()))?;
     termios::tcsetattr(fd, OptionalActions::Now, &settings).map_err(|errno| match errno {
         Errno::INVAL => SetFault::Baud(errno.into()),
@@ -236,6 +258,9 @@ fn set_raw(fd: &impl AsFd, baud: u32) -> Result<(), SetFault> {
     {
         return Err(SetFault::NotTaken(taken));
     }
+    if !framing.is_taken(&set) {
+        return Err(SetFault::Framing);
+    }
     // Bytes from before the speed was set are meaningless, and old ones would get a wrong time.
     termios::tcflush(fd, QueueSelector::IFlush).map_err(io)
 }
@@ -247,16 +272,12 @@ fn is_near(baud: u32, taken: u32) -> bool {
 }
 
 /// Sets no echo, no line editing, no translation and no flow control, and ignores the carrier.
-pub(crate) fn raw_8n1(settings: &mut Termios) {
+pub(crate) fn raw(settings: &mut Termios, framing: Framing) {
     settings.make_raw();
     settings.input_modes -= InputModes::IXOFF | InputModes::IXANY | InputModes::INPCK;
-    let off = ControlModes::CSIZE
-        | ControlModes::PARENB
-        | ControlModes::CSTOPB
-        | ControlModes::CRTSCTS
-        | ControlModes::HUPCL;
-    settings.control_modes -= off;
-    settings.control_modes |= ControlModes::CS8 | ControlModes::CLOCAL | ControlModes::CREAD;
+    settings.control_modes -= ControlModes::CRTSCTS | ControlModes::HUPCL;
+    settings.control_modes |= ControlModes::CLOCAL | ControlModes::CREAD;
+    framing.apply(settings);
 }
 
 #[cfg(test)]
@@ -264,7 +285,7 @@ mod tests {
     use super::*;
 
     async fn error_of(path: &str) -> SerialError {
-        Port::open(Path::new(path), 9600).unwrap_err()
+        Port::open(Path::new(path), 9600, Framing::default()).unwrap_err()
     }
 
     #[tokio::test]

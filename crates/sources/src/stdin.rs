@@ -105,7 +105,7 @@ async fn read_from(
                 continue;
             }
             () = sleep_until(earliest(status.due(), first_line.due())) => {
-                first_line.report_due(&mut status, "standard input");
+                first_line.report_due(&mut status, "standard input", first_line::MAY_BUFFER);
                 status.report_due();
                 continue;
             }

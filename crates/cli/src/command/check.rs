@@ -239,6 +239,9 @@ fn check_source(source: &Source, warnings: &mut Vec<String>) {
         Kind::Serial(options) => {
             check_path("serial device", &options.path, |found| found.is_char_device());
         }
+        Kind::SerialLines(options) => {
+            check_path("serial device", &options.path, |found| found.is_char_device());
+        }
         Kind::Exec(options, _) => {
             if let Some(directory) = &options.directory {
                 check_path("directory", directory, |found| found.is_dir());

@@ -34,6 +34,14 @@ pub(crate) fn offered(config: &Config, url: &str) -> Vec<String> {
 fn source_line(source: &Source, url: &str) -> String {
     let what = match &source.kind {
         Kind::Serial(options) => format!("{} at {} baud", options.path.display(), options.baud),
+        Kind::SerialLines(options) => {
+            format!(
+                "lines of {} at {} baud, {}",
+                options.path.display(),
+                options.baud,
+                options.framing
+            )
+        }
         Kind::Exec(options, _) => options.command.to_string(),
         Kind::File(options) => options.path.display().to_string(),
         Kind::Stdin(_) => "standard input".to_owned(),

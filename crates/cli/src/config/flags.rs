@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anemone_server::{StaticDir, StaticPath};
 use anemone_sources::exec::Command;
 use anemone_sources::windsonic::Mode;
-use anemone_sources::{exec, file, stdin, windsonic};
+use anemone_sources::{exec, file, serial_lines, stdin, windsonic};
 
 use super::fault::Faults;
 use super::listen::Listen;
@@ -17,7 +17,7 @@ use super::runs;
 use super::settings::{Listening, TlsFiles, each};
 use super::sources::{Kind, Source, StderrTo};
 use super::whole::{Config, Shorthands, source};
-use crate::args::{self, TopicFrom};
+use crate::args::{self, DeviceFrom, TopicFrom};
 
 pub(super) fn apply(
     flags: &args::Serve,
@@ -138,6 +138,17 @@ fn sources(flags: &args::Serve) -> Vec<Source> {
         };
         let kind = Kind::Serial(Located::new(options, place.clone()));
         sources.extend(source("wind", &place, kind));
+    }
+    for DeviceFrom { topic, device, baud, framing } in &flags.serial_lines {
+        let place = Place::Flag("--serial-lines");
+        let default = serial_lines::SerialLinesOptions::new(device);
+        let options = serial_lines::SerialLinesOptions {
+            baud: baud.unwrap_or(default.baud),
+            framing: framing.unwrap_or(default.framing),
+            ..default
+        };
+        let topic = Located::new(topic.clone(), place.clone());
+        sources.push(Source { topic, kind: Kind::SerialLines(Located::new(options, place)) });
     }
     for TopicFrom { topic, from } in &flags.exec {
         let options = exec::ExecOptions::new(Command::Shell(from.clone().into()));

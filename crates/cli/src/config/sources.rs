@@ -9,7 +9,7 @@ use anemone_hub::TopicName;
 use anemone_sources::exec::{Command, Restart};
 use anemone_sources::file::Origin;
 use anemone_sources::windsonic::{Mode, UnitId};
-use anemone_sources::{exec, file, host, stdin, windsonic};
+use anemone_sources::{exec, file, host, serial_lines, stdin, windsonic};
 
 use super::document::{Node, Value};
 use super::place::{Located, Place};
@@ -35,6 +35,7 @@ pub(crate) struct Source {
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Serial(Located<windsonic::WindsonicOptions>),
+    SerialLines(Located<serial_lines::SerialLinesOptions>),
     Exec(Box<exec::ExecOptions>, StderrTo),
     File(file::FileOptions),
     Stdin(stdin::StdinOptions),
@@ -57,6 +58,7 @@ impl Kind {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Serial(_) => "serial",
+            Self::SerialLines(_) => "serial-lines",
             Self::Exec(..) => "exec",
             Self::File(_) => "file",
             Self::Stdin(_) => "stdin",
@@ -69,14 +71,16 @@ impl Kind {
 #[derive(Clone, Copy)]
 enum Type {
     Serial,
+    SerialLines,
     Exec,
     File,
     Stdin,
     Host,
 }
 
-const TYPES: [(&str, Type); 5] = [
+const TYPES: [(&str, Type); 6] = [
     ("serial", Type::Serial),
+    ("serial-lines", Type::SerialLines),
     ("exec", Type::Exec),
     ("file", Type::File),
     ("stdin", Type::Stdin),
@@ -85,7 +89,7 @@ const TYPES: [(&str, Type); 5] = [
 
 /// Reads a source; `None` after an error that prevents continuing.
 pub(super) fn read(mut table: Table<'_>) -> Option<Source> {
-    let what = "\"serial\", \"exec\", \"file\", \"stdin\" or \"host\"";
+    let what = "\"serial\", \"serial-lines\", \"exec\", \"file\", \"stdin\" or \"host\"";
     // Without the type, the other keys are unknown.
     let kind = table.required("type", what, word(TYPES))?;
     let what = "the name of the topic for its events, such as \"cpu\"";
@@ -93,6 +97,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<Source> {
     let t = &mut table;
     let kind = match kind.value {
         Type::Serial => serial(t).map(Kind::Serial),
+        Type::SerialLines => serial_lines(t).map(Kind::SerialLines),
         Type::Exec => exec(t).map(|(options, stderr)| Kind::Exec(Box::new(options), stderr)),
         Type::File => file(t).map(Kind::File),
         Type::Stdin => Some(Kind::Stdin(stdin(t))),
@@ -155,6 +160,22 @@ fn serial(t: &mut Table<'_>) -> Option<Located<windsonic::WindsonicOptions>> {
         path: default.path,
     };
     device.map(|_| Located::new(options, place))
+}
+
+fn serial_lines(t: &mut Table<'_>) -> Option<Located<serial_lines::SerialLinesOptions>> {
+    let device = t.required("device", "the serial device, such as \"/dev/ttyUSB0\"", path)?;
+    let default = serial_lines::SerialLinesOptions::new(device.value);
+    let (retry_min, retry_max) = retry(t, default.retry_min, default.retry_max);
+    let options = serial_lines::SerialLinesOptions {
+        baud: t.value("baud", default.baud, number(BAUD)),
+        framing: t.value("framing", default.framing, parsed),
+        line_bytes_max: line_bytes_max(t, default.line_bytes_max),
+        report_interval: report_interval(t, default.report_interval),
+        retry_min,
+        retry_max,
+        ..default
+    };
+    Some(Located::new(options, device.place))
 }
 
 fn exec(t: &mut Table<'_>) -> Option<(exec::ExecOptions, StderrTo)> {

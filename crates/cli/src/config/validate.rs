@@ -6,6 +6,8 @@ use std::path::Path;
 
 use anemone_hub::TopicName;
 use anemone_server::{PublishRight, UnixSocket};
+use anemone_sources::serial_lines::SerialLinesOptions;
+use anemone_sources::windsonic;
 
 use super::fault::Faults;
 use super::files;
@@ -141,15 +143,15 @@ fn sources(config: &Config, faults: &Faults) {
                 }
                 stdin = Some(source);
             }
-            Kind::Serial(options) => {
-                let path = &*options.path;
+            Kind::Serial(Located { value: windsonic::WindsonicOptions { path, .. }, place })
+            | Kind::SerialLines(Located { value: SerialLinesOptions { path, .. }, place }) => {
                 if let Some((_, first)) = devices.iter().find(|(other, _)| *other == path) {
                     let path = path.display();
                     let fault =
                         format!("source.device: another source already reads {path}, at {first}");
-                    faults.add(&options.place, fault);
+                    faults.add(place, fault);
                 }
-                devices.push((path, &options.place));
+                devices.push((path, place));
             }
             Kind::Exec(..) | Kind::File(_) | Kind::Host(_) | Kind::Demo(_) => {}
         }

@@ -17,7 +17,7 @@ use super::pipes::{READ_BYTES, REST_BYTES_MAX, Read, Rest, readable, take};
 use super::{ExecOptions, Stderr};
 use crate::backoff::Backoff;
 use crate::feed::{Feed, Patience, patiently};
-use crate::first_line::FirstLine;
+use crate::first_line::{FirstLine, MAY_BUFFER};
 use crate::status::{State, Status, chain, earliest, seconds, sleep_until, wall_clock};
 
 /// Runs the program, publishes the lines of its output to `topic`, and reports its state to `status` (by convention
@@ -220,7 +220,7 @@ impl ExecSource {
                 .set(State::Silent, format!("{command} closed its output and is still running"));
         }
         if self.first_line.due().is_some() {
-            self.first_line.report_due(&mut self.status, &command.to_string());
+            self.first_line.report_due(&mut self.status, &command.to_string(), MAY_BUFFER);
         }
         self.status.report_due();
         self.error_output.report_due();

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::WindsonicOptions;
 use super::session::{Output, Session};
 use crate::backoff::Backoff;
-use crate::serial::{Port, SerialError};
+use crate::serial::{Framing, Port, SerialError};
 use crate::status::{State, Status, chain, earliest, publish, seconds, sleep_until, wall_clock};
 
 /// The most bytes of one read: several lines at any baud rate.
@@ -25,7 +25,7 @@ const READ_BYTES: usize = 1024;
 pub async fn run(options: WindsonicOptions, topic: Arc<Topic>, status: Arc<Topic>) -> Infallible {
     let mut source = SerialSource::new(options, topic, status);
     loop {
-        let error = match Port::open(&source.options.path, source.options.baud)
+        let error = match Port::open(&source.options.path, source.options.baud, Framing::default())
         {
             Ok(port) => source.serve(&port).await,
             Err(error) => error,

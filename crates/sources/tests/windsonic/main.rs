@@ -3,11 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
 mod bench;
+mod serial_lines;
 
 use std::error::Error;
 use std::time::Duration;
 
-use anemone_sources::serial::Port;
+use anemone_sources::serial::{Framing, Port};
 use anemone_sources::windsonic::emulate::{self, Emulator, Format, Rate, Settings};
 use anemone_sources::windsonic::{Mode, SpeedUnits, UnitId, WindsonicOptions};
 use anemone_testing::within;
@@ -212,9 +213,9 @@ async fn a_device_in_use_is_not_opened_twice() {
 async fn any_speed_will_do_on_a_pseudo_terminal_but_none() {
     let terminal = Terminal::open();
     for baud in [50, 9600, 115_200, 250_000, 4_000_000] {
-        Port::open(&terminal.path, baud).unwrap();
+        Port::open(&terminal.path, baud, Framing::default()).unwrap();
     }
-    let error = Port::open(&terminal.path, 0).unwrap_err();
+    let error = Port::open(&terminal.path, 0, Framing::default()).unwrap_err();
     assert_eq!(error.to_string(), format!("cannot set {} to 0 baud", terminal.path.display()));
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anemone_hub::{Hub, Topic};
 use anemone_sources::windsonic::emulate::{self, Emulator};
-use anemone_sources::{exec, file, host, stdin, windsonic};
+use anemone_sources::{exec, file, host, serial_lines, stdin, windsonic};
 use anyhow::{Context, anyhow};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -84,6 +84,10 @@ fn run(source: &Source, hub: &Hub, mut stopped: watch::Receiver<bool>) -> anyhow
         Kind::Serial(options) => {
             let status = topic(Part::Status)?;
             Box::pin(async move { match windsonic::run(options.value, events, status).await {} })
+        }
+        Kind::SerialLines(options) => {
+            let status = topic(Part::Status)?;
+            Box::pin(async move { match serial_lines::run(options.value, events, status).await {} })
         }
         Kind::File(options) => {
             let status = topic(Part::Status)?;

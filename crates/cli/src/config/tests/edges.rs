@@ -137,16 +137,20 @@ fn what_sources_have_has_its_range() {
     let file = source("file", "path = \"p\"");
     let lines = ["1", "'16MiB'"];
     let reports = (["'1s'", "'1d'"], ["'999ms'", "'86400001ms'"]);
-    for source in [&exec, &file, &source("stdin", "")] {
+    let serial_lines = source("serial-lines", "device = \"d\"");
+    for source in [&exec, &file, &source("stdin", ""), &serial_lines] {
         assert_edges(source, ("line_bytes_max", lines, ["0", "16777217"]));
         assert_edges(source, ("report_interval", reports.0, reports.1));
     }
     assert_edges(&serial, ("line_bytes_max", ["16", "65536"], ["15", "65537"]));
-    assert_edges(&serial, ("baud", ["50", "4000000"], ["49", "4000001"]));
+    for source in [&serial, &serial_lines] {
+        assert_edges(source, ("baud", ["50", "4000000"], ["49", "4000001"]));
+    }
+    assert_edges(&serial_lines, ("framing", ["'7E2'", "'8N1'"], ["'9N1'", "'8N'"]));
     for key in ["silence_max", "poll_interval", "unasked_wait", "answer_wait", "configure_retry"] {
         assert_edges(&serial, (key, TIMES.0, TIMES.1));
     }
-    for source in [&serial, &exec] {
+    for source in [&serial, &serial_lines, &exec] {
         let retry = format!("{source}retry_max = \"1d\"\n");
         assert_edges(&retry, ("retry_min", TIMES.0, TIMES.1));
     }

@@ -134,7 +134,7 @@ fn what_is_missing_is_told_where_it_should_be() {
         ),
         (
             "[[source]]\ntopic = \"a\"",
-            "1:1: `source.type` is missing: \"serial\", \"exec\", \"file\", \"stdin\" or \"host\"",
+            "1:1: `source.type` is missing: \"serial\", \"serial-lines\", \"exec\", \"file\", \"stdin\" or \"host\"",
         ),
         (
             "[[source]]\ntype = \"stdin\"",
@@ -364,13 +364,15 @@ fn each_topic_has_one_source() {
 
 #[test]
 fn a_device_is_read_once() {
-    let serial = |topic: &str| {
-        format!("[[source]]\ntype = \"serial\"\ndevice = \"/dev/a\"\ntopic = \"{topic}\"\n")
+    let source = |kind: &str, topic: &str| {
+        format!("[[source]]\ntype = \"{kind}\"\ndevice = \"/dev/a\"\ntopic = \"{topic}\"\n")
     };
-    assert_fault(
-        &(serial("a") + &serial("b")),
-        "7:10: source.device: another source already reads /dev/a, at a.toml:3:10",
-    );
+    for kinds in [["serial", "serial"], ["serial", "serial-lines"], ["serial-lines", "serial"]] {
+        assert_fault(
+            &(source(kinds[0], "a") + &source(kinds[1], "b")),
+            "7:10: source.device: another source already reads /dev/a, at a.toml:3:10",
+        );
+    }
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn every_key_in_the_example_says_the_default_or_that_it_is_an_example() {
     let all = read(&uncommented(|_| true), &[]).unwrap();
     let examples = read(&uncommented(|line| line.contains(IS_EXAMPLE)), &[]).unwrap();
     assert_same(&all, &examples);
-    assert_eq!((all.topics.len(), all.runs.len(), all.sources.len()), (1, 1, 5));
+    assert_eq!((all.topics.len(), all.runs.len(), all.sources.len()), (1, 1, 6));
 }
 
 #[test]
@@ -59,8 +59,8 @@ fn no_key_is_missing_from_the_example() {
     // Each source has all of its keys, not only those that no other has.
     let of_sources = uncommented(|_| true).split_once("\n[[source]]").unwrap().1.to_owned();
     let lines = |key: &str| of_sources.lines().filter(|line| line.starts_with(key)).count();
-    assert_eq!(["line_bytes_max", "report_interval"].map(lines), [4, 4]);
-    assert_eq!(["retry_min", "retry_max", "interval"].map(lines), [2, 2, 2]);
+    assert_eq!(["line_bytes_max", "report_interval"].map(lines), [5, 5]);
+    assert_eq!(["retry_min", "retry_max", "interval"].map(lines), [3, 3, 2]);
 }
 
 #[test]

@@ -75,8 +75,11 @@ fn each_flag_is_its_key() {
     assert_same(&file, &flags);
 
     let text = "[[source]]\ntype = \"serial\"\ntopic = \"wind\"\ndevice = \"d\"\nbaud = 50\n\
-                unit = \"A\"\nmode = \"polled\"\n[tls]\ndev = true\ndev_cert = \"p\"";
-    let line = "--serial d --baud 50 --unit A --polled --tls-dev --tls-dev-cert p";
+                unit = \"A\"\nmode = \"polled\"\n[[source]]\ntype = \"serial-lines\"\ntopic = \"attic\"\n\
+                device = \"/dev/a@b\"\nbaud = 115200\n[[source]]\ntype = \"serial-lines\"\n\
+                topic = \"scale\"\ndevice = \"e\"\nbaud = 4800\nframing = \"7E1\"\n[tls]\ndev = true\ndev_cert = \"p\"";
+    let line = "--serial d --baud 50 --unit A --polled --serial-lines attic=/dev/a@b@115200 \
+                --serial-lines scale=e@4800,7e1 --tls-dev --tls-dev-cert p";
     let (file, flags) = (read(text, &[]).unwrap(), read_with("", &[], &self::flags(line)).unwrap());
     assert_same(&file, &flags);
 }

@@ -144,6 +144,12 @@ fn sources_of_every_type_are_read_any_number_of_each() {
         topic = "wind-2"
         device = "/dev/ttyUSB1"
         [[source]]
+        type = "serial-lines"
+        topic = "attic"
+        device = "/dev/ttyUSB2"
+        baud = 115200
+        framing = "7E1"
+        [[source]]
         type = "exec"
         topic = "cpu"
         command = ["vmstat", "-n", ""]
@@ -166,12 +172,15 @@ fn sources_of_every_type_are_read_any_number_of_each() {
         interval = "1s"
     "#;
     let config = read(text, &[]).unwrap();
-    let [wind, wind_2, cpu, load, log, machine] = &config.sources[..] else {
+    let [wind, wind_2, attic, cpu, load, log, machine] = &config.sources[..] else {
         panic!("{:?}", config.sources)
     };
     let Kind::Serial(options) = &wind.kind else { panic!("{wind:?}") };
     assert_eq!((options.mode, options.baud), (Mode::Polled, 4800));
     assert_eq!(wind_2.topic.as_str(), "wind-2");
+    let Kind::SerialLines(options) = &attic.kind else { panic!("{attic:?}") };
+    assert_eq!((options.path.as_path(), options.baud), (Path::new("/dev/ttyUSB2"), 115_200));
+    assert_eq!(options.framing.to_string(), "7E1");
     let Kind::Exec(options, StderrTo::Topic) = &cpu.kind else { panic!("{cpu:?}") };
     assert_eq!(options.command, Command::program("vmstat", ["-n", ""]));
     assert_eq!(options.restart, Restart::OnFailure);

@@ -19,7 +19,7 @@ use rustix::termios::{OptionalActions, QueueSelector, tcflush, tcgetattr, tcseta
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep_until};
 
-use crate::serial::{raw_8n1, watch};
+use crate::serial::{Framing, raw, watch};
 
 /// The interval of checks whether the other end is open; the system does not report it. A command that a program sends
 /// at once waits at most this long; the instrument itself takes up to 130 ms to answer.
@@ -57,7 +57,7 @@ impl Pty {
         // reports whether the other end is open only after the first close.
         let slave = pty.open_slave()?;
         let mut settings = tcgetattr(&slave)?;
-        raw_8n1(&mut settings);
+        raw(&mut settings, Framing::default());
         tcsetattr(&slave, OptionalActions::Now, &settings)?;
         Ok(pty)
     }
