@@ -3,6 +3,8 @@
 //! Owns the open file, and the ways to tell it from others. It blocks, as files do. One [`Follower::turn`] makes a
 //! handful of system calls and at most one read to publish, unless it has to compare the files beside a replaced one.
 
+use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{File, Metadata};
 use std::io;
@@ -17,10 +19,14 @@ use rustix::fs::{Mode, OFlags};
 use super::Origin;
 use super::place::{Id, Place, WINDOW_BYTES, Window};
 use super::siblings::{COUNT_MAX, Next, Sibling, modified, next_after, siblings};
-use super::watch::Watches;
+use super::watch::{Found, Watches};
 
 /// The most files compared with a truncated one to find its copy: the oldest that were written to since.
 const COPIES_MAX: usize = 16;
+
+/// The most files that came under the path and are held open until it is their turn. Of more, the oldest without content
+/// are given up.
+const HELD_MAX: usize = 64;
 
 /// The most times that names are read again because the file was rotated meanwhile.
 const ATTEMPTS_MAX: u32 = 4;
@@ -34,6 +40,8 @@ pub(super) enum Turn {
     Read(Chunk),
     /// There are no more bytes at present.
     Idle,
+    /// Files came under the path and went before they could be opened.
+    Missed(Missing),
     /// The file has changed, and is read from its beginning. The stream of its earlier bytes has ended.
     Restarted(Option<Missing>),
     /// The file was copied and truncated; its copy is read on.
@@ -65,6 +73,8 @@ pub(super) enum Missing {
     /// Files between the one that was read and this one: the old file is no longer among them, or there are more than
     /// the limit.
     Between(PathBuf),
+    /// This number of files that were under the path for a moment.
+    Brief(u64),
     /// This file: it was last written to at the same time as the one that was read, and their order is unknown.
     Doubtful(PathBuf),
 }
@@ -77,6 +87,10 @@ impl fmt::Display for Missing {
                 write!(f, "what was written while it was copied to {} and truncated", to.display())
             }
             Self::Between(to) => write!(f, "whole files older than {}", to.display()),
+            Self::Brief(1) => write!(f, "a file that was there too briefly to be opened"),
+            Self::Brief(count) => {
+                write!(f, "{count} files that were there too briefly to be opened")
+            }
             Self::Doubtful(path) => {
                 write!(f, "all of {}, of the same time as the file read before it,", path.display())
             }
@@ -107,6 +121,8 @@ pub(super) struct Follower {
     place: Option<Place>,
     watches: Watches,
     open: Option<OpenFile>,
+    /// The files that came under the path after the open one, in this order.
+    held: VecDeque<OpenFile>,
 }
 
 #[derive(Debug)]
@@ -152,7 +168,8 @@ impl Follower {
         let absent_at = place.as_ref().filter(|place| place.is_before_all());
         let absent_at = absent_at.map(|place| place.modified);
         let place = place.filter(|place| !place.is_before_all());
-        Self { path, origin, absent_at, line_bytes_max, place, watches, open: None }
+        let (open, held) = (None, VecDeque::new());
+        Self { path, origin, absent_at, line_bytes_max, place, watches, open, held }
     }
 
     /// Returns the size of a buffer for reads of this size.
@@ -163,6 +180,10 @@ impl Follower {
     /// Reads at most as much as `buffer` holds, or finds out why there is no more.
     pub(super) fn turn(&mut self, buffer: &mut [u8]) -> Turn {
         self.watches.directory_of(&self.path);
+        let gone = self.hold_arrivals();
+        if gone > 0 {
+            return Turn::Missed(Missing::Brief(gone));
+        }
         let Some(open) = &mut self.open else { return self.open_first() };
         match open.check(buffer) {
             Ok(FileState::More(chunk)) => return Turn::Read(chunk),
@@ -180,7 +201,7 @@ impl Follower {
         let open_id = open.id;
         let stands = std::fs::metadata(&self.path);
         if stands.as_ref().is_ok_and(|metadata| id(metadata) == open_id) {
-            return Turn::Idle;
+            return self.back_again();
         }
         match (self.next_file(), stands) {
             (Ok(Some((other, gap))), _) => self.replace_at_end(other, gap, buffer),
@@ -192,6 +213,37 @@ impl Follower {
                 Turn::Idle
             }
         }
+    }
+
+    /// Opens the files that came under the path since the last turn, so that they can be read wherever they go. Returns
+    /// the number of those that were gone already.
+    fn hold_arrivals(&mut self) -> u64 {
+        let directory = self.path.parent().unwrap_or(Path::new(""));
+        let full = self.held.iter().filter(|file| file.has_content()).count();
+        let open = |name: &OsStr| OpenFile::open(&directory.join(name));
+        let Found { files, gone } = self.watches.arrivals(HELD_MAX - full.min(HELD_MAX), open);
+        for file in files {
+            let is_known = self.open.iter().chain(&self.held).any(|known| known.id == file.id);
+            if !is_known {
+                self.held.push_back(file);
+            }
+        }
+        while self.held.len() > HELD_MAX {
+            let empty = self.held.iter().position(|file| !file.has_content());
+            self.held.remove(empty.unwrap_or(0));
+        }
+        gone
+    }
+
+    /// Handles the end of the open file while it is under the path. Files that came after it were there only for a
+    /// moment.
+    fn back_again(&mut self) -> Turn {
+        let brief = self.held.iter().filter(|file| file.has_content()).count();
+        if brief == 0 {
+            return Turn::Idle;
+        }
+        self.held.clear();
+        Turn::Missed(Missing::Brief(brief as u64))
     }
 
     /// Returns the place after the last chunk or turn.
@@ -219,20 +271,37 @@ impl Follower {
 
     /// Returns the oldest file that is newer than the open one and has content. After several rotations this is an
     /// older one than the file under the path.
-    fn next_file(&self) -> io::Result<Option<(OpenFile, Option<Missing>)>> {
+    fn next_file(&mut self) -> io::Result<Option<(OpenFile, Option<Missing>)>> {
         let Some(open) = &self.open else { return Ok(None) };
-        let last_write = modified(&open.file.metadata()?);
+        let last_write = open.last_write()?;
         let (current, older) = self.names()?;
         // If there are more names than the limit, a file between the two may be missing.
         let are_all = older.len() < COUNT_MAX;
         let Next { file, doubtful } = next_after(&older, open.id, last_write);
         let is_known = older.iter().any(|sibling| sibling.id == open.id);
         let are_between = !are_all || (file.is_some() && !is_known);
+        if let Some(held) = self.next_held(file)? {
+            return Ok(Some((held, None)));
+        }
         let before = file.map_or(&self.path, |next| &next.path);
         let between = are_between.then(|| Missing::Between(before.clone()));
         let gap = between.or_else(|| Some(Missing::Doubtful(doubtful?.path.clone())));
         let next = file.map(|next| OpenFile::open(&next.path)).transpose()?.or(current);
+        self.held.retain(|held| next.as_ref().is_none_or(|next| next.id != held.id));
         Ok(next.map(|next| (next, gap)))
+    }
+
+    /// Takes the first held file with content, unless this one beside it, which nobody saw coming, is older.
+    fn next_held(&mut self, beside: Option<&Sibling>) -> io::Result<Option<OpenFile>> {
+        let Some(at) = self.held.iter().position(OpenFile::has_content) else { return Ok(None) };
+        if let Some(beside) = beside
+            && self.held.iter().all(|held| held.id != beside.id)
+            && beside.modified <= self.held[at].last_write()?
+        {
+            return Ok(None);
+        }
+        self.held.drain(..at);
+        Ok(self.held.pop_front())
     }
 
     /// Returns the file under the path, if it has content, and its older ones.
@@ -308,6 +377,8 @@ impl Follower {
         }
         let opened = match self.absent_at {
             Some(at) => self.open_written_after(at),
+            // It came since the directory is watched.
+            None if !self.held.is_empty() => self.open_written_after(i64::MAX),
             None => OpenFile::open(&self.path).and_then(|mut open| {
                 if self.origin == Origin::End {
                     open.skip_to_last_line(self.line_bytes_max)?;
@@ -330,10 +401,15 @@ impl Follower {
     }
 
     /// Opens the oldest file written after time `at`: the file may have been rotated before it was first seen.
-    fn open_written_after(&self, at: i64) -> io::Result<OpenFile> {
+    fn open_written_after(&mut self, at: i64) -> io::Result<OpenFile> {
         let (current, older) = self.names()?;
-        if let Some(next) = next_after(&older, (0, 0), at).file {
+        let next = next_after(&older, (0, 0), at).file;
+        let is_held = |next: &Sibling| self.held.iter().any(|held| held.id == next.id);
+        if let Some(next) = next.filter(|next| !is_held(next)) {
             return OpenFile::open(&next.path);
+        }
+        if let Some(held) = self.held.pop_front() {
+            return Ok(held);
         }
         current.map_or_else(|| OpenFile::open(&self.path), Ok)
     }
@@ -363,7 +439,8 @@ impl Follower {
             return Turn::Opened(Opened::After(place, gap));
         }
         let next = next_after(&older, place.id, place.modified).file;
-        let next = next.and_then(|next| OpenFile::open(&next.path).ok()).or(current);
+        let next = next.and_then(|next| OpenFile::open(&next.path).ok());
+        let next = next.or_else(|| self.held.pop_front()).or(current);
         let Some(next) = next.map_or_else(|| OpenFile::open(&self.path), Ok).ok() else {
             // The file may come back.
             let error = std::fs::metadata(&self.path).err().unwrap_or_else(not_a_file);
@@ -385,6 +462,7 @@ impl Follower {
     }
 
     fn watch(&mut self, open: OpenFile) {
+        self.held.retain(|held| held.id != open.id);
         self.watches.open(&open.file);
         self.open = Some(open);
     }
@@ -413,6 +491,14 @@ impl OpenFile {
         }
         let (id, modified) = (id(&metadata), modified(&metadata));
         Ok(Self { file, id, position: 0, head: Vec::new(), tail: Vec::new(), modified })
+    }
+
+    fn has_content(&self) -> bool {
+        self.file.metadata().is_ok_and(|metadata| metadata.len() > 0)
+    }
+
+    fn last_write(&self) -> io::Result<i64> {
+        Ok(modified(&self.file.metadata()?))
     }
 
     /// Opens a file after a place; `None` if it does not contain the bytes before that place.

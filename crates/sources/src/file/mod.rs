@@ -18,6 +18,12 @@
 //! - **Missing file**: looked for at every turn, without end, and read from its beginning when it appears. Until then
 //!   the old file stays open, and occupies its space on the disk.
 //!
+//! - **Files that are there for a moment**: the system tells each file that comes under the path, and it is opened at once
+//!   and read, wherever it goes meanwhile: renamed to any name in its directory, replaced or deleted. So every such file
+//!   is either read, in the order in which they came, or reported as missing: if it was deleted or moved to another
+//!   directory before it could be opened, within some 100 µs as a rule. Only Linux tells; elsewhere a file is missed if
+//!   it comes and goes between two checks.
+//!
 //! **Lines that may be missing** are reported, and counted as `gaps` in the status: lines written between copying and
 //! truncating; the rest of a file that was truncated and has no copy, or was rotated away and deleted or compressed
 //! before it was read; a file with the same time as the one read before it, if their order is unknown; and files
@@ -32,6 +38,8 @@
 //! Its state ([`status`](crate::status)) is `opening` until its first line, then `live`, and `lost` when the file is
 //! missing or cannot be read.
 
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux tells what comes"))]
+mod arrivals;
 mod follow;
 mod place;
 mod run;

@@ -32,7 +32,7 @@ const LOOK_EVERY_MIN: Duration = Duration::from_millis(10);
 pub async fn run(options: FileOptions, topic: Arc<Topic>, status: Arc<Topic>) -> Infallible {
     let interval = options.interval.max(Duration::from_millis(1));
     let place = topic.note().as_ref().and_then(Place::from_note);
-    let (changes, watches) = match Changes::start() {
+    let (changes, watches) = match Changes::start(&options.path) {
         Ok((changes, watches)) => (Some(changes), watches),
         Err(error) => {
             let (path, every) = (options.path.display(), seconds(interval));
@@ -51,14 +51,23 @@ pub async fn run(options: FileOptions, topic: Arc<Topic>, status: Arc<Topic>) ->
         match turn {
             // Files of /proc always report a length below their contents.
             Turn::Idle | Turn::Restarted(_) | Turn::Lost(_) => {
-                source.status.pause(interval.min(LOOK_EVERY_MIN)).await;
+                let pause = source.status.pause(interval.min(LOOK_EVERY_MIN));
+                tokio::select! {
+                    () = pause => {}
+                    // A file may be there only for a moment.
+                    () = arrived(changes.as_ref()) => continue,
+                }
                 let rest = source.status.pause(interval.saturating_sub(LOOK_EVERY_MIN));
                 tokio::select! {
                     () = rest => {}
                     () = changed(changes.as_ref()), if !matches!(turn, Turn::Restarted(_)) => {}
                 }
             }
-            Turn::Opened(_) | Turn::Read(_) | Turn::Rotated(_) | Turn::Copied(_) => {
+            Turn::Opened(_)
+            | Turn::Read(_)
+            | Turn::Missed(_)
+            | Turn::Rotated(_)
+            | Turn::Copied(_) => {
                 source.status.report_due();
             }
         }
@@ -68,6 +77,13 @@ pub async fn run(options: FileOptions, topic: Arc<Topic>, status: Arc<Topic>) ->
 async fn changed(changes: Option<&Changes>) {
     match changes {
         Some(changes) => changes.changed().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn arrived(changes: Option<&Changes>) {
+    match changes {
+        Some(changes) => changes.arrived().await,
         None => std::future::pending().await,
     }
 }
@@ -135,6 +151,7 @@ impl FileSource {
             }
             Turn::Idle if self.status.state() == State::Lost => self.is_open(),
             Turn::Idle => {}
+            Turn::Missed(gap) => self.missing(Some(gap)),
             // The line that was begun continues in the copy.
             Turn::Copied(gap) => self.missing(Some(gap)),
             Turn::Restarted(None) => self.end_stream().await,

@@ -6,24 +6,109 @@
 
 pub(super) use system::{Changes, Watches};
 
+/// The files that came under the path and are open now, and the number of those that were gone before.
+#[derive(Debug)]
+pub(super) struct Found<T> {
+    pub(super) files: Vec<T>,
+    pub(super) gone: u64,
+}
+
+impl<T> Default for Found<T> {
+    fn default() -> Self {
+        Self { files: Vec::new(), gone: 0 }
+    }
+}
+
 #[cfg(target_os = "linux")]
 mod system {
+    use std::ffi::OsStr;
     use std::fs::File;
     use std::io;
+    use std::mem::MaybeUninit;
     use std::os::fd::{AsRawFd as _, OwnedFd};
+    use std::os::unix::ffi::OsStrExt as _;
     use std::path::Path;
-    use std::sync::Arc;
+    use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-    use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init, remove_watch};
+    use rustix::fs::inotify::{
+        CreateFlags, Event, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch,
+    };
     use tokio::io::unix::AsyncFd;
 
+    use super::Found;
+    use crate::file::arrivals::{Arrivals, Notice};
+
+    /// The most notices that are read at once: an endless stream of them does not hold up the rest.
+    const NOTICES_MAX: usize = 10_000;
+
+    /// The most attempts to open a file whose name changes all the time, for one turn.
+    const ATTEMPTS_MAX: usize = 1000;
+
+    /// The queue of notices, and what those that were read mean.
+    #[derive(Debug)]
+    struct Queue {
+        fd: Arc<OwnedFd>,
+        state: Mutex<State>,
+    }
+
+    #[derive(Debug)]
+    struct State {
+        arrivals: Arrivals,
+        /// True if something may have changed since this was last asked.
+        has_changed: bool,
+    }
+
+    impl Queue {
+        /// Handles all notices that the system has so far.
+        fn read(&self) -> MutexGuard<'_, State> {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut buffer = [MaybeUninit::uninit(); 4096];
+            let mut reader = Reader::new(&self.fd, &mut buffer);
+            for _ in 0..NOTICES_MAX {
+                let Ok(event) = reader.next() else { break };
+                state.note(&event);
+            }
+            state
+        }
+    }
+
+    impl State {
+        fn note(&mut self, event: &Event<'_>) {
+            let kind = event.events();
+            if kind.contains(ReadFlags::QUEUE_OVERFLOW) {
+                self.arrivals.overflow();
+            }
+            // Notices without a name are about a file itself.
+            let Some(name) = event.file_name() else {
+                self.has_changed = true;
+                return;
+            };
+            let (name, number) = (OsStr::from_bytes(name.to_bytes()), event.cookie());
+            let notice = if kind.contains(ReadFlags::CREATE) {
+                Notice::Created(name)
+            } else if kind.contains(ReadFlags::DELETE) {
+                Notice::Deleted(name)
+            } else if kind.contains(ReadFlags::MOVED_FROM) {
+                Notice::MovedFrom(name, number)
+            } else if kind.contains(ReadFlags::MOVED_TO) {
+                Notice::MovedTo(name, number)
+            } else {
+                return;
+            };
+            self.has_changed |= self.arrivals.note(notice);
+        }
+    }
+
     /// Reports that something may have changed.
-    pub(in crate::file) struct Changes(AsyncFd<Arc<OwnedFd>>);
+    pub(in crate::file) struct Changes {
+        events: AsyncFd<Arc<OwnedFd>>,
+        queue: Arc<Queue>,
+    }
 
     /// The watches: of the open file, of another one under the path, and of the names in the path's directory.
     #[derive(Debug, Default)]
     pub(in crate::file) struct Watches {
-        queue: Option<Arc<OwnedFd>>,
+        queue: Option<Arc<Queue>>,
         /// In the order of [`Watched`].
         watches: [Option<i32>; 3],
     }
@@ -37,21 +122,32 @@ mod system {
 
     impl Changes {
         /// Must be called within a runtime.
-        pub(in crate::file) fn start() -> io::Result<(Self, Watches)> {
-            let queue = Arc::new(init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?);
+        pub(in crate::file) fn start(path: &Path) -> io::Result<(Self, Watches)> {
+            let fd = Arc::new(init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?);
+            let arrivals = Arrivals::new(path.file_name().unwrap_or_default().to_owned());
+            let state = Mutex::new(State { arrivals, has_changed: false });
+            let queue = Arc::new(Queue { fd: Arc::clone(&fd), state });
             let watches = Watches { queue: Some(Arc::clone(&queue)), ..Watches::default() };
-            Ok((Self(crate::serial::watch(queue)?), watches))
+            Ok((Self { events: crate::serial::watch(fd)?, queue }, watches))
         }
 
         /// Waits for a change since the last call. Cancel safe.
         pub(in crate::file) async fn changed(&self) {
-            let Ok(mut ready) = self.0.readable().await else {
-                return std::future::pending().await;
-            };
-            // The kind of change does not matter: the next turn finds out.
-            let mut events = [0; 4096];
-            while rustix::io::read(self.0.get_ref(), &mut events).is_ok_and(|len| len > 0) {}
-            ready.clear_ready();
+            self.until(|state| std::mem::take(&mut state.has_changed)).await;
+        }
+
+        /// Waits for a file that comes under the path, if none waits to be opened already. Cancel safe.
+        pub(in crate::file) async fn arrived(&self) {
+            self.until(|state| state.arrivals.has_news()).await;
+        }
+
+        async fn until(&self, mut is_so: impl FnMut(&mut State) -> bool) {
+            while !is_so(&mut self.queue.read()) {
+                match self.events.readable().await {
+                    Ok(mut ready) => ready.clear_ready(),
+                    Err(_) => std::future::pending().await,
+                }
+            }
         }
     }
 
@@ -60,6 +156,31 @@ mod system {
         #[cfg(test)]
         pub(in crate::file) fn none() -> Self {
             Self::default()
+        }
+
+        /// Opens the files that came under the path since the last call, at most this many, the oldest first. A file
+        /// is opened under the name that it has by now.
+        pub(in crate::file) fn arrivals<T>(
+            &mut self,
+            count_max: usize,
+            open: impl Fn(&OsStr) -> io::Result<T>,
+        ) -> Found<T> {
+            let mut found = Found::default();
+            let Some(queue) = &self.queue else { return found };
+            for _ in 0..ATTEMPTS_MAX {
+                let Some(next) = queue.read().arrivals.next() else { break };
+                if found.files.len() == count_max {
+                    break;
+                }
+                let opened = open(&next.name);
+                let is_there =
+                    !opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+                if queue.read().arrivals.opened(&next, is_there) {
+                    found.files.extend(opened);
+                }
+            }
+            found.gone = queue.read().arrivals.take_gone();
+            found
         }
 
         /// Watches the file that is read.
@@ -76,7 +197,11 @@ mod system {
 
         pub(in crate::file) fn directory_of(&mut self, path: &Path) {
             let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            let names = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
+            let names = WatchFlags::CREATE
+                | WatchFlags::DELETE
+                | WatchFlags::MOVED_FROM
+                | WatchFlags::MOVED_TO
+                | WatchFlags::ONLYDIR;
             let directory = directory.unwrap_or(Path::new("."));
             self.set(Watched::Directory, directory, names);
         }
@@ -86,10 +211,10 @@ mod system {
         fn set(&mut self, watched: Watched, path: &Path, flags: WatchFlags) {
             let Some(queue) = &self.queue else { return };
             // Both names of a file share one watch, and its kinds of changes add up.
-            let new = add_watch(queue, path, flags | WatchFlags::MASK_ADD).ok();
+            let new = add_watch(&queue.fd, path, flags | WatchFlags::MASK_ADD).ok();
             let old = std::mem::replace(&mut self.watches[watched as usize], new);
             if let Some(old) = old.filter(|old| !self.watches.contains(&Some(*old))) {
-                let _ = remove_watch(queue, old);
+                let _ = remove_watch(&queue.fd, old);
             }
         }
     }
@@ -97,9 +222,12 @@ mod system {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
+    use std::ffi::OsStr;
     use std::fs::File;
     use std::io;
     use std::path::Path;
+
+    use super::Found;
 
     pub(in crate::file) struct Changes;
 
@@ -107,11 +235,15 @@ mod system {
     pub(in crate::file) struct Watches;
 
     impl Changes {
-        pub(in crate::file) fn start() -> io::Result<(Self, Watches)> {
+        pub(in crate::file) fn start(_: &Path) -> io::Result<(Self, Watches)> {
             Err(io::ErrorKind::Unsupported.into())
         }
 
         pub(in crate::file) async fn changed(&self) {
+            std::future::pending().await
+        }
+
+        pub(in crate::file) async fn arrived(&self) {
             std::future::pending().await
         }
     }
@@ -120,6 +252,14 @@ mod system {
         #[cfg(test)]
         pub(in crate::file) fn none() -> Self {
             Self
+        }
+
+        pub(in crate::file) fn arrivals<T>(
+            &mut self,
+            _: usize,
+            _: impl Fn(&OsStr) -> io::Result<T>,
+        ) -> Found<T> {
+            Found::default()
         }
 
         pub(in crate::file) fn open(&mut self, _: &File) {}

@@ -255,3 +255,66 @@ async fn a_line_is_published_within_the_interval() {
         assert!(before.elapsed() <= Duration::from_millis(251), "{:?}", before.elapsed());
     }
 }
+
+impl Following {
+    /// Returns the number of files and parts of files that were reported as missing.
+    fn gaps(&self) -> u64 {
+        let status = Arc::clone(&self.topics.status);
+        let told = Topics { events: Arc::clone(&status), status }.all();
+        told.iter().filter_map(|status| status["gaps"].as_u64()).max().unwrap_or(0)
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_file_that_is_there_for_a_moment_is_read_or_told_as_missing() {
+    // With a file before it, and without.
+    for first in ["0\n", ""] {
+        let directory = tempdir().unwrap();
+        let path = directory.path().join("log");
+        let following = Following::start(FileOptions { from: Origin::Start, ..eager(&path) });
+        following.topics.status(|status| status["state"] == "lost").await;
+        if !first.is_empty() {
+            append(&path, first);
+            following.topics.events(1).await;
+        }
+        for number in 1..=50 {
+            append(&path, &format!("{number}\n"));
+            std::fs::remove_file(&path).unwrap();
+        }
+        append(&path, "\"last\"\n");
+        let mut read = following.topics.events(1).await;
+        while read.last() != Some(&json!("last")) {
+            read = following.topics.events(read.len() + 1).await;
+        }
+        let expected = 1 + 50 + usize::from(!first.is_empty());
+        if read.len() < expected {
+            following.detail("too briefly to be opened").await;
+        }
+        let numbers: Vec<_> = read.iter().filter_map(Value::as_u64).collect();
+        assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+        assert_eq!(read.len() == expected, following.gaps() == 0, "{read:?}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_file_that_gets_any_other_name_at_once_is_read_in_its_turn() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("log");
+    let following = Following::start(FileOptions { from: Origin::Start, ..eager(&path) });
+    append(&path, "0\n");
+    following.topics.events(1).await;
+    for number in 1..=200 {
+        std::fs::rename(&path, directory.path().join(format!("away-{number}"))).unwrap();
+        append(&path, &format!("{number}\n"));
+    }
+    assert_eq!(following.topics.events(201).await, (0..=200).collect::<Vec<_>>());
+    // Its own file, when it comes back, is nothing new.
+    let away = directory.path().join("away");
+    std::fs::rename(&path, &away).unwrap();
+    std::fs::rename(&away, &path).unwrap();
+    append(&path, "201\n");
+    assert_eq!(following.topics.events(202).await[201], 201);
+    assert_eq!(following.gaps(), 0);
+}

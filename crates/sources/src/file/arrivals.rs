@@ -1,0 +1,248 @@
+//! Follows the files that come under a name until they are opened: by the system's notices about the names in a
+//! directory. A file may be renamed, replaced or deleted a moment after it came. Pure.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+
+/// The most files that are followed. Further ones count as gone.
+const COUNT_MAX: usize = 4096;
+
+/// A notice about a name in the directory. A number connects both ends of a renaming.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Notice<'a> {
+    Created(&'a OsStr),
+    Deleted(&'a OsStr),
+    MovedFrom(&'a OsStr, u32),
+    MovedTo(&'a OsStr, u32),
+}
+
+/// The place of a file that came.
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Place {
+    /// This name in the directory.
+    Name(OsString),
+    /// On its way to the other end of this renaming. If there is none, the file has left the directory.
+    Moving { number: u32, is_old: bool },
+}
+
+/// The files that came under a name and are not opened yet, the oldest first.
+#[derive(Debug)]
+pub(super) struct Arrivals {
+    name: OsString,
+    files: VecDeque<Place>,
+    /// The number of files that went before they were opened.
+    gone: u64,
+    /// Counts the notices that concerned these files.
+    version: u64,
+}
+
+/// The next file to open: its name, and the version at which it has it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Candidate {
+    pub(super) name: OsString,
+    version: u64,
+}
+
+impl Arrivals {
+    pub(super) fn new(name: OsString) -> Self {
+        Self { name, files: VecDeque::new(), gone: 0, version: 0 }
+    }
+
+    /// Handles a notice. Returns false if it concerns neither the name nor one of the files.
+    pub(super) fn note(&mut self, notice: Notice<'_>) -> bool {
+        let before = self.version;
+        match notice {
+            Notice::Created(name) => {
+                self.leave(name);
+                self.come(name);
+            }
+            Notice::Deleted(name) => self.leave(name),
+            Notice::MovedFrom(name, number) => {
+                if let Some(place) = self.at(name) {
+                    *place = Place::Moving { number, is_old: false };
+                    self.version += 1;
+                }
+            }
+            Notice::MovedTo(name, number) => {
+                self.leave(name);
+                let is_it = |place: &&mut Place| matches!(place, Place::Moving { number: other, .. } if *other == number);
+                match self.files.iter_mut().find(is_it) {
+                    Some(place) => {
+                        *place = Place::Name(name.to_owned());
+                        self.version += 1;
+                    }
+                    None => self.come(name),
+                }
+            }
+        }
+        let (Notice::Created(name)
+        | Notice::Deleted(name)
+        | Notice::MovedFrom(name, _)
+        | Notice::MovedTo(name, _)) = notice;
+        self.version != before || name == self.name
+    }
+
+    /// Counts a file of which nothing is known but that it may have come: notices were lost.
+    pub(super) fn overflow(&mut self) {
+        self.gone += 1;
+        self.version += 1;
+    }
+
+    /// Returns true if a file waits to be opened, or one is gone.
+    pub(super) fn has_news(&self) -> bool {
+        self.gone > 0 || !self.files.is_empty()
+    }
+
+    /// Returns the oldest file. Call [`Arrivals::opened`] when it is open and all notices until then are handled.
+    pub(super) fn next(&mut self) -> Option<Candidate> {
+        loop {
+            let is_old = match self.files.front_mut()? {
+                Place::Name(name) => {
+                    return Some(Candidate { name: name.clone(), version: self.version });
+                }
+                Place::Moving { is_old, .. } => std::mem::replace(is_old, true),
+            };
+            // The system may be about to tell the other end of the renaming.
+            if !is_old {
+                return None;
+            }
+            self.files.pop_front();
+            self.gone += 1;
+        }
+    }
+
+    /// Handles the opening of a file; `is_there` is false if there was none. Returns false if the names have changed
+    /// since: it may be another file then.
+    pub(super) fn opened(&mut self, candidate: &Candidate, is_there: bool) -> bool {
+        if candidate.version != self.version {
+            return false;
+        }
+        self.files.pop_front();
+        self.gone += u64::from(!is_there);
+        true
+    }
+
+    /// Returns the number of files that were gone before they could be opened, since the last call.
+    pub(super) fn take_gone(&mut self) -> u64 {
+        std::mem::take(&mut self.gone)
+    }
+
+    fn at(&mut self, name: &OsStr) -> Option<&mut Place> {
+        self.files.iter_mut().find(|place| matches!(place, Place::Name(other) if other == name))
+    }
+
+    fn come(&mut self, name: &OsStr) {
+        if name != self.name {
+            return;
+        }
+        self.version += 1;
+        if self.files.len() < COUNT_MAX {
+            self.files.push_back(Place::Name(name.to_owned()));
+        } else {
+            self.gone += 1;
+        }
+    }
+
+    /// Removes the file of this name, which was deleted or replaced.
+    fn leave(&mut self, name: &OsStr) {
+        let found =
+            self.files.iter().position(|place| matches!(place, Place::Name(at) if at == name));
+        if let Some(at) = found {
+            self.files.remove(at);
+            self.gone += 1;
+            self.version += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Handles notices: `+name` and `-name` create and delete, `from>to` renames, with `-` for another directory.
+    fn after(notices: &[&str]) -> Arrivals {
+        let mut arrivals = Arrivals::new("log".into());
+        note(&mut arrivals, notices);
+        arrivals
+    }
+
+    fn note(arrivals: &mut Arrivals, notices: &[&str]) {
+        for (number, notice) in (0_u32..).zip(notices) {
+            if let Some((from, to)) = notice.split_once('>') {
+                if from != "-" {
+                    arrivals.note(Notice::MovedFrom(from.as_ref(), number));
+                }
+                if to != "-" {
+                    arrivals.note(Notice::MovedTo(to.as_ref(), number));
+                }
+            } else if let Some(name) = notice.strip_prefix('+') {
+                arrivals.note(Notice::Created(name.as_ref()));
+            } else {
+                arrivals.note(Notice::Deleted(notice[1..].as_ref()));
+            }
+        }
+    }
+
+    /// Opens all files; returns their names, and the number of those gone.
+    fn opened(mut arrivals: Arrivals) -> (Vec<String>, u64) {
+        let mut names = Vec::new();
+        for _ in 0..2 {
+            while let Some(candidate) = arrivals.next() {
+                names.push(candidate.name.to_str().unwrap().to_owned());
+                assert!(arrivals.opened(&candidate, true));
+            }
+        }
+        (names, arrivals.take_gone())
+    }
+
+    #[test]
+    fn a_file_is_found_under_the_name_that_it_has_by_now() {
+        for (notices, names, gone) in [
+            (&["+log"][..], &["log"][..], 0),
+            (&["->log"], &["log"], 0),
+            (&["tmp>log"], &["log"], 0),
+            (&["+log", "log>log.1"], &["log.1"], 0),
+            (&["+log", "log>a", "a>b", "+log"], &["b", "log"], 0),
+            (&["+log", "log>log.1", "+log", "log.1>log.2", "log>log.1"], &["log.2", "log.1"], 0),
+            (&["+log", "log>x", "x>log"], &["log"], 0),
+            (&["+log", "-log"], &[], 1),
+            (&["+log", "-log", "+log"], &["log"], 1),
+            (&["+log", "tmp>log"], &["log"], 1),
+            (&["+log", "log>log.1", "+log", "log>log.1"], &["log.1"], 1),
+            (&["+log", "log>log.1", "-log.1"], &[], 1),
+            (&["+log", "log>-"], &[], 1),
+            (&["+other", "-other", "log.1>log.2", "-log", "log>log.1"], &[], 0),
+        ] {
+            let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+            assert_eq!(opened(after(notices)), (names, gone), "{notices:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_opened_while_names_changed_is_opened_again() {
+        let mut arrivals = after(&["+log"]);
+        let candidate = arrivals.next().unwrap();
+        note(&mut arrivals, &["tmp>log"]);
+        assert!(!arrivals.opened(&candidate, true));
+        assert_eq!(opened(arrivals), (vec!["log".to_owned()], 1));
+        let mut arrivals = after(&["+log"]);
+        let candidate = arrivals.next().unwrap();
+        assert!(arrivals.opened(&candidate, false));
+        assert_eq!(opened(arrivals), (vec![], 1));
+    }
+
+    #[test]
+    fn more_files_than_are_followed_and_lost_notices_count_as_gone() {
+        let notices = ["+log", "log>log.1", "log.1>a"];
+        let mut arrivals = Arrivals::new("log".into());
+        for number in 0..COUNT_MAX + 2 {
+            let name = format!("log.{number}");
+            note(&mut arrivals, &["+log", &format!("log>{name}")]);
+        }
+        assert_eq!(opened(arrivals).1, 2);
+        let mut arrivals = after(&notices);
+        assert!(arrivals.has_news() && !after(&["+other"]).has_news());
+        arrivals.overflow();
+        assert_eq!(opened(arrivals), (vec!["a".to_owned()], 1));
+    }
+}
