@@ -134,6 +134,11 @@ impl Area {
         self.columns * self.rows
     }
 
+    /// Returns the coordinates of its middle: to the east, and to the north.
+    pub(super) fn middle(&self) -> (f64, f64) {
+        self.frame.coordinates(Spot { x_m: self.width_m / 2.0, y_m: self.height_m / 2.0 })
+    }
+
     /// Returns the place of a point of the grid.
     pub(super) fn spot(&self, column: usize, row: usize) -> Spot {
         let y_m = (self.rows - 1).saturating_sub(row) as f64 * self.step_m;

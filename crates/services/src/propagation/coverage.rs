@@ -276,10 +276,8 @@ fn warnings(paths: &[Path], terrain: Option<&TerrainSource>) -> Vec<Warning> {
         })
     };
     let mut warnings: Vec<_> = paths.iter().enumerate().flat_map(of_path).collect();
-    if let Some(TerrainSource::Grid { unknown: unknown @ 1.., .. }) = terrain {
-        let detail = format!("{unknown} cells of the terrain have no height, and count as 0 m");
-        warnings.push(Warning::of_input(detail));
-    }
+    let doubts = terrain.map(TerrainSource::doubts).unwrap_or_default();
+    warnings.extend(doubts.into_iter().map(Warning::of_input));
     warnings
 }
 

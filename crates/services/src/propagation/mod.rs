@@ -8,6 +8,7 @@ mod area;
 mod buildings;
 mod cores;
 mod coverage;
+mod crs;
 mod encode;
 mod loss;
 mod measure;

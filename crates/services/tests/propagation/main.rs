@@ -208,6 +208,11 @@ fn terrain_adds_what_its_profile_says() {
 /// A GeoTIFF file of the library, in Base64: its first cell has this corner in the north-west. The first key is that of the
 /// coordinates: 1 for metres, 2 for degrees.
 fn geotiff(heights: &[f32], columns: u32, corner: [f64; 2], cell: f64, kind: u16) -> Value {
+    geotiff_of(heights, columns, corner, cell, &[1024, kind])
+}
+
+/// A GeoTIFF file with these keys, each with its code.
+fn geotiff_of(heights: &[f32], columns: u32, corner: [f64; 2], cell: f64, keys: &[u16]) -> Value {
     let mut file = std::io::Cursor::new(Vec::new());
     let mut encoder = TiffEncoder::new(&mut file).unwrap();
     let rows = heights.len() as u32 / columns;
@@ -216,10 +221,101 @@ fn geotiff(heights: &[f32], columns: u32, corner: [f64; 2], cell: f64, kind: u16
     tags.write_tag(Tag::ModelPixelScaleTag, &[cell, cell, 0.0][..]).unwrap();
     let tie = [0.0, 0.0, 0.0, corner[0], corner[1], 0.0];
     tags.write_tag(Tag::ModelTiepointTag, &tie[..]).unwrap();
-    tags.write_tag(Tag::GeoKeyDirectoryTag, &[1_u16, 1, 0, 1, 1024, 0, 1, kind][..]).unwrap();
+    let entries = keys.chunks(2).flat_map(|key| [key[0], 0, 1, key[1]]);
+    let directory: Vec<_> = [1, 1, 0, keys.len() as u16 / 2].into_iter().chain(entries).collect();
+    tags.write_tag(Tag::GeoKeyDirectoryTag, &directory[..]).unwrap();
     tags.write_tag(Tag::GdalNodata, "-9999").unwrap();
     image.write_data(heights).unwrap();
     json!({"type": "geotiff", "data": BASE64_STANDARD.encode(file.into_inner())})
+}
+
+/// A small area in degrees, and a transmitter in it.
+fn degrees() -> Value {
+    let mut transmitter = transmitter(0.0, 0.0);
+    for name in ["x_m", "y_m"] {
+        transmitter.as_object_mut().unwrap().remove(name);
+    }
+    (transmitter["lon"], transmitter["lat"]) = (json!(8.01), json!(47.01));
+    json!({
+        "area": {"west": 8, "south": 47, "east": 8.02, "north": 47.02},
+        "step_m": 200, "transmitters": [transmitter],
+    })
+}
+
+/// A GeoTIFF file of heights of 1,000 with these keys, for the area in degrees or in metres.
+fn keyed(keys: &[u16]) -> Value {
+    let is_degrees = keys[1] == 2;
+    let (corner, cell) =
+        if is_degrees { ([7.9, 47.1], 0.1) } else { ([-1_000.0, 10_000.0], 10_000.0) };
+    geotiff_of(&[1_000.0; 9], 3, corner, cell, keys)
+}
+
+/// The sentences of the warnings of a run about its input.
+fn doubts(request: &Value) -> Vec<String> {
+    let (partials, result) = run_of(request);
+    let words = |warnings: &Value| -> Vec<String> {
+        let all = warnings.as_array().unwrap().iter();
+        let of_input = all.filter(|warning| warning["transmitter"].is_null());
+        of_input.map(|warning| warning["detail"].as_str().unwrap().to_owned()).collect()
+    };
+    let first = words(&partials[0]["coverage"]["warnings"]);
+    assert_eq!(first, words(&result["warnings"]), "they are told at once, and again at the end");
+    first
+}
+
+#[test]
+fn what_a_file_of_terrain_says_is_used_or_told() {
+    let of_degrees = |keys: &[u16]| {
+        let request = with(coverage(), degrees());
+        doubts(&with(request, json!({"terrain": keyed(keys)})))
+    };
+    let of_metres =
+        |keys: &[u16]| doubts(&with(coverage(), json!({"terrain": keyed(keys), "step_m": 1_000})));
+    let coarse = |words: &[String]| words.iter().any(|word| word.contains("each larger than"));
+    // NAD83, ETRS89, GDA2020 and JGD2011 count as WGS 84; so does UTM as metres on the ground.
+    for code in [4326, 4269, 4258, 7844, 6668] {
+        let found = of_degrees(&[1024, 2, 2048, code]);
+        assert!(coarse(&found) && found.len() == 1, "{code}: {found:?}");
+    }
+    assert_eq!(of_metres(&[1024, 1, 3072, 32_632]), Vec::<String>::new());
+    for (keys, words) in [
+        (
+            &[1024, 1, 3072, 32_632, 4096, 6360][..],
+            "the terrain has heights in US survey feet: they are converted to metres",
+        ),
+        (
+            &[1024, 1, 3072, 19_999],
+            "the terrain is in EPSG 19999, which is not known here: its coordinates count as metres on the ground",
+        ),
+        (
+            &[1024, 1, 3072, 3035],
+            "the terrain is in Lambert's azimuthal equal-area projection (EPSG 3035): its distances can differ from those on the ground by some percent",
+        ),
+    ] {
+        assert_eq!(of_metres(keys), [words]);
+    }
+    // The heights of the map are the converted ones.
+    let feet = json!({"terrain": keyed(&[1024, 1, 4099, 9002]), "step_m": 1_000});
+    let (partials, _) = run_of(&with(coverage(), feet));
+    let heights = bytes(&partials[0]["coverage"]["terrain"]["heights_m"]);
+    assert!(heights.chunks(2).all(|two| i16::from_le_bytes([two[0], two[1]]) == 305));
+}
+
+#[test]
+fn terrain_from_0_to_360_degrees_is_that_of_the_same_places() {
+    let of = |west: f64| {
+        let heights: Vec<f32> = (0..100).map(|at| at as f32).collect();
+        let terrain = geotiff_of(&heights, 10, [west, 47.05], 0.01, &[1024, 2]);
+        let mut request = with(coverage(), degrees());
+        request["area"] = json!({"west": -75, "south": 47, "east": -74.98, "north": 47.02});
+        (request["transmitters"][0]["lon"], request["terrain"]) = (json!(-74.99), terrain);
+        values(&run_of(&request).0, "loss_db")
+    };
+    let (columns, losses) = of(284.95);
+    let (same_columns, same) = of(-75.05);
+    assert_eq!(columns, same_columns);
+    // The longitudes differ in their last digits.
+    assert!(losses.iter().zip(&same).all(|(one, other)| (one - other).abs() < 0.02));
 }
 
 #[test]

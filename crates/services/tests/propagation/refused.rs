@@ -11,6 +11,7 @@ fn what_does_not_fit_is_refused_with_its_place_and_what_is_allowed() {
     };
     let add = |changes| with(coverage(), changes);
     let ascii = |text: &str| add(json!({"terrain": {"type": "esri-ascii", "text": text}}));
+    let of_degrees = |changes| with(with(coverage(), degrees()), changes);
     let header = "ncols 2 nrows 2 xllcorner 0 yllcorner 0 cellsize";
     for (request, pointer, words) in [
         (
@@ -169,9 +170,9 @@ fn what_does_not_fit_is_refused_with_its_place_and_what_is_allowed() {
         ),
         (ascii("ncols 9999999 nrows 9999999"), "/terrain/text", "ncols is 9999999, expected"),
         (
-            ascii(&format!("{header} 10000 1 2 NaN 4")),
+            ascii(&format!("{header} 10000 1 2 inf 4")),
             "/terrain/text",
-            "row 2, column 1 is NaN, expected a height from -500 to 9000 m",
+            "row 2, column 1 is inf, expected a height from -500 to 9000 m",
         ),
         (add(json!({"terrain": {"type": "geotiff"}})), "/terrain/data", "is missing"),
         (
@@ -190,11 +191,9 @@ fn what_does_not_fit_is_refused_with_its_place_and_what_is_allowed() {
             "ends before the end of its directory",
         ),
         (
-            add(
-                json!({"terrain": geotiff(&[1.0, 1.0, f32::NAN, 1.0], 2, [0.0, 9_000.0], 9_000.0, 1)}),
-            ),
+            add(json!({"terrain": geotiff(&[1.0, 1.0, 1e5, 1.0], 2, [0.0, 9_000.0], 9_000.0, 1)})),
             "/terrain/data",
-            "row 2, column 1 is NaN, expected a height from -500 to 9000 m",
+            "row 2, column 1 is 100000, expected a height from -500 to 9000 m",
         ),
         (
             add(json!({"terrain": geotiff(&[1.0; 4], 2, [500_000.0, 9_000.0], 9_000.0, 1)})),
@@ -210,6 +209,38 @@ fn what_does_not_fit_is_refused_with_its_place_and_what_is_allowed() {
             ascii(&format!("{header} 10 1 2 3 4")),
             "/terrain/text",
             "does not cover the area: x_m from",
+        ),
+        (
+            ascii(&format!("{header} 0.01 1 2 3 4")),
+            "/terrain/text",
+            "has cells of 0.01 m, which are degrees rather than metres",
+        ),
+        (
+            of_degrees(
+                json!({"terrain": {"type": "esri-ascii", "text": format!("{header} 1000 1 2 3 4")}}),
+            ),
+            "/terrain/text",
+            "has latitudes from 500 to 1500, which are no degrees",
+        ),
+        (
+            add(json!({"terrain": keyed(&[1024, 1, 3072, 3857, 3076, 9001])})),
+            "/terrain/data",
+            "is in Mercator (EPSG 3857), whose metres are not those on the ground",
+        ),
+        (
+            add(json!({"terrain": keyed(&[1024, 1, 3072, 2263])})),
+            "/terrain/data",
+            "has coordinates in US survey feet (EPSG 2263), expected metres",
+        ),
+        (
+            of_degrees(json!({"terrain": keyed(&[1024, 2, 2048, 4230])})),
+            "/terrain/data",
+            "has degrees that lie 132 m from the same degrees of WGS 84 (EPSG 4230)",
+        ),
+        (
+            of_degrees(json!({"terrain": keyed(&[1024, 2, 2048, 4807])})),
+            "/terrain/data",
+            "counts longitudes from another meridian than Greenwich (paris) (EPSG 4807)",
         ),
     ] {
         match prepare(&request.to_string()) {

@@ -1,9 +1,13 @@
 //! The ASCII grid of Esri: a header of `name value` lines, and then the heights, in rows from north to south.
-
-use std::str::SplitAsciiWhitespace;
+//!
+//! Programs write it in several ways: with `dx` and `dy` where cells are no squares (GDAL), with a comma in numbers, with comments,
+//! and with `nan` for heights that are missing. Without a `NODATA_value`, -9999 stands for none, as Esri has it.
 
 use super::file_grid::{CELLS_MAX, FileGrid, Heights, check_cell, check_coordinate, check_count};
 use crate::reader::quoted;
+
+/// The value that stands for no height where the header names none.
+const NO_DATA_USUAL: f64 = -9_999.0;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Header {
@@ -13,6 +17,8 @@ struct Header {
     west: Option<(f64, bool)>,
     south: Option<(f64, bool)>,
     cell: Option<f64>,
+    cell_width: Option<f64>,
+    cell_height: Option<f64>,
     no_data: Option<f64>,
 }
 
@@ -21,7 +27,7 @@ struct Header {
 /// # Errors
 /// A sentence that says what is wrong where.
 pub(super) fn parse(text: &str) -> Result<FileGrid, String> {
-    let mut words = text.split_ascii_whitespace();
+    let mut words = words(text);
     let (header, first) = parse_header(&mut words)?;
     let missing = |name: &str| format!("the header has no {name}");
     let count = |value: Option<f64>, name| check_count(name, value.ok_or_else(|| missing(name))?);
@@ -38,53 +44,81 @@ pub(super) fn parse(text: &str) -> Result<FileGrid, String> {
             "the header says {columns} x {rows} heights, but the text is too short for them"
         ));
     }
-    let cell = check_cell("cellsize", header.cell.ok_or_else(|| missing("cellsize"))?)?;
-    let middle = |edge: Option<(f64, bool)>, names| {
+    let side = |own: Option<f64>, name: &str| match own.or(header.cell) {
+        Some(side) => check_cell(if own.is_some() { name } else { "cellsize" }, side),
+        None => Err(missing("cellsize")),
+    };
+    let (cell_width, cell_height) =
+        (side(header.cell_width, "dx")?, side(header.cell_height, "dy")?);
+    let middle = |edge: Option<(f64, bool)>, side: f64, names| {
         let (edge, is_corner) = edge.ok_or_else(|| missing(names))?;
         let edge = check_coordinate(names, edge)?;
-        Ok::<_, String>(if is_corner { edge + cell / 2.0 } else { edge })
+        Ok::<_, String>(if is_corner { edge + side / 2.0 } else { edge })
     };
-    let west = middle(header.west, "xllcorner or xllcenter")?;
-    let south = middle(header.south, "yllcorner or yllcenter")?;
+    let west = middle(header.west, cell_width, "xllcorner or xllcenter")?;
+    let south = middle(header.south, cell_height, "yllcorner or yllcenter")?;
     // Both are whole numbers of at most CELLS_MAX.
     let (columns, cells) = (columns as usize, cells as usize);
-    let heights = Heights::with_capacity(columns, cells, header.no_data);
+    let no_data = header.no_data.unwrap_or(NO_DATA_USUAL);
+    let heights = Heights::new(columns, cells, Some(no_data));
     let heights = parse_heights(first.into_iter().chain(words), cells, heights)?;
-    Ok(FileGrid { west, south, cell_width: cell, cell_height: cell, columns, heights })
+    Ok(FileGrid { west, south, cell_width, cell_height, columns, heights, doubts: Vec::new() })
+}
+
+/// Returns the words of all lines but those that are comments.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    lines.flat_map(str::split_ascii_whitespace)
 }
 
 /// Parses the names and values in front, and returns also the first word after them.
 fn parse_header<'a>(
-    words: &mut SplitAsciiWhitespace<'a>,
+    words: &mut impl Iterator<Item = &'a str>,
 ) -> Result<(Header, Option<&'a str>), String> {
     let mut header = Header::default();
     loop {
         let Some(word) = words.next() else { return Ok((header, None)) };
         // No height begins with a letter, but for those that are no number.
-        if !word.starts_with(|c: char| c.is_ascii_alphabetic()) || is_no_number(word) {
+        if !word.starts_with(|c: char| c.is_ascii_alphabetic())
+            || number(word).is_some_and(|number| !number.is_finite())
+        {
             return Ok((header, Some(word)));
         }
         let value = words.next().unwrap_or_default();
-        let number = value.parse().ok().filter(|number: &f64| number.is_finite());
-        let number = number.ok_or_else(|| {
+        let name = word.to_ascii_lowercase();
+        let is_no_data = matches!(name.as_str(), "nodata_value" | "nodata");
+        let found = number(value).filter(|number| number.is_finite() || is_no_data);
+        let found = found.ok_or_else(|| {
             format!("{} in the header is no number: {}", quoted(word), quoted(value))
         })?;
-        match word.to_ascii_lowercase().as_str() {
-            "ncols" => header.columns = Some(number),
-            "nrows" => header.rows = Some(number),
-            "xllcorner" => header.west = Some((number, true)),
-            "xllcenter" => header.west = Some((number, false)),
-            "yllcorner" => header.south = Some((number, true)),
-            "yllcenter" => header.south = Some((number, false)),
-            "cellsize" => header.cell = Some(number),
-            "nodata_value" => header.no_data = Some(number),
+        match name.as_str() {
+            "ncols" => header.columns = Some(found),
+            "nrows" => header.rows = Some(found),
+            "xllcorner" => header.west = Some((found, true)),
+            "xllcenter" => header.west = Some((found, false)),
+            "yllcorner" => header.south = Some((found, true)),
+            "yllcenter" => header.south = Some((found, false)),
+            "cellsize" => header.cell = Some(found),
+            "dx" => header.cell_width = Some(found),
+            "dy" => header.cell_height = Some(found),
+            _ if is_no_data => header.no_data = Some(found),
             _ => return Err(format!("the header has the unknown name {}", quoted(word))),
         }
     }
 }
 
-fn is_no_number(word: &str) -> bool {
-    word.parse().is_ok_and(|number: f64| !number.is_finite())
+/// Reads a number with a point or a comma in it. C programs on Windows write one that is none as `-1.#IND` or `1.#QNAN`.
+fn number(word: &str) -> Option<f64> {
+    let parsed = word.parse().ok();
+    parsed.or_else(|| {
+        let upper = word.to_ascii_uppercase();
+        if upper.contains("#IND") || upper.contains("#QNAN") || upper.contains("#SNAN") {
+            return Some(f64::NAN);
+        }
+        let (whole, part) = word.split_once(',').filter(|_| !word.contains('.'))?;
+        format!("{whole}.{part}").parse().ok()
+    })
 }
 
 /// Parses the heights.
@@ -93,13 +127,16 @@ fn parse_heights<'a>(
     cells: usize,
     mut heights: Heights,
 ) -> Result<Heights, String> {
-    for (at, word) in words.enumerate() {
-        if at == cells {
+    let mut found = 0;
+    for word in words {
+        if found == cells {
             return Err(format!("there are more heights than the {cells} that the header says"));
         }
-        heights.push(word.parse().unwrap_or(f64::NAN), || quoted(word))?;
+        // What is no number is no height that may be.
+        heights.take(found, number(word).unwrap_or(f64::INFINITY), || quoted(word))?;
+        found += 1;
     }
-    match heights.metres.len() {
+    match found {
         found if found < cells => {
             Err(format!("there are {found} heights, the header says {cells}"))
         }
@@ -123,11 +160,45 @@ mod tests {
     }
 
     #[test]
+    fn grids_are_read_in_all_the_ways_in_which_programs_write_them() {
+        let plain = parse(GRID).unwrap();
+        for (old, new) in [
+            ("cellsize 10", "dx 10\ndy 10"),
+            ("cellsize 10", "cellsize 1.0E+01"),
+            ("-6", "-6,000"),
+            ("5.5", "5,5"),
+            ("-9999 5.5", "nan 5.5"),
+            ("-9999 5.5", "-NaN 5.5"),
+            ("-9999 5.5", "-1.#IND 5.5"),
+            ("NODATA_value -9999\n", ""),
+            ("NODATA_value -9999", "NODATA_value nan\n# a comment with 7 words in it"),
+            ("NODATA_value -9999", "nodata -9999.0"),
+            ("ncols 3", "\u{feff}ncols        3"),
+            ("\n", "\r\n"),
+        ] {
+            let text = GRID.replace(old, new);
+            // With another value for none, -9999 would be a height.
+            let text =
+                if new.contains("nan\n") { text.replace("-9999 5.5", "nan 5.5") } else { text };
+            let found = parse(&text).unwrap_or_else(|error| panic!("{new}: {error}"));
+            assert_eq!((found.west, found.south), (plain.west, plain.south), "{new}");
+            assert_eq!(found.heights.metres, plain.heights.metres, "{new}");
+            assert_eq!(found.heights.unknown, 1, "{new}");
+        }
+        let oblong = parse(&GRID.replace("cellsize 10", "dx 10 dy 20.5")).unwrap();
+        assert_eq!((oblong.cell_width, oblong.cell_height), (10.0, 20.5));
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_its_place() {
         for (old, new, words) in [
-            ("5.5", "NaN", "row 2, column 2 is NaN, expected a height from -500 to 9000 m"),
-            ("1 2 3", "nan 2 3", "row 1, column 1 is nan,"),
-            ("1 2 3", "inf 2 3", "row 1, column 1 is inf,"),
+            ("1 2 3", "inf 2 3", "row 1, column 1 is inf, expected a height from -500 to 9000 m"),
+            ("5.5", "1.#INF", "row 2, column 2 is 1.#INF,"),
+            ("5.5", "1,2,3", "row 2, column 2 is 1,2,3,"),
+            ("5.5", "1.234,5", "row 2, column 2 is 1.234,5,"),
+            ("-9999 5.5", "-8888 5.5", "row 2, column 1 is -8888,"),
+            ("cellsize 10", "dx 10", "the header has no cellsize"),
+            ("cellsize 10", "dx 10 dy 0", "dy is 0, expected"),
             ("5.5", "9000.1", "row 2, column 2 is 9000.1,"),
             ("5.5", "abc", "row 2, column 2 is abc,"),
             ("-6\n", "", "there are 5 heights, the header says 6"),

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use super::geo_heights::HeightScale;
 use crate::reader::brief;
 
 /// The heights that a grid may have: from below the Dead Sea to above Mount Everest.
@@ -29,16 +30,19 @@ pub(super) struct FileGrid {
     pub(super) cell_height: f64,
     pub(super) columns: usize,
     pub(super) heights: Heights,
+    /// What is doubtful about the file: the ends of sentences about it.
+    pub(super) doubts: Vec<String>,
 }
 
 /// The heights of a grid, in rows from north to south.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Heights {
     pub(super) metres: Vec<f32>,
     /// The number of cells without a height, which count as 0 m.
     pub(super) unknown: usize,
     columns: usize,
     no_data: Option<f64>,
+    scale: HeightScale,
 }
 
 /// Checks the number of columns or rows.
@@ -68,37 +72,49 @@ pub(super) fn check_coordinate(name: &str, at: f64) -> Result<f64, String> {
 }
 
 impl Heights {
-    /// Makes room for this many heights, which the caller has checked.
-    pub(super) fn with_capacity(columns: usize, cells: usize, no_data: Option<f64>) -> Self {
-        Self { metres: Vec::with_capacity(cells), unknown: 0, columns, no_data }
+    /// Makes room for this many heights, which the caller has checked. None is known at first.
+    pub(super) fn new(columns: usize, cells: usize, no_data: Option<f64>) -> Self {
+        let scale = HeightScale::METRES;
+        Self { metres: vec![0.0; cells], unknown: cells, columns, no_data, scale }
     }
 
-    /// Takes the next height. `text` is how the file writes it.
-    pub(super) fn push(
+    /// With the way from a value of the file to a height.
+    pub(super) fn scaled(self, scale: HeightScale) -> Self {
+        Self { scale, ..self }
+    }
+
+    /// Takes the value of a cell, each once. One that is no number, or stands for none, is no height. `text` is how the file writes
+    /// it.
+    pub(super) fn take(
         &mut self,
-        height_m: f64,
+        cell: usize,
+        value: f64,
         text: impl FnOnce() -> String,
     ) -> Result<(), String> {
-        if self.no_data.is_some_and(|none| is_same(none, height_m)) {
-            self.unknown += 1;
-            self.metres.push(0.0);
+        if value.is_nan() || self.no_data.is_some_and(|none| is_same(none, value)) {
             return Ok(());
         }
+        let HeightScale { factor, offset_m } = self.scale;
+        let height_m = value * factor + offset_m;
         if HEIGHTS_M.contains(&height_m) {
-            self.metres.push(height_m as f32);
+            self.metres[cell] = height_m as f32;
+            self.unknown -= 1;
             return Ok(());
         }
-        let (row, column) =
-            (self.metres.len() / self.columns + 1, self.metres.len() % self.columns + 1);
+        let (row, column) = (cell / self.columns + 1, cell % self.columns + 1);
         let (min, max) = (HEIGHTS_M.start(), HEIGHTS_M.end());
         let found = text();
+        let as_metres = match self.scale {
+            HeightScale::METRES => String::new(),
+            _ => format!(", which is {} m", brief(height_m)),
+        };
         Err(format!(
-            "row {row}, column {column} is {found}, expected a height from {min} to {max} m"
+            "row {row}, column {column} is {found}{as_metres}, expected a height from {min} to {max} m"
         ))
     }
 }
 
-/// Returns true if a height is the value that stands for none, in the precision of either.
-fn is_same(none: f64, height_m: f64) -> bool {
-    none as f32 == height_m as f32 || (none.is_nan() && height_m.is_nan())
+/// Returns true if a value is the one that stands for none, in the precision of either.
+fn is_same(none: f64, value: f64) -> bool {
+    none as f32 == value as f32
 }

@@ -1,81 +1,96 @@
-//! The keys of a GeoTIFF file that say which coordinates it has (OGC GeoTIFF 1.1, section 7).
+//! The keys of a GeoTIFF file that say which coordinates and heights it has (OGC GeoTIFF 1.1, section 7).
+//!
+//! Finds values. `geo_coordinates` and `geo_heights` judge them.
 
 /// The number of values of the header and of each entry.
 const ENTRY: usize = 4;
 
-const MODEL_TYPE: u16 = 1024;
-const RASTER_TYPE: u16 = 1025;
-const GEODETIC_CRS: u16 = 2048;
-const ANGULAR_UNITS: u16 = 2054;
-const LINEAR_UNITS: u16 = 3076;
-const VERTICAL_UNITS: u16 = 4099;
+/// The tags in which entries have their numbers and texts.
+const NUMBERS: u16 = 34_736;
+const TEXTS: u16 = 34_737;
 
-const PROJECTED: u16 = 1;
-const GEOGRAPHIC: u16 = 2;
-const POINTS: u16 = 2;
-const METRE: u16 = 9001;
-const DEGREE: u16 = 9102;
+/// The code for a value that other keys describe.
+pub(super) const USER_DEFINED: u16 = 32_767;
 
-/// WGS 84, and the systems of Europe and North America that differ from it by less than 2 m.
-const LIKE_WGS84: [u16; 5] = [4326, 4979, 4258, 4937, 4269];
+pub(super) const MODEL_TYPE: u16 = 1024;
+pub(super) const RASTER_TYPE: u16 = 1025;
+pub(super) const CITATION: u16 = 1026;
+pub(super) const GEODETIC_CRS: u16 = 2048;
+pub(super) const GEODETIC_DATUM: u16 = 2050;
+pub(super) const PRIME_MERIDIAN: u16 = 2051;
+pub(super) const ANGULAR_UNITS: u16 = 2054;
+pub(super) const ELLIPSOID: u16 = 2056;
+pub(super) const SEMI_MAJOR_AXIS: u16 = 2057;
+pub(super) const INVERSE_FLATTENING: u16 = 2059;
+pub(super) const PROJECTED_CRS: u16 = 3072;
+pub(super) const PROJECTED_CITATION: u16 = 3073;
+pub(super) const PROJECTION: u16 = 3074;
+pub(super) const PROJECTION_METHOD: u16 = 3075;
+pub(super) const LINEAR_UNITS: u16 = 3076;
+pub(super) const LINEAR_UNIT_SIZE: u16 = 3077;
+pub(super) const SCALE_AT_ORIGIN: u16 = 3092;
+pub(super) const SCALE_AT_CENTER: u16 = 3093;
+pub(super) const VERTICAL_CRS: u16 = 4096;
+pub(super) const VERTICAL_CITATION: u16 = 4097;
+pub(super) const VERTICAL_UNITS: u16 = 4099;
 
-/// The coordinates of a file.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum FileCoordinates {
-    /// The file does not say.
-    Unknown,
-    /// Degrees of WGS 84.
-    Degrees,
-    /// Metres of a projection.
-    Metres,
-}
-
-/// The facts that the keys tell.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// The keys, and the numbers and texts to which they lead. All may be missing.
+#[derive(Clone, Debug, Default)]
 pub(super) struct GeoKeys {
-    pub(super) coordinates: FileCoordinates,
-    /// True if the tie point of a cell is its middle, and not its corner.
-    pub(super) is_of_middles: bool,
+    pub(super) directory: Vec<u16>,
+    pub(super) numbers: Vec<f64>,
+    pub(super) texts: String,
 }
 
 impl GeoKeys {
-    /// Reads the directory of keys, which may be empty.
-    ///
-    /// # Errors
-    /// A sentence that says which coordinates or units are not known here.
-    pub(super) fn read(directory: &[u16]) -> Result<Self, String> {
-        let value = |key: u16| {
-            let mut entries = directory.chunks_exact(ENTRY).skip(1);
-            // An entry with a location has its value elsewhere; those of interest are all here.
-            entries.find(|entry| entry[0] == key && entry[1] == 0).map(|entry| entry[3])
-        };
-        let expect = |key, names: &str, known: &[u16]| match value(key) {
-            Some(found) if !known.contains(&found) => {
-                let known: Vec<_> = known.iter().map(u16::to_string).collect();
-                let known = known.join(", ");
-                Err(format!("has {names} {found} of EPSG, expected one of {known}"))
-            }
-            _ => Ok(()),
-        };
-        expect(VERTICAL_UNITS, "heights in the unit", &[METRE])?;
-        let coordinates = match value(MODEL_TYPE) {
-            None => FileCoordinates::Unknown,
-            Some(PROJECTED) => {
-                expect(LINEAR_UNITS, "coordinates in the unit", &[METRE])?;
-                FileCoordinates::Metres
-            }
-            Some(GEOGRAPHIC) => {
-                expect(ANGULAR_UNITS, "coordinates in the unit", &[DEGREE])?;
-                expect(GEODETIC_CRS, "coordinates of the system", &LIKE_WGS84)?;
-                FileCoordinates::Degrees
-            }
-            Some(other) => {
-                return Err(format!(
-                    "has coordinates of the type {other}, expected 1 (projected) or 2 (geographic)"
-                ));
-            }
-        };
-        Ok(Self { coordinates, is_of_middles: value(RASTER_TYPE) == Some(POINTS) })
+    /// Returns the code of a key; 0 stands for none.
+    pub(super) fn code(&self, key: u16) -> Option<u16> {
+        self.entry(key, 0).map(|[_, value]| value).filter(|code| *code != 0)
+    }
+
+    /// Returns the code of a key if other keys do not describe its value.
+    pub(super) fn known_code(&self, key: u16) -> Option<u16> {
+        self.code(key).filter(|code| *code != USER_DEFINED)
+    }
+
+    pub(super) fn number(&self, key: u16) -> Option<f64> {
+        let [_, at] = self.entry(key, NUMBERS)?;
+        self.numbers.get(usize::from(at)).copied()
+    }
+
+    pub(super) fn text(&self, key: u16) -> Option<&str> {
+        let [count, at] = self.entry(key, TEXTS)?;
+        let at = usize::from(at);
+        Some(self.texts.get(at..at + usize::from(count))?.trim_end_matches(['|', '\0']))
+    }
+
+    /// Returns the count and the value of the entry with this key whose value is in this tag, or for 0 here.
+    fn entry(&self, key: u16, tag: u16) -> Option<[u16; 2]> {
+        let mut entries = self.directory.chunks_exact(ENTRY).skip(1);
+        entries.find(|entry| entry[0] == key && entry[1] == tag).map(|entry| [entry[2], entry[3]])
+    }
+}
+
+#[cfg(test)]
+impl GeoKeys {
+    /// Keys of codes and texts.
+    pub(super) fn of(codes: &[[u16; 2]], texts: &[(u16, &str)]) -> Self {
+        let mut keys = Self { directory: vec![1, 1, 0, 9], ..Self::default() };
+        keys.directory.extend(codes.iter().flat_map(|[key, value]| [*key, 0, 1, *value]));
+        for (key, text) in texts {
+            let at = keys.texts.len() as u16;
+            keys.texts.push_str(text);
+            keys.texts.push('|');
+            keys.directory.extend([*key, TEXTS, text.len() as u16 + 1, at]);
+        }
+        keys
+    }
+
+    /// With a key that is a number.
+    pub(super) fn with_number(mut self, key: u16, number: f64) -> Self {
+        self.directory.extend([key, NUMBERS, 1, self.numbers.len() as u16]);
+        self.numbers.push(number);
+        self
     }
 }
 
@@ -84,42 +99,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_say_the_coordinates_and_those_that_are_not_known_are_refused() {
-        use FileCoordinates::{Degrees, Metres, Unknown};
-        let read = |keys: &[[u16; 2]]| {
-            let entries = keys.iter().flat_map(|[key, value]| [*key, 0, 1, *value]);
-            let header = [1, 1, 0, 9];
-            GeoKeys::read(&header.into_iter().chain(entries).collect::<Vec<_>>())
-        };
-        for (keys, coordinates, is_of_middles) in [
-            (&[][..], Unknown, false),
-            (&[[1025, 2]], Unknown, true),
-            (&[[1024, 2], [1025, 1], [2048, 4326], [2054, 9102]], Degrees, false),
-            (&[[1024, 2], [2048, 4258]], Degrees, false),
-            (&[[1024, 1], [3072, 25832], [3076, 9001], [4099, 9001]], Metres, false),
-        ] {
-            assert_eq!(read(keys), Ok(GeoKeys { coordinates, is_of_middles }));
+    fn values_are_found_here_and_in_other_tags() {
+        let keys = GeoKeys::of(
+            &[[MODEL_TYPE, 1], [PROJECTED_CRS, USER_DEFINED]],
+            &[(CITATION, "a"), (PROJECTED_CITATION, "b c")],
+        )
+        .with_number(LINEAR_UNIT_SIZE, 0.3048);
+        assert_eq!(keys.code(MODEL_TYPE), Some(1));
+        assert_eq!(keys.known_code(PROJECTED_CRS), None);
+        assert_eq!(keys.code(PROJECTED_CITATION), None);
+        assert_eq!(keys.number(LINEAR_UNIT_SIZE), Some(0.3048));
+        assert_eq!(keys.text(CITATION), Some("a"));
+        assert_eq!(keys.text(PROJECTED_CITATION), Some("b c"));
+    }
+
+    #[test]
+    fn a_directory_that_is_cut_or_leads_nowhere_has_no_values() {
+        for directory in [vec![], vec![1], vec![1, 1, 0, 9], vec![1, 1, 0, 9, 1024, 0, 1]] {
+            let keys = GeoKeys { directory, ..GeoKeys::default() };
+            assert_eq!(keys.code(MODEL_TYPE), None);
         }
-        for (keys, words) in [
-            (
-                &[[1024, 2], [2048, 4267]][..],
-                "has coordinates of the system 4267 of EPSG, expected one of 4326,",
-            ),
-            (
-                &[[1024, 2], [2054, 9101]],
-                "has coordinates in the unit 9101 of EPSG, expected one of 9102",
-            ),
-            (&[[1024, 1], [3076, 9003]], "has coordinates in the unit 9003"),
-            (&[[4099, 9002]], "has heights in the unit 9002"),
-            (&[[1024, 3]], "has coordinates of the type 3,"),
-        ] {
-            let found = read(keys).unwrap_err();
-            assert!(found.starts_with(words), "{found}");
-        }
-        // A directory that is cut, or shorter than its header says.
-        let unknown = GeoKeys { coordinates: Unknown, is_of_middles: false };
-        for directory in [&[][..], &[1], &[1, 1, 0, 9], &[1, 1, 0, 9, 1024, 0, 1]] {
-            assert_eq!(GeoKeys::read(directory), Ok(unknown));
-        }
+        let directory = vec![1, 1, 0, 2, 3077, 34_736, 1, 7, 1026, 34_737, 60_000, 60_000];
+        let keys = GeoKeys { directory, ..GeoKeys::default() };
+        assert_eq!((keys.number(LINEAR_UNIT_SIZE), keys.text(CITATION)), (None, None));
     }
 }

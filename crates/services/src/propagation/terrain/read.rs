@@ -4,7 +4,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
 use super::file_grid::FileGrid;
-use super::geo_keys::FileCoordinates;
+use super::geo_coordinates::{FileCoordinates, GeoCoordinates};
+use super::geotiff::GeoTiff;
 use super::grid::HeightGrid;
 use super::valley::{VALLEY_BYTES, valley};
 use super::{ascii, geotiff};
@@ -25,13 +26,19 @@ pub(in crate::propagation) const GEOTIFF: &str = "geotiff";
 const FORMS: [(&str, Form); 3] =
     [("valley", Form::Valley), ("esri-ascii", Form::EsriAscii), (GEOTIFF, Form::GeoTiff)];
 
+/// The smallest cell of a grid in metres. Cells of grids in degrees are smaller.
+const CELL_M_MIN: f64 = 0.1;
+
+/// The latitude of a pole, and half a cell of a coarse grid.
+const LATITUDE_MAX: f64 = 91.0;
+
 /// The source of the heights, after its check.
 #[derive(Clone, Debug)]
 pub(in crate::propagation) enum TerrainSource {
     /// A valley that is still to be made.
     Valley { depth_m: f64 },
-    /// A grid of the client, and the number of its cells without a height.
-    Grid { grid: HeightGrid, unknown: usize },
+    /// A grid of the client, the number of its cells without a height, and what is doubtful about it.
+    Grid { grid: HeightGrid, unknown: usize, doubts: Vec<String> },
 }
 
 impl TerrainSource {
@@ -59,11 +66,23 @@ impl TerrainSource {
     }
 
     /// Puts the grid of a file on the map.
-    fn of_file(found: FileGrid, node: &Node<'_>, area: &Area) -> Checked<Self> {
+    fn of_file(mut found: FileGrid, node: &Node<'_>, area: &Area) -> Checked<Self> {
+        check_unit(&found, area).map_err(|detail| node.unfit(detail))?;
         let unknown = found.heights.unknown;
+        let mut doubts = std::mem::take(&mut found.doubts);
         let grid = placed(found, area);
         check_covers(&grid, area).map_err(|detail| node.unfit(detail))?;
-        Ok(Self::Grid { grid, unknown })
+        doubts.extend(coarse(&grid, area));
+        Ok(Self::Grid { grid, unknown, doubts })
+    }
+
+    /// Returns what there is to say about the terrain, in sentences.
+    pub(in crate::propagation) fn doubts(&self) -> Vec<String> {
+        let Self::Grid { unknown, doubts, .. } = self else { return Vec::new() };
+        let unknown = (*unknown > 0)
+            .then(|| format!("{unknown} cells of the terrain have no height, and count as 0 m"));
+        let doubts = doubts.iter().map(|doubt| format!("the terrain {doubt}"));
+        unknown.into_iter().chain(doubts).collect()
     }
 
     /// Returns the bytes of the heights: those that it has, and those that it will have.
@@ -78,33 +97,75 @@ impl TerrainSource {
     pub(in crate::propagation) fn grid(self, area: &Area) -> (HeightGrid, usize) {
         match self {
             Self::Valley { depth_m } => (valley(area, depth_m), 0),
-            Self::Grid { grid, unknown } => (grid, unknown),
+            Self::Grid { grid, unknown, .. } => (grid, unknown),
         }
     }
 }
 
-/// Reads a GeoTIFF file in Base64, whose coordinates are of the kind that the area has.
+/// Reads a GeoTIFF file in Base64, whose coordinates are those of the area.
 fn read_geotiff(data: &Node<'_>, area: &Area) -> Checked<FileGrid> {
     let text = data.any_text()?;
     let bytes = BASE64_STANDARD.decode(text);
     let bytes = bytes.map_err(|error| data.unfit(format!("is no Base64: {error}")))?;
-    let (found, coordinates) = geotiff::parse(&bytes).map_err(|detail| data.unfit(detail))?;
-    match (coordinates, area.frame) {
+    let GeoTiff { mut grid, coordinates } =
+        geotiff::parse(&bytes).map_err(|detail| data.unfit(detail))?;
+    let doubt = check_coordinates(&coordinates, area).map_err(|detail| data.unfit(detail))?;
+    grid.doubts.extend(doubt);
+    Ok(grid)
+}
+
+/// Checks that coordinates are of the kind and the system that the area has. Returns what is doubtful about them.
+fn check_coordinates(
+    GeoCoordinates { kind, crs, .. }: &GeoCoordinates,
+    area: &Area,
+) -> Result<Option<String>, String> {
+    match (kind, area.frame) {
         (FileCoordinates::Degrees, Frame::Local { .. }) => {
-            Err(data.unfit("has degrees, but the area is in metres: expected one with metres"))
+            Err("has degrees, but the area is in metres: expected one with metres".to_owned())
         }
         (FileCoordinates::Metres, Frame::Wgs84 { .. }) => {
-            Err(data.unfit("has metres, but the area is in degrees: expected one with degrees of WGS 84, EPSG 4326"))
+            Err("has metres, but the area is in degrees: expected one with degrees of WGS 84, EPSG 4326".to_owned())
         }
-        _ => Ok(found),
+        _ => crs.as_ref().map_or(Ok(None), |crs| crs.check(area)),
     }
 }
 
-/// Puts a grid on the map.
+/// Checks that the coordinates of a file, which may not say their unit, can be those of the area.
+fn check_unit(found: &FileGrid, area: &Area) -> Result<(), String> {
+    let rows = found.heights.metres.len() / found.columns;
+    let north = found.south + (rows - 1) as f64 * found.cell_height;
+    match area.frame {
+        Frame::Local { .. } if found.cell_width < CELL_M_MIN => Err(format!(
+            "has cells of {} m, which are degrees rather than metres, but the area is in metres",
+            brief(found.cell_width)
+        )),
+        Frame::Wgs84 { .. } if found.south < -LATITUDE_MAX || north > LATITUDE_MAX => Err(format!(
+            "has latitudes from {} to {}, which are no degrees, but the area is in degrees",
+            brief(found.south),
+            brief(north)
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the doubt about a grid whose cells are larger than the area: the area may be in another unit than the grid.
+fn coarse(grid: &HeightGrid, area: &Area) -> Option<String> {
+    let is_coarse = grid.x_step_m > area.width_m && grid.y_step_m > area.height_m;
+    is_coarse.then(|| {
+        let [width, height] = [grid.x_step_m, grid.y_step_m].map(|side_m| brief(side_m.round()));
+        format!("has cells of {width} m x {height} m, each larger than the area: is its unit that of the area?")
+    })
+}
+
+/// Puts a grid on the map. Longitudes may count from 0° to 360°.
 fn placed(found: FileGrid, area: &Area) -> HeightGrid {
-    let FileGrid { west, south, cell_width, cell_height, columns, heights } = found;
+    let FileGrid { mut west, south, cell_width, cell_height, columns, heights, .. } = found;
     let rows = heights.metres.len() / columns;
     let last = |count: usize, side: f64| (count - 1) as f64 * side;
+    if let Frame::Wgs84 { .. } = area.frame {
+        let middle = west + last(columns, cell_width) / 2.0;
+        west += 360.0 * ((area.middle().0 - middle) / 360.0).round();
+    }
     let south_west = area.frame.spot(west, south);
     let north_east =
         area.frame.spot(west + last(columns, cell_width), south + last(rows, cell_height));

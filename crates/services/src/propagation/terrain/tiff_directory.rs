@@ -1,6 +1,7 @@
-//! The first directory of a TIFF file (TIFF 6.0, section 2), checked before the library reads it.
+//! The directories of a TIFF file (TIFF 6.0, section 2), checked before the library reads the first one.
 //!
-//! The library makes room for as many values of a tag as the directory says.
+//! The library makes room for as many values of a tag as the directory says. It reads no image after the first, which may be the
+//! mask of it.
 
 /// The most values of a tag that the library reads: one for each strip or tile.
 pub(super) const VALUES_MAX: u32 = 4_096;
@@ -8,11 +9,19 @@ pub(super) const VALUES_MAX: u32 = 4_096;
 /// The tags of the baseline and of its extensions, which the library reads.
 const BASELINE: std::ops::RangeInclusive<u16> = 254..=531;
 
-/// The tags with numbers that say where the grid lies.
-const PLACE: [u16; 5] = [33_550, 33_922, 34_264, 34_735, 34_736];
+/// The tags that say where the grid lies and what its values are.
+const PLACE: [u16; 8] = [33_550, 33_922, 34_264, 34_735, 34_736, 34_737, 42_112, 42_113];
 
-/// The type of a text.
+/// The tag with the kind of an image, and the bit of those that are masks of another one.
+const SUBFILE_TYPE: u16 = 254;
+const IS_MASK: u32 = 4;
+
+/// The most images of a file.
+const DIRECTORIES_MAX: usize = 64;
+
+/// The types of a text and of a short number.
 const ASCII: u16 = 2;
+const SHORT: u16 = 3;
 
 /// The bytes of an entry.
 const ENTRY_BYTES: usize = 12;
@@ -56,6 +65,12 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), String> {
         _ => return Err("is no TIFF: expected II*\\0 or MM\\0* in front".to_owned()),
     };
     let file = Numbers { bytes, is_little };
+    let first = check_first(&file)?;
+    check_others(&file, first)
+}
+
+/// Checks the first directory. Returns the offset of the next one; 0 if there is none.
+fn check_first(file: &Numbers<'_>) -> Result<u32, String> {
     let short = || "ends before the end of its directory".to_owned();
     // An offset of 32 bits.
     let begin = file.long(4).ok_or_else(short)? as usize;
@@ -64,9 +79,37 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), String> {
         let at = begin + 2 + ENTRY_BYTES * entry;
         let fields = (file.short(at), file.short(at + 2), file.long(at + 4), file.long(at + 8));
         let (Some(tag), Some(kind), Some(values), Some(_)) = fields else { return Err(short()) };
-        check_entry(tag, kind, values, bytes.len())?;
+        check_entry(tag, kind, values, file.bytes.len())?;
     }
-    Ok(())
+    Ok(file.long(begin + 2 + ENTRY_BYTES * usize::from(count)).unwrap_or_default())
+}
+
+/// Looks for a mask in the directories from this offset on. One that is cut ends them.
+fn check_others(file: &Numbers<'_>, mut offset: u32) -> Result<(), String> {
+    for _ in 1..DIRECTORIES_MAX {
+        let begin = offset as usize;
+        let Some(count) = file.short(begin).filter(|_| offset != 0) else { return Ok(()) };
+        let entries = (0..usize::from(count)).map(|entry| begin + 2 + ENTRY_BYTES * entry);
+        for at in entries {
+            if file.short(at) == Some(SUBFILE_TYPE) && is_mask(file, at) {
+                return Err(
+                    "has a mask, which is not read here: expected GDAL_NODATA in the cells without a height"
+                        .to_owned(),
+                );
+            }
+        }
+        offset = file.long(begin + 2 + ENTRY_BYTES * usize::from(count)).unwrap_or_default();
+    }
+    Err(format!("has more than {DIRECTORIES_MAX} images"))
+}
+
+/// Returns true if the entry here says that its image is a mask.
+fn is_mask(file: &Numbers<'_>, at: usize) -> bool {
+    let value = match file.short(at + 2) {
+        Some(SHORT) => file.short(at + 8).map(u32::from),
+        _ => file.long(at + 8),
+    };
+    value.is_some_and(|value| value & IS_MASK != 0)
 }
 
 fn check_entry(tag: u16, kind: u16, values: u32, file_bytes: usize) -> Result<(), String> {

@@ -133,8 +133,20 @@ impl Draft {
         file
     }
 
+    /// The file with another directory behind its own, which has the kind of an image alone.
+    fn bytes_with_another(&self, kind: u16) -> Vec<u8> {
+        let mut file = self.bytes();
+        let next = file.len() as u32;
+        file.truncate(file.len() - 4);
+        file.extend(next.to_le_bytes());
+        file.extend([1, 0, 254, 0, 3, 0, 1, 0, 0, 0]);
+        file.extend(u32::from(kind).to_le_bytes());
+        file.extend([0; 4]);
+        file
+    }
+
     fn parse(&self) -> Result<FileGrid, String> {
-        parse(&self.bytes()).map(|(grid, _)| grid)
+        parse(&self.bytes()).map(|found| found.grid)
     }
 }
 
@@ -216,7 +228,6 @@ fn what_is_wrong_is_told() {
     let many = vec![8; 5_000];
     for (draft, words) in [
         (good(), "row 2, column 1 is -9999, expected a height from -500 to 9000 m"),
-        (float([1.0, f32::NAN, 1.0, 1.0, 1.0, 1.0]), "row 1, column 2 is NaN, expected"),
         (float([1.0, 1.0, 1.0, 1.0, 1.0, f32::INFINITY]), "row 2, column 3 is inf, expected"),
         (float([1e30; 6]), "row 1, column 1 is 1.000e30, expected"),
         (good().text(42_113, "nothing\0"), "has a GDAL_NODATA that is no number: nothing"),
@@ -271,7 +282,19 @@ fn what_is_wrong_is_told() {
             good().double(33_922, &[0.0, 0.0, 0.0, 0.0, f64::NAN, 0.0]),
             "the coordinate of the southern edge is NaN, expected",
         ),
-        (good().shorts(34_735, &[1, 1, 0, 1, 4099, 0, 1, 9002]), "has heights in the unit 9002"),
+        (good().shorts(34_735, &[1, 1, 0, 1, 4099, 0, 1, 9102]), "has heights in the unit 9102"),
+        (good().shorts(34_735, &[1, 1, 0, 1, 4096, 0, 1, 5715]), "has depths below a level"),
+        (good().long(274, &[3]), "has the orientation 3, expected rows from the top"),
+        (good().long(262, &[0]), "has an image whose white is 0"),
+        (good().long(278, &[0]), "cannot be read: "),
+        (good().tiled(2, 2, &[8], vec![0; 8]), "cannot be read: "),
+        (good().text(42_112, "<Item role=\"scale\">x</Item>"), "has a scale of heights of NaN"),
+        (
+            good()
+                .shorts(34_735, &[1, 1, 0, 1, 4099, 0, 1, 9002])
+                .text(42_112, "<Item role=\"offset\">40000</Item>"),
+            "row 1, column 1 is 1, which is 12192.3048 m, expected a height from -500 to 9000 m",
+        ),
     ] {
         let found = draft.parse().unwrap_err();
         assert!(found.starts_with(words), "{found}, expected {words}");
@@ -287,6 +310,68 @@ fn what_is_wrong_is_told() {
         let found = parse(bytes).unwrap_err();
         assert!(found.starts_with(words), "{found}");
     }
+}
+
+#[test]
+fn values_become_metres_as_the_file_says() {
+    let feet = |draft: Draft| draft.shorts(34_735, &[1, 1, 0, 1, 4099, 0, 1, 9002]);
+    let scaled = |draft: Draft| {
+        draft.text(42_112, "<GDALMetadata><Item name=\"SCALE\" sample=\"0\" role=\"scale\">0.5</Item><Item name=\"OFFSET\" sample=\"0\" role=\"offset\">100</Item></GDALMetadata>\0")
+    };
+    let draft = || Draft::new().text(42_113, "-9999\0");
+    for (draft, metres, doubts) in [
+        (feet(draft()), [0.3048, 0.6096, 0.9144, 0.0, 1.524, -1.8288], 1),
+        (scaled(draft()), [100.5, 101.0, 101.5, 0.0, 102.5, 97.0], 0),
+        (feet(scaled(draft())), [30.6324, 30.7848, 30.9372, 0.0, 31.242, 29.5656], 1),
+    ] {
+        let FileGrid { heights, doubts: found, .. } = draft.parse().unwrap();
+        assert_eq!((heights.metres, heights.unknown), (metres.map(|m: f64| m as f32).to_vec(), 1));
+        assert_eq!(found.len(), doubts, "{found:?}");
+    }
+}
+
+#[test]
+fn a_value_that_is_no_number_is_no_height() {
+    let values = [1.0, f32::NAN, 3.0, 4.0, 5.0, f32::NAN];
+    let data: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let draft = Draft::new().long(258, &[32]).long(339, &[3]).long(279, &[24]).data(data);
+    for draft in [draft.clone(), draft.text(42_113, "nan\0")] {
+        let heights = draft.parse().unwrap().heights;
+        assert_eq!((heights.metres, heights.unknown), (vec![1.0, 0.0, 3.0, 4.0, 5.0, 0.0], 2));
+    }
+}
+
+#[test]
+fn parts_that_a_sparse_file_leaves_out_have_no_heights() {
+    // The first of two tiles, and the second of two strips.
+    let tile = [1_i16, 2, 4, 5].iter().flat_map(|h| h.to_le_bytes()).collect::<Vec<_>>();
+    let tiled = Draft::new().tiled(2, 2, &[8, 0], tile).long(325, &[8, 0]);
+    let strip = [4_i16, 5, 6].iter().flat_map(|h| h.to_le_bytes()).collect::<Vec<_>>();
+    let strips = Draft::new().long(278, &[1]).long(273, &[0, 8]).long(279, &[0, 6]).data(strip);
+    for (draft, metres, unknown) in
+        [(tiled, [1.0, 2.0, 0.0, 4.0, 5.0, 0.0], 2), (strips, [0.0, 0.0, 0.0, 4.0, 5.0, 6.0], 3)]
+    {
+        let heights = draft.parse().unwrap().heights;
+        assert_eq!((heights.metres, heights.unknown), (metres.to_vec(), unknown));
+    }
+}
+
+#[test]
+fn a_mask_is_refused_and_overviews_are_not() {
+    let read = |kind| parse(&Draft::new().text(42_113, "-9999\0").bytes_with_another(kind));
+    for kind in [0, 1, 2] {
+        assert!(read(kind).is_ok(), "{kind}");
+    }
+    for kind in [4, 5] {
+        let found = read(kind).unwrap_err();
+        assert!(found.starts_with("has a mask, which is not read here"), "{found}");
+    }
+    // A directory that leads to itself.
+    let mut endless = Draft::new().text(42_113, "-9999\0").bytes_with_another(0);
+    let at = endless.len() as u32 - 18;
+    let end = endless.len() - 4;
+    endless[end..].copy_from_slice(&at.to_le_bytes());
+    assert_eq!(parse(&endless).unwrap_err(), "has more than 64 images");
 }
 
 #[test]
@@ -349,7 +434,7 @@ proptest! {
             bytes[at % length] = byte;
         }
         bytes.truncate(cut.unwrap_or(length).min(length));
-        if let Ok((grid, _)) = parse(&bytes) {
+        if let Ok(GeoTiff { grid, .. }) = parse(&bytes) {
             prop_assert!(grid.heights.metres.len() <= 1_000_000);
         }
     }
