@@ -150,13 +150,13 @@ impl<'a> Node<'a> {
             .ok_or_else(|| self.unfit(format!("expected a text of at most {chars_max} characters")))
     }
 
-    pub(crate) fn is_null(&self) -> bool {
-        self.value.is_null()
+    /// Returns the value, for those who judge it themselves.
+    pub(crate) fn value(&self) -> &'a Value {
+        self.value
     }
 
-    /// Returns the text, if this value is one.
-    pub(crate) fn as_text(&self) -> Option<&'a str> {
-        self.value.as_str()
+    pub(crate) fn is_null(&self) -> bool {
+        self.value.is_null()
     }
 
     /// Takes a text of any length.

@@ -117,12 +117,13 @@ impl Coverage {
         let paths: Vec<_> = transmitters.iter().map(path).collect();
         let measures = read_measures(&request)?;
         let output = OutputOptions::read(&request, &area, &measures)?;
-        let doubt = buildings.as_ref().filter(|_| streets.is_some()).and_then(Buildings::doubt);
+        let doubts = buildings.as_ref().filter(|_| streets.is_some()).map(Buildings::doubts);
+        let doubts = doubts.unwrap_or_default().to_vec();
         let sees = |streets: &Streets| streets.line_of_sight == LineOfSight::Buildings;
         let buildings = buildings.filter(|_| streets.as_ref().is_some_and(sees));
         let mut warnings = warnings(&paths, terrain.as_ref());
         warnings.extend(choice.between_formulas(&transmitters));
-        warnings.extend(doubt.map(Warning::of_input));
+        warnings.extend(doubts.into_iter().map(Warning::of_input));
         Ok(Self {
             area,
             transmitters,

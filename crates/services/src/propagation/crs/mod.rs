@@ -6,6 +6,7 @@
 
 mod datum;
 mod length;
+mod name;
 mod projection;
 mod vertical;
 
