@@ -143,12 +143,7 @@ function counting({ onRequest, onPayload }, { fetch, WebSocket }) {
  * @param {(bytes: number) => void} count
  */
 function counted(reply, count) {
-  const { arrayBuffer, body } = reply;
-  reply.arrayBuffer = async () => {
-    const bytes = await arrayBuffer.call(reply);
-    count(bytes.byteLength);
-    return bytes;
-  };
+  const { body } = reply;
   const getReader = body?.getReader.bind(body);
   if (body && getReader) {
     body.getReader = /** @type {any} */ (() => {

@@ -1,5 +1,6 @@
 /** Calls to services. A call is made again only where that is safe. */
 import { concat, decode, encode, JSON_TYPE } from "./body.js";
+import { REPLY_MAX, tooLong } from "./bound.js";
 import { AnemoneError, fill, foreign, misuse, typed, words } from "./error.js";
 import { newKey } from "./key.js";
 import { isFinal, Multiplexed } from "./mux.js";
@@ -194,6 +195,7 @@ function byMux(socket, { method, payload }, target, signal) {
     /** @type {Record<string, string>} */
     const found = {};
     let isStream = false;
+    let length = 0;
     const stop = () => {
       if (cancel()) socket.probe();
       reject(signal.reason);
@@ -203,6 +205,7 @@ function byMux(socket, { method, payload }, target, signal) {
     const take = (reply) => {
       if (reply instanceof Error) return reject(reply);
       if (reply.payload.length) parts.push(reply.payload);
+      if ((length += reply.payload.length) > REPLY_MAX) return cancel(), reject(tooLong());
       try {
         for (const word of reply.words) {
           const [, name, value = ""] = /^([^=]+)=(.*)/.exec(word) ?? [];

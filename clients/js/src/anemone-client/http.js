@@ -13,7 +13,7 @@ export { read } from "./streams.js";
  */
 export async function call(link, request, signal) {
   const reply = await ask(link, request, signal);
-  const data = decode([await bytesOf(reply, request.method)], typeOf(reply));
+  const data = decode([await bytesOf(reply, signal, request.method)], typeOf(reply));
   return { status: reply.status, data, fields: Object.fromEntries(reply.headers) };
 }
 
@@ -27,7 +27,7 @@ export async function call(link, request, signal) {
 export async function* items(link, request, signal) {
   const fields = { accept: "application/x-ndjson, application/json;q=0.9", ...request.fields };
   const reply = await until(ask(link, { ...request, fields }, signal), AbortSignal.timeout(ANSWER_MS_MAX));
-  if (!typeOf(reply).includes("ndjson")) return void (yield decode([await bytesOf(reply)], typeOf(reply)));
+  if (!typeOf(reply).includes("ndjson")) return void (yield decode([await bytesOf(reply, signal)], typeOf(reply)));
   for await (const { lines } of pieces(reply, "", signal)) for (const line of lines) if (line.trim()) yield json(line);
 }
 

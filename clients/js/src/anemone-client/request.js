@@ -1,9 +1,11 @@
 /** Requests over HTTP. */
+import { concat, text } from "./body.js";
+import { REPLY_MAX, tooLong } from "./bound.js";
 import { AnemoneError, foreign, misuse, refusal, words } from "./error.js";
 import { now } from "./time.js";
 
-/** No line of the protocol is longer: the result of a run may be as large as the run itself, 16 MiB by default. */
-export const LINE_MAX = 2 ** 25;
+/** A problem is no longer; what is says nothing more about why a request was refused. */
+const REFUSAL_BYTES_MAX = 2 ** 16;
 const TOKEN_MS_MAX = 60_000;
 
 /**
@@ -25,13 +27,13 @@ export async function ask(link, { method, target, fields, payload }, signal) {
     }
     const held = link.token;
     const value = await until(held, signal);
-    const text = words(value).trim();
-    if (value && !/^[ -~]+$/.test(text)) {
+    const bearer = words(value).trim();
+    if (value && !/^[ -~]+$/.test(bearer)) {
       link.token = undefined;
       const why = "the token is no text that a header may have";
       throw typeof token === "function" ? new AnemoneError("token-failed", why) : misuse(why);
     }
-    const headers = value ? { ...fields, authorization: `Bearer ${text}` } : fields;
+    const headers = value ? { ...fields, authorization: `Bearer ${bearer}` } : fields;
     const body = /** @type {BodyInit} */ (payload);
     const url = new URL(target, link.base);
     if (!url.href.startsWith(link.base.href)) throw misuse(`${target} is not a path of the server`); // which alone gets the token
@@ -40,7 +42,7 @@ export async function ask(link, { method, target, fields, payload }, signal) {
     if (reply.status !== 401 || typeof token !== "function" || stale) {
       const { status, headers } = reply;
       const after = headers.get("retry-after") ?? ""; // seconds or a date (RFC 9110 section 10.2.3)
-      const error = refusal(status, await reply.text(), Number(after) || (Date.parse(after) - Date.now()) / 1000);
+      const error = refusal(status, text(await bodyOf(reply, REFUSAL_BYTES_MAX, signal)), Number(after) || (Date.parse(after) - Date.now()) / 1000);
       // Of a problem, the answer to HEAD has nothing but the type.
       if (method === "HEAD" && /problem/.test(headers.get("content-type") ?? "")) [error.code, error.message] = ["refused", `HEAD is refused: ${status}`];
       throw error;
@@ -79,13 +81,41 @@ export async function until(value, signal) {
 }
 
 /**
+ * Reads a body until it ends, or is longer than allowed: one without an end would fill the memory.
+ * @param {Response} reply
+ * @param {number} bytesMax
+ * @param {AbortSignal} signal
+ */
+async function bodyOf({ body }, bytesMax, signal) {
+  const parts = [];
+  let length = 0;
+  const reader = body && readerOf(body, signal);
+  for (let part; length <= bytesMax && (part = (await reader?.read())?.value); length += part.length) parts.push(part);
+  reader?.cancel().catch(() => {});
+  return concat(parts);
+}
+
+/**
+ * @param {ReadableStream<Uint8Array>} body
+ * @param {AbortSignal} signal
+ */
+function readerOf(body, signal) {
+  const reader = body.getReader();
+  // In Node 20, an abort just before the end of a reply leaves the reader waiting for ever.
+  signal.addEventListener("abort", () => reader.cancel().catch(() => {}));
+  return reader;
+}
+
+/**
  * Returns the body of a reply, if all of it has come: Chromium also passes on what was cut off, even amid the headers.
  * @param {Response} reply
+ * @param {AbortSignal} signal
  * @param {string} [method] whose reply it is
  */
-export async function bytesOf(reply, method) {
+export async function bytesOf(reply, signal, method) {
   const { status, headers } = reply;
-  const bytes = new Uint8Array(await reply.arrayBuffer());
+  const bytes = await bodyOf(reply, REPLY_MAX, signal);
+  if (bytes.length > REPLY_MAX) throw tooLong();
   const isWhole = method === "HEAD" || bytes.length >= Number(headers.get("content-length") ?? 1);
   if (isWhole || status === 204 || status === 304 || headers.has("content-encoding") || headers.has("transfer-encoding")) return bytes;
   throw cutOff();
@@ -105,9 +135,7 @@ export async function* pieces(reply, type, signal) {
   const found = reply.headers.get("content-type");
   if (!found) throw cutOff();
   if (!found.startsWith(type)) throw foreign("a reply that is no stream");
-  const reader = /** @type {ReadableStream<Uint8Array>} */ (reply.body).getReader();
-  // In Node 20, an abort just before the end of a reply leaves the reader waiting for ever.
-  signal.addEventListener("abort", () => reader.cancel().catch(() => {}));
+  const reader = readerOf(/** @type {ReadableStream<Uint8Array>} */ (reply.body), signal);
   const decoder = new TextDecoder();
   let rest = "";
   for (;;) {
@@ -120,7 +148,7 @@ export async function* pieces(reply, type, signal) {
     const lines = decoder.decode(value, { stream: true }).split("\n");
     lines[0] = rest + lines[0];
     rest = lines.pop() ?? "";
-    if (rest.length > LINE_MAX) throw foreign("a line without an end");
+    if (rest.length > REPLY_MAX) throw tooLong();
     yield { lines, received };
   }
 }

@@ -3,9 +3,10 @@
  * returns when the topic has ended.
  */
 import { JSON_TYPE, text } from "./body.js";
+import { REPLY_MAX, tooLong } from "./bound.js";
 import { AnemoneError, foreign, parse, words } from "./error.js";
 import { formatPosition, parsePosition } from "./position.js";
-import { ask, bytesOf, LINE_MAX, pieces } from "./request.js";
+import { ask, bytesOf, pieces } from "./request.js";
 import { now, sleep } from "./time.js";
 
 /** No long poll without news is answered so soon. */
@@ -24,7 +25,7 @@ export const TRANSPORTS = {
         else if (field === "time") time = value;
         else if (field === "event") name = value;
         else if (field === "data") data += value;
-        if (data.length > LINE_MAX) throw foreign("a line without an end");
+        if (data.length > REPLY_MAX) throw tooLong();
         else if (field === "retry") retry = value;
         continue;
       }
@@ -103,7 +104,7 @@ export async function page({ link, target, signal, take, isOfMany, losses }, pag
   const small = Math.min(5, losses()) - pages;
   const limit = small > 0 && { limit: Math.max(1, 1000 >> (2 * small)) };
   const reply = await ask(link, { target: target({ ...parameters, ...limit }), fields: { accept: JSON_TYPE } }, signal);
-  const body = await bytesOf(reply);
+  const body = await bytesOf(reply, signal);
   const received = now();
   const found = parse(text(body));
   try {
