@@ -249,9 +249,14 @@ fn advice_names_a_transport_and_what_it_saves() {
     let case = "20 events a second of 100 B";
     let bytes = |way| values(&report, case, way, "on the wire, each reader")[0];
     assert!(bytes("long poll") > 2.0 * bytes("WebSocket"), "{answer}");
-    for (flag, value) in
-        [("--rate", "0.1"), ("--rate", "NaN"), ("--size", "3"), ("--distance", "9s")]
-    {
+    for (flag, value) in [
+        ("--rate", "0.5/h"),
+        ("--rate", "NaN"),
+        ("--size", "3"),
+        ("--distance", "9s"),
+        ("--poll-every", "11min"),
+        ("--poll-every", "10"),
+    ] {
         let output = lab(&["advise", flag, value]);
         assert_eq!(output.status.code(), Some(2), "{flag} {value}");
     }

@@ -18,6 +18,7 @@ mod netem;
 pub(crate) mod numbers;
 pub(crate) mod pace;
 mod probe;
+mod rate;
 pub(crate) mod regular_file;
 mod relay;
 pub(crate) mod report;
@@ -46,10 +47,14 @@ use self::evaluate::Evaluation;
 pub use self::experiment::Experiment;
 use self::far::Agent;
 pub use self::link::{Link, LinkError};
-use self::session::{Session, Settings, Wish};
+use self::rate::Rate;
+use self::session::{POLL_PAUSE, Session, Settings, Wish};
 use self::target::Target;
 use self::terminal::tell;
 use self::tryout::EntryFault;
+
+/// The pauses of polls that a run waits for.
+const POLL_EVERY: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(600);
 
 /// The settings of a run of the lab.
 #[derive(Clone, Debug, Args)]
@@ -94,9 +99,9 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed)]
     seed: u64,
 
-    /// advise: events a second of your stream [default: 4]
-    #[arg(long, value_name = "N", value_parser = rate)]
-    rate: Option<f64>,
+    /// advise: events of your stream, a second or as 1/min or 2/h [default: 4]
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Rate>,
 
     /// advise: bytes of an event, JSON of at least 20 [default: 22]
     #[arg(long, value_name = "BYTES", value_parser = size)]
@@ -111,16 +116,14 @@ pub struct Options {
     #[arg(long, value_name = "TIME", value_parser = distance)]
     distance: Option<Duration>,
 
+    /// advise: the pause of a poll after each answer, such as 10s [default: 150ms]
+    #[arg(long, value_name = "TIME", value_parser = poll_every)]
+    poll_every: Option<Duration>,
+
     /// Directory for the reports: NAME.json with every round, NAME.csv, NAME.hlog (a log of HDR
     /// histograms), NAME.html and NAME.md
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-}
-
-/// Parses events a second: so many that a minute has some, and so few that a client can keep up.
-fn rate(text: &str) -> Result<f64, String> {
-    let rate = text.parse().ok().filter(|rate| (0.5..=1000.0).contains(rate));
-    rate.ok_or_else(|| "expected 0.5 to 1000 events a second".to_owned())
 }
 
 fn rounds(text: &str) -> Result<u16, String> {
@@ -143,6 +146,17 @@ fn readers(text: &str) -> Result<u64, String> {
 /// Parses a whole number of a range.
 fn within<N: FromStr + PartialOrd>(text: &str, range: RangeInclusive<N>) -> Option<N> {
     text.parse().ok().filter(|number| range.contains(number))
+}
+
+/// Parses the pause of a poll; a run waits for several of them.
+fn poll_every(text: &str) -> Result<Duration, String> {
+    let units = [("ms", 1e-3), ("min", 60.0), ("s", 1.0)];
+    let time = units.iter().find_map(|(unit, seconds)| {
+        let number: f64 = text.strip_suffix(unit)?.trim_end().parse().ok()?;
+        Duration::try_from_secs_f64(number * seconds).ok()
+    });
+    time.filter(|time| POLL_EVERY.contains(time))
+        .ok_or_else(|| "expected a time from 1ms to 10min, such as 10s".to_owned())
 }
 
 fn distance(text: &str) -> Result<Duration, String> {
@@ -295,6 +309,7 @@ impl Options {
             ("--size", self.size.is_some()),
             ("--readers", self.readers.is_some()),
             ("--distance", self.distance.is_some()),
+            ("--poll-every", self.poll_every.is_some()),
         ];
         let has_advise = matches!(self.experiment, Some(Experiment::Advise | Experiment::All));
         for (flag, is_given) in given {
@@ -316,10 +331,11 @@ impl Options {
             has_netem: self.netem,
             seed: self.seed,
             wish: Wish {
-                rate: self.rate.unwrap_or(4.0),
+                rate: self.rate.unwrap_or(Rate::per_second(4.0)),
                 bytes: self.size.unwrap_or(22) as usize,
                 readers: self.readers.unwrap_or(100),
                 distance: self.distance,
+                poll_every: self.poll_every.unwrap_or(POLL_PAUSE),
             },
         }
     }

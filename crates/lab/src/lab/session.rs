@@ -14,11 +14,14 @@ use super::netem::{self, Netem};
 use super::numbers::count;
 use super::pace::Pace;
 use super::probe::{PATIENCE, Place, Tls};
+use super::rate::Rate;
 use super::relay::Relay;
 use super::report::{Quantity, REACH_MIN, Report, Series};
 use super::rounds::SILENCES_MAX;
 use super::target::Target;
 
+/// The client of the publication (B) waits so long after each answer to a poll.
+pub(crate) const POLL_PAUSE: Duration = Duration::from_millis(150);
 /// The least number of rounds whose intervals mean something.
 const ROUNDS: usize = 10;
 const QUICK_ROUNDS: usize = 4;
@@ -40,13 +43,14 @@ pub(crate) struct Settings {
 /// The stream that advice is asked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish {
-    /// Events a second.
-    pub(crate) rate: f64,
+    pub(crate) rate: Rate,
     /// The bytes of an event.
     pub(crate) bytes: usize,
     pub(crate) readers: u64,
     /// The time to a reader, in one direction; without one, the link of the run says it.
     pub(crate) distance: Option<Duration>,
+    /// The pause of a poll after each answer.
+    pub(crate) poll_every: Duration,
 }
 
 /// A run of one experiment.

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::events::{Connections, Contender, LATENCY, PAUSE, PERIOD, Plan, has, stream};
+use super::events::{Connections, Contender, LATENCY, PERIOD, Plan, has, stream};
 use crate::lab::link::Link;
 use crate::lab::numbers::fixed;
 use crate::lab::probe::Transport;
 use crate::lab::report::{Model, Published, Report, Verdict, ms};
-use crate::lab::session::Session;
+use crate::lab::session::{POLL_PAUSE, Session};
 use crate::lab::theory;
 
 const TOPIC: &str = "/topics/scratch-lab-distance";
@@ -76,7 +76,7 @@ fn models(delays: &[u64], more_ms: f64) -> Vec<Model> {
             let round_trips = if connections == Connections::New { 1.0 } else { 0.0 };
             let latency = match transport {
                 Transport::LongPoll => theory::long_poll(d, round_trips, ms(PERIOD)),
-                Transport::Poll => theory::poll(d, round_trips, ms(PAUSE)),
+                Transport::Poll => theory::poll(d, round_trips, ms(POLL_PAUSE)),
                 _ => theory::stream(d),
             };
             Model::new(&case(*delay_ms), Some(*delay_ms as f64), name, latency)

@@ -19,7 +19,7 @@ use crate::lab::probe::{
     EVENT_BYTES_MIN, Fault, FaultKind, Feed, Http, Piece, Place, Source, Transport, number,
 };
 use crate::lab::report::{Quantity, Report, Series, ms};
-use crate::lab::session::Session;
+use crate::lab::session::{POLL_PAUSE, Session};
 use crate::lab::strain::{Moment, StrainMeter, Strained};
 use crate::lab::target::missing;
 use crate::statistics::{Random, median};
@@ -29,8 +29,6 @@ pub(super) const LATENCY: Quantity = Quantity::less("one-way latency", "ms");
 /// The sensor of the publication has four events a second, of 22 bytes.
 pub(super) const PERIOD: Duration = Duration::from_millis(250);
 const EVENT_BYTES: usize = 22;
-/// The client of the publication waits so long after each answer to a poll.
-pub(super) const PAUSE: Duration = Duration::from_millis(150);
 /// The first events, while connections and caches are new.
 pub(super) const WARM_UP_EVENTS: usize = 4;
 /// Said of events that do not come from a program beside the server.
@@ -55,6 +53,10 @@ pub(super) struct Plan {
     /// The bytes of an event, at least [`Plan::BYTES_MIN`].
     pub(super) bytes: usize,
     pub(super) events: usize,
+    /// The pause of a poll after each answer.
+    pub(super) pause: Duration,
+    /// The time without an event after the last one, whose traffic counts on its own.
+    pub(super) quiet: Duration,
 }
 
 impl Plan {
@@ -64,7 +66,8 @@ impl Plan {
     /// Returns the stream of the publication.
     pub(super) fn of_sensor(session: &Session, topic: &'static str) -> Self {
         let events = session.pace.full_or_quick(EVENTS, QUICK_EVENTS);
-        Self { topic, period: PERIOD, bytes: EVENT_BYTES, events }
+        let (period, bytes) = (PERIOD, EVENT_BYTES);
+        Self { topic, period, bytes, events, pause: POLL_PAUSE, quiet: Duration::ZERO }
     }
 }
 
@@ -83,8 +86,8 @@ pub(super) struct Contender {
 #[derive(Debug)]
 pub(super) struct Streamed {
     pub(super) series: Vec<Series>,
-    /// The time of the traffic of each.
-    pub(super) times: Vec<Option<Duration>>,
+    /// The traffic of each, if it had one connection.
+    pub(super) carried: Vec<Option<Carried>>,
     /// The sentence about the method.
     pub(super) method: String,
     /// Why not all events could be published, if so.
@@ -103,6 +106,15 @@ impl Streamed {
     }
 }
 
+/// The traffic of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Carried {
+    /// From the end of the warm-up until the last event of the plan.
+    pub(super) events: (Traffic, Duration),
+    /// From then until the event that ends the quiet time of the plan, which is a part of it.
+    pub(super) quiet: (Traffic, Duration),
+}
+
 /// The time of each event at a reader, by its number.
 type Arrivals = BTreeMap<usize, Instant>;
 
@@ -113,7 +125,7 @@ pub(super) fn stream(
     contenders: Vec<Contender>,
     delay_max: Duration,
 ) -> anyhow::Result<Streamed> {
-    let Plan { topic, period, events, .. } = plan;
+    let Plan { topic, period, events, pause, quiet, .. } = plan;
     let direct = session.target.place();
     let offered = stream_of(session)?.map(Arc::new);
     let topic = offered.as_ref().map_or(topic, |stream| &stream.publish).to_owned();
@@ -135,7 +147,7 @@ pub(super) fn stream(
     let (meter, begun) = (StrainMeter::start(), Moment::now());
     let is_read = || readers.iter().any(|(_, reader)| !reader.is_finished());
     let Sending { sent, lag, clocks, mut fault } = publisher.all(session, is_read)?;
-    thread::sleep(period + PAUSE + 8 * delay_max);
+    thread::sleep(quiet.max(period + pause + 8 * delay_max));
     let mut strained = meter.since(begun);
     strained.behind.add(&lag);
     let last = sent.last_key_value().map_or(0, |(&number, _)| number);
@@ -144,7 +156,7 @@ pub(super) fn stream(
     if let Err(error) = publisher.one(session, events + 1) {
         fault.get_or_insert(format!("the last event could not be published: {error:#}"));
     }
-    let (mut series, mut times) = (Vec::new(), Vec::new());
+    let (mut series, mut all_carried) = (Vec::new(), Vec::new());
     for (contender, reader) in readers {
         let Read { arrivals, doubled, carried, fault } =
             reader.join().ok().context("a reader has panicked")?;
@@ -159,8 +171,8 @@ pub(super) fn stream(
             ));
             *own.faults.entry(FaultKind::Wrong).or_default() += doubled;
         }
-        own.traffic = carried.map(|(traffic, _)| traffic);
-        times.push(carried.map(|(_, time)| time));
+        own.traffic = carried.map(|carried| carried.events.0);
+        all_carried.push(carried);
         series.push(own);
     }
     let rounds = series.iter().map(|series| series.rounds.len()).max().unwrap_or(0);
@@ -169,13 +181,14 @@ pub(super) fn stream(
         "{} events, one every {} ms, to one topic that all transports read at the same time; latency from the moment for which \
          the event is planned until its reader has parsed it; the first {WARM_UP_EVENTS} are dropped, \
          and the others are cut into {rounds} rounds, one after the other, whose medians are paired by event. {from}Polls wait {} ms after each \
-         answer, as published, and begin each round in another phase. The publisher was at most {:.1} ms late. {clocks}",
+         answer{}, and begin each round in another phase. The publisher was at most {:.1} ms late. {clocks}",
         count(sent.len() as u64),
         period.as_millis(),
-        PAUSE.as_millis(),
+        pause.as_millis(),
+        if pause == POLL_PAUSE { ", as published" } else { "" },
         lag.percentile(1.0).map_or(0.0, ms)
     );
-    Ok(Streamed { series, times, method, fault })
+    Ok(Streamed { series, carried: all_carried, method, fault })
 }
 
 /// Returns the stream that a file describes, if there is a file.
@@ -290,8 +303,8 @@ struct Read {
     arrivals: Arrivals,
     /// Events that came again.
     doubled: u64,
-    /// The traffic of its connection since the first events, and the time that took; `None` if it had several.
-    carried: Option<(Traffic, Duration)>,
+    /// The traffic of its connection; `None` if it had several.
+    carried: Option<Carried>,
     fault: Option<Fault>,
 }
 
@@ -332,7 +345,7 @@ fn read(
         let path = path.ok_or_else(|| Fault::Wrong("no such stream".to_owned()))?;
         let source = Source { target: &path, body: None, page: None, after: None, form };
         let mut feed = Feed::open(contender.transport, &contender.place, source, seed)?;
-        let (mut newest, mut round, mut opened) = (0, None, None);
+        let (mut newest, mut round, mut opened, mut quiet) = (0, None, None, None);
         while !end.get().is_some_and(|end| end.is_there(newest)) {
             match feed.next()? {
                 Piece::Event(data) => {
@@ -344,10 +357,13 @@ fn read(
                     if newest == WARM_UP_EVENTS {
                         opened = Some((feed.traffic()?, Instant::now()));
                     }
+                    if newest == plan.events {
+                        quiet = Some((feed.traffic()?, Instant::now()));
+                    }
                 }
                 Piece::Answer => {
                     if contender.transport == Transport::Poll {
-                        thread::sleep(PAUSE);
+                        thread::sleep(plan.pause);
                         // The phase decides what a poll finds where its cycle is a simple fraction of the period.
                         if round != Some(round_of(newest, block)) {
                             round = Some(round_of(newest, block));
@@ -362,8 +378,14 @@ fn read(
             }
         }
         let is_kept = contender.connections == Connections::Kept;
-        if let Some((opened, since)) = opened.filter(|_| is_kept) {
-            carried = Some((feed.traffic()? - opened, since.elapsed()));
+        if let (true, Some((opened, began))) = (is_kept, opened) {
+            let now = (feed.traffic()?, Instant::now());
+            // A plan that was cut has no last event.
+            let (traffic, at) = quiet.unwrap_or(now);
+            carried = Some(Carried {
+                events: (traffic - opened, at - began),
+                quiet: (now.0 - traffic, now.1 - at),
+            });
         }
         Ok(())
     };

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::events::{Connections, Contender, LATENCY, PAUSE, PERIOD, Plan, has, stream};
+use super::events::{Connections, Contender, LATENCY, PERIOD, Plan, has, stream};
 use crate::lab::numbers::fixed;
 use crate::lab::probe::Transport;
 use crate::lab::report::{Model, Published, Report, Verdict, ms};
-use crate::lab::session::Session;
+use crate::lab::session::{POLL_PAUSE, Session};
 use crate::lab::theory;
 
 const CASE: &str = "4 events a second";
@@ -44,7 +44,7 @@ fn judge(report: &mut Report, delay: Duration, is_published_there: bool) {
     let d = ms(delay);
     let latency = |transport| match transport {
         Transport::LongPoll => theory::long_poll(d, 0.0, ms(PERIOD)),
-        Transport::Poll => theory::poll(d, 0.0, ms(PAUSE)),
+        Transport::Poll => theory::poll(d, 0.0, ms(POLL_PAUSE)),
         _ => theory::stream(d),
     };
     if is_published_there {
@@ -77,7 +77,7 @@ fn judge(report: &mut Report, delay: Duration, is_published_there: bool) {
         because: format!(
             "polling waits half of its cycle of {} ms and a round trip, so the ratio falls with the delay, which is {d} ms here and was \
              40 to 190 ms there",
-            PAUSE.as_millis()
+            POLL_PAUSE.as_millis()
         ),
     });
     let shift =

@@ -14,8 +14,8 @@ use crate::tcp_info::Traffic;
 const MORE_STATUS: u16 = 206;
 const FIRST_STATUS: u16 = 100;
 const NOTICE_STATUS: u16 = 110;
-/// In seconds: the wait of a long poll, shorter than any patience.
-const WAIT_SECONDS: u32 = 4;
+/// The longest wait of a long poll in seconds, as clients ask for; a shorter patience halves it.
+const WAIT_SECONDS_MAX: u64 = 30;
 /// The subprotocol of a WebSocket whose messages have positions.
 const EVENTS: &str = "anemone.events";
 
@@ -193,6 +193,7 @@ impl Feed {
     /// Waits for a message, a chunk or a page, and puts its pieces into `waiting` in their order.
     fn wait(&mut self) -> Result<(), Fault> {
         let (waiting, position) = (&mut self.waiting, &mut self.position);
+        let patience = self.place.patience;
         match &mut self.reader {
             Reader::WebSocket(socket) => {
                 waiting.push(socket.receive()?.map_or(Piece::End, Piece::Event));
@@ -238,8 +239,9 @@ impl Feed {
             }
             Reader::PlainPolls(polls) => waiting.extend(polls.next()?),
             Reader::Polls { http, path, query, wait, after } => {
+                let seconds = (patience.as_secs() / 2).clamp(1, WAIT_SECONDS_MAX);
                 let prefer =
-                    if *wait { format!("Prefer: wait={WAIT_SECONDS}\r\n") } else { String::new() };
+                    if *wait { format!("Prefer: wait={seconds}\r\n") } else { String::new() };
                 let target = format!("{path}?after={after}{query}");
                 let body = http.call("GET", &target, &prefer, b"")?.expect(OK)?;
                 let page: Value = parse(&body)?;
