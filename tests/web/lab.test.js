@@ -10,8 +10,10 @@ import { areEnough, delayOf, delayed, examine, judgePair, stream } from "../../w
 import { ofSilence, quietOf, silence } from "../../web/page/lab/quiet.js";
 import { Way, begin } from "../../web/page/lab/way.js";
 import { conclusion } from "../../web/page/lab/findings.js";
-import { echoCells } from "../../web/page/lab/echoes.js";
-import { sampleOf } from "../../web/page/lab/latency.js";
+import { adviceOf } from "../../web/page/lab/advice.js";
+import { slowOverHttp, tooSoon } from "../../web/page/lab/bias.js";
+import { echoCells, echoedBytes } from "../../web/page/lab/echoes.js";
+import { leastOf, sampleOf, seriesOfRounds } from "../../web/page/lab/latency.js";
 import { Maker } from "../../web/page/lab/making.js";
 import { doubtOf, judge, reportOf } from "../../web/page/lab/report.js";
 import { failed, interleaved } from "../../web/page/lab/rounds.js";
@@ -161,7 +163,7 @@ test("an echo over a WebSocket that does not open ends with its signal", async (
     }
   });
   const ending = new AbortController();
-  const { cells } = await echoCells(new Random(1), ending.signal);
+  const { cells } = await echoCells(100, new Random(1), ending.signal);
   const echo = cells.find(({ contender }) => contender === "WebSocket")?.measure(ending.signal);
   ending.abort(new Error("stopped"));
   await assert.rejects(async () => await echo, /stopped/);
@@ -274,6 +276,53 @@ test("latencies are those of the events that all transports have", () => {
   assert.equal(sampleOf(a, all, 10).figures[0]?.value, 10 + (3 + 50) / 2);
   assert.deepEqual(sampleOf(none, all, 10).figures, []);
   assert.equal(sampleOf(none, all, 10).received, 0);
+});
+
+test("rounds become series with the offset, and the soonest event of all is known", () => {
+  const round = (/** @type {number} */ ms) => new Map([["SSE", new Map([["e-1", ms]])], ["poll", new Map([["e-1", ms + 100]])]]);
+  assert.equal(leastOf([round(5), round(-31)]), -31);
+  assert.equal(leastOf([new Map()]), Infinity);
+  const all = seriesOfRounds([round(5), round(7)], 10);
+  assert.deepEqual(all.filter(({ received }) => received > 0).map(({ contender, rounds }) => [contender, rounds]), [["SSE", [15, 17]], ["poll", [115, 117]]]);
+});
+
+test("a call that takes a round trip more over HTTP is delayed by something else", () => {
+  // Network emulation of 60 ms, of HTTP alone.
+  assert.match(String(slowOverHttp(65, 5)), /^a call takes at least 65\.0 ms over HTTP and 5\.00 ms over a WebSocket, .* network emulation/);
+  // A busy machine, a far server, and a far server with a slow browser.
+  assert.deepEqual([slowOverHttp(9, 1), slowOverHttp(101, 100), slowOverHttp(190, 100), slowOverHttp(5, 65)], [null, null, null, null]);
+  assert.notEqual(slowOverHttp(200, 100), null);
+});
+
+test("events that are a round trip sooner over a WebSocket than over anything else are named", () => {
+  const of = (/** @type {Record<string, number>} */ all) => Object.entries(all).map(([contender, ms]) => series(contender, [ms, ms, ms]));
+  assert.match(String(tooSoon(of({ WebSocket: 1, SSE: 63, NDJSON: 62, poll: 150 }), 60)), /^events come 61\.0 ms sooner over a WebSocket/);
+  // One way that is as soon is enough; so is a difference below a round trip, or one of a busy machine.
+  assert.equal(tooSoon(of({ WebSocket: 1, SSE: 63, "long poll": 2 }), 60), null);
+  assert.equal(tooSoon(of({ WebSocket: 1, SSE: 41 }), 60), null);
+  assert.equal(tooSoon(of({ WebSocket: 1, SSE: 9 }), 0), null);
+  assert.equal(tooSoon([series("WebSocket", [null]), series("SSE", [1])], 0), null);
+});
+
+test("the advice is one sentence, of what can be relied on, and says when it is not sure", () => {
+  const rounds = (/** @type {number} */ ms) => [ms, ms + 0.1, ms - 0.1, ms, ms, ms];
+  const wind = (/** @type {number} */ count) => ({ ...report([series("WebSocket", rounds(1).slice(0, count)), series("SSE", rounds(1.5).slice(0, count)), series("long poll", rounds(40).slice(0, count)), series("poll", rounds(120).slice(0, count))]), experiment: "wind" });
+  const calls = report([series("WebSocket", rounds(10)), series("HTTP", rounds(30))]);
+  assert.equal(adviceOf([wind(6), calls]), "For events take WebSocket or SSE: they are there after 1.00 ms, and by a poll 119 ms later; for calls take WebSocket: 10.0 ms against 30.0 ms.");
+  assert.match(adviceOf([wind(4)]), /^At first sight, and with too few rounds to be sure: for events take WebSocket or SSE: /);
+  const alike = report([series("WebSocket", rounds(1)), series("HTTP", rounds(2))]);
+  assert.equal(adviceOf([alike]), "For calls take what you like: 1.00 ms over WebSocket, 2.00 ms over HTTP.");
+  const none = "There is no advice, since nothing that was measured can be relied on.";
+  assert.equal(adviceOf([{ ...wind(6), invalid: "an event arrived before it was sent" }]), none);
+  assert.match(adviceOf([{ ...wind(6), invalid: "so" }, calls]), /^For calls take WebSocket/);
+  assert.deepEqual([adviceOf([]), adviceOf([{ ...calls, is_interrupted: true }])], ["", ""]);
+});
+
+test("the bytes of echoes are known before, and 10 MB are ten times the rest", () => {
+  // 11 rounds over two ways in two directions, and one look at each size.
+  assert.equal(echoedBytes(11, 1), 2 * (2 * 10 * 11 + 1));
+  const [usual, long] = [echoedBytes(11, 1_000_000), echoedBytes(11, 10_000_000)];
+  assert.ok(usual < 50e6 && long - usual === 2 * 10_000_000 * 23, `${usual} ${long}`);
 });
 
 test("a wide range is drawn in powers, and round values are marked", () => {

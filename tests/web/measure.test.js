@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { driftPerMinute, estimate, probeBlock } from "../../web/measure/clock.js";
+import { driftPerMinute, estimate, narrowed, probeBlock } from "../../web/measure/clock.js";
 import { Statistics } from "../../web/measure/statistics.js";
 import { Figures } from "../../web/wind/figures.js";
 import { world } from "./fakes.js";
@@ -88,4 +88,16 @@ test("gaps add up, and an unknown size stays unknown", () => {
   figures.gap({ reason: "epoch", after: "a-13", missed: null, resume: "b-0" });
   const { gaps, missed, missedUnknown, unannounced, bytes } = figures.snapshot();
   assert.deepEqual([gaps, missed, missedUnknown, unannounced, bytes], [2, 12, true, 0, null]);
+});
+
+test("an event that cannot have arrived before it was sent narrows the clock, or contradicts it", () => {
+  // All requests are delayed by 60 ms on their way back, and no event is: the clock seems 30 ms early.
+  const found = narrowed({ offset: -30, bound: 30.5, at: 0 }, 0.5);
+  assert.deepEqual([found?.offset, found?.bound], [0, 0.5]);
+  // An event that takes half a round trip says nothing more.
+  assert.deepEqual(narrowed({ offset: 5, bound: 20, at: 0 }, 15), { offset: 5, bound: 20, at: 0 });
+  // Clocks are coarse, and then the event is right.
+  assert.deepEqual(narrowed({ offset: 5, bound: 1, at: 0 }, -7), { offset: 7, bound: 0, at: 0 });
+  // By more than that, one of the clocks was set.
+  assert.equal(narrowed({ offset: 5, bound: 1, at: 0 }, -9), null);
 });

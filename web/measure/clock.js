@@ -28,6 +28,24 @@ export function estimate(probes) {
 }
 
 /**
+ * By so much, events may contradict an estimate: both clocks are told in milliseconds by some browsers, and drift apart while events are read.
+ */
+const COARSE_MS = 2;
+
+/**
+ * Narrows an estimate by events, of which none arrives before the server has sent it. Probes alone are wrong by half of what delays one of their
+ * directions alone.
+ * @param {Estimate} estimate
+ * @param {number} leastMs the least of the latencies of all events, without the offset
+ * @returns {Estimate | null} null if an event has arrived before it was sent, by more than the bound
+ */
+export function narrowed({ offset, bound, at }, leastMs) {
+  const [low, high] = [Math.max(offset - bound, -leastMs), offset + bound];
+  if (low > high + COARSE_MS) return null;
+  return { offset: (low + Math.max(low, high)) / 2, bound: Math.max(0, high - low) / 2, at };
+}
+
+/**
  * Returns the drift of the two clocks in ms per minute.
  * @param {Estimate} earlier
  * @param {Estimate} later

@@ -28,7 +28,7 @@ export function callWays() {
  * @param {Way} way
  * @param {AbortSignal} signal
  */
-async function call({ client }, signal) {
+export async function call({ client }, signal) {
   const ends = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS_MAX)]);
   const { data } = await client.call("GET", PATH, undefined, { signal: ends });
   if (typeof data?.time !== "number") throw new SyntaxError("the reply has no time");

@@ -1,4 +1,4 @@
-/** Echoes of 1 B to 10 MB: a message of a WebSocket of its own, and the body of a POST. */
+/** Echoes of 1 B to 1 MB, or 10 MB where that is wished for: a message of a WebSocket of its own, and the body of a POST. */
 import { now } from "../../client.js";
 import { median } from "../../measure/bootstrap.js";
 import { at } from "../site.js";
@@ -16,7 +16,7 @@ const SIZES = /** @type {const} */ ([
   [1, "1 B", 10],
   [100, "100 B", 10],
   [10_000, "10 kB", 5],
-  [1_000_000, "1 MB", 2],
+  [1_000_000, "1 MB", 1],
   [10_000_000, "10 MB", 1],
 ]);
 
@@ -107,16 +107,28 @@ async function opened(signal) {
 }
 
 /**
+ * Returns the bytes that all echoes send and receive, with the look at each size beforehand.
+ * @param {number} rounds with those that are dropped
+ * @param {number} longest in bytes
+ */
+export function echoedBytes(rounds, longest) {
+  const [ways, directions] = [2, 2];
+  const sizes = SIZES.filter(([size]) => size <= longest);
+  return sizes.reduce((sum, [size, , count]) => sum + directions * size * (ways * count * rounds + 1), 0);
+}
+
+/**
  * The sizes that the server echoes, found out beforehand, and the cells that measure them.
+ * @param {number} longest in bytes
  * @param {import("../../measure/bootstrap.js").Random} random
  * @param {AbortSignal} signal
  * @returns {Promise<{ cells: import("./rounds.js").Cell[], left: string[], close: () => void }>} `left` are the sizes that are left out, each with the reason
  */
-export async function echoCells(random, signal) {
+export async function echoCells(longest, random, signal) {
   const ways = [overWebSocket(), http];
   const cells = [];
   const left = [];
-  for (const [size, name, count] of SIZES) {
+  for (const [size, name, count] of SIZES.filter(([size]) => size <= longest)) {
     const bytes = new Uint8Array(size);
     for (let at = 0; at < size; at += 1) bytes[at] = random.below(256);
     const reason = await whyLeft(bytes, signal);

@@ -1,21 +1,22 @@
 /** The experiments of the page: each measures, and makes a report. */
 import { now } from "../../client.js";
 import { Random } from "../../measure/bootstrap.js";
-import { probeBlock } from "../../measure/clock.js";
+import { narrowed, probeBlock } from "../../measure/clock.js";
 import { browser } from "../../transport/environment.js";
 import { at } from "../site.js";
 import { formatMs } from "../words.js";
+import { tooSoon } from "./bias.js";
 import { RATE, TIME, callCells, callWays, sequentialCells } from "./calls.js";
 import { Disturbance } from "./disturbance.js";
 import { ROUND_TRIP, echoCells } from "./echoes.js";
 import { environmentOf, protocolOf } from "./environment.js";
-import { LATENCY, latencies } from "./latency.js";
+import { LATENCY, latencies, leastOf, seriesOfRounds } from "./latency.js";
 import { WARM_UP, interleaved } from "./rounds.js";
 import { stopped } from "./stopped.js";
 
 /** @typedef {"calls" | "sequential" | "echo" | "wind"} Name */
-/** @typedef {{ rounds: number, atOnce: number, ms: number, maker: import("./making.js").Maker, signal: AbortSignal, onStep: (steps: number, of: number) => void, onFailure: () => Promise<void> }} Settings */
-/** @typedef {{ series: import("./report.js").Series[], method?: string[], left?: string }} Found `left` says what was left out */
+/** @typedef {{ rounds: number, atOnce: number, ms: number, longest: number, bias: import("./bias.js").Bias, maker: import("./making.js").Maker, signal: AbortSignal, onStep: (steps: number, of: number) => void, onFailure: () => Promise<void> }} Settings */
+/** @typedef {{ series: import("./report.js").Series[], method?: string[], left?: string, invalid?: string | null }} Found `left` says what was left out */
 
 const QUICK_ROUNDS_MAX = 4;
 /** The longest wait for the server's clock, without which latencies are measured, too. */
@@ -64,12 +65,12 @@ const EXPERIMENTS = {
   },
   echo: {
     question: "How long do bytes take there and back?",
-    rows: 10,
+    rows: 8,
     quantity: ROUND_TRIP,
     hasLongTasks: true,
     method: ["Each echo is compared with what was sent. Over HTTP, the bytes are the body of a POST; over WebSocket, one message."],
-    measure: async ({ rounds, signal, onFailure }, random, step) => {
-      const { cells, left, close } = await echoCells(random, signal);
+    measure: async ({ rounds, longest, signal, onFailure }, random, step) => {
+      const { cells, left, close } = await echoCells(longest, random, signal);
       const series = await interleaved(cells, { first: ROUND_TRIP, rounds, random, signal, onStep: step(cells.length * (rounds + WARM_UP)), onFailure });
       close();
       const words = `Not measured: ${left.join("; ")}.`;
@@ -84,14 +85,27 @@ const EXPERIMENTS = {
       "All transports read the topic wind at the same time, and begin in random order; the events of a round that all of them have are compared, so that clocks cancel in every difference. Latency is from the moment at which the server had read the sensor, until the bytes are in the page.",
       "A poll waits 150 ms after each answer, as in the publication that this repeats (Pimentel and Nickerson, 2012).",
     ],
-    measure: async ({ rounds, signal, onFailure }, random, step) => {
+    measure: async ({ rounds, bias, signal, onFailure }, random, step) => {
       const clock = await probeBlock(at("clock"), { environment: browser, signal: AbortSignal.any([signal, AbortSignal.timeout(CLOCK_MS_MAX)]) });
-      const series = await latencies({ rounds, offset: clock?.offset ?? 0, random, signal, onStep: step(rounds + WARM_UP), onFailure });
-      const words = clock ? `The server's clock is known to ±${formatMs(clock.bound)} ms, which is the doubt of each latency, but not of their differences.` : "The server's clock is not known, so only differences of latencies mean something.";
-      return { series, method: [words] };
+      const all = await latencies({ rounds, random, signal, onStep: step(rounds + WARM_UP), onFailure });
+      const leastMs = leastOf(all);
+      const known = clock && narrowed(clock, leastMs);
+      // Without the server's clock, the soonest event counts as one that took no time.
+      const series = seriesOfRounds(all, known?.offset ?? clock?.offset ?? (Number.isFinite(leastMs) ? -leastMs : 0));
+      const unknown = "The server's clock is not known, so only differences of latencies mean something: the soonest event counts as one that took no time.";
+      const words = clock ? `The server's clock is known to ±${formatMs((known ?? clock).bound)} ms, which is the doubt of each latency, but not of their differences.` : unknown;
+      return { series, method: [words], invalid: clock && !known ? earlyWords(-leastMs - clock.offset, clock.bound) : tooSoon(series, bias.roundTripMs) };
     },
   },
 };
+
+/**
+ * @param {number} earlyMs
+ * @param {number} bound
+ */
+function earlyWords(earlyMs, bound) {
+  return `an event arrived ${formatMs(earlyMs)} ms before it was sent, and the server's clock is known to ±${formatMs(bound)} ms: a clock was set meanwhile, or something delays requests and no events`;
+}
 
 /** The question of an experiment, and the rows that its table has about. @param {Name} name */
 export function expected(name) {
@@ -125,7 +139,7 @@ export async function run(name, settings) {
     ...(found.method ?? []),
   ];
   const about = { experiment: name, question, quantity: quantity.quantity, baseline: "WebSocket", method: words, isMoreBetter: quantity.isMoreBetter ?? false };
-  const { report, estimates } = await settings.maker.make(about, series, environment, disturbance.reason(hasLongTasks));
+  const { report, estimates } = await settings.maker.make(about, series, environment, disturbance.reason(hasLongTasks) ?? settings.bias.words ?? found.invalid ?? null);
   const told = isStopped ? stopped(report, whole) : report;
   return { report: found.left ? { ...told, answer: `${told.answer} ${found.left}` } : told, estimates };
 }

@@ -26,20 +26,38 @@ const WAYS = [
 ];
 
 /**
- * @param {{ rounds: number, offset: number, random: import("../../measure/bootstrap.js").Random, signal: AbortSignal, onStep: () => void, onFailure: () => Promise<void> }} options `offset` is the server's clock less ours, in ms; `onFailure` may abort `signal`
- * @returns {Promise<import("./report.js").Series[]>}
+ * @param {{ rounds: number, random: import("../../measure/bootstrap.js").Random, signal: AbortSignal, onStep: () => void, onFailure: () => Promise<void> }} options `onFailure` may abort `signal`
+ * @returns {Promise<Map<string, Arrivals>[]>} of each round, the arrivals over each transport
  */
-export async function latencies({ rounds, offset, random, signal, onStep, onFailure }) {
-  /** @type {Map<string, import("./rounds.js").Sample[]>} */
-  const samples = new Map(WAYS.map(([name]) => [name, []]));
+export async function latencies({ rounds, random, signal, onStep, onFailure }) {
+  const all = [];
   for (let round = 0; round < WARM_UP + rounds && !signal.aborted; round += 1) {
     const arrivals = await readRound(random, signal);
     if (!signal.aborted && [...arrivals.values()].every(({ size }) => size === 0)) await onFailure();
     if (signal.aborted) break;
-    for (const [name, sample] of arrivals) if (round >= WARM_UP) samples.get(name)?.push(sampleOf(sample, arrivals, offset));
+    if (round >= WARM_UP) all.push(arrivals);
     onStep();
   }
-  return [...samples].flatMap(([contender, all]) => seriesOf({ case: CASE, x: null, contender }, all, LATENCY));
+  return all;
+}
+
+/**
+ * Returns the least latency of all events, without the offset; infinite without one.
+ * @param {readonly Map<string, Arrivals>[]} rounds
+ */
+export function leastOf(rounds) {
+  return Math.min(...rounds.flatMap((arrivals) => [...arrivals.values()].flatMap((own) => [...own.values()])));
+}
+
+/**
+ * @param {readonly Map<string, Arrivals>[]} rounds
+ * @param {number} offset the server's clock less ours, in ms
+ */
+export function seriesOfRounds(rounds, offset) {
+  return WAYS.flatMap(([contender]) => {
+    const samples = rounds.map((arrivals) => sampleOf(arrivals.get(contender) ?? new Map(), arrivals, offset));
+    return seriesOf({ case: CASE, x: null, contender }, samples, LATENCY);
+  });
 }
 
 /** The latency of each event by its position, on the server's clock less ours. @typedef {Map<string, number>} Arrivals */

@@ -3,13 +3,17 @@ import { find, part, setText } from "../element.js";
 import { hasTopic, showPlaces } from "../places.js";
 import { save } from "../save.js";
 import { client, failureInWords, isThere } from "../server.js";
-import { formatDuration } from "../words.js";
+import { formatCount, formatDuration } from "../words.js";
 import { now } from "../../client.js";
+import { adviceOf } from "./advice.js";
 import { answerElement } from "./answer.js";
+import { biasOf } from "./bias.js";
+import { echoedBytes } from "./echoes.js";
 import { expected, run } from "./experiments.js";
 import { offerDoctor } from "./findings.js";
 import { Maker } from "./making.js";
 import { listPublished, publish } from "./published.js";
+import { WARM_UP } from "./rounds.js";
 
 /** @param {string} selector */
 const element = (selector) => find(document, selector, HTMLElement);
@@ -47,9 +51,12 @@ async function measure() {
   const places = names.map(placeOf);
   element("#answers").replaceChildren(...places);
   element("#keep").hidden = true;
+  showAdvice("");
   setText(kept, "");
   setText(said, "Loading what makes the reports");
   await maker.load(ending.signal);
+  setText(said, "Comparing calls over both ways");
+  const bias = await biasOf(ending.signal);
   for (const [index, name] of names.entries()) {
     await endIfGone();
     if (ending.signal.aborted) break;
@@ -60,7 +67,7 @@ async function measure() {
       const which = index + 1 < names.length ? " for this one" : "";
       setText(said, `${index + 1} of ${names.length}: ${name}, ${formatDuration(left + 999)} left${which}`);
     };
-    const settings = { rounds: chosen("#rounds"), atOnce: chosen("#at-once"), ms: chosen("#time"), maker, signal: ending.signal, onStep, onFailure: endIfGone };
+    const settings = { rounds: chosen("#rounds"), atOnce: chosen("#at-once"), ms: chosen("#time"), longest: chosen("#longest"), bias, maker, signal: ending.signal, onStep, onFailure: endIfGone };
     setText(said, `${index + 1} of ${names.length}: ${name}`);
     const place = /** @type {HTMLElement} */ (places[index]);
     setText(find(place, ".verdict", HTMLElement), "It is measured now.");
@@ -73,11 +80,31 @@ async function measure() {
   }
   maker.end();
   for (const place of document.querySelectorAll("#answers .expected")) place.remove();
+  showAdvice(adviceOf(reports));
   setText(said, ending.signal.aborted ? endInWords() : "Done.");
   progress.value = ending.signal.aborted ? 0 : 1;
   const hadFocus = document.activeElement === stop;
   [begin.hidden, stop.hidden] = [false, true];
   if (hadFocus) begin.focus();
+}
+
+/** @param {string} words */
+function showAdvice(words) {
+  const advice = element("#advice");
+  advice.hidden = words === "";
+  setText(advice, words);
+}
+
+/** Says how much will go over the network, before it does. */
+function showSum() {
+  const names = wanted();
+  const rounds = chosen("#rounds") + WARM_UP;
+  const megabytes = Math.ceil(echoedBytes(rounds, chosen("#longest")) / 1e6);
+  const echoes = names.includes("echo") ? [`${formatCount(megabytes)} MB of echoes, there and back`] : [];
+  const calls = names.includes("sequential") ? [`as many calls as fit into ${formatDuration(2 * rounds * chosen("#time"))}`] : [];
+  const parts = [...echoes, ...calls];
+  if (names.includes("wind") || names.includes("calls")) parts.push(`less than 1 MB${parts.length > 0 ? " for the rest" : ""}`);
+  setText(element("#sum"), parts.length === 0 ? "" : `This sends and receives ${parts.join(", ")}.`);
 }
 
 /** Ends the measurement if nothing answers, or something in place of the server: to go on would take long, and measure nothing. */
@@ -134,9 +161,11 @@ async function offer() {
   const described = await client.call("GET", "openapi.json", undefined, { signal: AbortSignal.timeout(ANSWER_MS_MAX) }).catch(() => null);
   tell("echo", described?.data?.paths?.["/echo"] !== undefined, "this server has no /echo: anemone serve --echo");
   tell("wind", (await hasTopic("wind")) === true, "this server has no topic wind: anemone serve --demo");
+  showSum();
 }
 
 begin.addEventListener("click", () => void measure());
+element("#settings").addEventListener("change", showSum);
 stop.addEventListener("click", () => ending.abort());
 element("#save").addEventListener("click", () => {
   save(JSON.stringify(reports), "application/json", "anemone-lab.json");
