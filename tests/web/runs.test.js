@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { waysTo } from "../../web/page/events/ways.js";
 import { Records, isSame } from "../../web/page/messages/records.js";
-import { STATES, countInWords, countsInWords, drawnAt, hasText, inOrder, nameOf, partInWords, progressInWords, reasonOf, statesIn, timesInWords, unknownInWords } from "../../web/page/runs/words.js";
+import { csvOf, ndjsonOf } from "../../web/page/runs/download.js";
+import { STATES, countInWords, countsInWords, drawnAt, hasText, inOrder, inputInWords, nameOf, partInWords, progressInWords, reasonOf, statesIn, targetOf, timesInWords, unknownInWords } from "../../web/page/runs/words.js";
 
 /** @type {import("../../web/page/runs/words.js").RunState} */
 const RUN = { key: "0123456789abcdef0123456789abcdef", service: "/primes", state: "running", progress: null, text: null, left: null, place: null, created: 1000, started: 2000, ended: null, problem: null };
@@ -47,6 +48,30 @@ test("runs are counted, named and found", () => {
   assert.equal(reasonOf(failed.problem), "No Such File");
   assert.equal(reasonOf(null), "");
   assert.deepEqual(["primes", "0123", "such", "running", "other"].map((wanted) => hasText(failed, wanted)), [true, true, true, true, false]);
+});
+
+test("a run has the name that it was given, and is found by it and by its input", () => {
+  const named = { ...RUN, name: "up to a million", input: { path: "/primes", query: "to=1000000", type: "application/json", body: '{"n":7}', bytes: 7 } };
+  assert.equal(nameOf(named), "up to a million (/primes 012345)");
+  assert.deepEqual(["million", "to=1000", '"n":7', "other"].map((wanted) => hasText(named, wanted)), [true, true, true, false]);
+  assert.equal(inputInWords(named.input), '/primes?to=1000000, application/json, 7 bytes\n{"n":7}');
+  assert.equal(inputInWords({ ...named.input, cut: true, bytes: 20_000 }), '/primes?to=1000000, application/json, 20,000 bytes, of which this is the beginning\n{"n":7}');
+  assert.equal(inputInWords({ ...named.input, type: "image/png", body: null, cut: true }), "/primes?to=1000000, image/png, 7 bytes");
+  assert.equal(inputInWords({ ...named.input, body: null, type: null, bytes: 0 }), "/primes?to=1000000");
+  assert.deepEqual([inputInWords(null), inputInWords({ path: "/primes", query: null, type: null, body: null, bytes: 0 })], ["", ""]);
+});
+
+test("what starts a run starts it again, with its name", () => {
+  const input = { path: "/primes", query: "to=7", type: null, body: null, name: "a & b" };
+  assert.deepEqual([targetOf(input), targetOf({ ...input, name: null }), targetOf({ ...input, query: null }), targetOf({ ...input, query: null, name: null })], ["/primes?to=7&name=a%20%26%20b", "/primes?to=7", "/primes?name=a%20%26%20b", "/primes"]);
+});
+
+test("a run is saved as the lines of its events, and as a table of its partial results", () => {
+  const events = [{ state: "running" }, { partial: { n: 2, words: 'say "so", twice' } }, { progress: 0.5 }, { partial: { n: 3, list: [1, 2], none: null } }, { partial: "a\nb" }, { partial: false }].map((data, at) => ({ offset: at + 1, time: 1000 * at, data }));
+  assert.equal(ndjsonOf({ epoch: "e", events: events.slice(0, 2) }), '{"position":"e-1","time":0,"data":{"state":"running"}}\n{"position":"e-2","time":1000,"data":{"partial":{"n":2,"words":"say \\"so\\", twice"}}}\n');
+  const lines = ["time,n,words,list,none,value", '1970-01-01T00:00:01.000Z,2,"say ""so"", twice",,,', '1970-01-01T00:00:03.000Z,3,,"[1,2]",,', '1970-01-01T00:00:04.000Z,,,,,"a\nb"', "1970-01-01T00:00:05.000Z,,,,,false"];
+  assert.equal(csvOf(events), lines.map((line) => `${line}\r\n`).join(""));
+  assert.equal(csvOf([]), "time\r\n");
 });
 
 test("the states of an address are those that the server knows, each once", () => {

@@ -17,9 +17,13 @@ import { client, failureInWords, learnClock, sentence, serverNow } from "../serv
 import { keepShowing } from "../showing.js";
 import { at } from "../site.js";
 import { AnemoneError, now, parsePosition } from "../../client.js";
+import { save } from "../save.js";
+import { begin as beginRun } from "./begin.js";
 import { cancel } from "./cancel.js";
-import { showOutcome } from "./outcome.js";
-import { UNKNOWN_RUN, afterEvent, countInWords, drawnAt, isOver, nameOf, percent, partInWords, progressInWords, timesInWords } from "./words.js";
+import { csvOf, ndjsonOf } from "./download.js";
+import { keptOf } from "./kept.js";
+import { hasResult, showOutcome } from "./outcome.js";
+import { UNKNOWN_RUN, afterEvent, countInWords, drawnAt, inputInWords, isOver, nameOf, percent, partInWords, progressInWords, timesInWords } from "./words.js";
 
 const REDRAW_EVERY_MS = 250;
 const SUMMARY_EVERY_MS = 2000;
@@ -163,6 +167,11 @@ function showRun() {
   button("#cancel").hidden = isOver(run);
   button("#pause").hidden = isOver(run) && !isPaused;
   element("#goes-on").hidden = isOver(run);
+  const input = inputInWords(run.input);
+  element("#given").hidden = input === "";
+  setText(field("input"), input);
+  button("#again").hidden = !isOver(run) || !run.input || run.input.cut === true;
+  element("#downloads").hidden = false;
   const drawn = drawnAt(run);
   element("#drawn").hidden = drawn === null;
   if (drawn !== null) find(document, "#drawn a", HTMLAnchorElement).href = at(drawn);
@@ -225,6 +234,7 @@ async function look() {
     isChanged = true;
     const isEnd = isOver(data);
     element("#end").hidden = !isEnd;
+    setText(element("#end-title"), hasResult(data) ? "Its result" : "The end");
     if (isEnd) showOutcome(find(document, "#end .outcome", HTMLElement), data);
     return true;
   } catch (error) {
@@ -279,7 +289,7 @@ function showGone() {
   element("#gone").hidden = false;
   setText(element("#gone"), words);
   if (run === null) setText(element("#title"), "No such run");
-  button("#cancel").hidden = button("#pause").hidden = true;
+  button("#cancel").hidden = button("#pause").hidden = element("#downloads").hidden = true;
   if (run === null) showWayToList();
   if (run === null) for (const id of ["#events", "#how"]) element(id).hidden = true;
   state = { kind: "paused" };
@@ -352,6 +362,33 @@ button("#cancel").addEventListener("click", async () => {
   setText(element("#said"), words);
   await look();
 });
+
+button("#again").addEventListener("click", async () => {
+  const input = run?.input;
+  if (!run || !input) return;
+  button("#again").disabled = true;
+  const { words, location: started } = await beginRun({ ...input, name: run.name ?? null });
+  button("#again").disabled = false;
+  if (started === null) setText(element("#said"), words);
+  else location.assign(started);
+});
+
+for (const [id, type, text] of /** @type {const} */ ([["ndjson", "application/x-ndjson", ndjsonOf], ["csv", "text/csv", csvOfKept]])) {
+  button(`#${id}`).addEventListener("click", async () => {
+    try {
+      const kept = await keptOf(path);
+      save(text(kept), type, `run-${path.slice("runs/".length, "runs/".length + 6)}.${id}`);
+      setText(element("#said"), "");
+    } catch (error) {
+      setText(element("#said"), failureInWords(error));
+    }
+  });
+}
+
+/** @param {import("./download.js").Kept} kept */
+function csvOfKept({ events }) {
+  return csvOf(events);
+}
 
 find(document, "#filter", HTMLInputElement).addEventListener("input", ({ target }) => {
   if (target instanceof HTMLInputElement) log.filter(target.value);

@@ -2,9 +2,10 @@
 import { offerCopy, quoted } from "../commands.js";
 import { servicesIn } from "../described.js";
 import { find, part, setText } from "../element.js";
-import { isJson, newKey, patience, sendOnEnter } from "../sending.js";
-import { client, failureInWords, isGone } from "../server.js";
+import { isJson, newKey, sendOnEnter } from "../sending.js";
+import { client } from "../server.js";
 import { at } from "../site.js";
+import { begin } from "./begin.js";
 
 /** @typedef {import("../described.js").DescribedService} DescribedService */
 
@@ -24,6 +25,7 @@ class Start {
   #onStarted;
   #choice;
   #text;
+  #name;
   #said;
   #code;
   #about;
@@ -41,15 +43,16 @@ class Start {
     this.#onStarted = onStarted;
     this.#choice = find(section, "select", HTMLSelectElement);
     this.#text = find(section, "textarea", HTMLTextAreaElement);
+    this.#name = find(section, "#name", HTMLInputElement);
     this.#said = find(section, "[role=status]", HTMLElement);
     this.#code = find(section, "code", HTMLElement);
     this.#about = find(section, ".about", HTMLElement);
     section.hidden = false;
     this.#choice.replaceChildren(...services.map(({ path }) => new Option(path)));
     this.#choice.addEventListener("input", () => this.#showService());
-    this.#text.addEventListener("input", () => this.#showCommand());
+    for (const box of [this.#text, this.#name]) box.addEventListener("input", () => this.#showCommand());
     find(section, "#begin", HTMLButtonElement).addEventListener("click", () => void this.#start());
-    sendOnEnter(this.#text, () => this.#start());
+    for (const box of [this.#text, this.#name]) sendOnEnter(box, () => this.#start());
     offerCopy(find(section, ".command button", HTMLButtonElement), this.#code, "the same from a terminal");
     this.#open();
     this.#showService();
@@ -75,13 +78,13 @@ class Start {
 
   #showCommand() {
     this.#key = newKey();
-    setText(this.#code, commandFor(this.#choice.value, this.#text.value));
+    setText(this.#code, commandFor(this.#choice.value, this.#text.value, this.#name.value.trim()));
   }
 
   async #start() {
     this.#said.classList.remove("failure");
     setText(this.#said, "starting");
-    const { words, location, isKnown } = await post(this.#choice.value, this.#text.value, this.#key);
+    const { words, location, isKnown } = await begin(inputOf(this.#choice.value, this.#text.value, this.#name.value.trim()), this.#key);
     this.#said.replaceChildren(words);
     this.#said.classList.toggle("failure", location === null);
     if (location !== null) this.#said.append(linkTo(location));
@@ -99,22 +102,13 @@ async function runServices() {
 
 /**
  * @param {string} path
- * @param {string} text
- * @param {string} key
+ * @param {string} text without quotes it is a text, unless it is JSON
+ * @param {string} name
+ * @returns {import("./words.js").Start}
  */
-async function post(path, text, key) {
-  // Without quotes it is a text, unless it is JSON.
-  const type = isJson(text) ? "application/json" : "text/plain";
-  const input = text === "" ? [] : [text, { "content-type": type }];
-  try {
-    const [body, headers] = /** @type {[string?, Record<string, string>?]} */ (input);
-    const { fields } = await client.call("POST", path, body, { key, headers: { ...headers, prefer: "respond-async" }, ...patience() });
-    const location = new URL(String(fields.location), at(path.slice(1))).href;
-    return { words: "Started. Location: ", location, isKnown: true };
-  } catch (error) {
-    const words = isGone(error) ? `${failureInWords(error)} Start again: if the run has begun, there will not be two.` : failureInWords(error);
-    return { words, location: null, isKnown: !isGone(error) };
-  }
+function inputOf(path, text, name) {
+  const type = text === "" ? null : isJson(text) ? "application/json" : "text/plain";
+  return { path, query: null, type, body: text === "" ? null : text, name: name || null };
 }
 
 /** @param {string} location */
@@ -128,10 +122,12 @@ function linkTo(location) {
  * The command that starts the same run from a terminal.
  * @param {string} path
  * @param {string} text
+ * @param {string} [name]
  */
-export function commandFor(path, text) {
+export function commandFor(path, text, name = "") {
   const type = text === "" || isJson(text) ? "" : " --type text";
-  const run = (/** @type {string} */ input) => `anemone run '${at(path.slice(1))}'${input}${type}`;
+  const named = name === "" ? "" : ` --name=${quoted(name)}`;
+  const run = (/** @type {string} */ input) => `anemone run '${at(path.slice(1))}'${input}${type}${named}`;
   // As an argument, it would be a file, standard input or an option.
   if (/^[@-]/.test(text)) return `printf %s ${quoted(text)} | ${run(" -")}`;
   return run(text === "" ? "" : ` ${quoted(text)}`);

@@ -6,6 +6,8 @@ import { countOf, formatCount, formatDuration } from "../words.js";
  * @typedef {object} RunState
  * @property {string} key
  * @property {string} service
+ * @property {string | null} [name] that its starter gave it
+ * @property {RunInput | null} [input] what started it
  * @property {"queued" | "running" | "done" | "failed" | "cancelled"} state
  * @property {number | null} progress 0 to 1
  * @property {string | null} text
@@ -18,6 +20,11 @@ import { countOf, formatCount, formatDuration } from "../words.js";
  * @property {{ type?: string, title?: string, detail?: string } | null} problem
  * @property {string} [stderr]
  * @property {string} [next] the position of its last event
+ */
+
+/**
+ * What started a run. `cut` if this is only the beginning of it, so that it starts no other run like it.
+ * @typedef {{ path: string, query: string | null, type: string | null, body: string | null, bytes: number, cut?: boolean }} RunInput
  */
 
 /** The part of a key that is shown. */
@@ -51,9 +58,39 @@ export function afterEvent(run, data, time) {
   return "progress" in data ? { ...run, left: null, ...data } : run;
 }
 
-/** @param {Pick<RunState, "service" | "key">} run */
-export function nameOf({ service, key }) {
-  return `${service} ${key.slice(0, KEY_DIGITS)}`;
+/** @param {Pick<RunState, "service" | "key" | "name">} run */
+export function nameOf({ service, key, name }) {
+  const own = `${service} ${key.slice(0, KEY_DIGITS)}`;
+  return name ? `${name} (${own})` : own;
+}
+
+/**
+ * The input of a run as a person reads it: the path with its query, then the body. "" if nobody gave it one.
+ * @param {RunInput | null | undefined} input
+ */
+export function inputInWords(input) {
+  if (!input || (input.query === null && input.bytes === 0)) return "";
+  const target = `${input.path}${input.query === null ? "" : `?${input.query}`}`;
+  if (input.bytes === 0) return target;
+  const size = countOf(input.bytes, "byte");
+  const isCut = input.cut === true && input.body !== null;
+  return [`${target}, ${input.type ?? "no content type"}, ${size}${isCut ? ", of which this is the beginning" : ""}`, ...(input.body === null ? [] : [input.body])].join("\n");
+}
+
+/**
+ * What starts a run.
+ * @typedef {object} Start
+ * @property {string} path
+ * @property {string | null} query
+ * @property {string | null} type of the body
+ * @property {string | null} body
+ * @property {string | null} name
+ */
+
+/** The path and query that start a run. @param {Start} input */
+export function targetOf({ path, query, name }) {
+  const parts = [query, name && `name=${encodeURIComponent(name)}`].filter(Boolean);
+  return parts.length === 0 ? path : `${path}?${parts.join("&")}`;
 }
 
 /** The services whose pages draw their runs. */
@@ -222,6 +259,6 @@ export function countsInWords(runs) {
  * @param {RunState} run
  * @param {string} wanted in lower case
  */
-export function hasText({ service, key, state, text, problem }, wanted) {
-  return [service, key, state, text ?? "", reasonOf(problem)].some((words) => words.toLowerCase().includes(wanted));
+export function hasText({ service, key, name, input, state, text, problem }, wanted) {
+  return [service, key, name ?? "", input?.query ?? "", input?.body ?? "", state, text ?? "", reasonOf(problem)].some((words) => words.toLowerCase().includes(wanted));
 }

@@ -1,0 +1,20 @@
+/** All that a server keeps of a run, for a file. */
+import { client } from "../server.js";
+
+/**
+ * Reads what the server keeps of a run, up to now.
+ * @param {string} path
+ * @returns {Promise<import("./download.js").Kept>}
+ */
+export async function keptOf(path) {
+  /** @type {import("./download.js").RunEvent[]} */
+  const events = [];
+  let epoch = "";
+  for (let after = "earliest"; ; ) {
+    const { data: page } = await client.call("GET", `${path}?after=${after}`);
+    epoch = page.epoch;
+    for (const event of page.events) events.push(event);
+    if (page.end || page.events.length === 0) return { epoch, events };
+    after = page.next;
+  }
+}
