@@ -110,7 +110,8 @@ fn head_has_no_content_whatever_it_is_for_over_http1_and_over_http2() {
 async fn over_http1(secure: &Secure, target: &str, fields: Fields) -> Told {
     let mut stream = secure.connect(&["http/1.1"]).await.unwrap();
     let mut request = format!("HEAD {target} HTTP/1.1\r\nconnection: close\r\n");
-    for (name, value) in [("host", "localhost")].iter().chain(fields) {
+    let host = format!("localhost:{}", secure.fixture.address.port());
+    for (name, value) in [("host", &*host)].iter().chain(fields) {
         request += &format!("{name}: {value}\r\n");
     }
     stream.write_all(format!("{request}\r\n").as_bytes()).await.unwrap();

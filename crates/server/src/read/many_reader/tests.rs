@@ -122,8 +122,8 @@ fn hub() -> Hub {
     Hub::new(Epoch::from_bits(9))
 }
 
-#[test]
-fn a_quiet_topic_does_not_wait_for_busy_ones_however_long_their_events_are() {
+#[tokio::test]
+async fn a_quiet_topic_does_not_wait_for_busy_ones_however_long_their_events_are() {
     // The later figure is the number of turns in which all of them have had one.
     for (busy, events, bytes, turns) in
         [(2, 2_000, 80, 1), (12, 500, 100, 1), (2, 300, 1_000, 1), (3, 20, 40_000, 2)]
@@ -137,8 +137,8 @@ fn a_quiet_topic_does_not_wait_for_busy_ones_however_long_their_events_are() {
     }
 }
 
-#[test]
-fn a_turn_reads_no_more_events_than_fit() {
+#[tokio::test]
+async fn a_turn_reads_no_more_events_than_fit() {
     let hub = hub();
     topics(&hub, names("t", 100), 2, 60_000, 1);
     let mut many = reader(&hub);
@@ -149,8 +149,8 @@ fn a_turn_reads_no_more_events_than_fit() {
     }
 }
 
-#[test]
-fn topics_whose_events_fill_a_page_come_in_turns() {
+#[tokio::test]
+async fn topics_whose_events_fill_a_page_come_in_turns() {
     let hub = hub();
     topics(&hub, names("t", 10), 3, 60_000, 1);
     let mut many = reader(&hub);
@@ -163,8 +163,8 @@ fn topics_whose_events_fill_a_page_come_in_turns() {
     assert!(turn(&mut many, LIMIT).is_empty());
 }
 
-#[test]
-fn those_that_told_nothing_come_before_those_that_have_more() {
+#[tokio::test]
+async fn those_that_told_nothing_come_before_those_that_have_more() {
     let hub = hub();
     topics(&hub, ["early".to_owned()], 3, 100, 1);
     topics(&hub, ["late".to_owned()], 3, 100, 10);
@@ -175,8 +175,8 @@ fn those_that_told_nothing_come_before_those_that_have_more() {
     }
 }
 
-#[test]
-fn polls_come_to_all_topics_though_the_first_fill_a_page() {
+#[tokio::test]
+async fn polls_come_to_all_topics_though_the_first_fill_a_page() {
     let hub = hub();
     topics(&hub, names("t", 5), 1, 100, 1);
     let one = PageLimit { bytes_max: 1, ..LIMIT };
@@ -189,8 +189,8 @@ fn polls_come_to_all_topics_though_the_first_fill_a_page() {
     assert!(is_whole, "{told:?}");
 }
 
-#[test]
-fn a_page_of_one_event_has_the_oldest() {
+#[tokio::test]
+async fn a_page_of_one_event_has_the_oldest() {
     let hub = hub();
     topics(&hub, names("new", 4), 3, 100, 10);
     topics(&hub, ["middle".to_owned()], 1, 100, 5);
