@@ -213,7 +213,7 @@ fn what_does_not_fit_is_refused_with_its_place_and_what_is_allowed() {
         (
             ascii(&format!("{header} 0.01 1 2 3 4")),
             "/terrain/text",
-            "has cells of 0.01 m, which are degrees rather than metres",
+            "has cells of 0.01 m, which seem to be degrees, but the area is in metres",
         ),
         (
             of_degrees(

@@ -26,11 +26,14 @@ pub(in crate::propagation) const GEOTIFF: &str = "geotiff";
 const FORMS: [(&str, Form); 3] =
     [("valley", Form::Valley), ("esri-ascii", Form::EsriAscii), (GEOTIFF, Form::GeoTiff)];
 
-/// The smallest cell of a grid in metres. Cells of grids in degrees are smaller.
+/// The smallest cell in metres of a grid that does not say its unit and whose coordinates can be degrees.
 const CELL_M_MIN: f64 = 0.1;
 
 /// The latitude of a pole, and half a cell of a coarse grid.
 const LATITUDE_MAX: f64 = 91.0;
+
+/// The largest longitude of files that count them from 0° to 360°, and half a cell.
+const LONGITUDE_MAX: f64 = 361.0;
 
 /// The source of the heights, after its check.
 #[derive(Clone, Debug)]
@@ -55,19 +58,25 @@ impl TerrainSource {
                 node.object(&["type", "text"])?;
                 let text = terrain.require("text")?;
                 let found = ascii::parse(text.any_text()?).map_err(|detail| text.unfit(detail))?;
-                Self::of_file(found, &text, area)
+                Self::of_file(found, FileCoordinates::Unknown, &text, area)
             }
             Form::GeoTiff => {
                 node.object(&["type", "data"])?;
                 let data = terrain.require("data")?;
-                Self::of_file(read_geotiff(&data, area)?, &data, area)
+                let (found, kind) = read_geotiff(&data, area)?;
+                Self::of_file(found, kind, &data, area)
             }
         }
     }
 
     /// Puts the grid of a file on the map.
-    fn of_file(mut found: FileGrid, node: &Node<'_>, area: &Area) -> Checked<Self> {
-        check_unit(&found, area).map_err(|detail| node.unfit(detail))?;
+    fn of_file(
+        mut found: FileGrid,
+        kind: FileCoordinates,
+        node: &Node<'_>,
+        area: &Area,
+    ) -> Checked<Self> {
+        check_unit(&found, kind, area).map_err(|detail| node.unfit(detail))?;
         let unknown = found.heights.unknown;
         let mut doubts = std::mem::take(&mut found.doubts);
         let grid = placed(found, area);
@@ -102,8 +111,8 @@ impl TerrainSource {
     }
 }
 
-/// Reads a GeoTIFF file in Base64, whose coordinates are those of the area.
-fn read_geotiff(data: &Node<'_>, area: &Area) -> Checked<FileGrid> {
+/// Reads a GeoTIFF file in Base64, whose coordinates are those of the area. Returns also their kind.
+fn read_geotiff(data: &Node<'_>, area: &Area) -> Checked<(FileGrid, FileCoordinates)> {
     let text = data.any_text()?;
     let bytes = BASE64_STANDARD.decode(text);
     let bytes = bytes.map_err(|error| data.unfit(format!("is no Base64: {error}")))?;
@@ -111,7 +120,7 @@ fn read_geotiff(data: &Node<'_>, area: &Area) -> Checked<FileGrid> {
         geotiff::parse(&bytes).map_err(|detail| data.unfit(detail))?;
     let doubt = check_coordinates(&coordinates, area).map_err(|detail| data.unfit(detail))?;
     grid.doubts.extend(doubt);
-    Ok(grid)
+    Ok((grid, coordinates.kind))
 }
 
 /// Checks that coordinates are of the kind and the system that the area has. Returns what is doubtful about them.
@@ -131,15 +140,24 @@ fn check_coordinates(
 }
 
 /// Checks that the coordinates of a file, which may not say their unit, can be those of the area.
-fn check_unit(found: &FileGrid, area: &Area) -> Result<(), String> {
+fn check_unit(found: &FileGrid, kind: FileCoordinates, area: &Area) -> Result<(), String> {
     let rows = found.heights.metres.len() / found.columns;
+    let east = found.west + (found.columns - 1) as f64 * found.cell_width;
     let north = found.south + (rows - 1) as f64 * found.cell_height;
+    let can_be_latitudes = found.south >= -LATITUDE_MAX && north <= LATITUDE_MAX;
+    let can_be_degrees = can_be_latitudes && found.west >= -LONGITUDE_MAX && east <= LONGITUDE_MAX;
     match area.frame {
-        Frame::Local { .. } if found.cell_width < CELL_M_MIN => Err(format!(
-            "has cells of {} m, which are degrees rather than metres, but the area is in metres",
-            brief(found.cell_width)
-        )),
-        Frame::Wgs84 { .. } if found.south < -LATITUDE_MAX || north > LATITUDE_MAX => Err(format!(
+        Frame::Local { .. }
+            if kind == FileCoordinates::Unknown
+                && can_be_degrees
+                && found.cell_width < CELL_M_MIN =>
+        {
+            Err(format!(
+                "has cells of {} m, which seem to be degrees, but the area is in metres",
+                brief(found.cell_width)
+            ))
+        }
+        Frame::Wgs84 { .. } if !can_be_latitudes => Err(format!(
             "has latitudes from {} to {}, which are no degrees, but the area is in degrees",
             brief(found.south),
             brief(north)
