@@ -290,11 +290,11 @@ test("a terrain that is refused leaves no map of another place behind", { timeou
     async (page) => {
       await says(page, "done");
       await until("the map in its colours", async () => (await coloursOf(page)) > 1000);
-      const text = "ncols 3\nnrows 2\nxllcorner 0\nyllcorner 0\ncellsize 100\n1 2 NaN\n4 5 6\n";
+      const text = "ncols 3\nnrows 2\nxllcorner 0\nyllcorner 0\ncellsize 100\n1 2 inf\n4 5 6\n";
       await page.getByLabel("Terrain: GeoTIFF").setInputFiles({ name: "bad.asc", mimeType: "text/plain", buffer: Buffer.from(text) });
       await says(page, "not computed");
       await becomes("the width", () => page.getByLabel("Width", { exact: true }).inputValue(), "250");
-      await becomes("why", () => page.locator("#refused").textContent(), /^The terrain: Row 1, column 3 is NaN[^/]* \(at \/terrain\/text\)\.$/);
+      await becomes("why", () => page.locator("#refused").textContent(), /^The terrain: Row 1, column 3 is inf[^/]* \(at \/terrain\/text\)\.$/);
       await until("a map with lines and words alone", async () => (await coloursOf(page)) < 500);
       await page.getByRole("application", { name: "Map" }).press("ArrowUp");
       await becomes("the reading", () => page.locator("#reading").textContent(), /^no value yet at /);
@@ -327,10 +327,10 @@ test("an area whose east is not beyond its west is refused by the service, whate
 test("terrain from a file leaves in place what is inside its area, and says what it moves and leaves out", { timeout: STEP_MS_MAX }, async () => {
   await withPage(async (page) => {
     await says(page, "done");
-    const load = async (/** @type {number} */ columns, /** @type {number} */ rows, /** @type {string} */ corner, /** @type {string} */ said) => {
+    const load = async (/** @type {number} */ columns, /** @type {number} */ rows, /** @type {string} */ corner, /** @type {string} */ said, unit = "degrees") => {
       const text = `ncols ${columns}\nnrows ${rows}\n${corner}\n${"100 ".repeat(columns * rows)}\n`;
       await page.getByLabel("Terrain: GeoTIFF").setInputFiles({ name: "a.asc", mimeType: "text/plain", buffer: Buffer.from(text) });
-      await becomes("what is said", () => page.locator("#files-said").textContent(), `a.asc is the terrain, and the map is its area.${said}`);
+      await becomes("what is said", () => page.locator("#files-said").textContent(), `a.asc is the terrain, and the map is its area.${said} The file does not say its unit: it counts as ${unit}.`);
       await says(page, "done");
     };
     const place = () => page.locator("#preset option:checked").textContent();
@@ -346,9 +346,9 @@ test("terrain from a file leaves in place what is inside its area, and says what
     await page.locator("#preset").selectOption("city");
     await becomes("the ground", () => page.locator("#ground").textContent(), "No terrain: a plain. 197 buildings.");
     await says(page, "done");
-    await load(40, 30, "xllcorner 0\nyllcorner 0\ncellsize 50", "");
+    await load(40, 30, "xllcorner 0\nyllcorner 0\ncellsize 50", "", "metres");
     assert.deepEqual([await page.locator("#ground").textContent(), await place(), ...(await values("East"))], ["Terrain from a file. 197 buildings.", "Another place", "800"]);
-    await load(40, 30, "xllcorner 500000\nyllcorner 5000000\ncellsize 50", " Transmitters that were outside it, and are moved into it: square, west. 197 of 197 buildings are outside it, and are left out.");
+    await load(40, 30, "xllcorner 500000\nyllcorner 5000000\ncellsize 50", " Transmitters that were outside it, and are moved into it: square, west. 197 of 197 buildings are outside it, and are left out.", "metres");
     assert.equal(await page.locator("#ground").textContent(), "Terrain from a file. No buildings.");
     await page.locator("#preset").selectOption("city");
     await becomes("the ground", () => page.locator("#ground").textContent(), "No terrain: a plain. 197 buildings.");
@@ -360,7 +360,7 @@ test("terrain from a file leaves in place what is inside its area, and says what
     await page.getByLabel("East", { exact: true }).fill("");
     await page.getByLabel("Width", { exact: true }).fill("20000");
     assert.deepEqual(await values("East"), [""]);
-    await load(40, 30, "xllcorner 600000\nyllcorner 200000\ncellsize 50", " Transmitters that were outside it, and are moved into it: mast.");
+    await load(40, 30, "xllcorner 600000\nyllcorner 200000\ncellsize 50", " Transmitters that were outside it, and are moved into it: mast.", "metres");
     assert.deepEqual(await values("East"), ["601000"]);
     await use(page, { area: { width_m: 100, height_m: 100 }, step_m: 5, model: "free-space", transmitters: [{ x_m: 5, y_m: 5, height_m: 20, frequency_mhz: 900, power_dbm: 30 }] });
     await becomes("what is said", () => page.locator("#files-said").textContent(), "");
@@ -494,8 +494,8 @@ test("transmitters are added and taken away, files are checked, and results are 
 
       const grid = `ncols 21\nnrows 11\nxllcenter 0\nyllcenter 0\ncellsize 100\n${"100 ".repeat(231)}\n`;
       const file = (/** @type {string} */ name, /** @type {string | number} */ data) => ({ name, mimeType: "text/plain", buffer: Buffer.alloc(typeof data === "number" ? data : data.length, typeof data === "number" ? " " : data) });
-      await page.getByLabel("Buildings, GeoJSON").setInputFiles(file("none.json", '{"type":"FeatureCollection","features":[null]}'));
-      await becomes("what is said", () => page.locator("#files-said").textContent(), "none.json cannot be used: at /features/0/geometry, a Polygon or a MultiPolygon is expected.");
+      await page.getByLabel("Buildings, GeoJSON").setInputFiles(file("none.json", '{"type":"Feature","geometry":null}'));
+      await becomes("what is said", () => page.locator("#files-said").textContent(), "none.json cannot be used: a FeatureCollection of GeoJSON is expected.");
       await page.getByRole("button", { name: "Compute" }).click();
       await says(page, "done");
 
@@ -503,7 +503,7 @@ test("transmitters are added and taken away, files are checked, and results are 
       await terrain.setInputFiles(file("large.asc", 1_000_001));
       await becomes("what is said", () => page.locator("#files-said").textContent(), "large.asc has 1.00 MB, and at most 1.00 MB can be sent.");
       await terrain.setInputFiles(file("flat.asc", grid));
-      await becomes("what is said", () => page.locator("#files-said").textContent(), "flat.asc is the terrain, and the map is its area. Transmitters that were outside it, and are moved into it: new 2.");
+      await becomes("what is said", () => page.locator("#files-said").textContent(), "flat.asc is the terrain, and the map is its area. Transmitters that were outside it, and are moved into it: new 2. The file does not say its unit: it counts as metres.");
       await becomes("the width", () => page.getByLabel("Width", { exact: true }).inputValue(), "2000");
       await says(page, "done");
       await page.getByRole("application", { name: "Map" }).press("ArrowUp");
@@ -533,21 +533,58 @@ test("transmitters are added and taken away, files are checked, and results are 
   );
 });
 
+test("what is doubtful about files is told, and what contradicts the map is refused", { timeout: STEP_MS_MAX }, async () => {
+  await withPage(
+    async (page) => {
+      await page.locator("#preset").selectOption("city");
+      await says(page, "done");
+      const [said, warnings, refused] = ["#files-said", "#warnings", "#refused"].map((place) => () => page.locator(place).textContent());
+      assert.ok(said && warnings && refused);
+      const feature = (/** @type {unknown} */ geometry, /** @type {unknown} */ height = 12) => ({ type: "Feature", properties: { height }, geometry });
+      const house = (/** @type {number} */ east, /** @type {number} */ north, /** @type {unknown} */ height = 12) => feature({ type: "Polygon", coordinates: [[[east, north], [east + 20, north], [east + 20, north + 20], [east, north + 20], [east, north]]] }, height);
+      const load = async (/** @type {string} */ name, /** @type {unknown[]} */ features, more = {}) => {
+        const text = JSON.stringify({ type: "FeatureCollection", ...more, features });
+        await page.getByLabel("Buildings, GeoJSON").setInputFiles({ name, mimeType: "text/plain", buffer: Buffer.from(text) });
+      };
+      await load("town.json", [house(100, 100), house(200, 100, "12,5"), house(90_000, 100), feature(null)]);
+      await becomes("what is said", said, "town.json: 2 of 4 features are buildings in the area. They count for the model COST 231-Walfisch-Ikegami.");
+      for (const words of [/features that are no polygon with an area: 1 of 4, the first at \/buildings\/features\/3; they are left out\./, /buildings outside the area: 1 of 4; they are left out\./, /heights that are no metres from 1 to 1000: 1 of 2, such as "12,5"; they count as missing\./]) await becomes("the warnings", warnings, words);
+      await says(page, "done");
+      assert.ok(!(await page.locator("#refused").isVisible()));
+      await load("else.json", [house(100, 100)], { crs: { type: "name", properties: { name: "EPSG:3857" } } });
+      await becomes("why", refused, /Is in Mercator \(EPSG 3857\), whose metres are not those on the ground/);
+      await load("far.json", [house(90_000, 100)]);
+      await becomes("what is said", said, /^far\.json: 0 of 1 features are buildings in the area\./);
+      await becomes("why", refused, /All buildings are outside the area: x_m from 90000 to 90000/);
+      await load("near.json", [house(100, 100), house(200, 100)]);
+      await says(page, "done");
+      // Heights of 1,000 feet.
+      await page.getByLabel("Terrain: GeoTIFF").setInputFiles({ name: "feet.tif", mimeType: "image/tiff", buffer: geoTiff(21, 11, 100, 1000, 9002) });
+      await becomes("the warning", warnings, /the terrain has heights in feet: they are converted to metres\./);
+      await says(page, "done");
+      await page.getByRole("application", { name: "Map" }).press("ArrowUp");
+      await becomes("the ground", () => page.locator("#reading").textContent(), /ground 305 m above the sea/);
+    },
+    { refused: 2 },
+  );
+});
+
 /**
  * A GeoTIFF file of 16-bit heights that are all the same, whose first cell is at the south-west corner of a map in metres.
  * @param {number} columns
  * @param {number} rows
  * @param {number} cell metres
  * @param {number} height
+ * @param {number} unit of the height, a code of EPSG; 9001 is the metre
  */
-function geoTiff(columns, rows, cell, height) {
+function geoTiff(columns, rows, cell, height, unit = 9001) {
   const heights = Buffer.alloc(2 * columns * rows);
   for (let at = 0; at < heights.length; at += 2) heights.writeInt16LE(height, at);
-  const far = Buffer.alloc(24 + 48 + 24);
+  const far = Buffer.alloc(24 + 48 + 32);
   [cell, cell, 0, 0, 0, 0, 0, (rows - 1) * cell, 0].forEach((value, at) => far.writeDoubleLE(value, 8 * at));
   // Projected, in metres, and tied by the middle of a cell.
-  [1, 1, 0, 2, 1024, 0, 1, 1, 1025, 0, 1, 2].forEach((value, at) => far.writeUInt16LE(value, 72 + 2 * at));
-  const tags = [[256, 4, 1, columns], [257, 4, 1, rows], [258, 3, 1, 16], [259, 3, 1, 1], [262, 3, 1, 1], [273, 4, 1, 0], [277, 3, 1, 1], [278, 4, 1, rows], [279, 4, 1, heights.length], [339, 3, 1, 2], [33550, 12, 3, 0], [33922, 12, 6, 0], [34735, 3, 12, 0]];
+  [1, 1, 0, 3, 1024, 0, 1, 1, 1025, 0, 1, 2, 4099, 0, 1, unit].forEach((value, at) => far.writeUInt16LE(value, 72 + 2 * at));
+  const tags = [[256, 4, 1, columns], [257, 4, 1, rows], [258, 3, 1, 16], [259, 3, 1, 1], [262, 3, 1, 1], [273, 4, 1, 0], [277, 3, 1, 1], [278, 4, 1, rows], [279, 4, 1, heights.length], [339, 3, 1, 2], [33550, 12, 3, 0], [33922, 12, 6, 0], [34735, 3, 16, 0]];
   const begin = 8 + 2 + 12 * tags.length + 4;
   const places = new Map([[273, begin + far.length], [33550, begin], [33922, begin + 24], [34735, begin + 72]]);
   const head = Buffer.alloc(begin);

@@ -296,7 +296,7 @@ test("buildings with a corner in an area are in it", () => {
   assert.deepEqual(buildingsIn(all, new Frame({ width_m: 1975, height_m: 1475 })), all);
   assert.equal(buildingsIn(all, new Frame({ x_m: 500_000, y_m: 5_000_000, width_m: 2000, height_m: 1500 })).features.length, 0);
   const west = buildingsIn(all, new Frame({ width_m: 800, height_m: 1200 })).features;
-  assert.deepEqual(west, all.features.filter(({ geometry }) => Number(outlinesOf({ ...all, features: [/** @type {any} */ ({ geometry })] })[0]?.[0]?.[0]) <= 800));
+  assert.deepEqual(west, all.features.filter((feature) => Number(outlinesOf({ features: [feature] })[0]?.[0]?.[0]) <= 800));
 });
 
 test("a document has the place of a preset, or another one", () => {
@@ -322,24 +322,14 @@ test("a document without what the page shows is told", () => {
   assert.equal(coverageFault({ ...fit, receiver: { height_m: [] } }), "At /receiver/height_m: a number is expected.");
 });
 
-test("buildings that cannot be drawn are told with their place", () => {
+test("features that are no buildings are not drawn, and spoil no others", () => {
   const geometry = (/** @type {string} */ type, /** @type {unknown} */ coordinates) => ({ type: "Feature", properties: { height: 9 }, geometry: { type, coordinates } });
   const ring = [[0, 0], [1, 0], [1, 1], [0, 0]];
-  const faultOfAll = (/** @type {unknown[]} */ ...features) => buildingsFault({ type: "FeatureCollection", features });
   const good = [geometry("Polygon", [ring]), geometry("MultiPolygon", [[ring, ring], [ring]])];
-  assert.equal(faultOfAll(...good), null);
-  assert.deepEqual(outlinesOf(/** @type {any} */ ({ features: good })), [ring, ring, ring]);
-  const at = "at /features/1/geometry";
-  for (const [feature, fault] of /** @type {const} */ ([
-    [null, `${at}, a Polygon or a MultiPolygon is expected`],
-    [{ type: "Feature", geometry: null }, `${at}, a Polygon or a MultiPolygon is expected`],
-    [geometry("Point", [0, 0]), `${at}, a Polygon or a MultiPolygon is expected`],
-    [geometry("Polygon", undefined), `${at}/coordinates, an array is expected`],
-    [geometry("Polygon", "abc"), `${at}/coordinates, an array is expected`],
-    [geometry("Polygon", [[5, 6]]), `${at}/coordinates/0/0, an array is expected`],
-    [geometry("Polygon", [[[5, null]]]), `${at}/coordinates/0/0, a position of two numbers is expected`],
-    [geometry("MultiPolygon", [null]), `${at}/coordinates/0, an array is expected`],
-  ])) assert.equal(faultOfAll(good[0], feature), fault);
+  const odd = [null, 7, { type: "Feature", geometry: null }, geometry("Point", [0, 0]), geometry("Polygon", undefined), geometry("Polygon", "abc"), geometry("Polygon", []), geometry("Polygon", [[5, 6]]), geometry("Polygon", [[[5, null]]]), geometry("MultiPolygon", [null]), geometry("GeometryCollection", undefined)];
+  assert.equal(buildingsFault({ type: "FeatureCollection", features: [...odd, ...good] }), null);
+  for (const value of [null, 7, {}, { type: "FeatureCollection" }, { type: "Feature", features: [] }]) assert.equal(buildingsFault(value), "a FeatureCollection of GeoJSON is expected");
+  assert.deepEqual(outlinesOf({ features: [...odd, ...good] }), [ring, ring, ring]);
 });
 
 test("files are refused by their size before they are read", async () => {
@@ -360,7 +350,7 @@ test("files are refused by their size before they are read", async () => {
   assert.deepEqual(await readTerrain(file("").fake), { fault: "a.file is empty." });
   assert.match(JSON.stringify(await readTerrain(file("II*").fake)), /ncols/);
   assert.deepEqual(await readTerrain(file("II*\0", TIFF_BYTES_MAX + 1).fake), { fault: "a.file has 750 kB, and at most 750 kB can be sent." });
-  assert.deepEqual(await readTerrain(file("II*\0").fake), { terrain: { type: "geotiff", data: "SUkqAA==" }, covered: null });
+  assert.deepEqual(await readTerrain(file("II*\0").fake), { terrain: { type: "geotiff", data: "SUkqAA==" }, covered: null, assumed: "" });
   assert.match(JSON.stringify(await readBuildings(file("{").fake)), /is not JSON/);
   assert.match(JSON.stringify(await readBuildings(file("{}").fake)), /FeatureCollection/);
   assert.deepEqual(await readBuildings(file('{"type":"FeatureCollection","features":[]}').fake), { buildings: { type: "FeatureCollection", features: [] } });
@@ -403,6 +393,8 @@ test("the place of a GeoTIFF file is read from its tags, whatever the order of b
     assert.deepEqual(header, { columns: 3, rows: 2, west: 10.25, south: 46.625, cellWidth: 0.5, cellHeight: 0.25, isMetres: false });
     assert.deepEqual(header && areaOf(header)?.area, { west: 10.25, south: 46.625, east: 11.25, north: 46.875 });
   }
+  // Without the type of the model, or with one of its own, the keys of the systems tell it.
+  for (const [keys, isMetres] of /** @type {const} */ ([[[3072, 0, 1, 25832, 2048, 0, 1, 4258], true], [[2048, 0, 1, 4326], false], [[1024, 0, 1, 32767, 2048, 0, 1, 4326, 3073, 34737, 9, 0], true], [[1024, 0, 1, 32767], null]])) assert.equal(readGeoTiff(tiff(true, tags(...keys)))?.isMetres, isMetres);
   const middles = readGeoTiff(tiff(true, tags(1024, 0, 1, 1, 1025, 0, 1, 2)));
   assert.deepEqual([middles?.west, middles?.south, middles?.isMetres], [10, 46.75, true]);
   assert.deepEqual(middles && areaOf({ ...middles, west: 412_345, south: 5_298_765, cellWidth: 100, cellHeight: 100 })?.area, { x_m: 412_345, y_m: 5_298_765, width_m: 200, height_m: 100 });
@@ -426,16 +418,31 @@ test("the area of a grid is read from its header", () => {
   assert.deepEqual(areaOfGrid(header("xllcorner 500000\nyllcorner 5000000", 100))?.area, { x_m: 500_050, y_m: 5_000_050, width_m: 200, height_m: 100 });
   const noisy = "ncols 60\nnrows 40\nxllcorner 10.8\nyllcorner 46.5\ncellsize 0.01\n";
   assert.deepEqual(areaOfGrid(noisy)?.area, { west: 10.805, south: 46.505, east: 11.395, north: 46.895 });
+  // As GDAL, and as programs of other languages write it.
+  const oblong = "# heights\r\nnrows 2\r\nncols 3\r\nyllcenter 46,5\r\nxllcenter 10,25\r\ndx 0,25\r\ndy 0.5\r\n1 2 3\r\n";
+  assert.deepEqual(areaOfGrid(oblong)?.area, { west: 10.25, south: 46.5, east: 10.75, north: 47 });
   for (const text of ["", header("xllcorner 0", 1), header("xllcorner 0\nyllcorner 0", 0)]) assert.equal(areaOfGrid(text), null);
 });
 
 test("terrain beyond 180° of longitude is refused, and no metres are taken for that", async () => {
-  const grid = (/** @type {number} */ west, /** @type {number} */ south, columns = 201) => ({ columns, rows: 101, west, south, cellWidth: 0.05, cellHeight: 0.05, isMetres: null });
-  for (const header of [grid(179, 10), grid(175, -70), grid(-181, 10), { ...grid(181, 10), isMetres: false }, { ...grid(-190, 10, 3), isMetres: false }]) assert.ok(isBeyondMap(header), JSON.stringify(header));
-  for (const header of [grid(80, 10), grid(-180, 10), grid(0, 0, 4001), grid(-0.05, 0, 4001), grid(179, 100), grid(412_345, 5_298_765), { ...grid(179, 10), isMetres: true }, { ...grid(179, 10), cellWidth: 0.5 }]) assert.ok(!isBeyondMap(header), JSON.stringify(header));
+  const grid = (/** @type {number} */ west, /** @type {number} */ south, columns = 201) => ({ columns, rows: 101, west, south, cellWidth: 0.05, cellHeight: 0.05, isMetres: /** @type {boolean | null} */ (null) });
+  const coarse = (/** @type {number} */ cell) => ({ ...grid(170, 10), columns: Math.round(20 / cell), rows: 10, cellWidth: cell, cellHeight: cell });
+  const world = (/** @type {number} */ west, /** @type {number} */ cell) => ({ columns: 360 / cell, rows: 180 / cell, west: west + cell / 2, south: -90 + cell / 2, cellWidth: cell, cellHeight: cell, isMetres: null });
+  for (const header of [grid(179, 10), grid(175, -70), grid(-181, 10), grid(0, 0, 4001), coarse(0.25), coarse(0.5), { ...coarse(1), isMetres: false }, world(0, 0.5), world(0, 1)]) assert.ok(isBeyondMap(header), JSON.stringify(header));
+  for (const header of [grid(80, 10), grid(-180, 10), grid(412_345, 5_298_765), { ...grid(179, 10), isMetres: true }, coarse(1), { ...grid(181, 10), isMetres: false }, { ...grid(-190, 10, 3), isMetres: false }, world(-180, 1)]) assert.ok(!isBeyondMap(header), JSON.stringify(header));
   assert.deepEqual(await readTerrain(new File(["ncols 3\nnrows 2\nxllcenter 179.95\nyllcenter -17\ncellsize 0.05\n1 2 3\n4 5 6\n"], "fiji.asc")), {
     fault: "fiji.asc goes beyond 180° of longitude, where a map ends. Cut it there: one map has longitudes from -180° to 180°.",
   });
+});
+
+test("longitudes from 0° to 360° are those of the map, and a unit that a file does not say is told", async () => {
+  const text = (/** @type {number} */ west, /** @type {number} */ cell) => `ncols 3\nnrows 2\nxllcenter ${west}\nyllcenter 40\ncellsize ${cell}\n1 2 3\n4 5 6\n`;
+  const read = async (/** @type {string} */ content) => {
+    const found = await readTerrain(new File([content], "a.asc"));
+    return "fault" in found ? found.fault : [found.covered?.area, found.assumed];
+  };
+  assert.deepEqual(await read(text(285, 0.25)), [{ west: -75, south: 40, east: -74.5, north: 40.25 }, "The file does not say its unit: it counts as degrees."]);
+  assert.deepEqual(await read(text(285, 10)), [{ x_m: 285, y_m: 40, width_m: 20, height_m: 10 }, "The file does not say its unit: it counts as metres."]);
 });
 
 test("the page preloads what opens its connection and starts its runs, and nothing else", async () => {

@@ -3,25 +3,28 @@
 /** Grids with more cells are refused by the service anyway. */
 const POINTS_WISHED = 40_000;
 
-/** Terrain in degrees has smaller cells than this one of 11 km; what has larger ones, and no unit, is in metres. */
-const CELL_DEGREES_MAX = 0.1;
+/** The header of an ASCII grid, and comments before it, are within these characters. */
+const HEADER_CHARS_MAX = 4000;
+
+/** Areas lie between these latitudes. */
+const LATITUDE_MAX = 85;
 
 /** @typedef {{ area: import("./projection.js").Degrees | import("./projection.js").Metres, step_m: number }} Covered */
 
 /**
- * Reads the header of an ASCII grid of Esri; a value that is missing is NaN.
+ * Reads the header of an ASCII grid of Esri; a value that is missing is NaN. Lines that begin with # are comments.
  * @param {string} text
  * @returns {import("./geotiff.js").GridHeader}
  */
 export function readGrid(text) {
   /** @type {Record<string, number>} */
   const header = {};
-  for (const [, name = "", value] of text.slice(0, 1000).matchAll(/^\s*([a-z]+)[ \t]+(-?[\d.eE+-]+)[ \t]*$/gim)) header[name.toLowerCase()] = Number(value);
-  const { ncols = NaN, nrows = NaN, cellsize = NaN, xllcorner, yllcorner, xllcenter, yllcenter } = header;
+  for (const [, name = "", value = ""] of text.slice(0, HEADER_CHARS_MAX).matchAll(/^\s*([a-z_]+)[ \t]+(-?[\d.,eE+-]+)[ \t]*\r?$/gim)) header[name.toLowerCase()] = Number(value.replace(",", "."));
+  const { ncols = NaN, nrows = NaN, cellsize = NaN, dx = cellsize, dy = cellsize, xllcorner, yllcorner, xllcenter, yllcenter } = header;
   // Heights stand in the middle of their cells.
-  const west = xllcenter ?? (xllcorner ?? NaN) + cellsize / 2;
-  const south = yllcenter ?? (yllcorner ?? NaN) + cellsize / 2;
-  return { columns: ncols, rows: nrows, west, south, cellWidth: cellsize, cellHeight: cellsize, isMetres: null };
+  const west = xllcenter ?? (xllcorner ?? NaN) + dx / 2;
+  const south = yllcenter ?? (yllcorner ?? NaN) + dy / 2;
+  return { columns: ncols, rows: nrows, west, south, cellWidth: dx, cellHeight: dy, isMetres: null };
 }
 
 /**
@@ -30,35 +33,46 @@ export function readGrid(text) {
  * @returns {Covered | null}
  */
 export function areaOf(header) {
-  const { cellWidth, cellHeight, isMetres } = header;
+  const { cellWidth, cellHeight } = header;
   const { west, south, east, north, width, height } = endsOf(header);
   if (!(width > 0 && height > 0) || Number.isNaN(west + south)) return null;
-  if (isMetres !== true && cellWidth < 1 && west >= -180 && east <= 180 && south >= -85 && north <= 85) {
+  if (isDegrees(header)) {
+    if (south < -LATITUDE_MAX || north > LATITUDE_MAX) return null;
     const degree = 111_320 * Math.cos(((south + north) / 2) * (Math.PI / 180));
     return { area: { west, south, east, north }, step_m: stepFor(width * degree, height * 111_320) };
   }
-  if (isMetres === false) return null;
   // Where the first cell is that of the corner, the map begins in its middle.
   if (Math.abs(west) <= cellWidth && Math.abs(south) <= cellHeight) return { area: { width_m: east, height_m: north }, step_m: stepFor(east, north) };
   return { area: { x_m: west, y_m: south, width_m: width, height_m: height }, step_m: stepFor(width, height) };
 }
 
 /**
- * Returns true if a grid in degrees goes beyond 180° of longitude, where a map ends. One that does not say its unit is in degrees if its cells
- * are so small, and it is no map of its own, which begins at 0.
+ * Returns true if a grid in degrees goes beyond 180° of longitude, where a map ends.
  * @param {import("./geotiff.js").GridHeader} header
  */
 export function isBeyondMap(header) {
-  const { west, south, east, north } = endsOf(header);
-  if (header.isMetres !== null) return !header.isMetres && (west < -180 || east > 180);
-  if (!(header.cellWidth < CELL_DEGREES_MAX && south >= -85 && north <= 85)) return false;
-  return west > header.cellWidth ? west < 180 && east > 180 : west < -180 && east > -180;
+  const { west, east } = endsOf(header);
+  return isDegrees(header) && (west < -180 || east > 180);
 }
 
-/** The middles of the outer cells, and their distances. @param {import("./geotiff.js").GridHeader} header */
-function endsOf({ columns, rows, west: exactWest, south: exactSouth, cellWidth, cellHeight }) {
-  const [west, south] = [rounded(exactWest), rounded(exactSouth)];
+/**
+ * Returns true if the coordinates of a grid are degrees. One that does not say its unit has degrees if they can be some, and it has small
+ * cells or goes around the Earth.
+ * @param {import("./geotiff.js").GridHeader} header
+ */
+export function isDegrees({ columns, rows, west, south, cellWidth, cellHeight, isMetres }) {
+  if (isMetres !== null) return !isMetres;
+  const [width, height] = [columns * cellWidth, rows * cellHeight];
+  const canBe = west > -360 && west + width < 721 && width < 361 && south > -91 && south + height < 92;
+  return canBe && (cellWidth < 1 || width > 359);
+}
+
+/** The middles of the outer cells, and their distances. Longitudes may count from 0° to 360°. @param {import("./geotiff.js").GridHeader} header */
+function endsOf(header) {
+  const { columns, rows, cellWidth, cellHeight } = header;
   const [width, height] = [rounded((columns - 1) * cellWidth), rounded((rows - 1) * cellHeight)];
+  const turns = !isDegrees(header) ? 0 : header.west >= 180 ? -360 : header.west + width <= -180 ? 360 : 0;
+  const [west, south] = [rounded(header.west + turns), rounded(header.south)];
   return { west, south, width, height, east: rounded(west + width), north: rounded(south + height) };
 }
 

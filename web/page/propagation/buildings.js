@@ -3,52 +3,35 @@ import { get } from "./pointers.js";
 
 /**
  * @typedef {number[][][]} Rings
- * @typedef {{ type: "Feature", properties: Record<string, unknown> | null, geometry: { type: "Polygon", coordinates: Rings } | { type: "MultiPolygon",
- *   coordinates: Rings[] } }} Building
- * @typedef {{ type: "FeatureCollection", features: Building[] }} Buildings
+ * @typedef {{ type: "FeatureCollection", features: unknown[] }} Buildings the features are those of a file, and may be no buildings
  */
 
 /**
- * Returns why buildings cannot be drawn, with the place; null if they can. The service checks the rest.
+ * Returns why a value is no collection of buildings; null if it is one. The service leaves out the features that are none.
  * @param {unknown} value
  * @returns {string | null}
  */
 export function buildingsFault(value) {
-  const features = get(value, "/features");
-  if (get(value, "/type") !== "FeatureCollection" || !Array.isArray(features)) return "a FeatureCollection of GeoJSON is expected";
-  for (const [index, feature] of features.entries()) {
-    const place = `/features/${index}/geometry`;
-    const type = get(feature, "/geometry/type");
-    if (type !== "Polygon" && type !== "MultiPolygon") return `at ${place}, a Polygon or a MultiPolygon is expected`;
-    const fault = ringsFault(get(feature, "/geometry/coordinates"), type === "Polygon" ? 2 : 3, `${place}/coordinates`);
-    if (fault !== null) return fault;
-  }
-  return null;
+  return get(value, "/type") === "FeatureCollection" && Array.isArray(get(value, "/features")) ? null : "a FeatureCollection of GeoJSON is expected";
 }
 
 /**
- * @param {unknown} value
- * @param {number} levels of arrays around each position
- * @param {string} place
- * @returns {string | null}
- */
-function ringsFault(value, levels, place) {
-  if (!Array.isArray(value)) return `at ${place}, an array is expected`;
-  if (levels === 0) return value.length >= 2 && value.every(Number.isFinite) ? null : `at ${place}, a position of two numbers is expected`;
-  for (const [index, part] of value.entries()) {
-    const fault = ringsFault(part, levels - 1, `${place}/${index}`);
-    if (fault !== null) return fault;
-  }
-  return null;
-}
-
-/**
- * Returns the outlines of buildings without a fault, in the coordinates of the area.
- * @param {Buildings} buildings
+ * Returns the outlines of buildings, in the coordinates of the area. A feature that is no building has none.
+ * @param {{ features: readonly unknown[] }} buildings
  * @returns {number[][][]}
  */
 export function outlinesOf({ features }) {
-  return features.flatMap(({ geometry }) => (geometry.type === "Polygon" ? geometry.coordinates.slice(0, 1) : geometry.coordinates.flatMap((rings) => rings.slice(0, 1))));
+  return features.flatMap((feature) => {
+    const [type, coordinates] = [get(feature, "/geometry/type"), get(feature, "/geometry/coordinates")];
+    const polygons = type === "Polygon" ? [coordinates] : type === "MultiPolygon" && Array.isArray(coordinates) ? coordinates : [];
+    const outlines = polygons.map((rings) => (Array.isArray(rings) ? rings[0] : null));
+    return outlines.every(isRing) ? outlines : [];
+  });
+}
+
+/** @param {unknown} ring @returns {ring is number[][]} */
+function isRing(ring) {
+  return Array.isArray(ring) && ring.every((position) => Array.isArray(position) && position.length >= 2 && position.slice(0, 2).every(Number.isFinite));
 }
 
 /**
@@ -59,7 +42,7 @@ export function outlinesOf({ features }) {
  */
 export function buildingsIn(buildings, frame) {
   const isInside = (/** @type {readonly number[]} */ [east = NaN, north = NaN]) => frame.has(frame.spot(east, north));
-  return { ...buildings, features: buildings.features.filter((building) => outlinesOf({ ...buildings, features: [building] }).flat().some(isInside)) };
+  return { ...buildings, features: buildings.features.filter((building) => outlinesOf({ features: [building] }).flat().some(isInside)) };
 }
 
 /**
@@ -69,7 +52,7 @@ export function buildingsIn(buildings, frame) {
  */
 export function city({ width_m: width, height_m: height }) {
   const [block, street] = [70, 22];
-  /** @type {Building[]} */
+  /** @type {Buildings["features"]} */
   const features = [];
   let seed = 7;
   // A small generator of the same numbers each time (Park and Miller).

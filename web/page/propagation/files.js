@@ -1,6 +1,6 @@
 /** Files of terrain and buildings: their size is checked before they are read, and what they are before they are sent. */
 import { formatBytes } from "../words.js";
-import { areaOf, isBeyondMap, readGrid } from "./area.js";
+import { areaOf, isBeyondMap, isDegrees, readGrid } from "./area.js";
 import { buildingsFault } from "./buildings.js";
 import { isTiff, readGeoTiff } from "./geotiff.js";
 
@@ -11,7 +11,8 @@ export const TIFF_BYTES_MAX = FILE_BYTES_MAX * 0.75;
 
 /**
  * @param {Blob & { name: string }} file
- * @returns {Promise<{ terrain: import("./document.js").Terrain, covered: import("./area.js").Covered | null } | { fault: string }>}
+ * @returns {Promise<{ terrain: import("./document.js").Terrain, covered: import("./area.js").Covered | null, assumed: string } | { fault: string }>} assumed is the unit that
+ *   the file does not say, in a sentence
  */
 export async function readTerrain(file) {
   const isImage = isTiff(new Uint8Array(await file.slice(0, 4).arrayBuffer()));
@@ -22,7 +23,7 @@ export async function readTerrain(file) {
     return placed(file, { type: "geotiff", data: base64Of(bytes) }, readGeoTiff(bytes));
   }
   const text = await file.text();
-  if (!/^\s*ncols\s+\d+/i.test(text)) return { fault: `${file.name} is neither a GeoTIFF file nor an ASCII grid of Esri, which begins with “ncols”.` };
+  if (!/^\s*(#.*\s+)*(ncols|nrows)\s+\d+/i.test(text)) return { fault: `${file.name} is neither a GeoTIFF file nor an ASCII grid of Esri, which begins with “ncols”.` };
   return placed(file, { type: "esri-ascii", text }, readGrid(text));
 }
 
@@ -33,7 +34,8 @@ export async function readTerrain(file) {
  */
 function placed({ name }, terrain, header) {
   if (header && isBeyondMap(header)) return { fault: `${name} goes beyond 180° of longitude, where a map ends. Cut it there: one map has longitudes from -180° to 180°.` };
-  return { terrain, covered: header && areaOf(header) };
+  const assumed = header?.isMetres === null ? `The file does not say its unit: it counts as ${isDegrees(header) ? "degrees" : "metres"}.` : "";
+  return { terrain, covered: header && areaOf(header), assumed };
 }
 
 /** @param {Uint8Array} bytes */

@@ -6,7 +6,12 @@ const ENTRIES_MAX = 200;
 const VALUES_MAX = 400;
 const MODEL_TYPE = 1024;
 const RASTER_TYPE = 1025;
+const USER_DEFINED = 32767;
+const GEODETIC_CRS = 2048;
+const PROJECTED_CRS = 3072;
+const PROJECTED_CITATION = 3073;
 const PROJECTED = 1;
+const GEOGRAPHIC = 2;
 const POINTS = 2;
 
 /** @typedef {{ columns: number, rows: number, west: number, south: number, cellWidth: number, cellHeight: number, isMetres: boolean | null }} GridHeader west and south are of middles of cells */
@@ -30,13 +35,16 @@ export function readGeoTiff(bytes) {
     const [cellWidth = NaN, cellHeight = NaN] = scale;
     const [column = NaN, row = NaN, , east = NaN, north = NaN] = tie;
     const keyOf = (/** @type {number} */ wanted) => {
-      for (let at = 4; at < keys.length; at += 4) if (keys[at] === wanted && keys[at + 1] === 0) return keys[at + 3];
+      for (let at = 4; at < keys.length; at += 4) if (keys[at] === wanted) return keys[at + 1] === 0 ? keys[at + 3] : USER_DEFINED;
       return undefined;
     };
+    // As the service, which has the same order: the type of the model, or what the keys of systems imply.
+    const implied = () => ([PROJECTED_CRS, PROJECTED_CITATION].some(keyOf) ? PROJECTED : keyOf(GEODETIC_CRS) === undefined ? undefined : GEOGRAPHIC);
     // A tie point is the corner of a cell, or its middle.
     const half = keyOf(RASTER_TYPE) === POINTS ? 0 : 0.5;
     const [west, south] = [east + (half - column) * cellWidth, north - (rows - 1 + half - row) * cellHeight];
-    const type = keyOf(MODEL_TYPE);
+    const said = keyOf(MODEL_TYPE);
+    const type = said === undefined || said === USER_DEFINED ? implied() : said;
     return Number.isFinite(west + south) && cellWidth > 0 && cellHeight > 0 ? { columns, rows, west, south, cellWidth, cellHeight, isMetres: type === undefined ? null : type === PROJECTED } : null;
   } catch (error) {
     if (error instanceof RangeError) return null; // it ends too early

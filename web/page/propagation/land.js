@@ -18,18 +18,18 @@ export function listenToLand(stage, use, changed) {
   offer("#terrain-file", async (file) => {
     const read = await readTerrain(file);
     if ("fault" in read) return tell(read.fault, true);
-    const { terrain, covered } = read;
+    const { terrain, covered, assumed } = read;
     const document = { ...stage.document, terrain, ...covered };
     const said = covered ? [`${file.name} is the terrain, and the map is its area.`, ...settle(document, stage.frame)] : [`${file.name} is the terrain. The area of the map is as before, and must be within it.`];
     use(fitted(document));
-    tell(said.join(" "));
+    tell([...said, ...(assumed ? [assumed] : [])].join(" "));
   });
   offer("#buildings-file", async (file) => {
     const read = await readBuildings(file);
     if ("fault" in read) return tell(read.fault, true);
     stage.document.buildings = read.buildings;
     changed();
-    tell(`${file.name}: ${read.buildings.features.length} buildings. They count for the model COST 231-Walfisch-Ikegami.`);
+    tell(`${file.name}: ${inWords(read.buildings, stage.frame)} They count for the model COST 231-Walfisch-Ikegami.`);
   });
   for (const [id, name] of /** @type {const} */ ([["#no-terrain", "terrain"], ["#no-buildings", "buildings"]])) {
     button(id).addEventListener("click", () => {
@@ -58,6 +58,16 @@ function tell(/** @type {string} */ words, isFault = false) {
   const said = element("#files-said");
   setText(said, words);
   said.classList.toggle("failure", isFault);
+}
+
+/**
+ * The number of features, and of those that are no buildings in the area, in a sentence.
+ * @param {import("./buildings.js").Buildings} buildings
+ * @param {Frame} frame
+ */
+function inWords(buildings, frame) {
+  const [all, inside] = [buildings, buildingsIn(buildings, frame)].map(({ features }) => features.length);
+  return inside === all ? `${formatCount(Number(all))} buildings.` : `${formatCount(Number(inside))} of ${formatCount(Number(all))} features are buildings in the area.`;
 }
 
 /** Says what the ground is. @param {Coverage} document */
