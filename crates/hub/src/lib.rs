@@ -10,7 +10,8 @@
 //! for both: [`Topic::publish`] hands an event over; [`Topic::append`] and [`Topic::publish_kept`] also report
 //! whether it is kept.
 //!
-//! A [`run`] is a computation with a topic that ends.
+//! A [`run`] is a computation with a topic that ends. [`Turns`] let clients take turns at any other work, as those who
+//! start runs do.
 //!
 //! This crate uses no socket, and no clock except for the disk, for runs and for the [index](Hub::index): the times of events and reads are
 //! arguments, usually [`UnixTime::now`]. Two types are asynchronous and work with any runtime: [`Head`], which reports that a topic has
@@ -57,6 +58,7 @@ mod start;
 mod testing;
 mod topic;
 mod topic_name;
+mod turns;
 
 pub use anemone_wire::{
     After, DEPTH_MAX, Epoch, Gap, GapReason, IdempotencyKeyError, Position, PositionError,
@@ -82,3 +84,4 @@ pub use retention::Retention;
 pub use start::Start;
 pub use topic::{Head, Lag, Topic, TopicInfo};
 pub use topic_name::{TopicName, TopicNameError};
+pub use turns::{TooManyWait, Turn, TurnLimits, Turns, Waiter};

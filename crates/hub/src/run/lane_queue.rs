@@ -8,7 +8,7 @@ use super::limits::RunLimits;
 use super::moment::Moment;
 use super::owner::OwnerKey;
 use super::place::{NEAR_PLACES, QueuePlace};
-use super::queue::{Queue, QueueFull};
+use super::queue::{Queue, QueueFull, QueueLimits};
 use super::run::Run;
 use super::service::RunWork;
 
@@ -39,8 +39,8 @@ pub(crate) struct WaitingJobs {
 /// The jobs of a lane that wait, and its works that have not returned.
 #[derive(Debug)]
 pub(crate) struct LaneQueue {
-    /// With the slots of this lane.
-    limits: RunLimits,
+    limits: QueueLimits,
+    of_runs: RunLimits,
     queue: Queue<OwnerKey, Job, Working>,
     /// The number of runs that have begun.
     begun: u64,
@@ -51,9 +51,11 @@ pub(crate) struct LaneQueue {
 }
 
 impl LaneQueue {
-    pub(crate) fn new(lane: Lane, limits: RunLimits) -> Self {
-        let limits = RunLimits { running_max: lane.slots(limits.running_max), ..limits };
-        Self { limits, queue: Queue::new(), begun: 0, moves: 0, has_moved: false }
+    pub(crate) fn new(lane: Lane, of_runs: RunLimits) -> Self {
+        let RunLimits { queued_max, queued_per_owner_max, .. } = of_runs;
+        let running_max = lane.slots(of_runs.running_max);
+        let limits = QueueLimits { running_max, queued_max, queued_per_owner_max };
+        Self { limits, of_runs, queue: Queue::new(), begun: 0, moves: 0, has_moved: false }
     }
 
     /// Counts the jobs that wait.
@@ -68,11 +70,11 @@ impl LaneQueue {
         owner: Option<OwnerKey>,
         elsewhere: WaitingJobs,
     ) -> Result<(), QueueFull> {
-        let RunLimits { queued_max, queued_per_owner_max, .. } = self.limits;
-        let left = RunLimits {
+        let QueueLimits { running_max, queued_max, queued_per_owner_max } = self.limits;
+        let left = QueueLimits {
+            running_max,
             queued_max: queued_max.saturating_sub(elsewhere.all),
             queued_per_owner_max: queued_per_owner_max.saturating_sub(elsewhere.of_owner),
-            ..self.limits
         };
         self.queue.admits(&left, owner)
     }
@@ -85,9 +87,9 @@ impl LaneQueue {
 
     /// Returns the next job whose work may begin now; it has a slot.
     pub(crate) fn next(&mut self, now: Moment) -> Option<Job> {
-        let limits = self.limits;
+        let of_runs = self.of_runs;
         let begin = |job: &Job| {
-            let time_max = limits.time_max_of(job.run.owner()).unwrap_or(Duration::MAX);
+            let time_max = of_runs.time_max_of(job.run.owner()).unwrap_or(Duration::MAX);
             Working { until: now.after(time_max), run: Arc::clone(&job.run) }
         };
         let job = self.queue.next(&self.limits, begin)?;

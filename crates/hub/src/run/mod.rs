@@ -72,6 +72,7 @@ pub use key::{RunKey, RunKeyError};
 pub use limits::RunLimits;
 pub use list::RunList;
 pub use owner::OwnerKey;
+pub(crate) use queue::{Queue, QueueLimits};
 pub use run::{Run, RunEnded};
 pub use runs::Runs;
 pub use service::{InputDigest, RunInput, RunRefusal, RunService, RunWork};

@@ -8,7 +8,17 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
 
 use super::forecast::{Forecast, Waiting};
-use super::limits::RunLimits;
+
+/// The limits of a queue.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct QueueLimits {
+    /// The number of slots.
+    pub(crate) running_max: usize,
+    /// The most who wait.
+    pub(crate) queued_max: usize,
+    /// The most of these from one owner.
+    pub(crate) queued_per_owner_max: usize,
+}
 
 /// Those who wait for a slot and those who have one. Whoever has no owner of its own belongs to the owner `None`.
 #[derive(Debug)]
@@ -49,7 +59,7 @@ impl<O: Copy + Eq + Hash, T, R> Queue<O, T, R> {
     }
 
     /// Checks that one more may come: there is a slot for it, or it may wait. The owner `None` has no limit of its own.
-    pub(crate) fn admits(&self, limits: &RunLimits, owner: Option<O>) -> Result<(), QueueFull> {
+    pub(crate) fn admits(&self, limits: &QueueLimits, owner: Option<O>) -> Result<(), QueueFull> {
         let waiting = self.len;
         let of_owner = self.len_of(owner);
         if self.running.len() + waiting < limits.running_max {
@@ -75,7 +85,7 @@ impl<O: Copy + Eq + Hash, T, R> Queue<O, T, R> {
     }
 
     /// Returns the next one, which takes a slot, if one is free; `begin` returns what has the slot.
-    pub(crate) fn next(&mut self, limits: &RunLimits, begin: impl FnOnce(&T) -> R) -> Option<T> {
+    pub(crate) fn next(&mut self, limits: &QueueLimits, begin: impl FnOnce(&T) -> R) -> Option<T> {
         if self.running.len() >= limits.running_max {
             return None;
         }
@@ -144,7 +154,7 @@ impl<O: Copy + Eq + Hash, T, R> Queue<O, T, R> {
     /// returned in the order in which they were taken; at most `count` of them. Looks at as few owners and slots.
     pub(crate) fn next_in_line(
         &self,
-        limits: &RunLimits,
+        limits: &QueueLimits,
         count: usize,
     ) -> impl Iterator<Item = &T> {
         // With each step at most two owners go to the end of the turns: one who returns a slot, and one who gets it,
@@ -186,17 +196,17 @@ mod tests {
 
     use super::*;
 
-    fn limits(running_max: usize, queued_max: usize, queued_per_owner_max: usize) -> RunLimits {
-        RunLimits { running_max, queued_max, queued_per_owner_max, ..RunLimits::default() }
+    fn limits(running_max: usize, queued_max: usize, queued_per_owner_max: usize) -> QueueLimits {
+        QueueLimits { running_max, queued_max, queued_per_owner_max }
     }
 
     type Numbers = Queue<char, usize, usize>;
 
-    fn next(queue: &mut Numbers, limits: &RunLimits) -> Option<usize> {
+    fn next(queue: &mut Numbers, limits: &QueueLimits) -> Option<usize> {
         queue.next(limits, |number| *number)
     }
 
-    fn waiting(queue: &Numbers, limits: &RunLimits) -> Vec<usize> {
+    fn waiting(queue: &Numbers, limits: &QueueLimits) -> Vec<usize> {
         queue.next_in_line(limits, usize::MAX).copied().collect()
     }
 
