@@ -128,6 +128,10 @@ pub(crate) struct Run {
     #[arg(long, conflicts_with = "watch")]
     pub(crate) key: Option<String>,
 
+    /// A name for the run, 1 to 100 characters, which lists and pages show
+    #[arg(long, conflicts_with = "watch")]
+    pub(crate) name: Option<String>,
+
     #[command(flatten)]
     pub(crate) reach: Reach,
 

@@ -202,6 +202,9 @@ fn line(url: &str, run: &RunStatus, now: f64) -> String {
         _ => {}
     }
     line += &format!("  {}", run.service);
+    if let Some(name) = &run.name {
+        line += &format!(" \"{name}\"");
+    }
     if let Some(words) = Times::of(&run.json).in_words(now) {
         line += &format!("  {words}");
     }

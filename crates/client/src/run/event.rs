@@ -92,6 +92,8 @@ pub struct RunStatus {
     pub key: String,
     /// The path of its service.
     pub service: String,
+    /// The name that its starter gave it.
+    pub name: Option<String>,
     /// The state, with the result or the problem.
     pub change: RunChange,
     /// The latest progress.
@@ -108,6 +110,7 @@ pub struct RunStatus {
 struct StatusObject<'a> {
     key: String,
     service: String,
+    name: Option<String>,
     state: RunState,
     progress: Option<f64>,
     text: Option<String>,
@@ -127,11 +130,11 @@ impl RunStatus {
         let object: StatusObject<'_> = serde_json::from_slice(json)?;
         let result = object.result.map(|result| result.get().to_owned());
         let problem = object.problem.and_then(|problem| RunProblem::parse(problem.get()));
-        let StatusObject { key, service, state, place, text, next, stderr, .. } = object;
+        let StatusObject { key, service, name, state, place, text, next, stderr, .. } = object;
         let progress = RunProgress { done: object.progress, text, left: seconds(object.left) };
         let change = RunChange { state, place, result, problem };
         let json = String::from_utf8_lossy(json).trim().to_owned();
-        Ok(Self { key, service, change, progress, next, stderr, json })
+        Ok(Self { key, service, name, change, progress, next, stderr, json })
     }
 
     /// Returns the state.
@@ -195,7 +198,10 @@ mod tests {
             (RunState::Running, "/primes", Some(0.42))
         );
         assert_eq!(status.progress.left, Some(Duration::from_millis(12_300)));
-        assert_eq!((status.change.result, status.stderr), (None, None));
+        assert_eq!((status.change.result, status.stderr, status.name), (None, None, None));
+        let named =
+            br#"{"key":"0f","service":"/primes","name":"mine","state":"done","next":"a-7"}"#;
+        assert_eq!(RunStatus::parse(named).unwrap().name.as_deref(), Some("mine"));
         assert!(RunStatus::parse(b"{}").is_err());
     }
 }

@@ -13,9 +13,11 @@ use super::failure::Stopped;
 use super::key::RunKey;
 use super::lane::Lane;
 use super::moment::Moment;
+use super::name::RunName;
 use super::owner::OwnerKey;
 use super::place::QueuePlace;
 use super::progress::Progress;
+use super::shown_input::ShownInput;
 use super::state::{Ending, Known};
 use super::status::RunStatus;
 use crate::log::cost_bytes;
@@ -31,6 +33,8 @@ const UNCOUNTED_BYTES_MAX: u64 = 16 << 10;
 pub struct Run {
     key: RunKey,
     service: String,
+    name: Option<RunName>,
+    input: Option<ShownInput>,
     /// The client who started it; `None` for those who count together.
     owner: Option<OwnerKey>,
     lane: Lane,
@@ -82,6 +86,8 @@ pub(crate) struct NewRun {
     pub(crate) key: RunKey,
     /// The path of its service.
     pub(crate) service: String,
+    pub(crate) name: Option<RunName>,
+    pub(crate) input: Option<ShownInput>,
     /// The client who started it; `None` for those who count together.
     pub(crate) owner: Option<OwnerKey>,
     pub(crate) lane: Lane,
@@ -91,10 +97,12 @@ pub(crate) struct NewRun {
 impl Run {
     /// Creates a run that waits.
     pub(crate) fn new(new: NewRun, now: Moment, keeper: Weak<dyn Keeper>) -> Self {
-        let NewRun { key, service, owner, lane, topic } = new;
+        let NewRun { key, service, name, input, owner, lane, topic } = new;
         Self {
             key,
             service,
+            name,
+            input,
             owner,
             lane,
             topic: Arc::new(topic),
@@ -151,6 +159,8 @@ impl Run {
         RunStatus {
             key: self.key,
             service: self.service.clone(),
+            name: self.name.clone(),
+            input: self.input.clone(),
             state: known.state,
             progress: value,
             text: progress.and_then(Progress::text).map(str::to_owned),
@@ -383,7 +393,9 @@ impl Run {
     /// Returns the bytes that it takes now.
     fn bytes(&self) -> u64 {
         let events = self.topic.bytes(UnixTime::default());
-        let held = self.held_bytes() + self.service.len() as u64;
+        let name = self.name.as_ref().map_or(0, |name| name.as_str().len());
+        let input = self.input.as_ref().map_or(0, ShownInput::held_bytes);
+        let held = self.held_bytes() + (self.service.len() + name) as u64 + input;
         events + held + self.lock().bytes() + OVERHEAD_BYTES
     }
 

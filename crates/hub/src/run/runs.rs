@@ -17,7 +17,6 @@ use super::lane_queue::Job;
 use super::limits::RunLimits;
 use super::list::{ListedRuns, RunList};
 use super::moment::Moment;
-use super::owner::OwnerKey;
 use super::progress;
 use super::registry::Registry;
 use super::run::{Keeper, NewRun, Run};
@@ -182,12 +181,16 @@ impl Shared {
     }
 
     fn start(&self, start: StartRun) -> Result<Started, StartError> {
-        let StartRun { service, owner, is_exempt, key, is_attached, held_bytes, work } = start;
+        let StartRun { service, name, input, owner, is_exempt, .. } = start;
+        let StartRun { key, is_attached, held_bytes, work, .. } = start;
         let attach = |run: &Arc<Run>| is_attached.then(|| Attachment::new(run));
         let (held_bytes, lane) = (work.bytes(held_bytes), work.lane());
         let owner = owner.filter(|_| !is_exempt);
         let key = key.map(|(key, digest)| ((owner, service.clone(), key), digest));
-        let run = Arc::new(self.new_run(service, owner, lane)?);
+        let (run_key, topic) = self.new_topic()?;
+        let new = NewRun { key: run_key, service, name, input, owner, lane, topic };
+        let keeper: Weak<dyn Keeper> = self.own.clone();
+        let run = Arc::new(Run::new(new, Moment::now(), keeper));
         self.look_at_the_time()?;
         let now = Moment::now();
         let mut registry = self.lock();
@@ -217,12 +220,8 @@ impl Shared {
         Ok(Started { run, is_replayed: false, attachment })
     }
 
-    fn new_run(
-        &self,
-        service: String,
-        owner: Option<OwnerKey>,
-        lane: Lane,
-    ) -> Result<Run, StartError> {
+    /// Creates a key, and the topic of its run.
+    fn new_topic(&self) -> Result<(RunKey, Topic), StartError> {
         let key = RunKey::random()?;
         let name: TopicName = key.short().parse().map_err(io::Error::other)?;
         let RunLimits { events_max, bytes_max, .. } = self.limits;
@@ -231,8 +230,7 @@ impl Shared {
         let topic = Topic::new(name, Epoch::random()?, retention);
         let keys = KeyWindow { keys_max: 0, ..KeyWindow::default() };
         topic.configure(TopicOptions { keys, ..retention.into() });
-        let keeper: Weak<dyn Keeper> = self.own.clone();
-        Ok(Run::new(NewRun { key, service, owner, lane, topic }, Moment::now(), keeper))
+        Ok((key, topic))
     }
 
     /// Begins the works that may begin. A work that ends at once, or gets no thread, calls this again; so only the

@@ -4,10 +4,12 @@ use std::io;
 use std::sync::Arc;
 
 use super::attachment::Attachment;
+use super::name::RunName;
 use super::owner::OwnerKey;
 use super::queue::QueueFull;
 use super::run::Run;
 use super::service::{InputDigest, RunWork};
+use super::shown_input::ShownInput;
 use crate::IdempotencyKey;
 
 /// A run to start.
@@ -30,16 +32,21 @@ pub struct StartRun {
     /// [`RunLimits::total_bytes_max`](crate::run::RunLimits::total_bytes_max). All runs of an owner together hold at most a
     /// quarter of what the others leave of it; one run alone may hold more.
     pub held_bytes: u64,
+    /// The name that its starter gives it.
+    pub name: Option<RunName>,
+    /// The input as its watchers see it.
+    pub input: Option<ShownInput>,
     /// The work.
     pub work: RunWork,
 }
 
 impl StartRun {
-    /// Returns the start of a run by the program itself: of no client, and without a key.
+    /// Returns the start of a run by the program itself: of no client, and without a key, a name and an input.
     pub fn new(service: impl Into<String>, work: RunWork) -> Self {
         let service = service.into();
         let (is_exempt, is_attached) = (false, false);
-        Self { service, owner: None, is_exempt, key: None, is_attached, held_bytes: 0, work }
+        let (owner, key, name, input, held_bytes) = (None, None, None, None, 0);
+        Self { service, owner, is_exempt, key, is_attached, held_bytes, name, input, work }
     }
 }
 

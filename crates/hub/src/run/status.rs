@@ -5,6 +5,8 @@ use serde::{Serialize, Serializer};
 
 use super::failure::Json;
 use super::key::RunKey;
+use super::name::RunName;
+use super::shown_input::ShownInput;
 use crate::UnixTime;
 
 /// The state of a run at a moment. Its JSON is the state of `docs/PROTOCOL.md`.
@@ -15,6 +17,10 @@ pub struct RunStatus {
     pub key: RunKey,
     /// The path of its service.
     pub service: String,
+    /// The name that its starter gave it.
+    pub name: Option<RunName>,
+    /// The input that started it, as far as it is kept; `None` if no request did.
+    pub input: Option<ShownInput>,
     /// The state.
     pub state: RunState,
     /// From 0 to 1; `None` before the first progress.
@@ -58,10 +64,11 @@ impl RunStatus {
         self.problem.as_ref().map(Json::as_str)
     }
 
-    /// Leaves out the result and the standard error, which are long, for a list of many runs.
+    /// Leaves out what is long, for a list of many runs: the result, the standard error and most of the input.
     #[must_use]
     pub fn brief(self) -> Self {
-        Self { result: None, stderr: None, ..self }
+        let input = self.input.as_ref().map(ShownInput::brief);
+        Self { result: None, stderr: None, input, ..self }
     }
 }
 

@@ -101,7 +101,9 @@ impl Mounted {
         context: ServiceContext,
     ) -> Result<Answer, Problem> {
         let Mount { path, start_right, .. } = &self.mount;
-        let start = StartRequest { reply, path, start_right: *start_right, starter: &self.starter };
+        let (is_run_service, start_right) = (self.is_run_service(), *start_right);
+        let start =
+            StartRequest { reply, path, is_run_service, start_right, starter: &self.starter };
         let (mount, own) = (Arc::clone(&self), context.clone());
         let make_work = move |request| mount.work(request, caller, &own);
         start.answer(request, caller, context, |body| self.reading_thread(body), make_work).await

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::time::Instant;
 
 use anemone_hub::run::{
-    InputDigest, OwnerKey, Run, RunInput, RunRefusal, RunStatus, RunWork, StartError, StartRun,
-    Started,
+    InputDigest, OwnerKey, Run, RunInput, RunName, RunNameError, RunRefusal, RunStatus, RunWork,
+    ShownInput, StartError, StartRun, Started,
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -47,6 +47,8 @@ pub(super) struct StartRequest<'a> {
     pub(super) reply: StartReply,
     /// The path of the mount.
     pub(super) path: &'a str,
+    /// True if runs are all that there is at this mount.
+    pub(super) is_run_service: bool,
     pub(super) start_right: StartRight,
     pub(super) starter: &'a RunStarter,
 }
@@ -68,7 +70,7 @@ impl StartReply {
         if !is_post {
             return Err(only_starts(request.method()));
         }
-        match (is_async, asks_to_attach(request.uri().query())?) {
+        match (is_async, OwnParameters::of(request.uri().query())?.is_attached) {
             (true, true) => Err(bad(
                 "attach",
                 "takes no Prefer: respond-async, whose reply ends before the run",
@@ -97,6 +99,11 @@ impl StartRequest<'_> {
         origin::refuse_unnamed(request.headers().into())?;
         let key = key(None, request.headers())?;
         let way_up = way_up(request.uri().path())?;
+        let own = if self.is_run_service {
+            OwnParameters::of(request.uri().query())?
+        } else {
+            OwnParameters::default()
+        };
         let (head, body) = copy_head(request);
         let mut request = Request::new(body);
         *request.headers_mut() = head.headers().clone();
@@ -111,6 +118,7 @@ impl StartRequest<'_> {
         // A copy, since the hub counts what waits with a run. Those who wait for their turn have none yet.
         let request = head.map(|()| Bytes::copy_from_slice(body.as_ref()));
         let key = key.map(|key| (key, digest(&request)));
+        let shown = if self.is_run_service { input(&request) } else { whole_input(&request) };
         let (work, held_bytes) = turn.read(move || make_work(request)).await?;
         drop(body);
         let start = StartRun {
@@ -119,6 +127,8 @@ impl StartRequest<'_> {
             is_attached: self.reply == StartReply::Events { is_attached: true },
             key,
             held_bytes,
+            name: own.name,
+            input: Some(ShownInput::of(&shown)),
             ..StartRun::new(self.path, work)
         };
         let Started { run, is_replayed, attachment } = self.starter.runs.start(start)?;
@@ -161,13 +171,18 @@ fn owner(caller: Caller) -> OwnerKey {
 /// Returns the input for a run service: the request without what is for the server alone.
 pub(super) fn input(request: &Request<Bytes>) -> RunInput {
     let others =
-        parameters(request.uri().query()).filter(|parameter| attach_value(parameter).is_none());
+        parameters(request.uri().query()).filter(|parameter| own_value(parameter).is_none());
     let query = others.collect::<Vec<_>>().join("&");
+    RunInput { query: (!query.is_empty()).then_some(query), ..whole_input(request) }
+}
+
+/// Returns the input for another service, which gets all of the query.
+fn whole_input(request: &Request<Bytes>) -> RunInput {
     let content_type = request.headers().get(header::CONTENT_TYPE);
     let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()));
     RunInput {
         path: request.uri().path().to_owned(),
-        query: (!query.is_empty()).then_some(query),
+        query: request.uri().query().map(str::to_owned),
         content_type: content_type.map(Into::into),
         body: request.body().clone(),
     }
@@ -176,27 +191,65 @@ pub(super) fn input(request: &Request<Bytes>) -> RunInput {
 /// Returns the digest of a request, which tells a repeat from another start. All of the query counts: a run that belongs to
 /// its reply is not what another client waits for.
 fn digest(request: &Request<Bytes>) -> InputDigest {
-    let query = request.uri().query().map(str::to_owned);
-    RunInput { query, ..input(request) }.digest()
+    whole_input(request).digest()
 }
 
 fn parameters(query: Option<&str>) -> impl Iterator<Item = &str> {
     query.into_iter().flat_map(|query| query.split('&'))
 }
 
-/// Returns the value of the parameter `attach`; `None` for another parameter.
-fn attach_value(parameter: &str) -> Option<Cow<'_, str>> {
-    let (name, value) = form_urlencoded::parse(parameter.as_bytes()).next()?;
-    (name == "attach").then_some(value)
+/// A parameter of the query that is for the server alone. Every run service takes them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum OwnParameter {
+    /// The run belongs to the reply.
+    Attach,
+    /// The name of the run.
+    Name,
 }
 
-/// Returns true if a request asks that the run belong to the reply.
-fn asks_to_attach(query: Option<&str>) -> Result<bool, Problem> {
-    let mut values = parameters(query).filter_map(attach_value);
-    match (values.next(), values.next()) {
-        (_, Some(_)) => Err(bad("attach", "is given twice")),
-        (Some(value), None) if !value.is_empty() => Err(bad("attach", "takes no value")),
-        (value, None) => Ok(value.is_some()),
+/// Returns a parameter that is for the server alone, with its value; `None` for another parameter.
+fn own_value(parameter: &str) -> Option<(OwnParameter, Cow<'_, str>)> {
+    let (name, value) = form_urlencoded::parse(parameter.as_bytes()).next()?;
+    let own = match &*name {
+        "attach" => OwnParameter::Attach,
+        "name" => OwnParameter::Name,
+        _ => return None,
+    };
+    Some((own, value))
+}
+
+/// The parameters of a start that are for the server alone.
+#[derive(Debug, Default)]
+struct OwnParameters {
+    /// True if the run is to belong to the reply.
+    is_attached: bool,
+    name: Option<RunName>,
+}
+
+impl OwnParameters {
+    fn of(query: Option<&str>) -> Result<Self, Problem> {
+        let mut own = Self::default();
+        for (parameter, value) in parameters(query).filter_map(own_value) {
+            match parameter {
+                OwnParameter::Attach if own.is_attached => {
+                    return Err(bad("attach", "is given twice"));
+                }
+                OwnParameter::Attach if !value.is_empty() => {
+                    return Err(bad("attach", "takes no value"));
+                }
+                OwnParameter::Attach => own.is_attached = true,
+                OwnParameter::Name if own.name.is_some() => {
+                    return Err(bad("name", "is given twice"));
+                }
+                OwnParameter::Name => {
+                    let name = value
+                        .parse()
+                        .map_err(|error: RunNameError| bad("name", &error.to_string()))?;
+                    own.name = Some(name);
+                }
+            }
+        }
+        Ok(own)
     }
 }
 
@@ -321,6 +374,28 @@ mod tests {
     }
 
     #[test]
+    fn a_name_is_taken_if_it_can_be_shown() {
+        let name = |query| {
+            let own = OwnParameters::of(Some(query));
+            own.map(|own| own.name.map(|name| name.as_str().to_owned()))
+        };
+        let named = |text: &str| Ok(Some(text.to_owned()));
+        assert_eq!(name("b=1&name=up+to%20a%20million"), named("up to a million"));
+        assert_eq!(name("n%61me=%C3%A9&attach"), named("\u{e9}"));
+        assert_eq!((name("b=name"), name("")), (Ok(None), Ok(None)));
+        for (query, part) in [
+            ("name", "name is empty"),
+            ("name=%0a", "name is empty"),
+            ("name=a%1b[2J", "name has characters that cannot be shown"),
+            ("name=a&name=a", "name is given twice"),
+        ] {
+            let problem = name(query).unwrap_err();
+            assert_eq!(problem.kind(), Kind::BadParameter, "{query}");
+            assert!(problem.detail().starts_with(part), "{}", problem.detail());
+        }
+    }
+
+    #[test]
     fn a_repeat_has_the_same_path_query_and_body() {
         let of = |target, body| digest(&request("POST", target, "").map(|()| Bytes::from(body)));
         let first = of("/a?b&attach", "x");
@@ -366,6 +441,8 @@ mod tests {
             ("/a?b=%20&attach&c", Some("b=%20&c")),
             ("/a?%61ttach=", None),
             ("/a?attachment=1", Some("attachment=1")),
+            ("/a?name=x%20y&b", Some("b")),
+            ("/a?n%61me=x&names=1", Some("names=1")),
         ] {
             assert_eq!(of(target).as_deref(), query, "{target}");
         }

@@ -36,6 +36,42 @@ fn a_run_is_started_and_found_at_its_location() {
 }
 
 #[test]
+fn a_run_shows_its_name_and_the_input_of_its_start() {
+    let served = Served::start();
+    let json_type = ("Content-Type", "application/json");
+    let target = "/math/count?name=up%20to+3&attach";
+    let mut stream = served.fixture.connect();
+    let fields = [("Content-Length", "1"), json_type];
+    let head = request(served.fixture.address, "POST", target, &fields);
+    stream.write_all((head + "3").as_bytes()).unwrap();
+    let attached = run_of(&Reply::read_head(&mut BufReader::new(stream)));
+    let named = run_of(&served.post("/math/count?name=up%20to+3", &[ASYNC, json_type], "3"));
+    for run in [attached, named] {
+        let state = served.state(&run);
+        assert_eq!(state["name"], "up to 3");
+        let expected = json!({"path": "/math/count", "query": null, "type": "application/json", "body": "3", "bytes": 1});
+        assert_eq!(state["input"], expected);
+    }
+    let list = served.fixture.get("/runs?limit=1", &[]).json();
+    assert_eq!(
+        (&list["runs"][0]["name"], &list["runs"][0]["input"]["body"]),
+        (&json!("up to 3"), &json!("3"))
+    );
+    // The query of a service that is no run service is its own.
+    let state = served.post("/plain/items?name=a%0ab&attach=1", &[ASYNC], "x").json();
+    assert_eq!(
+        (&state["name"], &state["input"]["query"]),
+        (&json!(null), &json!("name=a%0ab&attach=1"))
+    );
+    served.post("/math/count?name=a%0ab", &[ASYNC], "3").problem(400, "bad-parameter");
+    let socket = "/math/count?name=by%20socket";
+    let mut socket = served.fixture.websocket(socket, &[], &[]);
+    socket.send(Message::Text("2"));
+    assert_eq!(socket.json(), json!({ "state": "running" }));
+    assert_eq!(served.state(&served.newest())["name"], "by socket");
+}
+
+#[test]
 fn without_respond_async_the_reply_has_the_events_and_says_where_the_run_is() {
     let served = Served::start();
     for (accept, media_type) in [

@@ -12,6 +12,7 @@ use anemone_client::{
     Call, Client, Error, Item, Retry, RunChange, RunEvent, RunHandle, Subscription,
 };
 use anemone_sources::printable;
+use form_urlencoded::byte_serialize;
 use tokio::signal::unix::SignalKind;
 
 pub(crate) use self::lost::ResultsLost;
@@ -139,9 +140,19 @@ impl Beginning {
             // The client of a handle has the server of the URL.
             return Ok(Self::Watch(RunHandle::at(&args.url)?.with(|_| client)));
         }
+        let target = match &args.name {
+            Some(name) => named(&target, name),
+            None => target,
+        };
         let call = args.body.apply(client.call("POST", target))?;
         Ok(Self::Start(with_key(call, args.key.as_deref())))
     }
+}
+
+/// Returns the path and query of a start with a name for its run.
+fn named(target: &str, name: &str) -> String {
+    let name = byte_serialize(name.as_bytes()).collect::<String>();
+    format!("{target}{}name={name}", if target.contains('?') { '&' } else { '?' })
 }
 
 /// The end of watching.
@@ -324,5 +335,16 @@ impl<'a> Watcher<'a> {
         {
             report(&stderr);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_parameter_of_the_start() {
+        assert_eq!(named("/primes", "up to 10 %"), "/primes?name=up+to+10+%25");
+        assert_eq!(named("/primes?to=9", "a&b=é"), "/primes?to=9&name=a%26b%3D%C3%A9");
     }
 }

@@ -52,7 +52,8 @@ impl World {
     fn add_to(&mut self, service: &str, name: &str, work: RunWork) -> Arc<Run> {
         let topic = Topic::new("a".parse().unwrap(), Epoch::from_bits(1), Retention::default());
         let (key, service) = (RunKey::random().unwrap(), service.to_owned());
-        let new = NewRun { key, service, owner: None, lane: work.lane(), topic };
+        let lane = work.lane();
+        let new = NewRun { key, service, name: None, input: None, owner: None, lane, topic };
         let nobody: Weak<dyn Keeper> = Weak::<Nobody>::new();
         let run = Arc::new(Run::new(new, self.at(0), nobody));
         run.count_in(&self.total);
@@ -235,7 +236,8 @@ fn a_move_of_a_long_queue_takes_few_steps_and_so_does_a_question_after_it() {
 
 #[test]
 fn a_work_is_overdue_once_its_time_is_over() {
-    let limits = RunLimits { running_max: 2, ..RunLimits::default() };
+    let time_max = Some(Duration::from_secs(3_600));
+    let limits = RunLimits { running_max: 2, time_max, ..RunLimits::default() };
     let mut world = World::new(limits);
     let [first, second] = ["a", "b"].map(|name| world.add(name));
     assert_eq!(world.registry.next_due(world.at(0).instant), None);

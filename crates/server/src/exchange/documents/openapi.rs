@@ -62,6 +62,7 @@ fn undescribed(mount: &Mount) -> Value {
             {"name": "Prefer", "in": "header", "description": "respond-async: the run is watched at Location.", "schema": {"type": "string"}},
             {"name": "Idempotency-Key", "in": "header", "description": "Makes a retry safe.", "schema": {"type": "string"}},
             {"name": "attach", "in": "query", "description": "The run ends with this reply.", "allowEmptyValue": true, "schema": {"type": "string"}},
+            {"name": "name", "in": "query", "description": "A name of the run for people.", "schema": {"type": "string", "minLength": 1, "maxLength": 100}},
         ],
         "requestBody": {"content": {"application/json": any(), "text/plain": any(), "application/octet-stream": any()}},
         "responses": {
