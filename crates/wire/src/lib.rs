@@ -13,7 +13,7 @@
 //! - [`is_too_deep`]: the rule for the nesting of JSON.
 //! - [`validate_idempotency_key`]: the rule for the keys of publishers.
 //! - [`Published`]: what a server tells a publisher.
-//! - [`ProgressLine`]: what a long computation says about its progress.
+//! - [`ProgressLine`] and [`result_of_line`]: what a long computation says about its progress, and its result.
 //! - [`RunState`] and [`RunMembers`]: the states and the events of runs.
 //! - [`problem`]: the errors of requests.
 //! - [`multiplexed`]: many requests on one connection.
@@ -52,9 +52,11 @@ mod page;
 mod position;
 mod printable;
 pub mod problem;
+mod progress_bar;
 mod progress_line;
 mod published;
 mod read_item;
+mod result_line;
 mod run;
 #[cfg(test)]
 mod testing;
@@ -80,6 +82,7 @@ pub use printable::printable;
 pub use progress_line::ProgressLine;
 pub use published::Published;
 pub use read_item::ReadItem;
+pub use result_line::result_of_line;
 pub use run::{RunMembers, RunState};
 pub use time::{UnixTime, UnixTimeError};
 pub use token::{Token, TokenError};

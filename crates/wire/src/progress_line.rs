@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-/// Progress in one of the two forms of a line: `progress 0.42 some words`, where the number may also be `42%` or `21/50`,
-/// or `{"progress":0.42,"text":"some words"}`.
+/// Progress in one of the two forms of a line: `progress 0.42 some words`, where the number may also be `42%` or `21/50`, with
+/// blanks before the sign and around the slash, or `{"progress":0.42,"text":"some words"}`. The decimal point may be a comma.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgressLine {
     /// The part that is done, 0 to 1.
@@ -25,10 +25,13 @@ struct Object {
 impl ProgressLine {
     /// Parses a line without its end. Returns `None` if it is not progress: another line, an object with further
     /// members, a number that is not finite, or one above 1: that may be a percentage or a count. A number below 0 counts
-    /// as 0, and more than 100% or all of a count as 1.
+    /// as 0, and more than 100% or all of a count as 1. Blanks around the line do not count.
+    ///
+    /// What can be read in two ways is no progress: `1,250`, which is a decimal comma in one country and a thousand in another, and
+    /// `1 of 7`, which has no sign of a count.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
-        let (number, text) = match line.strip_prefix("progress") {
+        let (number, text) = match line.trim_start_matches(BLANKS).strip_prefix("progress") {
             Some(rest) => words(rest)?,
             None => object(line)?,
         };
@@ -55,33 +58,65 @@ impl ProgressLine {
     }
 }
 
-/// Parses a number: a percentage, a count of a whole, or a fraction.
-fn fraction(number: &str) -> Option<f64> {
-    if let Some(percent) = number.strip_suffix('%') {
-        return Some(percent.parse::<f64>().ok()? / 100.0);
-    }
-    match number.split_once('/') {
-        Some((part, whole)) => {
-            let whole =
-                whole.parse::<f64>().ok().filter(|whole| whole.is_finite() && *whole > 0.0)?;
-            Some(part.parse::<f64>().ok()? / whole)
-        }
-        None => bare(number.parse().ok()?),
-    }
-}
-
 /// Returns a number without a unit, unless it is above 1.
 fn bare(number: f64) -> Option<f64> {
     (number <= 1.0 + ROUNDING).then_some(number)
 }
 
-/// Parses a number, and the words after it. Blanks separate them.
+/// Blanks, also those that some languages write before a percent sign.
+const BLANKS: [char; 4] = [' ', '\t', '\u{a0}', '\u{202f}'];
+
+/// Parses a number with its unit, and the words after it. Blanks separate them.
 fn words(rest: &str) -> Option<(f64, Option<String>)> {
-    let blanks = [' ', '\t'];
-    let rest = rest.strip_prefix(blanks)?.trim_matches(blanks);
-    let (number, text) = rest.split_once(blanks).unwrap_or((rest, ""));
-    let text = text.trim_start_matches(blanks);
-    Some((fraction(number)?, (!text.is_empty()).then(|| text.to_owned())))
+    let rest = rest.strip_prefix(BLANKS)?.trim_matches(BLANKS);
+    let (number, after) =
+        rest.split_at(rest.find(|c| c == '%' || c == '/' || is_blank(c)).unwrap_or(rest.len()));
+    let number = decimal(number)?;
+    let unit = after.trim_start_matches(BLANKS);
+    let (fraction, text) = if let Some(text) = unit.strip_prefix('%') {
+        (number / 100.0, text)
+    } else if let Some(whole) = unit.strip_prefix('/').filter(|whole| is_count(after, whole)) {
+        let whole = whole.trim_start_matches(BLANKS);
+        let (whole, text) = whole.split_at(whole.find(is_blank).unwrap_or(whole.len()));
+        let whole = decimal(whole).filter(|whole| whole.is_finite() && *whole > 0.0)?;
+        (number / whole, text)
+    } else {
+        let number = bare(number).filter(|_| !is_of_number(unit))?;
+        (number, after)
+    };
+    let is_whole_word = text.is_empty() || text.starts_with(BLANKS);
+    let text = text.trim_start_matches(BLANKS);
+    is_whole_word.then(|| (fraction, (!text.is_empty()).then(|| text.to_owned())))
+}
+
+fn is_blank(c: char) -> bool {
+    BLANKS.contains(&c)
+}
+
+/// Returns true if a slash is that of a count, and not of a path among the words: without a blank before it, with one behind it, or
+/// before a digit.
+fn is_count(after: &str, whole: &str) -> bool {
+    after.starts_with('/')
+        || whole.starts_with(|c| is_blank(c) || c.is_ascii_digit())
+        || whole.is_empty()
+}
+
+/// Returns true for `of 7` and the like.
+fn is_of_number(words: &str) -> bool {
+    words.strip_prefix("of").and_then(|rest| rest.strip_prefix(BLANKS)).is_some_and(|rest| {
+        rest.trim_start_matches(BLANKS).starts_with(|c: char| c.is_ascii_digit())
+    })
+}
+
+/// Parses a number with a decimal point or comma. A comma before three digits may separate thousands, unless there is only a zero
+/// before it.
+fn decimal(number: &str) -> Option<f64> {
+    let Some((whole, part)) = number.split_once(',') else { return number.parse().ok() };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_clear = part.len() != 3 || whole == "0";
+    (is_number(whole) && is_number(part) && is_clear)
+        .then(|| format!("{whole}.{part}").parse().ok())
+        .flatten()
 }
 
 fn object(line: &str) -> Option<(f64, Option<String>)> {
@@ -121,6 +156,22 @@ mod tests {
     }
 
     #[test]
+    fn blanks_and_a_decimal_comma_are_as_people_write_them() {
+        assert_progress("progress 10.5 %", 0.105, None);
+        assert_progress("progress 10,5\u{a0}% fertig", 0.105, Some("fertig"));
+        assert_progress("progress 2 / 4", 0.5, None);
+        assert_progress("progress 2 /4 of them", 0.5, Some("of them"));
+        assert_progress("progress 2/ 4", 0.5, None);
+        assert_progress(" progress 50%", 0.5, None);
+        assert_progress("\tprogress 0.5 ", 0.5, None);
+        assert_progress("progress 0,5", 0.5, None);
+        assert_progress("progress 0,125 of it", 0.125, Some("of it"));
+        assert_progress("progress 1,5 / 3", 0.5, None);
+        assert_progress("progress 0.5 /tmp/file", 0.5, Some("/tmp/file"));
+        assert_progress("progress 0.5 offset 7", 0.5, Some("offset 7"));
+    }
+
+    #[test]
     fn a_number_beyond_the_ends_is_the_end() {
         for (number, fraction) in [("-1", 0.0), ("-0", 0.0), ("1.0000000000000002", 1.0)] {
             for line in [format!("progress {number}"), format!("{{\"progress\":{number}}}")] {
@@ -143,8 +194,9 @@ mod tests {
             "progress 10",
             "progress 1.01",
             "progress %",
-            "progress 42 %",
             "progress 42%%",
+            "progress 42 %%",
+            "progress 42 %done",
             "progress nan%",
             "progress 1/0",
             "progress 0/0",
@@ -153,6 +205,22 @@ mod tests {
             "progress /2",
             "progress 1/",
             "progress 1/inf",
+            "progress 1 / many",
+            "progress 1 /",
+            "progress 1 / 2/3",
+            "progress 1 of 7",
+            "progress 1  of  7 dwarfs",
+            "progress 1,250",
+            "progress 999 / 1,000",
+            "progress 0,5,5",
+            "progress ,5",
+            "progress 0,5e1",
+            "5 of 7 dwarfs",
+            "10%",
+            "2 / 4",
+            "at 10% of it",
+            "in progress 10%",
+            "progress: 10 %",
             "{\"progress\":10}",
             "{\"progress\":\"50%\"}",
             "progress NaN",
@@ -161,7 +229,6 @@ mod tests {
             "progress 1e999",
             "progress:0.4",
             "progressive 0.4",
-            " progress 0.4",
             "Progress 0.4",
             "0.4",
             "{}",
@@ -186,7 +253,8 @@ mod tests {
             "progress: 0.8",
             "Progress: 80%",
             "progress=0.8",
-            "progress 42 %",
+            "progress 1 of 7",
+            "progress 999 / 1,000",
             "{\"progress\":90}",
             "{ \"progress\" : \"50%\"}",
             "{\"progress\":0.5,\"n\":1}",
@@ -216,7 +284,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(fraction in 0.0..=1.0, text in "[!-~][ -~]{0,20}[!-~]") {
+        fn what_is_written_is_read(fraction in 0.0..=1.0, text in "[A-Z][ -~]{0,20}[!-~]") {
             let text_json = serde_json::to_string(&text).unwrap();
             for line in [
                 format!("progress {fraction} {text}"),

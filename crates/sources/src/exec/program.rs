@@ -85,8 +85,8 @@ impl Program {
     pub(super) fn tell_forms(&self, line: &str) {
         let line = printable_start(line, SHOWN_CHARS);
         self.log.warn(&format!(
-            "this looks like progress, but is a partial result: {line}; progress is \"progress 0.5\", \"progress 50%\" or \
-             \"progress 3/10\", maybe with words after it, or {{\"progress\":0.5,\"text\":\"some words\"}}"
+            "this looks like progress, but is a partial result: {line}; progress is \"progress 0.5\", \"progress 50 %\" or \
+             \"progress 3 / 10\", maybe with words after it, or {{\"progress\":0.5,\"text\":\"some words\"}}"
         ));
     }
 }

@@ -5,21 +5,19 @@ use std::io;
 use std::process::ExitStatus;
 
 use anemone_hub::run::{RunContext, RunFailure, RunInput, RunOutcome, Stopped};
-use anemone_hub::{Data, ProgressLine};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::time::Instant;
 
 use super::census::Census;
 use super::error_log::ErrorLog;
+use super::escapes::Escapes;
 use super::group::{Group, GroupEvent, Input, Launch, Pipes};
 use super::handover::Priority;
 use super::pipes::{READ_BYTES, REST_BYTES_MAX, Read, Rest, readable, take};
 use super::program::{Program, ProgramOptions};
-use crate::lines::{self, Line, Lines};
+use super::results::{Bars, Refused, Results};
+use crate::lines::Lines;
 use crate::status::{chain, earliest, sleep_until};
-
-/// The most lines that are published together. A read has at most [`READ_BYTES`], so lines do not wait for others.
-const TOGETHER_MAX: usize = 256;
 
 /// Runs the program once, on this thread.
 pub(super) fn run(program: &Program, input: &RunInput, context: &RunContext) -> RunOutcome {
@@ -84,13 +82,24 @@ impl From<Stopped> for Cut {
     }
 }
 
+impl From<Refused> for Cut {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::LineTooLong => Self::LineTooLong,
+            Refused::Stopped(stopped) => Self::Stopped(stopped),
+        }
+    }
+}
+
 /// A running program.
 struct Work<'a> {
     program: &'a Program,
     context: &'a RunContext,
     /// The rest of the input, which is still to be written.
     input: &'a [u8],
+    escapes: Escapes,
     lines: Lines,
+    bars: Bars,
     results: Results<'a>,
     error_log: ErrorLog,
     output_bytes: u64,
@@ -106,8 +115,10 @@ impl<'a> Work<'a> {
             program,
             context,
             input: &input.body,
+            escapes: Escapes::default(),
             lines: Lines::with_cr(options.line_bytes_max),
-            results: Results { program, context, partials: Vec::new(), is_told: false },
+            bars: Bars::new(),
+            results: Results::new(program, context),
             error_log: ErrorLog::new(program.log.clone()),
             output_bytes: 0,
             census: Census::new(),
@@ -208,8 +219,9 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn receive(&mut self, mut bytes: &[u8]) {
+    fn receive(&mut self, bytes: &[u8]) {
         self.count(bytes.len());
+        let mut bytes = self.escapes.remove(bytes);
         let mut passed = Ok(());
         while let (None, Ok(()), Some(line)) = (&self.cut, &passed, self.lines.next(&mut bytes)) {
             passed = self.results.pass_on(line);
@@ -218,8 +230,8 @@ impl<'a> Work<'a> {
     }
 
     /// Publishes the partial results that came before the line which ends the program, or before the end of the read.
-    fn publish_after(&mut self, passed: Result<(), Cut>) {
-        if let Err(cut) = self.results.publish().map_err(Cut::from).and(passed) {
+    fn publish_after(&mut self, passed: Result<(), Refused>) {
+        if let Err(cut) = self.results.publish().map_err(Refused::from).and(passed) {
             self.cut(cut);
         }
     }
@@ -231,6 +243,10 @@ impl<'a> Work<'a> {
                 self.count(len);
                 self.context.keep_stderr(&buffer[..len]);
                 self.error_log.receive(&buffer[..len]);
+                let shown = self.results.show_bars(&mut self.bars, &buffer[..len]);
+                if let Err(stopped) = shown {
+                    self.cut(stopped);
+                }
             }
             Read::End => self.error_log.finish(),
         }
@@ -269,11 +285,15 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn outcome(self, exit: Option<ExitStatus>) -> RunOutcome {
+    fn outcome(mut self, exit: Option<ExitStatus>) -> RunOutcome {
         let options = &self.program.options;
+        if self.cut.is_none() && exit.is_some_and(|status| status.success()) {
+            return Ok(self.results.take_result());
+        }
+        // A failure has no result.
+        self.results.give_up_result()?;
         let why = match &self.cut {
             None => match exit {
-                Some(status) if status.success() => return Ok(None),
                 // "exit status: 3", "signal: 9 (SIGKILL)"
                 Some(status) => self.said(format!("has ended, {status}")),
                 None => self.said("has ended, with an unknown status".to_owned()),
@@ -295,56 +315,6 @@ impl<'a> Work<'a> {
             }
         };
         Err(RunFailure::new(format!("{} {why}", self.program.name())))
-    }
-}
-
-/// The events that the lines of a program's standard output become.
-struct Results<'a> {
-    program: &'a Program,
-    context: &'a RunContext,
-    /// Partial results that are not published yet.
-    partials: Vec<Data>,
-    /// True once the log has said which lines are progress.
-    is_told: bool,
-}
-
-impl Results<'_> {
-    /// Publishes a line as progress, or adds it to the partial results.
-    fn pass_on(&mut self, line: Line<'_>) -> Result<(), Cut> {
-        let Line::Whole(line) = line else { return Err(Cut::LineTooLong) };
-        let text = lines::text(line);
-        // A program that shows its progress erases a line by writing blanks over it.
-        if text.trim_ascii().is_empty() {
-            return Ok(());
-        }
-        match ProgressLine::parse(&text) {
-            Some(progress) => {
-                self.publish()?;
-                self.context.progress(progress.fraction, progress.text.as_deref())?;
-            }
-            None => {
-                self.tell_forms(&text);
-                self.partials.push(lines::data(&text));
-                if self.partials.len() >= TOGETHER_MAX {
-                    self.publish()?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Says in the log, once for each run, that a line is no progress, if it was probably meant to be.
-    fn tell_forms(&mut self, line: &str) {
-        if !self.is_told && ProgressLine::is_almost(line) {
-            self.program.tell_forms(line);
-            self.is_told = true;
-        }
-    }
-
-    fn publish(&mut self) -> Result<(), Stopped> {
-        let published = self.context.partials(&self.partials);
-        self.partials.clear();
-        published
     }
 }
 

@@ -174,6 +174,70 @@ fn both_forms_of_progress_are_progress() {
     assert_eq!(first.unwrap()["progress"], 0.25);
 }
 
+/// The progress of a run in its events, and its partial results.
+fn told(line: &str) -> (Vec<f64>, Vec<Value>) {
+    let run = start(runs(), shell(line), input(""));
+    assert_eq!(ended(&run)["state"], "done", "{line}");
+    let events = values(run.topic());
+    let progress = events.iter().filter_map(|event| event["progress"].as_f64()).collect();
+    (progress, partials(&run, 0))
+}
+
+#[test]
+fn progress_is_found_within_sequences_for_a_terminal() {
+    for line in [
+        r"printf '\033[?25l\r'; printf '\rprogress 50%%\033[K\n\033[?25h42\n'",
+        r"printf '\033[2K\033[1Gprogress 1/2\033[0K\033[1G\033[2K42'",
+        r"printf '\033[1;32mprogress 0,5\033[0m\n42\n'",
+        r"printf '\033]0;title\007progress 2 / 4\n\033[1A\033[2K42\n'",
+        r"printf '50%%|#####     | 1/2 [00:01<00:01,  1.00it/s]\r\033[K42\n'",
+    ] {
+        let (progress, results) = told(line);
+        assert_eq!((progress.last(), results), (Some(&0.5), vec![json!(42)]), "{line}");
+    }
+    let (progress, results) =
+        told(r"printf '\033[31mred\033[0m\n10%% of it\n5 of 7 dwarfs\n2 / 4\n'");
+    assert!(progress.is_empty(), "{progress:?}");
+    assert_eq!(results, ["\u{1b}[31mred\u{1b}[0m", "10% of it", "5 of 7 dwarfs", "2 / 4"]);
+}
+
+#[test]
+fn a_bar_on_standard_error_is_progress_unless_the_program_tells_its_own() {
+    let bar = r"printf '\r  0%%|          | 0/4 [00:00<?, ?it/s]\r 75%%|###  | 3/4 [00:01<00:01,  1.00it/s]\n' >&2";
+    let (progress, results) = told(&format!("{bar}; echo 42"));
+    assert_eq!((progress.last(), results), (Some(&0.75), vec![json!(42)]));
+    let (progress, _) = told(&format!("echo progress 0.1; {bar}; echo 42; sleep 0.2; {bar}"));
+    assert_eq!(progress.last(), Some(&0.1));
+    let (progress, _) = told("echo 'it is 45% | done' >&2");
+    assert!(progress.is_empty(), "{progress:?}");
+}
+
+#[test]
+fn the_last_line_may_be_the_result_of_a_program_that_succeeds() {
+    for (line, expected, results) in [
+        (r#"echo 1; echo '{"result": {"n": 1.50}}'"#, json!({"n": 1.5}), vec![json!(1)]),
+        (r#"echo '{"result":null}'; echo; printf '  \r\n'"#, Value::Null, vec![]),
+        (r#"printf '{"result":"no line end"}'"#, json!("no line end"), vec![]),
+        // Something follows.
+        (r#"echo '{"result":1}'; echo 2"#, Value::Null, vec![json!({"result": 1}), json!(2)]),
+        (r#"echo '{"result":1}'; echo progress 1"#, Value::Null, vec![json!({"result": 1})]),
+        (r#"echo '{"result":1}'; echo '{"result":2}'"#, json!(2), vec![json!({"result": 1})]),
+        (r#"echo '{"result":1,"n":2}'"#, Value::Null, vec![json!({"result": 1, "n": 2})]),
+        ("echo 42", Value::Null, vec![json!(42)]),
+    ] {
+        let run = start(runs(), shell(line), input(""));
+        let state = ended(&run);
+        assert_eq!((&state["state"], &state["result"]), (&json!("done"), &expected), "{line}");
+        assert_eq!(partials(&run, 0), results, "{line}");
+        let last = values(run.topic()).pop().unwrap();
+        let has_result = !expected.is_null() || line.contains("null");
+        assert_eq!(last.get("result").is_some(), has_result, "{line}: {last}");
+    }
+    let (partials, state) = result(shell(r#"echo '{"result":1}'; exit 3"#), input(""));
+    assert_eq!((&state["state"], &state["result"]), (&json!("failed"), &Value::Null));
+    assert_eq!(partials, [json!({"result": 1})]);
+}
+
 #[test]
 fn progress_that_is_drawn_over_itself_is_progress() {
     // tqdm begins each line with a CR, ends the bar with an LF, and erases a line with blanks.

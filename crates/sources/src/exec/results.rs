@@ -1,0 +1,150 @@
+//! The events that the lines of a program's standard output become: progress, partial results and the result.
+
+use anemone_hub::run::{RunContext, Stopped};
+use anemone_hub::{Data, ProgressLine};
+use anemone_wire::result_of_line;
+
+use super::escapes::{Escapes, without_colours};
+use super::program::Program;
+use crate::lines::{self, Line, Lines};
+
+/// The most lines that are published together. A read has few enough bytes that lines do not wait for others.
+const TOGETHER_MAX: usize = 256;
+
+/// The results of a program.
+pub(super) struct Results<'a> {
+    program: &'a Program,
+    context: &'a RunContext,
+    /// Partial results that are not published yet.
+    partials: Vec<Data>,
+    /// The last line, if it has a result: nothing may follow it.
+    last: Option<ResultLine>,
+    /// True once the log has said which lines are progress.
+    is_told: bool,
+    /// True once a line has told progress in its own words.
+    has_own_progress: bool,
+}
+
+/// The progress bars on standard error.
+pub(super) struct Bars {
+    escapes: Escapes,
+    lines: Lines,
+}
+
+/// The longest line that may be a bar. It is as wide as a terminal.
+const BAR_BYTES_MAX: usize = 4000;
+
+impl Bars {
+    pub(super) fn new() -> Self {
+        Self { escapes: Escapes::default(), lines: Lines::with_cr(BAR_BYTES_MAX) }
+    }
+
+    /// Returns the last bar of a piece: those before it are out of date.
+    fn last_of(&mut self, bytes: &[u8]) -> Option<ProgressLine> {
+        let mut bytes = self.escapes.remove(bytes);
+        let mut last = None;
+        while let Some(line) = self.lines.next(&mut bytes) {
+            if let Line::Whole(line) = line {
+                last = ProgressLine::of_bar(&without_colours(&lines::text(line))).or(last);
+            }
+        }
+        last
+    }
+}
+
+/// A line with a result.
+struct ResultLine {
+    /// The whole line, which is a partial result if another one follows.
+    line: Data,
+    result: Data,
+}
+
+/// The reason why a line cannot be passed on.
+pub(super) enum Refused {
+    LineTooLong,
+    Stopped(Stopped),
+}
+
+impl From<Stopped> for Refused {
+    fn from(stopped: Stopped) -> Self {
+        Self::Stopped(stopped)
+    }
+}
+
+impl<'a> Results<'a> {
+    pub(super) fn new(program: &'a Program, context: &'a RunContext) -> Self {
+        Self {
+            program,
+            context,
+            partials: Vec::new(),
+            last: None,
+            is_told: false,
+            has_own_progress: false,
+        }
+    }
+
+    /// Publishes a line as progress, or adds it to the partial results. A line with a result waits for what follows.
+    pub(super) fn pass_on(&mut self, line: Line<'_>) -> Result<(), Refused> {
+        let Line::Whole(line) = line else { return Err(Refused::LineTooLong) };
+        let text = lines::text(line);
+        let plain = without_colours(&text);
+        // A program that shows its progress erases a line by writing blanks over it.
+        if plain.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        self.partials.extend(self.last.take().map(|last| last.line));
+        let result = result_of_line(&plain).and_then(|result| Data::parse(result).ok());
+        if let Some(progress) = ProgressLine::parse(&plain) {
+            self.has_own_progress = true;
+            self.show(&progress)?;
+        } else if let Some(bar) = ProgressLine::of_bar(&plain) {
+            self.show(&bar)?;
+        } else if let Some(result) = result {
+            self.last = Some(ResultLine { line: lines::data(&text), result });
+        } else {
+            self.tell_forms(&plain);
+            self.partials.push(lines::data(&text));
+        }
+        if self.partials.len() >= TOGETHER_MAX { Ok(self.publish()?) } else { Ok(()) }
+    }
+
+    /// Tells progress, after the partial results before it.
+    fn show(&mut self, progress: &ProgressLine) -> Result<(), Stopped> {
+        self.publish()?;
+        self.context.progress(progress.fraction, progress.text.as_deref())
+    }
+
+    /// Tells the progress that bars show on standard error, unless the program tells its own.
+    pub(super) fn show_bars(&mut self, bars: &mut Bars, bytes: &[u8]) -> Result<(), Stopped> {
+        match bars.last_of(bytes).filter(|_| !self.has_own_progress) {
+            Some(bar) => self.context.progress(bar.fraction, bar.text.as_deref()),
+            None => Ok(()),
+        }
+    }
+
+    /// Says in the log, once for each run, that a line is no progress, if it was probably meant to be.
+    fn tell_forms(&mut self, line: &str) {
+        if !self.is_told && ProgressLine::is_almost(line) {
+            self.program.tell_forms(line);
+            self.is_told = true;
+        }
+    }
+
+    /// Publishes the partial results.
+    pub(super) fn publish(&mut self) -> Result<(), Stopped> {
+        let published = self.context.partials(&self.partials);
+        self.partials.clear();
+        published
+    }
+
+    /// Takes the result, once all lines have come.
+    pub(super) fn take_result(&mut self) -> Option<Data> {
+        self.last.take().map(|last| last.result)
+    }
+
+    /// Publishes a result as a partial one, since the program has failed.
+    pub(super) fn give_up_result(&mut self) -> Result<(), Stopped> {
+        self.partials.extend(self.last.take().map(|last| last.line));
+        self.publish()
+    }
+}
