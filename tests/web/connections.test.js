@@ -1,7 +1,7 @@
 /** The words of the page about connections: pure functions. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { behind, busyShare, codeInWords, hasText, lagInWords, lastedInWords, perSecond, placeInWords, reasonInWords, sorted, subjectInWords, summaryInWords, transportInWords, whyInWords, withBehind } from "../../web/page/connections/words.js";
+import { behind, busyShare, codeInWords, endedByInWords, hasText, lagInWords, lastedInWords, perSecond, placeInWords, reasonInWords, sorted, subjectInWords, summaryInWords, transportInWords, whyInWords, withBehind } from "../../web/page/connections/words.js";
 
 /** @typedef {import("../../web/page/connections/words.js").Connection} Connection */
 
@@ -113,6 +113,11 @@ test("a thread is as busy as its time between two looks, and its counters are ra
   assert.equal(perSecond(before, after, "sent_bytes"), 2000);
   assert.equal(perSecond(after, { time: 9000, thread: thread({}) }, "sent_bytes"), 0, "a server that has restarted");
   assert.equal(perSecond(undefined, after, "events"), null);
+});
+
+test("a client that has only left is told from ends that are faults", () => {
+  assert.equal(endedByInWords({ by: "client", left: true }), "client, who left");
+  for (const by of /** @type {const} */ (["client", "server", "network"])) assert.equal(endedByInWords({ by, left: false }), by);
 });
 
 test("the reasons of libraries are told in plain words, and all others as they are", () => {

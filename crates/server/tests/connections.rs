@@ -304,6 +304,7 @@ fn who_ended_a_connection_and_why_is_told_in_the_words_of_the_protocol() {
     socket.flush();
     let told = closed(&fixture, |one| one["by"] == "client");
     assert_eq!((&told["code"], &told["reason"]), (&json!(4001), &json!("had enough")));
+    assert_eq!(told["left"], false, "the client says why");
     assert_eq!((&told["transport"], &told["path"]), (&json!("websocket"), &json!("/topics/wind")));
     assert_eq!(told["position"], "ya-2");
     assert!(told["since"].as_f64() <= told["time"].as_f64());
@@ -322,11 +323,12 @@ fn who_ended_a_connection_and_why_is_told_in_the_words_of_the_protocol() {
 
     drop(fixture.websocket("/broadcast", &[], &[]));
     let told = closed(&fixture, |one| one["path"] == "/broadcast");
-    assert_ne!(told["by"], "server", "{told}");
+    assert_eq!((&told["by"], &told["left"]), (&json!("client"), &json!(true)), "{told}");
 
     drop(asked(&fixture, "/topics/wind", "application/x-ndjson"));
     let told = closed(&fixture, |one| one["transport"] == "ndjson");
     assert_eq!((&told["by"], &told["reason"]), (&json!("client"), &json!("client gone")));
+    assert_eq!(told["left"], true);
 
     // The frame does not fit the loop: a task of the HTTP server carries it.
     drop(asked(&fixture, "/topics/wind?frame=f", "text/html"));
@@ -338,7 +340,15 @@ fn who_ended_a_connection_and_why_is_told_in_the_words_of_the_protocol() {
     let told = closed(&fixture, |one| one["transport"] == "tcp");
     assert_eq!(told["by"], "server", "{told}");
 
-    assert_eq!(get(&fixture, "/connections/closed")["count"], before + 7);
+    // A page that its browser leaves.
+    let mut socket = fixture.websocket("/topics/wind", &["anemone.events"], &[]);
+    let frame = CloseFrame::new(CloseCode::GOING_AWAY, "");
+    socket.connection.sender().close(Some(&frame)).unwrap();
+    socket.flush();
+    let told = closed(&fixture, |one| one["code"] == 1001);
+    assert_eq!((&told["left"], &told["reason"]), (&json!(true), &json!("the page was left")));
+
+    assert_eq!(get(&fixture, "/connections/closed")["count"], before + 8);
 }
 
 #[test]

@@ -3,7 +3,7 @@ import { find, setText } from "../element.js";
 import { serverNow } from "../server.js";
 import { formatCount, formatDuration } from "../words.js";
 import { Table } from "./table.js";
-import { codeInWords, lastedInWords, reasonInWords, transportInWords } from "./words.js";
+import { codeInWords, endedByInWords, lastedInWords, reasonInWords, transportInWords } from "./words.js";
 
 /** Rows that are cards are high: of those, the newest are enough until more are asked for. */
 const CARDS_MAX = 10;
@@ -39,7 +39,7 @@ function show() {
     setText(field("client"), one.client ?? "not known");
     setText(field("transport"), transportInWords(one.transport));
     setText(field("path"), one.path ?? "");
-    setText(field("by"), one.by);
+    setText(field("by"), endedByInWords(one));
     const reason = reasonInWords(one.reason);
     setText(field("reason"), reason);
     setText(field("code"), reason === one.reason ? codeInWords(one.code) : one.reason);

@@ -37,6 +37,7 @@ import { countOf, formatBytes, formatCount, formatDuration } from "../words.js";
  * @property {string} transport
  * @property {string | null} path
  * @property {"client" | "server" | "network"} by
+ * @property {boolean} left true if the client has only left, as a page does that is closed
  * @property {number | null} code
  * @property {string} reason
  */
@@ -237,6 +238,14 @@ const REASONS = [
   [/^message head is too large$/, "the header of the request is too long"],
   [/^read header from client timeout$/, "the header of a request did not come in time"],
 ];
+
+/**
+ * The one who ended it; a client that has only left is no fault.
+ * @param {Pick<Closed, "by" | "left">} closed
+ */
+export function endedByInWords({ by, left }) {
+  return left ? "client, who left" : by;
+}
 
 /**
  * The reason of an end in plain words; as the server tells it, if none are known.

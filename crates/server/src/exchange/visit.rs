@@ -123,7 +123,10 @@ impl Visit {
             error => {
                 let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
                 self.access.set_end(format!("lost: {cause}"));
-                self.set_cause(Cause::new(EndedBy::Network, cause));
+                self.set_cause(match error {
+                    Error::Lost(Lost::Io(error)) => Cause::of_error(error, cause),
+                    _ => Cause::new(EndedBy::Network, cause),
+                });
             }
         }
     }
@@ -146,10 +149,7 @@ impl Visit {
     /// Records its end; `frame` is the peer's close frame, unless it failed.
     pub(crate) fn record_end(&mut self, frame: Option<&CloseFrame>, described: &Described) {
         let by_client = || match frame {
-            Some(frame) => Cause {
-                code: Some(frame.code),
-                ..Cause::new(EndedBy::Client, frame.reason.as_str().to_owned())
-            },
+            Some(frame) => Cause::of_client(frame.code, frame.reason.as_str()),
             None => Cause::new(EndedBy::Client, "the client has closed it without a code"),
         };
         let cause = self.cause.take().map_or_else(by_client, |cause| *cause);

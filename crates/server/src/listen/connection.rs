@@ -295,12 +295,12 @@ enum HttpEnd {
 
 impl HttpEnd {
     fn cause(&self) -> Cause {
-        let by = match self {
-            Self::Idle => EndedBy::Server,
-            Self::Http(error) if error.is_parse() => EndedBy::Server,
-            Self::Http(_) | Self::Write(_) => EndedBy::Network,
-        };
-        Cause::new(by, self.to_string())
+        match self {
+            Self::Idle => Cause::new(EndedBy::Server, self.to_string()),
+            Self::Http(error) if error.is_parse() => Cause::new(EndedBy::Server, self.to_string()),
+            Self::Http(error) => Cause::of_error(error, self.to_string()),
+            Self::Write(error) => Cause::of_error(error, self.to_string()),
+        }
     }
 }
 

@@ -30,7 +30,7 @@ use tokio::task::{self, JoinHandle};
 use tokio::task_local;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-use crate::clients::connections::closed::{Cause, EndedBy};
+use crate::clients::connections::closed::Cause;
 use crate::clients::connections::described::WireProtocol;
 use crate::clients::connections::http::{HttpConnection, HttpPlace, RequestPlace};
 use crate::clients::permits::ConnectionPermit;
@@ -222,7 +222,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
 /// Logs an unexpected end.
 fn note_end(local: &Local, place: &HttpPlace, error: &hyper::Error) {
     tracing::debug!(%error, "HTTP/2 connection ended");
-    let cause = Cause::new(EndedBy::Network, format!("HTTP/2: {error}"));
+    let cause = Cause::of_error(error, format!("HTTP/2: {error}"));
     place.connection().closed(&local.site.closed, cause);
 }
 

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::error::Error;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -52,12 +54,62 @@ impl Cause {
         Self { by, code: None, reason: reason.into() }
     }
 
+    /// Returns the cause for an error of a connection, whose reason is `words`. A peer whose system says that it is not there any more has
+    /// left, as every page does that is closed with a request on its way; any other error is the network's.
+    pub(crate) fn of_error(
+        error: &(dyn Error + 'static),
+        words: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        let by = if says_left(error) { EndedBy::Client } else { EndedBy::Network };
+        Self::new(by, words)
+    }
+
+    /// Returns the cause for the close frame of a client.
+    pub(crate) fn of_client(code: CloseCode, reason: &str) -> Self {
+        let reason: Cow<'static, str> = match reason {
+            "" if code == CloseCode::GOING_AWAY => LEFT_A_PAGE.into(),
+            reason => reason.to_owned().into(),
+        };
+        Self { code: Some(code), ..Self::new(EndedBy::Client, reason) }
+    }
+
+    /// Returns true if the client has only left, as people leave a page: nothing is wrong.
+    pub(crate) fn is_left(&self) -> bool {
+        let is_usual = |code| code == CloseCode::NORMAL || code == CloseCode::GOING_AWAY;
+        self.by == EndedBy::Client && self.code.is_none_or(is_usual)
+    }
+
     /// Returns the cause for the words of the access log.
     pub(crate) fn of_stream(why: &'static str) -> Self {
         let by = if why == CLIENT_GONE { EndedBy::Client } else { EndedBy::Server };
         Self::new(by, why)
     }
 }
+
+/// The reason of a client that closes a WebSocket with 1001 (RFC 6455 section 7.4.1).
+const LEFT_A_PAGE: &str = "the page was left";
+
+/// Returns true for an error which says that the peer is not there any more, itself or by what has caused it.
+fn says_left(error: &(dyn Error + 'static)) -> bool {
+    is_left(error) || error.source().is_some_and(says_left)
+}
+
+fn is_left(error: &(dyn Error + 'static)) -> bool {
+    if let Some(error) = error.downcast_ref::<hyper::Error>() {
+        return error.is_incomplete_message();
+    }
+    let io = error.downcast_ref::<io::Error>();
+    let io = io.or_else(|| error.downcast_ref::<h2::Error>().and_then(h2::Error::get_io));
+    io.is_some_and(|error| LEAVING.contains(&error.kind()))
+}
+
+/// The errors of a connection whose peer has closed it without waiting for what is on its way.
+const LEAVING: [io::ErrorKind; 4] = [
+    io::ErrorKind::ConnectionReset,
+    io::ErrorKind::ConnectionAborted,
+    io::ErrorKind::BrokenPipe,
+    io::ErrorKind::UnexpectedEof,
+];
 
 #[derive(Debug)]
 struct Closed {
@@ -122,6 +174,7 @@ impl ClosedConnections {
                 "path": closed.path,
                 "position": closed.position.map(|position| position.to_string()),
                 "by": closed.cause.by.as_str(),
+                "left": closed.cause.is_left(),
                 "code": closed.cause.code.map(CloseCode::get),
                 "reason": closed.cause.reason,
             })
@@ -170,6 +223,31 @@ mod tests {
         assert_eq!(all[0]["reason"], format!("number {CLOSED_MAX}"));
         assert_eq!(all[CLOSED_MAX - 1]["reason"], "number 1");
         assert_eq!(closed.list(2)["closed"].as_array().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_client_that_only_leaves_is_told_from_faults() {
+        let of_io = |kind: io::ErrorKind| Cause::of_error(&io::Error::from(kind), "words");
+        for kind in LEAVING {
+            assert!(of_io(kind).is_left(), "{kind}");
+        }
+        assert!(!of_io(io::ErrorKind::TimedOut).is_left());
+        assert_eq!(of_io(io::ErrorKind::HostUnreachable).by, EndedBy::Network);
+        for (code, is_left) in [
+            (CloseCode::NORMAL, true),
+            (CloseCode::GOING_AWAY, true),
+            (CloseCode::PROTOCOL_ERROR, false),
+            (CloseCode::INTERNAL_ERROR, false),
+        ] {
+            assert_eq!(Cause::of_client(code, "").is_left(), is_left, "{code:?}");
+        }
+        assert_eq!(Cause::of_client(CloseCode::GOING_AWAY, "").reason, LEFT_A_PAGE);
+        assert_eq!(Cause::of_client(CloseCode::GOING_AWAY, "bye").reason, "bye");
+        assert!(Cause::of_stream(CLIENT_GONE).is_left());
+        assert!(!Cause::of_stream("too slow").is_left());
+        let by_server =
+            Cause { by: EndedBy::Server, ..Cause::of_client(CloseCode::GOING_AWAY, "") };
+        assert!(!by_server.is_left());
     }
 
     #[test]
