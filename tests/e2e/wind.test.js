@@ -6,6 +6,7 @@
  */
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import * as support from "./support.js";
@@ -25,9 +26,10 @@ const NEW_MESSAGES = 8;
 
 // --- programs ---
 
-async function startEmulator() {
+/** @param {string[]} [args] */
+async function startEmulator(args = []) {
   const link = join(folder, "wind");
-  emulator = start(["windsonic", "--link", link]);
+  emulator = start(["windsonic", "--link", link, ...args]);
   const { process: child, output } = emulator;
   await until("the emulator's link", () => {
     if (child.exitCode !== null) throw new Error(`the emulator ended:\n${output.join("")}`);
@@ -202,6 +204,22 @@ step("the sensor's return is told without a reload", async () => {
   await sensorSays("sensor live");
   await panesAdvance();
   await wasNotReloaded();
+});
+
+step("an instrument that cannot measure is told, and so is the end of its fault", async () => {
+  const recording = join(folder, "recording");
+  await writeFile(recording, "Q,,,M,04,\n");
+  await kill(emulator);
+  await startEmulator(["--replay", recording]);
+  await becomes("the wind", () => page.textContent("#readout"), "not measured");
+  await becomes("the fault", () => page.textContent("#fault"), "The instrument reports: both axes failed.");
+  await becomes("the mood", () => page.locator("#sensor").getAttribute("data-mood"), "doubtful");
+  assert.equal(await direction(), "");
+  await kill(emulator);
+  await startEmulator();
+  await becomes("the wind", () => page.textContent("#readout"), /m\/s/);
+  await becomes("the fault", () => page.textContent("#fault"), "");
+  await becomes("the mood", () => page.locator("#sensor").getAttribute("data-mood"), "good");
 });
 
 step("a server that goes is told", async () => {

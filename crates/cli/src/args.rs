@@ -361,7 +361,8 @@ pub(crate) struct Windsonic {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Send the lines of this recording, over and over, instead of simulated wind
+    /// Send the measurements of this recording, over and over, instead of simulated wind: lines of the instrument, or what
+    /// `anemone sub` and `curl` wrote down. Other lines are left out and counted
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
 

@@ -95,7 +95,9 @@ mod system {
             } else {
                 return;
             };
-            self.has_changed |= self.arrivals.note(notice);
+            // The path may lead to another name in the directory.
+            let is_new = kind.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO);
+            self.has_changed |= self.arrivals.note(notice) || is_new;
         }
     }
 

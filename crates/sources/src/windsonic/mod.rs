@@ -17,8 +17,7 @@
 //! - `t0`: the time at which the line's last byte was read, in milliseconds since the Unix epoch; also the time of the
 //!   event. The last byte is the first CR or LF, since some settings send only one of them.
 //!
-//! NMEA is read as any make sends it: `$--MWV` with figures of any width, and without a checksum from a device that never
-//! sends one.
+//! NMEA is read as any make sends it: `$--MWV` with figures of any width, with a checksum or without.
 //!
 //! All other lines are skipped. An incomplete first line, other sentences of NMEA and texts about the instrument itself
 //! are no bad lines, and the status tells the newest if nothing else comes; the others count as bad lines, see

@@ -5,7 +5,7 @@
 //! digits. So each field of a Gill format must also have exactly the form in the manual, digit for digit.
 //!
 //! NMEA 0183 fixes no widths and, for this sentence, asks for no checksum: [`nmea`] reads what other makes send, too. A
-//! line without a checksum is marked as such, since nothing shows whether it is damaged.
+//! checksum that is there must be right, and one changed byte cannot hide it: no field accepts what is left.
 //!
 //! An instrument that cannot measure sends no figures: both fields are empty or, in its fixed-field output, full of
 //! nines beside a status that is not OK. That is a message too, with [`Wind::Void`].
@@ -33,9 +33,6 @@ pub enum ParseError {
         /// The talker and the name of the sentence.
         sentence: String,
     },
-    /// The line has no checksum, but other lines of this device have one, so its end is missing.
-    #[error("line has no checksum, unlike those before it")]
-    NoChecksum,
     /// The line lacks its end.
     #[error("line has no {end} and no checksum after it")]
     End {
@@ -89,8 +86,6 @@ pub(crate) struct Parsed<'a> {
     pub(crate) message: Message,
     /// Its text.
     pub(crate) raw: &'a str,
-    /// True if the line has a checksum, which is right.
-    pub(crate) is_checked: bool,
 }
 
 /// Parses one line, without its CR LF.
@@ -101,12 +96,12 @@ pub(crate) fn parse(line: &[u8]) -> Result<Parsed<'_>, ParseError> {
     match line.split_first() {
         Some((&STX, rest)) => {
             let content = checked(rest, ETX, "ETX")?;
-            Ok(Parsed { message: parse_gill(content)?, raw: text(content)?, is_checked: true })
+            Ok(Parsed { message: parse_gill(content)?, raw: text(content)? })
         }
         Some((b'$', rest)) => {
-            let is_checked = rest.contains(&b'*');
-            let content = if is_checked { checked(rest, b'*', "*")? } else { rest };
-            Ok(Parsed { message: nmea::parse(content)?, raw: text(line)?, is_checked })
+            let has_checksum = rest.contains(&b'*');
+            let content = if has_checksum { checked(rest, b'*', "*")? } else { rest };
+            Ok(Parsed { message: nmea::parse(content)?, raw: text(line)? })
         }
         _ if is_json(line) => Err(ParseError::Json),
         _ => Err(ParseError::Start),

@@ -62,8 +62,6 @@ pub(crate) struct Session {
     last_message_at: Duration,
     /// The fault that the instrument reported of itself with the last valid message.
     fault: Option<String>,
-    /// True once a line had a checksum. Then every line has one, and one without has lost its end.
-    has_checksums: bool,
     /// The number of bad lines since the last valid message.
     bad_lines: u64,
     newest_fault: String,
@@ -89,7 +87,6 @@ impl Session {
             state: State::Opening,
             last_message_at: now,
             fault: None,
-            has_checksums: false,
             bad_lines: 0,
             newest_fault: String::new(),
             is_binary: false,
@@ -136,13 +133,11 @@ impl Session {
             _ if line.is_overlong => {
                 Err(ParseError::TooLong { bytes_max: self.options.line_bytes_max })
             }
-            Ok(parsed) if self.has_checksums && !parsed.is_checked => Err(ParseError::NoChecksum),
             parsed => parsed,
         };
         match parsed {
             Ok(parsed) => {
                 let (message, raw) = (parsed.message, parsed.raw.to_owned());
-                self.has_checksums |= parsed.is_checked;
                 let fault = message.fault();
                 self.outputs.push_back(Output::Message(message, raw, t0));
                 self.on_message(now, fault);
