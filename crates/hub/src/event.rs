@@ -1,7 +1,10 @@
 //! Events: an offset, a time and one JSON value.
 
+use std::borrow::Cow;
+
 use anemone_wire::{BYTE_ORDER_MARK, is_too_deep};
 use bytes::Bytes;
+use memchr::memchr2_iter;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -19,7 +22,8 @@ pub struct Event {
 }
 
 /// The data of an event: one JSON value in UTF-8, on one line, shared by its readers. It has at most
-/// [`DEPTH_MAX`](crate::DEPTH_MAX) levels of arrays and objects.
+/// [`DEPTH_MAX`](crate::DEPTH_MAX) levels of arrays and objects. What any program takes for a line break is escaped in its
+/// strings, also U+0085, U+2028 and U+2029, at which Python's `str.splitlines` divides NDJSON and event streams.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Data(Bytes);
 
@@ -30,10 +34,14 @@ impl Data {
     /// [`DataError`] when `value` has no JSON form, for example a map whose keys are not strings, or is nested too deeply.
     pub fn json(value: &(impl Serialize + ?Sized)) -> Result<Self, DataError> {
         let text = serde_json::to_vec(value)?;
-        if is_too_deep(&text) { Err(DataError::TooDeep) } else { Ok(Self::exactly(text)) }
+        match is_too_deep(&text) {
+            true => Err(DataError::TooDeep),
+            false => Ok(Self::exactly(escape_breaks(text.into()).into_owned())),
+        }
     }
 
-    /// Takes text that is one JSON value, and removes a byte order mark before it and line breaks between its tokens.
+    /// Takes text that is one JSON value, removes a byte order mark before it and line breaks between its tokens, and
+    /// escapes those in its strings.
     ///
     /// # Errors
     /// [`DataError`] when it is not JSON, or nested too deeply.
@@ -43,12 +51,13 @@ impl Data {
         if is_too_deep(text.as_bytes()) {
             return Err(DataError::TooDeep);
         }
-        // A line break in JSON can only stand between tokens, since strings escape it. The standard library searches
-        // for one byte at a time much faster than for either of two.
-        if text.contains('\n') || text.contains('\r') {
-            return Ok(Self::exactly(text.replace(['\n', '\r'], "").into_bytes()));
-        }
-        Ok(Self(Bytes::copy_from_slice(text.as_bytes())))
+        // These two can only stand between tokens, since strings escape them. The standard library searches for one
+        // byte at a time much faster than for either of two.
+        let text: Cow<'_, [u8]> = match text.contains('\n') || text.contains('\r') {
+            true => text.replace(['\n', '\r'], "").into_bytes().into(),
+            false => text.as_bytes().into(),
+        };
+        Ok(Self::shared(escape_breaks(text)))
     }
 
     /// Takes text that somebody typed: one JSON value like [`Data::parse`], or any other text as a string. A text
@@ -85,14 +94,21 @@ impl Data {
         Self(text.into_boxed_slice().into())
     }
 
+    fn shared(text: Cow<'_, [u8]>) -> Self {
+        match text {
+            Cow::Borrowed(text) => Self(Bytes::copy_from_slice(text)),
+            Cow::Owned(text) => Self::exactly(text),
+        }
+    }
+
     /// Takes JSON text that this crate has written, on one line.
     pub(crate) fn from_json(text: String) -> Self {
         Self::exactly(text.into_bytes())
     }
 
-    /// Takes JSON text from a log.
+    /// Takes JSON text from a log, which an older version may have written.
     pub(crate) fn from_log(text: &str) -> Self {
-        Self(Bytes::copy_from_slice(text.as_bytes()))
+        Self::shared(escape_breaks(text.as_bytes().into()))
     }
 
     /// Takes JSON text that its owner holds.
@@ -117,6 +133,28 @@ impl Data {
 
 fn without_mark(text: &str) -> &str {
     text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
+}
+
+/// Escapes what some programs take for a line break, though JSON allows it in strings. It can stand nowhere else.
+fn escape_breaks(text: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    // The first bytes of these characters, and of few others that are common.
+    let breaks = memchr2_iter(0xC2, 0xE2, &text).filter_map(|at| match text[at..] {
+        [0xC2, 0x85, ..] => Some((at, 2, r"\u0085")),
+        [0xE2, 0x80, 0xA8, ..] => Some((at, 3, r"\u2028")),
+        [0xE2, 0x80, 0xA9, ..] => Some((at, 3, r"\u2029")),
+        _ => None,
+    });
+    let (mut escaped, mut done) = (Vec::new(), 0);
+    for (at, bytes, escape) in breaks {
+        escaped.extend_from_slice(&text[done..at]);
+        escaped.extend_from_slice(escape.as_bytes());
+        done = at + bytes;
+    }
+    if done == 0 {
+        return text;
+    }
+    escaped.extend_from_slice(&text[done..]);
+    escaped.into()
 }
 
 /// Returns true if the text begins like JSON. `[` also begins the lines of many logs, for example `[INFO]`.
@@ -145,6 +183,25 @@ mod tests {
         assert_eq!(Data::typed("\u{feff}hello").unwrap().as_str(), "\"hello\"");
         assert!(Data::typed("\u{feff}{\"a\":").is_err());
         assert_eq!(Data::typed("a\u{feff}").unwrap().as_str(), "\"a\u{feff}\"");
+    }
+
+    #[test]
+    fn line_breaks_of_other_programs_are_escaped_and_mean_the_same() {
+        let text = "\u{85}a\u{2028}\u{2029}é\u{2027}\u{202a}\u{84}\u{86}…\u{2028}";
+        let escaped = "\"\\u0085a\\u2028\\u2029é\u{2027}\u{202a}\u{84}\u{86}…\\u2028\"";
+        let json = format!("{{\"{text}\":\n[\"{text}\"]}}");
+        for (data, expected) in [
+            (Data::json(text).unwrap(), escaped.to_owned()),
+            (Data::typed(text).unwrap(), escaped.to_owned()),
+            (Data::parse(&json).unwrap(), format!("{{{escaped}:[{escaped}]}}")),
+            (Data::from_log(&format!("\"{text}\"")), escaped.to_owned()),
+        ] {
+            assert_eq!(data.as_str(), expected);
+        }
+        let back: String = serde_json::from_str(escaped).unwrap();
+        assert_eq!(back, text);
+        let plain = "\"grüße … 25 °C\"";
+        assert_eq!(Data::parse(plain).unwrap().as_str(), plain);
     }
 
     #[test]

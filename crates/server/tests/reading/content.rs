@@ -149,3 +149,31 @@ fn base64(bytes: &[u8]) -> String {
     }
     text
 }
+
+#[test]
+fn no_line_breaks_at_a_character_that_only_some_programs_take_for_a_line_break() {
+    let fixture = open_to_all();
+    const BREAKS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
+    let text = BREAKS.map(|char| format!("a{char}b")).concat();
+    assert_eq!(post(&fixture, "text/plain", text.as_bytes()).status, 201);
+    assert_eq!(
+        post(&fixture, "application/json", json!([text]).to_string().as_bytes()).status,
+        201
+    );
+    let line = format!("{}\n", json!({ &text: 1 }));
+    assert_eq!(post(&fixture, "application/x-ndjson", line.as_bytes()).status, 201);
+    all_read(&fixture, &[json!(text), json!([text]), json!({ &text: 1 })]);
+    for media_type in ["text/event-stream", "application/x-ndjson"] {
+        let fields = [("Accept", media_type)];
+        let mut stream = fixture.connect();
+        let head = request(fixture.address, "GET", "/topics/wind?after=ya-0", &fields);
+        stream.write_all(head.as_bytes()).unwrap();
+        let (mut read, mut buffer) = (Vec::new(), [0; 4096]);
+        while String::from_utf8_lossy(&read).matches(r"\u2029b").count() < 3 {
+            let count = std::io::Read::read(&mut stream, &mut buffer).unwrap();
+            assert_ne!(count, 0, "{media_type}");
+            read.extend_from_slice(&buffer[..count]);
+        }
+        assert!(!String::from_utf8_lossy(&read).contains(BREAKS), "{media_type}");
+    }
+}
