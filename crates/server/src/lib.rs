@@ -57,6 +57,7 @@ mod routes;
 mod service;
 mod site;
 mod socket;
+mod source;
 mod stop;
 mod stream;
 mod tls;

@@ -21,10 +21,10 @@ pub use self::limit::{Limit, LimitError, Unit};
 pub struct Limits {
     /// The most connections at once, over all threads. Default 10,000. Further ones get 503 and are closed.
     pub connections_max: usize,
-    /// The most connections at once from one address, or from one /64 of IPv6. Default `None`: a tenth of
-    /// `connections_max`, at least 1, which is enough for an office behind one address, while it takes ten addresses
-    /// to use all. Further ones get 503 and are closed. The limit does not apply to clients of this machine and to
-    /// trusted proxies. One in a hundred connections, from 1 to 8, is reserved for clients of this machine. Behind a
+    /// The most connections at once from one address, one /64 of IPv6, or one user of this machine. Default `None`: a tenth
+    /// of `connections_max`, at least 1, which is enough for an office behind one address, while it takes ten addresses
+    /// to use all. Further ones get 503 and are closed. The limit does not apply to programs of the server's own user and of
+    /// root, for which one in a hundred connections, from 1 to 8, is reserved, nor to trusted proxies. Behind a
     /// trusted proxy, the requests, streams and WebSockets of each client's own address count in the same way.
     pub connections_per_address_max: Option<usize>,
     /// The most bytes held for all peers together: bodies and messages while they arrive, replies and events that are
@@ -105,8 +105,8 @@ pub struct Limits {
     /// The most topics that are awaited before they are created, over all threads. Default 10,000: each takes up to
     /// 2.5 KiB, which count in `memory_max`. Further ones get 503, except for polls, which do not wait.
     pub awaited_topics_max: usize,
-    /// The most of these for one address, or one /64 of IPv6. Default `None`: a tenth of `awaited_topics_max`, at
-    /// least 1. This limit does not apply to clients of this machine.
+    /// The most of these for one address, one /64 of IPv6, or one user of this machine. Default `None`: a tenth of
+    /// `awaited_topics_max`, at least 1. This limit does not apply to programs of the server's own user and of root.
     pub awaited_topics_per_address_max: Option<usize>,
     /// Several topics on one stream: the most names and patterns in a request. Default 64. More get 400.
     pub stream_topics_max: usize,
@@ -124,8 +124,8 @@ pub struct Limits {
     pub runs_running_max: Option<usize>,
     /// Runs: the most in the queue. Default 1,000: each takes a few KiB and its request's body. Further ones get 503.
     pub runs_queued_max: usize,
-    /// The most of these for one address, or one /64 of IPv6. Default `None`: a tenth of `runs_queued_max`, at least 1.
-    /// This limit does not apply to clients of this machine.
+    /// The most of these for one address, one /64 of IPv6, or one user of this machine. Default `None`: a tenth of
+    /// `runs_queued_max`, at least 1. This limit does not apply to programs of the server's own user and of root.
     pub runs_queued_per_address_max: Option<usize>,
     /// Runs: the longest time that one may work. It fails then. Default `None`: no limit for those that clients of this machine start, and 1 h for
     /// others.

@@ -1,10 +1,12 @@
-//! Finds the owner of the other end of a TCP connection within this machine.
+//! Finds the owner of the other end of a connection within this machine.
 //!
-//! Asks the kernel for exactly that socket (sock_diag(7)), with one message each way, however many sockets exist. On
-//! systems other than Linux the owner is unknown.
+//! Of a TCP connection: asks the kernel for exactly that socket (sock_diag(7)), with one message each way, however many
+//! sockets exist. On systems other than Linux the owner is unknown. Of a Unix socket: the kernel has kept it
+//! (`SO_PEERCRED` in unix(7)).
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
 
 /// The owner of a socket.
@@ -41,6 +43,17 @@ pub(crate) fn of(_peer: SocketAddr, _own: SocketAddr) -> Owner {
     Owner::Unknown
 }
 
+/// Finds the user who has opened the other end of a connection to a Unix socket.
+#[cfg(target_os = "linux")]
+pub(crate) fn of_unix(stream: &UnixStream) -> Option<u32> {
+    rustix::net::sockopt::socket_peercred(stream).ok().map(|peer| peer.uid.as_raw())
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn of_unix(_stream: &UnixStream) -> Option<u32> {
+    None
+}
+
 /// Returns true if the system reports the users of sockets. Asks once, about a socket of this process.
 pub(crate) fn is_told() -> bool {
     static IS_TOLD: OnceLock<bool> = OnceLock::new();
@@ -59,7 +72,9 @@ fn ask_about_own() -> io::Result<Owner> {
 
 #[cfg(target_os = "linux")]
 mod diag {
+    use std::cell::Cell;
     use std::net::{IpAddr, SocketAddr};
+    use std::os::fd::OwnedFd;
 
     use rustix::net::{
         AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send,
@@ -95,17 +110,30 @@ mod diag {
     const USER_AT: usize = HEADER_BYTES + 64;
     const INODE_AT: usize = HEADER_BYTES + 68;
 
+    thread_local! {
+        /// The socket to the kernel, which every new connection within this machine needs.
+        static KERNEL: Cell<Option<OwnedFd>> = const { Cell::new(None) };
+    }
+
     /// Asks for the TCP socket at `local` that is connected to `remote`. Returns `None` if the kernel cannot be
     /// asked.
     pub(super) fn ask(local: SocketAddr, remote: SocketAddr) -> Option<DiagAnswer> {
-        let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
-        let kernel =
-            socket_with(family, SocketType::DGRAM, flags, Some(netlink::SOCK_DIAG)).ok()?;
+        let kernel = match KERNEL.take() {
+            Some(kernel) => kernel,
+            None => connect()?,
+        };
         send(&kernel, &request(local, remote), SendFlags::empty()).ok()?;
         // The answer is available as soon as the request was sent.
         let mut answer = [0; 512];
         let (len, _) = recv(&kernel, &mut answer, RecvFlags::DONTWAIT).ok()?;
+        // Kept only once the answer is read: the next question must not get this one.
+        KERNEL.set(Some(kernel));
         understand(&answer[..len])
+    }
+
+    fn connect() -> Option<OwnedFd> {
+        let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
+        socket_with(family, SocketType::DGRAM, flags, Some(netlink::SOCK_DIAG)).ok()
     }
 
     fn request(local: SocketAddr, remote: SocketAddr) -> [u8; REQUEST_BYTES] {

@@ -2,8 +2,12 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+
+use rustix::process::geteuid;
 
 use crate::owner::{self, Owner};
+use crate::source::Source;
 
 /// The ends of a request's connection, for a [`Service`](crate::Service) behind another HTTP server. They come from
 /// the request's extensions, or from [`Service::peer_from`](crate::Service::peer_from).
@@ -42,8 +46,8 @@ pub(crate) enum Peer {
     Loopback(SocketAddr, SocketAddr, Door),
     /// A loopback address, and the number of the user who has opened the connection.
     Owned(SocketAddr, u32, Door),
-    /// A process on this machine that may connect to the Unix socket.
-    Unix(Door),
+    /// A process on this machine that may connect to the Unix socket, and the number of its user, if the system tells it.
+    Unix(Option<u32>, Door),
     /// The peer is gone already.
     Unknown,
 }
@@ -54,6 +58,11 @@ impl Peer {
         stream.peer_addr().map_or(Self::Unknown, |peer| {
             Self::between(ConnectionEnds { peer, own: stream.local_addr().ok() }, door)
         })
+    }
+
+    /// Returns the peer of a connection to the Unix socket.
+    pub(crate) fn of_unix(stream: &UnixStream, door: Door) -> Self {
+        Self::Unix(owner::of_unix(stream), door)
     }
 
     /// Returns the peer for the ends of a connection.
@@ -84,13 +93,44 @@ impl Peer {
         }
     }
 
+    /// Returns true for a process on this machine.
     pub(crate) fn is_local(self) -> bool {
         match self {
             Self::Address(address) | Self::Loopback(address, ..) | Self::Owned(address, ..) => {
                 address.ip().is_loopback()
             }
-            Self::Unix(_) => true,
+            Self::Unix(..) => true,
             Self::Unknown => false,
+        }
+    }
+
+    /// Returns the owner of the other end, if that is on this machine. Asks the kernel unless that was done before.
+    pub(crate) fn owner(self) -> Owner {
+        match self {
+            Self::Loopback(peer, own, _) => owner::of(peer, own),
+            Self::Owned(_, user, _) | Self::Unix(Some(user), _) => Owner::User(user),
+            Self::Address(_) | Self::Unix(None, _) | Self::Unknown => Owner::Unknown,
+        }
+    }
+
+    /// Checks that it is a process of the server's own user or of root. On a system that does not report users, any
+    /// process on this machine passes.
+    pub(crate) fn is_own(self) -> bool {
+        self.is_local()
+            && match self.owner() {
+                Owner::User(user) => is_own_user(user),
+                Owner::Unknown => !owner::is_told(),
+                Owner::Nobody => false,
+            }
+    }
+
+    /// Returns the source that limits count it for: its user, if that is known, and else its address.
+    pub(crate) fn source(self) -> Option<Source> {
+        match self.owner() {
+            Owner::User(user) => Some(Source::User(user)),
+            Owner::Unknown | Owner::Nobody => {
+                self.address().map(|address| Source::of(address.ip()))
+            }
         }
     }
 
@@ -100,13 +140,13 @@ impl Peer {
             Self::Address(address) | Self::Loopback(address, ..) | Self::Owned(address, ..) => {
                 Some(address)
             }
-            Self::Unix(_) | Self::Unknown => None,
+            Self::Unix(..) | Self::Unknown => None,
         }
     }
 
     /// Returns true if it came in by a Unix socket, where there is no TLS.
     pub(crate) fn is_unix(self) -> bool {
-        matches!(self, Self::Unix(_))
+        matches!(self, Self::Unix(..))
     }
 
     /// Returns true if it came in where no client is a trusted proxy.
@@ -115,9 +155,15 @@ impl Peer {
             self,
             Self::Loopback(_, _, Door::Local)
                 | Self::Owned(_, _, Door::Local)
-                | Self::Unix(Door::Local)
+                | Self::Unix(_, Door::Local)
         )
     }
+}
+
+/// Returns true for the server's own user and for root.
+pub(crate) fn is_own_user(user: u32) -> bool {
+    const ROOT: u32 = 0;
+    user == ROOT || user == geteuid().as_raw()
 }
 
 /// Unmaps the address of an IPv4 client on an IPv6 socket.

@@ -151,7 +151,7 @@ impl Site {
         self.permits.take(peer, &self.proxies).map_err(|refused| {
             let problem = refused.problem();
             // `places` has logged too many connections itself, with the limit.
-            if refused != NoPermit::OfAddress {
+            if refused != NoPermit::OfSource {
                 self.refusals.note(&problem, RefusedRequest::connection(peer.address()));
             }
             problem

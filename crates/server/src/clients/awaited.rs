@@ -1,4 +1,4 @@
-//! Limits on the topics that are awaited before they exist: in all, and for one address.
+//! Limits on the topics that are awaited before they exist: in all, and for one client.
 //!
 //! Each costs a name and about 2 KiB, and one connection can await many. A topic counts for the first client that
 //! awaits it, until it is created or nobody awaits it.
@@ -9,12 +9,12 @@ use anemone_ws::{Memory, Reservation};
 use http::HeaderValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::clients::places::{Place, Places, Source, Words};
+use crate::clients::places::{Place, Places, Words};
 use crate::cost::AWAITED_TOPIC_BYTES;
 use crate::request::client::Client;
 use crate::{Kind, Limits, Problem};
 
-/// By default, one address may await one in this many.
+/// By default, one address, or one user of this machine, may await one in this many.
 const PER_ADDRESS_ONE_IN: usize = 10;
 
 /// The awaited topics of all threads.
@@ -55,14 +55,12 @@ impl AwaitedTopics {
         }
     }
 
-    /// Lets a client await one more topic, if it may. The per-address limit does not apply to clients of this
-    /// machine.
+    /// Lets a client await one more topic, if it may. The limit for one client does not apply to those of the server's own user.
     pub(crate) fn admit(&self, client: Client) -> Result<AwaitPermit, Problem> {
-        let address = client.address().map(|address| address.ip());
-        let place = match address.filter(|address| !address.is_loopback()).map(Source::of) {
+        let place = match client.source().filter(|_| !client.is_exempt()) {
             Some(source) => Some(self.places.take(source).ok_or_else(|| {
                 let detail = format!(
-                    "your address already waits for {} topics that have no event yet, the most that one address may",
+                    "you already wait for {} topics that have no event yet, the most that one client may",
                     self.per_address_max
                 );
                 too_many(detail)
@@ -91,35 +89,48 @@ fn too_many(detail: String) -> Problem {
 mod tests {
     use std::net::SocketAddr;
 
+    use rustix::process::geteuid;
+
     use super::*;
-    use crate::peer::Peer;
+    use crate::peer::{Door, Peer};
     use crate::request::proxies::Proxies;
 
-    fn of(address: &str) -> Client {
-        let address = SocketAddr::new(address.parse().unwrap(), 1);
-        Client::of_connection(Peer::new(Ok(address)), &Proxies::new(Vec::new()))
+    /// A program of the server's own user, and one of another user.
+    const OWN: &str = "own";
+    const OTHER: &str = "other";
+
+    fn of(client: &str) -> Client {
+        let loopback = SocketAddr::from(([127, 0, 0, 1], 1));
+        let peer = match client {
+            OWN => Peer::Owned(loopback, geteuid().as_raw(), Door::Common),
+            OTHER => Peer::Owned(loopback, 54_321, Door::Common),
+            address => Peer::new(Ok(SocketAddr::new(address.parse().unwrap(), 1))),
+        };
+        Client::of_connection(peer, &Proxies::new(Vec::new()))
     }
 
     #[test]
-    fn an_address_waits_for_a_tenth_and_this_machine_for_all() {
+    fn an_address_or_another_user_waits_for_a_tenth_and_the_servers_own_user_for_all() {
         let limits = Limits { awaited_topics_max: 30, ..Limits::default() };
         let awaited = AwaitedTopics::new(&limits, &Memory::new(1 << 20));
         let admit =
             |address| awaited.admit(of(address)).map_err(|problem| problem.detail().to_owned());
-        for (address, same) in
-            [("192.0.2.1", "::ffff:192.0.2.1"), ("2001:db8::1", "2001:db8::ffff:0:0:1")]
-        {
+        for (address, same) in [
+            ("192.0.2.1", "::ffff:192.0.2.1"),
+            ("2001:db8::1", "2001:db8::ffff:0:0:1"),
+            (OTHER, OTHER),
+        ] {
             let admitted: Vec<_> = (0..3).map(|_| admit(address).unwrap()).collect();
             let detail = admit(same).unwrap_err();
             assert_eq!(
                 detail,
-                "your address already waits for 3 topics that have no event yet, the most that one address may"
+                "you already wait for 3 topics that have no event yet, the most that one client may"
             );
             drop(admitted);
         }
         assert_eq!(awaited.places.sources(), 0, "nothing is kept of who is gone");
-        let admitted: Vec<_> = (0..30).map(|_| admit("127.0.0.1").unwrap()).collect();
-        for address in ["127.0.0.1", "192.0.2.1"] {
+        let admitted: Vec<_> = (0..30).map(|_| admit(OWN).unwrap()).collect();
+        for address in [OWN, "192.0.2.1", OTHER] {
             let detail = admit(address).unwrap_err();
             assert_eq!(
                 detail,

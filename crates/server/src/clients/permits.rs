@@ -1,23 +1,22 @@
-//! Limits on connections: in all, for one address, and by memory.
+//! Limits on connections: in all, for one client, and by memory.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anemone_ws::{Memory, Reservation};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::clients::places::{Place, Places, Source, Words};
+use crate::clients::places::{Place, Places, Words};
 use crate::cost::CONNECTION_BYTES;
 use crate::peer::Peer;
 use crate::request::client::Client;
 use crate::request::proxies::Proxies;
 use crate::{Limits, Problem};
 
-/// By default, one address may have one in this many connections, so it takes ten addresses to use all.
+/// By default, one address, or one user of this machine, may have one in this many connections, so it takes ten addresses to use all.
 const PER_ADDRESS_ONE_IN: usize = 10;
 
-/// One in this many connections, at least one and at most [`KEPT_MAX`], is reserved for clients of this machine, so
-/// that an operator can connect while all others are taken.
+/// One in this many connections, at least one and at most [`KEPT_MAX`], is reserved for programs of the server's own user
+/// and of root, so that an operator can connect while all others are taken.
 const KEPT_ONE_IN: usize = 100;
 const KEPT_MAX: usize = 8;
 
@@ -26,19 +25,19 @@ const KEPT_MAX: usize = 8;
 pub(crate) struct ConnectionPermits {
     all: Arc<Semaphore>,
     max: usize,
-    /// Reserved for clients of this machine.
+    /// Reserved for the server's own user and root.
     kept: Arc<Semaphore>,
     /// Counts the memory of each connection.
     memory: Memory,
-    /// The connections of each address that has any.
+    /// The connections of each source that has any.
     places: Arc<Places>,
 }
 
 /// The reason for refusing a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum NoPermit {
-    /// Its address has reached its limit.
-    OfAddress,
+    /// Its source has reached its limit.
+    OfSource,
     /// The server has reached its limit.
     InAll,
     /// Far too much memory is held already.
@@ -48,7 +47,7 @@ pub(crate) enum NoPermit {
 impl NoPermit {
     pub(crate) fn problem(self) -> Problem {
         match self {
-            Self::OfAddress | Self::InAll => Problem::too_many_connections(),
+            Self::OfSource | Self::InAll => Problem::too_many_connections(),
             Self::Overloaded => Problem::overloaded(),
         }
     }
@@ -59,7 +58,7 @@ impl NoPermit {
 pub(crate) struct ConnectionPermit {
     _one: OwnedSemaphorePermit,
     _held: Reservation,
-    /// The places of addresses in which it counts.
+    /// The places of sources in which it counts.
     _places: [Option<Place>; 2],
 }
 
@@ -97,21 +96,19 @@ impl ConnectionPermits {
         peer: Peer,
         proxies: &Proxies,
     ) -> Result<ConnectionPermit, NoPermit> {
-        let address = peer.address().map(|address| address.ip());
-        let is_own = peer.is_local();
         // A proxy has many clients, which all share its address.
         let is_proxy = proxies.trust(peer);
-        let source = address.filter(|_| !is_own && !is_proxy).map(Source::of);
+        let is_own = !is_proxy && peer.is_own();
+        let source = if is_proxy || is_own { None } else { peer.source() };
         let place = match source {
-            Some(source) => Some(self.places.take(source).ok_or(NoPermit::OfAddress)?),
+            Some(source) => Some(self.places.take(source).ok_or(NoPermit::OfSource)?),
             None => None,
         };
         let is_overloaded = self.memory.is_far_exceeded();
         let one = if is_overloaded { None } else { Arc::clone(&self.all).try_acquire_owned().ok() };
         let one = one.or_else(|| {
-            // Checked first: a remote client must never hold a reserved permit, not even for a moment.
-            let may = is_own && !is_proxy;
-            may.then(|| Arc::clone(&self.kept).try_acquire_owned().ok()).flatten()
+            // Checked first: nobody else must ever hold a reserved permit, not even for a moment.
+            is_own.then(|| Arc::clone(&self.kept).try_acquire_owned().ok()).flatten()
         });
         match one {
             Some(one) => {
@@ -130,29 +127,39 @@ impl ConnectionPermits {
 
     /// Takes a place for a request that a trusted proxy forwards, or for its WebSocket, among those of the forwarded
     /// client. Other requests need none, since their connection has one.
-    pub(crate) fn take_for(
-        self: &Arc<Self>,
-        client: Client,
-        peer: Peer,
-    ) -> Result<Option<Place>, Problem> {
-        let ip = |address: SocketAddr| address.ip().to_canonical();
-        let (own, of_peer) = (client.address().map(ip), peer.address().map(ip));
-        match own.filter(|own| Some(*own) != of_peer && !own.is_loopback()) {
-            Some(own) => self
-                .places
-                .take(Source::of(own))
-                .map(Some)
-                .ok_or_else(Problem::too_many_connections),
-            None => Ok(None),
-        }
+    pub(crate) fn take_for(self: &Arc<Self>, client: Client) -> Result<Option<Place>, Problem> {
+        let Some(source) = client.source_by_proxy() else { return Ok(None) };
+        self.places.take(source).map(Some).ok_or_else(Problem::too_many_connections)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    use rustix::process::geteuid;
+
     use super::*;
+    use crate::peer::Door;
+
+    /// A program of the server's own user, one of root, and two of another user.
+    const OWN: &str = "own";
+    const ROOT: &str = "root";
+    const OTHER: &str = "other";
+    const OTHER_UNIX: &str = "other, by the Unix socket";
+    const OTHER_USER: u32 = 54_321;
+
+    fn peer(client: &str) -> Peer {
+        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        match client {
+            OWN => Peer::Owned(loopback, geteuid().as_raw(), Door::Common),
+            ROOT => Peer::Owned(loopback, 0, Door::Common),
+            OTHER => Peer::Owned(loopback, OTHER_USER, Door::Common),
+            OTHER_UNIX => Peer::Unix(Some(OTHER_USER), Door::Common),
+            address => Peer::new(Ok(SocketAddr::new(address.parse().unwrap(), 1))),
+        }
+    }
 
     fn permits(
         connections_max: usize,
@@ -171,8 +178,7 @@ mod tests {
         permits: &Arc<ConnectionPermits>,
         address: &str,
     ) -> Result<ConnectionPermit, NoPermit> {
-        let peer = Peer::new(Ok(SocketAddr::new(address.parse().unwrap(), 1)));
-        permits.take(peer, &Proxies::new(vec!["10.9.0.0/16".parse().unwrap()]))
+        permits.take(peer(address), &Proxies::new(vec!["10.9.0.0/16".parse().unwrap()]))
     }
 
     fn count(permits: &Arc<ConnectionPermits>, addresses: &[&str]) -> Vec<ConnectionPermit> {
@@ -188,6 +194,10 @@ mod tests {
             &["192.0.2.2", "::ffff:192.0.2.2"],
             &["2001:db8::1", "2001:db8::ffff:0:0:1"],
             &["2001:db8:0:1::1"],
+            &[OTHER, OTHER_UNIX],
+            // The system tells users, but none for this one.
+            #[cfg(target_os = "linux")]
+            &["127.0.0.1"],
         ] {
             let taken = count(&permits, addresses);
             assert_eq!(taken.len(), 3, "{addresses:?}");
@@ -198,8 +208,8 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_and_trusted_proxies_have_as_many_as_there_are() {
-        for (address, most) in [("127.0.0.1", 50), ("::1", 50), ("10.9.8.7", 49)] {
+    fn the_servers_own_user_root_and_trusted_proxies_have_as_many_as_there_are() {
+        for (address, most) in [(OWN, 50), (ROOT, 50), ("10.9.8.7", 49)] {
             assert_eq!(count(&permits(50, 3), &[address]).len(), most, "{address}");
         }
     }
@@ -212,26 +222,28 @@ mod tests {
             assert_eq!(one.len(), of_address, "of {all}");
             let proxy: Vec<_> = (0..all).filter_map(|_| take(&permits, "10.9.8.7")).collect();
             assert_eq!(one.len() + proxy.len(), of_others, "of {all}");
-            assert!(take(&permits, "127.0.0.1").is_some(), "one of {all} is kept");
+            assert!(take(&permits, OTHER).is_none(), "another user gets none that is kept");
+            assert!(take(&permits, OWN).is_some(), "one of {all} is kept");
         }
         let only = permits(1, None);
         assert!(take(&only, "192.0.2.1").is_some());
     }
 
     #[test]
-    fn a_few_are_kept_for_this_machine_when_all_others_are_taken() {
+    fn a_few_are_kept_for_the_servers_own_user_when_all_others_are_taken() {
         let permits = permits(200, 150);
         let proxy = count(&permits, &["10.9.8.7"]);
         let others = count(&permits, &["192.0.2.1"]);
         assert_eq!((proxy.len(), others.len()), (100, 98));
         assert!(take(&permits, "192.0.2.2").is_none());
         assert!(permits.places.sources() == 1, "one that was refused counts nowhere");
-        let own = count(&permits, &["127.0.0.1"]);
+        assert!(take(&permits, OTHER).is_none() && take(&permits, OTHER_UNIX).is_none());
+        let own = count(&permits, &[OWN]);
         assert_eq!(own.len(), 2);
     }
 
     #[test]
-    fn others_never_hold_what_is_kept_for_this_machine() {
+    fn others_never_hold_what_is_kept_for_the_servers_own_user() {
         let permits = permits(2, 1000);
         let other = take(&permits, "192.0.2.1").unwrap();
         let is_over = AtomicBool::new(false);
@@ -239,9 +251,10 @@ mod tests {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     assert!(take(&permits, "192.0.2.1").is_none());
+                    assert!(take(&permits, OTHER).is_none());
                 }
             });
-            let refused = (0..100_000).filter(|_| take(&permits, "127.0.0.1").is_none()).count();
+            let refused = (0..100_000).filter(|_| take(&permits, OWN).is_none()).count();
             is_over.store(true, Ordering::Relaxed);
             assert_eq!(refused, 0, "of 100,000, while others are refused");
         });
@@ -257,7 +270,8 @@ mod tests {
         assert_eq!((taken.len(), memory.held_bytes()), (91, 91 * CONNECTION_BYTES));
         let problem = try_take(&permits, "192.0.2.2").unwrap_err().problem();
         assert!(problem.to_json().contains("/problems/overloaded"), "{}", problem.to_json());
-        assert!(take(&permits, "127.0.0.1").is_some(), "who looks into it is");
+        assert!(take(&permits, OTHER).is_none(), "nor is another user of this machine");
+        assert!(take(&permits, OWN).is_some(), "who looks into it is");
         drop(taken);
         assert_eq!(memory.held_bytes(), 0);
         assert!(take(&permits, "192.0.2.2").is_some());

@@ -1,18 +1,18 @@
-//! Counts something for each address: an IPv4 address, or the network of an IPv6 address.
+//! Counts something for each source of clients: an address, or a user of this machine.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The interval at which refused addresses are logged, with their number.
+use crate::source::Source;
+
+/// The interval at which refused sources are logged, with their number.
 const TELL_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The places of each address that has any.
+/// The places of each source that has any.
 #[derive(Debug)]
 pub(crate) struct Places {
-    /// The limit for one address.
+    /// The limit for one source.
     max: usize,
     /// The words for the log: what is counted, and the limit.
     words: Words,
@@ -36,38 +36,7 @@ struct Taken {
     told_at: Option<Instant>,
 }
 
-/// The source of a client: an IPv4 address, or the network of an IPv6 address (/64), the smallest unit assigned to a
-/// client.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(crate) struct Source(IpAddr);
-
-impl Source {
-    /// Returns it as a number.
-    pub(crate) fn bits(self) -> u128 {
-        match self.0 {
-            IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
-            IpAddr::V6(address) => address.to_bits(),
-        }
-    }
-
-    pub(crate) fn of(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V6(address) => {
-                let [a, b, c, d, ..] = address.segments();
-                Self(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into())
-            }
-            address => Self(address),
-        }
-    }
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.0, if self.0.is_ipv6() { "/64" } else { "" })
-    }
-}
-
-/// A place of an address. Dropping it returns the place.
+/// A place of a source. Dropping it returns the place.
 #[derive(Debug)]
 pub(crate) struct Place {
     places: Arc<Places>,
@@ -85,12 +54,12 @@ impl Places {
         Self { max, words, taken: Mutex::default() }
     }
 
-    /// Takes one more place for this address, if it may have one.
+    /// Takes one more place for this source, if it may have one.
     pub(crate) fn take(self: &Arc<Self>, source: Source) -> Option<Place> {
         self.count(source).then(|| Place { places: Arc::clone(self), source })
     }
 
-    /// Counts one more and returns true, if the address may have one.
+    /// Counts one more and returns true, if the source may have one.
     fn count(&self, source: Source) -> bool {
         let mut taken = self.lock();
         let count = taken.by_source.entry(source).or_default();
@@ -113,7 +82,7 @@ impl Places {
         false
     }
 
-    /// Returns the number of addresses that have places.
+    /// Returns the number of sources that have places.
     #[cfg(test)]
     pub(crate) fn sources(&self) -> usize {
         self.lock().by_source.len()

@@ -59,7 +59,7 @@ impl Arrival {
         let site = &arrival.site;
         let room = path::normalize(request.uri_mut())
             .and_then(|()| check_transfer_coding(request.headers()))
-            .and_then(|()| gate::room(site, peer, client, request.uri().path()));
+            .and_then(|()| gate::room(site, client, request.uri().path()));
         match room {
             Ok(place) => arrival.place = place,
             Err(problem) => {
@@ -74,7 +74,7 @@ impl Arrival {
     /// Admits a request that the HTTP server has not seen; `None` if the HTTP server is to refuse it.
     pub(crate) fn first(site: &Arc<Site>, peer: Peer, head: &Head<'_>) -> Option<Self> {
         let Admitted { client, verdict } = gate::admit(site, peer, head).ok()?;
-        let place = gate::room(site, peer, client, head.path).ok()?;
+        let place = gate::room(site, client, head.path).ok()?;
         let (site, access) = (Arc::clone(site), AccessLine::default());
         let is_head = head.method == "HEAD";
         Some(Self { site, client, verdict, is_head, place, access })

@@ -73,14 +73,9 @@ pub(crate) fn address_of(site: &Site, peer: Peer, fields: Fields<'_>) -> Option<
 }
 
 /// Makes room for an admitted request, for as long as it, its reply or its WebSocket lasts. `path` is normalized.
-pub(crate) fn room(
-    site: &Site,
-    peer: Peer,
-    client: Client,
-    path: &str,
-) -> Result<Option<Place>, Problem> {
+pub(crate) fn room(site: &Site, client: Client, path: &str) -> Result<Option<Place>, Problem> {
     check_memory(&site.memory, path)?;
-    site.permits.take_for(client, peer)
+    site.permits.take_for(client)
 }
 
 /// Checks that not too much memory is held. Requests for the server's health are always answered, and report it.

@@ -151,7 +151,7 @@ pub(crate) async fn accept(
             }
             (socket, accepted) = accept_any(&unix) => {
                 if let Some(stream) = unix[socket].record(accepted) {
-                    let peer = Peer::Unix(unix[socket].door);
+                    let peer = Peer::of_unix(&stream, unix[socket].door);
                     adopt(&local, &guests, unix_socket::as_stream(stream), peer);
                 }
             }
@@ -250,7 +250,7 @@ impl UnixGuests {
 /// Returns a function that takes connections to the site.
 fn site(local: Rc<Local>, guests: Guests, door: Door) -> impl FnMut(StdTcpStream) {
     move |stream| {
-        let peer = Peer::of(&stream, door);
+        let peer = Peer::of(&stream, door).with_owner();
         adopt(&local, &guests, stream, peer);
     }
 }
@@ -277,7 +277,7 @@ fn adopt(local: &Rc<Local>, guests: &Guests, stream: StdTcpStream, peer: Peer) {
 /// Returns a function that takes connections to the port of a transport.
 fn port(local: Rc<Local>, transport: &'static TcpTransport) -> impl FnMut(StdTcpStream) {
     move |stream| {
-        let peer = Peer::of(&stream, Door::Common);
+        let peer = Peer::of(&stream, Door::Common).with_owner();
         match local.site.permit(peer) {
             Ok(permit) => (transport.adopt)(&local, stream, peer, permit),
             Err(problem) => refuse(&stream, &(transport.refusal)(&problem)),

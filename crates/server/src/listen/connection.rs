@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::Either;
-use http::{Method, Request, Response};
+use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -34,7 +34,6 @@ use crate::listen::idle::{Idle, Ongoing};
 use crate::local::Local;
 use crate::peer::Peer;
 use crate::reply::body::{Body, held};
-use crate::request::methods::is_reading;
 use crate::rounds::InRounds;
 use crate::routes::{self, BegunCall, PendingReply};
 use crate::site::Site;
@@ -104,7 +103,6 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
         let progress = Rc::clone(&progress);
         service_fn(move |mut request: Request<Incoming>| {
             let (site, stop, progress) = (Arc::clone(&site), stop.clone(), Rc::clone(&progress));
-            let peer = progress.peer(request.method());
             let open = progress.begin(&mut request);
             let request = request.map(|body| Body::new(held(body, Arc::clone(&open.0))));
             let (is_late, begun) = progress.first_step();
@@ -190,9 +188,6 @@ type OpenRequest = (Ongoing, RequestPlace);
 
 /// The state that the HTTP server of a connection shares with its driver.
 struct Progress {
-    peer: Cell<Peer>,
-    /// True after a request that may change something.
-    has_changed: Cell<bool>,
     /// The time of the first request in this turn.
     turn_begun: Cell<Option<Instant>>,
     idle: Idle,
@@ -212,18 +207,9 @@ impl Progress {
         begun: Option<Box<BegunCall>>,
     ) -> Self {
         let place = local.http.enter(peer.address(), protocol);
-        let (has_changed, turn_begun, handoff) = Default::default();
-        let (peer, begun) = (Cell::new(peer), Cell::new(begun));
-        Self { peer, has_changed, turn_begun, idle: Idle::new(), place, begun, handoff }
-    }
-
-    /// Returns the peer for a request. If it changes something for a second time, the kernel is asked for its user once
-    /// for all requests instead of by each of them.
-    fn peer(&self, method: &Method) -> Peer {
-        if !is_reading(method.as_str()) && self.has_changed.replace(true) {
-            self.peer.set(self.peer.get().with_owner());
-        }
-        self.peer.get()
+        let (turn_begun, handoff) = Default::default();
+        let begun = Cell::new(begun);
+        Self { turn_begun, idle: Idle::new(), place, begun, handoff }
     }
 
     /// Begins a request.

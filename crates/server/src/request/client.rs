@@ -3,15 +3,16 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use anemone_hub::run::OwnerKey;
 use anemone_wire::is_forwarding;
 use http::Version;
-use rustix::process::geteuid;
 
 use crate::owner::{self, Owner};
-use crate::peer::Peer;
+use crate::peer::{Peer, is_own_user};
 use crate::request::fields::{self, Fields};
 use crate::request::host::Host;
 use crate::request::proxies::{Forwarded, Node, Proxies};
+use crate::source::Source;
 
 /// The reason why a client does not count as one of this machine.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -72,8 +73,8 @@ pub(crate) struct Client {
     /// `None` if it is not known.
     address: Option<SocketAddr>,
     foreign: Option<Foreign>,
-    /// Its connection, if the user of the other end has yet to be asked.
-    unasked: Option<Peer>,
+    /// Its connection, unless that is one of a trusted proxy.
+    peer: Option<Peer>,
 }
 
 /// The parts of a request that identify its client.
@@ -91,7 +92,7 @@ impl Client {
             _ if peer.is_local() => None,
             _ => Some(Foreign::Elsewhere),
         };
-        Self { address: peer.address(), foreign, unasked: Some(peer) }
+        Self { address: peer.address(), foreign, peer: Some(peer) }
     }
 
     /// Returns the client that a trusted proxy reports.
@@ -103,13 +104,13 @@ impl Client {
         };
         let is_named = said.client.is_some();
         let foreign = if is_named { Foreign::Proxy } else { Foreign::ProxyAddress };
-        Self { address, foreign: Some(foreign), unasked: None }
+        Self { address, foreign: Some(foreign), peer: None }
     }
 
     /// Returns the client of a request.
     pub(crate) fn of_request(peer: Peer, asked: &ClientSigns<'_>) -> Self {
         let foreign = if peer.is_local() { foreign(asked) } else { Some(Foreign::Elsewhere) };
-        Self { address: peer.address(), foreign, unasked: Some(peer) }
+        Self { address: peer.address(), foreign, peer: Some(peer) }
     }
 
     /// Returns its address; port 0 if that is not known. It may be the address of an untrusted proxy, or of one that
@@ -126,16 +127,10 @@ impl Client {
         if let Some(foreign) = self.foreign {
             return Err(foreign);
         }
-        let owner = match self.unasked {
-            Some(Peer::Loopback(peer, own, _)) => owner::of(peer, own),
-            Some(Peer::Owned(_, user, _)) => Owner::User(user),
-            Some(Peer::Address(_) | Peer::Unknown) => Owner::Unknown,
-            Some(Peer::Unix(_)) | None => return Ok(()),
-        };
-        match owner {
-            Owner::User(user) if user != ROOT && user != geteuid().as_raw() => {
-                Err(Foreign::User(user))
-            }
+        // The permissions of the Unix socket have decided about its clients.
+        let Some(peer) = self.peer.filter(|peer| !peer.is_unix()) else { return Ok(()) };
+        match peer.owner() {
+            Owner::User(user) if !is_own_user(user) => Err(Foreign::User(user)),
             Owner::Nobody => Err(Foreign::Gone),
             Owner::Unknown if owner::is_told() => Err(Foreign::UserUnknown),
             Owner::User(_) | Owner::Unknown => Ok(()),
@@ -144,11 +139,36 @@ impl Client {
 
     /// Returns the client with the result of that check.
     pub(crate) fn settled(self) -> Self {
-        Self { foreign: self.check_local().err(), unasked: None, ..self }
+        let asked = Self { peer: self.peer.map(Peer::with_owner), ..self };
+        Self { foreign: asked.check_local().err(), ..asked }
+    }
+
+    /// Returns the source that limits count it for: its user if it is on this machine and no client of a trusted proxy,
+    /// and else its address. `None` if neither is known.
+    pub(crate) fn source(self) -> Option<Source> {
+        match self.peer {
+            Some(peer) => peer.source(),
+            None => self.address.map(|address| Source::of(address.ip())),
+        }
+    }
+
+    /// Returns the owner of what it starts: its source. Clients whose source is not known are one owner, that of the unspecified
+    /// address, which no client has.
+    pub(crate) fn owner(self) -> OwnerKey {
+        OwnerKey(self.source().map_or(0, Source::bits))
+    }
+
+    /// Returns the source of a client that a trusted proxy has named.
+    pub(crate) fn source_by_proxy(self) -> Option<Source> {
+        if self.foreign == Some(Foreign::Proxy) { self.source() } else { None }
+    }
+
+    /// Returns true for a local client of the server's own user or of root, to whom limits for one client do not apply. Others
+    /// may have the rights of local clients, too, if the Unix socket lets them in.
+    pub(crate) fn is_exempt(self) -> bool {
+        self.check_local().is_ok() && self.peer.is_some_and(Peer::is_own)
     }
 }
-
-const ROOT: u32 = 0;
 
 /// Returns the reason why a request from this machine may be another client's.
 ///

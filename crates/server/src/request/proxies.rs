@@ -150,7 +150,7 @@ impl Proxies {
     pub(crate) fn trust(&self, peer: Peer) -> bool {
         match peer {
             _ if peer.is_direct() => false,
-            Peer::Unix(_) => self.0.contains(&TrustedProxy(Range::Unix)),
+            Peer::Unix(..) => self.0.contains(&TrustedProxy(Range::Unix)),
             _ => peer.address().is_some_and(|address| self.has(address.ip())),
         }
     }

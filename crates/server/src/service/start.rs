@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::time::Instant;
 
 use anemone_hub::run::{
-    InputDigest, OwnerKey, Run, RunInput, RunName, RunNameError, RunRefusal, RunStatus, RunWork,
-    ShownInput, StartError, StartRun, Started,
+    InputDigest, Run, RunInput, RunName, RunNameError, RunRefusal, RunStatus, RunWork, ShownInput,
+    StartError, StartRun, Started,
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -19,7 +19,6 @@ use super::context::ServiceContext;
 use super::held_request::copy_head;
 use super::start_right::StartRight;
 use super::starter::{ReadingThread, RunStarter};
-use crate::clients::places::Source;
 use crate::publish::key;
 use crate::read::readable::Readable;
 use crate::reply::body::{Body, full, reply};
@@ -122,8 +121,8 @@ impl StartRequest<'_> {
         let (work, held_bytes) = turn.read(move || make_work(request)).await?;
         drop(body);
         let start = StartRun {
-            owner: Some(owner(caller)),
-            is_exempt: caller.is_local(),
+            owner: Some(caller.client().owner()),
+            is_exempt: caller.client().is_exempt(),
             is_attached: self.reply == StartReply::Events { is_attached: true },
             key,
             held_bytes,
@@ -160,12 +159,6 @@ impl StartRequest<'_> {
             Problem::new(Kind::StartRefused, detail)
         })
     }
-}
-
-/// Returns the owner of what a client starts: its address or /64. Clients without an address are one owner, that of
-/// the unspecified address, which no client has.
-fn owner(caller: Caller) -> OwnerKey {
-    OwnerKey(caller.address().map_or(0, |address| Source::of(address.ip()).bits()))
 }
 
 /// Returns the input for a run service: the request without what is for the server alone.

@@ -9,8 +9,8 @@ use std::time::Duration;
 use anemone_hub::Position;
 use anemone_ws::Reservation;
 
-use crate::clients::places::Source;
 use crate::clients::readers::in_words;
+use crate::source::Source;
 use crate::transport_name::TransportName;
 
 /// The target of the access log's events, which have level info. The event at the beginning of a request has level

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::line::{AccessedRequest, AnswerKind, Line, ReadTopics};
-use crate::clients::places::Source;
+use crate::source::Source;
 
 /// The interval of lines for similar requests.
 const INTERVAL: Duration = Duration::from_secs(60);
