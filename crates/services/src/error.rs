@@ -1,6 +1,6 @@
 //! The errors of a resource's methods, and the problems that they become.
 
-use anemone_hub::PublishError;
+use anemone_hub::{PublishError, TooManyWait};
 use anemone_wire::problem::{Details, Kind};
 
 use crate::{Misfit, QueryError};
@@ -44,6 +44,9 @@ pub enum ResourceError {
     /// The disk has no space left (507).
     #[error("there is no space to store the record")]
     StorageFull,
+    /// Too many requests of the client wait for their turn already (429).
+    #[error(transparent)]
+    TooManyWait(#[from] TooManyWait),
     /// The change could not be stored (503).
     #[error("cannot store the record")]
     StorageFailed,
@@ -68,6 +71,7 @@ impl ResourceError {
             Self::KeyReused | Self::NoLongerRetained => Kind::KeyReused,
             Self::Refused(_) => Kind::StartRefused,
             Self::Full(_) | Self::StorageFull => Kind::StorageFull,
+            Self::TooManyWait(_) => Kind::TooManyRequests,
             Self::StorageFailed => Kind::StorageFailed,
             Self::Stopping => Kind::Stopping,
             Self::Failed => Kind::Internal,

@@ -35,6 +35,11 @@ fn messages(mut table: Table<'_>) -> CollectionOptions {
         records_max: table.value("records_max", default.records_max, number(1..=1_000_000)),
         bytes_max: table.value("bytes_max", default.bytes_max, size(4096..=GIB)),
         finds_max: table.value("finds_max", default.finds_max, number(1..=1000)),
+        finds_waiting_per_client_max: table.value(
+            "finds_waiting_per_client_max",
+            default.finds_waiting_per_client_max,
+            number(0..=1_000_000),
+        ),
         ..default
     };
     table.finish();

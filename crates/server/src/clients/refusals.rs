@@ -63,7 +63,8 @@ const CAUSES: [(Kind, &str); 17] = [
     (Kind::TooManyTopics, "; topics_max in the pattern's [[topic]] sets the limit"),
     (
         Kind::TooManyRequests,
-        "; limits.multiplexed_requests_max and limits.multiplexed_waiting_bytes_max set the limits",
+        "; limits.multiplexed_requests_max, limits.multiplexed_waiting_bytes_max and, for a resource, \
+         finds_waiting_per_client_max set the limits",
     ),
     (Kind::EventTooBig, "; event_bytes_max in the topic's [[topic]] sets the limit"),
     (Kind::BodyTooBig, "; limits.batch_bytes_max and limits.batch_events_max set the limits"),
@@ -264,8 +265,8 @@ mod tests {
             ),
             (
                 Kind::TooManyRequests,
-                "429 too-many-requests: for a reason; limits.multiplexed_requests_max and \
-                 limits.multiplexed_waiting_bytes_max set the limits",
+                "429 too-many-requests: for a reason; limits.multiplexed_requests_max, \
+                 limits.multiplexed_waiting_bytes_max and, for a resource, finds_waiting_per_client_max set the limits",
             ),
             (
                 Kind::EventTooBig,

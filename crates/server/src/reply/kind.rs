@@ -174,7 +174,8 @@ const TABLE: [(Kind, &str); Kind::ALL.len()] = [
     ),
     (
         Kind::TooManyRequests,
-        "The number of open requests on a connection is limited. Wait until one has its final status, or cancel one.",
+        "The number of open requests on a connection is limited, and so is that of one client's finds which wait for \
+         their turn at a resource. Wait until one has its final status, or cancel one.",
     ),
     (Kind::TooManyConnections, "Try again in a moment."),
     (

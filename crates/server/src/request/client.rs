@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use anemone_hub::Waiter;
 use anemone_hub::run::OwnerKey;
 use anemone_wire::is_forwarding;
 use http::Version;
@@ -156,6 +157,12 @@ impl Client {
     /// address, which no client has.
     pub(crate) fn owner(self) -> OwnerKey {
         OwnerKey(self.source().map_or(0, Source::bits))
+    }
+
+    /// Returns the client as one of those who take turns. The port tells the connections of an address apart.
+    pub(crate) fn waiter(self) -> Waiter {
+        let port = self.address.map_or(0, |address| address.port());
+        Waiter { client: Some(self.owner()), connection: port.into() }
     }
 
     /// Returns the source of a client that a trusted proxy has named.

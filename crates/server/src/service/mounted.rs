@@ -175,6 +175,7 @@ impl Mounted {
         let extensions = request.extensions_mut();
         extensions.remove::<OnUpgrade>();
         extensions.insert(caller);
+        extensions.insert(caller.client().waiter());
         let taken = upload::watch(request.body_mut(), context.body_timeout, &context.memory);
         let answering = catch(|| answer(request)).map_err(|panicked| self.failed(&panicked))?;
         Ok(Called { answering: Caught::new(answering), taken, context })

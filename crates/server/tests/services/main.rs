@@ -8,6 +8,7 @@ mod mounts;
 mod over_http;
 mod panics;
 mod slow;
+mod turns;
 mod websocket;
 
 use std::io::{self, BufReader, Read, Write};

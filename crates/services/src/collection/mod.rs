@@ -13,11 +13,12 @@ mod state;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::oneshot;
 
 use anemone_hub::{
     After, Batch, CreateError, Hub, IdempotencyKey, KeyWindow, NewEvent, PageLimit, Position,
-    PublishError, ReadError, Retention, Topic, TopicName, TopicOptions, UnixTime,
+    PublishError, ReadError, Retention, Topic, TopicName, TopicOptions, Turn, TurnLimits, Turns,
+    UnixTime, Waiter,
 };
 
 pub use self::options::CollectionOptions;
@@ -25,6 +26,7 @@ pub use self::options::CollectionOptions;
 use self::event::{Change, ChangeKind};
 use self::plan::{Rules, Wish, with_id, with_new_id};
 use self::state::{State, Stored, Window, cost};
+use crate::query::STEP_RECORDS;
 use crate::{
     Call, Changed, Condition, Fields, Found, Methods, Query, Record, Resource, ResourceError,
     Schema,
@@ -48,8 +50,12 @@ pub enum OpenCollectionError {
 /// `{"removed":RECORD}`. Before the newest event of a record is evicted, the record is published again as
 /// `{"kept":RECORD,"of":POSITION}`, where POSITION is that of its last change. The tag of a record is that position.
 ///
-/// Nobody else may publish to the topic. A change that has begun is carried out, even if its future is dropped. If the
-/// runtime of the caller ends before, the change happens as a whole or not at all.
+/// Clients take turns: at changes, of which there is one at a time, and at finds that look at many records. The [`Waiter`]
+/// in the extensions of a [`Call`] says who waits.
+///
+/// Nobody else may publish to the topic. A change whose turn has come is carried out, even if its future is dropped. If the
+/// runtime of the caller ends before, the change happens as a whole or not at all. A find stops soon after its future is
+/// dropped.
 #[derive(Clone, Debug)]
 pub struct Collection(Arc<Inner>);
 
@@ -59,10 +65,10 @@ struct Inner {
     rules: Rules,
     window: Window,
     state: RwLock<State>,
-    /// Held from the plan of a change until its event is applied.
-    changing: tokio::sync::Mutex<()>,
-    /// Permits for the finds that do not look at the records on the thread of their request.
-    finding: Arc<Semaphore>,
+    /// The turns of changes. One lasts from the plan of a change until its event is applied.
+    changing: Turns,
+    /// The turns of the finds that do not look at the records on the thread of their request.
+    finding: Turns,
 }
 
 /// The number of times that a change is planned anew because somebody else has published to the topic.
@@ -91,8 +97,11 @@ impl Collection {
         let window = window(&state, options);
         let topic = hub.ensure(name, topic_options(window, options))?;
         let (rules, state) = (Rules { schema, options }, RwLock::new(state));
-        let finding = Arc::new(Semaphore::new(options.finds_max.max(1)));
-        let changing = Default::default();
+        let turns = |places, waiting_per_client_max| {
+            Turns::new(TurnLimits { places, waiting_per_client_max })
+        };
+        let changing = turns(1, usize::MAX);
+        let finding = turns(options.finds_max, options.finds_waiting_per_client_max);
         Ok(Self(Arc::new(Inner { topic, rules, window, state, changing, finding })))
     }
 
@@ -120,12 +129,18 @@ impl Collection {
         self.len() == 0
     }
 
-    /// Carries out a change to its end, whatever becomes of the caller.
+    /// Waits for the turn of a change, and carries it out to its end, whatever becomes of the caller then.
     async fn change(&self, wish: Wish, call: &Call) -> Result<Changed, ResourceError> {
+        let turn = self.0.changing.take(waiter(call)).await?;
         let (inner, condition, key) = (Arc::clone(&self.0), call.condition.clone(), call.key);
-        let changing = tokio::spawn(async move { inner.change(wish, &condition, key).await });
+        let changing = tokio::spawn(async move { inner.change(turn, wish, &condition, key).await });
         changing.await.unwrap_or(Err(ResourceError::Failed))
     }
+}
+
+/// Returns the one who waits for the turn of a call.
+fn waiter(call: &Call) -> Waiter {
+    call.extensions.get().copied().unwrap_or_default()
 }
 
 /// Longer than any server runs.
@@ -175,13 +190,14 @@ fn read_on(topic: &Topic, state: &mut State) -> Result<(), ReadError> {
 }
 
 impl Inner {
+    /// Carries out a change, whose turn lasts until then.
     async fn change(
         &self,
+        _turn: Turn,
         wish: Wish,
         condition: &Condition,
         key: Option<IdempotencyKey>,
     ) -> Result<Changed, ResourceError> {
-        let _changing = self.changing.lock().await;
         let now = UnixTime::now();
         let request = key.map(|_| wish.to_bytes());
         let empty = Batch { key, request, ..Batch::new(Vec::new()) };
@@ -271,10 +287,18 @@ impl Inner {
         Ok(published.last)
     }
 
-    fn find(&self, query: &Query) -> Found {
+    /// Looks at all records, or stops with `None` as soon as `goes_on` returns false between two steps.
+    fn find(&self, query: &Query, goes_on: &impl Fn() -> bool) -> Option<Found> {
         let all: Vec<Arc<Stored>> = self.read().all().cloned().collect();
-        let all = all.iter().map(|stored| &stored.fields);
-        query.page(all.filter(|fields| query.filter.matches(fields)).collect())
+        let mut matching = Vec::new();
+        for step in all.chunks(STEP_RECORDS) {
+            if !goes_on() {
+                return None;
+            }
+            let step = step.iter().map(|stored| &stored.fields);
+            matching.extend(step.filter(|fields| query.filter.matches(fields)));
+        }
+        query.page_while(matching, goes_on)
     }
 
     /// Returns the records. If no change is under way, those of a change whose future ended before it was applied are
@@ -285,7 +309,7 @@ impl Inner {
             return state;
         }
         drop(state);
-        if let Ok(_changing) = self.changing.try_lock() {
+        if let Some(_turn) = self.changing.try_take() {
             // The log has an error; the records are as they were.
             let _ = self.catch_up();
         }
@@ -355,18 +379,21 @@ impl Resource for Collection {
         &self.0.rules.schema
     }
 
-    async fn find(&self, query: &Query, _: &Call) -> Result<Found, ResourceError> {
+    async fn find(&self, query: &Query, call: &Call) -> Result<Found, ResourceError> {
         if self.0.current().live() <= INLINE_BYTES_MAX {
-            return Ok(self.0.find(query));
+            return self.0.find(query, &|| true).ok_or(ResourceError::Failed);
         }
-        let permit = Arc::clone(&self.0.finding).acquire_owned().await;
-        let permit = permit.map_err(|_| ResourceError::Failed)?;
+        let turn = self.0.finding.take(waiter(call)).await?;
         let (inner, query) = (Arc::clone(&self.0), query.clone());
-        let finding = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            inner.find(&query)
+        let (answer, answered) = oneshot::channel();
+        tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            // Closed when the future of this find is dropped.
+            if let Some(found) = inner.find(&query, &|| !answer.is_closed()) {
+                let _ = answer.send(found);
+            }
         });
-        finding.await.map_err(|_| ResourceError::Failed)
+        answered.await.map_err(|_| ResourceError::Failed)
     }
 
     async fn get(&self, id: &str, _: &Call) -> Result<Record, ResourceError> {

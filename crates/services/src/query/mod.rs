@@ -7,6 +7,7 @@ mod parse;
 
 pub use self::filter::Filter;
 pub use self::page::Query;
+pub(crate) use self::page::STEP_RECORDS;
 
 /// An error of a query.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]

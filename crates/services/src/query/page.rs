@@ -7,6 +7,9 @@ use super::Filter;
 use super::filter::{compare, rank};
 use crate::{Fields, Found, FoundRecord};
 
+/// The records that a find looks at, or sorts, before it asks if it is still wanted.
+pub(crate) const STEP_RECORDS: usize = 1024;
+
 /// An upper bound of the bytes of a page besides its records.
 const ENVELOPE_BYTES: usize = 128;
 
@@ -56,9 +59,26 @@ impl Query {
 
     /// Sorts the matching records and returns the page. Records that compare equal stay in their order.
     #[must_use]
-    pub fn page(&self, mut matching: Vec<&Arc<Fields>>) -> Found {
-        if !self.sort.is_empty() {
-            matching.sort_by(|one, other| self.order(one, other));
+    pub fn page(&self, matching: Vec<&Arc<Fields>>) -> Found {
+        self.page_while(matching, &|| true).unwrap_or_default()
+    }
+
+    /// Returns the page like [`page`](Self::page), or `None` as soon as `goes_on` returns false between two steps.
+    pub(crate) fn page_while(
+        &self,
+        mut matching: Vec<&Arc<Fields>>,
+        goes_on: &impl Fn() -> bool,
+    ) -> Option<Found> {
+        let mut sorted = if self.sort.is_empty() { matching.len() } else { 1 };
+        // Each round merges the sorted parts of the one before, two at a time, so a step takes little time.
+        while sorted < matching.len() {
+            sorted = sorted.saturating_mul(2).max(STEP_RECORDS);
+            for part in matching.chunks_mut(sorted) {
+                if !goes_on() {
+                    return None;
+                }
+                part.sort_by(|one, other| self.order(one, other));
+            }
         }
         let (total, mut bytes) = (matching.len() as u64, ENVELOPE_BYTES);
         let fits = |record: &FoundRecord| {
@@ -67,7 +87,8 @@ impl Query {
             is_first || bytes <= Self::BYTES_MAX
         };
         let page = matching.into_iter().skip(self.skip).take(self.limit);
-        Found { total, data: page.map(|record| self.selected(record)).take_while(fits).collect() }
+        let data = page.map(|record| self.selected(record)).take_while(fits).collect();
+        goes_on().then_some(Found { total, data })
     }
 
     fn order(&self, one: &Fields, other: &Fields) -> Ordering {

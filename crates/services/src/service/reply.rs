@@ -18,7 +18,7 @@ pub(crate) fn refusal(problem: Details<'_>) -> Response<ReplyBody> {
     if let Some(kind) = problem.kind() {
         reply.extensions_mut().insert(kind);
     }
-    if status == StatusCode::SERVICE_UNAVAILABLE {
+    if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
         reply.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
     reply

@@ -34,6 +34,7 @@ fn numbers_of_the_server_have_their_range() {
         ("limits.multiplexed_requests_max", COUNTS.0, COUNTS.1),
         ("limits.messages.records_max", COUNTS.0, COUNTS.1),
         ("limits.messages.finds_max", ["1", "1000"], ["0", "1001"]),
+        ("limits.messages.finds_waiting_per_client_max", ["0", "1000000"], ["-1", "1000001"]),
         ("limits.http2_streams_max", ["1", "10000"], ["0", "10001"]),
         ("limits.header_fields_max", ["1", "10000"], ["0", "10001"]),
         ("limits.websocket.fragments_max", ["1", "1000000000"], ["0", "1000000001"]),

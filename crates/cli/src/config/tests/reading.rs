@@ -225,9 +225,10 @@ fn the_demo_brings_its_instrument_and_topics_to_publish_to() {
     let open = read("demo = true\ndemo_messages = \"anyone\"", &[]).unwrap();
     assert_eq!(open.messages, Some(PublishRight::Anyone));
     assert_eq!(read("demo_messages = \"anyone\"", &[]).unwrap().messages, None);
-    let limits = "[limits.messages]\nrecords_max = 3\nbytes_max = \"1MiB\"\nfinds_max = 4";
+    let limits = "[limits.messages]\nrecords_max = 3\nbytes_max = \"1MiB\"\nfinds_max = 4\nfinds_waiting_per_client_max = 5";
     let limits = read(limits, &[]).unwrap().messages_limits;
     assert_eq!((limits.records_max, limits.bytes_max, limits.finds_max), (3, 1 << 20, 4));
+    assert_eq!(limits.finds_waiting_per_client_max, 5);
 
     let own = "demo = true\n[[topic]]\nname = \"scratch-*\"\nevents_max = 5";
     let rules = read(own, &[]).unwrap().rules().unwrap();

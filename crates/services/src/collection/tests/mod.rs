@@ -1,4 +1,5 @@
 mod keys;
+mod waiting;
 
 use std::path::Path;
 
@@ -9,8 +10,13 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{Field, Tag};
 
-const OPTIONS: CollectionOptions =
-    CollectionOptions { records_max: 8, bytes_max: 4 << 10, finds_max: 2, storage: Storage::Data };
+const OPTIONS: CollectionOptions = CollectionOptions {
+    records_max: 8,
+    bytes_max: 4 << 10,
+    finds_max: 2,
+    finds_waiting_per_client_max: 100,
+    storage: Storage::Data,
+};
 
 fn schema() -> Schema {
     Schema::new("Note")
@@ -435,27 +441,6 @@ async fn an_event_of_somebody_else_is_taken_into_account() {
 }
 
 #[tokio::test]
-async fn finds_of_many_records_take_turns() {
-    let options = CollectionOptions { records_max: 500, bytes_max: 1 << 20, ..OPTIONS };
-    let collection = open(&hub(), options);
-    let call = Call::default();
-    for _ in 0..200 {
-        collection.create(note(&"a".repeat(500)), &call).await.unwrap();
-    }
-    let query = Query::default();
-    let turns = Arc::clone(&collection.0.finding).acquire_many_owned(2).await.unwrap();
-    let mut waiting = std::pin::pin!(collection.find(&query, &call));
-    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-    for _ in 0..9 {
-        assert!(waiting.as_mut().poll(&mut cx).is_pending());
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(collection.0.finding.available_permits(), 0);
-    drop(turns);
-    assert_eq!(waiting.await.unwrap().total, 200);
-}
-
-#[tokio::test]
 async fn a_change_that_was_published_but_not_applied_is_seen_by_the_next_reader() {
     let collection = open(&hub(), OPTIONS);
     let (call, topic) = (Call::default(), collection.topic());
@@ -473,7 +458,7 @@ async fn a_change_that_was_published_but_not_applied_is_seen_by_the_next_reader(
     publish("c").await;
     assert_eq!(collection.len(), 3);
     // A change that is under way applies its event itself, once it is kept.
-    let changing = collection.0.changing.lock().await;
+    let changing = collection.0.changing.try_take().unwrap();
     publish("d").await;
     assert_eq!(collection.len(), 3);
     drop(changing);
