@@ -4,10 +4,10 @@
 //! then served like any plain socket: to the system and to the loop, a stream is a descriptor with any kind of
 //! address.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::net::TcpStream;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -58,15 +58,27 @@ impl UnixSocket {
         let Self { path, mode } = self;
         Self::check_path(path)?;
         remove_stale(path)?;
-        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-        socket.bind(&SockAddr::unix(path)?)?;
+        let socket = bind(path, *mode)?;
         let file = SocketFile::of(path)?;
-        // Nobody can connect before it listens.
+        // The process's umask has taken permissions away. Nobody can connect before it listens.
         fs::set_permissions(path, Permissions::from_mode(*mode))?;
         socket.set_nonblocking(true)?;
         socket.listen(BACKLOG)?;
         Ok((UnixListener::from(OwnedFd::from(socket)), file))
     }
+}
+
+/// Binds a new socket to a file that never has more permissions than `mode`.
+fn bind(path: &Path, mode: u32) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    // Linux gives the file the permissions of the socket, which are 0777 by default. Other systems do not, and may refuse.
+    let given = File::from(socket.as_fd().try_clone_to_owned()?)
+        .set_permissions(Permissions::from_mode(mode));
+    if cfg!(target_os = "linux") {
+        given?;
+    }
+    socket.bind(&SockAddr::unix(path)?)?;
+    Ok(socket)
 }
 
 /// Removes the socket of a server that no longer runs.
@@ -123,4 +135,24 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 /// fail: it has no peer address.
 pub(crate) fn as_stream(stream: UnixStream) -> TcpStream {
     TcpStream::from(OwnedFd::from(stream))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_file_never_has_more_permissions_than_it_is_given() {
+        let directory = tempfile::tempdir().unwrap();
+        for mode in [0o000, 0o600, 0o660, 0o666] {
+            let path = directory.path().join(format!("{mode:o}"));
+            let permissions = || fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
+            let _socket = bind(&path, mode).unwrap();
+            assert_eq!(permissions() & !mode, 0, "{mode:o} at its creation, whatever the umask is");
+            fs::remove_file(&path).unwrap();
+            let _claimed = UnixSocket { path: path.clone(), mode }.claim().unwrap();
+            assert_eq!(permissions(), mode, "{mode:o} when it listens");
+        }
+    }
 }
