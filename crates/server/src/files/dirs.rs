@@ -9,6 +9,8 @@ use std::str::FromStr;
 use http::HeaderValue;
 use rustix::fs::{Access, access};
 
+use super::open::directory;
+use super::place::is_unfit;
 use crate::request::own_path::{OWN_PATHS, OwnPath};
 
 /// A directory whose files are served below a path.
@@ -134,6 +136,16 @@ pub enum StaticDirError {
         /// The path.
         dir: PathBuf,
     },
+    /// The directory is the root of the file system, or on one that the kernel makes up, such as `/proc`.
+    #[error(
+        "{} is the root of the file system, or on one that the kernel makes up, such as /proc: serve a directory with \
+         nothing in it but files for everybody",
+        dir.display()
+    )]
+    Unfit {
+        /// The directory.
+        dir: PathBuf,
+    },
     /// This process may not read the directory.
     #[error("cannot read the directory {}", dir.display())]
     Unreadable {
@@ -150,16 +162,24 @@ impl StaticDir {
         Self { path, dir: dir.into(), cache_control: CacheControl::default() }
     }
 
-    /// Checks that the directory exists and can be read. If it disappears later, its files are not found.
+    /// Checks that the directory exists, can be read, and is neither the root of the file system nor on one that the kernel
+    /// makes up. If that changes later, its files are not found.
     ///
     /// # Errors
     /// When the check fails.
     pub fn check(&self) -> Result<(), StaticDirError> {
         let dir = self.dir.clone();
-        match fs::metadata(&dir) {
-            Ok(found) if !found.is_dir() => Err(StaticDirError::NotADirectory { dir }),
-            Ok(_) => access(&dir, Access::READ_OK | Access::EXEC_OK)
-                .map_err(|error| StaticDirError::Unreadable { dir, source: error.into() }),
+        let examine = || {
+            access(&dir, Access::READ_OK | Access::EXEC_OK)?;
+            Ok(is_unfit(&directory(&dir)?)?)
+        };
+        let found = fs::metadata(&dir);
+        if found.as_ref().is_ok_and(|found| !found.is_dir()) {
+            return Err(StaticDirError::NotADirectory { dir });
+        }
+        match found.and_then(|_| examine()) {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(StaticDirError::Unfit { dir }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(StaticDirError::Missing { dir })
             }
@@ -244,6 +264,13 @@ mod tests {
             let words = format!("no file can be served at /{own}/x/: /{own} is the server's own");
             assert_eq!(said, words);
         }
+    }
+
+    #[test]
+    fn the_root_of_the_file_system_is_no_directory_to_serve() {
+        let check = |dir: &Path| StaticDir::new(StaticPath::root(), dir).check();
+        assert!(matches!(check(Path::new("/")), Err(StaticDirError::Unfit { .. })));
+        assert!(check(tempfile::tempdir().unwrap().path()).is_ok());
     }
 
     #[test]

@@ -11,7 +11,7 @@ const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The times at which each cause was last logged.
 #[derive(Debug, Default)]
-pub(super) struct LogTimes(Mutex<[Option<Instant>; 5]>);
+pub(super) struct LogTimes(Mutex<[Option<Instant>; 7]>);
 
 impl LogTimes {
     /// Records that the file at `path` below `dir` is not served, or not to its end.
@@ -21,6 +21,8 @@ impl LogTimes {
             FileRefusal::NotReadable => 1,
             FileRefusal::Special => 2,
             FileRefusal::Changed => 3,
+            FileRefusal::Hidden => 4,
+            FileRefusal::Unfit => 5,
         };
         if !self.is_time(cause, Instant::now()) {
             return;
@@ -37,7 +39,7 @@ impl LogTimes {
 
     /// Records an error of the system.
     pub(super) fn log_error(&self, dir: &Path, path: &Path, error: &std::io::Error) {
-        if self.is_time(4, Instant::now()) {
+        if self.is_time(6, Instant::now()) {
             tracing::error!("cannot read {}: {error}", shown(dir, path));
         }
     }

@@ -11,6 +11,7 @@ mod folder;
 mod length;
 mod log_times;
 mod open;
+mod place;
 mod range;
 mod sent;
 
@@ -232,8 +233,8 @@ impl FileRequest<'_> {
 /// `.well-known` (RFC 8615), and so are empty names and names with a backslash, which some systems treat as a slash.
 fn may_be_file(below: &str) -> bool {
     let names = below.strip_suffix('/').unwrap_or(below);
-    let is_plain = |(index, name): (usize, &str)| {
-        let is_hidden = name.starts_with('.') && (index > 0 || name != ".well-known");
+    let is_plain = |(depth, name): (usize, &str)| {
+        let is_hidden = place::is_hidden(depth, name.as_ref());
         !name.is_empty() && !is_hidden && !name.contains('\\') && !name.contains("%5C")
     };
     below.is_empty() || names.split('/').enumerate().all(is_plain)

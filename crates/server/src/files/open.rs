@@ -1,8 +1,9 @@
 //! Opens files below a directory, and nowhere else.
 //!
 //! The kernel resolves the whole path beneath the directory (openat2(2)), so no link leads out of it, not even one
-//! created at that moment. Without that system call, no link is followed at all. Only plain files are opened: opening
-//! a pipe would wait, and a device may do anything.
+//! created at that moment, and nothing that is mounted below it is reached. Without that system call, no link is followed
+//! at all. Only plain files are opened: opening a pipe would wait, and a device may do anything. `place` judges the
+//! directory, and the names to which links lead.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
@@ -16,11 +17,19 @@ use ::aws_lc_rs::digest;
 use rustix::fs::{Mode, OFlags, open, openat};
 use rustix::io::Errno;
 
+use super::place::{has_hidden_name, is_on_same, is_unfit};
+
 /// A reason for not serving an existing file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub(super) enum FileRefusal {
-    #[error("a symbolic link on its path leads out of the directory or is absolute")]
+    #[error(
+        "a symbolic link on its path leads out of the directory or is absolute, or something is mounted on its path"
+    )]
     LeadsOut,
+    #[error("a symbolic link on its path leads to a name that begins with a dot")]
+    Hidden,
+    #[error("its directory is the root of the file system, or on one that the kernel makes up")]
+    Unfit,
     #[error("the server's user may not read it")]
     NotReadable,
     #[error("it is neither a file nor a directory")]
@@ -32,9 +41,11 @@ pub(super) enum FileRefusal {
 impl From<FileRefusal> for io::Error {
     fn from(refusal: FileRefusal) -> Self {
         let kind = match refusal {
-            FileRefusal::LeadsOut | FileRefusal::NotReadable | FileRefusal::Special => {
-                io::ErrorKind::PermissionDenied
-            }
+            FileRefusal::LeadsOut
+            | FileRefusal::Hidden
+            | FileRefusal::Unfit
+            | FileRefusal::NotReadable
+            | FileRefusal::Special => io::ErrorKind::PermissionDenied,
             FileRefusal::Changed => io::ErrorKind::Other,
         };
         Self::new(kind, refusal)
@@ -143,32 +154,67 @@ const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY
 
 fn below(dir: &Path, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
-    let dir = open(dir, LOOK | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let opened = match beneath(&dir, path, flags) {
+    let dir = directory(dir)?;
+    if is_unfit(&dir)? {
+        return Err(FileRefusal::Unfit.into());
+    }
+    match beneath(&dir, path, flags, Links::Refused) {
+        Err(Errno::LOOP) => by_links(&dir, path, flags),
         // The system call is missing or forbidden, or the path was changed meanwhile.
-        Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => without_links(dir, path, flags),
-        opened => opened,
-    };
-    opened.map_err(|error| match error {
+        Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => {
+            without_links(dir, path, flags).map_err(refused)
+        }
+        opened => opened.map_err(refused),
+    }
+}
+
+/// Opens a directory, to examine it.
+pub(super) fn directory(path: &Path) -> io::Result<OwnedFd> {
+    Ok(open(path, LOOK | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// Opens a path that has links in it, if they lead to names that may be served.
+fn by_links(dir: &OwnedFd, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    let found = beneath(dir, path, flags, Links::Followed).map_err(refused)?;
+    match has_hidden_name(dir, &found) {
+        Some(false) => Ok(found),
+        Some(true) => Err(FileRefusal::Hidden.into()),
+        None => Err(FileRefusal::LeadsOut.into()),
+    }
+}
+
+fn refused(error: Errno) -> io::Error {
+    match error {
         Errno::XDEV | Errno::LOOP => FileRefusal::LeadsOut.into(),
         Errno::ACCESS | Errno::PERM => FileRefusal::NotReadable.into(),
         error => error.into(),
-    })
+    }
+}
+
+/// The treatment of links on a path.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Links {
+    Followed,
+    Refused,
 }
 
 #[cfg(target_os = "linux")]
-fn beneath(dir: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+fn beneath(dir: &OwnedFd, path: &Path, flags: OFlags, links: Links) -> Result<OwnedFd, Errno> {
     use rustix::fs::{ResolveFlags, openat2};
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
+    let resolve = match links {
+        Links::Followed => resolve,
+        Links::Refused => resolve | ResolveFlags::NO_SYMLINKS,
+    };
     openat2(dir, path, flags, Mode::empty(), resolve)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn beneath(_: &OwnedFd, _: &Path, _: OFlags) -> Result<OwnedFd, Errno> {
+fn beneath(_: &OwnedFd, _: &Path, _: OFlags, _: Links) -> Result<OwnedFd, Errno> {
     Err(Errno::NOSYS)
 }
 
-/// Opens one name after the other, and follows no link.
+/// Opens one name after the other, follows no link, and stays on one file system.
 fn without_links(dir: OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let mut names: Vec<&OsStr> = Vec::new();
     for part in path.components() {
@@ -186,7 +232,11 @@ fn without_links(dir: OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Er
     let mut dir = dir;
     for name in above {
         let next = LOOK | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        dir = openat(&dir, *name, next, Mode::empty())?;
+        let next = openat(&dir, *name, next, Mode::empty())?;
+        if !is_on_same(&dir, &next)? {
+            return Err(Errno::XDEV);
+        }
+        dir = next;
     }
     let found = openat(&dir, *last, flags | OFlags::NOFOLLOW, Mode::empty())?;
     // A descriptor for examining may be the link itself.
@@ -215,6 +265,16 @@ mod tests {
         symlink(at("secret"), at("www/absolute")).unwrap();
         symlink("..", at("www/up")).unwrap();
         symlink("round", at("www/round")).unwrap();
+        fs::create_dir_all(at("www/.hidden/below")).unwrap();
+        fs::create_dir_all(at("www/.well-known")).unwrap();
+        for path in ["www/.hidden/b", "www/.hidden/below/b", "www/below/.b", "www/.well-known/b"] {
+            fs::write(at(path), path).unwrap();
+        }
+        symlink(".hidden/b", at("www/visible")).unwrap();
+        symlink(".hidden/below", at("www/opened")).unwrap();
+        symlink("below/.b", at("www/plain")).unwrap();
+        symlink("visible", at("www/twice")).unwrap();
+        symlink(".well-known/b", at("www/known")).unwrap();
         root
     }
 
@@ -234,6 +294,7 @@ mod tests {
             ("./below/b", "www/below/b"),
             ("inside", "www/below/b"),
             ("folder/b", "www/below/b"),
+            ("known", "www/.well-known/b"),
         ] {
             assert_eq!(read(&root, path).unwrap(), expected, "{path}");
         }
@@ -243,6 +304,47 @@ mod tests {
         }
         let error = read(&root, "below").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::IsADirectory);
+    }
+
+    #[test]
+    fn no_link_leads_to_a_hidden_name() {
+        let root = tree();
+        for path in ["visible", "opened/b", "plain", "twice"] {
+            let error = read(&root, path).unwrap_err();
+            assert_eq!(FileRefusal::of(&error), Some(FileRefusal::Hidden), "{path}: {error}");
+        }
+        let error = examine(&root.path().join("www"), Path::new("opened")).unwrap_err();
+        assert_eq!(FileRefusal::of(&error), Some(FileRefusal::Hidden));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn nothing_is_opened_in_the_root_or_in_what_the_kernel_makes_up() {
+        for (dir, path) in [
+            ("/", "etc/passwd"),
+            ("/", "proc/self/environ"),
+            ("/proc", "self/environ"),
+            ("/sys", "."),
+        ] {
+            let error = examine(Path::new(dir), Path::new(path)).unwrap_err();
+            assert_eq!(FileRefusal::of(&error), Some(FileRefusal::Unfit), "{dir} {path}: {error}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_is_mounted_below_the_directory_is_not_reached() {
+        // A Linux has a file system of its own at /dev/pts, or nothing.
+        let (dir, mounted) = (Path::new("/dev"), Path::new("pts/ptmx"));
+        let is_mounted = |found: Metadata| found.dev() != fs::metadata(dir).unwrap().dev();
+        if fs::metadata(dir.join("pts")).is_ok_and(is_mounted) {
+            for path in [mounted, Path::new("pts")] {
+                let error = examine(dir, path).unwrap_err();
+                assert_eq!(FileRefusal::of(&error), Some(FileRefusal::LeadsOut), "{error}");
+            }
+            let found = without_links(directory(dir).unwrap(), mounted, LOOK | OFlags::CLOEXEC);
+            assert_eq!(found.unwrap_err(), Errno::XDEV);
+        }
     }
 
     #[test]

@@ -293,6 +293,12 @@ fn a_link_leads_to_what_is_inside_alone() {
     symlink("../secret", site.path("out")).unwrap();
     symlink("/etc", site.path("etc")).unwrap();
     symlink("..", site.path("up")).unwrap();
+    site.write(".hidden/a", "secret");
+    symlink(".hidden/a", site.path("visible")).unwrap();
+    symlink(".hidden", site.path("opened")).unwrap();
+    for hidden in ["/visible", "/opened/a", "/opened", "/opened/"] {
+        site.assert_absent(hidden);
+    }
     for inside in ["/inside", "/folder/a"] {
         assert_eq!(site.get(inside, &[]).body, "inside", "{inside}");
     }
