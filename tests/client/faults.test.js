@@ -86,6 +86,28 @@ for (const transport of ALL) {
   });
 }
 
+test("what a network answers in the middle is waited out", async () => {
+  const html = { "content-type": "text/html" };
+  const login = [
+    { headers: html, body: "<p>Log in" },
+    { status: 403, headers: html, body: "<p>Log in" },
+    { status: 404, body: "" },
+    { status: 401, body: "{}" },
+    { status: 511, headers: html, body: "<p>Log in" },
+  ];
+  const block = (/** @type {number} */ offset) => ({ headers: { "content-type": "text/event-stream" }, body: `id: e-${offset}\ntime: 1\ndata: ${offset}\n\n` });
+  const line = (/** @type {number} */ offset) => ({ headers: { "content-type": "application/x-ndjson" }, body: `{"position":"e-${offset}","time":1,"data":${offset}}\n` });
+  const onePage = (/** @type {number} */ offset) => page(`e-${offset}`, [offset]);
+  for (const [transport, answer] of /** @type {const} */ ([["sse", block], ["ndjson", line], ["long-poll", onePage], ["poll", onePage]])) {
+    for (const foreign of login) {
+      let asked = 0;
+      const { origin } = await fake(() => ((asked += 1) === 1 ? answer(2) : asked < 12 ? foreign : answer(3)));
+      const told = await read(origin, { transports: [transport] }, { enough: 2 });
+      assert.deepEqual(told.positions, ["e-2", "e-3"], `${transport}: ${JSON.stringify(foreign)}`);
+    }
+  }
+});
+
 test("a protocol of the future is not guessed at", async () => {
   const v2 = await fake(() => page("e-2", [2]), { subprotocol: "anemone.v2", onMessage: () => {} });
   // Reading goes on by what both still speak.

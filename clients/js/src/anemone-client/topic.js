@@ -14,7 +14,7 @@ const LOSSES_MAX = 3;
 const GAPS_MAX = 100;
 /** A connection that lasted this long was good, even without news. */
 const STABLE_MS = 60_000;
-/** Waits in a row before a topic is given up that was never there, or that something else answers for. */
+/** Waits in a row before a topic is given up that was never there, or whose server does not keep to the protocol. */
 const WAITS_MAX = 5;
 
 /** The reasons to end a connection that did not fail: there is a better one, or the reader has to catch up first. Nobody hears of them. */
@@ -171,7 +171,7 @@ export class Topic {
       } else if (error !== MOVE) {
         if (isOpen && Date.now() - begun >= STABLE_MS) this.#losses = this.#waits = 0;
         this.#losses += 1;
-        await this.#recover(via, error, isOpen && this.#losses < LOSSES_MAX);
+        await this.#recover(via, error, isOpen);
       }
     }
   }
@@ -180,14 +180,14 @@ export class Topic {
    * Decides what to do after a failure: give up, take another transport, or wait.
    * @param {import("./types.js").TransportName} via
    * @param {AnemoneError} error
-   * @param {boolean} isGood true if the transport may be tried again
+   * @param {boolean} wasOpen true if the server had answered
    */
-  async #recover(via, error, isGood) {
+  async #recover(via, error, wasOpen) {
     if (isRefusal(error)) return this.#finish(error);
     let waitMs = 0;
-    if (isGood || !(await this.#link.fall(via, error))) {
-      // What was there once is waited for, but not if something else answers in its place.
-      const counts = !this.#wasThere || error.code === "foreign" || error.code === "protocol";
+    if ((wasOpen && this.#losses < LOSSES_MAX) || !(await this.#link.fall(via, error))) {
+      // What was there once is waited for, also while a network that asks for a login answers in its place.
+      const counts = !this.#wasThere || (wasOpen && error.code === "protocol");
       this.#waits = counts ? this.#waits + 1 : 0;
       if (this.#waits > WAITS_MAX) return this.#finish(error);
       waitMs = Math.max(this.#backoff.next(), error.retryMs);
