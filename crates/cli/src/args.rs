@@ -149,8 +149,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDR:PORT|unix:PATH", help_heading = LISTENING)]
     pub(crate) listen: Vec<Listen>,
 
-    /// Also listen here, for programs and browsers of this machine alone: a loopback address or a Unix socket. No client there
-    /// is a trusted proxy; may be repeated [default: none]
+    /// Also listen here, for programs and browsers of this machine alone: a loopback address or a Unix socket, without TLS. No
+    /// client there is a trusted proxy; may be repeated [default: none]
     #[arg(long, value_name = "ADDR:PORT|unix:PATH", help_heading = LISTENING)]
     pub(crate) listen_local: Vec<Listen>,
 

@@ -15,7 +15,8 @@ pub struct Options {
     /// The places to listen on. Default: none.
     pub listen: Vec<ListenAt>,
     /// More places to listen on, for this machine alone: loopback addresses and Unix sockets. No client there is a trusted
-    /// proxy, whatever its address, so this is the way in for the owner of a server behind a proxy. Default: none.
+    /// proxy, whatever its address, so this is the way in for the owner of a server behind a proxy. Always without TLS. Default:
+    /// none.
     pub listen_local: Vec<ListenAt>,
     /// The address for `anemone.v1` over TCP, always without TLS. Default: none.
     pub tcp: Option<SocketAddr>,

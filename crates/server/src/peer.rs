@@ -144,9 +144,14 @@ impl Peer {
         }
     }
 
-    /// Returns true if it came in by a Unix socket, where there is no TLS.
+    /// Returns true for a client of a Unix socket.
     pub(crate) fn is_unix(self) -> bool {
         matches!(self, Self::Unix(..))
+    }
+
+    /// Returns true if it came in where there is no TLS: by a Unix socket, or at a place for this machine alone.
+    pub(crate) fn is_plain(self) -> bool {
+        matches!(self, Self::Unix(..)) || self.is_direct()
     }
 
     /// Returns true if it came in where no client is a trusted proxy.

@@ -95,7 +95,10 @@ fn summary(config: &Config) -> Result<Vec<String>, ConfigError> {
 /// Returns a line for each place to listen on.
 fn places(listening: &Listening, scheme: &str) -> Vec<String> {
     let sites = listening.places().map(|(key, listen)| {
-        let alone = if key == "listen_local" { ", for this machine alone" } else { "" };
+        let (scheme, alone) = match key {
+            "listen_local" => ("http://", ", for this machine alone"),
+            _ => (scheme, ""),
+        };
         match &listen.value {
             Listen::Address(address) => format!("listen   {scheme}{address}{alone}"),
             unix => format!("listen   {unix}, permissions {:o}{alone}", listening.unix_mode),

@@ -84,7 +84,7 @@ fn tls(config: &Config, faults: &Faults) {
         faults.add(&tls.dev.place, fault);
     }
     let place = tls.cert.as_ref().map_or(&tls.dev.place, |cert| &cert.place);
-    let has_address = config.listening.places().any(|(_, listen)| listen.address().is_some());
+    let has_address = config.listening.listen.iter().any(|listen| listen.address().is_some());
     if let (Place::Flag(_), false) = (place, has_address) {
         faults.add(place, "TLS needs an address: a Unix socket never speaks TLS");
     }

@@ -191,7 +191,7 @@ fn serve_guest(local: &Rc<Local>, guest: Guest, stop: &Stop, requests: &mut Join
         Err(error) => return tracing::warn!(%error, "cannot watch a connection"),
     };
     let (tls, local, stop) = (local.site.tls.clone(), Rc::clone(local), stop.clone());
-    match tls.filter(|_| !peer.is_unix()) {
+    match tls.filter(|_| !peer.is_plain()) {
         None => requests.spawn_local(connection::serve(local, stream, peer, first, stop, permit)),
         Some(tls) => requests.spawn_local(secure::serve(local, stream, peer, tls, stop, permit)),
     };
@@ -257,7 +257,7 @@ fn site(local: Rc<Local>, guests: Guests, door: Door) -> impl FnMut(StdTcpStream
 
 /// Takes a connection to the site.
 fn adopt(local: &Rc<Local>, guests: &Guests, stream: StdTcpStream, peer: Peer) {
-    let has_tls = !peer.is_unix() && local.site.tls.is_some();
+    let has_tls = !peer.is_plain() && local.site.tls.is_some();
     let permit = match local.site.permit(peer) {
         Ok(permit) => permit,
         // Without a handshake, TLS cannot send a refusal.

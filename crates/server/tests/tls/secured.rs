@@ -1,5 +1,8 @@
 //! TLS: transports over it, its certificate, and connections without it.
 
+use anemone_server::ListenAt;
+use anemone_testing::Endpoint;
+
 use super::*;
 
 #[test]
@@ -116,4 +119,14 @@ fn a_server_that_stops_tells_every_websocket() {
         });
     });
     assert!(begun.elapsed() < grace, "nothing had to be cut off");
+}
+
+#[test]
+fn a_place_for_this_machine_alone_has_no_tls() {
+    let local = ListenAt::Address(([127, 0, 0, 1], 0).into());
+    let secure = Secure::with(|options| options.listen_local = vec![local]);
+    let address = secure.fixture.places()[1].address().unwrap();
+    let own_page = format!("http://{address}");
+    let reply = Endpoint { address }.get("/connections", &[("Origin", &own_page)]);
+    assert_eq!(reply.status, 200, "the owner's own page");
 }

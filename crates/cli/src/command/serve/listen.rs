@@ -69,7 +69,9 @@ pub(super) fn start(
     // Warnings precede the announcement.
     log::flush();
     announce_places(config, &running)?;
-    if let (Some(tls), Some(address)) = (tls.filter(|_| *config.tls.dev), running.local_addr()) {
+    let common = &running.places()[..listening.listen.len()];
+    let address = common.iter().find_map(ListenAt::address);
+    if let (Some(tls), Some(address)) = (tls.filter(|_| *config.tls.dev), address) {
         print_trust_hint(&tls, address, config.tls.dev_cert.as_deref());
     }
     if let Some(address) = running.tcp_addr() {
@@ -91,9 +93,8 @@ fn listen_at(listen: &Listen, mode: u32) -> ListenAt {
 
 /// Announces each place, those for this machine alone last.
 fn announce_places(config: &Config, running: &Running) -> io::Result<()> {
-    let scheme = scheme(config);
     for (at, place) in running.places().iter().enumerate() {
-        let is_local = at >= config.listening.listen.len();
+        let (scheme, is_local) = (scheme(config, at), at >= config.listening.listen.len());
         let listening = if is_local { "local" } else { "listening" };
         match place.address() {
             None => announce(&format!("{listening} on {place}"))?,
@@ -158,22 +159,25 @@ fn outside() -> Option<IpAddr> {
     (!ip.is_loopback() && !ip.is_unspecified()).then_some(ip)
 }
 
-fn scheme(config: &Config) -> &'static str {
-    if config.tls.cert.is_some() || *config.tls.dev { "https" } else { "http" }
+/// Returns the scheme of the place with this number. The places for this machine alone follow the others, and have no TLS.
+fn scheme(config: &Config, place: usize) -> &'static str {
+    let has_tls = config.tls.cert.is_some() || *config.tls.dev;
+    if has_tls && place < config.listening.listen.len() { "https" } else { "http" }
 }
 
-/// Prints the topics of each source and rule. A server that listens on all addresses is shown with a local one.
+/// Prints the topics of each source and rule, with the URLs of the first address, or else of the first Unix socket. A server
+/// that listens on all addresses is shown with a local one.
 pub(super) fn print_topics(config: &Config, running: &Running) {
-    let scheme = scheme(config);
-    let url = running.local_addr().map(|mut address| {
+    let mut places = running.places().iter().enumerate();
+    let url = places.find_map(|(at, place)| {
+        let mut address = place.address()?;
         match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
             IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
             _ => {}
         }
-        format!("{scheme}://{address}")
+        Some(format!("{}://{address}", scheme(config, at)))
     });
-    // Without an address, the URLs are those of the first Unix socket.
     let url = url.or_else(|| running.places().first().map(|socket| format!("{socket}:")));
     for line in offered(config, &url.unwrap_or_default()) {
         tracing::info!("{line}");
