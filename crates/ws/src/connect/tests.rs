@@ -410,7 +410,7 @@ async fn tunnel_within(limit: Duration, answer: &str) -> Result<(), ConnectError
     let (mut ours, mut theirs) = duplex(1 << 16);
     theirs.write_all(answer.as_bytes()).await.unwrap();
     let proxy = Url::parse("http://proxy", &PROXY).unwrap();
-    let target = Url::parse("wss://[::1]/", &WEB_SOCKET).unwrap();
+    let target = Url::of_server("wss://[::1]/").unwrap();
     let deadline = Deadline::after(limit);
     let opened = proxy::open_tunnel(&mut ours, &proxy, &target, &deadline).await;
     assert!(request(&mut theirs).await.starts_with("CONNECT [::1]:443 HTTP/1.1\r\n"));

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     async fn failure(url: String) -> (ConnectError, String) {
-        let error = Connect::new(url).open_stream().await.unwrap_err();
+        let Err(error) = Connect::new(url).open_stream().await else { panic!("it connects") };
         let ConnectError::Stream { step: Step::Unix, source } = &error else { panic!("{error:?}") };
         let said = format!("{error}: {source}");
         (error, said)
@@ -147,7 +147,7 @@ mod tests {
             let url = format!("unix:{}:/echo?x", path.display());
             let mut socket = crate::connect(&url).await.unwrap();
             socket.send("hi").await.unwrap();
-            assert_eq!(socket.recv().await.unwrap(), Some("hi".into()));
+            assert_eq!(socket.recv().await.unwrap(), Some(crate::Incoming::Text("hi".into())));
             socket.close(None).await.unwrap();
         };
         tokio::join!(server, client);
