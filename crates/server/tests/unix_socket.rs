@@ -120,8 +120,8 @@ fn the_owner_of_a_server_behind_a_proxy_has_a_place_of_their_own() {
 #[test]
 fn a_place_of_this_machine_alone_is_one_that_others_cannot_reach() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
-        let mut options = Options::default();
-        options.listen_local = vec![ListenAt::Address(address.parse().unwrap())];
+        let listen_local = vec![ListenAt::Address(address.parse().unwrap())];
+        let options = Options { listen_local, ..Options::default() };
         let error = Server::bind(options, Hub::new(Epoch::from_bits(1))).unwrap_err();
         assert!(matches!(error, BindError::NotLocal { .. }), "{address}: {error}");
     }

@@ -33,10 +33,12 @@ pub(super) fn start(
         tracing::warn!("{warning}");
     }
     let tls = tls(config)?;
-    let mut options = Options::default();
     let at = |listen: &Located<Listen>| listen_at(listen, listening.unix_mode);
-    options.listen = listening.listen.iter().map(at).collect();
-    options.listen_local = listening.listen_local.iter().map(at).collect();
+    let mut options = Options {
+        listen: listening.listen.iter().map(at).collect(),
+        listen_local: listening.listen_local.iter().map(at).collect(),
+        ..Options::default()
+    };
     options.tcp = listening.tcp.as_deref().copied();
     options.tcp_echo = listening.tcp_echo.as_deref().copied();
     options.threads = listening.threads;
