@@ -15,6 +15,9 @@ const CORNERS_MIN: usize = 4;
 /// The smallest area of a building. Those in degrees, taken for metres, have less.
 const AREA_M2_MIN: f64 = 0.1;
 
+/// The longest side of the box around a building. What is larger is a district or a mistake.
+const SIDE_M_MAX: f64 = 10_000.0;
+
 /// Outlines and holes.
 pub(super) type Rings = Vec<Vec<Spot>>;
 
@@ -27,7 +30,7 @@ pub(super) enum Feature {
     },
     /// A building of which no part can be in the area; one of its corners, in its own coordinates.
     Outside([f64; 2]),
-    /// No polygon, or one without an area.
+    /// No polygon, or none as large as a building is.
     Odd,
 }
 
@@ -45,10 +48,12 @@ impl Feature {
             turned(ring.collect(), is_outline)
         });
         let rings = rings.collect();
-        if !touches(&rings, area) {
+        let [low, high] = corners_of_box(&rings);
+        if low.x_m > area.width_m || low.y_m > area.height_m || high.x_m < 0.0 || high.y_m < 0.0 {
             return Self::Outside(first);
         }
-        if area_m2(&rings) < AREA_M2_MIN {
+        let is_small = high.x_m - low.x_m <= SIDE_M_MAX && high.y_m - low.y_m <= SIDE_M_MAX;
+        if !is_small || area_m2(&rings) < AREA_M2_MIN {
             return Self::Odd;
         }
         Self::Building { rings, height: Height::read(feature.get("properties")) }
@@ -80,13 +85,16 @@ fn read_corner(corner: &Value) -> Option<[f64; 2]> {
     Some([corner.get(0)?.as_f64()?, corner.get(1)?.as_f64()?])
 }
 
-/// Returns true if the box around rings has a part of the area.
-fn touches(rings: &Rings, area: &Area) -> bool {
-    let spots = || rings.iter().flatten();
-    let meets = |of: fn(&Spot) -> f64, side_m: f64| {
-        spots().any(|spot| of(spot) <= side_m) && spots().any(|spot| of(spot) >= 0.0)
-    };
-    meets(|spot| spot.x_m, area.width_m) && meets(|spot| spot.y_m, area.height_m)
+/// Returns the corners of the box around rings, in the south-west and the north-east.
+fn corners_of_box(rings: &Rings) -> [Spot; 2] {
+    let none = |metres| Spot { x_m: metres, y_m: metres };
+    let spots = rings.iter().flatten();
+    spots.fold([none(f64::INFINITY), none(f64::NEG_INFINITY)], |[low, high], spot| {
+        [
+            Spot { x_m: low.x_m.min(spot.x_m), y_m: low.y_m.min(spot.y_m) },
+            Spot { x_m: high.x_m.max(spot.x_m), y_m: high.y_m.max(spot.y_m) },
+        ]
+    })
 }
 
 /// The area within rings.

@@ -49,7 +49,7 @@ impl LeftOut {
         let Self { all, odd, first_odd, outside, .. } = *self;
         let odd = (odd > 0).then(|| {
             format!(
-                "features that are no polygon with an area: {odd} of {all}, the first at /buildings/features/{first_odd}; they are left out"
+                "features that are no polygon with the area of a building: {odd} of {all}, the first at /buildings/features/{first_odd}; they are left out"
             )
         });
         let outside = (outside > 0)
@@ -60,7 +60,7 @@ impl LeftOut {
     /// Returns why no building is left.
     pub(super) fn fault(&self, area: &Area) -> String {
         if self.outside == 0 {
-            return "none of the features is a polygon with an area, in the unit of the map's area"
+            return "none of the features is a polygon with the area of a building, in the unit of the map"
                 .to_owned();
         }
         let [east, north] = area.frame.names();

@@ -125,12 +125,15 @@ fn an_odd_feature_is_left_out_and_counted() {
         polygon(json!([[[0, 0], [20, 0], [20, 0], [0, 0]]])),
         polygon(json!([[[0, 0], [20, 20], [20, 0], [0, 20], [0, 0]]])),
         polygon(json!([square(8.0, 47.0, 0.0003)])),
+        // As large as a country, and larger than any number of metres.
+        polygon(json!([square(-50_000.0, -50_000.0, 100_000.0)])),
+        polygon(json!([square(-1e308, -1e308, 1.7e308)])),
         json!({"type": "FeatureCollection", "features": []}),
         json!({"type": "Polygon", "coordinates": good}),
         json!(7),
         json!(null),
     ] {
-        let words = "features that are no polygon with an area: 1 of 3, the first at /buildings/features/2; they are left out";
+        let words = "features that are no polygon with the area of a building: 1 of 3, the first at /buildings/features/2; they are left out";
         assert_eq!(city(std::slice::from_ref(&feature)), (2, vec![words.to_owned()]), "{feature}");
         let alone = read(&json!([feature])).unwrap_err();
         let RunRefusal::Unprocessable { pointer, detail } = alone else { panic!() };
