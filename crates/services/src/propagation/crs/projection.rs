@@ -80,6 +80,27 @@ const BY_METHOD: [(u16, &str); 30] = [
     (9815, "omerc"),
 ];
 
+/// The words for projections in texts, with the names in PROJ. The first that a text has counts: "transverse Mercator" is no Mercator.
+const BY_WORD: [(&str, &str); 17] = [
+    ("utm", "utm"),
+    ("transverse", "tmerc"),
+    ("gauss", "tmerc"),
+    ("oblique", "omerc"),
+    ("hotine", "omerc"),
+    ("lambert conformal", "lcc"),
+    ("mercator", "merc"),
+    ("plate carree", "eqc"),
+    ("equidistant cylindrical", "eqc"),
+    ("equirectangular", "eqc"),
+    ("cylindrical equal area", "cea"),
+    ("behrmann", "cea"),
+    ("mollweide", "moll"),
+    ("sinusoidal", "sinu"),
+    ("robinson", "robin"),
+    ("miller", "mill"),
+    ("equal earth", "eqearth"),
+];
+
 /// A projection, as far as a map needs to know it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::propagation) struct Projection {
@@ -113,17 +134,8 @@ impl Projection {
 
     /// Returns the projection of which a text speaks, in metres: "WGS 84 / Pseudo-Mercator".
     pub(in crate::propagation) fn within(text: &str) -> Option<Self> {
-        let text = text.to_lowercase();
-        let has = |word| text.contains(word);
-        let name = match () {
-            () if has("utm") => "utm",
-            () if has("transverse") || has("gauss") => "tmerc",
-            () if has("oblique") && has("mercator") => "omerc",
-            () if has("mercator") => "merc",
-            () if has("lambert") && has("conformal") => "lcc",
-            () => return None,
-        };
-        Some(Self::named(name))
+        let text = text.to_lowercase().replace('_', " ");
+        BY_WORD.iter().find(|known| text.contains(known.0)).map(|known| Self::named(known.1))
     }
 
     /// A projection that is not known here counts as one whose lengths are not true.
@@ -187,6 +199,9 @@ mod tests {
             ("UTM Zone 32, Northern Hemisphere", Some(True)),
             ("PROJECTION[\"Transverse_Mercator\"]", Some(True)),
             ("PROJECTION[\"Hotine_Oblique_Mercator\"]", Some(True)),
+            ("PROJECTION[\"Mollweide\"]", Some(Stretched)),
+            ("PROJECTION[\"Plate_Carree\"]", Some(Stretched)),
+            ("PROJECTION[\"Lambert_Conformal_Conic\"]", Some(True)),
             ("Mine", None),
         ] {
             assert_eq!(Projection::within(text).map(|found| found.lengths), lengths, "{text}");

@@ -67,15 +67,15 @@ const OF_METRES: [(u16, u16); 47] = [
 const OF_GEOTIFF: [(u16, u16); 2] = [(5001, 5033), (5101, 5106)];
 
 impl Vertical {
-    /// Returns the system with this code of EPSG, which may also be that of a compound system.
+    /// Returns the system with this code of EPSG.
     pub(in crate::propagation) fn of_code(code: u16) -> Option<Self> {
-        let is_of_metres = OF_METRES
-            .iter()
-            .chain(&OF_GEOTIFF)
-            .any(|(first, last)| (*first..=*last).contains(&code));
+        let is_of_metres = || {
+            let mut ranges = OF_METRES.iter().chain(&OF_GEOTIFF);
+            ranges.any(|(first, last)| (*first..=*last).contains(&code))
+        };
         match code {
-            6130..=6132 | 8050 | 8228 | 8700..=8711 | 9502..=9504 => Some(Self::Heights(FEET)),
-            5702 | 6360 | 8052 | 7406 | 7407 | 8712..=8800 => Some(Self::Heights(SURVEY_FEET)),
+            6130..=6132 | 8050 | 8228 => Some(Self::Heights(FEET)),
+            5702 | 6360 | 8052 => Some(Self::Heights(SURVEY_FEET)),
             5754 => Some(Self::Heights(BRITISH_FEET)),
             5336
             | 5612
@@ -98,7 +98,16 @@ impl Vertical {
             | 9287
             | 9288
             | 9672 => Some(Self::Depths),
-            _ => is_of_metres.then_some(Self::Heights(METRES)),
+            _ => is_of_metres().then_some(Self::Heights(METRES)),
+        }
+    }
+
+    /// Returns the heights of the compound system with this code of EPSG, if they are no metres.
+    pub(in crate::propagation) fn of_compound(code: u16) -> Option<Self> {
+        match code {
+            8700..=8711 | 9502..=9504 => Some(Self::Heights(FEET)),
+            7406 | 7407 | 8712..=8800 => Some(Self::Heights(SURVEY_FEET)),
+            _ => None,
         }
     }
 
@@ -121,7 +130,6 @@ mod tests {
             (6360, Some(Vertical::Heights(SURVEY_FEET))),
             (8228, Some(Vertical::Heights(FEET))),
             (5754, Some(Vertical::Heights(BRITISH_FEET))),
-            (8720, Some(Vertical::Heights(SURVEY_FEET))),
             (5703, Some(Vertical::Heights(METRES))),
             (3855, Some(Vertical::Heights(METRES))),
             (5773, Some(Vertical::Heights(METRES))),
@@ -132,5 +140,7 @@ mod tests {
         ] {
             assert_eq!(Vertical::of_code(code), found, "{code}");
         }
+        assert_eq!(Vertical::of_compound(8720), Some(Vertical::Heights(SURVEY_FEET)));
+        assert_eq!(Vertical::of_compound(9518), None);
     }
 }

@@ -263,7 +263,7 @@ mod tests {
             assert_eq!(crs(&[[1024, 1], [3072, 64_000]], text), (of(7), None));
             assert_eq!(crs(&[[1024, 32_767], [2048, 4326]], text), (of(7), None));
         }
-        let (none, doubt) = crs(&[[1024, 32_767], [2048, 4326]], "PROJECTION[\"Mollweide\"]");
+        let (none, doubt) = crs(&[[1024, 32_767], [2048, 4326]], "PROJECTION[\"Mine\"]");
         assert!(none.is_none() && doubt.is_some());
         assert_eq!(crs(&[[1024, 1], [3072, 32_767], [3075, 9815]], ""), (of(3), None));
         // Without a key for the unit, the text may tell it.

@@ -83,7 +83,7 @@ fn unit(
     }
     // A compound system in the place of its horizontal one.
     for key in [key::PROJECTED_CRS, key::GEODETIC_CRS] {
-        if let Some(vertical) = keys.known_code(key).and_then(Vertical::of_code) {
+        if let Some(vertical) = keys.known_code(key).and_then(Vertical::of_compound) {
             found.push(heights(vertical)?);
         }
     }
