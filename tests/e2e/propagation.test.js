@@ -548,7 +548,7 @@ test("what is doubtful about files is told, and what contradicts the map is refu
       };
       await load("town.json", [house(100, 100), house(200, 100, "12,5"), house(90_000, 100), feature(null)]);
       await becomes("what is said", said, "town.json: 2 of 4 features are buildings in the area. They count for the model COST 231-Walfisch-Ikegami.");
-      for (const words of [/features that are no polygon with an area: 1 of 4, the first at \/buildings\/features\/3; they are left out\./, /buildings outside the area: 1 of 4; they are left out\./, /heights that are no metres from 1 to 1000: 1 of 2, such as "12,5"; they count as missing\./]) await becomes("the warnings", warnings, words);
+      for (const words of [/features that are no polygon with the area of a building: 1 of 4, the first at \/buildings\/features\/3; they are left out\./, /buildings outside the area: 1 of 4; they are left out\./, /heights that are no metres from 1 to 1000: 1 of 2, such as "12,5"; they count as missing\./]) await becomes("the warnings", warnings, words);
       await says(page, "done");
       assert.ok(!(await page.locator("#refused").isVisible()));
       await load("else.json", [house(100, 100)], { crs: { type: "name", properties: { name: "EPSG:3857" } } });

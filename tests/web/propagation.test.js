@@ -442,6 +442,8 @@ test("longitudes from 0° to 360° are those of the map, and a unit that a file 
     return "fault" in found ? found.fault : [found.covered?.area, found.assumed];
   };
   assert.deepEqual(await read(text(285, 0.25)), [{ west: -75, south: 40, east: -74.5, north: 40.25 }, "The file does not say its unit: it counts as degrees."]);
+  assert.deepEqual(await read(`# made by hand\n\n; ncols 7\r\n${text(285, 0.25)}`), await read(text(285, 0.25)));
+  assert.match(String(await read(`north 5\n${text(285, 0.25)}`)), /is neither a GeoTIFF file nor an ASCII grid/);
   assert.deepEqual(await read(text(285, 10)), [{ x_m: 285, y_m: 40, width_m: 20, height_m: 10 }, "The file does not say its unit: it counts as metres."]);
 });
 

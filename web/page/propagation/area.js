@@ -4,7 +4,7 @@
 const POINTS_WISHED = 40_000;
 
 /** The header of an ASCII grid, and comments before it, are within these characters. */
-const HEADER_CHARS_MAX = 4000;
+export const HEADER_CHARS_MAX = 4000;
 
 /** Areas lie between these latitudes. */
 const LATITUDE_MAX = 85;
@@ -12,7 +12,7 @@ const LATITUDE_MAX = 85;
 /** @typedef {{ area: import("./projection.js").Degrees | import("./projection.js").Metres, step_m: number }} Covered */
 
 /**
- * Reads the header of an ASCII grid of Esri; a value that is missing is NaN. Lines that begin with # are comments.
+ * Reads the header of an ASCII grid of Esri; a value that is missing is NaN. Lines of comments are no such lines.
  * @param {string} text
  * @returns {import("./geotiff.js").GridHeader}
  */

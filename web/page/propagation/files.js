@@ -1,6 +1,6 @@
 /** Files of terrain and buildings: their size is checked before they are read, and what they are before they are sent. */
 import { formatBytes } from "../words.js";
-import { areaOf, isBeyondMap, isDegrees, readGrid } from "./area.js";
+import { HEADER_CHARS_MAX, areaOf, isBeyondMap, isDegrees, readGrid } from "./area.js";
 import { buildingsFault } from "./buildings.js";
 import { isTiff, readGeoTiff } from "./geotiff.js";
 
@@ -23,8 +23,15 @@ export async function readTerrain(file) {
     return placed(file, { type: "geotiff", data: base64Of(bytes) }, readGeoTiff(bytes));
   }
   const text = await file.text();
-  if (!/^\s*(#.*\s+)*(ncols|nrows)\s+\d+/i.test(text)) return { fault: `${file.name} is neither a GeoTIFF file nor an ASCII grid of Esri, which begins with “ncols”.` };
+  if (!beginsGrid(text)) return { fault: `${file.name} is neither a GeoTIFF file nor an ASCII grid of Esri, which begins with “ncols”.` };
   return placed(file, { type: "esri-ascii", text }, readGrid(text));
+}
+
+/** Returns true if the first line of a text that is no comment begins an ASCII grid. @param {string} text */
+function beginsGrid(text) {
+  const lines = text.slice(0, HEADER_CHARS_MAX).split(/[\r\n]+/);
+  const first = lines.find((line) => line.trim() !== "" && !/^\s*(#|;|!|\/\/)/.test(line));
+  return /^\s*(ncols|nrows)(\s|$)/i.test(first ?? "");
 }
 
 /**

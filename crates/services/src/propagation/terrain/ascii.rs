@@ -9,6 +9,9 @@ use crate::reader::quoted;
 /// The value that stands for no height where the header names none.
 const NO_DATA_USUAL: f64 = -9_999.0;
 
+/// The beginnings of lines that are comments.
+const COMMENTS: [&str; 4] = ["#", ";", "!", "//"];
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Header {
     columns: Option<f64>,
@@ -68,7 +71,8 @@ pub(super) fn parse(text: &str) -> Result<FileGrid, String> {
 /// Returns the words of all lines but those that are comments.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    let is_comment = |line: &str| COMMENTS.iter().any(|mark| line.trim_start().starts_with(mark));
+    let lines = text.lines().filter(move |line| !is_comment(line));
     lines.flat_map(str::split_ascii_whitespace)
 }
 
@@ -174,6 +178,7 @@ mod tests {
             ("NODATA_value -9999", "NODATA_value nan\n# a comment with 7 words in it"),
             ("NODATA_value -9999", "nodata -9999.0"),
             ("ncols 3", "\u{feff}ncols        3"),
+            ("ncols 3", "// made by hand\n ; in 2026\nncols 3"),
             ("\n", "\r\n"),
         ] {
             let text = GRID.replace(old, new);
