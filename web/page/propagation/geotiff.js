@@ -7,11 +7,10 @@ const VALUES_MAX = 400;
 const MODEL_TYPE = 1024;
 const RASTER_TYPE = 1025;
 const USER_DEFINED = 32767;
-const GEODETIC_CRS = 2048;
-const PROJECTED_CRS = 3072;
-const PROJECTED_CITATION = 3073;
 const PROJECTED = 1;
 const GEOGRAPHIC = 2;
+/** The keys that imply the type of the model: those of projections, of a system of degrees, and of the units of lengths and of angles. */
+const IMPLIED = /** @type {const} */ ([[3072, PROJECTED], [3073, PROJECTED], [3074, PROJECTED], [3075, PROJECTED], [2048, GEOGRAPHIC], [3076, PROJECTED], [2054, GEOGRAPHIC]]);
 const POINTS = 2;
 
 /** @typedef {{ columns: number, rows: number, west: number, south: number, cellWidth: number, cellHeight: number, isMetres: boolean | null }} GridHeader west and south are of middles of cells */
@@ -38,8 +37,8 @@ export function readGeoTiff(bytes) {
       for (let at = 4; at < keys.length; at += 4) if (keys[at] === wanted) return keys[at + 1] === 0 ? keys[at + 3] : USER_DEFINED;
       return undefined;
     };
-    // As the service, which has the same order: the type of the model, or what the keys of systems imply.
-    const implied = () => ([PROJECTED_CRS, PROJECTED_CITATION].some(keyOf) ? PROJECTED : keyOf(GEODETIC_CRS) === undefined ? undefined : GEOGRAPHIC);
+    // As the service, which has the same order: the type of the model, or what other keys imply.
+    const implied = () => IMPLIED.find(([key]) => keyOf(key) !== undefined)?.[1];
     // A tie point is the corner of a cell, or its middle.
     const half = keyOf(RASTER_TYPE) === POINTS ? 0 : 0.5;
     const [west, south] = [east + (half - column) * cellWidth, north - (rows - 1 + half - row) * cellHeight];

@@ -61,6 +61,8 @@ fn implied(keys: &GeoKeys) -> Option<u16> {
     match () {
         () if tells_projection(keys) => Some(PROJECTED),
         () if keys.code(key::GEODETIC_CRS).is_some() => Some(GEOGRAPHIC),
+        () if keys.code(key::LINEAR_UNITS).is_some() => Some(PROJECTED),
+        () if keys.code(key::ANGULAR_UNITS).is_some() => Some(GEOGRAPHIC),
         () => keys.code(key::MODEL_TYPE),
     }
 }
@@ -203,6 +205,8 @@ mod tests {
             // Without the type of the model, the key of the system tells it.
             (&[[3072, 25_832], [2048, 4258]], Metres, Some("EPSG 25832")),
             (&[[2048, 4258]], Degrees, Some("EPSG 4258")),
+            (&[[3076, 9001]], Metres, None),
+            (&[[2054, 9102]], Degrees, None),
         ] {
             let found = read(codes).unwrap();
             let found_name = found.crs.as_ref().map(|crs| crs.name.as_str());
@@ -231,6 +235,7 @@ mod tests {
             (&[[1024, 2], [2054, 9101]][..], "has coordinates in the unit 9101 of EPSG"),
             (&[[1024, 2], [2051, 8903]], "counts longitudes from the meridian 8903 of EPSG"),
             (&[[1024, 1], [3076, 9003]], "has coordinates in US survey feet, expected metres"),
+            (&[[3076, 9002]], "has coordinates in feet, expected metres"),
             (&[[1024, 1], [3076, 9999]], "has coordinates in the unit 9999 of EPSG"),
             (&[[1024, 3]], "has coordinates of the type 3,"),
         ] {
