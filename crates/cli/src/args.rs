@@ -502,7 +502,10 @@ mod tests {
             ("windsonic --rate 3", "1, 2 or 4 Hz"),
             ("windsonic --noise 1.5", "0 to 1"),
             ("windsonic --unit q7", "A to Z"),
-            ("serve --allow-origin nonsense", "SCHEME://HOST"),
+            (
+                "serve --allow-origin nonsense",
+                "no scheme, write http://nonsense or https://nonsense",
+            ),
             ("serve --allow-host http://a", "NAME or *.NAME"),
             ("serve --trusted-proxy a", "IP or IP/BITS"),
             ("serve --demo --serial x", "cannot be used with"),
