@@ -36,6 +36,8 @@ pub(crate) struct Arrival {
     verdict: Verdict,
     /// True if the content of its reply is not sent.
     is_head: bool,
+    /// True if a browser opens the URL, so that a person sees a refusal.
+    is_person: bool,
     /// Its place among the requests of a trusted proxy's client.
     place: Option<Place>,
     /// Its line in the access log.
@@ -55,7 +57,8 @@ impl Arrival {
             admitted.map_err(|problem| Box::new(refuse(site, peer, request, problem)))?;
         let access = begin_line(site, client, request.method().as_str(), request.uri().path());
         let (site, is_head) = (Arc::clone(site), request.method() == Method::HEAD);
-        let mut arrival = Self { site, client, verdict, is_head, place: None, access };
+        let is_person = prefers_html(request.headers());
+        let mut arrival = Self { site, client, verdict, is_head, is_person, place: None, access };
         let site = &arrival.site;
         let room = path::normalize(request.uri_mut())
             .and_then(|()| check_transfer_coding(request.headers()))
@@ -77,7 +80,7 @@ impl Arrival {
         let place = gate::room(site, client, head.path).ok()?;
         let (site, access) = (Arc::clone(site), AccessLine::default());
         let is_head = head.method == "HEAD";
-        Some(Self { site, client, verdict, is_head, place, access })
+        Some(Self { site, client, verdict, is_head, is_person: false, place, access })
     }
 
     /// Begins its line in the access log, since it will be answered here.
@@ -89,7 +92,7 @@ impl Arrival {
     /// Returns the reply to a request that ends with a problem.
     pub(crate) fn refuse(&self, problem: Problem, method: &str, path: &str) -> Reply {
         note(&self.site, self.client, &problem, method, path);
-        problem.into_response().into()
+        refusal_page::reply(problem, self.is_person).into()
     }
 
     /// Finishes the reply: removes the content of one to `HEAD`, adds the protective fields, lets a page of an allowed
@@ -147,16 +150,13 @@ impl Arrival {
     }
 }
 
-/// Answers a request with a problem, before anything else is known about it. A person who opens a name or follows a
-/// form that is refused gets a page.
+/// Answers a request with a problem, before anything else is known about it.
 pub(crate) fn refuse<B>(site: &Site, peer: Peer, request: &Request<B>, problem: Problem) -> Reply {
     let client = gate::address_of(site, peer, request.headers().into());
     let (method, path) = (request.method().as_str(), request.uri().path());
     let asked = RefusedRequest::request(client, method, path);
     let access = record(site, &problem, asked, (method, path));
-    let is_person = matches!(problem.kind(), Kind::Misdirected | Kind::OriginRefused)
-        && prefers_html(request.headers());
-    let refused = if is_person { refusal_page::of(problem) } else { problem.into_response() };
+    let refused = refusal_page::reply(problem, prefers_html(request.headers()));
     let refused = if request.method() == Method::HEAD { head_alone(refused) } else { refused };
     Reply::from(refused).keeping(access, client, None)
 }

@@ -2,16 +2,25 @@
 
 use http::{HeaderValue, Response, header};
 
-use crate::Problem;
 use crate::reply::body::{Body, full};
 use crate::reply::kind;
+use crate::{Kind, Problem};
 
 /// Allows the page nothing: it is sent in place of another site's page.
 const POLICY: &str =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Returns the reply with the page about a problem.
-pub(crate) fn of(problem: Problem) -> Response<Body> {
+/// Returns the reply about a problem: for a person, the page about a refusal that a setting of the server changes.
+pub(crate) fn reply(problem: Problem, is_person: bool) -> Response<Body> {
+    let kind = problem.kind();
+    let has_setting = matches!(
+        kind,
+        Kind::Misdirected | Kind::OriginRefused | Kind::LocalOnly | Kind::PublishRefused
+    );
+    if is_person && has_setting { page(problem) } else { problem.into_response() }
+}
+
+fn page(problem: Problem) -> Response<Body> {
     let (kind, detail) = (problem.kind(), sentence(problem.detail()));
     let title = escape(kind.title());
     let advice = escape(kind::advice(kind));
