@@ -34,6 +34,18 @@ struct Client;
 const POLICY: &str = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; \
                       require-trusted-types-for 'script'; trusted-types anemone";
 
+/// Returns the policy of a page at this host. It names the WebSockets of the host, which Safari before 15.4 does not count as
+/// `'self'`. A host that could not be written in a policy is left out.
+fn policy(host: Option<&HeaderValue>) -> HeaderValue {
+    let is_of_policy = |byte: u8| byte.is_ascii_alphanumeric() || b".-:".contains(&byte);
+    let host = host.and_then(|host| host.to_str().ok());
+    let host = host.filter(|host| !host.is_empty() && host.bytes().all(is_of_policy));
+    let policy = host.map(|host| {
+        HeaderValue::try_from(format!("{POLICY}; connect-src 'self' ws://{host} wss://{host}"))
+    });
+    policy.and_then(Result::ok).unwrap_or(HeaderValue::from_static(POLICY))
+}
+
 /// The paths of the JavaScript client.
 const CLIENT: [&str; 2] = ["/client.js", "/anemone-client"];
 
@@ -229,7 +241,7 @@ fn file(name: &str, headers: &HeaderMap) -> Result<Response<Body>, Problem> {
 
 /// Adds the fields that keep a page apart from others, to the reply to a request with these fields.
 fn isolate(fields: &mut HeaderMap, asked: &HeaderMap) {
-    fields.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    fields.insert(header::CONTENT_SECURITY_POLICY, policy(asked.get(header::HOST)));
     // Isolated pages get a clock that is precise enough to measure latencies. Over plain http from another machine, browsers ignore the
     // policy and report that as an error. All of the last years send this field wherever it counts.
     fields.append(header::VARY, HeaderValue::from_static("sec-fetch-site"));
@@ -256,6 +268,22 @@ fn content_type(name: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_policy_names_the_web_sockets_of_its_own_host() {
+        let policy = |host: &str| {
+            let host = HeaderValue::try_from(host).unwrap();
+            policy(Some(&host)).to_str().unwrap().to_owned()
+        };
+        for host in ["wind.example", "wind.example:8080", "127.0.0.1:8080", "my-pi.local"] {
+            let own = format!("; connect-src 'self' ws://{host} wss://{host}");
+            assert_eq!(policy(host), format!("{POLICY}{own}"));
+        }
+        for host in ["", "[::1]:8080", "a;script-src *", "a, b", "*", "a b"] {
+            assert_eq!(policy(host), POLICY, "{host}");
+        }
+        assert_eq!(super::policy(None), POLICY);
+    }
 
     #[test]
     fn a_known_page_is_not_sent_again() {

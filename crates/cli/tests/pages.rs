@@ -31,7 +31,9 @@ fn the_pages_have_their_fields_and_are_not_sent_twice() {
         for field in [
             &*format!("content-type: {kind}"),
             "cache-control: no-cache",
-            "content-security-policy: default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types anemone",
+            &*format!(
+                "content-security-policy: default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types anemone; connect-src 'self' ws://{address} wss://{address}"
+            ),
             "cross-origin-opener-policy: same-origin",
             "cross-origin-embedder-policy: require-corp",
             "cross-origin-resource-policy: same-origin",
