@@ -247,10 +247,10 @@ fn a_person_who_is_refused_gets_a_page_with_the_setting() {
             );
         }
     }
-    let local = format!("GET /topics/wind/readers HTTP/1.1\r\nHost: localhost\r\nVia: proxy\r\n");
+    let local = "GET /topics/wind/readers HTTP/1.1\r\nHost: localhost\r\nVia: proxy\r\n";
     let page = ask(&fixture, &format!("{local}{BROWSER}"));
     assert_eq!((page.status, page.field("content-type")), (403, Some("text/html; charset=utf-8")));
-    ask(&fixture, &local).problem(403, "local-only");
+    ask(&fixture, local).problem(403, "local-only");
     // A script and a program get the problem.
     for who in [
         "",
