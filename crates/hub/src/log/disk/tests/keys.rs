@@ -51,6 +51,36 @@ async fn a_key_is_known_for_its_window_when_its_segment_is_gone_restart_or_not()
 }
 
 #[tokio::test]
+async fn the_age_of_a_key_counts_from_its_first_event_however_often_the_server_restarts() {
+    for is_evicted in [false, true] {
+        let mut machine = Machine::new();
+        let mut running = keep_few(&mut machine, LATER);
+        let batch_at = |seconds| batch(at(seconds), [1]).with_key("k".parse().unwrap());
+        let publish = async |running: &Running, seconds| {
+            let published = running.topic.publish_kept(at(seconds), &batch_at(seconds)).await;
+            published.map(|published| (published.last.offset, published.repeated)).unwrap()
+        };
+        assert_eq!(publish(&running, 1).await, (1, false));
+        for number in 2..=if is_evicted { 300 } else { 2 } {
+            running.publish([number]).await.unwrap();
+        }
+        let head = running.head().offset;
+        // A repeat gives it no more time, and neither does a restart.
+        for seconds in [100, 200, 300, 400, 500, 600] {
+            running.hub.close().unwrap();
+            machine = machine.killed();
+            running = keep_few(&mut machine, LATER);
+            assert_eq!(publish(&running, seconds).await, (1, true), "at {seconds} s");
+        }
+        assert_eq!(publish(&running, 602).await, (head + 1, false), "evicted: {is_evicted}");
+        machine = machine.killed();
+        running = keep_few(&mut machine, LATER);
+        assert_eq!(publish(&running, 1_202).await, (head + 1, true), "it has a new time");
+        assert_eq!(publish(&running, 1_203).await, (head + 2, false));
+    }
+}
+
+#[tokio::test]
 async fn whenever_it_is_killed_the_same_keys_are_known() {
     let mut machine = Machine::new();
     let running = keep_few(&mut machine, LATER);
