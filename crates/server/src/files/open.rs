@@ -155,7 +155,7 @@ const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY
 fn below(dir: &Path, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
     let dir = directory(dir)?;
-    if is_unfit(&dir)? {
+    if is_unfit(&dir).map_err(refused)? {
         return Err(FileRefusal::Unfit.into());
     }
     match beneath(&dir, path, flags, Links::Refused) {
