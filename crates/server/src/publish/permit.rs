@@ -2,9 +2,12 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use anemone_hub::{Data, Hub, IdempotencyKey, Published, Storage, Topic, TopicName, UnixTime};
+use anemone_hub::{
+    Data, Hub, IdempotencyKey, Published, Storage, TooManyWait, Topic, TopicName, UnixTime, Waiter,
+};
 use http::HeaderValue;
 use tokio::task::spawn_blocking;
 
@@ -132,17 +135,22 @@ impl Publishing {
             PublishRight::Anyone => {}
         }
         let (publishing, rule) = (Arc::clone(self), Arc::clone(rule));
-        Ok(PublishPermit { publishing, name: name.clone(), rule })
+        Ok(PublishPermit { publishing, name: name.clone(), rule, waiter: client.waiter() })
     }
 
     /// Creates a topic, unless it was created meanwhile.
-    async fn create(&self, name: &TopicName, rule: &Rule) -> Result<Arc<Topic>, Problem> {
-        let mut created = rule.created.lock().await;
+    async fn create(
+        &self,
+        name: &TopicName,
+        rule: &Rule,
+        waiter: Waiter,
+    ) -> Result<Arc<Topic>, Problem> {
+        let _turn = rule.changing.take(waiter).await?;
         if let Some(topic) = self.hub.topic(name) {
             return Ok(topic);
         }
         let TopicRule { topics, topics_max, .. } = &rule.terms;
-        if *created >= *topics_max {
+        if rule.created.load(Ordering::Relaxed) >= *topics_max {
             let detail = format!(
                 "there already are {topics_max} topics {topics}, the most that are allowed"
             );
@@ -150,7 +158,7 @@ impl Publishing {
         }
         let (name, options) = (name.clone(), rule.terms.options());
         let topic = self.change(move |hub| hub.create(name, options)).await??;
-        *created += 1;
+        rule.created.fetch_add(1, Ordering::Relaxed);
         Ok(topic)
     }
 
@@ -178,6 +186,13 @@ impl Publishing {
     }
 }
 
+impl From<TooManyWait> for Problem {
+    fn from(full: TooManyWait) -> Self {
+        let problem = Self::new(Kind::TooManyRequests, full.to_string());
+        problem.field("retry-after", HeaderValue::from_static("1"))
+    }
+}
+
 /// A body to publish.
 #[derive(Debug)]
 pub(crate) struct SentBody<'a> {
@@ -193,6 +208,7 @@ pub(crate) struct PublishPermit {
     publishing: Arc<Publishing>,
     name: TopicName,
     rule: Arc<Rule>,
+    waiter: Waiter,
 }
 
 impl PublishPermit {
@@ -231,15 +247,16 @@ impl PublishPermit {
 
     /// Creates the topic, unless it exists.
     pub(super) async fn create(&self) -> Result<Arc<Topic>, Problem> {
-        self.publishing.create(&self.name, &self.rule).await
+        self.publishing.create(&self.name, &self.rule, self.waiter).await
     }
 
     /// Deletes the topic with its contents.
     pub(crate) async fn delete(&self) -> Result<(), Problem> {
         let (name, publishing) = (self.name.clone(), &self.publishing);
-        let mut created = self.rule.created.lock().await;
+        let _turn = self.rule.changing.take(self.waiter).await?;
         publishing.change(move |hub| hub.delete(&name)).await??;
-        *created = created.saturating_sub(1);
+        let created = &self.rule.created;
+        created.store(created.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
         if let Some(total) = &self.rule.total {
             total.forget();
         }
@@ -272,5 +289,50 @@ impl PublishPermit {
     /// Returns the limit for the data of an event.
     pub(super) fn event_bytes_max(&self) -> usize {
         self.rule.terms.event_bytes_max
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::pin::{Pin, pin};
+    use std::task::{Context, Poll, Waker};
+
+    use anemone_hub::Epoch;
+
+    use super::*;
+    use crate::peer::Peer;
+    use crate::request::proxies::Proxies;
+
+    fn is_done(future: Pin<&mut impl Future<Output = Result<Arc<Topic>, Problem>>>) -> bool {
+        match future.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(created) => created.is_ok(),
+            Poll::Pending => false,
+        }
+    }
+
+    #[test]
+    fn a_client_creates_its_topic_after_one_of_another_client_whatever_that_one_creates() {
+        let rule =
+            TopicRule { publish: PublishRight::Anyone, ..TopicRule::new("open-*".parse().unwrap()) };
+        let rules = TopicRules::new([rule]).unwrap();
+        let publishing =
+            Arc::new(Publishing::new(Hub::new(Epoch::from_bits(1)), rules).unwrap());
+        let create = |address: &str, name: &str| {
+            let peer = Peer::new(Ok(SocketAddr::new(address.parse().unwrap(), 1)));
+            let client = Client::of_connection(peer, &Proxies::default());
+            let permit = publishing.permit(&name.parse().unwrap(), client).unwrap();
+            async move { permit.create().await }
+        };
+        let turn = publishing.rules[0].changing.try_take().unwrap();
+        let mut busy: Vec<_> =
+            (0..50).map(|at| Box::pin(create("192.0.2.1", &format!("open-{at}")))).collect();
+        let mut other = pin!(create("192.0.2.2", "open-other"));
+        assert!(!busy.iter_mut().any(|waiting| is_done(waiting.as_mut())));
+        assert!(!is_done(other.as_mut()));
+        drop(turn);
+        assert!(is_done(busy[0].as_mut()));
+        assert!(is_done(other.as_mut()));
+        assert!(busy[1..].iter_mut().all(|waiting| is_done(waiting.as_mut())));
     }
 }

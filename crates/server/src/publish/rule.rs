@@ -1,8 +1,9 @@
 //! A rule in force, with the number of its topics and their total.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
-use tokio::sync::Mutex;
+use anemone_hub::{TurnLimits, Turns};
 
 use super::total::Total;
 use crate::TopicRule;
@@ -11,8 +12,10 @@ use crate::TopicRule;
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) terms: TopicRule,
-    /// The number of its topics. Locked while one is created or deleted.
-    pub(super) created: Mutex<usize>,
+    /// The number of its topics. Changes only in a turn.
+    pub(super) created: AtomicUsize,
+    /// The turns of clients who create or delete one: one at a time, since it takes time on a disk.
+    pub(super) changing: Turns,
     /// The limit on its topics together; `None` for a rule of one topic.
     pub(super) total: Option<Arc<Total>>,
 }
@@ -22,6 +25,7 @@ impl From<TopicRule> for Rule {
     fn from(terms: TopicRule) -> Self {
         let is_for_many = terms.topics.name().is_none();
         let total = is_for_many.then(|| Arc::new(Total::new(terms.bytes_total_max)));
-        Self { terms, created: Mutex::new(0), total }
+        let turns = TurnLimits { places: 1, waiting_per_client_max: usize::MAX };
+        Self { terms, created: AtomicUsize::new(0), changing: Turns::new(turns), total }
     }
 }

@@ -1,9 +1,7 @@
 //! The parts of a server that its mounts need to start runs.
 
-use std::sync::Arc;
-
-use anemone_hub::run::Runs;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use anemone_hub::run::{Runs, StartError};
+use anemone_hub::{Turn, TurnLimits, Turns, Waiter};
 use tokio::task::spawn_blocking;
 
 use crate::request::body::BodyBounds;
@@ -15,8 +13,8 @@ pub(crate) struct RunStarter {
     pub(super) runs: Runs,
     /// The limits on the body of a request, which is held while the run waits and works.
     pub(super) body: BodyBounds,
-    /// Held while an input is read beside the network threads.
-    reading: Arc<Semaphore>,
+    /// The turns of inputs that are read beside the network threads, one at a time.
+    reading: Turns,
 }
 
 /// The thread that reads an input.
@@ -31,22 +29,29 @@ pub(super) enum ReadingThread {
 impl RunStarter {
     pub(crate) fn new(runs: &Runs, limits: &Limits) -> Self {
         let body = BodyBounds::new(limits, limits.batch_bytes_max);
-        Self { runs: runs.clone(), body, reading: Arc::new(Semaphore::new(1)) }
+        let waiting_per_client_max = limits.of_runs().queued_per_owner_max;
+        let reading = Turns::new(TurnLimits { places: 1, waiting_per_client_max });
+        Self { runs: runs.clone(), body, reading }
     }
 
-    /// Waits for the turn of an input. One that is read at once has no need of it. Cancel safe.
-    pub(super) async fn turn(&self, thread: ReadingThread) -> Result<ReadingTurn, Problem> {
+    /// Waits for the turn of an input: clients take turns, and no more inputs of one wait than its runs may. One that is
+    /// read at once has no need of it. Cancel safe.
+    pub(super) async fn turn(
+        &self,
+        thread: ReadingThread,
+        waiter: Waiter,
+    ) -> Result<ReadingTurn, Problem> {
         if thread == ReadingThread::Network {
             return Ok(ReadingTurn(None));
         }
-        let place = Arc::clone(&self.reading).acquire_owned().await.map_err(|_| stopping())?;
-        Ok(ReadingTurn(Some(place)))
+        let turn = self.reading.take(waiter).await;
+        Ok(ReadingTurn(Some(turn.map_err(|_| StartError::OwnerQueueFull)?)))
     }
 }
 
 /// The turn of an input to be read: `None` for one that is read at once.
 #[derive(Debug)]
-pub(super) struct ReadingTurn(Option<OwnedSemaphorePermit>);
+pub(super) struct ReadingTurn(Option<Turn>);
 
 impl ReadingTurn {
     /// Reads an input: at once, or one after the other beside the network threads.
@@ -54,9 +59,9 @@ impl ReadingTurn {
         self,
         read: impl FnOnce() -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        let Some(place) = self.0 else { return read() };
+        let Some(turn) = self.0 else { return read() };
         let read = move || {
-            let _place = place;
+            let _turn = turn;
             read()
         };
         spawn_blocking(read).await.unwrap_or_else(|_| Err(stopping()))
