@@ -313,11 +313,12 @@ mod tests {
 
     #[test]
     fn a_client_creates_its_topic_after_one_of_another_client_whatever_that_one_creates() {
-        let rule =
-            TopicRule { publish: PublishRight::Anyone, ..TopicRule::new("open-*".parse().unwrap()) };
+        let rule = TopicRule {
+            publish: PublishRight::Anyone,
+            ..TopicRule::new("open-*".parse().unwrap())
+        };
         let rules = TopicRules::new([rule]).unwrap();
-        let publishing =
-            Arc::new(Publishing::new(Hub::new(Epoch::from_bits(1)), rules).unwrap());
+        let publishing = Arc::new(Publishing::new(Hub::new(Epoch::from_bits(1)), rules).unwrap());
         let create = |address: &str, name: &str| {
             let peer = Peer::new(Ok(SocketAddr::new(address.parse().unwrap(), 1)));
             let client = Client::of_connection(peer, &Proxies::default());
