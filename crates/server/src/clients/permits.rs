@@ -142,6 +142,7 @@ mod tests {
 
     use super::*;
     use crate::peer::Door;
+    use crate::request::proxies::{Forwarded, Node};
 
     /// A program of the server's own user, one of root, and two of another user.
     const OWN: &str = "own";
@@ -259,6 +260,22 @@ mod tests {
             assert_eq!(refused, 0, "of 100,000, while others are refused");
         });
         drop(other);
+    }
+
+    #[test]
+    fn a_client_that_a_trusted_proxy_names_counts_whatever_its_address_is() {
+        let permits = permits(100, 2);
+        let take = |address: Option<&str>| {
+            let node = |address: &str| Node::Address(SocketAddr::new(address.parse().unwrap(), 0));
+            let said = Forwarded { client: address.map(node), ..Forwarded::default() };
+            permits.take_for(Client::of_proxy(peer("10.9.8.7"), &said)).map_err(|_| ())
+        };
+        for address in ["192.0.2.1", "127.0.0.1", "::1", "10.9.8.7"] {
+            let places = [(); 2].map(|()| take(Some(address)));
+            assert!(places.iter().all(|place| matches!(place, Ok(Some(_)))), "{address}");
+            assert!(take(Some(address)).is_err(), "{address}");
+        }
+        assert!(matches!(take(None), Ok(None)), "its connection counts");
     }
 
     #[test]
