@@ -1,6 +1,7 @@
 /** The pure parts of the chart: values over time, what a screen can show of them, the view and the scales. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { fillBelow } from "../../web/chart/area.js";
 import { meanDirectionOf, meanOf } from "../../web/chart/mean.js";
 import { columns, commonHoles, outline } from "../../web/chart/outline.js";
 import { formatLevel, formatValue, niceMs, niceRange, timeStep } from "../../web/chart/scale.js";
@@ -246,4 +247,24 @@ test("the mean of directions is where they point together", () => {
   assert.deepEqual(means(0, NaN, 90, 90, 0), [[45, 4], [45, 4]]);
   assert.deepEqual(means(0, 90, 180, 270)[0], [NaN, 4]);
   assert.deepEqual(means(181, 359, 270), [[270, 3], [270, 3]]);
+});
+
+test("the area below a line follows it, however close its points are", () => {
+  for (const perPixel of [0.3, 1, 1.1, 3]) {
+    const points = Array.from({ length: 400 }, (_, index) => [index / perPixel, index % 40]).flat();
+    /** @type {[number, number][]} */
+    const path = [];
+    const context = /** @type {CanvasRenderingContext2D} */ (/** @type {unknown} */ ({
+      beginPath() {},
+      moveTo: (/** @type {number} */ x, /** @type {number} */ y) => path.push([x, y]),
+      lineTo: (/** @type {number} */ x, /** @type {number} */ y) => path.push([x, y]),
+      closePath() {},
+      fill() {},
+    }));
+    fillBelow(context, points, (time) => time, (value) => 100 - value, 100);
+    const width = Number(points.at(-2));
+    assert.deepEqual([path[0], path.at(-1)], [[0, 100], [width, 100]], `${perPixel}`);
+    const steps = path.slice(1).map(([x], index) => x - Number(path[index]?.[0]));
+    assert.ok(Math.max(...steps) <= Math.max(1, 1 / perPixel) + 1, `${perPixel}: ${Math.max(...steps)}`);
+  }
 });

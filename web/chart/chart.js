@@ -27,6 +27,7 @@
  * @property {string} holeWords in a hole
  * @property {() => string} [earlierWords] in the time before the first value; without it, as in any hole
  */
+import { fillBelow } from "./area.js";
 import { drawCaption, drawHoles, drawLevels, drawTimes, placeInWords } from "./axes.js";
 import { colour, fitted } from "./canvas.js";
 import { listen } from "./gestures.js";
@@ -430,36 +431,6 @@ function drawLine(context, points, x, y, { kind, colour: paint }, bottom) {
   for (let at = 0; at < points.length; at += 2) context.lineTo(x(Number(points[at])), y(Number(points[at + 1])));
   context.stroke();
   if (kind === "area") fillBelow(context, points, x, y, bottom);
-}
-
-/**
- * Fills the area below the highest point of each pixel.
- * @param {CanvasRenderingContext2D} context
- * @param {readonly number[]} points
- * @param {(time: number) => number} x
- * @param {(value: number) => number} y
- * @param {number} bottom
- */
-function fillBelow(context, points, x, y, bottom) {
-  context.beginPath();
-  context.moveTo(x(Number(points[0])), bottom);
-  let last = x(Number(points[0]));
-  let top = bottom;
-  for (let at = 0; at < points.length; at += 2) {
-    const [across, up] = [x(Number(points[at])), y(Number(points[at + 1]))];
-    if (across - last >= 1) {
-      context.lineTo(last, top);
-      top = bottom;
-    }
-    last = across;
-    top = Math.min(top, up);
-  }
-  context.lineTo(last, top);
-  context.lineTo(last, bottom);
-  context.closePath();
-  context.globalAlpha = 0.11;
-  context.fill();
-  context.globalAlpha = 1;
 }
 
 /**
