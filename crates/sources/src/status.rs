@@ -135,7 +135,8 @@ impl Reporter {
         if !is_news || self.told_at.is_some_and(|told_at| now < told_at + self.interval) {
             return notice;
         }
-        self.told_at = Some(now);
+        // At the start much changes within a moment.
+        self.told_at = (state != State::Opening).then_some(now);
         self.next_at = now + self.interval;
         self.pending = self.bad_lines_unreported > 0;
         Some(Notice::Report(self.take_report(), None))
@@ -241,7 +242,7 @@ impl Status {
         let at = wall_clock();
         let notice = self.reporter.tell(self.started.elapsed(), at, state, detail);
         if let Some(Notice::Report(report, None)) = &notice {
-            tracing::warn!(topic = %self.source, "{}", report.detail);
+            tracing::info!(topic = %self.source, "{}", report.detail);
         }
         notice.into_iter().for_each(|notice| self.report(at, notice));
     }
@@ -470,6 +471,7 @@ mod tests {
     #[test]
     fn news_of_the_same_state_are_told_at_once_but_once_in_an_interval() {
         let mut reporter = reporter();
+        assert!(reporter.tell(secs(0), AT, State::Opening, "waiting".into()).is_some());
         reporter.set(secs(1), AT, State::Live, "receiving".into());
         let told = |notice: Option<Notice>| match notice {
             Some(Notice::Report(report, None)) => report.detail,
