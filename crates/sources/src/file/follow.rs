@@ -1,24 +1,20 @@
 //! Decides which bytes to read next, and of which file.
 //!
-//! Owns the open file, and the ways to tell it from others. It blocks, as files do. One [`Follower::turn`] makes a
+//! Owns the open file and those that come after it. It blocks, as files do. One [`Follower::turn`] makes a
 //! handful of system calls and at most one read to publish, unless it has to compare the files beside a replaced one.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::{File, Metadata};
 use std::io;
-use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rustix::fs::{Mode, OFlags};
-
 use super::Origin;
+use super::open_file::{Chunk, FileState, OpenFile, id, not_a_file, window_bytes};
 use super::place::{Id, Place, WINDOW_BYTES, Window};
-use super::siblings::{COUNT_MAX, Next, Sibling, modified, next_after, siblings};
+use super::siblings::{COUNT_MAX, Next, Sibling, next_after, siblings};
 use super::watch::{Found, Watches};
 
 /// The most files compared with a truncated one to find its copy: the oldest that were written to since.
@@ -98,15 +94,6 @@ impl fmt::Display for Missing {
     }
 }
 
-/// The bytes that were read, and their place.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Chunk {
-    /// The range in the buffer. Before it are the preceding bytes of the file, up to [`WINDOW_BYTES`].
-    pub(super) range: Range<usize>,
-    /// The offset in the file.
-    offset: u64,
-}
-
 #[derive(Debug)]
 pub(super) struct Follower {
     path: PathBuf,
@@ -123,37 +110,6 @@ pub(super) struct Follower {
     open: Option<OpenFile>,
     /// The files that came under the path after the open one, in this order.
     held: VecDeque<OpenFile>,
-}
-
-#[derive(Debug)]
-struct OpenFile {
-    file: File,
-    /// No other file can have this id while the file is open.
-    id: Id,
-    /// The number of bytes read.
-    position: u64,
-    /// The beginning of the file, as far as it was read.
-    head: Vec<u8>,
-    /// The bytes before the position.
-    tail: Vec<u8>,
-    /// The time of the last write before the last read.
-    modified: i64,
-}
-
-/// The result of checking the open file.
-enum FileState {
-    More(Chunk),
-    End,
-    /// The bytes that were read are no longer in it.
-    Changed,
-}
-
-fn id(metadata: &Metadata) -> Id {
-    (metadata.dev(), metadata.ino())
-}
-
-fn not_a_file() -> io::Error {
-    io::Error::other("not a regular file")
 }
 
 impl Follower {
@@ -473,125 +429,6 @@ impl Follower {
 fn now() -> Option<i64> {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
     i64::try_from(since.as_nanos()).ok()?.checked_sub(10_000_000)
-}
-
-/// Returns the number of bytes before a place that identify a file.
-fn window_bytes(offset: u64) -> usize {
-    usize::try_from(offset).map_or(WINDOW_BYTES, |offset| offset.min(WINDOW_BYTES))
-}
-
-impl OpenFile {
-    fn open(path: &Path) -> io::Result<Self> {
-        // Non-blocking, since opening a FIFO would otherwise wait for a writer.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(not_a_file());
-        }
-        let (id, modified) = (id(&metadata), modified(&metadata));
-        Ok(Self { file, id, position: 0, head: Vec::new(), tail: Vec::new(), modified })
-    }
-
-    fn has_content(&self) -> bool {
-        self.file.metadata().is_ok_and(|metadata| metadata.len() > 0)
-    }
-
-    fn last_write(&self) -> io::Result<i64> {
-        Ok(modified(&self.file.metadata()?))
-    }
-
-    /// Opens a file after a place; `None` if it does not contain the bytes before that place.
-    fn at(path: &Path, place: &Place) -> io::Result<Option<Self>> {
-        let mut open = Self::open(path)?;
-        open.go_to(place.offset)?;
-        let window = Window { head: &open.head, tail: &open.tail };
-        let is_there = open.position == place.offset && place.follows(window);
-        Ok(is_there.then_some(open))
-    }
-
-    /// Sets the position to `offset`, or to the end if that is earlier.
-    fn go_to(&mut self, offset: u64) -> io::Result<()> {
-        let offset = offset.min(self.file.metadata()?.len());
-        let window = window_bytes(offset);
-        let read = |bytes: &mut Vec<u8>, at| {
-            bytes.resize(window, 0);
-            self.file.read_exact_at(bytes, at)
-        };
-        read(&mut self.head, 0)?;
-        read(&mut self.tail, offset - window as u64)?;
-        self.position = offset;
-        Ok(())
-    }
-
-    fn restart(&mut self) {
-        self.position = 0;
-        self.head.clear();
-        self.tail.clear();
-    }
-
-    /// Reads on, and again the bytes before the position. They show that the file is still the same, whatever it was
-    /// truncated to and has grown to since.
-    fn check(&mut self, buffer: &mut [u8]) -> io::Result<FileState> {
-        let window = self.tail.len();
-        let most = (buffer.len() - WINDOW_BYTES + window).min(buffer.len());
-        let buffer = &mut buffer[..most];
-        let len = read_at(&self.file, buffer, self.position - window as u64)?;
-        if len < window || buffer[..window] != self.tail {
-            return Ok(FileState::Changed);
-        }
-        if len == window {
-            // Files of /proc always report a length below their contents.
-            let shorter = self.file.metadata()?.len() < self.position;
-            return Ok(if shorter { FileState::Changed } else { FileState::End });
-        }
-        let chunk = Chunk { range: window..len, offset: self.position };
-        self.position += (len - window) as u64;
-        let head = WINDOW_BYTES.saturating_sub(self.head.len()).min(len - window);
-        self.head.extend_from_slice(&buffer[window..window + head]);
-        self.tail.clear();
-        self.tail.extend_from_slice(&buffer[len.saturating_sub(WINDOW_BYTES)..len]);
-        self.modified = modified(&self.file.metadata()?);
-        Ok(FileState::More(chunk))
-    }
-
-    /// Returns true if its contents are generated by the system at each read.
-    #[cfg(target_os = "linux")]
-    fn is_made_up(&self) -> bool {
-        use rustix::fs::{FsWord, PROC_SUPER_MAGIC};
-        const SYSFS_MAGIC: FsWord = 0x6265_6572;
-        const CGROUP2_MAGIC: FsWord = 0x6367_7270;
-        rustix::fs::fstatfs(&self.file)
-            .is_ok_and(|stat| [PROC_SUPER_MAGIC, SYSFS_MAGIC, CGROUP2_MAGIC].contains(&stat.f_type))
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn is_made_up(&self) -> bool {
-        false
-    }
-
-    /// Moves to the beginning of an unfinished last line, or to the end of the file. In a line that is too long,
-    /// moves to a place from which it is still too long.
-    fn skip_to_last_line(&mut self, line_bytes_max: usize) -> io::Result<()> {
-        let len = self.file.metadata()?.len();
-        // A line of the maximum length may end with CR LF.
-        let window = (line_bytes_max as u64).saturating_add(3).min(len);
-        let mut end = vec![0; usize::try_from(window).unwrap_or(0)];
-        let read = read_at(&self.file, &mut end, len - window)?;
-        end.truncate(read);
-        let line_bytes = end.iter().rev().take_while(|byte| **byte != b'\n').count();
-        self.go_to(len - window + (read - line_bytes) as u64)
-    }
-}
-
-/// Reads as much as there is, up to the whole buffer.
-fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
-    loop {
-        match file.read_at(buffer, at) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            read => return read,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -41,6 +41,7 @@
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux tells what comes"))]
 mod arrivals;
 mod follow;
+mod open_file;
 mod place;
 mod run;
 mod siblings;
