@@ -1,4 +1,5 @@
 /** Reads JSON as the server does, and remembers where each value is in the text. Pure. */
+import { withoutMark } from "./mark.js";
 
 /** Arrays and objects inside of each other, as the server allows them; those of a document need four. */
 const LEVELS_MAX = 127;
@@ -30,7 +31,7 @@ export class JsonError extends Error {
  */
 export function readJson(text) {
   const { places, twice } = new Reading(text);
-  return { value: JSON.parse(text), places, twice };
+  return { value: JSON.parse(withoutMark(text)), places, twice };
 }
 
 /** A text that is read once, from its beginning to its end. */
@@ -45,6 +46,7 @@ class Reading {
   /** @param {string} text */
   constructor(text) {
     this.#text = text;
+    this.#at = text.length - withoutMark(text).length;
     this.#value("", 1);
     this.#take(BLANKS);
     if (this.#at < text.length) this.#fail("nothing more");

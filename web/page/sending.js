@@ -1,5 +1,7 @@
 /** The parts of a box whose text is sent to the server. */
 
+import { withoutMark } from "./mark.js";
+
 /** Makes a key under which the same thing may be sent again, and is carried out once. */
 export { newKey } from "../anemone-client/key.js";
 
@@ -16,7 +18,7 @@ export function patience() {
 /** @param {string} text */
 export function isJson(text) {
   try {
-    JSON.parse(text);
+    JSON.parse(withoutMark(text));
     return true;
   } catch {
     return false;

@@ -19,9 +19,13 @@ pub(crate) fn parse(text: &[u8]) -> serde_json::Result<(Value, Vec<String>)> {
     Ok((value, steps))
 }
 
-/// Returns why a text is not JSON: with the remedy if another program wrote it so, else the place of the error.
+/// Returns why a text is not JSON, and where; with the remedy if another program wrote it so.
 pub(crate) fn fault(text: &[u8], error: &serde_json::Error) -> String {
-    TextFault::find(text).map_or_else(|| error.to_string(), |fault| fault.to_string())
+    let (line, column) = (error.line(), error.column());
+    match TextFault::find(text) {
+        Some(fault) => format!("{fault}, at line {line} column {column}"),
+        None => error.to_string(),
+    }
 }
 
 /// The words about a member whose name its object has already.

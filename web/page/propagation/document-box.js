@@ -1,5 +1,6 @@
 /** The document itself, as JSON that may be changed. */
 import { find, setText } from "../element.js";
+import { withoutMark } from "../mark.js";
 import { coverageFault, fitted } from "./document.js";
 import { button, element } from "./elements.js";
 
@@ -13,7 +14,7 @@ export function listenToDocument(opened, use) {
     const said = element("#json-said");
     let read;
     try {
-      read = JSON.parse(box().value);
+      read = JSON.parse(withoutMark(box().value));
     } catch (error) {
       return setText(said, `This is not JSON: ${error instanceof Error ? error.message : error}.`);
     }

@@ -147,7 +147,6 @@ fn what_sources_have_has_its_range() {
     for source in [&serial, &serial_lines] {
         assert_edges(source, ("baud", ["50", "4000000"], ["49", "4000001"]));
     }
-    assert_edges(&serial_lines, ("framing", ["'7E2'", "'8N1'"], ["'9N1'", "'8N'"]));
     for key in ["silence_max", "poll_interval", "unasked_wait", "answer_wait", "configure_retry"] {
         assert_edges(&serial, (key, TIMES.0, TIMES.1));
     }

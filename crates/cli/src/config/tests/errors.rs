@@ -145,6 +145,10 @@ fn what_is_missing_is_told_where_it_should_be() {
             "1:1: `source.device` is missing: the serial device, such as \"/dev/ttyUSB0\"",
         ),
         (
+            "[[source]]\ntype = \"serial-lines\"\ntopic = \"a\"\ndevice = \"d\"\nframing = \"9N1\"",
+            "5:11: source.framing: expected data bits, parity and stop bits, such as 8N1, 7E1 or 8O2",
+        ),
+        (
             "[[source]]\ntype = \"file\"\ntopic = \"a\"",
             "1:1: `source.path` is missing: the file to follow, such as \"/var/log/syslog\"",
         ),

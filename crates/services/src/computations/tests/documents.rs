@@ -179,7 +179,8 @@ fn a_body_that_is_no_json_is_refused_with_line_and_column() {
         ("{\n \"actions\": [}", "line 2 column 14"),
         (deep.as_str(), "recursion limit exceeded at line 1 column 128"),
         ("{\"actions\":[{\"size\":1e999}]}", "number out of range"),
-        ("{\"actions\":[{\"size\":NaN}]}", "line 1 column"),
+        ("{\"actions\":[{\"size\":NaN}]}", "line 1 column 21"),
+        ("{\"actions\":[{\"size\":NaN}]}", "NaN is not JSON: write null in its place"),
     ] {
         let refusal = ActionTree::parse(body.as_bytes()).unwrap_err();
         assert!(matches!(refusal, RunRefusal::BadBody(_)), "{refusal}");
