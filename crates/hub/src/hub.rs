@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 
 use crate::awaited::{Awaited, Epochs};
 use crate::index::Index;
-use crate::log::DataDir;
+use crate::log::{DataDir, SharedBytes};
 use crate::{
     CreateError, DeleteError, Epoch, OpenError, Storage, StorageError, Topic, TopicName,
     TopicOptions,
@@ -25,6 +25,8 @@ struct Inner {
     epochs: Epochs,
     /// The data directory, and the epochs of its topics.
     data: Option<(DataDir, Epochs)>,
+    /// The bytes that topics in memory share.
+    memory: Arc<SharedBytes>,
     topics: RwLock<BTreeMap<TopicName, Arc<Topic>>>,
     awaited: Arc<Awaited>,
     index: Index,
@@ -70,8 +72,20 @@ impl Hub {
     ) -> Self {
         let (epochs, topics) = (Epochs::new(epoch), RwLock::new(topics));
         let index = Index::new(epoch, Self::INDEX_EVENTS_MAX);
+        let memory = SharedBytes::new(Self::MEMORY_BYTES_MAX);
         let (awaited, deleted, changing) = Default::default();
-        Self(Arc::new(Inner { epochs, data, topics, awaited, index, deleted, changing }))
+        Self(Arc::new(Inner { epochs, data, memory, topics, awaited, index, deleted, changing }))
+    }
+
+    /// The bytes that topics in memory share, unless [`keep_in_memory`](Self::keep_in_memory) says another number:
+    /// 256 MiB.
+    pub const MEMORY_BYTES_MAX: u64 = SharedBytes::IN_MEMORY_MAX;
+
+    /// Sets the bytes that topics in memory share, if they have no limit in bytes: see
+    /// [`Retention::bytes_max`](crate::Retention::bytes_max). Those in a data directory share
+    /// [`DataOptions::bytes_max`](crate::DataOptions::bytes_max).
+    pub fn keep_in_memory(&self, bytes_max: u64) {
+        self.0.memory.set_bytes_max(bytes_max);
     }
 
     /// Returns the directory that stores its topics, if there is one.
@@ -260,7 +274,7 @@ impl Inner {
                     .create_in(data, options)
                     .map_err(|error| CreateError::Storage { name: name.clone(), error })?;
             }
-            _ => topic.create_in_memory(options),
+            _ => topic.create_in_memory(options, &self.memory),
         }
         let mut awaited = self.awaited.lock();
         awaited.remove(&name);

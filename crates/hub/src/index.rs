@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::log::SharedBytes;
 use crate::{Data, Epoch, Retention, Topic, TopicName, TopicOptions, UnixTime};
 
 /// The topic of the index, in memory. It is not among the topics of the hub.
@@ -17,7 +18,7 @@ impl Index {
     /// Creates an empty index.
     pub(crate) fn new(epoch: Epoch, events_max: u64) -> Self {
         let topic = Topic::awaited(TopicName::of_index(), epoch, None);
-        topic.create_in_memory(options(events_max));
+        topic.create_in_memory(options(events_max), &SharedBytes::new(0));
         Self(Arc::new(topic))
     }
 

@@ -36,6 +36,7 @@
 //! The feature `testing` adds a disk that fails on demand, for tests of programs that store topics.
 #![forbid(unsafe_code)]
 
+mod allowances;
 mod awaited;
 mod batch;
 mod digest;
@@ -45,6 +46,7 @@ mod health;
 mod hub;
 mod idempotency_key;
 mod index;
+mod keeps;
 mod keys;
 mod log;
 mod note;
@@ -72,6 +74,7 @@ pub use event::{Data, Event};
 pub use health::Health;
 pub use hub::Hub;
 pub use idempotency_key::IdempotencyKey;
+pub use keeps::Keeps;
 pub use keys::KeyWindow;
 pub use log::{DataDir, DataOptions, Fsync};
 #[cfg(feature = "testing")]

@@ -5,20 +5,27 @@ use std::time::Duration;
 use crate::UnixTime;
 
 /// The limits of a log. The oldest events are dropped beyond any limit.
+///
+/// By default, a topic has no limit of its own: it shares the bytes of its [`Hub`](crate::Hub) with the others.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Retention {
-    /// The most events kept. Default 10,000; at least 1 event is kept.
+    /// The most events kept. Default [`NO_LIMIT`](Self::NO_LIMIT); at least 1 event is kept.
     pub events_max: u64,
     /// The most bytes kept, data and overhead together. In memory an event counts for its data and 152 bytes, about
-    /// what it takes; on disk for its record, which is its data and 40 bytes. Default 16 MiB.
+    /// what it takes; on disk for its record, which is its data and 40 bytes.
+    ///
+    /// Default [`NO_LIMIT`](Self::NO_LIMIT): the topic keeps what fits in the bytes that it shares with all others
+    /// that have no limit in bytes. When these are used up, the topics that hold most evict their oldest events; a
+    /// topic that holds at most an equal share of them evicts nothing.
     pub bytes_max: u64,
-    /// The longest time that an event is kept after [`Event::time`](crate::Event::time). Default 1 hour.
+    /// The longest time that an event is kept after [`Event::time`](crate::Event::time). Default [`Duration::MAX`],
+    /// for no limit.
     pub age_max: Duration,
 }
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { events_max: 10_000, bytes_max: 16 << 20, age_max: Duration::from_secs(3600) }
+        Self { events_max: Self::NO_LIMIT, bytes_max: Self::NO_LIMIT, age_max: Duration::MAX }
     }
 }
 
@@ -38,6 +45,15 @@ pub(crate) struct Without {
 }
 
 impl Retention {
+    /// The number of events, or bytes, of a topic without such a limit.
+    pub const NO_LIMIT: u64 = u64::MAX;
+
+    /// Returns true if the topic has no limit in bytes, and shares those of its hub.
+    #[must_use]
+    pub fn shares_bytes(&self) -> bool {
+        self.bytes_max == Self::NO_LIMIT
+    }
+
     /// Returns true if a piece of a log can be dropped as a whole: the limits are reached without it, or its newest
     /// event is too old.
     pub(crate) fn lets_go(self, without: Without, newest: UnixTime, now: UnixTime) -> bool {

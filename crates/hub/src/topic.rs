@@ -1,14 +1,14 @@
 //! A topic: a named log to which publishers append and from which readers read.
 
 use std::any::Any;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::log::{DataDir, Extent, Log, MemoryLog, NoLog, Progress, WhenFull};
+use crate::log::{DataDir, Extent, Log, MemoryLog, NoLog, Progress, SharedBytes, WhenFull};
 use crate::{
-    After, Batch, Data, Epoch, Gap, GapReason, Health, IdempotencyKey, NewEvent, Note, Page,
+    After, Batch, Data, Epoch, Gap, GapReason, Health, IdempotencyKey, Keeps, NewEvent, Note, Page,
     PageLimit, Position, PublishError, Published, ReadError, Receipt, Retention, Start,
     StorageError, TopicName, TopicOptions, UnixTime,
 };
@@ -49,6 +49,8 @@ pub struct TopicInfo {
     pub first: u64,
     /// The bytes kept: data and overhead, with the keys.
     pub bytes: u64,
+    /// The time of its oldest event, if one is kept. On disk, it may be that of an event shortly before.
+    pub oldest: Option<UnixTime>,
     /// The time of its newest event, if one is kept. For a topic on disk without an event since the start, it is the
     /// latest time among the last ones.
     pub newest: Option<UnixTime>,
@@ -63,11 +65,12 @@ impl TopicInfo {
 }
 
 impl Topic {
-    /// Creates an empty topic in memory that begins `epoch`.
+    /// Creates an empty topic in memory that begins `epoch`. It shares no bytes with others: without a limit in bytes,
+    /// it keeps [`Hub::MEMORY_BYTES_MAX`](crate::Hub::MEMORY_BYTES_MAX).
     #[must_use]
     pub fn new(name: TopicName, epoch: Epoch, retention: Retention) -> Self {
         let topic = Self::awaited(name, epoch, None);
-        topic.create_in_memory(retention.into());
+        topic.create_in_memory(retention.into(), &SharedBytes::new(SharedBytes::IN_MEMORY_MAX));
         topic
     }
 
@@ -77,8 +80,8 @@ impl Topic {
         Self { name, epoch, log, progress, while_awaited: Mutex::new(held) }
     }
 
-    pub(crate) fn create_in_memory(&self, options: TopicOptions) {
-        self.begin(Box::new(MemoryLog::new(self.epoch, options, self.progress.clone())));
+    pub(crate) fn create_in_memory(&self, options: TopicOptions, shared: &Arc<SharedBytes>) {
+        self.begin(Box::new(MemoryLog::new(self.epoch, options, shared, self.progress.clone())));
     }
 
     pub(crate) fn create_in(
@@ -277,8 +280,15 @@ impl Topic {
             head: self.position(extent.head),
             first: extent.first,
             bytes: extent.bytes,
+            oldest: extent.oldest,
             newest: extent.newest,
         }
+    }
+
+    /// Returns what it keeps; `None` while it is only awaited.
+    #[must_use]
+    pub fn keeps(&self) -> Option<Keeps> {
+        self.log().keeps()
     }
 
     /// Returns the distance of a reader at this position. Its time does not depend on the number of events, and it

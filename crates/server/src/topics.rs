@@ -158,11 +158,13 @@ pub struct TopicRule {
     pub event_bytes_max: usize,
     /// The most topics with the prefix at once. Default 10,000. Further ones get 507.
     pub topics_max: usize,
-    /// The most bytes that all topics with the prefix keep together, data and overhead; on disk an eighth more.
-    /// Default 1 GiB; at least the retention of one of them. Beyond it, publishing gets 507, except to a full topic,
-    /// whose total does not grow because it drops as much as it takes. A topic that is named is limited only by its
-    /// retention.
-    pub bytes_total_max: u64,
+    /// The most bytes that all topics with the prefix keep together, data and overhead; on disk an eighth more; at least
+    /// the retention of one of them. Beyond it, publishing gets 507, except to a full topic, whose total does not grow
+    /// because it drops as much as it takes. A topic that is named is limited only by its retention.
+    ///
+    /// Default `None`: 1 GiB, or the retention of one topic if that is more. Topics without a limit in bytes
+    /// [share](Retention::bytes_max) those of the hub, and then have no further limit.
+    pub bytes_total_max: Option<u64>,
     /// The idempotency keys that each topic remembers. Default: 10,000, for 10 min.
     pub keys: KeyWindow,
     /// The storage of each topic.
@@ -184,12 +186,22 @@ impl TopicRule {
             publish: PublishRight::default(),
             event_bytes_max: 64 << 10,
             topics_max: 10_000,
-            bytes_total_max: 1 << 30,
+            bytes_total_max: None,
             keys: KeyWindow::default(),
             storage: Storage::default(),
             slow_reader: SlowReader::default(),
         }
     }
+
+    /// Returns the limit on all topics with the prefix together, if there is one.
+    #[must_use]
+    pub fn total(&self) -> Option<u64> {
+        let default = Self::BYTES_TOTAL_DEFAULT.max(self.retention.bytes_max);
+        self.bytes_total_max.or_else(|| (!self.retention.shares_bytes()).then_some(default))
+    }
+
+    /// The limit on all topics with a prefix together, unless one of them may keep more.
+    const BYTES_TOTAL_DEFAULT: u64 = 1 << 30;
 
     /// Returns the options of each topic.
     #[must_use]
@@ -212,8 +224,12 @@ impl TopicRule {
         if self.publish != PublishRight::Nobody && self.retention.bytes_max < bytes_min {
             return Err(TopicRulesError::Retention { topics: topics(), bytes_min });
         }
-        let bytes_min = self.retention.bytes_max;
-        if self.topics.name().is_none() && self.bytes_total_max < bytes_min {
+        let bytes_min = match self.retention.shares_bytes() {
+            true => bytes_min,
+            false => self.retention.bytes_max,
+        };
+        let is_short = self.bytes_total_max.is_some_and(|total| total < bytes_min);
+        if self.topics.name().is_none() && is_short {
             return Err(TopicRulesError::BytesTotal { topics: topics(), bytes_min });
         }
         Ok(())
@@ -376,11 +392,32 @@ mod tests {
 
     #[test]
     fn all_topics_together_keep_at_least_what_one_of_them_may() {
-        for (topics, bytes_total_max, is_fine) in
-            [("a*", (16 << 20) - 1, false), ("a*", 16 << 20, true), ("a", 0, true)]
-        {
-            let rules = TopicRules::new([TopicRule { bytes_total_max, ..rule(topics) }]);
-            assert_eq!(rules.is_ok(), is_fine, "{topics} {bytes_total_max}");
+        const SHARED: u64 = Retention::NO_LIMIT;
+        for (topics, bytes_max, total, is_fine) in [
+            ("a*", 16 << 20, (16 << 20) - 1, false),
+            ("a*", 16 << 20, 16 << 20, true),
+            ("a", 16 << 20, 0, true),
+            ("a*", SHARED, 65_791, false),
+            ("a*", SHARED, 65_792, true),
+        ] {
+            let retention = Retention { bytes_max, ..Retention::default() };
+            let rule = TopicRule { bytes_total_max: Some(total), retention, ..rule(topics) };
+            assert_eq!(TopicRules::new([rule]).is_ok(), is_fine, "{topics} {bytes_max} {total}");
+        }
+    }
+
+    #[test]
+    fn topics_that_share_bytes_have_no_total_of_their_own_unless_one_is_set() {
+        for (bytes_max, set, total) in [
+            (Retention::NO_LIMIT, None, None),
+            (Retention::NO_LIMIT, Some(1 << 20), Some(1 << 20)),
+            (16 << 20, None, Some(1 << 30)),
+            (4 << 30, None, Some(4 << 30)),
+            (16 << 20, Some(32 << 20), Some(32 << 20)),
+        ] {
+            let retention = Retention { bytes_max, ..Retention::default() };
+            let rule = TopicRule { retention, bytes_total_max: set, ..rule("a*") };
+            assert_eq!(rule.total(), total, "{bytes_max} {set:?}");
         }
     }
 

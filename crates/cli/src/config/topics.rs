@@ -1,16 +1,11 @@
 //! `[[topic]]`: rules for topics.
 
-use std::time::Duration;
-
 use anemone_hub::{KeyWindow, Retention, Storage};
 use anemone_server::{PublishRight, SlowReader, TopicPattern, TopicRule, TopicRules};
 
 use super::place::Located;
 use super::table::Table;
-use super::values::{DAY, MILLISECOND, SECOND, TIB, duration, number, parsed, size, word};
-
-/// Longer than anybody keeps events.
-const AGE_MAX: Duration = DAY.saturating_mul(36_500);
+use super::values::{AGE_MAX, DAY, MILLISECOND, SECOND, TIB, duration, number, parsed, size, word};
 
 /// The names of rights to publish.
 pub(super) const RIGHTS: [(&str, PublishRight); 3] = [
@@ -32,7 +27,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<Located<TopicRule>> {
     let (retention, keys) = (default.retention, default.keys);
     let topics_max = t.optional("topics_max", number(1..=1_000_000));
     let bytes_total_max = t.optional("bytes_total_max", size(1..=1024 * TIB));
-    let mut rule = TopicRule {
+    let rule = TopicRule {
         publish: t.value("publish", default.publish, word(RIGHTS)),
         storage: t.value("storage", default.storage, word(storages)),
         retention: Retention {
@@ -51,11 +46,9 @@ pub(super) fn read(mut table: Table<'_>) -> Option<Located<TopicRule>> {
         },
         slow_reader: t.value("slow_reader", default.slow_reader, word(ends)),
         topics_max: topics_max.as_deref().copied().unwrap_or(default.topics_max),
+        bytes_total_max: bytes_total_max.as_deref().copied(),
         ..default
     };
-    // A higher limit for one topic raises the default limit for all.
-    let bytes_total_default = rule.bytes_total_max.max(rule.retention.bytes_max);
-    rule.bytes_total_max = bytes_total_max.as_deref().copied().unwrap_or(bytes_total_default);
     let of_many = [
         ("topics_max", topics_max.map(|value| value.place)),
         ("bytes_total_max", bytes_total_max.map(|value| value.place)),

@@ -37,6 +37,9 @@ pub(super) const SECOND: Duration = seconds(1);
 pub(super) const HOUR: Duration = seconds(3600);
 pub(super) const DAY: Duration = seconds(24 * 3600);
 
+/// Longer than anybody keeps events.
+pub(super) const AGE_MAX: Duration = DAY.saturating_mul(36_500);
+
 /// The longest unit first, for formatting.
 const TIME_UNITS: [(&str, Duration); 5] =
     [("d", DAY), ("h", HOUR), ("min", seconds(60)), ("s", SECOND), ("ms", MILLISECOND)];
@@ -202,7 +205,7 @@ pub(super) fn duration(
     }
 }
 
-fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = |why: &str| format!("{} is not a duration: {why}", shown(text));
     let (number, unit) = split_unit(text);
     let number: u64 = number.parse().map_err(|_| {

@@ -3,6 +3,7 @@
 mod history;
 mod keys;
 mod retention;
+mod sharing;
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -44,6 +45,18 @@ fn on_disk_with(options: TopicOptions, data: DataOptions) -> Subject {
     Subject { topic, _hub: hub, _directory: Some(directory) }
 }
 
+/// Shares few bytes with another topic, which is busy, too.
+fn in_little_memory(options: TopicOptions) -> Subject {
+    let subject = in_memory(options);
+    subject._hub.keep_in_memory(20_000);
+    subject.beside_a_busy_one()
+}
+
+fn on_a_little_disk(options: TopicOptions) -> Subject {
+    let data = DataOptions { bytes_max: 20_000, memory_bytes_max: 1000, ..DataOptions::default() };
+    on_disk_with(options, data).beside_a_busy_one()
+}
+
 /// The newest in memory, most on disk in small segments.
 fn on_disk(options: TopicOptions) -> Subject {
     let data = DataOptions {
@@ -77,6 +90,14 @@ fn events_max(events_max: usize) -> PageLimit {
 }
 
 impl Subject {
+    fn beside_a_busy_one(self) -> Self {
+        let busy = self._hub.create("busy".parse().unwrap(), Retention::default()).unwrap();
+        for number in 0..200 {
+            busy.publish(at(0), Data::json(&number).unwrap()).unwrap();
+        }
+        self
+    }
+
     async fn publish(&self, seconds: u64, numbers: impl IntoIterator<Item = u64>) -> (u64, u64) {
         let batch = batch(at(seconds), numbers);
         let published = self.topic.publish_kept(at(seconds), &batch).await.unwrap();
@@ -375,6 +396,17 @@ macro_rules! contract {
             }
         }
     )* };
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
+    #[test]
+    fn any_history_is_told_where_bytes_are_shared(steps in steps(), seconds in 5_u64..60) {
+        let retention = Retention { age_max: Duration::from_secs(seconds), ..Retention::default() };
+        for make in [in_little_memory, on_a_little_disk] {
+            any_history_is_told_without_silent_loss(make, steps.clone(), retention);
+        }
+    }
 }
 
 macro_rules! for_each_log {

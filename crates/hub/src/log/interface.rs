@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use crate::{
-    Batch, Event, Health, IdempotencyKey, NewEvent, Note, PageLimit, PublishError, Receipt,
+    Batch, Event, Health, IdempotencyKey, Keeps, NewEvent, Note, PageLimit, PublishError, Receipt,
     StorageError, TopicOptions, UnixTime,
 };
 
@@ -70,6 +70,9 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
     /// Returns true if the key of a batch that is kept, or about to be, is in the window.
     fn knows(&self, now: UnixTime, key: IdempotencyKey) -> bool;
 
+    /// Returns what it keeps; `None` for the log of a topic that is not created.
+    fn keeps(&self) -> Option<Keeps>;
+
     /// Returns its health. A log in memory is always well.
     fn health(&self) -> Health {
         Health::default()
@@ -128,6 +131,8 @@ pub(crate) struct Extent {
     pub(crate) head: u64,
     /// The bytes of data and overhead, with the keys.
     pub(crate) bytes: u64,
+    /// The time of the oldest event, if one is kept; on disk, maybe of one that was before it in its file.
+    pub(crate) oldest: Option<UnixTime>,
     /// The time of the newest event, if one is kept; on disk, the latest time of its newest piece.
     pub(crate) newest: Option<UnixTime>,
 }

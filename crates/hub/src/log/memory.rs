@@ -1,27 +1,35 @@
-//! A log in memory: a ring of shared events, limited exactly by [`Retention`].
+//! A log in memory: a ring of shared events, limited exactly by [`Retention`], and by the bytes that it shares with
+//! other logs.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::watch;
 
 use super::filling::Filling;
 use super::progress::{advance, finish};
 use super::ring::{Ring, cost_bytes};
+use super::shared_bytes::{Allowance, Evict, SharedBytes};
 use super::{Extent, Log, Progress, Slice, WhenFull};
-use crate::keys::{Keyed, Keys, Place, Seen, room_beside};
+use crate::allowances::Need;
+use crate::keys::{KEY_BYTES, Keyed, Keys, Place, Seen, room_beside};
 use crate::receipt::Outcome;
 use crate::retention::Holding;
 use crate::{
-    Batch, Epoch, Event, IdempotencyKey, NewEvent, Note, PageLimit, Position, PublishError,
+    Batch, Epoch, Event, IdempotencyKey, Keeps, NewEvent, Note, PageLimit, Position, PublishError,
     Receipt, Retention, StorageError, TopicOptions, UnixTime,
 };
 
 #[derive(Debug)]
 pub(crate) struct MemoryLog {
     epoch: Epoch,
-    kept: Mutex<Contents>,
+    kept: Arc<Kept>,
+    shared: Arc<SharedBytes>,
     progress: watch::Sender<Progress>,
 }
+
+/// The contents, which other logs that share bytes with this one may make evict.
+#[derive(Debug)]
+struct Kept(Mutex<Contents>);
 
 /// The events `first()..=head`, without a hole.
 #[derive(Debug)]
@@ -30,6 +38,7 @@ struct Contents {
     head: u64,
     keys: Keys,
     retention: Retention,
+    allowance: Allowance,
     note: Option<Note>,
     /// True if no event may follow.
     is_ended: bool,
@@ -54,18 +63,35 @@ impl Gone {
 }
 
 impl MemoryLog {
+    /// Creates an empty log that shares bytes with others, unless its options have a limit in bytes.
     pub(crate) fn new(
         epoch: Epoch,
         options: TopicOptions,
+        shared: &Arc<SharedBytes>,
         progress: watch::Sender<Progress>,
     ) -> Self {
         let TopicOptions { retention, keys, .. } = options;
         let (ring, keys) = (Ring::default(), Keys::new(keys));
         let (note, is_ended, gone) = (None, false, Gone::default());
-        let kept = Contents { ring, head: 0, keys, retention, note, is_ended, gone };
-        Self { epoch, kept: Mutex::new(kept), progress }
+        let kept = Arc::new_cyclic(|kept: &Weak<Kept>| {
+            let allowance = shared.join(0, kept.clone());
+            let contents =
+                Contents { ring, head: 0, keys, retention, allowance, note, is_ended, gone };
+            Kept(Mutex::new(contents))
+        });
+        Self { epoch, kept, shared: Arc::clone(shared), progress }
     }
 
+    fn change<T>(&self, change: impl FnOnce(&mut Contents) -> T) -> T {
+        self.kept.change(change)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Contents> {
+        self.kept.lock()
+    }
+}
+
+impl Kept {
     /// Changes the contents. One event may take the place of very many, and the threads that wait for the lock do not
     /// wait until these are dropped.
     fn change<T>(&self, change: impl FnOnce(&mut Contents) -> T) -> T {
@@ -79,7 +105,14 @@ impl MemoryLog {
 
     fn lock(&self) -> MutexGuard<'_, Contents> {
         // No method panics while it holds the lock, so the value of a poisoned lock is still consistent.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Evict for Kept {
+    fn evict(&self) {
+        // Without a time: the age is checked by each read.
+        self.change(|kept| kept.expire(UnixTime::default()));
     }
 }
 
@@ -103,6 +136,7 @@ impl Log for MemoryLog {
             kept.expire(now);
             Ok((place, false))
         })?;
+        self.shared.evict();
         if !is_repeated {
             advance(&self.progress, place.last);
         }
@@ -140,8 +174,9 @@ impl Log for MemoryLog {
     fn extent(&self, now: UnixTime) -> Extent {
         self.change(|kept| {
             kept.expire(now);
-            let newest = kept.ring.newest().map(|event| event.time);
-            Extent { first: kept.first(), head: kept.head, bytes: kept.bytes(), newest }
+            let [oldest, newest] =
+                [kept.ring.oldest(), kept.ring.newest()].map(|event| event.map(|it| it.time));
+            Extent { first: kept.first(), head: kept.head, bytes: kept.bytes(), oldest, newest }
         })
     }
 
@@ -158,11 +193,21 @@ impl Log for MemoryLog {
         self.lock().keys.find(now, key).is_some()
     }
 
+    fn keeps(&self) -> Option<Keeps> {
+        let kept = self.lock();
+        Some(kept.allowance.keeps(kept.retention))
+    }
+
     fn configure(&self, options: TopicOptions) {
         let mut kept = self.lock();
         kept.retention = options.retention;
         kept.keys.set_window(options.keys);
         kept.keys.forget_beyond(room_beside(0, options.retention.bytes_max));
+        let held = kept.bytes();
+        kept.allowance.grow(kept.retention, Need { least: 0, whole: held });
+        kept.allowance.settle(kept.retention, held);
+        drop(kept);
+        self.shared.evict();
     }
 
     fn end(&self, now: UnixTime, last: Option<NewEvent>) -> bool {
@@ -174,11 +219,13 @@ impl Log for MemoryLog {
                 // Its bytes come on top, so a large result pushes out none of what led to it by them.
                 let bytes_max = &mut kept.retention.bytes_max;
                 *bytes_max = bytes_max.saturating_add(cost_bytes(&last.data));
+                kept.make_room(0, cost_bytes(&last.data));
                 kept.push(last);
             }
             kept.expire(now);
             Some(kept.head)
         });
+        self.shared.evict();
         head.map(|head| finish(&self.progress, head)).is_some()
     }
 
@@ -194,7 +241,10 @@ impl Log for MemoryLog {
         // First, so that nobody takes the missing events for the end of the topic.
         self.progress.send_modify(|progress| progress.deleted = true);
         // Slow readers may hold the topic for long. The events are dropped after the lock is released.
-        let events = std::mem::take(&mut self.lock().ring);
+        let mut kept = self.lock();
+        let events = std::mem::take(&mut kept.ring);
+        kept.allowance.leave();
+        drop(kept);
         drop(events);
         Ok(())
     }
@@ -212,9 +262,11 @@ impl Contents {
 
     fn append(&mut self, batch: &Batch, keyed: Option<Keyed>) -> Result<Place, PublishError> {
         let bytes = batch.events.iter().map(|event| cost_bytes(&event.data)).sum();
-        let bytes_max = self.retention.bytes_max.min(Batch::BYTES_MAX);
+        let keys_bytes = if keyed.is_some() { KEY_BYTES } else { 0 };
+        let bytes_max = self.make_room(keys_bytes, bytes).min(Batch::BYTES_MAX);
         if bytes > bytes_max {
-            return Err(PublishError::TooBig { bytes, bytes_max });
+            let most = self.allowance.refuses(self.retention, bytes).unwrap_or(bytes_max);
+            return Err(PublishError::TooBig { bytes, bytes_max: most.min(Batch::BYTES_MAX) });
         }
         let first = self.head + 1;
         batch.events.iter().for_each(|event| self.push(event));
@@ -222,9 +274,18 @@ impl Contents {
         if let (Some(keyed), Some(event)) = (keyed, batch.events.first()) {
             self.keys.remember(Seen::new(keyed, event.time, place));
         }
-        self.keys.forget_beyond(room_beside(bytes, bytes_max));
+        // Keys give way to events only where there is no more room.
+        if !self.retention.shares_bytes() || self.bytes() > bytes_max {
+            self.keys.forget_beyond(room_beside(bytes, bytes_max));
+        }
         self.note = batch.note.clone().or(self.note.take());
         Ok(place)
+    }
+
+    /// Asks for room for a batch of this size, if the log shares its bytes. Returns the most that it may hold now.
+    fn make_room(&self, keys_bytes: u64, batch_bytes: u64) -> u64 {
+        let whole = self.bytes() + keys_bytes + batch_bytes;
+        self.allowance.grow(self.retention, Need { least: batch_bytes, whole })
     }
 
     fn push(&mut self, event: &NewEvent) {
@@ -236,15 +297,17 @@ impl Contents {
     /// Drops the events beyond the retention, but never the last event of a log that has ended.
     fn expire(&mut self, now: UnixTime) {
         self.keys.expire(now);
+        let limit = self.allowance.limit(self.retention);
         while let Some(oldest) = self.ring.oldest() {
             let held =
                 Holding { events: self.ring.len(), bytes: self.bytes(), oldest: oldest.time };
             let is_last = self.is_ended && self.ring.len() == 1;
-            if is_last || !self.retention.is_passed(held, now) {
-                return;
+            if is_last || !limit.is_passed(held, now) {
+                break;
             }
             self.pop_oldest();
         }
+        self.allowance.settle(self.retention, self.bytes());
     }
 
     fn pop_oldest(&mut self) {
@@ -256,7 +319,6 @@ impl Contents {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Weak;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
@@ -276,7 +338,7 @@ mod tests {
 
     impl Drop for Dropped {
         fn drop(&mut self) {
-            let is_free = self.log.upgrade().is_some_and(|log| log.kept.try_lock().is_ok());
+            let is_free = self.log.upgrade().is_some_and(|log| log.kept.0.try_lock().is_ok());
             self.counts[usize::from(is_free)].fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -286,7 +348,8 @@ mod tests {
         let bytes_max = 100_000;
         let retention = Retention { bytes_max, ..Retention::default() };
         let (progress, _) = watch::channel(Progress::default());
-        let log = Arc::new(MemoryLog::new(Epoch::from_bits(1), retention.into(), progress));
+        let (epoch, shared) = (Epoch::from_bits(1), SharedBytes::new(0));
+        let log = Arc::new(MemoryLog::new(epoch, retention.into(), &shared, progress));
         let counts = Arc::<[AtomicU64; 2]>::default();
         let append = |data| {
             let batch = Batch::from(NewEvent { time: UnixTime::default(), data });

@@ -7,6 +7,7 @@ mod memory;
 mod none;
 mod progress;
 mod ring;
+mod shared_bytes;
 
 #[cfg(test)]
 mod contract;
@@ -19,3 +20,4 @@ pub(crate) use memory::MemoryLog;
 pub(crate) use none::NoLog;
 pub(crate) use progress::Progress;
 pub(crate) use ring::cost_bytes;
+pub(crate) use shared_bytes::SharedBytes;

@@ -6,8 +6,8 @@ use std::path::Path;
 use super::{Extent, Log, Slice, WhenFull};
 use crate::error::Action;
 use crate::{
-    Batch, IdempotencyKey, Note, PageLimit, PublishError, Receipt, StorageError, TopicOptions,
-    UnixTime,
+    Batch, IdempotencyKey, Keeps, Note, PageLimit, PublishError, Receipt, StorageError,
+    TopicOptions, UnixTime,
 };
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Log for NoLog {
     }
 
     fn extent(&self, _: UnixTime) -> Extent {
-        Extent { first: 1, head: 0, bytes: 0, newest: None }
+        Extent { first: 1, head: 0, bytes: 0, oldest: None, newest: None }
     }
 
     fn note(&self) -> Option<Note> {
@@ -49,6 +49,10 @@ impl Log for NoLog {
 
     fn knows(&self, _: UnixTime, _: IdempotencyKey) -> bool {
         false
+    }
+
+    fn keeps(&self) -> Option<Keeps> {
+        None
     }
 
     /// The topic gets its options when it is created.

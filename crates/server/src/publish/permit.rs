@@ -280,9 +280,9 @@ impl PublishPermit {
         if admission.is_some() || topic.is_some_and(is_full) {
             return Ok(admission);
         }
-        let TopicRule { topics, bytes_total_max, .. } = terms;
+        let (topics, bytes_max) = (&terms.topics, total.bytes_max());
         let detail =
-            format!("topics {topics} together have reached their limit of {bytes_total_max} bytes");
+            format!("topics {topics} together have reached their limit of {bytes_max} bytes");
         Err(Problem::new(Kind::StorageFull, detail))
     }
 

@@ -16,7 +16,7 @@ pub(super) struct Rule {
     pub(super) created: AtomicUsize,
     /// The turns of clients who create or delete one: one at a time, since it takes time on a disk.
     pub(super) changing: Turns,
-    /// The limit on its topics together; `None` for a rule of one topic.
+    /// The limit on its topics together; `None` for a rule of one topic, and without such a limit.
     pub(super) total: Option<Arc<Total>>,
 }
 
@@ -24,7 +24,8 @@ pub(super) struct Rule {
 impl From<TopicRule> for Rule {
     fn from(terms: TopicRule) -> Self {
         let is_for_many = terms.topics.name().is_none();
-        let total = is_for_many.then(|| Arc::new(Total::new(terms.bytes_total_max)));
+        let total = terms.total().filter(|_| is_for_many);
+        let total = total.map(|bytes_max| Arc::new(Total::new(bytes_max)));
         let turns = TurnLimits { places: 1, waiting_per_client_max: usize::MAX };
         Self { terms, created: AtomicUsize::new(0), changing: Turns::new(turns), total }
     }

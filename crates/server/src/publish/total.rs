@@ -54,6 +54,10 @@ impl Total {
         Self { bytes_max, counted: Mutex::new(counted) }
     }
 
+    pub(super) fn bytes_max(&self) -> u64 {
+        self.bytes_max
+    }
+
     /// Admits some bytes if there is room for them. `sum` adds up all topics; it does not block other callers.
     pub(super) fn admit(
         self: &Arc<Self>,

@@ -13,7 +13,7 @@ fn for_one(topics: &str) -> TopicRule {
     TopicRule {
         publish: PublishRight::Anyone,
         event_bytes_max: 100,
-        bytes_total_max: 400,
+        bytes_total_max: Some(400),
         retention: Retention { bytes_max: 400, ..Retention::default() },
         ..TopicRule::new(topics.parse().unwrap())
     }

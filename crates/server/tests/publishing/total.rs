@@ -16,10 +16,10 @@ fn start() -> Fixture {
     let small = TopicRule {
         retention,
         event_bytes_max: 1_000,
-        bytes_total_max: TOTAL,
+        bytes_total_max: Some(TOTAL),
         ..rule("small-*", PublishRight::Anyone)
     };
-    let named = TopicRule { bytes_total_max: 0, ..rule("chat", PublishRight::Anyone) };
+    let named = TopicRule { bytes_total_max: Some(0), ..rule("chat", PublishRight::Anyone) };
     start_with(|options| options.topics = TopicRules::new([small, named]).unwrap())
 }
 

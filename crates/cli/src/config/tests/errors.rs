@@ -294,7 +294,7 @@ fn rules_that_do_not_go_together_are_refused() {
             "3:15: topic.slow_reader: \"wait\" is not one of \"gap\", \"close\"",
         ),
         (
-            "[[topic]]\nname = \"a*\"\nbytes_total_max = 16777215",
+            "[[topic]]\nname = \"a*\"\nbytes_max = \"16MiB\"\nbytes_total_max = 16777215",
             "2:8: topic: all topics a* together must retain at least 16777216 bytes, as much as each of them may",
         ),
         (

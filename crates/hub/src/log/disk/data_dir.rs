@@ -184,6 +184,8 @@ impl DataDir {
         if disk.begin().is_ok() {
             disk.empty_trash();
         }
+        // They may hold more than they share, if that is less than before.
+        disk.shared_bytes.fit();
         // Added only now: the writer would otherwise sweep them, or begin with only some of them.
         logs.iter().for_each(|log| desk.add(log));
         Ok((found, coming))

@@ -1,8 +1,10 @@
 //! The contents of a topic on disk as readers see them, with retention applied. Pure: it uses no file.
 
 use super::segments::{Gone, Segments, Stretch};
+use crate::allowances::Need;
 use crate::keys::Keys;
 use crate::log::ring::Ring;
+use crate::log::shared_bytes::Allowance;
 use crate::{Note, Retention, UnixTime};
 
 /// The contents of a topic, as readers see them.
@@ -12,6 +14,8 @@ pub(super) struct Kept {
     /// The newest events that are in memory.
     pub(super) newest: Ring,
     pub(super) retention: Retention,
+    /// The bytes that it may hold, if it shares them with other topics.
+    pub(super) allowance: Allowance,
     /// The bytes of the keys, as of [`Kept::count_keys`].
     keys_bytes: u64,
     /// The newest note.
@@ -24,11 +28,12 @@ impl Kept {
     pub(super) fn new(
         segments: Segments,
         retention: Retention,
+        allowance: Allowance,
         keys: &Keys,
         note: Option<Note>,
     ) -> Self {
         let (newest, keys_bytes) = (Ring::default(), keys.bytes());
-        Self { segments, newest, retention, keys_bytes, note, gone: Vec::new() }
+        Self { segments, newest, retention, allowance, keys_bytes, note, gone: Vec::new() }
     }
 
     /// Counts the keys.
@@ -41,16 +46,32 @@ impl Kept {
         self.segments.bytes() + self.keys_bytes
     }
 
+    /// Asks for room for `bytes` more, if the topic shares its bytes. Returns the most that it may hold now, if that is
+    /// less than it would hold with them.
+    pub(super) fn make_room(&self, bytes: u64, batch_bytes: u64) -> Option<u64> {
+        let whole = self.bytes() + bytes;
+        let bytes_max = self.allowance.grow(self.retention, Need { least: batch_bytes, whole });
+        (self.retention.shares_bytes() && bytes_max < whole).then_some(bytes_max)
+    }
+
+    /// Sets the retention, and asks for room for the contents.
+    pub(super) fn set_retention(&mut self, retention: Retention) {
+        self.retention = retention;
+        self.allowance.grow(retention, Need { least: 0, whole: self.bytes() });
+    }
+
     /// Drops events beyond the retention, without touching their files. Returns what must be read to continue.
     pub(super) fn expire(&mut self, now: UnixTime) -> Option<Stretch> {
-        let bytes_max = self.retention.bytes_max.saturating_sub(self.keys_bytes);
-        let retention = Retention { bytes_max, ..self.retention };
+        let limit = self.allowance.limit(self.retention);
+        let bytes_max = limit.bytes_max.saturating_sub(self.keys_bytes);
+        let retention = Retention { bytes_max, ..limit };
         let (gone, unknown) = self.segments.expire(retention, now);
         self.gone.extend(gone);
         let first = self.segments.first();
         while self.newest.oldest().is_some_and(|event| event.offset < first) {
             self.newest.pop_oldest();
         }
+        self.allowance.settle(self.retention, self.bytes());
         unknown
     }
 

@@ -5,7 +5,8 @@
 //!
 //! No thread holds the same lock of two topics. A thread that waits for the disk holds neither [`INTAKE`] nor
 //! [`KEPT`], so publishers and readers never wait for the disk because of it. The one exception is the search for the
-//! valid records of a damaged segment, which holds `KEPT`. The queue has its own lock, after all of these.
+//! valid records of a damaged segment, which holds `KEPT`. The queue and the bytes that topics share have locks of their
+//! own, after all of these.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
@@ -24,8 +24,9 @@ use super::segments::Segments;
 use super::shared::Disk;
 use super::state::OwnNote;
 use crate::error::Action;
-use crate::keys::Keys;
+use crate::keys::{KEY_BYTES, Keys, room_beside};
 use crate::log::progress::{Progress, advance};
+use crate::log::shared_bytes::Evict;
 use crate::{
     Epoch, Event, Health, Note, Position, PublishError, StorageError, TopicOptions, UnixTime,
 };
@@ -87,17 +88,23 @@ impl DiskLog {
         let note = OwnNote::or(own_note.as_ref(), active.note.as_ref());
         let meta = SavedMeta { options, own_note, is_saved: meta_is_saved };
         let intake = Intake::new(head, keys, options);
-        let kept = Kept::new(segments, options.retention, &intake.keys, note);
-        Arc::new(Self {
-            disk,
-            readable: Readable::new(directory.clone(), kept),
-            groundwork: Arc::new(Groundwork::new(directory, epoch, meta, leftover)),
-            progress,
-            intake: Lock::new(intake),
-            file: Lock::new(active),
-            carried: Lock::new(carried),
-            fault: Lock::default(),
-            unread_at: Lock::default(),
+        let retention = options.retention;
+        let held =
+            if retention.shares_bytes() { segments.bytes() + intake.keys.bytes() } else { 0 };
+        Arc::new_cyclic(|log: &Weak<Self>| {
+            let allowance = disk.shared_bytes.join(held, log.clone());
+            let kept = Kept::new(segments, retention, allowance, &intake.keys, note);
+            Self {
+                disk,
+                readable: Readable::new(directory.clone(), kept),
+                groundwork: Arc::new(Groundwork::new(directory, epoch, meta, leftover)),
+                progress,
+                intake: Lock::new(intake),
+                file: Lock::new(active),
+                carried: Lock::new(carried),
+                fault: Lock::default(),
+                unread_at: Lock::default(),
+            }
         })
     }
 
@@ -139,7 +146,8 @@ impl DiskLog {
         self.save_meta()?;
         let (limits, is_spent) = {
             let kept = lock(&self.readable.kept);
-            let limits = Limits::of(kept.retention, disk.options.segment_bytes_max);
+            let retention = kept.allowance.likely(kept.retention);
+            let limits = Limits::of(retention, disk.options.segment_bytes_max);
             (limits, kept.segments.is_spent() && file.events > 0)
         };
         let is_full = |job: &Job| {
@@ -174,11 +182,26 @@ impl DiskLog {
                 file.note = Some(note.clone());
                 lock(&self.readable.kept).note = Some(note.clone());
             }
-            drop(self.change_keys(|intake| intake.keep(&jobs[..count])));
+            self.count_in(&jobs[..count]);
             self.show(file.base, at, written);
             *lock(&self.fault) = None;
         }
         Ok(count)
+    }
+
+    /// Makes room for batches that were written, and remembers their keys.
+    fn count_in(&self, jobs: &[Job]) {
+        let bytes_of = |job: &Job| job.bytes + job.key.map_or(0, |_| KEY_BYTES);
+        let batch_bytes = jobs.iter().map(|job| job.bytes).max().unwrap_or(0);
+        let bytes = jobs.iter().map(bytes_of).sum();
+        let short = lock(&self.readable.kept).make_room(bytes, batch_bytes);
+        drop(self.change_keys(|intake| {
+            intake.keep(jobs);
+            // Keys give way to events only where there is no more room.
+            if let Some(bytes_max) = short {
+                intake.keys.forget_beyond(room_beside(batch_bytes, bytes_max));
+            }
+        }));
     }
 
     /// Changes the keys and counts them before retention is applied, so that no event is dropped for keys that are
@@ -352,6 +375,7 @@ impl DiskLog {
 
     /// Removes its mark and its discarded directory.
     pub(super) fn remove(&self, discarded: &Path) {
+        lock(&self.readable.kept).allowance.leave();
         self.disk.forget_mark(&self.groundwork.directory_name());
         if let Err(error) = self.disk.platform.remove_directory(discarded) {
             // The next start of the data directory tries again.
@@ -401,5 +425,14 @@ impl DiskLog {
         let writing = lock(&self.fault).clone();
         let damaged_events = lock(&self.readable.kept).segments.missing();
         Health { writing, damaged_events, behind: None }
+    }
+}
+
+/// Called by the writer, which has given others more room.
+impl Evict for DiskLog {
+    fn evict(&self) {
+        // Without a time: the age is checked by each read.
+        drop(self.readable.settled(UnixTime::default()));
+        self.remove_gone();
     }
 }

@@ -21,7 +21,8 @@
 //! **Retention.** Readers see exactly the events within the retention; files are removed as whole segments. A segment
 //! is an eighth of the retention (at most [`DataOptions::segment_bytes_max`], at least 4 KiB, 64 events and 1
 //! second), so the disk holds at most the retention, one segment and one batch. Keys that are still in their window
-//! outlive their segment.
+//! outlive their segment. Topics without a limit in bytes share [`DataOptions::bytes_max`]; a segment is an eighth of
+//! what such a topic may hold. Once a write has made one topic's share smaller, the writer removes files of that topic.
 //!
 //! **Damage** is reported to readers as a gap; the events around it can be read. Opening a directory reads all of it
 //! once and checks every record. A segment without valid records is renamed to `FIRST-LAST.damaged`, with the missing

@@ -24,6 +24,9 @@ impl Default for Fsync {
 /// The options of a data directory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct DataOptions {
+    /// The bytes that all topics without a limit in bytes keep together, and share fairly; on disk about an eighth
+    /// more. Default 1 GiB. See [`Retention::bytes_max`](crate::Retention::bytes_max).
+    pub bytes_max: u64,
     /// The time at which events are flushed. Default: each second.
     pub fsync: Fsync,
     /// The largest segment in bytes; a larger batch has its own segment. Opening a directory holds one segment in
@@ -42,6 +45,7 @@ pub struct DataOptions {
 impl Default for DataOptions {
     fn default() -> Self {
         Self {
+            bytes_max: 1 << 30,
             fsync: Fsync::default(),
             segment_bytes_max: 16 << 20,
             memory_bytes_max: 1 << 20,

@@ -18,7 +18,7 @@ use super::segments::{Known, Stretch};
 use crate::error::Action;
 use crate::log::Slice;
 use crate::log::filling::Filling;
-use crate::{Data, Event, PageLimit, StorageError, UnixTime};
+use crate::{Data, Event, PageLimit, PublishError, StorageError, UnixTime};
 
 /// The bytes read from a file at a time, unless a record is longer.
 const CHUNK_BYTES: u64 = 128 << 10;
@@ -52,6 +52,15 @@ impl Readable {
     /// Returns the offset of the newest event.
     pub(super) fn head(&self) -> u64 {
         lock(&self.kept).segments.head()
+    }
+
+    /// Checks that the topic can hold a batch of this size, if it shares its bytes.
+    pub(super) fn check_room(&self, bytes: u64) -> Result<(), PublishError> {
+        let kept = lock(&self.kept);
+        match kept.allowance.refuses(kept.retention, bytes) {
+            Some(bytes_max) => Err(PublishError::TooBig { bytes, bytes_max }),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn read(

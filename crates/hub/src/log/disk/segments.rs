@@ -148,6 +148,13 @@ impl Segments {
         self.first
     }
 
+    /// Returns the time of the oldest event, if one is kept, or else that of one before it in its file.
+    pub(super) fn oldest(&self) -> Option<UnixTime> {
+        let (_, span) = self.at_or_after(self.first)?;
+        let known = self.edge.known.front().filter(|_| self.edge.offset == self.first);
+        Some(known.map_or(span.oldest, |known| known.time))
+    }
+
     /// Returns the latest time in the newest file that has events, if one is kept.
     pub(super) fn newest(&self) -> Option<UnixTime> {
         let newest = || self.list.iter().rev().find_map(Segment::newest);

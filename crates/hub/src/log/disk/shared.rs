@@ -14,6 +14,7 @@ use super::options::{DataOptions, Fsync};
 use super::platform::{Platform, private, replace};
 use super::state::{STATE_FILE, State, marks_path, session_of, witness_path};
 use crate::error::Action;
+use crate::log::shared_bytes::SharedBytes;
 use crate::{Epoch, OpenError, Position, StorageError};
 
 pub(super) const TOPICS: &str = "topics";
@@ -26,6 +27,8 @@ pub(super) struct Disk {
     pub(super) path: PathBuf,
     pub(super) options: DataOptions,
     pub(super) platform: Arc<dyn Platform>,
+    /// The bytes that topics without a limit in bytes share.
+    pub(super) shared_bytes: Arc<SharedBytes>,
     /// The number of times that the directory was opened, including this time.
     session: u64,
     phase: Lock<PHASE, Phase>,
@@ -62,6 +65,7 @@ impl Disk {
             path,
             options,
             platform,
+            shared_bytes: SharedBytes::new(options.bytes_max),
             session,
             phase: Lock::new(Phase::Previous { topics: Vec::new(), coming: None }),
             marks: Lock::default(),

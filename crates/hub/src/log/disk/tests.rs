@@ -5,6 +5,7 @@ mod extent;
 mod failing;
 mod faulty;
 mod keys;
+mod sharing;
 mod surviving;
 
 use std::fs;
@@ -29,6 +30,7 @@ const LATER: DataOptions = options(Fsync::Interval(Duration::from_secs(3600)));
 
 const fn options(fsync: Fsync) -> DataOptions {
     DataOptions {
+        bytes_max: 1 << 30,
         fsync,
         segment_bytes_max: 4096,
         memory_bytes_max: 0,

@@ -16,7 +16,7 @@ use crate::keys::{Keyed, Place, Seen};
 use crate::log::{Extent, Log, Slice, WhenFull};
 use crate::receipt::Outcome;
 use crate::{
-    Batch, Event, Health, IdempotencyKey, NewEvent, Note, PageLimit, Position, PublishError,
+    Batch, Event, Health, IdempotencyKey, Keeps, NewEvent, Note, PageLimit, Position, PublishError,
     Receipt, StorageError, TopicOptions, UnixTime,
 };
 
@@ -57,6 +57,7 @@ impl DiskTopic {
         // The head includes batches that are being written.
         batch.check(Position { epoch, offset: intake.next - 1 })?;
         let bytes = intake.bytes_of(batch, key)?;
+        log.readable.check_room(bytes)?;
         let place = |(offset, event): (u64, &NewEvent)| {
             Arc::new(Event { offset, time: event.time, data: event.data.clone() })
         };
@@ -123,7 +124,7 @@ impl Log for DiskTopic {
         let segments = &kept.segments;
         let (first, head, bytes) = (segments.first(), segments.head(), kept.bytes());
         let newest = kept.newest.newest().map(|event| event.time).or_else(|| segments.newest());
-        Extent { first, head, bytes, newest }
+        Extent { first, head, bytes, oldest: segments.oldest(), newest }
     }
 
     fn data_bytes_after(&self, after: u64) -> u64 {
@@ -147,15 +148,21 @@ impl Log for DiskTopic {
         lock(&self.log.intake).knows(now, key)
     }
 
+    fn keeps(&self) -> Option<Keeps> {
+        let kept = lock(&self.log.readable.kept);
+        Some(kept.allowance.keeps(kept.retention))
+    }
+
     fn health(&self) -> Health {
         self.log.health()
     }
 
     fn configure(&self, options: TopicOptions) {
         self.log.groundwork.set_options(options);
-        self.log.change_keys(|intake| intake.configure(options)).retention = options.retention;
+        self.log.change_keys(|intake| intake.configure(options)).set_retention(options.retention);
         // Without a time: the age is checked by each read.
         drop(self.log.readable.settled(UnixTime::default()));
+        self.desk.disk.shared_bytes.evict();
         if let Err(error) = self.log.save_meta() {
             self.log.record_fault(&error);
         }

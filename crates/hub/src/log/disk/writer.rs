@@ -39,6 +39,7 @@ pub(super) fn run(desk: &Desk) -> Result<(), StorageError> {
         for (log, jobs) in by_log(taken.jobs) {
             let is_unflushed = log.commit(jobs);
             log.remove_gone();
+            disk.shared_bytes.evict();
             if let Fsync::Interval(interval) = disk.options.fsync
                 && is_unflushed
                 && !unflushed.iter().any(|other| Arc::ptr_eq(other, &log))

@@ -14,7 +14,10 @@ async fn publish_each_second(running: &Running, count: u64) {
 #[tokio::test]
 async fn a_disk_that_does_not_answer_holds_up_nobody_who_asks_what_a_topic_holds() {
     let mut machine = Machine::new();
-    let running = machine.start(LATER);
+    let hub = machine.open(LATER);
+    let age_max = Duration::from_secs(3600);
+    let topic = hub.create(wind(), Retention { age_max, ..Retention::default() }).unwrap();
+    let running = Running { hub, topic };
     publish_each_second(&running, 600).await;
     let head = running.head();
     // Opening a pipe for reading waits until it is opened for writing.
