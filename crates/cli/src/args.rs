@@ -26,7 +26,7 @@ pub(crate) use self::services::{
 };
 pub(crate) use self::tips::with_tip;
 pub(crate) use self::url::{of_topic, shell_word, split};
-use crate::config::{BAUD, Listen, Size, THREADS_MAX, parse_address, parse_mode};
+use crate::config::{BAUD, KeepLimit, Listen, Size, THREADS_MAX, parse_address, parse_mode};
 use crate::exit;
 use crate::log::{LogForm, LogRequests};
 
@@ -239,6 +239,12 @@ pub(crate) struct Serve {
     /// Store topics in this directory, so that they survive restarts [default: in memory]
     #[arg(long, value_name = "DIR", help_heading = KEPT)]
     pub(crate) data: Option<PathBuf>,
+
+    /// Keep events for this long, such as 30d, or this many bytes of all topics together, such as 10GiB; may be repeated
+    /// for both. Rules for topics in the configuration come first [default: 1GiB; in memory at most a quarter of
+    /// --memory-max]
+    #[arg(long, value_name = "AGE|SIZE", value_delimiter = ',', help_heading = KEPT)]
+    pub(crate) keep: Vec<KeepLimit>,
 
     /// Accept a data directory that was moved or copied as the original, so that positions stay valid. Use it for the first
     /// start after a move, but not after restoring a backup: readers must then learn which events are gone

@@ -270,7 +270,8 @@ fn check_tells_what_would_be_done() {
                 name = \"chat-*\"\npublish = \"anyone\"\n";
     let (directory, path) = configured(text);
     // No more connections than there are descriptors for, anywhere.
-    let args = ["check", "--listen", "127.0.0.1:0", "--connections-max", "100", "--config", &path];
+    let few = ["--connections-max", "100", "--keep", "64MiB"];
+    let args = [&["check", "--listen", "127.0.0.1:0", "--config", &path], &few[..]].concat();
     let output = output(command(&args), "");
     assert_eq!(output.status.code(), Some(0));
     let said = with_memory(&String::from_utf8(output.stdout).unwrap());
@@ -285,7 +286,8 @@ fn check_tells_what_would_be_done() {
          limits   memory_max: {MEMORY} MiB (default: half of the memory of this machine or its control group)\n\
          data     in memory\n\
          source   file: {log} -> /topics/log /topics/log.status\n\
-         topic    chat-*: every client may publish; retains 10000 events, 16MiB, 1h\n\
+         topic    chat-*: every client may publish; keeps what fits in 64 MiB shared by all topics\n\
+         topics   without a rule keep what fits in 64 MiB shared by all topics (in memory)\n\
          warning: {path}:3:9: the file {log} does not exist now: No such file or directory (os error 2)\n\
          {path} is fine\n",
         log = directory.path().join("no.log").display(),
@@ -327,6 +329,7 @@ fn check_tells_who_is_let_in_and_how_much_they_may_have() {
          limits   connections_max: 200; connections_per_address_max: 7\n\
          limits   memory_max: 64MiB\n\
          data     in memory\n\
+         topics   without a rule keep what fits in 16 MiB shared by all topics (in memory)\n\
          warning: no topics, and nothing to create any: use --demo, --serial, --exec, --file or --stdin, or \
          --config with a file\n\
          fine, without a configuration file\n"

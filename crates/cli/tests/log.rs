@@ -31,10 +31,11 @@ fn serve_says_where_each_source_and_topic_is() {
     let directory = tempdir().unwrap();
     let path = directory.path().join("anemone.toml");
     let text = "[[source]]\ntype = \"file\"\ntopic = \"log\"\npath = \"app.log\"\n\n\
-                [[topic]]\nname = \"chat\"\npublish = \"anyone\"\n\n\
+                [[topic]]\nname = \"chat\"\npublish = \"anyone\"\nage_max = \"7d\"\nbytes_max = \"64MiB\"\n\n\
                 [[topic]]\nname = \"chat-*\"\npublish = \"loopback\"\n";
     fs::write(&path, text).unwrap();
-    let (mut server, url) = start(&["--config", path.to_str().unwrap()], &[]);
+    let args = ["--config", path.to_str().unwrap(), "--keep", "30d,4GiB"];
+    let (mut server, url) = start(&args, &[]);
     let file = directory.path().join("app.log");
     for expected in [
         format!(
@@ -42,15 +43,19 @@ fn serve_says_where_each_source_and_topic_is() {
             file.display()
         ),
         format!(
-            "INFO topic    {url}/topics/chat: every client may publish; retains 10000 events, 16MiB, 1h"
+            "INFO topic    {url}/topics/chat: every client may publish; keeps 7 d, at most 64 MiB"
         ),
         format!(
-            "INFO topic    {url}/topics/chat-*: programs on this machine may publish; retains 10000 events, 16MiB, 1h"
+            "INFO topic    {url}/topics/chat-*: programs on this machine may publish; keeps 30 d, if it fits in 4 GiB \
+             shared by all topics"
         ),
     ] {
         let line = line_with(&mut server, &url);
         assert!(line.ends_with(&expected), "{line}");
     }
+    let expected = "INFO topics   without a rule keep 30 d, if it fits in 4 GiB shared by all topics (in memory)";
+    let line = line_with(&mut server, "INFO topics ");
+    assert!(line.ends_with(expected), "{line}");
     let (mut everywhere, url) = start(&["--listen", "0.0.0.0:0", "--host"], &[]);
     let port = url.rsplit(':').next().unwrap();
     let line = line_with(&mut everywhere, "source ");

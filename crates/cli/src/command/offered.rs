@@ -2,16 +2,20 @@
 
 use std::fmt::Write as _;
 
+use anemone_hub::{Keeps, Storage};
 use anemone_server::{PublishRight, StartRight, TopicRule};
 
 use crate::config::{
-    COMPUTATIONS, Config, Kind, Located, MESSAGES, PROPAGATION, RunProgram, Size, Source, Time,
+    COMPUTATIONS, Config, Kind, Located, MESSAGES, PROPAGATION, RunProgram, Source, Time,
 };
 
 /// Returns a line for each source, rule, service and directory, with its URL below `url`, or its path if that is empty.
 pub(crate) fn offered(config: &Config, url: &str) -> Vec<String> {
     let sources = config.sources.iter().map(|source| source_line(source, url));
-    let topics = config.topics.iter().map(|rule| rule_told(rule, url));
+    let topics = config.topics.iter().map(|rule| {
+        let keeps = config.keeps(rule.retention, rule.storage);
+        rule_told(rule, keeps, url)
+    });
     let runs = config.runs.iter().map(|run| run_line(run, url));
     let files = config.files.iter();
     let files =
@@ -28,7 +32,18 @@ pub(crate) fn offered(config: &Config, url: &str) -> Vec<String> {
         format!("run      {url}{PROPAGATION}: the coverage of radio transmitters; {who} start runs")
     });
     let services = messages.into_iter().chain(computations).chain(coverages);
-    sources.chain(topics).chain(services).chain(runs).chain(files).collect()
+    let kept = std::iter::once(kept_line(config));
+    sources.chain(topics).chain(services).chain(runs).chain(files).chain(kept).collect()
+}
+
+/// Returns the line about topics whose rules say nothing about it.
+fn kept_line(config: &Config) -> String {
+    let place = match &config.data.dir {
+        Some(dir) => format!("in {}", dir.display()),
+        None => "in memory".to_owned(),
+    };
+    let keeps = config.keeps(config.retention(), Storage::Data);
+    format!("topics   without a rule keep {keeps} ({place})")
 }
 
 fn source_line(source: &Source, url: &str) -> String {
@@ -73,15 +88,7 @@ fn run_line(run: &RunProgram, url: &str) -> String {
     format!("run      {url}{path}: {command}; {who} start runs{}", most.unwrap_or_default())
 }
 
-fn rule_told(rule: &Located<TopicRule>, url: &str) -> String {
-    let kept = &rule.retention;
+fn rule_told(rule: &Located<TopicRule>, keeps: Keeps, url: &str) -> String {
     let path = if url.is_empty() { String::new() } else { format!("{url}/topics/") };
-    format!(
-        "topic    {path}{}: {} publish; retains {} events, {}, {}",
-        rule.topics,
-        who_may(rule.publish),
-        kept.events_max,
-        Size(kept.bytes_max),
-        Time(kept.age_max)
-    )
+    format!("topic    {path}{}: {} publish; keeps {keeps}", rule.topics, who_may(rule.publish))
 }

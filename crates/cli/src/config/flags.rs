@@ -11,6 +11,7 @@ use anemone_sources::windsonic::Mode;
 use anemone_sources::{exec, file, serial_lines, stdin, windsonic};
 
 use super::fault::Faults;
+use super::keep::Keep;
 use super::listen::Listen;
 use super::place::{Located, Place};
 use super::runs;
@@ -36,6 +37,13 @@ pub(super) fn apply(
     }
     replace_some(&mut config.data.dir, "--data", flags.data.clone());
     replace(&mut config.data.fsync, "--fsync", flags.fsync);
+    match Keep::of(&flags.keep) {
+        Ok(keep) => {
+            config.keep.age = keep.age.or(config.keep.age);
+            config.keep.bytes = keep.bytes.or(config.keep.bytes);
+        }
+        Err(fault) => faults.add(&Place::Flag("--keep"), fault),
+    }
     config.data.adopt = flags.adopt_data;
     if flags.demo {
         short.demo = Some(Located::new(true, Place::Flag("--demo")));

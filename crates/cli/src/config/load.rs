@@ -1,6 +1,7 @@
 //! Loads a configuration from all its sources.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use anemone_hub::Retention;
 use anemone_server::{PublishRight, TopicRule};
@@ -8,6 +9,7 @@ use anemone_server::{PublishRight, TopicRule};
 use super::document::Node;
 use super::env::{self, Variables};
 use super::fault::{ConfigError, Faults};
+use super::keep::{Keep, keep};
 use super::place::{Located, Place};
 use super::settings::{Data, Listening, TlsFiles};
 use super::sources::{Kind, Source};
@@ -82,6 +84,7 @@ impl Config {
             listening: Listening::read(&mut root),
             tls: TlsFiles::read(root.table("tls")),
             data: Data::read(root.table("data")),
+            keep: root.value("keep", Keep::default(), keep),
             limits,
             topics: root.tables("topic").into_iter().filter_map(topics::read).collect(),
             sources: root.tables("source").into_iter().filter_map(sources::read).collect(),
@@ -103,7 +106,7 @@ impl Config {
         config
     }
 
-    /// Adds the sources and topics of the shorthands.
+    /// Adds the sources and topics of the shorthands, and what `keep` says.
     fn complete(&mut self, short: &Shorthands, flags: &args::Serve) {
         if let Some(demo) = short.demo.as_ref().filter(|demo| demo.value) {
             (self.listening.echo, self.listening.broadcast) = (true, true);
@@ -126,6 +129,11 @@ impl Config {
             let is_declared =
                 |rule: &Located<TopicRule>| self.topics.iter().any(|own| own.topics == rule.topics);
             self.topics.extend(scratch.filter(|rule| !is_declared(rule)));
+        }
+        let keep_age = self.retention().age_max;
+        for rule in &mut self.topics {
+            let age_max = &mut rule.value.retention.age_max;
+            *age_max = if *age_max == Duration::MAX { keep_age } else { *age_max };
         }
         let is_host = |source: &Source| matches!(source.kind, Kind::Host(_));
         let demo = short.demo.as_ref().is_some_and(|demo| demo.value);

@@ -6,7 +6,7 @@
 //! - `place` and `fault`: the places of settings, and all errors at once. `variable`: the names of variables.
 //! - `document`: a file as written; `env` overrides it with variables.
 //! - `table` and `values`: reading keys and values.
-//! - `settings` with `listen`, `limits`, `topics`, `sources`, `runs`: the keys.
+//! - `settings` with `keep`, `listen`, `limits`, `topics`, `sources`, `runs`: the keys.
 //! - `whole`: the result. `files`, `flags` and `validate`: the files to serve, the command line, and checks across
 //!   settings.
 //! - `load`: loads all of it.
@@ -16,6 +16,7 @@ mod env;
 mod fault;
 pub(crate) mod files;
 mod flags;
+mod keep;
 mod limits;
 mod listen;
 mod load;
@@ -34,6 +35,7 @@ mod whole;
 mod tests;
 
 pub(crate) use self::fault::{ConfigError, closest};
+pub(crate) use self::keep::KeepLimit;
 pub(crate) use self::listen::{Listen, parse_address};
 pub(crate) use self::place::{Located, Place};
 pub(crate) use self::runs::RunProgram;

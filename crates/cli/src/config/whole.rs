@@ -1,16 +1,18 @@
 //! The whole configuration, and its rules for topics.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use anemone_hub::{Retention, Storage, TopicName};
+use anemone_hub::{Keeps, Retention, Storage, TopicName};
 use anemone_server::{Limits, PublishRight, StaticDir, TopicRule, TopicRules, TopicRulesError};
 use anemone_services::CollectionOptions;
 
+use super::keep::Keep;
 use super::place::{Located, Place};
 use super::runs::RunProgram;
 use super::settings::{Data, Listening, TlsFiles};
 use super::sources::{Kind, Source, StderrTo};
-use super::values::DAY;
+use super::values::{DAY, GIB};
 use crate::log::{LogForm, LogRequests};
 
 /// Statuses change rarely and are worth keeping for a day.
@@ -31,6 +33,8 @@ pub(crate) struct Config {
     pub(crate) listening: Listening,
     pub(crate) tls: TlsFiles,
     pub(crate) data: Data,
+    /// What topics keep whose rules do not say it.
+    pub(crate) keep: Keep,
     pub(crate) limits: Limits,
     /// The declared rules, and those of `demo`.
     pub(crate) topics: Vec<Located<TopicRule>>,
@@ -79,13 +83,43 @@ impl Config {
         for source in &self.sources {
             for (name, part) in source.topics() {
                 if declared.iter().all(|rule| rule.topics.name() != Some(&name)) {
-                    all.push(source.rule(&name, part, &rules));
+                    all.push(source.rule(&name, part, self.retention(), &rules));
                 }
             }
         }
         TopicRules::new(all)
     }
+
+    /// Returns the retention of a topic whose rule says nothing about it.
+    pub(crate) fn retention(&self) -> Retention {
+        let age_max = self.keep.age.unwrap_or(Duration::MAX);
+        Retention { age_max, ..Retention::default() }
+    }
+
+    /// Returns the bytes that topics in this storage share.
+    pub(crate) fn shared_bytes_max(&self, storage: Storage) -> u64 {
+        let in_memory = self.limits.memory_bytes_max() as u64 / MEMORY_ONE_IN;
+        let in_memory = in_memory.clamp(Keep::BYTES_MIN, SHARED_BYTES_MAX);
+        match (&self.data.dir, storage) {
+            (Some(_), Storage::Data) => self.keep.bytes.unwrap_or(SHARED_BYTES_MAX),
+            (Some(_), Storage::Memory) => in_memory,
+            (None, _) => self.keep.bytes.unwrap_or(in_memory),
+        }
+    }
+
+    /// Returns what a topic with these limits keeps.
+    pub(crate) fn keeps(&self, retention: Retention, storage: Storage) -> Keeps {
+        let shared = || self.shared_bytes_max(storage);
+        Keeps { retention, shared_bytes_max: retention.shares_bytes().then(shared) }
+    }
 }
+
+/// The bytes that all topics share by default.
+const SHARED_BYTES_MAX: u64 = GIB;
+
+/// In memory, they share at most this part of what the server may hold for clients, which is half of the memory of the
+/// machine by default.
+const MEMORY_ONE_IN: u64 = 4;
 
 /// The role of a source's topic.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -112,8 +146,14 @@ impl Source {
     }
 
     /// Returns the rule for one of its topics that has no rule of its own.
-    fn rule(&self, name: &TopicName, part: Part, rules: &TopicRules) -> TopicRule {
-        let own = TopicRule::new(name.clone().into());
+    fn rule(
+        &self,
+        name: &TopicName,
+        part: Part,
+        retention: Retention,
+        rules: &TopicRules,
+    ) -> TopicRule {
+        let own = TopicRule { retention, ..TopicRule::new(name.clone().into()) };
         let storage = Storage::Memory; // worthless after a restart
         match (part, rules.rule(name)) {
             (Part::Status, _) => TopicRule { retention: STATUS_RETENTION, storage, ..own },

@@ -5,7 +5,7 @@ mod listen;
 mod messages;
 mod sources;
 
-use anemone_hub::{DataDir, Epoch, Hub};
+use anemone_hub::{DataDir, DataOptions, Epoch, Hub, Storage};
 use anemone_server::Running;
 use anyhow::Context;
 use rustix::process::Signal;
@@ -103,10 +103,18 @@ fn end_at_once(signal: SignalKind) -> ! {
 /// Opens the topics: in memory, or in the data directory with the existing ones.
 fn open_hub(config: &Config) -> anyhow::Result<Hub> {
     let epoch = Epoch::random().context("cannot get random bytes for an epoch")?;
-    let Some(path) = &config.data.dir else { return Ok(Hub::new(epoch)) };
-    let cannot = || format!("cannot store topics in {}", path.display());
-    let data = DataDir::open(&path.value, config.data.options()).with_context(cannot)?;
-    Hub::with_data(epoch, data).with_context(cannot)
+    let hub = match &config.data.dir {
+        None => Hub::new(epoch),
+        Some(path) => {
+            let cannot = || format!("cannot store topics in {}", path.display());
+            let bytes_max = config.shared_bytes_max(Storage::Data);
+            let options = DataOptions { bytes_max, ..config.data.options() };
+            let data = DataDir::open(&path.value, options).with_context(cannot)?;
+            Hub::with_data(epoch, data).with_context(cannot)?
+        }
+    };
+    hub.keep_in_memory(config.shared_bytes_max(Storage::Memory));
+    Ok(hub)
 }
 
 /// Creates the topics that are declared by name. One that is on disk already is kept.
