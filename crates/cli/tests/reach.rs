@@ -123,6 +123,8 @@ fn topics_are_listed_with_their_urls_and_a_server_is_no_topic_but_has_some() {
         let words: Vec<_> = line.split_whitespace().collect();
         assert_eq!(words[..3], [&*url("scratch-a"), "2", "events"], "{listed}");
         assert!(words[3].parse::<u64>().unwrap() > 0 && words[4] == "bytes", "{line}");
+        let keeps = "  keeps 1 d, at most 100,000 events or 128 MiB";
+        assert!(line.contains(" of the last ") && line.ends_with(keeps), "{line}");
     }
     done(&["pub", &url("scratch-b"), "1"], "");
     let listed = done(&["topics", &url("")], "");
@@ -133,6 +135,8 @@ fn topics_are_listed_with_their_urls_and_a_server_is_no_topic_but_has_some() {
     let line = listed.lines().find(|line| line.contains("scratch-a")).unwrap();
     let object: serde_json::Value = serde_json::from_str(line).unwrap();
     assert_eq!((&object["url"], &object["first"]), (&url("scratch-a").into(), &1.into()));
+    assert_eq!(object["keeps"], "1 d, at most 100,000 events or 128 MiB");
+    assert!(object["oldest"].as_f64().unwrap() > 1.7e12, "{line}");
 
     let (out, err, status) = said(&["sub", &format!("http://{address}/")], "");
     assert_eq!((&*out, status), ("", 2), "{err}");

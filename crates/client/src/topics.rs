@@ -10,7 +10,7 @@ use crate::error::Foreign;
 use crate::http::{Ask, Http};
 use crate::options::{Options, option_setters};
 use crate::text::encoded;
-use crate::{Error, Malformed, Position, UrlError};
+use crate::{Error, Malformed, Position, UnixTime, UrlError};
 
 /// A topic in a server's list.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -25,6 +25,10 @@ pub struct ListedTopic {
     pub next: Position,
     /// The bytes that it keeps.
     pub bytes: u64,
+    /// The time of its oldest event, if it keeps one and the server says so.
+    pub oldest: Option<UnixTime>,
+    /// What it keeps, in the server's words, such as `7 d, at most 64 MiB`.
+    pub keeps: Option<String>,
 }
 
 impl ListedTopic {
@@ -66,6 +70,8 @@ struct Entry {
     first: u64,
     next: String,
     bytes: u64,
+    oldest: Option<f64>,
+    keeps: Option<String>,
 }
 
 impl Topics {
@@ -126,13 +132,16 @@ impl Topics {
     }
 
     fn listed(&self, entry: Entry) -> Result<ListedTopic, Malformed> {
-        let Entry { name, first, next, bytes } = entry;
+        let Entry { name, first, next, bytes, oldest, keeps } = entry;
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         if !name.bytes().all(is_plain) {
             return Err(Malformed::Page);
         }
         let next = next.parse().map_err(|_| Malformed::NoPosition)?;
-        Ok(ListedTopic { url: format!("{}/{name}", self.address), name, first, next, bytes })
+        let url = format!("{}/{name}", self.address);
+        // Converting a float to an integer saturates.
+        let oldest = oldest.map(|millis| UnixTime::from_micros((millis * 1000.0) as u64));
+        Ok(ListedTopic { url, name, first, next, bytes, oldest, keeps })
     }
 }
 

@@ -1,6 +1,10 @@
 //! `anemone topics`: lists the topics of a server.
 
+use std::time::Duration;
+
 use anemone_client::{Error, ListedTopic, Topics};
+use anemone_hub::UnixTime;
+use serde_json::Value;
 
 use super::runtime;
 use crate::args::{self, Listing};
@@ -14,8 +18,9 @@ pub(crate) fn run(args: &args::Topics) -> anyhow::Result<()> {
         while let Some(page) = topics.next_page().await? {
             is_empty &= page.is_empty();
             let width = page.iter().map(|topic| topic.url.len()).max().unwrap_or(0);
+            let now = UnixTime::now();
             let lines = page.iter().map(|topic| match args.output {
-                Listing::Line => line(topic, width),
+                Listing::Line => line(topic, width, now),
                 Listing::Json => json(topic),
             });
             if !print(lines)? {
@@ -29,16 +34,33 @@ pub(crate) fn run(args: &args::Topics) -> anyhow::Result<()> {
     })
 }
 
-fn line(topic: &ListedTopic, width: usize) -> String {
+fn line(topic: &ListedTopic, width: usize, now: UnixTime) -> String {
     let (url, events, bytes) = (&topic.url, topic.events(), topic.bytes);
     let s = if events == 1 { "" } else { "s" };
-    format!("{url:width$}  {events} event{s}  {bytes} bytes")
+    let since = topic.oldest.map(|oldest| format!(" of {}", long(now.since(oldest))));
+    let keeps = topic.keeps.as_ref().map(|keeps| format!("  keeps {keeps}"));
+    let (since, keeps) = (since.unwrap_or_default(), keeps.unwrap_or_default());
+    format!("{url:width$}  {events} event{s}  {bytes} bytes{since}{keeps}")
+}
+
+/// Returns a time in words, rounded down: the last `42 min`.
+fn long(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let units = [("d", 86_400), ("h", 3600), ("min", 60)];
+    // Below two of a unit, the smaller one says more.
+    let unit = units.iter().find(|(_, unit)| seconds >= 2 * unit);
+    let (name, unit) = unit.copied().unwrap_or(("s", 1));
+    format!("the last {} {name}", seconds / unit)
 }
 
 /// Names and URLs contain nothing that JSON would escape.
 fn json(topic: &ListedTopic) -> String {
-    let ListedTopic { name, url, first, next, bytes } = topic;
-    format!(r#"{{"name":"{name}","url":"{url}","first":{first},"next":"{next}","bytes":{bytes}}}"#)
+    let ListedTopic { name, url, first, next, bytes, .. } = topic;
+    let oldest = topic.oldest.map_or_else(|| "null".to_owned(), |oldest| oldest.to_string());
+    let keeps = Value::from(topic.keeps.clone());
+    format!(
+        r#"{{"name":"{name}","url":"{url}","first":{first},"next":"{next}","bytes":{bytes},"oldest":{oldest},"keeps":{keeps}}}"#
+    )
 }
 
 /// Returns the topic's name in this URL.
@@ -105,4 +127,24 @@ fn list(page: &[ListedTopic], url: &str) {
         text += &format!("\n  and more: anemone topics {}", args::shell_word(url));
     }
     report(&text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_told_in_a_unit_of_which_there_are_some() {
+        for (seconds, expected) in [
+            (0, "the last 0 s"),
+            (119, "the last 119 s"),
+            (120, "the last 2 min"),
+            (7_199, "the last 119 min"),
+            (7_200, "the last 2 h"),
+            (172_799, "the last 47 h"),
+            (2_592_000, "the last 30 d"),
+        ] {
+            assert_eq!(long(Duration::from_secs(seconds)), expected);
+        }
+    }
 }

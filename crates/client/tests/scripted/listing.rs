@@ -16,7 +16,8 @@ async fn all_pages_are_asked_for_one_after_the_other() {
         match &*request.target {
             "/topics" => page(
                 &mut conn,
-                r#"{"topics":[{"name":"a","url":"/x","first":3,"next":"e-4","bytes":17}],"next":"a"}"#,
+                r#"{"topics":[{"name":"a","url":"/x","first":3,"next":"e-4","bytes":17,
+                "oldest":1789000000123.456,"keeps":"7 d, at most 64 MiB"}],"next":"a"}"#,
             ),
             "/topics?after=a" => page(
                 &mut conn,
@@ -29,10 +30,19 @@ async fn all_pages_are_asked_for_one_after_the_other() {
     topics = topics.header("X-Who", "me");
     let mut told = Vec::new();
     while let Some(page) = topics.next_page().await.unwrap() {
-        told.extend(page.into_iter().map(|topic| (topic.events(), topic.url, topic.bytes)));
+        told.extend(page);
     }
     let url = |name| format!("http://{}/topics/{name}", fake.address());
-    assert_eq!(told, [(2, url("a"), 17), (0, url("b"), 0)]);
+    let sizes = told.iter().map(|topic| (topic.events(), topic.url.clone(), topic.bytes));
+    assert_eq!(sizes.collect::<Vec<_>>(), [(2, url("a"), 17), (0, url("b"), 0)]);
+    let kept = told
+        .iter()
+        .map(|topic| (topic.oldest.map(|time| time.as_micros()), topic.keeps.as_deref()));
+    let words = "7 d, at most 64 MiB";
+    assert_eq!(
+        kept.collect::<Vec<_>>(),
+        [(Some(1_789_000_000_123_456), Some(words)), (None, None)]
+    );
 }
 
 #[tokio::test]

@@ -210,7 +210,9 @@ struct ListedTopic<'a> {
     next: String,
     bytes: u64,
     events: u64,
+    oldest: Option<UnixTime>,
     time: Option<UnixTime>,
+    keeps: Option<String>,
     readers: usize,
 }
 
@@ -238,7 +240,9 @@ fn listed(site: &Site, page: &TopicsPage, wanted: Wanted) -> ResourceValue {
             next: info.head.to_string(),
             bytes: info.bytes,
             events: info.events(),
+            oldest: info.oldest,
             time: info.newest,
+            keeps: topic.keeps().map(|keeps| keeps.to_string()),
             readers,
         }
     });
