@@ -7,6 +7,7 @@ import { formatBytes, formatCount, formatDuration, formatMs, formatNumber, parse
 import { beaufort, compassPoint, faultInWords, normal, shortestTurn, windInWords } from "../../web/wind/words.js";
 import { signed } from "../../web/page/propagation/words.js";
 import { windOf } from "../../web/wind/wind.js";
+import { isFilled, SPANS } from "../../web/wind/spans.js";
 
 test("the compass has 16 points and closes", () => {
   /** @type {[number, string][]} */
@@ -133,4 +134,21 @@ test("a rose counts by direction and class of speed", () => {
 test("thousands have commas, and negative values a minus", () => {
   assert.deepEqual([0, 999, 1000, 1_234_567, -1234, 999.5].map(formatCount), ["0", "999", "1,000", "1,234,567", "-1,234", "1,000"]);
   assert.deepEqual([-87.25, 0, 1087.34, -12_345.6].map(signed), ["\u221287.3", "0.0", "1,087.3", "\u221212,345.6"]);
+});
+
+test("a chart offers no time that reaches beyond what is kept", () => {
+  const [minute, hour, day] = [60_000, 3_600_000, 86_400_000];
+  /** @type {[number, string[]][]} */
+  const cases = [
+    [0, []],
+    [42 * minute, []],
+    [hour - 1, []],
+    [hour, ["1 hour"]],
+    [3 * day, ["1 hour", "1 day"]],
+    [7 * day, ["1 hour", "1 day", "1 week"]],
+  ];
+  for (const [keptMs, expected] of cases) {
+    const titles = SPANS.filter((span) => isFilled(span, keptMs)).map(({ title }) => title);
+    assert.deepEqual(titles, ["2 min", ...expected, "All"], String(keptMs));
+  }
 });

@@ -44,7 +44,7 @@ export async function hasTopic(name) {
 }
 
 /**
- * @typedef {{ name: string, next: string, first: number, bytes: number }} ListedTopic
+ * @typedef {{ name: string, next: string, first: number, bytes: number, oldest: number | null, keeps: string }} ListedTopic
  * @param {string} [query]
  * @returns {Promise<{ topics: ListedTopic[], next?: string } | null>} null when the server does not say
  */

@@ -11,11 +11,11 @@ import { KEPT_MAX, Log, ROWS_MAX, pretty } from "../page/events/log.js";
 import { Plot } from "../page/events/plot.js";
 import { gapInWords } from "../page/events/words.js";
 import { showReached } from "../page/following.js";
-import { showPlaces } from "../page/places.js";
+import { listTopics, showPlaces } from "../page/places.js";
 import { Rate, rateInWords } from "../page/rates.js";
 import { keepShowing } from "../page/showing.js";
 import { at } from "../page/site.js";
-import { countOf, formatCount } from "../page/words.js";
+import { countOf, formatCount, formatDuration } from "../page/words.js";
 import { PROBES_IN_BLOCK, probeBlock } from "../measure/clock.js";
 import { parsePosition } from "../client.js";
 import { browser } from "../transport/environment.js";
@@ -312,6 +312,14 @@ async function jump(text) {
   }
 }
 
+/** Says what the topic keeps, and how far back that reaches. The list begins with the name itself. */
+async function showKept() {
+  const topic = (await listTopics(`?prefix=${name}&limit=1`))?.topics[0];
+  if (topic?.name !== name || !topic.keeps) return;
+  const reaches = topic.oldest === null ? "" : `; now it has the last ${formatDuration(Math.max(0, now() + clockOffset - topic.oldest))}`;
+  setText(element("#keeps"), `The server keeps ${topic.keeps}${reaches}.`);
+}
+
 // --- beginning ---
 
 document.title = `${name} · Anemone`;
@@ -330,3 +338,4 @@ if (place !== null) void jump(place);
 
 const clock = await probeBlock(at("clock"), { environment: browser, signal: AbortSignal.timeout(30_000), probes: PROBES });
 clockOffset = clock?.offset ?? 0;
+void showKept();

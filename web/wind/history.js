@@ -23,6 +23,20 @@ const ANSWER_MS_MAX = 10_000;
  */
 
 /**
+ * Returns the time of the oldest event that the topic keeps.
+ * @param {string} topic its URL
+ * @returns {Promise<number | null>} null if it keeps none, or the server does not say
+ */
+export async function keptFrom(topic) {
+  try {
+    const { page } = await requestPage(`${topic}?after=earliest&limit=1`, { signal: new AbortController().signal, timeoutMs: ANSWER_MS_MAX, environment: browser });
+    return page.events[0]?.time ?? null;
+  } catch {
+    return null;
+  }
+}
+
+/**
  * Reads what the topic has from a place on.
  * @param {string} topic its URL
  * @param {string} place the parameter of a request, such as `since=1h`

@@ -2,16 +2,11 @@
 import { Series } from "../chart/series.js";
 import { setText, find } from "../page/element.js";
 import { formatCount, formatDuration } from "../page/words.js";
-import { readBack } from "./history.js";
+import { keptFrom, readBack } from "./history.js";
+import { isFilled, SPANS } from "./spans.js";
 
-const MINUTE_MS = 60_000;
-/** @type {readonly { title: string, spanMs: number, place: string | null }[]} */
-const RANGES = [
-  { title: "2 min", spanMs: 2 * MINUTE_MS, place: null },
-  { title: "1 hour", spanMs: 60 * MINUTE_MS, place: "since=1h" },
-  { title: "1 day", spanMs: 1440 * MINUTE_MS, place: "since=1d" },
-  { title: "All", spanMs: Infinity, place: "after=earliest" },
-];
+/** What is kept reaches further back with time. */
+const LOOK_MS = 60_000;
 
 export class Ranges {
   #root;
@@ -31,21 +26,37 @@ export class Ranges {
     this.#chart = chart;
     this.#topic = topic;
     this.#onShown = onShown;
-    const buttons = RANGES.map((range, index) => {
+    const buttons = SPANS.map((span, index) => {
       const button = document.createElement("button");
       button.type = "button";
-      button.textContent = range.title;
+      button.textContent = span.title;
+      button.hidden = !isFilled(span, 0);
       button.setAttribute("aria-pressed", String(index === 0));
       button.addEventListener("click", () => {
         for (const each of buttons) each.setAttribute("aria-pressed", String(each === button));
-        void this.#show(range);
+        void this.#show(span);
       });
       return button;
     });
     find(root, "[role=group]", HTMLElement).append(...buttons);
+    void this.#offer(buttons);
+    setInterval(() => document.visibilityState !== "hidden" && void this.#offer(buttons), LOOK_MS);
   }
 
-  /** @param {typeof RANGES[number]} range */
+  /**
+   * Offers the spans that what is kept fills. The one that is shown stays.
+   * @param {HTMLButtonElement[]} buttons
+   */
+  async #offer(buttons) {
+    const from = await keptFrom(this.#topic);
+    if (from === null) return;
+    for (const [index, button] of buttons.entries()) {
+      const span = SPANS[index];
+      if (span) button.hidden = !isFilled(span, Date.now() - from) && button.getAttribute("aria-pressed") === "false";
+    }
+  }
+
+  /** @param {import("./spans.js").Span} span */
   async #show({ title, spanMs, place }) {
     this.#reading.abort();
     const { signal } = (this.#reading = new AbortController());
@@ -71,7 +82,7 @@ export class Ranges {
       if (signal.aborted) return;
       if (!found || past.speed.length === 0) return this.#say("the server keeps nothing of this time");
       const keptMs = past.speed.time(past.speed.end - 1) - past.speed.time(past.speed.first);
-      this.#chart.prepend({ ...past, apartMs: found.apartMs }, Number.isFinite(spanMs) ? spanMs : Math.max(2 * MINUTE_MS, keptMs * 1.02));
+      this.#chart.prepend({ ...past, apartMs: found.apartMs }, Number.isFinite(spanMs) ? spanMs : Math.max(SPANS[0]?.spanMs ?? 0, keptMs * 1.02));
       const part = found.apartMs > 0 ? `; ${formatCount(found.read)} are shown, evenly spaced` : "";
       this.#say(`${title === "All" || keptMs < spanMs * 0.95 ? `the server keeps ${formatDuration(keptMs)}, ` : ""}${formatCount(found.all)} measurements${part}`);
       this.#onShown();
