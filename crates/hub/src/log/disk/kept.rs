@@ -16,6 +16,8 @@ pub(super) struct Kept {
     pub(super) retention: Retention,
     /// The bytes that it may hold, if it shares them with other topics.
     pub(super) allowance: Allowance,
+    /// The bytes that were written and are about to be shown, for which there is room.
+    coming: u64,
     /// The bytes of the keys, as of [`Kept::count_keys`].
     keys_bytes: u64,
     /// The newest note.
@@ -33,7 +35,8 @@ impl Kept {
         note: Option<Note>,
     ) -> Self {
         let (newest, keys_bytes) = (Ring::default(), keys.bytes());
-        Self { segments, newest, retention, allowance, keys_bytes, note, gone: Vec::new() }
+        let (coming, gone) = (0, Vec::new());
+        Self { segments, newest, retention, allowance, coming, keys_bytes, note, gone }
     }
 
     /// Counts the keys.
@@ -46,12 +49,18 @@ impl Kept {
         self.segments.bytes() + self.keys_bytes
     }
 
-    /// Asks for room for `bytes` more, if the topic shares its bytes. Returns the most that it may hold now, if that is
-    /// less than it would hold with them.
-    pub(super) fn make_room(&self, bytes: u64, batch_bytes: u64) -> Option<u64> {
+    /// Asks for room for `bytes` more, if the topic shares its bytes, which are then [shown](Self::shown). Returns the
+    /// most that it may hold now, if that is less than it would hold with them.
+    pub(super) fn make_room(&mut self, bytes: u64, batch_bytes: u64) -> Option<u64> {
+        self.coming = bytes;
         let whole = self.bytes() + bytes;
         let bytes_max = self.allowance.grow(self.retention, Need { least: batch_bytes, whole });
         (self.retention.shares_bytes() && bytes_max < whole).then_some(bytes_max)
+    }
+
+    /// Records that the bytes for which there was room are among the contents.
+    pub(super) fn shown(&mut self) {
+        self.coming = 0;
     }
 
     /// Sets the retention, and asks for room for the contents.
@@ -71,12 +80,48 @@ impl Kept {
         while self.newest.oldest().is_some_and(|event| event.offset < first) {
             self.newest.pop_oldest();
         }
-        self.allowance.settle(self.retention, self.bytes());
+        // A reader may come between the write and the moment when it is shown.
+        self.allowance.settle(self.retention, self.bytes() + self.coming);
         unknown
     }
 
     /// Returns true if all events after this offset are in memory.
     pub(super) fn is_in_memory(&self, after: u64) -> bool {
         self.newest.oldest().is_some_and(|oldest| oldest.offset <= after.saturating_add(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Weak;
+
+    use super::*;
+    use crate::KeyWindow;
+    use crate::log::SharedBytes;
+    use crate::log::shared_bytes::Evict;
+
+    #[derive(Debug)]
+    struct Nobody;
+
+    impl Evict for Nobody {
+        fn evict(&self) {}
+    }
+
+    #[test]
+    fn room_for_what_is_written_stays_until_it_is_shown() {
+        let shared = SharedBytes::new(1 << 20);
+        let nobody: Weak<dyn Evict> = Weak::<Nobody>::new();
+        let (segments, keys) = (Segments::new(Vec::new(), 0), Keys::new(KeyWindow::default()));
+        let allowance = shared.join(0, nobody);
+        let mut kept = Kept::new(segments, Retention::default(), allowance, &keys, None);
+        assert_eq!(kept.make_room(100_000, 100), None);
+        // A reader comes before it is shown, and one after it.
+        let now = UnixTime::default();
+        assert_eq!(kept.expire(now), None);
+        for number in 0..1000 {
+            kept.segments.append(1, now, 32 + number * 100, 100);
+        }
+        kept.shown();
+        assert_eq!((kept.expire(now), kept.segments.first()), (None, 1));
     }
 }

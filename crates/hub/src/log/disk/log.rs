@@ -232,6 +232,7 @@ impl DiskLog {
         while kept.newest.bytes() > self.disk.options.memory_bytes_max {
             kept.newest.pop_oldest();
         }
+        kept.shown();
         let head = kept.segments.head();
         drop(kept);
         drop(self.readable.settled(newest));
