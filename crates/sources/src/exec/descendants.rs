@@ -13,6 +13,7 @@ use rustix::process::{
 };
 
 /// A living process.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux lists them"))]
 struct Descendant {
     pid: Pid,
     group: Pid,

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use anemone_hub::run::lower_priority;
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, getpid, setsid, wait};
+use rustix::process::{Pid, Signal, WaitOptions, setsid, wait};
 use tokio::io::AsyncReadExt as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
@@ -83,7 +83,7 @@ fn guard() -> io::Result<()> {
     // Signals of the terminal and of process groups do not reach another session.
     setsid()?;
     #[cfg(target_os = "linux")]
-    rustix::process::set_child_subreaper(Some(getpid()))?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let order = Order::receive(&socket)?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;

@@ -14,6 +14,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use rustix::cmsg_space;
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -80,12 +81,16 @@ impl Order {
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(3))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let slices = &mut [IoSliceMut::new(&mut head)];
-        let received = recvmsg(socket, slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+        let received = recvmsg(socket, slices, &mut ancillary, RecvFlags::empty())?;
         let mut streams = Vec::new();
         for message in ancillary.drain() {
             if let RecvAncillaryMessage::ScmRights(fds) = message {
                 streams.extend(fds);
             }
+        }
+        // Not all systems can do that at once. The program is to have them as its standard streams alone.
+        for stream in &streams {
+            fcntl_setfd(stream, FdFlags::CLOEXEC)?;
         }
         let (Ok(streams), HEAD_BYTES) = (streams.try_into(), received.bytes) else {
             return Err(io::ErrorKind::UnexpectedEof.into());

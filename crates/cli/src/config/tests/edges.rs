@@ -91,6 +91,8 @@ fn times_of_the_server_have_their_range() {
     for key in ["wait_max", "wait_proxied"] {
         assert_edges("", (&format!("limits.{key}"), ["'0s'", "'1d'"], ["'86400001ms'", "'2d'"]));
     }
+    assert_edges("", ("limits.run_time_max", ["'1ms'", "'36500d'"], ["'0s'", "'36501d'"]));
+    assert_edges("", ("limits.run_retention", ["'0s'", "'30d'"], ["'36501d'", "'40000d'"]));
     let hour = ["'0s'", "'1h'"];
     assert_edges("", ("limits.shutdown_grace", hour, ["'3600001ms'", "'1d'"]));
     assert_edges("", ("data.fsync_interval", ["'1ms'", "'1h'"], ["'0s'", "'3600001ms'"]));
@@ -117,7 +119,7 @@ fn what_holds_for_topics_has_its_range() {
 fn what_runs_have_has_its_range() {
     let run = "[[run]]\npath = \"/a\"\ncommand = \"c\"\n";
     for (key, values, beyond) in [
-        ("time_max", ["'1ms'", "'365d'"], ["'0s'", "'366d'"]),
+        ("time_max", ["'1ms'", "'36500d'"], ["'0s'", "'36501d'"]),
         ("grace", ["'0s'", "'1h'"], ["'3600001ms'", "'1d'"]),
         ("output_bytes_max", ["1", "'1TiB'"], ["0", "1099511627777"]),
         ("line_bytes_max", ["1", "'1MiB'"], ["0", "1048577"]),
