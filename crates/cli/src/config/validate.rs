@@ -11,7 +11,7 @@ use anemone_sources::windsonic;
 
 use super::fault::Faults;
 use super::files;
-use super::place::Place;
+use super::place::{Located, Place};
 use super::runs::RunProgram;
 use super::sources::{Kind, Source};
 use super::whole::{COMPUTATIONS, Config, MESSAGES, PROPAGATION, Part};

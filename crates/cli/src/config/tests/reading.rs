@@ -264,7 +264,11 @@ fn no_pattern_lets_clients_publish_to_the_topic_of_a_source() {
     assert_eq!(of("ab"), (PublishRight::Nobody, 7));
     assert_eq!(of("ab.stderr"), (PublishRight::Nobody, 7));
     assert_eq!(of("ab.status"), (PublishRight::Nobody, 1000));
-    assert_eq!(of("b"), (PublishRight::Anyone, anemone_hub::Retention::NO_LIMIT), "a rule names it");
+    assert_eq!(
+        of("b"),
+        (PublishRight::Anyone, anemone_hub::Retention::NO_LIMIT),
+        "a rule names it"
+    );
     assert_eq!(of("b.status"), (PublishRight::Nobody, 1000));
 }
 
@@ -275,11 +279,11 @@ fn what_is_kept_is_said_once_for_all_topics_and_rules_come_first() {
     let text = format!("keep = \"30d\"\nlimits = {{ memory_max = \"64MiB\" }}\n{rules}");
     let config = read(&text, &[]).unwrap();
     let all = config.rules().unwrap();
-    let days = |name: &str| {
-        all.rule(&name.parse().unwrap()).unwrap().retention.age_max.as_secs() / 86_400
-    };
+    let days =
+        |name: &str| all.rule(&name.parse().unwrap()).unwrap().retention.age_max.as_secs() / 86_400;
     assert_eq!((days("own"), days("other")), (7, 30));
-    let shared = |config: &Config| [Storage::Data, Storage::Memory].map(|it| config.shared_bytes_max(it));
+    let shared =
+        |config: &Config| [Storage::Data, Storage::Memory].map(|it| config.shared_bytes_max(it));
     assert_eq!(shared(&config), [16 * MIB; 2], "a quarter of memory_max");
     let in_memory = read(&text, &[("ANEMONE_KEEP", "1d,100MiB")]).unwrap();
     assert_eq!(shared(&in_memory), [100 * MIB; 2]);
@@ -289,5 +293,8 @@ fn what_is_kept_is_said_once_for_all_topics_and_rules_come_first() {
     let on_disk = read(&text, &[("ANEMONE_DATA__DIR", "x")]).unwrap();
     assert_eq!(shared(&on_disk), [1024 * MIB, 16 * MIB]);
     let twice = faults("keep = [\"1d\", \"2d\"]", &[]);
-    assert_eq!(twice, ["a.toml:1:8: keep: there are two ages: expected one age, one size, or one of each"]);
+    assert_eq!(
+        twice,
+        ["a.toml:1:8: keep: there are two ages: expected one age, one size, or one of each"]
+    );
 }
