@@ -146,25 +146,15 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
 ) {
     let limits = &local.site.limits;
     let (place, requests) = Replies::enter(&local, peer);
-    let memory = local.site.memory.clone();
-    let _held = memory.reserve(HTTP2_BYTES);
-    let unread = Unread::new(&memory, CONNECTION_WINDOW_BYTES as usize);
-    let (write_timeout, rounds) = (limits.write_timeout, Arc::clone(&local.http_rounds));
-    let tasks = Tasks { memory, unread, write_timeout, rounds, next: Rc::default() };
+    let tasks = Tasks::of(&local);
+    let _held = tasks.memory.reserve(HTTP2_BYTES);
     let service = {
         let (local, tasks) = (Rc::clone(&local), tasks.clone());
         let (stop, requests) = (stop.clone(), Arc::clone(&requests));
         service_fn(move |mut request| {
             requests.begun.fetch_add(1, Ordering::Relaxed);
-            // Both are checked before any work, since a client can send very many requests at once, and a byte of each may
-            // be a field.
-            if has_too_many_fields(&request, &local.site.limits) {
-                let refused = arrival::refuse_too_large(&local.site, peer, &request);
+            if let Some(refused) = refuse_at_once(&local, peer, &request) {
                 return Either::Left(ready(Ok(refused)));
-            }
-            let path = path::normal(request.uri().path()).unwrap_or_default();
-            if let Err(problem) = gate::check_memory(&tasks.memory, &path) {
-                return Either::Left(ready(Ok(refuse(&local, peer, &request, problem))));
             }
             let (local, tasks) = (Rc::clone(&local), tasks.clone());
             let open = OpenStream::new(Arc::clone(&requests), &tasks.memory, &mut request);
@@ -174,7 +164,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         })
     };
     let served_by_service = Arc::strong_count(&requests);
-    let slice = Slice::new();
+    let (slice, mut rounds) = (Slice::new(), InRounds::new(&local.http_rounds));
     let io = TokioIo::new(Linger::new(Sliced::new(place.counted(stream), &slice), LINGER));
     let mut http = pin!(within(limits, tasks).serve_connection(io, service));
     // The first tick is immediate.
@@ -185,7 +175,6 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     let open = || Arc::strong_count(&requests) - served_by_service;
     let memory = local.site.memory.clone();
     let mut must_close = pin!(memory.must_close(|| open() * HTTP2_REQUEST_BYTES));
-    let mut rounds = InRounds::new(&local.http_rounds);
     let ended = loop {
         tokio::select! {
             ended = poll_fn(|cx| rounds.poll(cx, |cx| {
@@ -264,6 +253,14 @@ struct Tasks {
 type Slot = Rc<Cell<Option<JoinHandle<()>>>>;
 
 impl Tasks {
+    /// Returns those of a new connection.
+    fn of(local: &Local) -> Self {
+        let (memory, write_timeout) = (local.site.memory.clone(), local.site.limits.write_timeout);
+        let unread = Unread::new(&memory, CONNECTION_WINDOW_BYTES as usize);
+        let (rounds, next) = (Arc::clone(&local.http_rounds), Rc::default());
+        Self { memory, unread, write_timeout, rounds, next }
+    }
+
     /// Returns the slot of the task that will write to the stream of this request. The request's own task starts it
     /// right after the answer.
     fn writer(&self) -> Slot {
@@ -333,6 +330,22 @@ async fn answer(
         let open = open.with(&body);
         paced(body, pace, open)
     })
+}
+
+/// Refuses a request before any work is done for it, if it is too large or memory is short: a client can send very many
+/// requests at once, and a byte of each may be a field.
+fn refuse_at_once(
+    local: &Local,
+    peer: Peer,
+    request: &Request<Incoming>,
+) -> Option<Response<Body>> {
+    let site = &local.site;
+    if has_too_many_fields(request, &site.limits) {
+        return Some(arrival::refuse_too_large(site, peer, request));
+    }
+    let path = path::normal(request.uri().path()).unwrap_or_default();
+    let problem = gate::check_memory(&site.memory, &path).err()?;
+    Some(refuse(local, peer, request, problem))
 }
 
 /// Returns true if a request has more fields than are allowed. The pieces of a cookie count as one field, as which they
