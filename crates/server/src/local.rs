@@ -47,9 +47,12 @@ impl Local {
         }
         let http = Rc::<HttpConnections>::default();
         let http_rounds = Arc::<Rounds>::default();
-        for rounds in [&http_rounds, http.stream_rounds()] {
+        let streams = http.streams();
+        for rounds in [&http_rounds, &streams.rounds] {
             essentials.spawn(Arc::clone(rounds).run());
         }
+        let (herald, index) = (Arc::clone(&streams.herald), Arc::clone(site.hub.index()));
+        essentials.spawn(herald.run(index, Arc::clone(&http_rounds)));
         essentials.spawn(site.surveyors.join(reactor.clone(), Rc::clone(&http)));
         let states = RefCell::default();
         Ok(Self { site, reactor, essentials, fan, alarms, http, http_rounds, states })

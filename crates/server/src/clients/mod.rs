@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub(crate) mod awaited;
 pub(crate) mod connections;
+pub(crate) mod herald;
 pub(crate) mod permits;
 pub(crate) mod places;
 pub(crate) mod readers;

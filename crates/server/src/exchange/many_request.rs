@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anemone_hub::{Start, Topic, TopicName, UnixTime};
+use anemone_hub::{Position, Start, Topic, TopicName, UnixTime};
 use anemone_wire::{After, Token, TopicItem};
+use futures_util::future::BoxFuture;
 use http::Response;
 
 use crate::clients::access::{AccessLine, AnswerKind};
 use crate::clients::connections::described::WireProtocol;
-use crate::clients::connections::http::RequestPlace;
+use crate::clients::connections::http::{ManyStreams, RequestPlace};
 use crate::exchange::read_request::ReadRequest;
 use crate::memory::counted;
 use crate::read::many_reader::{Joining, ManyReader, TurnLimit};
@@ -21,7 +22,6 @@ use crate::request::handshake::Head;
 use crate::request::methods::{Wanted, reading_only};
 use crate::request::names::topic_name;
 use crate::request::query::{ManyQuery, Query, TopicChoices, bad};
-use crate::rounds::Rounds;
 use crate::site::Site;
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
@@ -97,9 +97,9 @@ impl ManyRequest {
         self.topics.place.as_ref().map_or(WireProtocol::Other, RequestPlace::protocol)
     }
 
-    /// Returns the rounds in which a stream reads on, if its connection has some.
-    pub(crate) fn stream_rounds(&self) -> Option<&Arc<Rounds>> {
-        self.topics.place.as_ref().map(RequestPlace::stream_rounds)
+    /// Returns what a stream shares with others of its thread, if its connection is one of this server.
+    pub(crate) fn streams(&self) -> Option<&ManyStreams> {
+        self.topics.place.as_ref().map(RequestPlace::streams)
     }
 
     pub(crate) fn site(&self) -> &Arc<Site> {
@@ -281,6 +281,11 @@ impl Joining for Chosen {
             return Err(too_long(bytes, names.len(), bytes_max));
         }
         Ok(names.into_iter().collect())
+    }
+
+    fn news_after(&self, position: Position) -> Option<BoxFuture<'static, ()>> {
+        let herald = Arc::clone(&self.place.as_ref()?.streams().herald);
+        Some(Box::pin(herald.news_after(position)))
     }
 
     fn open(&self, name: &TopicName) -> Result<Option<Reader>, Problem> {

@@ -36,6 +36,12 @@ pub(crate) trait Joining: Send + Sync {
     /// Returns the names of all topics that it reads now.
     fn names(&self) -> Result<Vec<TopicName>, Problem>;
 
+    /// Returns what tells of news of the index after a position, if somebody tells all readers of a thread. Default: none.
+    fn news_after(&self, position: Position) -> Option<BoxFuture<'static, ()>> {
+        let _ = position;
+        None
+    }
+
     /// Opens a reader of a topic from its first event; `None` if there is no such topic.
     fn open(&self, name: &TopicName) -> Result<Option<Reader>, Problem>;
 }
@@ -376,6 +382,11 @@ impl ManyReader {
         let Some(part) = self.parts.get_mut(name) else { return };
         let (mut head, position, name) =
             (part.reader.take_head(), part.reader.position(), name.clone());
+        if name.as_str() == TopicName::INDEX
+            && let Some(news) = self.joining.news_after(position)
+        {
+            return self.waiting.push(Box::pin(news.map(|()| (name, head))));
+        }
         let passed = async move {
             head.passed(position).await;
             (name, head)

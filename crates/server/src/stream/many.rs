@@ -69,7 +69,7 @@ where
         kind,
         since: UnixTime::now(),
         why: CLIENT_GONE,
-        rounds: read.stream_rounds().map(InRounds::new),
+        rounds: read.streams().map(|streams| InRounds::new(&streams.rounds)),
     };
     let pieces = stream::unfold(reply, |mut reply| async move {
         let piece = reply.next().await?;

@@ -16,6 +16,7 @@ use crate::clients::connections::closed::{Cause, ClosedConnections};
 use crate::clients::connections::described::{
     Described, HTTP, READS_MAX, ReadDescription, WireProtocol,
 };
+use crate::clients::herald::Herald;
 use crate::clients::readers::WatchedReader;
 use crate::request::own_path::{OwnPath, ReadPath, in_log};
 use crate::rounds::Rounds;
@@ -30,8 +31,16 @@ const PATH_BYTES_MAX: usize = 256;
 pub(crate) struct HttpConnections {
     all: RefCell<BTreeMap<u64, Arc<HttpConnection>>>,
     last: Cell<u64>,
-    /// The rounds in which the streams of several topics on all these connections read on.
-    stream_rounds: Arc<Rounds>,
+    streams: ManyStreams,
+}
+
+/// The parts that the streams of several topics on all connections of a thread share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ManyStreams {
+    /// The rounds in which they read on.
+    pub(crate) rounds: Arc<Rounds>,
+    /// Tells them of new topics.
+    pub(crate) herald: Arc<Herald>,
 }
 
 impl HttpConnections {
@@ -45,16 +54,15 @@ impl HttpConnections {
         self.last.set(number);
         let (since, state) = (Instant::now(), Mutex::default());
         let bytes = Arc::default();
-        let stream_rounds = Arc::clone(&self.stream_rounds);
-        let connection =
-            HttpConnection { number, client, protocol, since, bytes, stream_rounds, state };
+        let streams = self.streams.clone();
+        let connection = HttpConnection { number, client, protocol, since, bytes, streams, state };
         let connection = Arc::new(connection);
         self.all.borrow_mut().insert(number, Arc::clone(&connection));
         HttpPlace { all: Rc::clone(self), connection }
     }
 
-    pub(crate) fn stream_rounds(&self) -> &Arc<Rounds> {
-        &self.stream_rounds
+    pub(crate) fn streams(&self) -> &ManyStreams {
+        &self.streams
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -101,7 +109,7 @@ pub(crate) struct HttpConnection {
     protocol: WireProtocol,
     pub(super) since: Instant,
     bytes: Arc<ByteCounts>,
-    stream_rounds: Arc<Rounds>,
+    streams: ManyStreams,
     state: Mutex<HttpState>,
 }
 
@@ -220,9 +228,9 @@ impl RequestPlace {
         self.0.connection.protocol
     }
 
-    /// Returns the rounds in which a stream of several topics reads on.
-    pub(crate) fn stream_rounds(&self) -> &Arc<Rounds> {
-        &self.0.connection.stream_rounds
+    /// Returns what a stream of several topics shares with others.
+    pub(crate) fn streams(&self) -> &ManyStreams {
+        &self.0.connection.streams
     }
 
     /// Records that the request reads by this transport.
