@@ -11,6 +11,7 @@
 //! - [`serial_lines`]: any device on a serial line that writes lines of text (Unix).
 //! - [`status`]: the state of a source, on a topic of its own.
 //! - [`printable`]: makes foreign text safe for a terminal.
+//! - [`without_mark`] and [`TextFault`]: text as other programs write it.
 //!
 //! A source publishes to a topic, and returns only when nothing more can come; dropping its future stops it. While a
 //! topic's disk is full or behind, lines wait and their producer with them; an instrument cannot wait. No input makes
@@ -43,4 +44,4 @@ pub mod status;
 pub mod stdin;
 pub mod windsonic;
 
-pub use anemone_wire::printable;
+pub use anemone_wire::{BYTE_ORDER_MARK, TextFault, printable, without_mark};

@@ -4,7 +4,7 @@
 //! `S`), and the status (`A` or `V`). Figures may have any width, and up to 6 decimals. A WindSonic also sends the units
 //! and, in two of its formats, the status of the Gill formats.
 
-use super::{ParseError, field_error, fields, is_code, is_void, text};
+use super::field::{self, ParseError, digits, field_error, fields, is_code, is_void, text};
 use crate::windsonic::decimal::Decimal;
 use crate::windsonic::message::{Message, Reference, Sender, SpeedUnits, Wind};
 
@@ -50,11 +50,11 @@ fn parse_reference(field: &[u8], is_void: bool) -> Result<Option<Reference>, Par
     }
 }
 
-fn parse_units(field: &[u8], is_void: bool) -> Result<Option<SpeedUnits>, ParseError> {
-    match field {
+fn parse_units(units: &[u8], is_void: bool) -> Result<Option<SpeedUnits>, ParseError> {
+    match units {
         b"S" => Ok(Some(SpeedUnits::MilesPerHour)),
         b"" if is_void => Ok(None),
-        _ => super::parse_units(field).map(Some),
+        _ => field::parse_units(units).map(Some),
     }
 }
 
@@ -84,8 +84,8 @@ fn decimal(field: &[u8]) -> Option<Decimal> {
         return None;
     }
     let missing = u32::try_from(Decimal::DECIMALS - decimals.len()).ok()?;
-    let fraction = super::digits(decimals)? * 10_i64.pow(missing);
-    Some(Decimal::millionths(super::digits(whole)? * 1_000_000 + fraction))
+    let fraction = digits(decimals)? * 10_i64.pow(missing);
+    Some(Decimal::millionths(digits(whole)? * 1_000_000 + fraction))
 }
 
 #[cfg(test)]
