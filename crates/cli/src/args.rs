@@ -21,12 +21,13 @@ pub(crate) use self::client::{
     Behind, ContentArg, Doctor, Field, Listing, Output, Pub, Reach, Sub, Topics,
 };
 pub(crate) use self::device::DeviceFrom;
+use self::device::baud;
 pub(crate) use self::services::{
     Body, Call, CallOutput, CallVia, Run, RunListing, RunOutput, Runs,
 };
 pub(crate) use self::tips::with_tip;
 pub(crate) use self::url::{of_topic, shell_word, split};
-use crate::config::{BAUD, KeepLimit, Listen, Size, THREADS_MAX, parse_address, parse_mode};
+use crate::config::{KeepLimit, Listen, Size, THREADS_MAX, parse_address, parse_mode};
 use crate::exit;
 use crate::log::{LogForm, LogRequests};
 
@@ -409,13 +410,6 @@ impl From<Mode> for Format {
             Mode::UvPolled => Self::UvPolled,
             Mode::Nmea => Self::Nmea,
         }
-    }
-}
-
-fn baud(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(baud) if BAUD.contains(&baud) => Ok(baud),
-        _ => Err(format!("expected {} to {} bits per second", BAUD.start(), BAUD.end())),
     }
 }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use anemone_hub::{TopicName, TopicNameError};
 use anemone_sources::serial::Framing;
 
-use super::baud;
+use crate::config::BAUD;
 
 /// A topic and the serial device whose lines are its events.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -42,6 +42,14 @@ impl FromStr for DeviceFrom {
             baud: speed.map(baud).transpose()?,
             framing: framing.map_err(|error| error.to_string())?,
         })
+    }
+}
+
+/// Parses the speed of a serial line.
+pub(super) fn baud(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(baud) if BAUD.contains(&baud) => Ok(baud),
+        _ => Err(format!("expected {} to {} bits per second", BAUD.start(), BAUD.end())),
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Read};
 
 use anemone_client::Call;
 use anemone_hub::Data;
-use anemone_wire::without_mark;
+use anemone_sources::without_mark;
 use anyhow::Context;
 use rustix::io::ioctl_fionread;
 use serde_json::value::RawValue;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use anemone_client::{json_or_string, one_line};
-use anemone_wire::BYTE_ORDER_MARK;
+use anemone_sources::BYTE_ORDER_MARK;
 
 /// Returns its JSON in a line.
 pub(super) fn data(json: &str) -> Vec<u8> {

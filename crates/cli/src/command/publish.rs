@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anemone_client::{Content, Error, Position, Published, Publisher, Retry, json_or_string};
 use anemone_hub::{Data, DataError};
-use anemone_wire::{TextFault, without_mark};
+use anemone_sources::{TextFault, without_mark};
 use anyhow::Context;
 use bytes::Bytes;
 use serde_json::value::RawValue;

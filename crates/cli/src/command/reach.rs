@@ -17,7 +17,7 @@ use anemone_client::rustls::{
 };
 use anemone_client::{Error, Publisher, Subscribe, Timeouts, Topics};
 use anemone_lab::doctor::Way;
-use anemone_wire::without_mark;
+use anemone_sources::without_mark;
 
 use super::Unfit;
 use crate::args;

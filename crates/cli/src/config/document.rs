@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anemone_wire::{TextFault, without_mark};
+use anemone_sources::{TextFault, without_mark};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
