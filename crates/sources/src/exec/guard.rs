@@ -222,8 +222,9 @@ impl End {
     fn kill(&mut self) {
         let mut killed = HashSet::new();
         for _ in 0..LOOKS_MAX {
-            let found = descendants::signal_all(self.program, Signal::KILL);
-            if !found.into_iter().fold(false, |is_new, pid| killed.insert(pid) || is_new) {
+            let known = killed.len();
+            killed.extend(descendants::signal_all(self.program, Signal::KILL));
+            if killed.len() == known {
                 break;
             }
         }
