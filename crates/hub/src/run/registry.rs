@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anemone_wire::RunState;
 
 use super::held::HeldBytes;
+use super::input::InputDigest;
 use super::key::RunKey;
 use super::lane::Lane;
 use super::lane_queue::{Job, LaneQueue, WaitingJobs, Working};
@@ -17,7 +18,6 @@ use super::list::{EndedRuns, ListedRuns, RunList};
 use super::moment::Moment;
 use super::owner::OwnerKey;
 use super::run::Run;
-use super::service::InputDigest;
 use super::shares::{Ended, Shares};
 use super::start::StartError;
 use crate::IdempotencyKey;

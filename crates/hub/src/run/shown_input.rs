@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::service::RunInput;
+use super::input::RunInput;
 
 /// The beginning of the input that started a run. Its JSON is the member `input` of a state (`docs/PROTOCOL.md`). Clones share it.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]

@@ -4,11 +4,12 @@ use std::io;
 use std::sync::Arc;
 
 use super::attachment::Attachment;
+use super::input::InputDigest;
 use super::name::RunName;
 use super::owner::OwnerKey;
 use super::queue::QueueFull;
 use super::run::Run;
-use super::service::{InputDigest, RunWork};
+use super::service::RunWork;
 use super::shown_input::ShownInput;
 use crate::IdempotencyKey;
 
