@@ -152,7 +152,8 @@ fn the_log_tells_why_a_file_is_not_served() {
         assert!(server.get("/out").contains("there is nothing at /out"));
     }
     server.says(
-        "WARN www/out is not served: a symbolic link on its path leads out of the directory or is absolute",
+        "WARN www/out is not served: a symbolic link on its path leads out of the directory or is absolute, or something is \
+         mounted on its path",
     );
     let (head, mut stream) = server.begin("/big");
     assert!(head.contains(&format!("content-length: {BIG}\r\n")), "{head}");
