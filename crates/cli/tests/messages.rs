@@ -261,7 +261,7 @@ fn the_documents_describe_the_messages() {
     {
         let post = &paths[path]["post"];
         let parameters = post["parameters"].as_array().unwrap().iter().map(|one| &one["name"]);
-        let general = ["Prefer", "Idempotency-Key", "attach"];
+        let general = ["Prefer", "Idempotency-Key", "attach", "name"];
         assert!(parameters.eq(general.iter().chain(own)), "{post}");
         assert!(post["summary"].as_str().unwrap().ends_with('.'), "{post}");
         assert!(post["description"].as_str().unwrap().starts_with("Starts a run."), "{post}");

@@ -107,7 +107,7 @@ mod coverage {
     }
 
     pub(super) const HOLE: &str = terrain!(
-        r#","terrain":{"type":"esri-ascii","text":"ncols 2 nrows 2 xllcorner 0 yllcorner 0 cellsize 500 1 NaN 3 4"}"#
+        r#","terrain":{"type":"esri-ascii","text":"ncols 2 nrows 2 xllcorner 0 yllcorner 0 cellsize 500 1 hole 3 4"}"#
     );
     pub(super) const LIE: &str = terrain!(
         r#","terrain":{"type":"esri-ascii","text":"ncols 500000 nrows 2 xllcorner 0 yllcorner 0 cellsize 500 1 2 3 4"}"#

@@ -24,7 +24,7 @@ use crate::log::cost_bytes;
 use crate::{Batch, Data, NewEvent, PublishError, Topic, UnixTime};
 
 /// The memory of a run besides its events and what it keeps: itself, its topic and its entries in lists.
-const OVERHEAD_BYTES: u64 = 2_200;
+const OVERHEAD_BYTES: u64 = 3_000;
 
 /// The bytes of events that a work publishes before they are counted, so that each costs little more than publishing.
 const UNCOUNTED_BYTES_MAX: u64 = 16 << 10;

@@ -374,7 +374,8 @@ fn a_multiplexed_request_that_is_refused_before_it_begins_has_a_line_too() {
             assert_eq!(
                 logged::refusal("a message to /ws", "429"),
                 "429 too-many-requests: the connection already has 1 open requests, the most that are allowed; \
-                 limits.multiplexed_requests_max and limits.multiplexed_waiting_bytes_max set the limits"
+                 limits.multiplexed_requests_max, limits.multiplexed_waiting_bytes_max and, for a resource, \
+                 finds_waiting_per_client_max set the limits"
             );
         }
     }

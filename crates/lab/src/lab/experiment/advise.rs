@@ -101,19 +101,23 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     if let Some(advice) = advice(&all, readers, rate.period()) {
         report.answer = advice;
     }
-    report.method.push(format!(
+    report.method.extend(method(plan));
+    Ok(report)
+}
+
+/// Says where the bytes come from.
+fn method(plan: Plan) -> Vec<String> {
+    let bytes = format!(
         "Bytes are those of the client's kernel for one connection, without its opening, with the headers of Ethernet, IP and TCP. Each \
          transport had one reader: whether the server bears as many as you have, lab fanout tells. A poll waits {} ms after each answer: a longer pause, by --poll-every, saves as many bytes as it costs latency.",
         count(plan.pause.as_millis() as u64)
-    ));
-    if !plan.quiet.is_zero() {
-        report.method.push(format!(
-            "Your events are too rare to wait for: latency is that of one event a second, and bytes are put together from those of an event and \
-             those of {} s without one.",
-            plan.quiet.as_secs()
-        ));
-    }
-    Ok(report)
+    );
+    let rare = format!(
+        "Your events are too rare to wait for: latency is that of one event a second, and bytes are put together from those of an event and \
+         those of {} s without one.",
+        plan.quiet.as_secs()
+    );
+    if plan.quiet.is_zero() { vec![bytes] } else { vec![bytes, rare] }
 }
 
 /// Plans a run that takes a minute or so, however slow the stream is.

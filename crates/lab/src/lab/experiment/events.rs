@@ -175,20 +175,32 @@ pub(super) fn stream(
         all_carried.push(carried);
         series.push(own);
     }
-    let rounds = series.iter().map(|series| series.rounds.len()).max().unwrap_or(0);
     let from = if session.target.is_own() { "" } else { FROM_HERE };
-    let method = format!(
+    let method =
+        format!("{}{from}{}", method(&series, sent.len(), plan), told(plan, &lag, &clocks));
+    Ok(Streamed { series, carried: all_carried, method, fault })
+}
+
+/// Says how a stream of so many events was read.
+fn method(series: &[Series], events: usize, plan: Plan) -> String {
+    let rounds = series.iter().map(|series| series.rounds.len()).max().unwrap_or(0);
+    format!(
         "{} events, one every {} ms, to one topic that all transports read at the same time; latency from the moment for which \
          the event is planned until its reader has parsed it; the first {WARM_UP_EVENTS} are dropped, \
-         and the others are cut into {rounds} rounds, one after the other, whose medians are paired by event. {from}Polls wait {} ms after each \
-         answer{}, and begin each round in another phase. The publisher was at most {:.1} ms late. {clocks}",
-        count(sent.len() as u64),
-        period.as_millis(),
-        pause.as_millis(),
-        if pause == POLL_PAUSE { ", as published" } else { "" },
+         and the others are cut into {rounds} rounds, one after the other, whose medians are paired by event. ",
+        count(events as u64),
+        plan.period.as_millis()
+    )
+}
+
+/// Says how it was polled, and how its publisher kept its times.
+fn told(plan: Plan, lag: &Histogram, clocks: &str) -> String {
+    format!(
+        "Polls wait {} ms after each answer{}, and begin each round in another phase. The publisher was at most {:.1} ms late. {clocks}",
+        plan.pause.as_millis(),
+        if plan.pause == POLL_PAUSE { ", as published" } else { "" },
         lag.percentile(1.0).map_or(0.0, ms)
-    );
-    Ok(Streamed { series, carried: all_carried, method, fault })
+    )
 }
 
 /// Returns the stream that a file describes, if there is a file.
