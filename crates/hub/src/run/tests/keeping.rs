@@ -262,7 +262,7 @@ fn an_owner_whose_runs_all_grow_makes_room_before_those_who_have_less() {
 
 #[test]
 fn the_inputs_of_one_owner_leave_most_of_the_memory_to_the_others() {
-    let runs = runs(RunLimits { running_max: 1, total_bytes_max: 401_000, ..RunLimits::default() });
+    let runs = runs(RunLimits { running_max: 1, total_bytes_max: 410_000, ..RunLimits::default() });
     let modest = done_of(&runs, 1, 10_000);
     let (_first, go) = start_blocked(&runs);
     let held = |owner, held_bytes| {
