@@ -242,7 +242,9 @@ for (const name of NAMES) {
       const controller = new AbortController();
       const { headers: fields, statusCode } = await request(target, path, { headers, signal: controller.signal });
       controller.abort();
-      return [statusCode, ...PROTECTION.map((name) => `${name}: ${fields[name]}`)];
+      // The policy names the WebSockets of the host that was asked for.
+      const { host } = target;
+      return [statusCode, ...PROTECTION.map((name) => `${name}: ${fields[name]}`.replaceAll(`//${host}`, "//HOST"))];
     };
     await publish(direct(), "test-frame", 1);
     for (const path of ["/", "/wind/main.js", "/topics", "/topics/test-frame", "/topics/none", "/topics/test-frame?frame=f", "/clock"]) {

@@ -21,7 +21,8 @@ const STEP_MS_MAX = 300_000;
 
 before(async () => {
   server = await serve("--demo", "--listen", "127.0.0.1:0");
-  browser = await launch("--host-resolver-rules=MAP evil.example 127.0.0.1", "--no-proxy-server");
+  // Chromium itself keeps such a page from this machine. Here, the server alone does.
+  browser = await launch("--host-resolver-rules=MAP evil.example 127.0.0.1", "--no-proxy-server", "--disable-features=LocalNetworkAccessChecks");
 });
 
 after(async () => {
@@ -30,12 +31,14 @@ after(async () => {
 });
 
 /**
- * A page of evil.example, whose name was pointed here: it is of the same origin as the server, so Chromium lets it ask
- * for anything. What its script was loaded from does not matter, so any reply will do for a page.
+ * A page of evil.example, whose name was pointed here after it had loaded: it is of the same origin as the server, so Chromium lets
+ * it ask for anything.
  */
 async function rebound() {
   const page = await browser.newPage();
-  await page.goto(`http://evil.example:${new URL(server.origin).port}/clock`);
+  const own = `http://evil.example:${new URL(server.origin).port}/`;
+  await page.route(own, (route) => route.fulfill({ contentType: "text/html", body: "<!doctype html><title>evil</title>" }));
+  await page.goto(own);
   return page;
 }
 

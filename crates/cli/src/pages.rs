@@ -236,7 +236,16 @@ fn file(name: &str, headers: &HeaderMap) -> Result<Response<Body>, Problem> {
     fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     isolate(fields, headers);
+    if !opens_sockets(name) {
+        fields.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    }
     Ok(response)
+}
+
+/// Returns true for a file whose own policy decides about WebSockets: a page or the script of a worker. A browser applies no
+/// other, and a page has dozens of them.
+fn opens_sockets(name: &str) -> bool {
+    name.ends_with(".html") || name.ends_with("worker.js")
 }
 
 /// Adds the fields that keep a page apart from others, to the reply to a request with these fields.
