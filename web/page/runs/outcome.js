@@ -8,11 +8,6 @@ import { reasonOf } from "./words.js";
 /** A result may have 16 MiB; a page shows the beginning. */
 const SHOWN_CHARS_MAX = 100_000;
 
-/** @param {Pick<import("./words.js").RunState, "state" | "result">} run */
-export function hasResult({ state, result }) {
-  return state === "done" && result !== null && result !== undefined;
-}
-
 /**
  * @param {HTMLElement} parent whose content is replaced
  * @param {import("./words.js").RunState} run
@@ -21,7 +16,7 @@ export function showOutcome(parent, { state, result, problem, stderr }) {
   const parts = [];
   if (problem) parts.push(part("p", "failure", sentence(reasonOf(problem))));
   if (state === "cancelled") parts.push(part("p", "lead", "It was cancelled."));
-  if (state === "done" && !hasResult({ state, result })) parts.push(part("p", "lead", "It is done, and has no result beside its partial results."));
+  if (state === "done" && (result === null || result === undefined)) parts.push(part("p", "lead", "It is done, and has no result beside its partial results."));
   else if (state === "done") parts.push(...text("Result", pretty(result)));
   if (stderr) parts.push(...text("Standard error", stderr));
   parent.replaceChildren(...parts);

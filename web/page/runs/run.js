@@ -22,7 +22,7 @@ import { begin as beginRun } from "./begin.js";
 import { cancel } from "./cancel.js";
 import { csvOf, ndjsonOf } from "./download.js";
 import { keptOf } from "./kept.js";
-import { hasResult, showOutcome } from "./outcome.js";
+import { showOutcome } from "./outcome.js";
 import { UNKNOWN_RUN, afterEvent, countInWords, drawnAt, inputInWords, isOver, nameOf, percent, partInWords, progressInWords, timesInWords } from "./words.js";
 
 const REDRAW_EVERY_MS = 250;
@@ -234,7 +234,6 @@ async function look() {
     isChanged = true;
     const isEnd = isOver(data);
     element("#end").hidden = !isEnd;
-    setText(element("#end-title"), hasResult(data) ? "Its result" : "The end");
     if (isEnd) showOutcome(find(document, "#end .outcome", HTMLElement), data);
     return true;
   } catch (error) {
