@@ -17,7 +17,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { output } from "./programs.js";
 import { NAME, Proxy, freePort, replaced } from "./proxies.js";
 import { Reader, begun, haveRead, publish } from "./readers.js";
-import { BIN, PATIENCE_MS, folder, kill, launch, numbersTo, remove, serve, start, until } from "./support.js";
+import { BIN, folder, kill, launch, numbersTo, panesConnect, PATIENCE_MS, remove, serve, start, until } from "./support.js";
 import { FRAME, TRANSPORTS, ask, request } from "./transports.js";
 
 const STEP_MS_MAX = 300_000;
@@ -397,15 +397,7 @@ test("the page is live behind each, and breaks no rule of its own", { timeout: S
       page.on("console", (message) => said.push(message.text()));
       page.on("pageerror", (error) => said.push(String(error)));
       await page.goto(`${proxy.origin}/wind`);
-      await page.locator('.pane[data-transport="forever-frame"] button').click({ timeout: PATIENCE_MS });
-      await page.waitForFunction(
-        () => {
-          const states = [...document.querySelectorAll(".pane, #host")].map((pane) => pane instanceof HTMLElement && pane.dataset.state);
-          return states.length === 8 && states.every((state) => state === "connected");
-        },
-        null,
-        { timeout: PATIENCE_MS },
-      );
+      await panesConnect(page);
       assert.equal(await page.evaluate(() => isSecureContext && crossOriginIsolated), true, name);
       assert.deepEqual(said, [], name);
       await page.close();

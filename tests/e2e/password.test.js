@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { NAME, Proxy, replaced } from "./proxies.js";
 import { Reader, begun, haveRead, publish } from "./readers.js";
-import { PATIENCE_MS, folder, kill, launch, numbersTo, remove, serve } from "./support.js";
+import { folder, kill, launch, numbersTo, panesConnect, remove, serve } from "./support.js";
 import { FRAME, TRANSPORTS, ask } from "./transports.js";
 
 const STEP_MS_MAX = 300_000;
@@ -146,15 +146,7 @@ test("a browser that was given the password reads each way with it", { timeout: 
   try {
     const page = await browser.newPage({ httpCredentials: { username: USER, password: PASSWORD } });
     await page.goto(`${proxy.origin}/wind`);
-    await page.locator('.pane[data-transport="forever-frame"] button').click({ timeout: PATIENCE_MS });
-    await page.waitForFunction(
-      () => {
-        const states = [...document.querySelectorAll(".pane, #host")].map((pane) => pane instanceof HTMLElement && pane.dataset.state);
-        return states.length === 8 && states.every((state) => state === "connected");
-      },
-      null,
-      { timeout: PATIENCE_MS },
-    );
+    await panesConnect(page);
   } finally {
     await browser.close();
     await proxy.remove();

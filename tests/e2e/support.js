@@ -192,3 +192,19 @@ export const isOfTest = (text) => text.includes("willReadFrequently");
 export function numbersTo(last) {
   return Array.from({ length: last }, (_, index) => index + 1);
 }
+
+/**
+ * Opens the one pane of the page of the wind that does not open by itself, and waits until all are connected.
+ * @param {import("playwright-core").Page} page
+ */
+export async function panesConnect(page) {
+  await page.locator('.pane[data-transport="forever-frame"] button').click({ timeout: PATIENCE_MS });
+  await page.waitForFunction(
+    () => {
+      const states = [...document.querySelectorAll(".pane, #host")].map((pane) => pane instanceof HTMLElement && pane.dataset.state);
+      return states.length === 8 && states.every((state) => state === "connected");
+    },
+    null,
+    { timeout: PATIENCE_MS },
+  );
+}
