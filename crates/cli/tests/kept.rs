@@ -1,4 +1,4 @@
-//! What topics keep: without limits a great deal, and said in words wherever somebody asks.
+//! The events that topics keep: a great deal without limits, and told in words wherever somebody asks.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 

@@ -27,7 +27,7 @@ pub struct ListedTopic {
     pub bytes: u64,
     /// The time of its oldest event, if it keeps one and the server says so.
     pub oldest: Option<UnixTime>,
-    /// What it keeps, in the server's words, such as `7 d, at most 64 MiB`.
+    /// The events that it keeps, in the server's words, such as `7 d, at most 64 MiB`.
     pub keeps: Option<String>,
 }
 

@@ -1,11 +1,11 @@
-//! What a topic keeps, in words.
+//! The retention of a topic in words.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::Retention;
 
-/// What a topic keeps. Its text continues "keeps": `7 d, at most 64 MiB`.
+/// The retention of a topic. Its text continues "keeps": `7 d, at most 64 MiB`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Keeps {
     /// Its limits.

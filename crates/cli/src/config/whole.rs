@@ -33,7 +33,7 @@ pub(crate) struct Config {
     pub(crate) listening: Listening,
     pub(crate) tls: TlsFiles,
     pub(crate) data: Data,
-    /// What topics keep whose rules do not say it.
+    /// The retention of topics whose rules do not say it.
     pub(crate) keep: Keep,
     pub(crate) limits: Limits,
     /// The declared rules, and those of `demo`.

@@ -59,7 +59,7 @@ pub(super) struct Pipes {
     pub(super) stderr: Receiver,
 }
 
-/// What has happened to a group.
+/// An event in the life of a group.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum GroupEvent {
     /// The program has ended. Descendants may be left.

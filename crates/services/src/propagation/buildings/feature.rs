@@ -21,7 +21,7 @@ const SIDE_M_MAX: f64 = 10_000.0;
 /// Outlines and holes.
 pub(super) type Rings = Vec<Vec<Spot>>;
 
-/// What a feature is for a map.
+/// The use of a feature for a map.
 #[derive(Clone, Debug)]
 pub(super) enum Feature {
     Building {

@@ -26,7 +26,7 @@ const CROSSINGS_MAX: usize = 1_000_000;
 #[derive(Clone, Debug)]
 pub(super) struct Buildings {
     buildings: Vec<Building>,
-    /// What is doubtful about them, in sentences.
+    /// The doubts about them, in sentences.
     doubts: Vec<String>,
 }
 

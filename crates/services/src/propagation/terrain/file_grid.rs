@@ -30,7 +30,7 @@ pub(super) struct FileGrid {
     pub(super) cell_height: f64,
     pub(super) columns: usize,
     pub(super) heights: Heights,
-    /// What is doubtful about the file: the ends of sentences about it.
+    /// The doubts about the file: the ends of sentences about it.
     pub(super) doubts: Vec<String>,
 }
 

@@ -79,7 +79,7 @@ pub(crate) struct Replay {
     next: usize,
 }
 
-/// What a reader wrote down: the data of an event, an item with its data, or a page with its events.
+/// A line of a recording: the data of an event, an item with its data, or a page with its events.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Recorded {
