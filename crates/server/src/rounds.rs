@@ -4,7 +4,11 @@
 //! that all have something to write, or ten connections whose requests are dear. Here those whose share is used up wait, in
 //! the order in which they came, until every other task of the thread has had its turn. Whoever is admitted and does not
 //! come holds up nobody: each round admits the next.
+//!
+//! A task whose last turn took a whole share is dear, and waits in a line of its own: whoever has a short turn waits for two
+//! dear ones at most, and not for all of them.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -29,15 +33,34 @@ pub(crate) struct Rounds {
 
 #[derive(Debug, Default)]
 struct RoundState {
-    waiting: VecDeque<oneshot::Sender<()>>,
+    light: VecDeque<oneshot::Sender<()>>,
+    dear: VecDeque<oneshot::Sender<()>>,
+    /// True in each second round, which begins with a dear task.
+    is_of_dear: bool,
     /// The time that was used in this round.
     used: Duration,
 }
 
 impl RoundState {
+    fn is_waited_for(&self) -> bool {
+        !(self.light.is_empty() && self.dear.is_empty())
+    }
+
+    /// Begins another round.
+    fn begin(&mut self) {
+        self.used = Duration::ZERO;
+        self.is_of_dear = !self.is_of_dear;
+        self.admit();
+    }
+
     /// Admits the first of those who are still there.
     fn admit(&mut self) {
-        while let Some(next) = self.waiting.pop_front() {
+        let is_dear_first = self.is_of_dear && self.used.is_zero();
+        let [first, second] = match is_dear_first {
+            true => [&mut self.dear, &mut self.light],
+            false => [&mut self.light, &mut self.dear],
+        };
+        while let Some(next) = first.pop_front().or_else(|| second.pop_front()) {
             if next.send(()).is_ok() {
                 return;
             }
@@ -50,11 +73,9 @@ impl Rounds {
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
             self.wanted.notified().await;
-            while !self.state().waiting.is_empty() {
+            while self.state().is_waited_for() {
                 yield_now().await;
-                let mut state = self.state();
-                state.used = Duration::ZERO;
-                state.admit();
+                self.state().begin();
             }
         }
     }
@@ -69,13 +90,14 @@ impl Rounds {
     }
 
     /// Returns what tells when the caller is admitted; `None` if it may begin at once.
-    fn enter(&self) -> Option<oneshot::Receiver<()>> {
+    fn enter(&self, is_dear: bool) -> Option<oneshot::Receiver<()>> {
         let mut state = self.state();
-        if state.waiting.is_empty() && state.used < SHARE {
+        if !state.is_waited_for() && state.used < SHARE {
             return None;
         }
         let (admit, admitted) = oneshot::channel();
-        state.waiting.push_back(admit);
+        let line = if is_dear { &mut state.dear } else { &mut state.light };
+        line.push_back(admit);
         self.wanted.notify_one();
         Some(admitted)
     }
@@ -92,11 +114,13 @@ pub(crate) struct InRounds {
     rounds: Arc<Rounds>,
     /// Set while it waits.
     admitted: Option<oneshot::Receiver<()>>,
+    /// True if its last turn took a whole share.
+    is_dear: Cell<bool>,
 }
 
 impl InRounds {
     pub(crate) fn new(rounds: &Arc<Rounds>) -> Self {
-        Self { rounds: Arc::clone(rounds), admitted: None }
+        Self { rounds: Arc::clone(rounds), admitted: None, is_dear: Cell::new(false) }
     }
 
     /// Waits until it may work. Cancel safe: it keeps its place.
@@ -106,7 +130,12 @@ impl InRounds {
 
     /// Counts the time since it has begun to work.
     pub(crate) fn count(&self, begun: Instant) {
-        self.rounds.spend(begun.elapsed());
+        self.spend(begun.elapsed());
+    }
+
+    fn spend(&self, time: Duration) {
+        self.is_dear.set(time >= SHARE);
+        self.rounds.spend(time);
     }
 
     /// Takes a step once it is admitted, which it has to be for each.
@@ -130,7 +159,7 @@ impl InRounds {
 
     fn poll_admitted(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.admitted.is_none() {
-            self.admitted = self.rounds.enter();
+            self.admitted = self.rounds.enter(self.is_dear.get());
         }
         if let Some(admitted) = &mut self.admitted {
             // An error says that the thread ends.
@@ -158,7 +187,7 @@ mod tests {
         for _ in 0..10 {
             own.admitted().await;
             log.borrow_mut().push(name);
-            rounds.spend(each);
+            own.spend(each);
             yield_now().await;
         }
     }
@@ -205,6 +234,36 @@ mod tests {
         let log = logged(&["a"; 40], SHARE / 20).await;
         let most = log.split(|name| *name == "other").map(<[_]>::len).max().unwrap();
         assert!((10..=20).contains(&most), "{most} turns in a round");
+    }
+
+    #[tokio::test]
+    async fn a_short_turn_waits_for_two_dear_ones_and_not_for_all() {
+        let log = Log::default();
+        let turns = async {
+            let rounds = Arc::<Rounds>::default();
+            let beginning = spawn_local(Arc::clone(&rounds).run());
+            let begin = |name, each| {
+                spawn_local(take_turns(Arc::clone(&rounds), Rc::clone(&log), name, each))
+            };
+            let dear: Vec<_> = (0..20).map(|_| begin("dear", 10 * SHARE)).collect();
+            // By then, each has had a turn, and is known to be dear.
+            while log.borrow().len() < 3 * dear.len() {
+                yield_now().await;
+            }
+            log.borrow_mut().clear();
+            let light = begin("light", SHARE / 20);
+            for task in dear.into_iter().chain([light]) {
+                task.await.unwrap();
+            }
+            beginning.abort();
+        };
+        LocalSet::new().run_until(turns).await;
+        let log = log.take();
+        let between = log.split(|name| *name == "light");
+        let waits: Vec<_> = between.map(<[_]>::len).collect();
+        let (last, waits) = waits.split_last().unwrap();
+        assert!(waits.len() == 10 && waits.iter().all(|wait| *wait <= 2), "{waits:?}");
+        assert_eq!(waits.iter().sum::<usize>() + last, 140, "nobody is left out");
     }
 
     #[tokio::test]

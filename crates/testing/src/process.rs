@@ -1,7 +1,7 @@
 //! The built binary as a process, and plain HTTP requests to it.
 
 use std::fmt::Display;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{
@@ -224,10 +224,14 @@ pub fn listening(command: Command) -> (Process, SocketAddr) {
 
 /// Sends a request without a body on a new connection.
 pub fn request(address: SocketAddr, head: &str) -> TcpStream {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(LONG)).unwrap();
-    write!(stream, "{head}\r\nHost: {address}\r\n\r\n").unwrap();
-    stream
+    try_request(address, head).unwrap()
+}
+
+fn try_request(address: SocketAddr, head: &str) -> io::Result<TcpStream> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(LONG))?;
+    write!(stream, "{head}\r\nHost: {address}\r\n\r\n")?;
+    Ok(stream)
 }
 
 /// Reads up to these bytes, and no further.
@@ -242,15 +246,20 @@ pub fn read_until(stream: &mut impl Read, end: &[u8]) {
 
 /// The reply, head and body, to a request with these first lines and this body.
 pub fn ask(address: SocketAddr, head: &str, body: &str) -> String {
+    try_ask(address, head, body).unwrap()
+}
+
+/// As [`ask`]; an error where the server closes the connection without a reply.
+pub fn try_ask(address: SocketAddr, head: &str, body: &str) -> io::Result<String> {
     let mut head = format!("{head}\r\nConnection: close");
     if !body.is_empty() {
         head += &format!("\r\nContent-Length: {}", body.len());
     }
-    let mut stream = request(address, &head);
-    stream.write_all(body.as_bytes()).unwrap();
+    let mut stream = try_request(address, &head)?;
+    stream.write_all(body.as_bytes())?;
     let mut reply = String::new();
-    stream.read_to_string(&mut reply).unwrap();
-    reply
+    stream.read_to_string(&mut reply)?;
+    Ok(reply)
 }
 
 /// The reply, head and body, to a GET that succeeds.
