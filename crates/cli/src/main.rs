@@ -18,8 +18,8 @@ use config::Config;
 use exit::Exit;
 use log::{LogForm, Wanted};
 
-/// An allocator that returns freed pages to the system at once (`.cargo/config.toml`), so that the memory of the
-/// process follows its use.
+/// An allocator that returns freed pages to the system soon (`.cargo/config.toml`), so that the memory of the process
+/// follows its use.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

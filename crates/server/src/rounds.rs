@@ -37,7 +37,8 @@ struct RoundState {
     dear: VecDeque<oneshot::Sender<()>>,
     /// True in each second round, which begins with a dear task.
     is_of_dear: bool,
-    /// The time that was used in this round.
+    /// When this round began, and the time that was used in it.
+    begun: Option<Instant>,
     used: Duration,
 }
 
@@ -46,9 +47,21 @@ impl RoundState {
         !(self.light.is_empty() && self.dear.is_empty())
     }
 
+    /// Returns true if a task that nobody waits before may begin at once. A round in which others had as much time as was used
+    /// is over, so that who asks little, and seldom, never waits for a round.
+    fn has_time(&mut self) -> bool {
+        if self.used >= SHARE {
+            if self.begun.is_some_and(|begun| begun.elapsed() < 2 * self.used) {
+                return false;
+            }
+            (self.begun, self.used) = (Some(Instant::now()), Duration::ZERO);
+        }
+        true
+    }
+
     /// Begins another round.
     fn begin(&mut self) {
-        self.used = Duration::ZERO;
+        (self.begun, self.used) = (Some(Instant::now()), Duration::ZERO);
         self.is_of_dear = !self.is_of_dear;
         self.admit();
     }
@@ -83,6 +96,7 @@ impl Rounds {
     /// Counts time that was used. While there is some left, the next one is admitted.
     fn spend(&self, time: Duration) {
         let mut state = self.state();
+        state.begun.get_or_insert_with(Instant::now);
         state.used += time;
         if state.used < SHARE {
             state.admit();
@@ -92,7 +106,7 @@ impl Rounds {
     /// Returns what tells when the caller is admitted; `None` if it may begin at once.
     fn enter(&self, is_dear: bool) -> Option<oneshot::Receiver<()>> {
         let mut state = self.state();
-        if !state.is_waited_for() && state.used < SHARE {
+        if !state.is_waited_for() && state.has_time() {
             return None;
         }
         let (admit, admitted) = oneshot::channel();
@@ -264,6 +278,20 @@ mod tests {
         let (last, waits) = waits.split_last().unwrap();
         assert!(waits.len() == 10 && waits.iter().all(|wait| *wait <= 2), "{waits:?}");
         assert_eq!(waits.iter().sum::<usize>() + last, 140, "nobody is left out");
+    }
+
+    #[test]
+    fn who_asks_seldom_waits_for_no_round() {
+        let rounds = Arc::<Rounds>::default();
+        let mut seldom = InRounds::new(&rounds);
+        for _ in 0..3 {
+            assert!(seldom.admitted().now_or_never().is_some());
+            seldom.spend(SHARE);
+            // The others have had as much time.
+            rounds.state().begun = Instant::now().checked_sub(2 * SHARE);
+        }
+        rounds.state().begun = Some(Instant::now() + Duration::from_secs(60));
+        assert!(seldom.admitted().now_or_never().is_none(), "they have not");
     }
 
     #[tokio::test]
