@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use anemone_testing::process::{
-    Process, SERVE, ask, command, get, listening, output, read_until, request, serve,
+    Logging, Process, SERVE, ask, command, get, listening, output, read_until, request, serve,
 };
 use anemone_testing::ways::{self, Told, Wire};
 use anemone_testing::{connect, wait_until};
@@ -202,6 +202,26 @@ fn a_bad_program_is_a_failed_run_with_words_and_the_server_goes_on() {
         assert!(detail.starts_with(words), "{path}: {state}");
     }
     assert_eq!(first(address, &start(address, "/fine", "\"fine\"")), "fine");
+}
+
+#[test]
+fn the_log_says_once_for_each_run_that_a_result_is_not_what_was_meant() {
+    let script =
+        r#"run=echo '{"t":NaN}'; echo '{"t":Infinity}'; echo 'progress 50'; echo '{"t":1}'"#;
+    let mut server = Logging::start(command(&[SERVE, &["--run", script]].concat()));
+    let address = server.address();
+    for _ in 0..2 {
+        let run = start(address, "/run", "");
+        ended(address, &run);
+        for words in [
+            r#"this partial result is text, since NaN is not JSON: write null in its place (Python's json.dumps writes it unless allow_nan=False): {"t":NaN}"#,
+            "this looks like progress, but is a partial result: progress 50",
+        ] {
+            let line = server.line(words, |line| line.contains("partial result"));
+            assert!(line.contains(words), "{line}");
+        }
+        assert_eq!(first(address, &run), r#"{"t":NaN}"#);
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anemone_hub::{Batch, Data, NewEvent, Note, PublishError, Topic, UnixTime};
+use anemone_hub::{Batch, NewEvent, Note, PublishError, Topic, UnixTime};
 use anemone_wire::TextFault;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -294,7 +294,7 @@ fn event(
     let text = lines::text(line);
     let data = lines::data(&text);
     let shown = || printable_start(&text, SHOWN_CHARS);
-    match fault(line, &data) {
+    match lines::fault(line, &data) {
         Some(fault @ TextFault::Utf16) => {
             status.bad_line(format!("skipped, since {fault}: \"{}\"", shown()));
             return None;
@@ -308,14 +308,6 @@ fn event(
         None => {}
     }
     Some(NewEvent { time, data })
-}
-
-/// Returns the fault of a line that is not what its writer meant it to be.
-fn fault(line: &[u8], data: &Data) -> Option<TextFault> {
-    // Of UTF-16 the last line end leaves one byte.
-    let is_rest = line == [0];
-    let is_string = || data.as_str().starts_with('"');
-    if is_rest { Some(TextFault::Utf16) } else { is_string().then(|| TextFault::find(line))? }
 }
 
 #[cfg(test)]

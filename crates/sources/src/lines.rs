@@ -24,7 +24,7 @@ use std::borrow::Cow;
 use std::io::BufRead as _;
 
 use anemone_hub::Data;
-use anemone_wire::without_mark;
+use anemone_wire::{TextFault, without_mark};
 
 /// The longest line by default, in bytes without its end: 64 KiB. Log lines and measurements are shorter, and each
 /// source can hold one.
@@ -202,6 +202,14 @@ pub fn data(text: &str) -> Data {
 fn may_be_json(text: &str) -> bool {
     let first = text.trim_ascii_start().bytes().next();
     first.is_some_and(|first| b"{[\"-0123456789tfn".contains(&first))
+}
+
+/// Returns the fault of a line that is not what its writer meant it to be.
+pub(crate) fn fault(line: &[u8], data: &Data) -> Option<TextFault> {
+    // Of UTF-16 the last line end leaves one byte.
+    let is_rest = line == [0];
+    let is_string = || data.as_str().starts_with('"');
+    if is_rest { Some(TextFault::Utf16) } else { is_string().then(|| TextFault::find(line))? }
 }
 
 #[cfg(test)]

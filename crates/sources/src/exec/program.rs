@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anemone_wire::TextFault;
+
 use super::Command;
 use super::error_log::{LogLimit, LoggedAs};
 use crate::lines;
@@ -79,6 +81,12 @@ impl Program {
             true => self.options.command.to_string(),
             false => format!("{} of {}", self.options.command, self.path),
         }
+    }
+
+    /// Says in the log that this line is text for this reason.
+    pub(super) fn tell_fault(&self, fault: &TextFault, line: &str) {
+        let line = printable_start(line, SHOWN_CHARS);
+        self.log.warn(&format!("this partial result is text, since {fault}: {line}"));
     }
 
     /// Says in the log that this line is no progress, and which lines are.

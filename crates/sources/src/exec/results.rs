@@ -21,6 +21,8 @@ pub(super) struct Results<'a> {
     last: Option<ResultLine>,
     /// True once the log has said which lines are progress.
     is_told: bool,
+    /// True once the log has said that a line is not what the program meant it to be.
+    is_fault_told: bool,
     /// True once a line has told progress in its own words.
     has_own_progress: bool,
 }
@@ -79,6 +81,7 @@ impl<'a> Results<'a> {
             partials: Vec::new(),
             last: None,
             is_told: false,
+            is_fault_told: false,
             has_own_progress: false,
         }
     }
@@ -103,7 +106,9 @@ impl<'a> Results<'a> {
             self.last = Some(ResultLine { line: lines::data(&text), result });
         } else {
             self.tell_forms(&plain);
-            self.partials.push(lines::data(&text));
+            let data = lines::data(&text);
+            self.tell_fault(line, &data);
+            self.partials.push(data);
         }
         if self.partials.len() >= TOGETHER_MAX { Ok(self.publish()?) } else { Ok(()) }
     }
@@ -127,6 +132,17 @@ impl<'a> Results<'a> {
         if !self.is_told && ProgressLine::is_almost(line) {
             self.program.tell_forms(line);
             self.is_told = true;
+        }
+    }
+
+    /// Says in the log, once for each run, that a line is text, if it was meant to be JSON, or is UTF-16.
+    fn tell_fault(&mut self, line: &[u8], data: &Data) {
+        if self.is_fault_told {
+            return;
+        }
+        if let Some(fault) = lines::fault(line, data) {
+            self.program.tell_fault(&fault, &lines::text(line));
+            self.is_fault_told = true;
         }
     }
 
