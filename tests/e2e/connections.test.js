@@ -175,6 +175,28 @@ test("each connection is there with its transport, and one that does not read is
   multiplexed.socket.close();
 });
 
+test("idle connections of HTTP are one line, which opens, and a search finds them", { timeout: STEP_MS_MAX }, async () => {
+  const { hostname, port, host } = new URL(server.origin);
+  const socket = connect(Number(port), hostname);
+  socket.write(`GET /health HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+  await once(socket, "data");
+  const address = `${socket.localAddress}:${socket.localPort}`;
+  await withPage(async (page) => {
+    const idle = page.getByRole("button", { name: /and \d+ idle HTTP connections?$/ });
+    await idle.waitFor({ timeout: PATIENCE_MS });
+    assert.equal(await row(page, address).count(), 0);
+    await idle.click();
+    await says(row(page, address), "transport", /^HTTP$/);
+    assert.equal(await idle.getAttribute("aria-expanded"), "true");
+    await idle.click();
+    await row(page, address).waitFor({ state: "detached", timeout: PATIENCE_MS });
+    await page.getByLabel("Find a connection").fill(address);
+    await says(row(page, address), "transport", /^HTTP$/);
+    await idle.waitFor({ state: "hidden", timeout: PATIENCE_MS });
+  });
+  socket.destroy();
+});
+
 test("each thread says how busy it is and what it does", { timeout: STEP_MS_MAX }, async () => {
   const { threads } = await (await fetch(`${server.origin}/connections/threads`)).json();
   await withPage(async (page) => {

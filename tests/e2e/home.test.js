@@ -215,7 +215,8 @@ test("the box that starts a run says what the service does, and begins with an i
   await becomes("the words", () => page.locator("#start .about").textContent(), "Makes lists and sorts them, and tells each state on the way.");
   assert.match(await input.inputValue(), /^\{"actions":\[/);
   await input.press("Control+Enter");
-  await page.locator("#start [role=status] a").waitFor({ timeout: PATIENCE_MS });
+  await page.locator("#start [role=status]", { hasText: /^Started: watch it$/ }).waitFor({ timeout: PATIENCE_MS });
+  assert.match((await page.getByRole("link", { name: "watch it" }).getAttribute("href")) ?? "", /\/runs\/[0-9a-f]{32}$/);
   await input.fill("mine");
   await choose("/propagation");
   assert.equal(await input.inputValue(), "mine");

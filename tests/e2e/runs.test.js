@@ -154,7 +154,8 @@ test("a run is started in the page, shown as it goes, and cancelled with the key
     await input.press("Control+Enter");
     const location = page.locator("#start [role=status] a");
     await location.waitFor({ timeout: PATIENCE_MS });
-    const key = String(await location.textContent()).replace("/runs/", "");
+    assert.equal(await location.textContent(), "watch it");
+    const key = String(await location.getAttribute("href")).replace(`${server.origin}/runs/`, "");
     assert.match(key, /^[0-9a-f]{32}$/);
     const shown = row(page, key);
     await says(shown, "state", /^running$/);

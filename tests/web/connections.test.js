@@ -1,7 +1,7 @@
 /** The words of the page about connections: pure functions. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { behind, busyShare, codeInWords, endedByInWords, hasText, lagInWords, lastedInWords, perSecond, placeInWords, reasonInWords, sorted, subjectInWords, summaryInWords, transportInWords, whyInWords, withBehind } from "../../web/page/connections/words.js";
+import { behind, busyShare, codeInWords, endedByInWords, hasText, idleInWords, isIdle, lagInWords, lastedInWords, perSecond, placeInWords, reasonInWords, sorted, subjectInWords, summaryInWords, transportInWords, whyInWords, withBehind } from "../../web/page/connections/words.js";
 
 /** @typedef {import("../../web/page/connections/words.js").Connection} Connection */
 
@@ -53,6 +53,13 @@ test("what is read is the topic, or the first of several, or the path that was a
   assert.equal(placeInWords(one({ position: null, readers: 3, requests: 3 })), "3 readers");
   assert.equal(placeInWords(one({ position: null, readers: 0, requests: 1 })), "1 open request");
   assert.equal(placeInWords(one({ position: null, readers: 0, requests: 0 })), "");
+});
+
+test("a connection over HTTP without a request is idle; one that reads, or is a WebSocket, is not", () => {
+  const kept = { transport: "http", requests: 0, readers: 0, reads: [], lag: null, position: null };
+  assert.equal(isIdle(one(kept)), true);
+  for (const other of [{ requests: 1 }, { requests: 1, readers: 1 }, { transport: "multiplexed" }, { transport: "long-poll" }, { transport: "undecided" }]) assert.equal(isIdle(one({ ...kept, ...other })), false);
+  assert.deepEqual([1, 1234].map(idleInWords), ["and 1 idle HTTP connection", "and 1,234 idle HTTP connections"]);
 });
 
 test("a lag is in events, and nothing for one that reads nothing", () => {

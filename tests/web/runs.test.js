@@ -74,6 +74,42 @@ test("a run is saved as the lines of its events, and as a table of its partial r
   assert.equal(csvOf([]), "time\r\n");
 });
 
+/** @param {readonly unknown[]} partials @returns {string[][]} the cells of each line; none may have a comma or a line break */
+function cellsOf(...partials) {
+  const text = csvOf(partials.map((partial, at) => ({ offset: at + 1, time: 0, data: { partial } })));
+  return text.trimEnd().split("\r\n").map((line) => line.split(","));
+}
+
+test("no text in a CSV is a formula for a spreadsheet, and numbers stay numbers", () => {
+  const texts = ["=1+1", "+a", "-a", "@SUM(A1)", "\tx", "-", "＝1+1", "-1e"];
+  for (const text of texts) assert.equal(cellsOf({ text })[1]?.[1], `'${text}`);
+  assert.equal(csvOf([{ offset: 1, time: 0, data: { partial: '=a,"b"' } }]).split("\r\n")[1], `1970-01-01T00:00:00.000Z,"'=a,""b"""`);
+  for (const text of ["\rx", "\nx"]) assert.ok(csvOf([{ offset: 1, time: 0, data: { partial: text } }]).includes(`,"'${text}"`));
+  for (const value of [-3.5, 0, true, "-3.5", "+5", "-.5e-3", "a=b", "", "'a"]) assert.equal(cellsOf({ value })[1]?.[1], String(value));
+  assert.deepEqual(cellsOf({ "=a": 1, "-b": 2, "-1": 3 })[0], ["time", "'=a", "'-b", "-1"]);
+});
+
+test("a member of a result called as a column of ours has another heading", () => {
+  assert.deepEqual(cellsOf({ time: 7, others: 8 }), [["time", "partial.time", "others"], ["1970-01-01T00:00:00.000Z", "7", "8"]]);
+  assert.deepEqual(cellsOf({ "time": 7, "partial.time": 8 })[0], ["time", "partial.partial.time", "partial.time"]);
+});
+
+test("a run with thousands of different members has a thousand columns, and one for all others", { timeout: 60_000 }, () => {
+  const member = (/** @type {number} */ at) => `m${at}`;
+  const partials = Array.from({ length: 20_000 }, (_, at) => ({ [member(at)]: at }));
+  const text = csvOf(partials.map((partial, at) => ({ offset: at + 1, time: 0, data: { partial } })));
+  assert.ok(text.length < 30_000_000, `${text.length} characters`);
+  const lines = text.split("\r\n");
+  assert.equal(lines[0], ["time", ...Array.from({ length: 1000 }, (_, at) => member(at)), "others"].join(","));
+  assert.equal(lines[1000], `1970-01-01T00:00:00.000Z${",".repeat(1000)}999,`);
+  assert.equal(lines[1001], `1970-01-01T00:00:00.000Z${",".repeat(1001)}"{""m1000"":1000}"`);
+  // Our own column is distinct here, too, and names of the language are members like others.
+  const wide = Object.fromEntries([["others", 1], ...Array.from({ length: 1000 }, (_, at) => [member(at), 0]), ["__proto__", 5]]);
+  const [head, row] = csvOf([{ offset: 1, time: 0, data: { partial: wide } }]).split("\r\n");
+  assert.match(String(head), /^time,partial\.others,m0,.*,m998,others$/);
+  assert.ok(row?.endsWith('"{""m999"":0,""__proto__"":5}"'));
+});
+
 test("the states of an address are those that the server knows, each once", () => {
   for (const [text, states] of [["", ""], ["done", "done"], ["failed,done,failed", "failed,done"], ["odd", ""], ["done,", ""], ["toString", ""], ["running,odd", ""]]) assert.equal(statesIn(String(text)), states, text);
   assert.deepEqual(STATES.map(([states]) => statesIn(states)), STATES.map(([states]) => states));

@@ -3,7 +3,7 @@ import { find, part, setText } from "../element.js";
 import { at } from "../site.js";
 import { formatBytes, formatCount, formatDuration } from "../words.js";
 import { Table } from "./table.js";
-import { behind, hasText, isOrder, lagInWords, ORDERS, placeInWords, sorted, subjectInWords, summaryInWords, transportInWords, whyInWords, withBehind } from "./words.js";
+import { behind, hasText, idleInWords, isIdle, isOrder, lagInWords, ORDERS, placeInWords, sorted, subjectInWords, summaryInWords, transportInWords, whyInWords, withBehind } from "./words.js";
 
 /** More rows would take a phone too long. */
 const SHOWN_MAX = 250;
@@ -15,12 +15,14 @@ const search = find(document, "#find", HTMLInputElement);
 const select = find(document, "#sort", HTMLSelectElement);
 const summary = find(document, "#summary", HTMLElement);
 const more = find(document, "#more", HTMLElement);
+const idle = find(document, "#idle", HTMLButtonElement);
 
 /** @type {{ connections: readonly Connection[], open: number, you: string | null, next?: string }} */
 let told = { connections: [], open: 0, you: null };
 /** @type {import("./words.js").Order} */
 let order = "lag";
 let isReversed = false;
+let isIdleShown = false;
 
 /** @param {typeof told} list as the server tells it */
 export function showConnections(list) {
@@ -32,11 +34,17 @@ function show() {
   const { connections, open, you, next } = told;
   const wanted = search.value.trim();
   const found = wanted === "" ? connections : connections.filter((one) => hasText(one, wanted));
-  table.show(sorted(found, order, isReversed).slice(0, SHOWN_MAX), ({ id }) => id, (row, one) => fill(row, one, you));
+  const idles = wanted === "" ? found.filter(isIdle).length : 0;
+  // A search finds idle ones, too.
+  const listed = idles === 0 || isIdleShown ? found : found.filter((one) => !isIdle(one));
+  table.show(sorted(listed, order, isReversed).slice(0, SHOWN_MAX), ({ id }) => id, (row, one) => fill(row, one, you));
   setText(summary, `${summaryInWords(found)}${wanted === "" ? "" : `, of ${formatCount(connections.length)}`}.`);
-  more.hidden = next === undefined && found.length <= SHOWN_MAX;
+  // A button that has the focus stays.
+  idle.hidden = idles === 0 && idle !== document.activeElement;
+  setText(idle, idleInWords(idles));
+  more.hidden = next === undefined && listed.length <= SHOWN_MAX;
   const rest = next === undefined ? "" : `The server has about ${formatCount(open)} connections; this page asks for the first ${formatCount(connections.length)}. `;
-  setText(more, `${rest}${found.length > SHOWN_MAX ? `These are the first ${SHOWN_MAX} in this order.` : ""}`);
+  setText(more, `${rest}${listed.length > SHOWN_MAX ? `These are the first ${SHOWN_MAX} in this order.` : ""}`);
 }
 
 /**
@@ -89,6 +97,11 @@ function showOrder() {
 
 for (const [name, { label }] of Object.entries(ORDERS)) select.append(new Option(label, name));
 search.addEventListener("input", show);
+idle.addEventListener("click", () => {
+  isIdleShown = !isIdleShown;
+  idle.setAttribute("aria-expanded", String(isIdleShown));
+  show();
+});
 select.addEventListener("change", () => {
   if (isOrder(select.value)) [order, isReversed] = [select.value, false];
   showOrder();

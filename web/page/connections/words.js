@@ -109,6 +109,22 @@ export function placeInWords({ position, requests, readers }) {
   return readers > 1 ? countOf(readers, "reader") : "";
 }
 
+/**
+ * Returns true if a client only keeps a connection for its next request, as browsers keep several.
+ * @param {Connection} connection
+ */
+export function isIdle({ transport, requests, readers }) {
+  return transport === "http" && requests === 0 && readers === 0;
+}
+
+/**
+ * "and 6 idle HTTP connections"
+ * @param {number} count
+ */
+export function idleInWords(count) {
+  return `and ${countOf(count, "idle HTTP connection")}`;
+}
+
 /** @param {Connection} connection */
 export function lagInWords(connection) {
   if (connection.lag === null) return "";

@@ -15,7 +15,7 @@ export async function begin(input, key = newKey()) {
   try {
     const { fields } = await client.call("POST", targetOf(input), input.body ?? undefined, { key, headers, ...patience() });
     const location = new URL(String(fields.location), at(input.path.slice(1))).href;
-    return { words: "Started. Location: ", location, isKnown: true };
+    return { words: "Started: ", location, isKnown: true };
   } catch (error) {
     const words = isGone(error) ? `${failureInWords(error)} Start again: if the run has begun, there will not be two.` : failureInWords(error);
     return { words, location: null, isKnown: !isGone(error) };

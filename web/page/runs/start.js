@@ -113,7 +113,7 @@ function inputOf(path, text, name) {
 
 /** @param {string} location */
 function linkTo(location) {
-  const link = part("a", "", new URL(location).pathname);
+  const link = part("a", "", "watch it");
   link.href = location;
   return link;
 }
