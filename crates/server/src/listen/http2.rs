@@ -25,7 +25,7 @@ use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::{self, JoinHandle};
 use tokio::task_local;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
@@ -43,7 +43,7 @@ use crate::reply::body::{Body, full};
 use crate::reply::pace::{Pace, paced};
 use crate::request::host;
 use crate::request::path;
-use crate::rounds::{InRounds, Rounds};
+use crate::rounds::{InRounds, Lane, Rounds};
 use crate::socket::LINGER;
 use crate::socket::sliced::{Slice, Sliced};
 use crate::socket::unread::{Carried, Unread};
@@ -146,7 +146,9 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
 ) {
     let limits = &local.site.limits;
     let (place, requests) = Replies::enter(&local, peer);
-    let tasks = Tasks::of(&local);
+    // Dropping it ends the tasks of the requests: nobody gets their replies any more.
+    let (_open, gone) = watch::channel(());
+    let tasks = Tasks::of(&local, gone);
     let _held = tasks.memory.reserve(HTTP2_BYTES);
     let service = {
         let (local, tasks) = (Rc::clone(&local), tasks.clone());
@@ -245,6 +247,10 @@ struct Tasks {
     unread: Unread,
     write_timeout: Duration,
     rounds: Arc<Rounds>,
+    /// All requests of a connection have one place among the tasks of the thread.
+    lane: Arc<Lane>,
+    /// Closed once the connection is over.
+    gone: watch::Receiver<()>,
     /// The slot for the next task that the task with this id starts.
     next: Rc<Cell<Option<(task::Id, Slot)>>>,
 }
@@ -254,11 +260,11 @@ type Slot = Rc<Cell<Option<JoinHandle<()>>>>;
 
 impl Tasks {
     /// Returns those of a new connection.
-    fn of(local: &Local) -> Self {
+    fn of(local: &Local, gone: watch::Receiver<()>) -> Self {
         let (memory, write_timeout) = (local.site.memory.clone(), local.site.limits.write_timeout);
         let unread = Unread::new(&memory, CONNECTION_WINDOW_BYTES as usize);
-        let (rounds, next) = (Arc::clone(&local.http_rounds), Rc::default());
-        Self { memory, unread, write_timeout, rounds, next }
+        let (rounds, lane) = (Arc::clone(&local.http_rounds), Arc::default());
+        Self { memory, unread, write_timeout, rounds, lane, gone, next: Rc::default() }
     }
 
     /// Returns the slot of the task that will write to the stream of this request. The request's own task starts it
@@ -273,10 +279,12 @@ impl Tasks {
 impl<F: Future<Output = ()> + 'static> Executor<F> for Tasks {
     fn execute(&self, future: F) {
         let (pace, write_timeout) = (Arc::<Pace>::default(), self.write_timeout);
-        let (memory, rounds) = (self.memory.clone(), InRounds::new(&self.rounds));
+        let rounds = InRounds::of_lane(&self.rounds, &self.lane);
+        let (memory, mut gone) = (self.memory.clone(), self.gone.clone());
         let started = task::spawn_local(PACE.scope(Arc::clone(&pace), async move {
             tokio::select! {
                 biased;
+                _ = gone.changed() => {}
                 () = rounds.run(future) => {}
                 () = pace.given_up(write_timeout, &memory) => {
                     tracing::debug!("the client did not take a reply");

@@ -133,7 +133,7 @@ impl<F: Fn(&TopicItem<'_>, &Token, bool, &mut String)> ManyReply<F> {
                 Phase::Ending(ends) if self.reader.has_reached(ends) => return None,
                 _ => {}
             }
-            let begun = std::time::Instant::now();
+            let begun = Instant::now();
             let piece = self.turn();
             self.rounds.iter().for_each(|rounds| rounds.count(begun));
             if !piece.is_empty() {
