@@ -2,8 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anemone_hub::{
     Data, Hub, IdempotencyKey, Published, Storage, TooManyWait, Topic, TopicName, UnixTime, Waiter,
@@ -13,7 +12,7 @@ use tokio::task::spawn_blocking;
 
 use super::content::{Bounds, Content};
 use super::expected::Expected;
-use super::keeping::append;
+use super::keeping::{append, in_time};
 use super::rule::Rule;
 use super::total::Admission;
 use crate::request::client::{Client, Foreign};
@@ -138,30 +137,6 @@ impl Publishing {
         Ok(PublishPermit { publishing, name: name.clone(), rule, waiter: client.waiter() })
     }
 
-    /// Creates a topic, unless it was created meanwhile.
-    async fn create(
-        &self,
-        name: &TopicName,
-        rule: &Rule,
-        waiter: Waiter,
-    ) -> Result<Arc<Topic>, Problem> {
-        let _turn = rule.changing.take(waiter).await?;
-        if let Some(topic) = self.hub.topic(name) {
-            return Ok(topic);
-        }
-        let TopicRule { topics, topics_max, .. } = &rule.terms;
-        if rule.created.load(Ordering::Relaxed) >= *topics_max {
-            let detail = format!(
-                "there already are {topics_max} topics {topics}, the most that are allowed"
-            );
-            return Err(Problem::new(Kind::TooManyTopics, detail));
-        }
-        let (name, options) = (name.clone(), rule.terms.options());
-        let topic = self.change(move |hub| hub.create(name, options)).await??;
-        rule.created.fetch_add(1, Ordering::Relaxed);
-        Ok(topic)
-    }
-
     /// Returns the bytes kept by all topics of a rule.
     fn kept_bytes(&self, rule: &Arc<Rule>) -> u64 {
         let is_own = |topic: &Arc<Topic>| {
@@ -169,20 +144,6 @@ impl Publishing {
         };
         let topics = self.hub.topics().into_iter().filter(is_own);
         topics.map(|topic| topic.info(UnixTime::now()).bytes).sum()
-    }
-
-    /// Creates or deletes a topic, which takes time on a disk.
-    async fn change<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(Hub) -> T + Send + 'static,
-    ) -> Result<T, Problem> {
-        let hub = self.hub.clone();
-        if hub.data().is_none() {
-            return Ok(work(hub));
-        }
-        let failed =
-            |error: tokio::task::JoinError| Problem::new(Kind::Internal, error.to_string());
-        spawn_blocking(move || work(hub)).await.map_err(failed)
     }
 }
 
@@ -236,7 +197,7 @@ impl PublishPermit {
                 let detail = "this topic does not exist yet: publish to it without If-Match";
                 return Err(Problem::new(Kind::PreconditionFailed, detail));
             }
-            None => self.create().await?,
+            None => self.create(limits.publish_timeout).await?,
         };
         let heads = match expected {
             Expected::Heads(heads) => Some(heads),
@@ -246,21 +207,42 @@ impl PublishPermit {
     }
 
     /// Creates the topic, unless it exists.
-    pub(super) async fn create(&self) -> Result<Arc<Topic>, Problem> {
-        self.publishing.create(&self.name, &self.rule, self.waiter).await
+    ///
+    /// # Cancel safety
+    /// After dropping the future, the topic may be created or not.
+    pub(super) async fn create(&self, timeout: Duration) -> Result<Arc<Topic>, Problem> {
+        let name = self.name.clone();
+        in_time(timeout, self.change(move |hub, rule| rule.create(hub, name))).await?
     }
 
     /// Deletes the topic with its contents.
+    ///
+    /// # Cancel safety
+    /// After dropping the future, the topic may be deleted or not.
     pub(crate) async fn delete(&self) -> Result<(), Problem> {
-        let (name, publishing) = (self.name.clone(), &self.publishing);
-        let _turn = self.rule.changing.take(self.waiter).await?;
-        publishing.change(move |hub| hub.delete(&name)).await??;
-        let created = &self.rule.created;
-        created.store(created.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
-        if let Some(total) = &self.rule.total {
-            total.forget();
+        let name = self.name.clone();
+        self.change(move |hub, rule| rule.delete(hub, &name)).await
+    }
+
+    /// Creates or deletes a topic in its turn, which lasts until that is done, also if nobody waits for it any more. It takes
+    /// time on a disk.
+    async fn change<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Hub, &Rule) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let turn = self.rule.changing.take(self.waiter).await?;
+        let (hub, rule) = (self.publishing.hub.clone(), Arc::clone(&self.rule));
+        let has_data = hub.data().is_some();
+        let work = move || {
+            let _turn = turn;
+            work(&hub, &rule)
+        };
+        if !has_data {
+            return work();
         }
-        Ok(())
+        let failed =
+            |error: tokio::task::JoinError| Problem::new(Kind::Internal, error.to_string());
+        spawn_blocking(work).await.map_err(failed)?
     }
 
     /// Checks the limit on all topics of the rule together. `topic` is the destination of the events, if it exists.
@@ -298,7 +280,10 @@ mod tests {
     use std::pin::{Pin, pin};
     use std::task::{Context, Poll, Waker};
 
-    use anemone_hub::Epoch;
+    use std::sync::atomic::Ordering;
+
+    use anemone_hub::{DataDir, DataOptions, Epoch};
+    use futures_util::FutureExt;
 
     use super::*;
     use crate::peer::Peer;
@@ -311,8 +296,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_client_creates_its_topic_after_one_of_another_client_whatever_that_one_creates() {
+    #[tokio::test]
+    async fn a_client_creates_its_topic_after_one_of_another_client_whatever_that_one_creates() {
         let rule = TopicRule {
             publish: PublishRight::Anyone,
             ..TopicRule::new("open-*".parse().unwrap())
@@ -323,7 +308,7 @@ mod tests {
             let peer = Peer::new(Ok(SocketAddr::new(address.parse().unwrap(), 1)));
             let client = Client::of_connection(peer, &Proxies::default());
             let permit = publishing.permit(&name.parse().unwrap(), client).unwrap();
-            async move { permit.create().await }
+            async move { permit.create(Duration::from_secs(60)).await }
         };
         let turn = publishing.rules[0].changing.try_take().unwrap();
         let mut busy: Vec<_> =
@@ -335,5 +320,33 @@ mod tests {
         assert!(is_done(busy[0].as_mut()));
         assert!(is_done(other.as_mut()));
         assert!(busy[1..].iter_mut().all(|waiting| is_done(waiting.as_mut())));
+    }
+
+    #[tokio::test]
+    async fn a_change_counts_also_if_its_client_has_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataDir::open(folder.path(), DataOptions::default()).unwrap();
+        let rule = TopicRule {
+            publish: PublishRight::Anyone,
+            ..TopicRule::new("open-*".parse().unwrap())
+        };
+        let rules = TopicRules::new([rule]).unwrap();
+        let hub = Hub::with_data(Epoch::from_bits(1), data).unwrap();
+        let publishing = Arc::new(Publishing::new(hub, rules).unwrap());
+        let client = Client::of_connection(Peer::Unknown, &Proxies::default());
+        let permit = publishing.permit(&"open-a".parse().unwrap(), client).unwrap();
+        let created = || publishing.rules[0].created.load(Ordering::Relaxed);
+        // The first look begins the change.
+        let mut create = Box::pin(permit.create(Duration::from_secs(60)));
+        let _ = create.as_mut().now_or_never();
+        drop(create);
+        // The next one has its turn after it.
+        permit.create(Duration::from_secs(60)).await.unwrap();
+        assert_eq!(created(), 1);
+        let mut delete = Box::pin(permit.delete());
+        let _ = delete.as_mut().now_or_never();
+        drop(delete);
+        let _after = publishing.rules[0].changing.take(client.waiter()).await.unwrap();
+        assert_eq!((created(), publishing.hub.topics().len()), (0, 0));
     }
 }

@@ -1,18 +1,18 @@
 //! A rule in force, with the number of its topics and their total.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anemone_hub::{TurnLimits, Turns};
+use anemone_hub::{Hub, Topic, TopicName, TurnLimits, Turns};
 
 use super::total::Total;
-use crate::TopicRule;
+use crate::{Kind, Problem, TopicRule};
 
 /// A rule in force.
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) terms: TopicRule,
-    /// The number of its topics. Changes only in a turn.
+    /// The number of its topics. Changes only in a turn, which lasts until the change is done.
     pub(super) created: AtomicUsize,
     /// The turns of clients who create or delete one: one at a time, since it takes time on a disk.
     pub(super) changing: Turns,
@@ -28,5 +28,35 @@ impl From<TopicRule> for Rule {
         let total = total.map(|bytes_max| Arc::new(Total::new(bytes_max)));
         let turns = TurnLimits { places: 1, waiting_per_client_max: usize::MAX };
         Self { terms, created: AtomicUsize::new(0), changing: Turns::new(turns), total }
+    }
+}
+
+impl Rule {
+    /// Creates a topic, unless it was created meanwhile. Called in a turn.
+    pub(super) fn create(&self, hub: &Hub, name: TopicName) -> Result<Arc<Topic>, Problem> {
+        if let Some(topic) = hub.topic(&name) {
+            return Ok(topic);
+        }
+        let TopicRule { topics, topics_max, .. } = &self.terms;
+        if self.created.load(Ordering::Relaxed) >= *topics_max {
+            let detail = format!(
+                "there already are {topics_max} topics {topics}, the most that are allowed"
+            );
+            return Err(Problem::new(Kind::TooManyTopics, detail));
+        }
+        let topic = hub.create(name, self.terms.options())?;
+        self.created.fetch_add(1, Ordering::Relaxed);
+        Ok(topic)
+    }
+
+    /// Deletes a topic with its contents. Called in a turn.
+    pub(super) fn delete(&self, hub: &Hub, name: &TopicName) -> Result<(), Problem> {
+        hub.delete(name)?;
+        let created = self.created.load(Ordering::Relaxed);
+        self.created.store(created.saturating_sub(1), Ordering::Relaxed);
+        if let Some(total) = &self.total {
+            total.forget();
+        }
+        Ok(())
     }
 }

@@ -40,7 +40,7 @@ impl Writer {
     pub(crate) async fn create(self, first: Data) -> Result<(), Problem> {
         let Self { permit, timeout, .. } = self;
         let _admission = permit.admit(None, &[first])?;
-        in_time(timeout, permit.create()).await??;
+        permit.create(timeout).await?;
         Ok(())
     }
 
