@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::geteuid;
 
@@ -38,6 +39,15 @@ pub(crate) enum Door {
     Local,
 }
 
+/// The peer of a connection to a Unix socket.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct UnixPeer {
+    /// The number of its user, if the system tells it.
+    pub(crate) user: Option<u32>,
+    /// The number of the connection, which has no port.
+    pub(crate) number: u64,
+}
+
 /// The peer of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Peer {
@@ -46,8 +56,8 @@ pub(crate) enum Peer {
     Loopback(SocketAddr, SocketAddr, Door),
     /// A loopback address, and the number of the user who has opened the connection.
     Owned(SocketAddr, u32, Door),
-    /// A process on this machine that may connect to the Unix socket, and the number of its user, if the system tells it.
-    Unix(Option<u32>, Door),
+    /// A process on this machine that may connect to the Unix socket.
+    Unix(UnixPeer, Door),
     /// The peer is gone already.
     Unknown,
 }
@@ -62,7 +72,9 @@ impl Peer {
 
     /// Returns the peer of a connection to the Unix socket.
     pub(crate) fn of_unix(stream: &UnixStream, door: Door) -> Self {
-        Self::Unix(owner::of_unix(stream), door)
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self::Unix(UnixPeer { user: owner::of_unix(stream), number }, door)
     }
 
     /// Returns the peer for the ends of a connection.
@@ -108,8 +120,9 @@ impl Peer {
     pub(crate) fn owner(self) -> Owner {
         match self {
             Self::Loopback(peer, own, _) => owner::of(peer, own),
-            Self::Owned(_, user, _) | Self::Unix(Some(user), _) => Owner::User(user),
-            Self::Address(_) | Self::Unix(None, _) | Self::Unknown => Owner::Unknown,
+            Self::Owned(_, user, _) => Owner::User(user),
+            Self::Unix(unix, _) => unix.user.map_or(Owner::Unknown, Owner::User),
+            Self::Address(_) | Self::Unknown => Owner::Unknown,
         }
     }
 
@@ -131,6 +144,14 @@ impl Peer {
             Owner::Unknown | Owner::Nobody => {
                 self.address().map(|address| Source::of(address.ip()))
             }
+        }
+    }
+
+    /// Returns the number of the connection, which tells it from others of its source: the port of an address.
+    pub(crate) fn number(self) -> u64 {
+        match self {
+            Self::Unix(unix, _) => unix.number,
+            _ => self.address().map_or(0, |address| address.port().into()),
         }
     }
 

@@ -89,7 +89,7 @@ impl LaneQueue {
     pub(crate) fn next(&mut self, now: Moment) -> Option<Job> {
         let of_runs = self.of_runs;
         let begin = |job: &Job| {
-            let time_max = of_runs.time_max_of(job.run.owner()).unwrap_or(Duration::MAX);
+            let time_max = of_runs.time_max_of(job.run.is_timed()).unwrap_or(Duration::MAX);
             Working { until: now.after(time_max), run: Arc::clone(&job.run) }
         };
         let job = self.queue.next(&self.limits, begin)?;

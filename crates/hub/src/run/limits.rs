@@ -3,8 +3,6 @@
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use super::owner::OwnerKey;
-
 /// The limits of [`Runs`](crate::run::Runs).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RunLimits {
@@ -18,8 +16,8 @@ pub struct RunLimits {
     pub queued_max: usize,
     /// The most of these from one owner. Default 100: a tenth, so that one client cannot take the whole queue.
     pub queued_per_owner_max: usize,
-    /// The longest time of a run after its start. It fails then. Default `None`: [`OWNED_TIME_MAX`](Self::OWNED_TIME_MAX) for the run of a client with
-    /// limits, and no limit for others, which clients of this machine and the program itself start.
+    /// The longest time of a run after its start. It fails then. Default `None`: [`CLIENT_TIME_MAX`](Self::CLIENT_TIME_MAX) for
+    /// those that are [timed](crate::run::StartRun::is_timed), and no limit for others.
     pub time_max: Option<Duration>,
     /// The time for which a run is kept after its end. Default 10 min, enough to come back after a network cut.
     pub retention: Duration,
@@ -38,12 +36,12 @@ pub struct RunLimits {
 }
 
 impl RunLimits {
-    /// The longest time of a run of a client with limits, unless there is a limit for all: 1 h.
-    pub const OWNED_TIME_MAX: Duration = Duration::from_secs(3600);
+    /// The longest time of a run that is timed, unless there is a limit for all: 1 h.
+    pub const CLIENT_TIME_MAX: Duration = Duration::from_secs(3600);
 
-    /// Returns the longest time of a run of this owner.
-    pub(crate) fn time_max_of(&self, owner: Option<OwnerKey>) -> Option<Duration> {
-        self.time_max.or(owner.map(|_| Self::OWNED_TIME_MAX))
+    /// Returns the longest time of a run.
+    pub(crate) fn time_max_of(&self, is_timed: bool) -> Option<Duration> {
+        self.time_max.or(is_timed.then_some(Self::CLIENT_TIME_MAX))
     }
 }
 

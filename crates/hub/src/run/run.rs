@@ -37,6 +37,7 @@ pub struct Run {
     input: Option<ShownInput>,
     /// The client who started it; `None` for those who count together.
     owner: Option<OwnerKey>,
+    is_timed: bool,
     lane: Lane,
     topic: Arc<Topic>,
     known: Mutex<Known>,
@@ -90,6 +91,8 @@ pub(crate) struct NewRun {
     pub(crate) input: Option<ShownInput>,
     /// The client who started it; `None` for those who count together.
     pub(crate) owner: Option<OwnerKey>,
+    /// True if it has a time limit by default.
+    pub(crate) is_timed: bool,
     pub(crate) lane: Lane,
     pub(crate) topic: Topic,
 }
@@ -97,13 +100,14 @@ pub(crate) struct NewRun {
 impl Run {
     /// Creates a run that waits.
     pub(crate) fn new(new: NewRun, now: Moment, keeper: Weak<dyn Keeper>) -> Self {
-        let NewRun { key, service, name, input, owner, lane, topic } = new;
+        let NewRun { key, service, name, input, owner, is_timed, lane, topic } = new;
         Self {
             key,
             service,
             name,
             input,
             owner,
+            is_timed,
             lane,
             topic: Arc::new(topic),
             known: Mutex::new(Known::new(now.time)),
@@ -127,6 +131,11 @@ impl Run {
     #[must_use]
     pub fn service(&self) -> &str {
         &self.service
+    }
+
+    /// Returns true if it has a time limit by default.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.is_timed
     }
 
     /// Returns its owner.

@@ -182,13 +182,13 @@ impl Shared {
 
     fn start(&self, start: StartRun) -> Result<Started, StartError> {
         let StartRun { service, name, input, owner, is_exempt, .. } = start;
-        let StartRun { key, is_attached, held_bytes, work, .. } = start;
+        let StartRun { key, is_timed, is_attached, held_bytes, work, .. } = start;
         let attach = |run: &Arc<Run>| is_attached.then(|| Attachment::new(run));
         let (held_bytes, lane) = (work.bytes(held_bytes), work.lane());
         let owner = owner.filter(|_| !is_exempt);
         let key = key.map(|(key, digest)| ((owner, service.clone(), key), digest));
         let (run_key, topic) = self.new_topic()?;
-        let new = NewRun { key: run_key, service, name, input, owner, lane, topic };
+        let new = NewRun { key: run_key, service, name, input, owner, is_timed, lane, topic };
         let keeper: Weak<dyn Keeper> = self.own.clone();
         let run = Arc::new(Run::new(new, Moment::now(), keeper));
         self.look_at_the_time()?;
@@ -300,7 +300,7 @@ impl Shared {
         forgotten.iter().for_each(|run| run.forget());
         drop(forgotten);
         for run in overdue {
-            let time_max = self.limits.time_max_of(run.owner()).unwrap_or_default();
+            let time_max = self.limits.time_max_of(run.is_timed()).unwrap_or_default();
             self.end(&run, Ending::timed_out(time_max));
         }
         self.is_withheld.store(false, Ordering::Relaxed);

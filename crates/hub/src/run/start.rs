@@ -22,6 +22,9 @@ pub struct StartRun {
     pub owner: Option<OwnerKey>,
     /// True for a client without that limit. All such clients, and those that are unknown, are one owner.
     pub is_exempt: bool,
+    /// True if it may take [`RunLimits::CLIENT_TIME_MAX`](crate::run::RunLimits::CLIENT_TIME_MAX) only, unless the limits say
+    /// otherwise.
+    pub is_timed: bool,
     /// Makes the start safe to repeat: the same key from the same owner for the same service, with the same input,
     /// gets the same run, as long as that is kept. Another owner's key is another key.
     pub key: Option<(IdempotencyKey, InputDigest)>,
@@ -45,9 +48,20 @@ impl StartRun {
     /// Returns the start of a run by the program itself: of no client, and without a key, a name and an input.
     pub fn new(service: impl Into<String>, work: RunWork) -> Self {
         let service = service.into();
-        let (is_exempt, is_attached) = (false, false);
+        let (is_exempt, is_timed, is_attached) = (false, false, false);
         let (owner, key, name, input, held_bytes) = (None, None, None, None, 0);
-        Self { service, owner, is_exempt, key, is_attached, held_bytes, name, input, work }
+        Self {
+            service,
+            owner,
+            is_exempt,
+            is_timed,
+            key,
+            is_attached,
+            held_bytes,
+            name,
+            input,
+            work,
+        }
     }
 }
 

@@ -177,13 +177,12 @@ fn a_run_that_takes_too_long_has_failed_and_its_work_is_told() {
 }
 
 #[test]
-fn a_run_of_a_client_has_a_time_limit_by_default_and_others_have_one_only_if_it_is_set() {
-    let (of_client, of_others) = (Some(OwnerKey(1)), None);
+fn a_timed_run_has_a_time_limit_by_default_and_others_have_one_only_if_it_is_set() {
     let unset = RunLimits::default();
-    assert_eq!(unset.time_max_of(of_client), Some(Duration::from_secs(3600)));
-    assert_eq!(unset.time_max_of(of_others), None);
+    assert_eq!(unset.time_max_of(true), Some(Duration::from_secs(3600)));
+    assert_eq!(unset.time_max_of(false), None);
     let set = RunLimits { time_max: Some(Duration::from_secs(7 * 86_400)), ..unset };
-    assert_eq!([of_client, of_others].map(|owner| set.time_max_of(owner)), [set.time_max; 2]);
+    assert_eq!([true, false].map(|is_timed| set.time_max_of(is_timed)), [set.time_max; 2]);
 }
 
 #[test]

@@ -141,7 +141,7 @@ mod tests {
     use rustix::process::geteuid;
 
     use super::*;
-    use crate::peer::Door;
+    use crate::peer::{Door, UnixPeer};
     use crate::request::proxies::{Forwarded, Node};
 
     /// A program of the server's own user, one of root, and two of another user.
@@ -157,7 +157,7 @@ mod tests {
             OWN => Peer::Owned(loopback, geteuid().as_raw(), Door::Common),
             ROOT => Peer::Owned(loopback, 0, Door::Common),
             OTHER => Peer::Owned(loopback, OTHER_USER, Door::Common),
-            OTHER_UNIX => Peer::Unix(Some(OTHER_USER), Door::Common),
+            OTHER_UNIX => Peer::Unix(UnixPeer { user: Some(OTHER_USER), number: 0 }, Door::Common),
             address => Peer::new(Ok(SocketAddr::new(address.parse().unwrap(), 1))),
         }
     }

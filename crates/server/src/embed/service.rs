@@ -115,7 +115,8 @@ impl Service {
     fn peer(&self, extensions: &Extensions) -> Peer {
         let ends = extensions.get().copied().or_else(|| (self.find_peer)(extensions));
         ends.map_or(Peer::Unknown, |ends: ConnectionEnds| {
-            Peer::between(ConnectionEnds { own: ends.own.or(self.own), ..ends }, Door::Common)
+            let ends = ConnectionEnds { own: ends.own.or(self.own), ..ends };
+            Peer::between(ends, Door::Common).with_owner()
         })
     }
 }

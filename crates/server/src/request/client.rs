@@ -76,6 +76,8 @@ pub(crate) struct Client {
     foreign: Option<Foreign>,
     /// Its connection, unless that is one of a trusted proxy.
     peer: Option<Peer>,
+    /// The number of the connection that its requests come on.
+    connection: u64,
 }
 
 /// The parts of a request that identify its client.
@@ -93,7 +95,7 @@ impl Client {
             _ if peer.is_local() => None,
             _ => Some(Foreign::Elsewhere),
         };
-        Self { address: peer.address(), foreign, peer: Some(peer) }
+        Self { address: peer.address(), foreign, peer: Some(peer), connection: peer.number() }
     }
 
     /// Returns the client that a trusted proxy reports.
@@ -105,13 +107,13 @@ impl Client {
         };
         let is_named = said.client.is_some();
         let foreign = if is_named { Foreign::Proxy } else { Foreign::ProxyAddress };
-        Self { address, foreign: Some(foreign), peer: None }
+        Self { address, foreign: Some(foreign), peer: None, connection: peer.number() }
     }
 
     /// Returns the client of a request.
     pub(crate) fn of_request(peer: Peer, asked: &ClientSigns<'_>) -> Self {
         let foreign = if peer.is_local() { foreign(asked) } else { Some(Foreign::Elsewhere) };
-        Self { address: peer.address(), foreign, peer: Some(peer) }
+        Self { address: peer.address(), foreign, peer: Some(peer), connection: peer.number() }
     }
 
     /// Returns its address; port 0 if that is not known. It may be the address of an untrusted proxy, or of one that
@@ -159,10 +161,10 @@ impl Client {
         OwnerKey(self.source().map_or(0, Source::bits))
     }
 
-    /// Returns the client as one of those who take turns. The port tells the connections of an address apart.
+    /// Returns the client as one of those who take turns. All exempt clients are one, without a limit of its own.
     pub(crate) fn waiter(self) -> Waiter {
-        let port = self.address.map_or(0, |address| address.port());
-        Waiter { client: Some(self.owner()), connection: port.into() }
+        let client = Some(self.owner()).filter(|_| !self.is_exempt());
+        Waiter { client, connection: self.connection }
     }
 
     /// Returns the source of a client that a trusted proxy has named.

@@ -2,8 +2,6 @@
 
 use std::net::SocketAddr;
 
-use anemone_hub::Waiter;
-
 use crate::request::client::Client;
 
 /// The client that calls a service. It is in the extensions of each request for a [`Mount`](crate::Mount).
@@ -35,12 +33,6 @@ impl Caller {
 
     pub(super) fn client(self) -> Client {
         self.client
-    }
-
-    /// Returns the client as one of those who start runs: all exempt clients are one, without a limit of its own.
-    pub(super) fn waiter_for_runs(self) -> Waiter {
-        let waiter = self.client.waiter();
-        Waiter { client: waiter.client.filter(|_| !self.client.is_exempt()), ..waiter }
     }
 
     /// Returns the client's address, if it is known: the one that a trusted proxy reports, or else the peer of the

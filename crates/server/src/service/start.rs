@@ -111,7 +111,7 @@ impl StartRequest<'_> {
         let thread = reading_thread(body.as_ref())?;
         let turn = tokio::select! {
             biased;
-            turn = self.starter.turn(thread, caller.waiter_for_runs()) => turn?,
+            turn = self.starter.turn(thread, caller.client().waiter()) => turn?,
             () = context.gone() => return Err(Problem::client_gone(context.write_timeout)),
         };
         // A copy, since the hub counts what waits with a run. Those who wait for their turn have none yet.
@@ -123,6 +123,7 @@ impl StartRequest<'_> {
         let start = StartRun {
             owner: Some(caller.client().owner()),
             is_exempt: caller.client().is_exempt(),
+            is_timed: caller.client().check_local().is_err(),
             is_attached: self.reply == StartReply::Events { is_attached: true },
             key,
             held_bytes,

@@ -53,7 +53,8 @@ impl World {
         let topic = Topic::new("a".parse().unwrap(), Epoch::from_bits(1), Retention::default());
         let (key, service) = (RunKey::random().unwrap(), service.to_owned());
         let lane = work.lane();
-        let new = NewRun { key, service, name: None, input: None, owner: None, lane, topic };
+        let (input, owner, is_timed) = (None, None, false);
+        let new = NewRun { key, service, name: None, input, owner, is_timed, lane, topic };
         let nobody: Weak<dyn Keeper> = Weak::<Nobody>::new();
         let run = Arc::new(Run::new(new, self.at(0), nobody));
         run.count_in(&self.total);
