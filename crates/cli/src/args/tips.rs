@@ -9,6 +9,10 @@ use crate::config::closest;
 
 /// Adds a suggestion to an error, if there is an obvious one. `words` are those of the command line.
 pub(crate) fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
+    if let Some(tip) = of_lab(&error) {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
+        return error;
+    }
     let unknown = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(unknown))) => unknown.clone(),
         _ => return error,
@@ -25,6 +29,18 @@ pub(crate) fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error 
         error.insert(ContextKind::Suggested, tips);
     }
     error
+}
+
+/// Returns the experiment of the lab that was meant, where the word `lab` is missing.
+fn of_lab(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let command = Args::command();
+    let lab = command.find_subcommand("lab")?;
+    let mut experiments = lab.get_positionals().flat_map(clap::Arg::get_possible_values);
+    let is_one = experiments.any(|experiment| experiment.matches(name, false));
+    is_one.then(|| format!("did you mean anemone lab {name}?"))
 }
 
 /// Returns the flag of the command that was probably meant, where clap finds none.
@@ -149,6 +165,7 @@ mod tests {
             ("serve --demo -p 8081", "the port is part of --listen: --listen 127.0.0.1:8081"),
             ("check -p", "the port is part of --listen: --listen 127.0.0.1:8080"),
             ("serve --rnu a=b", "did you mean --run?"),
+            ("advise --rate 1/min", "did you mean anemone lab advise?"),
             ("serve --token x", NO_USERS),
             ("serve --demo --password=x", NO_USERS),
             ("check --basic-auth a:b", NO_USERS),
