@@ -1,5 +1,6 @@
 /**
- * The README's JavaScript, as it is, in pages of the server; its other languages are in crates/cli/tests/readme.rs.
+ * The JavaScript of the README and of the documents that go on where it ends, as it is, in pages of the server; the other languages
+ * are in crates/cli/tests/readme.rs.
  *
  * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`) and Chromium (`CHROMIUM`, default
  * `/usr/bin/chromium`).
@@ -13,7 +14,8 @@ import { PATIENCE_MS, becomes, folder, kill, launch, remove, serve, until } from
 
 const STEP_MS_MAX = 300_000;
 const ROOT = new URL("../../", import.meta.url);
-const README = await readFile(new URL("README.md", ROOT), "utf8");
+const DOCUMENTS = ["README.md", "docs/TUTORIAL.md", "docs/RUNS.md"];
+const README = (await Promise.all(DOCUMENTS.map((path) => readFile(new URL(path, ROOT), "utf8")))).join("\n");
 
 test("the page shows the newest line", { timeout: STEP_MS_MAX }, async () => {
   const [, page] = /^```html\n(.*?)^```$/ms.exec(README) ?? [];

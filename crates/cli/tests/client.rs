@@ -428,11 +428,11 @@ fn the_exit_statuses_are_in_the_help_of_each_command() {
         help.split_once("Exit status:").expect("a table").1.trim_end().to_owned()
     });
     assert!(tables.iter().all(|table| *table == tables[0]));
-    // "STATUS MEANING", and in the README "| STATUS | MEANING |".
+    // "STATUS MEANING", and in docs/CLI.md "| STATUS | MEANING |".
     let rows = tables[0].lines().filter_map(|line| line.trim().split_once("  "));
     let rows = rows.map(|(status, meaning)| format!("| {status} | {} |\n", meaning.trim()));
-    let readme = include_str!("../../../README.md");
+    let document = include_str!("../../../docs/CLI.md");
     let known: Vec<String> = rows.filter(|row| !row.contains("128+N")).collect();
     assert_eq!(known.len(), 14);
-    assert!(readme.contains(&known.concat()), "{}", known.concat());
+    assert!(document.contains(&known.concat()), "{}", known.concat());
 }

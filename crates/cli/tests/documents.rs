@@ -1,4 +1,4 @@
-//! The README, docs/FEATURES.md and docs/DEPLOY.md name flags, keys, defaults, problems and replies as they are.
+//! The README and the documents for users name flags, keys, defaults, problems and replies as they are.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
@@ -10,7 +10,16 @@ use std::process::Command;
 use anemone_testing::process::{self, command, output, read_until, request, serve};
 use tempfile::tempdir;
 
-const README: &str = include_str!("../../../README.md");
+/// The README, and the documents that go on where it ends.
+const README: &str = concat!(
+    include_str!("../../../README.md"),
+    include_str!("../../../docs/TUTORIAL.md"),
+    include_str!("../../../docs/RUNS.md"),
+    include_str!("../../../docs/OPERATE.md"),
+    include_str!("../../../docs/WIND.md"),
+    include_str!("../../../docs/LAB.md"),
+    include_str!("../../../docs/CLI.md"),
+);
 const FEATURES: &str = include_str!("../../../docs/FEATURES.md");
 const DEPLOY: &str = include_str!("../../../docs/DEPLOY.md");
 const PROTOCOL: &str = include_str!("../../../docs/PROTOCOL.md");

@@ -1,4 +1,4 @@
-//! The commands of the README, and of docs/FEATURES.md, do what they say of them.
+//! The commands of the README, and of the documents that go on where it ends, do what they say of them.
 //!
 //! Needs curl, vmstat, jq, Python and make, as the end-to-end tests do; they run its JavaScript.
 #![cfg(target_os = "linux")]
@@ -15,7 +15,14 @@ use anemone_testing::wait_until;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::tempdir;
 
-const README: &str = include_str!("../../../README.md");
+const README: &str = concat!(
+    include_str!("../../../README.md"),
+    include_str!("../../../docs/TUTORIAL.md"),
+    include_str!("../../../docs/RUNS.md"),
+    include_str!("../../../docs/OPERATE.md"),
+    include_str!("../../../docs/WIND.md"),
+    include_str!("../../../docs/LAB.md"),
+);
 const FEATURES: &str = include_str!("../../../docs/FEATURES.md");
 /// The address of the README's server.
 const ADDRESS: &str = "127.0.0.1:8080";
@@ -123,6 +130,24 @@ fn every_url_of_the_readme_is_answered() {
         let said = asked(line, &origin, directory.path());
         assert!(!said.trim().is_empty() && !said.contains("/problems/"), "{line}: {said}");
     }
+}
+
+#[test]
+fn the_front_door_is_short_and_its_commands_lead_to_own_events() {
+    let front = include_str!("../../../README.md");
+    let words = front.split_whitespace().count();
+    assert!(words <= 900, "{words} words");
+    let directory = tempdir().unwrap();
+    let lines = code("Five minutes");
+    let mut lines = lines.iter().filter(|line| !line.is_empty());
+    let (_server, origin) = Running::serve(lines.next().unwrap(), directory.path());
+    let reads: Vec<_> = lines.collect();
+    assert!(reads.len() >= 3 && reads.iter().all(is_client), "{reads:?}");
+    for read in reads {
+        let mut reader = asking(read, &origin, directory.path());
+        while !reader.line().contains("procs ---") {}
+    }
+    assert!(directory.path().join("state").is_dir(), "--data makes it");
 }
 
 #[test]

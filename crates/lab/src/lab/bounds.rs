@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn the_documentation_has_the_bounds() {
-        let readme = include_str!("../../../../README.md").replace('\n', " ");
+        let document = include_str!("../../../../docs/LAB.md").replace('\n', " ");
         let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
         let number = |number: usize| crate::lab::numbers::count(number as u64);
         for words in [
@@ -148,7 +148,7 @@ mod tests {
             format!("a million values, {} series, and,", number(SERIES_OF_ALL_MAX)),
             format!("{} pairs of values (comparisons times rounds)", number(COMPARED_MAX)),
         ] {
-            assert!(readme.contains(&words), "README.md does not say: {words}");
+            assert!(document.contains(&words), "docs/LAB.md does not say: {words}");
         }
         assert_eq!(VALUES_MAX, 1_000_000);
     }

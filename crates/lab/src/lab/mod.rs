@@ -70,7 +70,7 @@ pub struct Options {
     /// The server to measure: the URL of an Anemone server, such as http://host:8080 or https://host, or a file that describes any other one
     /// [default: a server that this command starts on this machine]
     ///
-    /// The file is TOML, and says where the server has an echo, an answer and a stream: README.md has a whole one. What only a server of this machine can tell, its memory above all, is then left out of `all`. The certificate of an https server is not verified, since nothing that is sent is secret.
+    /// The file is TOML, and says where the server has an echo, an answer and a stream: docs/LAB.md has a whole one. What only a server of this machine can tell, its memory above all, is then left out of `all`. The certificate of an https server is not verified, since nothing that is sent is secret.
     #[arg(long, value_name = "URL|FILE")]
     target: Option<String>,
 

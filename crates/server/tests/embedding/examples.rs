@@ -72,8 +72,8 @@ fn code(document: &str, fence: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_readme_shows_the_code_that_the_documentation_of_the_crate_compiles() {
+fn the_tutorial_shows_the_code_that_the_documentation_of_the_crate_compiles() {
     let compiled = code(include_str!("../../README.md"), "```rust,no_run\n");
     assert_eq!(compiled.len(), 2);
-    assert_eq!(code(include_str!("../../../../README.md"), "```rust\n"), compiled);
+    assert_eq!(code(include_str!("../../../../docs/TUTORIAL.md"), "```rust\n"), compiled);
 }
