@@ -146,9 +146,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
 ) {
     let limits = &local.site.limits;
     let (place, requests) = Replies::enter(&local, peer);
-    // Dropping it ends the tasks of the requests: nobody gets their replies any more.
-    let (_open, gone) = watch::channel(());
-    let tasks = Tasks::of(&local, gone);
+    let (tasks, _open) = Tasks::of(&local);
     let _held = tasks.memory.reserve(HTTP2_BYTES);
     let service = {
         let (local, tasks) = (Rc::clone(&local), tasks.clone());
@@ -259,12 +257,14 @@ struct Tasks {
 type Slot = Rc<Cell<Option<JoinHandle<()>>>>;
 
 impl Tasks {
-    /// Returns those of a new connection.
-    fn of(local: &Local, gone: watch::Receiver<()>) -> Self {
+    /// Returns those of a new connection. Dropping the sender ends them: nobody gets the replies any more.
+    fn of(local: &Local) -> (Self, watch::Sender<()>) {
         let (memory, write_timeout) = (local.site.memory.clone(), local.site.limits.write_timeout);
         let unread = Unread::new(&memory, CONNECTION_WINDOW_BYTES as usize);
         let (rounds, lane) = (Arc::clone(&local.http_rounds), Arc::default());
-        Self { memory, unread, write_timeout, rounds, lane, gone, next: Rc::default() }
+        let (open, gone) = watch::channel(());
+        let next = Rc::default();
+        (Self { memory, unread, write_timeout, rounds, lane, gone, next }, open)
     }
 
     /// Returns the slot of the task that will write to the stream of this request. The request's own task starts it
