@@ -199,10 +199,12 @@ fn a_directory_that_was_put_back_tells_its_readers_so_and_one_that_was_moved_goe
     let started = |data: &Path, more: &[&str]| {
         serve(&[&["--demo", "--data", data.to_str().unwrap()], more].concat())
     };
-    let stop = |server: Process| {
+    let said = |name: &str| std::fs::read_to_string(at(name)).unwrap_or_default();
+    let stop_told = |server: Process, log: &str| {
         server.signal(Signal::TERM);
-        assert_eq!(server.wait().code(), Some(0));
+        assert_eq!(server.wait().code(), Some(0), "{}", said(log));
     };
+    let stop = |server: Process| stop_told(server, "");
     let (server, address) = started(&data, &[]);
     publish(address, 60);
     stop(server);
@@ -219,7 +221,6 @@ fn a_directory_that_was_put_back_tells_its_readers_so_and_one_that_was_moved_goe
     let page = get(address, &format!("/topics/scratch-a?after={seen}"));
     assert!(page.contains(r#""gap":{"reason":"epoch""#), "{page}");
     stop(server);
-    let said = |name: &str| std::fs::read_to_string(at(name)).unwrap();
     let adopted = |log: &str| {
         let args = ["--demo", "--adopt-data", "--data", moved.to_str().unwrap()];
         let mut command = command(&[SERVE, &args].concat());
@@ -230,14 +231,14 @@ fn a_directory_that_was_put_back_tells_its_readers_so_and_one_that_was_moved_goe
     let next = publish(address, 1);
     assert_eq!(next.split_once('-').unwrap().0, seen.split_once('-').unwrap().0);
     assert!(next.ends_with("-101"), "{next}");
-    stop(server);
+    stop_told(server, "first.log");
     assert!(
         said("first.log").contains("may silently skip as many new events"),
         "{}",
         said("first.log")
     );
     let (server, _) = adopted("second.log");
-    stop(server);
+    stop_told(server, "second.log");
     assert!(!said("second.log").contains("may skip"), "it is no copy any more");
 }
 
