@@ -161,10 +161,15 @@ impl Client {
         OwnerKey(self.source().map_or(0, Source::bits))
     }
 
-    /// Returns the client as one of those who take turns. All exempt clients are one, without a limit of its own.
+    /// Returns the client as one of those who take turns, whose limits hold for exempt clients, too: what waits takes memory.
     pub(crate) fn waiter(self) -> Waiter {
-        let client = Some(self.owner()).filter(|_| !self.is_exempt());
-        Waiter { client, connection: self.connection }
+        Waiter { client: Some(self.owner()), connection: self.connection }
+    }
+
+    /// Returns the client as one of those who start runs: all exempt clients are one, without a limit of its own.
+    pub(crate) fn waiter_for_runs(self) -> Waiter {
+        let waiter = self.waiter();
+        Waiter { client: waiter.client.filter(|_| !self.is_exempt()), ..waiter }
     }
 
     /// Returns the source of a client that a trusted proxy has named.

@@ -111,7 +111,7 @@ impl StartRequest<'_> {
         let thread = reading_thread(body.as_ref())?;
         let turn = tokio::select! {
             biased;
-            turn = self.starter.turn(thread, caller.client().waiter()) => turn?,
+            turn = self.starter.turn(thread, caller.client().waiter_for_runs()) => turn?,
             () = context.gone() => return Err(Problem::client_gone(context.write_timeout)),
         };
         // A copy, since the hub counts what waits with a run. Those who wait for their turn have none yet.
