@@ -9,7 +9,7 @@ use crate::{After, Gap, Position};
 /// The reason why a stream has ended, in JSON `{"reason":…}`, perhaps with a `gap`.
 #[derive(Clone, Debug, Eq, PartialEq, Deserialize)]
 #[non_exhaustive]
-#[serde(from = "Object")]
+#[serde(from = "EndObject")]
 pub enum EndReason {
     /// The topic was deleted.
     Deleted,
@@ -25,13 +25,13 @@ pub enum EndReason {
 }
 
 #[derive(Deserialize)]
-struct Object {
+struct EndObject {
     reason: String,
     gap: Option<Gap>,
 }
 
-impl From<Object> for EndReason {
-    fn from(Object { reason, gap }: Object) -> Self {
+impl From<EndObject> for EndReason {
+    fn from(EndObject { reason, gap }: EndObject) -> Self {
         match reason.as_str() {
             "deleted" => Self::Deleted,
             "ended" => Self::Ended,

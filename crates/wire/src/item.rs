@@ -42,7 +42,7 @@ pub enum Item<'a> {
 
 /// All members. Others are ignored, so that newer servers can add some.
 #[derive(Deserialize)]
-struct Object<'a> {
+struct ItemObject<'a> {
     position: Option<Position>,
     #[serde(borrow)]
     time: Option<&'a RawValue>,
@@ -72,17 +72,17 @@ impl<'a> Item<'a> {
     /// # Errors
     /// When the text is no JSON object, or has an invalid member.
     pub fn parse(bytes: &'a [u8]) -> Result<Option<Self>, Malformed> {
-        let object: Object<'_> = serde_json::from_str(str::from_utf8(bytes)?)?;
+        let object: ItemObject<'_> = serde_json::from_str(str::from_utf8(bytes)?)?;
         if let Some(data) = object.data {
             let position = object.position.ok_or(Malformed::NoPosition)?;
             let (time, data) = (time(object.time), data.get().into());
             return Ok(Some(Self::Event { position, time, data }));
         }
         Ok(match object {
-            Object { gap: Some(gap), .. } => Some(Self::Gap(gap)),
-            Object { skipped: Some(count), .. } => Some(Self::Skipped { count, last: None }),
-            Object { end: Some(reason), .. } => Some(Self::End(reason)),
-            Object { position: Some(position), .. } => Some(Self::Begin(position)),
+            ItemObject { gap: Some(gap), .. } => Some(Self::Gap(gap)),
+            ItemObject { skipped: Some(count), .. } => Some(Self::Skipped { count, last: None }),
+            ItemObject { end: Some(reason), .. } => Some(Self::End(reason)),
+            ItemObject { position: Some(position), .. } => Some(Self::Begin(position)),
             _ => None,
         })
     }

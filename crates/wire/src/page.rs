@@ -40,7 +40,7 @@ pub struct PageEvent<'a> {
 }
 
 #[derive(Deserialize)]
-struct Object<'a> {
+struct PageObject<'a> {
     epoch: String,
     #[serde(default)]
     first: u64,
@@ -114,7 +114,7 @@ impl<'a> Page<Vec<PageEvent<'a>>> {
     /// # Errors
     /// When the text is no page, or its members contradict one another.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let Object { epoch, first, next, gap, skipped, end, events } =
+        let PageObject { epoch, first, next, gap, skipped, end, events } =
             serde_json::from_slice(bytes)?;
         let last = events.last().map_or(next.offset, |event| event.offset);
         if next.epoch.to_string() != epoch || last != next.offset {

@@ -17,7 +17,7 @@ const ROUNDING: f64 = 1e-9;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Object {
+struct ProgressObject {
     progress: f64,
     text: Option<String>,
 }
@@ -124,7 +124,7 @@ fn object(line: &str) -> Option<(f64, Option<String>)> {
     if !line.trim_start().starts_with('{') || !line.contains("progress") {
         return None;
     }
-    let Object { progress, text } = serde_json::from_str(line).ok()?;
+    let ProgressObject { progress, text } = serde_json::from_str(line).ok()?;
     Some((bare(progress)?, text.filter(|text| !text.is_empty())))
 }
 

@@ -20,7 +20,7 @@ const JSON_BYTES_MAX: usize =
     r#"{"position":"","first":"","count":}"#.len() + 2 * Position::TEXT_BYTES_MAX + 20;
 
 #[derive(Deserialize)]
-struct Object {
+struct PublishedObject {
     position: Position,
     first: Option<Position>,
 }
@@ -31,7 +31,7 @@ impl Published {
     /// # Errors
     /// When the text is no JSON object, or has an invalid position.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
-        let Object { position, first } = serde_json::from_slice(bytes)?;
+        let PublishedObject { position, first } = serde_json::from_slice(bytes)?;
         Ok(Self { first: first.unwrap_or(position), position })
     }
 

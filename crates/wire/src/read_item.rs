@@ -22,22 +22,22 @@ pub enum ReadItem {
 }
 
 #[derive(Deserialize)]
-struct Object<'a> {
+struct ReadObject<'a> {
     topic: Option<Box<str>>,
     #[serde(borrow)]
     position: Option<&'a RawValue>,
     #[serde(borrow)]
-    end: Option<End<'a>>,
+    end: Option<ProblemEnd<'a>>,
 }
 
 #[derive(Deserialize)]
-struct End<'a> {
+struct ProblemEnd<'a> {
     #[serde(borrow)]
     problem: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Page<'a> {
+struct ReadPageObject<'a> {
     next: String,
     #[serde(borrow, default)]
     notices: Vec<&'a RawValue>,
@@ -51,7 +51,7 @@ impl ReadItem {
     /// # Errors
     /// When the text is no JSON object, or has an invalid member.
     pub fn parse(bytes: &[u8]) -> Result<Option<Self>, Malformed> {
-        let Object { topic, position, end } = serde_json::from_slice(bytes)?;
+        let ReadObject { topic, position, end } = serde_json::from_slice(bytes)?;
         if let Some(topic) = topic {
             let item = Item::parse(bytes)?;
             return Ok(item.map(|item| Self::Of { topic, item: item.into_owned() }));
@@ -69,7 +69,7 @@ impl ReadItem {
     /// # Errors
     /// When the text is no page.
     pub fn parse_page(bytes: &[u8]) -> Result<Vec<Self>, Malformed> {
-        let Page { next, notices, events } = serde_json::from_slice(bytes)?;
+        let ReadPageObject { next, notices, events } = serde_json::from_slice(bytes)?;
         let mut items = Vec::with_capacity(notices.len() + events.len() + 1);
         for object in notices.into_iter().chain(events) {
             items.extend(Self::parse(object.get().as_bytes())?);

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Object<'a> {
+struct ResultObject<'a> {
     #[serde(borrow)]
     result: &'a RawValue,
 }
@@ -17,7 +17,7 @@ pub fn result_of_line(line: &str) -> Option<&str> {
     if !line.trim_start().starts_with('{') || !line.contains("result") {
         return None;
     }
-    serde_json::from_str::<Object<'_>>(line).ok().map(|object| object.result.get())
+    serde_json::from_str::<ResultObject<'_>>(line).ok().map(|object| object.result.get())
 }
 
 #[cfg(test)]
