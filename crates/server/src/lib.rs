@@ -64,6 +64,7 @@ mod tls;
 mod topics;
 mod transport;
 mod transport_name;
+mod turn;
 
 pub use anemone_wire::problem::Kind;
 pub use clients::access::{ACCESS_TARGET, AccessLog};

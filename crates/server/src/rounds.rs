@@ -22,8 +22,10 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::yield_now;
 use tokio::time::Instant;
 
-/// The share of a round. The last task to begin may exceed it.
-const SHARE: Duration = Duration::from_micros(200);
+use crate::turn::TURN_TIME;
+
+/// The share of a round: two turns. The last task to begin may exceed it.
+const SHARE: Duration = TURN_TIME.saturating_mul(2);
 
 /// The rounds for one kind of task on one thread.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -42,12 +42,10 @@ use crate::socket::gathered::Gathered;
 use crate::socket::prefixed::Prefixed;
 use crate::socket::write_deadline::WriteDeadline;
 use crate::stop::Stop;
+use crate::turn::TURN_TIME;
 
 /// The number of header fields for which the HTTP server needs no memory for each request: its own limit.
 const FIELDS_MAX: usize = 100;
-
-/// The time after which a connection with many requests lets others have their turn.
-const YIELD_AFTER: Duration = Duration::from_micros(100);
 
 /// Serves a plain connection until it ends, or until the thread's loop has taken it over.
 pub(super) async fn serve(
@@ -237,7 +235,7 @@ impl Progress {
     /// Returns true if a turn has begun so many requests that the next one must wait.
     fn is_late(&self) -> bool {
         if let Some(begun) = self.turn_begun.get() {
-            return begun.elapsed() >= YIELD_AFTER;
+            return begun.elapsed() >= TURN_TIME;
         }
         self.turn_begun.set(Some(Instant::now()));
         false

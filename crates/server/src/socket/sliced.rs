@@ -8,12 +8,11 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The time in which a connection begins to read in a turn.
-const SLICE: Duration = Duration::from_micros(100);
+use crate::turn::TURN_TIME;
 
 /// The slice of a connection's turn.
 #[derive(Clone, Debug)]
@@ -38,7 +37,7 @@ impl Slice {
         let now = (self.clock)();
         let begun = self.begun.get().unwrap_or(now);
         self.begun.set(Some(begun));
-        now - begun >= SLICE
+        now - begun >= TURN_TIME
     }
 }
 
@@ -102,6 +101,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Sliced<S> {
 #[cfg(test)]
 mod tests {
     use std::sync::LazyLock;
+    use std::time::Duration;
 
     use futures_util::FutureExt;
     use tokio::io::{AsyncReadExt, repeat};
@@ -126,7 +126,7 @@ mod tests {
             slice.begin();
             let mut reads = 0;
             while endless.read_u8().now_or_never().is_some() {
-                PASSED.set(PASSED.get() + SLICE / 10);
+                PASSED.set(PASSED.get() + TURN_TIME / 10);
                 reads += 1;
             }
             assert_eq!(reads, 10);
@@ -135,7 +135,7 @@ mod tests {
         // Work that takes longer than a slice is the last of its turn.
         slice.begin();
         assert_eq!(endless.read_u8().now_or_never().unwrap().unwrap(), 7);
-        PASSED.set(PASSED.get() + 100 * SLICE);
+        PASSED.set(PASSED.get() + 100 * TURN_TIME);
         assert!(endless.read_u8().now_or_never().is_none());
     }
 }

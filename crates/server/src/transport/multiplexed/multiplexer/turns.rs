@@ -17,11 +17,10 @@ use crate::transport::multiplexed::call::Served;
 use crate::transport::multiplexed::call_waker::CallWakers;
 use crate::transport::multiplexed::sending::{send_failure, send_item, send_page, send_reply};
 use crate::transport::multiplexed::work::Work;
+use crate::turn::TURN_TIME;
 
-/// The most requests served at once, and the time after which no further one is. Then other connections have their
-/// turn.
+/// The most requests served at once. Then other connections have their turn, as they have after [`TURN_TIME`].
 const TURNS_MAX: usize = 64;
-const TIME_MAX: Duration = Duration::from_micros(100);
 
 impl Multiplexer {
     /// Serves requests, after a wake-up or when queued output was written.
@@ -186,7 +185,7 @@ fn early(heartbeat: Duration) -> Duration {
 /// Returns true if a connection that has served so many requests in this time lets others have their turn. At least one is
 /// served, and one may take as long as its answer.
 fn is_enough(turns: usize, passed: Duration) -> bool {
-    turns >= TURNS_MAX || passed >= TIME_MAX
+    turns >= TURNS_MAX || passed >= TURN_TIME
 }
 
 #[cfg(test)]
@@ -202,8 +201,8 @@ mod tests {
     #[test]
     fn others_have_their_turn_after_many_small_answers_or_one_that_is_dear() {
         assert_eq!(served(Duration::ZERO), TURNS_MAX);
-        assert_eq!(served(TIME_MAX / 10), 10);
-        assert_eq!(served(TIME_MAX), 1);
-        assert_eq!(served(TIME_MAX * 100), 1);
+        assert_eq!(served(TURN_TIME / 10), 10);
+        assert_eq!(served(TURN_TIME), 1);
+        assert_eq!(served(TURN_TIME * 100), 1);
     }
 }
