@@ -36,7 +36,6 @@ impl Utf8Checker {
         if std::mem::take(&mut self.cut_len) > 0 { Err(Utf8Error) } else { Ok(()) }
     }
 
-    /// Adds one byte to the incomplete character.
     fn complete(&mut self, byte: u8) -> Result<(), Utf8Error> {
         let len = usize::from(self.cut_len);
         let [a, b, c] = self.cut;

@@ -151,7 +151,6 @@ impl Incoming {
         }
     }
 
-    /// Ends the message.
     pub(super) fn end(&mut self, inflater: Inflater) {
         if self.context_takeover {
             self.inflater = Some(inflater);
@@ -161,7 +160,6 @@ impl Incoming {
     }
 }
 
-/// Converts an error of inflating into a violation by the peer.
 pub(super) fn violation(error: InflateError, limit: u64) -> ProtocolError {
     match error {
         InflateError::Invalid => ProtocolError::DeflateInvalid,

@@ -383,7 +383,6 @@ impl Connection {
     }
 }
 
-/// Returns the payload of a keep-alive ping sent at this time.
 fn ping_payload(sent: Time) -> [u8; 8] {
     sent.as_millis().to_be_bytes()
 }

@@ -136,7 +136,6 @@ impl Output {
         true
     }
 
-    /// Appends bytes that other outputs share.
     pub(super) fn append_shared(&mut self, bytes: &Arc<[u8]>) {
         if self.is_scattered && bytes.len() >= Self::STRETCH_BYTES_MIN {
             self.stretch(bytes.len(), Whose::Shared(Arc::clone(bytes)));

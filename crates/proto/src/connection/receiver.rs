@@ -44,7 +44,6 @@ pub struct Rest<'a> {
     pub len: usize,
 }
 
-/// The place of an unmasked payload.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum PayloadPlace {
     /// In the input of this call.
@@ -106,12 +105,10 @@ impl Receiver {
         self.deflate = Some(Box::new(deflate));
     }
 
-    /// Returns true if a message has begun and not ended.
     pub(super) fn is_amid_message(&self) -> bool {
         self.taken != Taken::Message && self.message.is_some()
     }
 
-    /// Returns the time at which the incomplete message began.
     pub(super) fn message_began_at(&self) -> Option<Time> {
         let message = self.message.as_ref().filter(|_| self.taken != Taken::Message);
         message.map(|message| message.began_at)
@@ -290,7 +287,6 @@ impl Receiver {
         Ok(Some(Step::Message(message.kind, PayloadPlace::Collected)))
     }
 
-    /// Returns the payload of the collected message.
     pub(super) fn take_message(&mut self) -> &[u8] {
         self.taken = Taken::Message;
         self.message.as_ref().map_or(&[], |message| &message.bytes)

@@ -22,7 +22,6 @@ pub struct Sender {
     written: usize,
     /// A client's source of keys; a server does not mask.
     mask_keys: Option<MaskKeys>,
-    /// The kind of the fragmented message that is being sent.
     fragmented: Option<MessageKind>,
     close_sent: bool,
     /// Compression, if it was negotiated. Boxed, because most connections have none.

@@ -74,7 +74,6 @@ impl From<Event<'_>> for Seen {
     }
 }
 
-/// Passes `pieces` to the connection one by one, and returns its events.
 fn receive<'a>(
     connection: &mut Connection,
     pieces: impl IntoIterator<Item = &'a [u8]>,

@@ -46,7 +46,6 @@ pub struct Codecs {
 pub type ExchangeCodecs = fn(Codecs) -> Codecs;
 
 impl Codecs {
-    /// The most output capacity in bytes kept for the next message.
     const OUTPUT_BYTES_KEPT_MAX: usize = 64 << 10;
 
     /// Creates an empty set.
@@ -205,7 +204,6 @@ impl fmt::Debug for Compressor {
     }
 }
 
-/// Inflates payloads of messages.
 pub(crate) struct Inflater {
     stream: Inflate,
     /// True if a block may begin here. It is known only at the beginning of a message and at the end of a stream.
@@ -229,7 +227,6 @@ pub(crate) enum Pushed {
     Paused,
 }
 
-/// An error that ends inflating.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum InflateError {
     /// The input does not follow section 7.2.1.

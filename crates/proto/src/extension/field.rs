@@ -10,7 +10,6 @@ pub(crate) struct Extension<'a> {
     pub(crate) parameters: Vec<Parameter<'a>>,
 }
 
-/// A parameter of an extension.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct Parameter<'a> {
     pub(crate) name: &'a str,
@@ -22,7 +21,6 @@ pub(crate) struct Parameter<'a> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Malformed;
 
-/// Parses the extensions in all fields, in order.
 pub(crate) fn parse<'a>(
     values: impl Iterator<Item = &'a [u8]>,
 ) -> Result<Vec<Extension<'a>>, Malformed> {

@@ -96,7 +96,6 @@ pub(crate) fn accept(
         .find_map(|offer| answer(offer, config))
 }
 
-/// Returns the answer to one offer; `None` if this end does not support it.
 fn answer(offer: Parameters, config: &DeflateConfig) -> Option<NegotiatedDeflate> {
     let own = config.own_window_bits;
     let server_max_window_bits = match offer.server_max_window_bits {
@@ -123,7 +122,6 @@ fn answer(offer: Parameters, config: &DeflateConfig) -> Option<NegotiatedDeflate
     Some(NegotiatedDeflate::new(agreed, Role::Server, config))
 }
 
-/// Returns the client's offer.
 pub(crate) fn offer(config: &DeflateConfig) -> String {
     offered(config).format(Side::Offer)
 }

@@ -56,7 +56,6 @@ pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(is_tchar)
 }
 
-/// Returns true if this byte may appear in a token.
 pub(crate) fn is_tchar(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte)
 }

@@ -50,7 +50,6 @@ impl Assembly {
         }
     }
 
-    /// Returns the memory of the message in bytes.
     #[inline]
     pub(super) fn held_bytes(&self) -> usize {
         self.bytes.capacity() + self.inflater.as_ref().map_or(0, |_| INFLATER_BYTES)

@@ -388,7 +388,6 @@ fn any_config() -> impl Strategy<Value = DeflateConfig> {
     )
 }
 
-/// A message, whole or in fragments.
 fn any_message() -> impl Strategy<Value = (Vec<u8>, bool, Vec<prop::sample::Index>)> {
     let text = "\\PC{0,40}".prop_map(String::into_bytes);
     let ascii = "[ a-f\":,{}]{0,300}".prop_map(String::into_bytes);

@@ -13,7 +13,6 @@ fn with_takeover() -> DeflateConfig {
     }
 }
 
-/// The answer of a server to these offers.
 fn accepted(offers: &str, config: &DeflateConfig) -> Option<NegotiatedDeflate> {
     accept(&parse([offers.as_bytes()].into_iter()).unwrap(), config)
 }
@@ -22,7 +21,6 @@ fn response(offers: &str, config: &DeflateConfig) -> Option<String> {
     accepted(offers, config).map(|negotiated| negotiated.to_string())
 }
 
-/// The verdict of a client on this response.
 fn checked(response: &str, config: &DeflateConfig) -> Result<NegotiatedDeflate, ParameterError> {
     check(&parse([response.as_bytes()].into_iter()).unwrap()[0], config)
 }
