@@ -14,7 +14,6 @@ pub struct TooLong {
     pub limit: usize,
 }
 
-/// The bytes of a length.
 const LENGTH_BYTES: usize = 4;
 
 /// The highest limit that refuses HTTP and TLS at their first bytes.
@@ -114,7 +113,6 @@ mod tests {
         messages.iter().flat_map(|message| [&length(message.len())[..], message].concat()).collect()
     }
 
-    /// Returns the messages in these pieces.
     fn decode(pieces: &[&[u8]], limit: usize) -> Result<Vec<Vec<u8>>, TooLong> {
         let mut decoder = Decoder::new(limit);
         let mut messages = Vec::new();

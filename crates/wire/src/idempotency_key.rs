@@ -1,6 +1,5 @@
 //! The rule for idempotency keys ("Publishing" in `docs/PROTOCOL.md`).
 
-/// The longest idempotency key, in bytes.
 const BYTES_MAX: usize = 128;
 
 /// An error of a text that is not an idempotency key.

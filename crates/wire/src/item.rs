@@ -94,7 +94,6 @@ impl<'a> Item<'a> {
         out.push('}');
     }
 
-    /// Appends the members of the object.
     pub(crate) fn write_members(&self, out: &mut String) {
         // Writing to a string cannot fail.
         let _ = match self {

@@ -12,7 +12,7 @@ pub struct ProgressLine {
     pub text: Option<String>,
 }
 
-/// By so much a sum of parts may be above 1.
+/// A sum of parts may be this much above 1.
 const ROUNDING: f64 = 1e-9;
 
 #[derive(Deserialize)]

@@ -121,7 +121,6 @@ impl<'a> Fields<'a> {
         self.iter().find(|(own, _)| *own == name).map(|(_, value)| value)
     }
 
-    /// Appends the fields to a line.
     pub(super) fn write(self, line: &mut String) {
         if !self.is_empty() {
             line.push(' ');

@@ -165,7 +165,6 @@ fn parse_line<'a>(line: &'a [u8], payload: &'a [u8]) -> Result<Message<'a>, Mess
     }
 }
 
-/// Returns the first word of a line, and the words after it.
 pub(super) fn first_word(line: &str) -> (&str, Option<&str>) {
     // Searches bytes, since that is faster than to search text this short.
     match line.bytes().position(|byte| byte == b' ') {

@@ -181,7 +181,6 @@ pub fn write_item(id: Id, item: &Item<'_>, position: Position, out: &mut String)
 /// About the length of a line: a status, an id, a position and a time.
 const LINE_BYTES: usize = 64;
 
-/// The words of a line.
 struct Words<'a>(Option<&'a str>);
 
 impl<'a> Words<'a> {
