@@ -12,13 +12,11 @@ use std::collections::{BTreeSet, HashMap};
 #[derive(Debug)]
 pub(crate) struct Allowances {
     bytes_max: u64,
-    /// The sum of all allowances.
     sum: u64,
     /// The allowance of each topic, by its number.
     of: HashMap<u64, u64>,
     /// All topics, by their allowances.
     largest: BTreeSet<(u64, u64)>,
-    /// The number of the next topic.
     next: u64,
 }
 
@@ -31,16 +29,14 @@ pub(crate) struct Need {
     pub(crate) whole: u64,
 }
 
-/// A change of a topic's allowance.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Change {
-    /// The number of the topic.
     pub(crate) topic: u64,
     /// Its allowance now.
     pub(crate) bytes: u64,
 }
 
-/// The most topics that give up bytes at once, so that an append has little work. More only do for the least need.
+/// The most topics that give up bytes at once, so that an append has little work. Only the least need may take from more.
 const GIVERS_MAX: usize = 4;
 
 /// The smallest and the largest number of bytes that a topic gets in advance, so that it does not ask for each event.
@@ -52,7 +48,7 @@ fn advance(held: u64) -> u64 {
     (held / 16).clamp(ADVANCE_MIN, ADVANCE_MAX)
 }
 
-/// Returns the allowance that a topic keeps which holds this much, if it has a good deal more.
+/// Returns the allowance that is enough for a topic which holds this much; `None` if it has little more than that.
 pub(crate) fn enough(held: u64, allowance: u64) -> Option<u64> {
     let kept = held.saturating_add(advance(held));
     (allowance > kept.saturating_add(advance(held))).then_some(kept)
@@ -64,12 +60,10 @@ impl Allowances {
         Self { bytes_max, sum: 0, of, largest, next: 0 }
     }
 
-    /// Returns the bytes to share.
     pub(crate) fn bytes_max(&self) -> u64 {
         self.bytes_max
     }
 
-    /// Returns an equal share of all bytes.
     pub(crate) fn equal_share(&self) -> u64 {
         self.bytes_max / (self.of.len() as u64).max(1)
     }
@@ -84,14 +78,12 @@ impl Allowances {
         topic
     }
 
-    /// Removes a topic. Its bytes are free.
     pub(crate) fn leave(&mut self, topic: u64) {
         self.set(topic, 0);
         self.largest.remove(&(0, topic));
         self.of.remove(&topic);
     }
 
-    /// Lowers the allowance of a topic that needs no more.
     pub(crate) fn lower(&mut self, topic: u64, bytes: u64) {
         if bytes < self.bytes_of(topic) {
             self.set(topic, bytes);
@@ -130,7 +122,6 @@ impl Allowances {
         changes
     }
 
-    /// Returns true if a topic could get this allowance.
     pub(crate) fn can_hold(&self, topic: u64, bytes: u64) -> bool {
         let (free, floor) = (self.bytes_max.saturating_sub(self.sum), self.floor(bytes));
         let mut missing = bytes.saturating_sub(self.bytes_of(topic).saturating_add(free));
@@ -150,7 +141,6 @@ impl Allowances {
         goal.max(self.equal_share())
     }
 
-    /// Sets the bytes to share.
     pub(crate) fn set_bytes_max(&mut self, bytes_max: u64) {
         self.bytes_max = bytes_max;
     }

@@ -32,7 +32,6 @@ impl Awaited {
     }
 }
 
-/// The awaited topics, locked.
 pub(crate) struct Locked<'a>(MutexGuard<'a, HashMap<TopicName, Weak<Topic>>>);
 
 impl Locked<'_> {
@@ -53,7 +52,6 @@ impl Locked<'_> {
         topic
     }
 
-    /// Removes a topic that is no longer awaited.
     pub(crate) fn remove(&mut self, name: &TopicName) {
         self.0.remove(name);
     }

@@ -7,7 +7,6 @@
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-/// Returns the digest of a key's text.
 pub(crate) fn of_key(text: &str) -> [u8; 16] {
     first(Sha256::digest(text).into())
 }

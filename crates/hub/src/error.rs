@@ -167,7 +167,6 @@ pub enum OpenError {
     Storage(#[from] StorageError),
 }
 
-/// An operation on a file or directory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Action {
     Make,
@@ -180,7 +179,6 @@ pub(crate) enum Action {
     Flush,
     Remove,
     Close,
-    /// Starting the writer of a data directory.
     StartWriter,
 }
 

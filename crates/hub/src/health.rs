@@ -25,7 +25,6 @@ impl Health {
         *self == Self::default()
     }
 
-    /// Returns the combined health of two.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             writing: self.writing.or(other.writing),

@@ -30,7 +30,6 @@ struct Inner {
     topics: RwLock<BTreeMap<TopicName, Arc<Topic>>>,
     awaited: Arc<Awaited>,
     index: Index,
-    /// The last deleted topics and their epochs.
     deleted: Mutex<VecDeque<(TopicName, Epoch)>>,
     /// Held while a topic is created or deleted.
     changing: Mutex<()>,
@@ -285,7 +284,6 @@ impl Inner {
         Ok(topic)
     }
 
-    /// Returns the epochs of the topics in this storage.
     fn epochs(&self, storage: Storage) -> &Epochs {
         match (storage, &self.data) {
             (Storage::Data, Some((_, epochs))) => epochs,

@@ -15,7 +15,6 @@ pub(crate) struct Index(Arc<Topic>);
 const EVENT_BYTES_MAX: u64 = TopicName::BYTES_MAX as u64 + 192;
 
 impl Index {
-    /// Creates an empty index.
     pub(crate) fn new(epoch: Epoch, events_max: u64) -> Self {
         let topic = Topic::awaited(TopicName::of_index(), epoch, None);
         topic.create_in_memory(options(events_max), &SharedBytes::new(0));
@@ -26,7 +25,6 @@ impl Index {
         &self.0
     }
 
-    /// Sets the number of events that it keeps.
     pub(crate) fn keep(&self, events_max: u64) {
         self.0.configure(options(events_max));
     }
@@ -36,7 +34,6 @@ impl Index {
         self.tell(r#"{"created":""#, name);
     }
 
-    /// Says that a topic was deleted.
     pub(crate) fn deleted(&self, name: &TopicName) {
         self.tell(r#"{"deleted":""#, name);
     }

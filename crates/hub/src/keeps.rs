@@ -17,7 +17,7 @@ pub struct Keeps {
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// A time that nobody waits for is no limit.
+/// An age from 100 years on counts as no limit.
 const AGE_NO_LIMIT: Duration = DAY.saturating_mul(36_500);
 
 /// The units, the largest first.

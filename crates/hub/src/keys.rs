@@ -81,7 +81,6 @@ impl Seen {
         Self { keyed, time, first: place.first, more }
     }
 
-    /// Returns the place of its batch, kept or not.
     pub(crate) fn place(&self) -> Place {
         Place { first: self.first, last: self.first + u64::from(self.more) }
     }
@@ -103,7 +102,6 @@ pub(crate) struct Keys {
     order: VecDeque<Seen>,
     /// The number of each key: its place in `order` counted from the beginning, modulo 2^32.
     index: HashTable<u32>,
-    /// The number of the oldest key.
     oldest: u32,
     /// Has a secret of its own, so that nobody can choose colliding keys.
     hasher: RandomState,
@@ -115,7 +113,6 @@ impl Keys {
         Self { window, order, index, oldest: 0, hasher: RandomState::new() }
     }
 
-    /// Changes the limits.
     pub(crate) fn set_window(&mut self, window: KeyWindow) {
         self.window = window;
     }
@@ -192,7 +189,6 @@ impl Keys {
         }
     }
 
-    /// Removes the keys of batches up to `offset`.
     pub(crate) fn forget_up_to(&mut self, offset: u64) {
         while self.order.front().is_some_and(|seen| seen.place().last <= offset) {
             self.forget_oldest();
@@ -208,7 +204,6 @@ impl Keys {
         self.shrink();
     }
 
-    /// Removes the keys beyond the window.
     pub(crate) fn expire(&mut self, now: UnixTime) {
         while let Some(oldest) = self.order.front() {
             let is_old = now.since(oldest.time) > self.window.age_max;
@@ -255,7 +250,6 @@ impl Keys {
     }
 }
 
-/// Returns the key with this number.
 fn at(order: &VecDeque<Seen>, oldest: u32, number: u32) -> Option<&Seen> {
     order.get(number.wrapping_sub(oldest) as usize)
 }

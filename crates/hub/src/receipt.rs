@@ -37,7 +37,6 @@ pub struct Receipt {
     outcome: Outcome,
 }
 
-/// The outcome of a batch that a log has taken.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Kept,
@@ -46,7 +45,6 @@ pub(crate) enum Outcome {
 }
 
 impl Receipt {
-    /// Creates the receipt of a batch at these offsets.
     pub(crate) fn new(epoch: Epoch, place: Place, repeated: bool, outcome: Outcome) -> Self {
         let position = |offset| Position { epoch, offset };
         let published =

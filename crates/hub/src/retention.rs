@@ -29,7 +29,6 @@ impl Default for Retention {
     }
 }
 
-/// The size of a log's contents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Holding {
     pub(crate) events: u64,

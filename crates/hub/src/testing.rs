@@ -7,13 +7,11 @@ pub(crate) fn at(seconds: u64) -> UnixTime {
     UnixTime::from_micros((1_789_000_000 + seconds) * 1_000_000)
 }
 
-/// Creates a batch with one event for each of these numbers, at this time.
 pub(crate) fn batch(time: UnixTime, numbers: impl IntoIterator<Item = u64>) -> Batch {
     let event = |number| NewEvent { time, data: Data::json(&number).unwrap() };
     Batch::new(numbers.into_iter().map(event).collect())
 }
 
-/// Returns the numbers in a page's events.
 pub(crate) fn numbers(page: &Page) -> Vec<u64> {
     page.events.iter().map(|event| event.data.as_str().parse().unwrap()).collect()
 }

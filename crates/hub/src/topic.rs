@@ -74,7 +74,6 @@ impl Topic {
         topic
     }
 
-    /// Creates an awaited topic.
     pub(crate) fn awaited(name: TopicName, epoch: Epoch, held: Option<WhileAwaited>) -> Self {
         let (log, progress) = (OnceLock::new(), watch::Sender::new(Progress::default()));
         Self { name, epoch, log, progress, while_awaited: Mutex::new(held) }
@@ -347,7 +346,6 @@ impl Topic {
         self.log().shrink_to(bytes);
     }
 
-    /// Returns the bytes that its events take.
     pub(crate) fn bytes(&self, now: UnixTime) -> u64 {
         self.log().extent(now).bytes
     }
@@ -372,7 +370,6 @@ impl Topic {
         if is_deleted { Err(ReadError::Deleted) } else { Ok(()) }
     }
 
-    /// Returns the error of a read that the log could not do.
     fn unread(&self, error: StorageError) -> ReadError {
         // A deletion removes the files that a reader is about to open.
         self.gives_events().err().unwrap_or(ReadError::Storage(error))

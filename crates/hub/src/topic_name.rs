@@ -16,7 +16,6 @@ impl TopicName {
     /// The name of the [index](crate::Hub::index). No other topic can have it, since no text is parsed to it.
     pub const INDEX: &str = "$topics";
 
-    /// Returns the name of the index.
     pub(crate) fn of_index() -> Self {
         Self(Self::INDEX.into())
     }

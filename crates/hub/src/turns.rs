@@ -128,7 +128,6 @@ struct Line {
     queue: Queue<OwnerKey, Option<OwnerKey>, Option<OwnerKey>>,
     /// Those of each client who wait.
     clients: HashMap<Option<OwnerKey>, Connections>,
-    /// The number of the next one who comes.
     next: u64,
 }
 
@@ -188,7 +187,6 @@ impl Line {
         }
     }
 
-    /// Forgets a client of whom nobody waits.
     fn forget_idle(&mut self, client: Option<OwnerKey>) {
         if self.clients.get(&client).is_some_and(|connections| connections.turns.is_empty()) {
             self.clients.remove(&client);
@@ -210,7 +208,6 @@ impl Connections {
         next
     }
 
-    /// Removes one who waits; returns false if it does not.
     fn remove(&mut self, connection: u64, number: u64) -> bool {
         let Some(own) = self.waiting.get_mut(&connection) else { return false };
         let before = own.len();

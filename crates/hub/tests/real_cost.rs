@@ -15,7 +15,6 @@ use anemone_hub::{
 
 const NOW: UnixTime = UnixTime::from_micros(1_789_000_000_000_000);
 
-/// The bytes that the process has in memory.
 fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
     let line = text.lines().find(|line| line.starts_with("Rss:")).unwrap();

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::{Event, PageLimit};
 
-/// A page that is being filled.
 #[derive(Debug)]
 pub(super) struct Filling {
     limit: PageLimit,
@@ -28,7 +27,6 @@ impl Filling {
         fits && !self.is_full
     }
 
-    /// Adds an event that fits.
     pub(super) fn push(&mut self, event: Arc<Event>) {
         self.bytes += event.data.bytes().len() as u64;
         self.events.push(event);

@@ -101,7 +101,6 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
     }
 }
 
-/// The behaviour of a publisher when the queue is full.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum WhenFull {
     /// Fails at once.

@@ -2,7 +2,6 @@
 
 use tokio::sync::watch;
 
-/// The progress of a topic.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Progress {
     pub(crate) head: u64,

@@ -65,7 +65,6 @@ impl Ring {
         self.entries.back().map(|entry| &entry.event)
     }
 
-    /// Adds the event after the newest.
     pub(super) fn push(&mut self, event: Arc<Event>) {
         match self.blocks.back_mut() {
             Some(latest) if !event.offset.is_multiple_of(BLOCK) => {
@@ -104,12 +103,10 @@ impl Ring {
         })
     }
 
-    /// Returns the events after `offset`.
     pub(super) fn after(&self, offset: u64) -> impl ExactSizeIterator<Item = &Arc<Event>> {
         self.entries.iter().skip(self.place_after(offset)).map(|entry| &entry.event)
     }
 
-    /// Returns the bytes of data of the events after `offset`.
     pub(super) fn data_bytes_after(&self, offset: u64) -> u64 {
         let next = self.entries.get(self.place_after(offset));
         next.map_or(0, |next| {

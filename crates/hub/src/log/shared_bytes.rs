@@ -15,7 +15,6 @@ use crate::{Keeps, Retention};
 #[derive(Debug)]
 pub(crate) struct SharedBytes {
     sharing: Mutex<Sharing>,
-    /// True if there are logs that must evict.
     must_evict: AtomicBool,
     equal_share: AtomicU64,
 }
@@ -24,7 +23,6 @@ pub(crate) struct SharedBytes {
 struct Sharing {
     allowances: Allowances,
     logs: HashMap<u64, Sharer>,
-    /// The logs whose allowances were lowered.
     lowered: Vec<Weak<dyn Evict>>,
 }
 
@@ -50,7 +48,6 @@ impl SharedBytes {
         Arc::new(Self { sharing: Mutex::new(sharing), must_evict, equal_share: bytes_max.into() })
     }
 
-    /// Returns the bytes that all logs may hold together.
     pub(crate) fn bytes_max(&self) -> u64 {
         self.lock().allowances.bytes_max()
     }
@@ -81,7 +78,7 @@ impl SharedBytes {
         self.evict();
     }
 
-    /// Has the logs evict whose allowances were lowered. The caller holds no lock.
+    /// Evicts from the logs whose allowances were lowered. The caller holds no lock.
     pub(crate) fn evict(&self) {
         if self.must_evict.swap(false, Ordering::AcqRel) {
             let lowered = std::mem::take(&mut self.lock().lowered);
@@ -139,7 +136,6 @@ impl Allowance {
         limit
     }
 
-    /// Returns what a log with this retention keeps.
     pub(crate) fn keeps(&self, retention: Retention) -> Keeps {
         let shared_bytes_max = retention.shares_bytes().then(|| self.shared.bytes_max());
         Keeps { retention, shared_bytes_max }

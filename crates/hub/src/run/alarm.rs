@@ -17,7 +17,6 @@ struct AlarmState {
 }
 
 impl Alarm {
-    /// Wakes the thread now.
     pub(crate) fn ring(&self) {
         self.change(|state| state.is_rung = true);
     }

@@ -19,7 +19,6 @@ pub(crate) fn running() -> Data {
     event(&in_state(RunState::Running))
 }
 
-/// Returns the event of a report.
 pub(crate) fn progress(report: Report<'_>) -> Data {
     let Report { value, text, left } = report;
     let (text, left) = (text.map(Into::into), left.map(tenths));
@@ -31,17 +30,14 @@ pub(crate) fn partial(value: &Data) -> Data {
     Data::object(&[("partial", value)])
 }
 
-/// Returns the last event of a run that is done.
 pub(crate) fn done(result: Option<&Json>) -> Data {
     event(&RunMembers { result: result.map(Json::as_raw), ..in_state(RunState::Done) })
 }
 
-/// Returns the last event of a run that has failed.
 pub(crate) fn failed(problem: &Json) -> Data {
     event(&RunMembers { problem: Some(problem.as_raw()), ..in_state(RunState::Failed) })
 }
 
-/// Returns the last event of a run that was cancelled.
 pub(crate) fn cancelled() -> Data {
     event(&in_state(RunState::Cancelled))
 }

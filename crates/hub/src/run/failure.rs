@@ -72,7 +72,6 @@ impl RunFailure {
         Self::of(Kind::RunTimeout, detail)
     }
 
-    /// Creates the failure of work that panicked.
     pub(crate) fn panicked(payload: &(dyn Any + Send)) -> Self {
         let text = payload.downcast_ref::<&str>().copied();
         let message = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
@@ -104,7 +103,6 @@ impl RunFailure {
         &self.detail
     }
 
-    /// Returns the problem.
     pub(crate) fn problem(&self) -> &Json {
         &self.problem
     }
@@ -152,7 +150,6 @@ impl Json {
         &self.0
     }
 
-    /// Returns the status in a problem.
     fn status(&self) -> u16 {
         #[derive(Deserialize)]
         struct Members {

@@ -5,9 +5,7 @@
 
 use std::collections::{VecDeque, vec_deque};
 
-/// An owner who waits.
 pub(super) struct Waiting<'a, T> {
-    /// Its turn.
     pub(super) turn: u64,
     /// The number of slots it has.
     pub(super) running: usize,
@@ -38,7 +36,6 @@ impl<'a, T> Forecast<'a, T> {
         Self { running_max, owners, ring, running }
     }
 
-    /// Returns the owner of the next slot that is free.
     fn next_owner(&self) -> Option<usize> {
         let half = self.running_max.div_ceil(2);
         let end = self.owners.len();

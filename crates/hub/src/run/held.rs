@@ -31,12 +31,10 @@ impl<O: Copy + Eq + Hash, K: Eq + Hash> HeldBytes<O, K> {
         };
     }
 
-    /// Returns the bytes of all works of an owner.
     pub(crate) fn of_owner(&self, owner: Option<O>) -> u64 {
         self.owners.get(&owner).copied().unwrap_or(0)
     }
 
-    /// Returns the bytes of all works of the other owners.
     pub(crate) fn of_others(&self, owner: Option<O>) -> u64 {
         self.total - self.of_owner(owner)
     }

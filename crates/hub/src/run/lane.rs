@@ -7,7 +7,6 @@ pub(crate) const LIGHT_ONE_IN: u32 = 16;
 /// The most slots for light works: each is a thread.
 const LIGHT_SLOTS_MAX: usize = 256;
 
-/// The lane of a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Lane {
     Computing,

@@ -58,7 +58,6 @@ impl LaneQueue {
         Self { limits, of_runs, queue: Queue::new(), begun: 0, moves: 0, has_moved: false }
     }
 
-    /// Counts the jobs that wait.
     pub(crate) fn waiting(&self, owner: Option<OwnerKey>) -> WaitingJobs {
         WaitingJobs { all: self.queue.len(), of_owner: self.queue.len_of(owner) }
     }
@@ -79,7 +78,6 @@ impl LaneQueue {
         self.queue.admits(&left, owner)
     }
 
-    /// Adds a job.
     pub(crate) fn push(&mut self, job: Job) {
         self.queue.push(job.run.owner(), job);
         self.note_move();
@@ -104,7 +102,6 @@ impl LaneQueue {
         self.note_move();
     }
 
-    /// Removes the job of a run that waits.
     pub(crate) fn remove(&mut self, run: &Run) -> Option<Job> {
         let job = self.queue.remove(run.owner(), |job| job.run.key() == run.key());
         if job.is_some() {
@@ -137,7 +134,6 @@ impl LaneQueue {
         }
     }
 
-    /// Tells so many runs that are next their places.
     fn tell_next(&self, now: Moment, count: usize) {
         for (before, job) in self.queue.next_in_line(&self.limits, count).enumerate() {
             let place = QueuePlace { before, begun: self.begun };
@@ -169,7 +165,6 @@ impl LaneQueue {
         }
     }
 
-    /// Returns the number of runs that have begun.
     pub(crate) fn begun(&self) -> u64 {
         self.begun
     }

@@ -39,7 +39,6 @@ impl RunLimits {
     /// The longest time of a run that is timed, unless there is a limit for all: 1 h.
     pub const CLIENT_TIME_MAX: Duration = Duration::from_secs(3600);
 
-    /// Returns the longest time of a run.
     pub(crate) fn time_max_of(&self, is_timed: bool) -> Option<Duration> {
         self.time_max.or(is_timed.then_some(Self::CLIENT_TIME_MAX))
     }

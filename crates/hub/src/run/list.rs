@@ -47,14 +47,12 @@ pub(super) struct EndedRuns {
 }
 
 impl EndedRuns {
-    /// Adds the run of this service with this number, which ended so.
     pub(super) fn add(&mut self, service: &str, state: RunState, number: u64) {
         self.all[state as usize].insert(number);
         let sets = self.by_service.entry(service.to_owned()).or_default();
         sets[state as usize].insert(number);
     }
 
-    /// Removes a run that is forgotten.
     pub(super) fn remove(&mut self, service: &str, number: u64) {
         let of_service = self.by_service.get_mut(service);
         for set in self.all.iter_mut().chain(of_service.into_iter().flatten()) {
@@ -66,7 +64,6 @@ impl EndedRuns {
         }
     }
 
-    /// Returns the number of these runs that have ended.
     pub(super) fn count(&self, listed: ListedRuns<'_>) -> usize {
         self.sets_of(listed).map(BTreeSet::len).sum()
     }

@@ -3,7 +3,6 @@
 /// The number of places in the queue that are right whenever somebody asks. Those further behind may be out of date.
 pub(crate) const NEAR_PLACES: usize = 100;
 
-/// A place in the queue at some moment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct QueuePlace {
     /// The number of runs that start before it.

@@ -7,7 +7,6 @@ use super::estimate::Estimate;
 /// The shortest time between two reports that become events: 10 of them a second.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
 
-/// The most characters of a text.
 const TEXT_CHARS_MAX: usize = 200;
 
 /// The newest report, and whether it is an event already.
@@ -80,17 +79,14 @@ impl Progress {
         self.is_untold
     }
 
-    /// Returns the value of the newest report.
     pub(crate) fn value(&self) -> Option<f64> {
         self.value
     }
 
-    /// Returns the latest words.
     pub(crate) fn text(&self) -> Option<&str> {
         self.text.as_deref()
     }
 
-    /// Returns the estimate of the time left.
     pub(crate) fn left(&self, now: Instant) -> Option<Duration> {
         self.value.and_then(|_| self.estimate.left(now))
     }

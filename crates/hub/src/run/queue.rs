@@ -9,26 +9,20 @@ use std::hash::Hash;
 
 use super::forecast::{Forecast, Waiting};
 
-/// The limits of a queue.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct QueueLimits {
     /// The number of slots.
     pub(crate) running_max: usize,
-    /// The most who wait.
     pub(crate) queued_max: usize,
-    /// The most of these from one owner.
     pub(crate) queued_per_owner_max: usize,
 }
 
 /// Those who wait for a slot and those who have one. Whoever has no owner of its own belongs to the owner `None`.
 #[derive(Debug)]
 pub(crate) struct Queue<O, T, R> {
-    /// The owners who have any.
     owners: HashMap<Option<O>, Owned<T>>,
-    /// The owners who wait, by their turn.
     turns: BTreeMap<u64, Option<O>>,
     next_turn: u64,
-    /// The number of those who wait.
     len: usize,
     /// Those who have slots, in the order in which they got them.
     running: VecDeque<(Option<O>, R)>,
@@ -113,7 +107,6 @@ impl<O: Copy + Eq + Hash, T, R> Queue<O, T, R> {
         }
     }
 
-    /// Removes one of this owner that waits.
     pub(crate) fn remove(&mut self, owner: Option<O>, is_it: impl Fn(&T) -> bool) -> Option<T> {
         let owned = self.owners.get_mut(&owner)?;
         let place = owned.waiting.iter().position(is_it)?;
@@ -135,17 +128,14 @@ impl<O: Copy + Eq + Hash, T, R> Queue<O, T, R> {
         self.len
     }
 
-    /// Returns the number of those of this owner who wait.
     pub(crate) fn len_of(&self, owner: Option<O>) -> usize {
         self.owners.get(&owner).map_or(0, |owned| owned.waiting.len())
     }
 
-    /// Returns the number of owners who wait.
     pub(crate) fn owners_waiting(&self) -> usize {
         self.turns.len()
     }
 
-    /// Returns the last but one of an owner that waits.
     pub(crate) fn last_but_one_of(&self, owner: Option<O>) -> Option<&T> {
         self.owners.get(&owner)?.waiting.iter().nth_back(1)
     }

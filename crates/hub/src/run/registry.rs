@@ -59,7 +59,6 @@ struct Kept {
     bytes: u64,
 }
 
-/// The source of room for a run.
 enum Room {
     Ended(Ended),
     /// It has lost events, and is to be counted.
@@ -134,7 +133,6 @@ impl Registry {
         &self.lanes[lane as usize]
     }
 
-    /// Adds a run to the queue of its lane.
     pub(crate) fn add(&mut self, job: Job, key: Option<(ReplayKey, InputDigest)>) {
         let (number, run) = (self.next_number, Arc::clone(&job.run));
         self.next_number += 1;
@@ -293,7 +291,6 @@ impl Registry {
         std::mem::take(&mut self.forgotten)
     }
 
-    /// Returns the runs whose time is over at `now`.
     pub(crate) fn overdue(&self, now: Instant) -> Vec<Arc<Run>> {
         let is_overdue = |working: &&Working| working.until <= now && !working.run.has_ended();
         self.all_working().filter(is_overdue).map(|working| Arc::clone(&working.run)).collect()
@@ -326,7 +323,6 @@ impl Registry {
         runs.filter(|run| !run.has_ended()).cloned().collect()
     }
 
-    /// Returns the run with this key.
     pub(crate) fn get(&self, key: RunKey) -> Option<Arc<Run>> {
         let number = self.numbers.get(&key)?;
         self.runs.get(number).map(|kept| Arc::clone(&kept.run))

@@ -23,7 +23,7 @@ use super::status::RunStatus;
 use crate::log::cost_bytes;
 use crate::{Batch, Data, NewEvent, PublishError, Topic, UnixTime};
 
-/// The memory of a run besides its events and what it keeps: itself, its topic and its entries in lists.
+/// The memory of a run itself, its topic and its entries in lists. Its events and what it keeps are counted apart.
 const OVERHEAD_BYTES: u64 = 3_000;
 
 /// The bytes of events that a work publishes before they are counted, so that each costs little more than publishing.
@@ -60,7 +60,6 @@ pub(crate) trait Keeper: Send + Sync {
     /// Ends the run. Returns true if it has ended by this, and not before.
     fn end(&self, run: &Run, ending: Ending) -> bool;
 
-    /// Counts the bytes of the run, which has grown.
     fn count(&self, run: &Run);
 
     /// Remembers to tell the progress of a run that was withheld.
@@ -133,17 +132,14 @@ impl Run {
         &self.service
     }
 
-    /// Returns true if it has a time limit by default.
     pub(crate) fn is_timed(&self) -> bool {
         self.is_timed
     }
 
-    /// Returns its owner.
     pub(crate) fn owner(&self) -> Option<OwnerKey> {
         self.owner
     }
 
-    /// Returns its lane.
     pub(crate) fn lane(&self) -> Lane {
         self.lane
     }
@@ -185,7 +181,6 @@ impl Run {
         }
     }
 
-    /// Returns its state alone.
     pub(crate) fn state(&self) -> RunState {
         self.lock().state
     }
@@ -196,7 +191,6 @@ impl Run {
         self.state().is_end()
     }
 
-    /// Returns the place that it was told last.
     pub(crate) fn known_place(&self) -> Option<QueuePlace> {
         self.lock().place
     }
@@ -345,7 +339,6 @@ impl Run {
         *self.stopped.borrow()
     }
 
-    /// Waits for the reason to stop.
     pub(crate) async fn wait_stopped(&self) -> Stopped {
         let mut stopped = self.stopped.subscribe();
         // The sender lives as long as the run.
@@ -368,12 +361,10 @@ impl Run {
         self.lock().keep_stderr(bytes);
     }
 
-    /// Sets the bytes that its work holds.
     pub(crate) fn hold(&self, bytes: u64) {
         self.held_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Returns the bytes that its work holds.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.held_bytes.load(Ordering::Relaxed)
     }
@@ -399,7 +390,6 @@ impl Run {
         bytes.saturating_sub(before)
     }
 
-    /// Returns the bytes that it takes now.
     fn bytes(&self) -> u64 {
         let events = self.topic.bytes(UnixTime::default());
         let name = self.name.as_ref().map_or(0, |name| name.as_str().len());
@@ -408,13 +398,11 @@ impl Run {
         events + held + self.lock().bytes() + OVERHEAD_BYTES
     }
 
-    /// Removes it from the total.
     pub(crate) fn discount(&self, total: &AtomicU64) {
         *self.is_counted.lock().unwrap_or_else(PoisonError::into_inner) = false;
         total.fetch_sub(self.counted_bytes.swap(0, Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Returns the bytes that count in the total.
     pub(crate) fn counted_bytes(&self) -> u64 {
         self.counted_bytes.load(Ordering::Relaxed)
     }

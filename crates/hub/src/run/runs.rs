@@ -46,7 +46,6 @@ struct Shared {
     registry: Mutex<Registry>,
     /// Notified when a work returns.
     returned: Condvar,
-    /// The bytes of all runs.
     total_bytes: AtomicU64,
     /// Wakes the thread that looks at the time.
     alarm: Arc<Alarm>,
@@ -220,7 +219,6 @@ impl Shared {
         Ok(Started { run, is_replayed: false, attachment })
     }
 
-    /// Creates a key, and the topic of its run.
     fn new_topic(&self) -> Result<(RunKey, Topic), StartError> {
         let key = RunKey::random()?;
         let name: TopicName = key.short().parse().map_err(io::Error::other)?;

@@ -128,7 +128,6 @@ impl Drop for RunWork {
     }
 }
 
-/// Calls code that may panic.
 fn catch<T>(call: impl FnOnce() -> T) -> Result<T, RunFailure> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
         let failure = RunFailure::panicked(&*payload);

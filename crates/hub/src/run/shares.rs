@@ -32,12 +32,10 @@ impl<O: Copy + Hash + Ord> Shares<O> {
         Self { owners: HashMap::new(), ended: BTreeMap::new(), largest: BTreeSet::new() }
     }
 
-    /// Counts that a run takes `after` bytes instead of `before`.
     pub(crate) fn count(&mut self, owner: Option<O>, before: u64, after: u64) {
         self.change(owner, |share| share.bytes = share.bytes - before + after);
     }
 
-    /// Lists a run as ended.
     pub(crate) fn end(&mut self, owner: Option<O>, run: Ended) {
         self.ended.insert(run, owner);
         self.change(owner, |share| {
@@ -45,7 +43,6 @@ impl<O: Copy + Hash + Ord> Shares<O> {
         });
     }
 
-    /// Forgets a run that has ended and takes these bytes.
     pub(crate) fn forget(&mut self, run: Ended, bytes: u64) {
         let Some(owner) = self.ended.remove(&run) else { return };
         self.change(owner, |share| {
@@ -54,17 +51,14 @@ impl<O: Copy + Hash + Ord> Shares<O> {
         });
     }
 
-    /// Returns the run that ended first.
     pub(crate) fn oldest(&self) -> Option<Ended> {
         self.ended.first_key_value().map(|(run, _)| *run)
     }
 
-    /// Returns all owners, the one with the largest share first.
     pub(crate) fn largest_first(&self) -> impl Iterator<Item = Option<O>> {
         self.largest.iter().rev().map(|(_, owner)| *owner)
     }
 
-    /// Returns the run of `owner` that ended first. Spares the run `spared`.
     pub(crate) fn oldest_of(&self, owner: Option<O>, spared: Option<u64>) -> Option<Ended> {
         let mut ended = self.owners.get(&owner)?.ended.iter().copied();
         ended.find(|(_, number)| Some(*number) != spared)

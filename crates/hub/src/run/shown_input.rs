@@ -19,14 +19,12 @@ struct Shown {
     content_type: Option<String>,
     /// `None` if it is not text, or empty.
     body: Option<String>,
-    /// The number of bytes of the whole body.
     bytes: usize,
     /// True if this is not all of the input.
     #[serde(rename = "cut", skip_serializing_if = "std::ops::Not::not")]
     is_cut: bool,
 }
 
-/// The most bytes of each part.
 #[derive(Clone, Copy)]
 struct Most {
     body: usize,
@@ -66,7 +64,6 @@ impl ShownInput {
         Self(Arc::new(Shown::clone(&self.0).cut_to(IN_LIST)))
     }
 
-    /// Returns the bytes that it takes.
     pub(crate) fn held_bytes(&self) -> u64 {
         let Shown { path, query, content_type, body, .. } = &*self.0;
         let parts = [query, content_type, body].into_iter().flatten().map(String::capacity);
@@ -92,7 +89,6 @@ impl Shown {
     }
 }
 
-/// Returns the beginning of a text.
 fn start(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }

@@ -12,7 +12,6 @@ use super::place::QueuePlace;
 use super::progress::Progress;
 use crate::{Data, UnixTime};
 
-/// The end of a run, with its last event.
 #[derive(Debug)]
 pub(crate) struct Ending {
     pub(crate) state: RunState,
@@ -70,7 +69,6 @@ impl Ending {
     }
 }
 
-/// The state of a run and what is known about it.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) state: RunState,

@@ -14,7 +14,6 @@ fn runs(limits: RunLimits) -> Runs {
     Runs::new(limits)
 }
 
-/// Starts this work.
 fn start(runs: &Runs, work: impl FnOnce(&RunContext) -> RunOutcome + Send + 'static) -> Arc<Run> {
     runs.start(StartRun::new("/test", RunWork::new(work))).unwrap().run
 }
@@ -29,7 +28,6 @@ fn start_blocked(runs: &Runs) -> (Arc<Run>, mpsc::Sender<()>) {
     (run, go)
 }
 
-/// Waits until this holds.
 fn until(holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {
@@ -42,7 +40,6 @@ fn state(run: &Run) -> RunState {
     run.status(Instant::now()).state
 }
 
-/// Reads the whole run, and returns its events.
 fn events(run: &Run) -> Vec<String> {
     let (topic, now) = (run.topic(), UnixTime::now());
     let mut position = topic.start(now, After::Earliest).unwrap();

@@ -3,7 +3,6 @@
 use std::io;
 use std::thread::Builder;
 
-/// The priority of a thread.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Priority {
     Low,

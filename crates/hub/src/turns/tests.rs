@@ -37,7 +37,6 @@ impl Waiters {
         turn.map(Result::unwrap)
     }
 
-    /// Returns the first one who has been called.
     fn called(&mut self) -> Option<(Waiter, Turn)> {
         for place in 0..self.0.len() {
             if let Some(turn) = poll(&mut self.0[place].1) {

@@ -9,7 +9,6 @@ use super::{Make, key, position};
 use crate::testing::{at, batch, numbers};
 use crate::{Batch, KeyWindow, PageLimit, PublishError, Retention, TopicOptions};
 
-/// One step of a random history.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Publish { events: u64, key: Option<u8> },

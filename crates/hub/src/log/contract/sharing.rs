@@ -73,7 +73,6 @@ impl Sharer {
         }
     }
 
-    /// Returns the bytes that it holds, exactly.
     fn bytes(&self, seconds: u64) -> u64 {
         self.0.start(at(seconds), After::Earliest).unwrap();
         self.0.info(at(seconds)).bytes

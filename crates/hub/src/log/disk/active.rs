@@ -36,7 +36,6 @@ impl Limits {
         }
     }
 
-    /// Returns true if a segment may hold this much.
     pub(super) fn hold(self, bytes: u64, events: u64) -> bool {
         bytes <= self.bytes && events <= self.events
     }
@@ -247,7 +246,6 @@ impl Active {
         Ok(())
     }
 
-    /// Closes the file.
     pub(super) fn release(&mut self) {
         self.output = None;
     }

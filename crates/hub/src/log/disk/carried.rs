@@ -138,7 +138,6 @@ fn encode(seen: &Seen, origin: Origin) -> [u8; RECORD_LEN] {
     record
 }
 
-/// Decodes a record; `None` if it is not valid.
 fn decode(record: &[u8; RECORD_LEN], origin: Origin) -> Option<Seen> {
     let (fields, crc) = record.split_at(CRC_AT);
     if crc != origin.checksum(fields).to_le_bytes() {

@@ -48,7 +48,6 @@ struct Handle {
     writer: Lock<LAST, Option<JoinHandle<Result<(), StorageError>>>>,
 }
 
-/// A topic that was found in a data directory.
 pub(crate) struct FoundTopic {
     pub(crate) name: TopicName,
     pub(crate) epoch: Epoch,
@@ -191,7 +190,6 @@ impl DataDir {
         Ok((found, coming))
     }
 
-    /// Creates a topic's directory.
     pub(crate) fn create(
         &self,
         name: &TopicName,

@@ -34,7 +34,6 @@ impl Desk {
         lock(&self.logs).retain(|other| !Arc::ptr_eq(other, log));
     }
 
-    /// Drops all logs.
     pub(super) fn forget(&self) {
         lock(&self.logs).clear();
     }

@@ -54,7 +54,6 @@ impl Groundwork {
         Self { directory, epoch, meta, leftover, deleting, deleted }
     }
 
-    /// Returns the name of its directory.
     pub(super) fn directory_name(&self) -> Cow<'_, str> {
         self.directory.file_name().unwrap_or_default().to_string_lossy()
     }

@@ -15,7 +15,6 @@ pub(super) struct Intake {
     pub(super) next: u64,
     /// Counts failures: offsets given before a failure are invalid.
     pub(super) round: u64,
-    /// The keys of batches that are kept.
     pub(super) keys: Keys,
     /// The keys of batches that are being written. They are separate, so that a batch that is not kept evicts no key
     /// of a kept one.
@@ -37,13 +36,11 @@ pub(super) struct Job {
 }
 
 impl Intake {
-    /// Creates the intake of a log with this head and these keys.
     pub(super) fn new(head: u64, keys: Keys, options: TopicOptions) -> Self {
         let bytes_max = options.retention.bytes_max.min(Batch::BYTES_MAX);
         Self { next: head + 1, round: 0, keys, under_way: Keys::new(options.keys), bytes_max }
     }
 
-    /// Changes the options.
     pub(super) fn configure(&mut self, options: TopicOptions) {
         self.keys.set_window(options.keys);
         self.under_way.set_window(options.keys);
@@ -70,7 +67,6 @@ impl Intake {
         self.keys.find(now, key).or_else(|| self.under_way.find(now, key)).is_some()
     }
 
-    /// Records a batch that was handed over.
     pub(super) fn handed_over(&mut self, place: Place, key: Option<Seen>) {
         self.next = place.last + 1;
         if let Some(seen) = key {
@@ -118,7 +114,6 @@ impl Job {
         self.events.iter().zip(lengths(data, self.key, self.note.as_ref()))
     }
 
-    /// Appends its records, for the segment `origin`.
     pub(super) fn encode(&self, origin: Origin, flushed: u64, out: &mut Vec<u8>) {
         for (number, event) in self.events.iter().enumerate() {
             let key = self.key.filter(|_| number == 0);

@@ -39,7 +39,6 @@ impl Kept {
         Self { segments, newest, retention, allowance, coming, keys_bytes, note, gone }
     }
 
-    /// Counts the keys.
     pub(super) fn count_keys(&mut self, keys: &Keys) {
         self.keys_bytes = keys.bytes();
     }
@@ -85,7 +84,6 @@ impl Kept {
         unknown
     }
 
-    /// Returns true if all events after this offset are in memory.
     pub(super) fn is_in_memory(&self, after: u64) -> bool {
         self.newest.oldest().is_some_and(|oldest| oldest.offset <= after.saturating_add(1))
     }

@@ -30,7 +30,6 @@ pub(super) const MARKS: u8 = 8;
 /// A lock under which no other is taken.
 pub(super) const LAST: u8 = 9;
 
-/// A lock with its place in the order.
 #[derive(Debug, Default)]
 pub(super) struct Lock<const PLACE: u8, T>(Mutex<T>);
 
@@ -68,7 +67,7 @@ impl<const PLACE: u8, T> DerefMut for Guard<'_, PLACE, T> {
     }
 }
 
-/// Records that the thread holds a lock of this place.
+/// Records that this thread holds a lock of this place.
 #[derive(Debug)]
 struct HeldPlace<const PLACE: u8>;
 

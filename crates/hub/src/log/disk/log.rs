@@ -49,7 +49,6 @@ pub(super) struct DiskLog {
 /// The interval at which failed reads of a topic are logged, since clients can read as often as they like.
 const UNREAD_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The contents that a log begins with.
 #[derive(Debug)]
 pub(super) struct InitialContents {
     pub(super) epoch: Epoch,
@@ -239,7 +238,6 @@ impl DiskLog {
         advance(&self.progress, head);
     }
 
-    /// Flushes the current file.
     pub(super) fn flush(&self) -> Result<(), StorageError> {
         let mut file = lock(&self.file);
         if self.groundwork.is_deleted() {
@@ -304,7 +302,6 @@ impl DiskLog {
         Ok(())
     }
 
-    /// Removes the files that can be removed.
     pub(super) fn remove_gone(&self) {
         // The directory of a deleted topic may already belong to another.
         let file = lock(&self.file);
@@ -356,7 +353,6 @@ impl DiskLog {
         }
     }
 
-    /// Keeps a note without a batch.
     pub(super) fn set_note(&self, note: Note) -> Result<(), StorageError> {
         // No batch can be written while the file is locked.
         let file = lock(&self.file);
@@ -394,7 +390,6 @@ impl DiskLog {
         self.disk.mark(&self.groundwork.directory_name(), position)
     }
 
-    /// Returns its newest position.
     pub(super) fn position(&self) -> Position {
         Position { epoch: self.groundwork.epoch, offset: self.readable.head() }
     }

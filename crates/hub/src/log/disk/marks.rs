@@ -30,7 +30,6 @@ pub(super) struct Marks {
     output: Box<dyn Output>,
     /// The place of each topic's mark.
     places: HashMap<String, u64>,
-    /// Free places.
     free: Vec<u64>,
     len: u64,
 }
@@ -64,7 +63,6 @@ impl Marks {
         Ok(bytes.chunks_exact(PLACE_LEN).filter_map(decode).collect())
     }
 
-    /// Sets the mark of a topic.
     pub(super) fn set(&mut self, name: &str, position: Position) -> io::Result<()> {
         let place = match self.places.get(name) {
             Some(place) => *place,
@@ -78,7 +76,6 @@ impl Marks {
         self.output.write(&encode(name, position), place)
     }
 
-    /// Removes the mark of a topic.
     pub(super) fn remove(&mut self, name: &str) -> io::Result<()> {
         let Some(place) = self.places.remove(name) else { return Ok(()) };
         self.free.push(place);

@@ -11,7 +11,6 @@
 
 use crate::TopicName;
 
-/// Returns the directory of the topic of this name.
 pub(super) fn directory(name: &TopicName) -> String {
     let name = name.as_str();
     let capitals = name.bytes().enumerate().filter(|(_, byte)| byte.is_ascii_uppercase());

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 /// The name of the file with the facts about a topic besides its events.
 pub(super) const META_FILE: &str = "topic.json";
 
-/// Returns the path of the segment that begins with this offset.
 pub(super) fn segment_path(directory: &Path, base: u64) -> PathBuf {
     directory.join(format!("{base:020}.log"))
 }
@@ -22,7 +21,6 @@ pub(super) fn damaged_path(directory: &Path, base: u64, last: u64) -> PathBuf {
     directory.join(format!("{base:020}-{last:020}.damaged"))
 }
 
-/// Returns the offsets in such a name.
 pub(super) fn damaged_range(name: &str) -> Option<(u64, u64)> {
     let (stem, _) = name.split_once(".damaged")?;
     let (base, last) = stem.split_once('-')?;

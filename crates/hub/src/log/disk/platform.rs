@@ -24,7 +24,6 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Returns true if this is the same file as `other`.
     pub(super) fn is_same_file(&self, other: &Self, is_same_boot: bool) -> bool {
         let born = self.born.as_ref().zip(other.born.as_ref());
         self.inode == other.inode
@@ -32,7 +31,6 @@ impl Identity {
             && born.is_none_or(|(one, other)| one == other)
     }
 
-    /// Returns true if this is the same file, and it was not changed.
     pub(super) fn is_untouched(&self, other: &Self, is_same_boot: bool) -> bool {
         self.is_same_file(other, is_same_boot) && self.changed == other.changed
     }
@@ -56,7 +54,6 @@ pub(super) trait Platform: fmt::Debug + Send + Sync {
     fn flush_directory(&self, path: &Path) -> io::Result<()>;
     /// Returns a text that differs after each start of the machine; `None` if the system has none.
     fn boot(&self) -> Option<String>;
-    /// Returns the identity of a file.
     fn identity(&self, path: &Path) -> io::Result<Identity>;
     fn now(&self) -> UnixTime;
 }
@@ -65,11 +62,9 @@ pub(super) trait Platform: fmt::Debug + Send + Sync {
 pub(super) trait Output: fmt::Debug + Send {
     /// Writes all bytes; if that fails, some may be written.
     fn write(&mut self, bytes: &[u8], at: u64) -> io::Result<()>;
-    /// Cuts everything off from `len` on.
     fn cut(&mut self, len: u64) -> io::Result<()>;
     /// Flushes the file, so that it survives a crash of the machine.
     fn flush(&mut self) -> io::Result<()>;
-    /// Returns true if it is still the file at this path.
     fn is_at(&self, path: &Path) -> io::Result<bool>;
 }
 

@@ -28,11 +28,10 @@ struct Waiting<J> {
     closed: bool,
     /// The time since when the oldest of them has been waiting.
     since: Option<Instant>,
-    /// The time since when the oldest job of those taken last had been waiting, while they may still be in work.
+    /// The time since when the oldest of the jobs taken last had been waiting, while the writer may still work on them.
     taken_since: Option<Instant>,
 }
 
-/// The jobs that the writer has taken.
 #[derive(Debug)]
 pub(super) struct Taken<J> {
     pub(super) jobs: Vec<J>,
@@ -59,7 +58,6 @@ impl<J> Queue<J> {
         }
     }
 
-    /// Adds a job, if there is room.
     pub(super) fn push(&self, job: J, bytes: u64) -> Result<(), PublishError> {
         let mut waiting = self.lock();
         if waiting.closed {

@@ -29,7 +29,6 @@ const KNOWN_BYTES: u64 = 16 << 10;
 /// The number of attempts before a read fails, when files were removed or damaged meanwhile.
 const ATTEMPTS_MAX: u32 = 4;
 
-/// An error of reading a stretch.
 #[derive(Debug)]
 enum Trouble {
     Io(Action, io::Error),
@@ -243,7 +242,6 @@ fn read_known(
     Ok((first_at, known))
 }
 
-/// Fills a page from a stretch of a file.
 fn read_stretch(
     path: &Path,
     origin: Origin,

@@ -63,7 +63,6 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// Returns the origin for the segment `base` of the topic in this directory.
     pub(super) fn new(directory: &Path, base: u64) -> Self {
         let name = directory.file_name().unwrap_or_default();
         let topic = fnv_1a(name.as_encoded_bytes());
@@ -73,7 +72,6 @@ impl Origin {
         Self { topic, base, seed: crc.finalize() }
     }
 
-    /// Returns the checksum of bytes of this segment.
     pub(super) fn checksum(self, bytes: &[u8]) -> u32 {
         let mut crc = self.crc();
         crc.update(bytes);
@@ -96,7 +94,6 @@ pub(super) struct Framing<'a> {
     pub(super) flushed: u64,
 }
 
-/// A decoded record.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Record<'a> {
     pub(super) offset: u64,
@@ -111,7 +108,6 @@ pub(super) struct Record<'a> {
     pub(super) bytes: u64,
 }
 
-/// The decoded header of a segment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct SegmentHeader<'a> {
     pub(super) format: u16,
@@ -122,7 +118,6 @@ pub(super) struct SegmentHeader<'a> {
     pub(super) bytes: u64,
 }
 
-/// An error of decoding a record.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Fault {
     /// There are fewer bytes than the length of the record, which is this.
@@ -131,19 +126,16 @@ pub(super) enum Fault {
     Garbage,
 }
 
-/// Returns the length of a segment's header.
 pub(super) fn segment_header_bytes(note: Option<&Note>) -> u64 {
     SEGMENT_HEADER_BYTES + note.map_or(0, |note| note.as_str().len() as u64)
 }
 
-/// Returns the length of a record.
 pub(super) fn record_bytes(key: Option<Keyed>, note: Option<&Note>, data_bytes: usize) -> u64 {
     let key_bytes = key.map_or(0, |_| Keyed::BYTES);
     let note_bytes = note.map_or(0, |note| note.as_str().len());
     RECORD_HEADER_BYTES + (key_bytes + note_bytes + data_bytes) as u64
 }
 
-/// Appends the header of a segment.
 pub(super) fn encode_segment_header(
     origin: Origin,
     epoch: Epoch,
@@ -164,7 +156,6 @@ pub(super) fn encode_segment_header(
     out[start + 12..start + 16].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Decodes the header of a segment, if it is valid.
 pub(super) fn decode_segment_header(
     bytes: &[u8],
     origin: Origin,
@@ -202,7 +193,6 @@ pub(super) fn decode_segment_header(
     })
 }
 
-/// Appends the record of an event for the segment `origin`.
 pub(super) fn encode(event: &Event, framing: Framing<'_>, origin: Origin, out: &mut Vec<u8>) {
     let start = out.len();
     let key = framing.key.map(Keyed::to_bytes);

@@ -39,7 +39,6 @@ pub(super) struct Recovery<'a> {
     pub(super) new_epoch: Epoch,
 }
 
-/// A recovered topic.
 #[derive(Debug)]
 pub(super) struct Recovered {
     pub(super) contents: InitialContents,
@@ -59,7 +58,6 @@ struct Settled {
     is_left_behind: bool,
 }
 
-/// The files in a topic's directory.
 #[derive(Debug, Default)]
 struct Files {
     /// The first offsets of this topic's segments, in order.
@@ -70,7 +68,6 @@ struct Files {
     damaged: Vec<(u64, u64)>,
 }
 
-/// The result of reading the segments.
 #[derive(Debug)]
 struct Reading {
     list: Vec<Segment>,

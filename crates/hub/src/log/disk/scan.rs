@@ -29,7 +29,6 @@ pub(super) struct Span {
     index: Vec<IndexEntry>,
 }
 
-/// An entry of the index.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct IndexEntry {
     offset: u64,
@@ -51,14 +50,12 @@ pub(super) struct Stride {
 }
 
 impl Span {
-    /// Creates the span of one record.
     pub(super) fn new(offset: u64, time: UnixTime, start: u64, bytes: u64) -> Self {
         let end = start + bytes;
         let index = vec![IndexEntry { offset, at: start, newest: time }];
         Self { first: offset, last: offset, start, end, oldest: time, newest: time, index }
     }
 
-    /// Adds the next record.
     pub(super) fn extend(&mut self, time: UnixTime, bytes: u64) {
         self.last += 1;
         match self.index.last_mut() {
@@ -89,7 +86,6 @@ impl Span {
         found.map(|(entry, (last, end))| Stride { from: (entry.offset, entry.at), last, end })
     }
 
-    /// Returns the number of events.
     pub(super) fn events(&self) -> u64 {
         self.last - self.first + 1
     }

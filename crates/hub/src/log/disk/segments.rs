@@ -58,7 +58,6 @@ pub(super) struct Segments {
     list: VecDeque<Segment>,
     head: u64,
     first: u64,
-    /// The number of events kept.
     events: u64,
     /// The bytes of their records.
     bytes: u64,
@@ -73,7 +72,6 @@ struct Edge {
     base: u64,
     /// The place of its record; 0 while all events of this file are kept.
     at: u64,
-    /// Its offset.
     offset: u64,
     /// The times of it and of consecutive events after it, and the lengths of their records. Only some are here; the
     /// rest is read when needed.
@@ -114,7 +112,6 @@ pub(super) struct Gone {
 /// The place of the records after an offset.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Stretch {
-    /// The segment.
     pub(super) base: u64,
     /// The first wanted offset.
     pub(super) first: u64,
@@ -161,7 +158,6 @@ impl Segments {
         if self.first > self.head { None } else { newest() }
     }
 
-    /// Returns the bytes of the records of the kept events.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -224,7 +220,6 @@ impl Segments {
         self.list.iter().map(|segment| segment.base)
     }
 
-    /// Returns true if this segment exists.
     pub(super) fn has(&self, base: u64) -> bool {
         self.list.iter().any(|segment| segment.base == base)
     }
@@ -333,7 +328,6 @@ impl Segments {
         self.pop_passed(gone);
     }
 
-    /// Drops all events.
     fn clear(&mut self) {
         self.list.iter_mut().for_each(|segment| segment.spans.clear());
         (self.first, self.events, self.bytes) = (self.head + 1, 0, 0);
@@ -347,7 +341,6 @@ impl Segments {
         }
     }
 
-    /// Takes the oldest segment; the next one becomes the first.
     fn pop_oldest(&mut self) -> Option<Gone> {
         let segment = self.list.pop_front()?;
         if self.edge.base == segment.base {
@@ -367,7 +360,6 @@ impl Segments {
         if self.edge.base == base { self.edge.at } else { 0 }
     }
 
-    /// Counts the kept events.
     fn count(&mut self) {
         let rest = |segment: &Segment| segment.rest(self.first, self.removed_bytes(segment.base));
         let rests = self.list.iter().map(rest);
@@ -396,7 +388,6 @@ impl Segments {
         }
     }
 
-    /// Returns the span of this offset, or else the next one.
     fn at_or_after(&self, offset: u64) -> Option<(u64, &Span)> {
         let begun = self.list.partition_point(|segment| segment.base <= offset);
         let mut spans = self.list.iter().skip(begun.saturating_sub(1)).flat_map(Segment::places);

@@ -157,7 +157,6 @@ impl Disk {
         Ok(())
     }
 
-    /// Removes the files of earlier sessions.
     fn remove_past_sessions(&self) {
         let entries = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
         for entry in entries {
@@ -184,7 +183,6 @@ impl Disk {
         }
     }
 
-    /// Removes the mark of a deleted topic.
     pub(super) fn forget_mark(&self, name: &str) {
         if let Some(marks) = &mut *lock(&self.marks)
             && let Err(error) = marks.remove(name)

@@ -18,7 +18,6 @@ use crate::{Epoch, KeyWindow, Note, OpenError, Position, Retention, StorageError
 /// The format that this version writes and reads.
 pub(super) const FORMAT: u32 = 2;
 
-/// The name of the file of a [`State`].
 pub(super) const STATE_FILE: &str = "state.json";
 
 /// `state.json`, written when a data directory is opened and when it is closed.
@@ -43,7 +42,6 @@ pub(super) struct State {
     closed: Option<BTreeMap<String, String>>,
 }
 
-/// Returns the path of a session's witness file.
 pub(super) fn witness_path(directory: &Path, session: u64) -> PathBuf {
     directory.join(format!("{WITNESS}{session}"))
 }
@@ -52,7 +50,6 @@ pub(super) fn marks_path(directory: &Path, session: u64) -> PathBuf {
     directory.join(format!("{MARKS}{session}"))
 }
 
-/// Returns the session of a file with this name.
 pub(super) fn session_of(name: &str) -> Option<u64> {
     name.strip_prefix(WITNESS).or_else(|| name.strip_prefix(MARKS))?.parse().ok()
 }
@@ -81,7 +78,6 @@ impl State {
         })
     }
 
-    /// Returns the state after closing.
     pub(super) fn into_closed(self, heads: &BTreeMap<String, Position>) -> Self {
         let text = |(name, head): (&String, &Position)| (name.clone(), head.to_string());
         Self { closed: Some(heads.iter().map(text).collect()), ..self }
@@ -305,7 +301,6 @@ impl Meta {
     }
 }
 
-/// Parses an epoch.
 fn epoch(text: &str) -> Option<Epoch> {
     let position: Position = format!("{text}-0").parse().ok()?;
     Some(position.epoch)

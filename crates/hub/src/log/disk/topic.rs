@@ -23,7 +23,6 @@ use crate::{
 /// The longest time that [`Topic::publish`](crate::Topic::publish) blocks its thread while the disk is behind.
 const HAND_OVER_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// The log of a topic on disk.
 #[derive(Debug)]
 pub(crate) struct DiskTopic {
     log: Arc<DiskLog>,

@@ -74,7 +74,6 @@ pub(super) fn run(desk: &Desk) -> Result<(), StorageError> {
 /// The shortest time before a failed flush is tried again.
 const RETRY_INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// Groups the jobs by log, in their order.
 fn by_log(jobs: Vec<(Arc<DiskLog>, Job)>) -> Vec<(Arc<DiskLog>, Vec<Job>)> {
     let mut groups: Vec<(Arc<DiskLog>, Vec<Job>)> = Vec::new();
     let mut places = HashMap::new();

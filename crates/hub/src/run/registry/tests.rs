@@ -40,7 +40,6 @@ impl World {
         Moment { time, instant: self.begun + Duration::from_secs(seconds) }
     }
 
-    /// Adds a run that waits, with a key of this name.
     fn add(&mut self, name: &str) -> Arc<Run> {
         self.add_work(name, RunWork::new(|_| Ok(None)))
     }

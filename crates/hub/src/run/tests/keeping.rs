@@ -227,7 +227,6 @@ fn of_two_owners_the_one_with_a_byte_more_makes_room() {
     }
 }
 
-/// Starts a run of this owner that publishes this many bytes and goes on.
 fn grown_of(runs: &Runs, owner: u128, bytes: usize) -> Arc<Run> {
     let (told, grown) = mpsc::channel();
     let work = RunWork::new(move |run| {

@@ -6,7 +6,6 @@ use std::thread::{scope, spawn};
 use super::*;
 use crate::PageLimit;
 
-/// Reads a run to its end as a watcher does, and returns its events.
 async fn watch(run: &Run) -> Vec<(u64, String)> {
     let (topic, mut head) = (run.topic(), run.topic().head());
     let mut position = topic.start(UnixTime::now(), After::Earliest).unwrap();

@@ -91,7 +91,6 @@ fn a_long_queue_moves_without_a_look_at_those_who_are_not_next() {
     }
 }
 
-/// Returns the events of a run that has not ended.
 fn events_so_far(run: &Run) -> Vec<String> {
     let (topic, now) = (run.topic(), UnixTime::now());
     let page = topic.read(now, topic.start(now, After::Earliest).unwrap(), Default::default());

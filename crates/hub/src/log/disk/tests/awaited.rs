@@ -62,7 +62,7 @@ enum End {
     Deleted,
     /// Its directory was removed.
     Lost,
-    /// And the machine went down.
+    /// Its directory was removed, and the machine crashed.
     Crashed,
     Copied,
 }

@@ -172,7 +172,6 @@ async fn fill(machine: &Machine, running: &Running, batch: usize, segments: usiz
     }
 }
 
-/// Returns the files that were set aside, and their contents.
 fn set_aside(machine: &Machine) -> Vec<(String, Vec<u8>)> {
     let mut files = faulty::files_below(&machine.topic_directory());
     files.retain(|path| path.to_str().unwrap().contains(".damaged"));

@@ -18,10 +18,9 @@ struct Shared {
     resumed: Condvar,
 }
 
-/// The faults of a disk.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
-    /// Bytes that still can be written.
+    /// The bytes that the disk still takes.
     pub(super) room: Option<u64>,
     /// The next write fails half-way, though there is room.
     pub(super) next_write_fails: bool,
@@ -29,18 +28,16 @@ pub(super) struct Faults {
     pub(super) flush_fails: bool,
     pub(super) cut_fails: bool,
     pub(super) remove_fails: bool,
-    /// Every write waits until this is over.
+    /// Every write waits while this is set.
     stalled: bool,
-    /// One does.
+    /// True while a write waits.
     is_waiting: bool,
-    /// After so many flushes the next one waits until this is over.
+    /// After so many flushes, the next one waits while this is set.
     pub(super) flush_stalls_after: Option<u32>,
-    /// It does.
     pub(super) is_flush_waiting: bool,
-    /// After so many flushes of the directory of all topics, and removals of directories, the next one waits until this is
-    /// over.
+    /// After so many flushes of the directory of all topics, and removals of directories, the next one waits while this is
+    /// set.
     pub(super) directory_stalls_after: Option<u32>,
-    /// It does.
     pub(super) is_directory_waiting: bool,
     /// The number of times that the machine was started.
     pub(super) boots: u32,
@@ -54,7 +51,6 @@ pub(super) struct Faults {
 }
 
 impl Faulty {
-    /// Changes what fails from now on.
     pub(super) fn set(&self, change: impl FnOnce(&mut Faults)) {
         change(&mut self.0.faults.lock().unwrap());
         self.0.resumed.notify_all();
@@ -133,7 +129,6 @@ impl Faulty {
 pub(super) struct Stall<'a>(&'a Faulty);
 
 impl Stall<'_> {
-    /// Waits until a write has begun.
     pub(super) async fn begun(&self) {
         while !self.0.get(|faults| faults.is_waiting) {
             tokio::task::yield_now().await;

@@ -195,7 +195,6 @@ async fn a_batch_that_is_not_kept_costs_no_key_of_one_that_is() {
     assert_eq!(known(&running, 200), (2..=151).collect::<Vec<_>>());
 }
 
-/// A topic that keeps so many bytes.
 fn keep_bytes(machine: &mut Machine, bytes_max: u64) -> Running {
     let hub = machine.open(LATER);
     let retention = Retention { bytes_max, ..Retention::default() };
