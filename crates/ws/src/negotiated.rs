@@ -18,7 +18,6 @@ pub struct Negotiated {
 }
 
 impl Negotiated {
-    /// Creates the connection at the time `now`.
     pub(crate) fn connection(&self, now: Time) -> Connection {
         let connection = Connection::server(Arc::clone(&self.config), now);
         match &self.deflate {

@@ -30,7 +30,6 @@ fn the_readme_shows_the_examples_and_they_are_short() {
     assert!(server.lines().count() <= 15 && client.lines().count() <= 8);
 }
 
-/// The address of a server for its WebSocket clients.
 fn web_socket(server: &Logging) -> String {
     server.url.replace("http", "ws")
 }
@@ -60,7 +59,6 @@ async fn the_server_and_the_client_talk_to_each_other() {
     assert!(output.status.success());
 }
 
-/// The response to a request in bytes.
 fn response(server: &Logging, request: &str) -> String {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -94,7 +94,6 @@ fn drive(reactor: &Reactor, first: usize, count: usize) -> Vec<tokio::io::Duplex
     (first..first + count).map(one).collect()
 }
 
-/// Lets the loop and all tasks have some turns.
 async fn some_turns() {
     for _ in 0..100 {
         tokio::task::yield_now().await;

@@ -14,7 +14,6 @@ use tokio_rustls::rustls::crypto::aws_lc_rs::{self, cipher_suite};
 use tokio_rustls::rustls::server::Acceptor;
 use tokio_rustls::rustls::{CipherSuite, ClientConfig, RootCertStore, SupportedCipherSuite};
 
-/// Connects, and returns the cipher suites that the server is offered.
 async fn offered(configure: impl FnOnce(Connect) -> Connect) -> Vec<CipherSuite> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let connect = configure(Connect::new(format!("wss://{}/", listener.local_addr().unwrap())));

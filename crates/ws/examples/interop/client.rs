@@ -10,7 +10,6 @@ use serde::Deserialize;
 use crate::{Takeover, deflate, send_fragments};
 
 type Socket = WebSocket<ClientStream>;
-/// A description of a fault.
 type Fault = Box<dyn std::error::Error>;
 
 /// The time limit of a case.

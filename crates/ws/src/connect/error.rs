@@ -101,7 +101,6 @@ impl ConnectError {
     }
 }
 
-/// Returns the cause of an error within TLS.
 #[cfg(feature = "tls")]
 fn tls_cause(error: &io::Error) -> Option<&tokio_rustls::rustls::Error> {
     error.get_ref().and_then(|cause| cause.downcast_ref())

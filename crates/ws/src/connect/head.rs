@@ -11,7 +11,6 @@ use tokio::time::{Instant, timeout_at};
 use super::deadline::Deadline;
 use super::error::{ConnectError, Refusal, Step};
 
-/// The most bytes kept of a refusal's body.
 const BODY_BYTES_MAX: usize = 4096;
 /// The time to wait for a refusal's body, which only explains.
 const BODY_TIMEOUT: Duration = Duration::from_secs(1);
@@ -26,7 +25,6 @@ pub(super) struct Head {
     refusal: Refusal,
 }
 
-/// Sends a request and reads the head of its response.
 pub(super) async fn ask<S>(stream: &mut S, request: &str, step: Step) -> Result<Head, ConnectError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -108,7 +106,6 @@ impl Head {
         self.refusal.field(name)
     }
 
-    /// Returns all bytes received, from the status line on.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -7,7 +7,6 @@ use super::error::{ConnectError, Step};
 use super::head::ask;
 use super::url::Url;
 
-/// Asks the proxy at the other end of `stream` for a tunnel to `target`.
 pub(super) async fn open_tunnel<S>(
     stream: &mut S,
     proxy: &Url,

@@ -19,7 +19,6 @@ const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 /// The most addresses tried, and so the most parallel attempts.
 const ADDRESSES_MAX: usize = 16;
 
-/// Connects to the URL's host and port.
 pub(super) async fn connect(url: &Url, deadline: &Deadline) -> Result<TcpStream, ConnectError> {
     let failed = |step| move |source| ConnectError::Stream { step, source };
     let lookup = async { lookup(&url.host, url.port).await.map_err(failed(Step::Lookup)) };

@@ -19,7 +19,6 @@ async fn request(stream: &mut (impl AsyncRead + Unpin)) -> String {
     String::from_utf8(request).unwrap()
 }
 
-/// The value of a header field in a request.
 fn value<'a>(request: &'a str, name: &str) -> Option<&'a str> {
     let mut fields = request.lines().filter_map(|line| line.split_once(": "));
     fields.find(|(field, _)| *field == name).map(|(_, value)| value)

@@ -65,7 +65,6 @@ fn read_roots() -> io::Result<RootCertStore> {
     Ok(roots)
 }
 
-/// This machine has no root certificates.
 #[derive(Debug, thiserror::Error)]
 #[error("no root certificates on this machine")]
 struct NoRoots;

@@ -7,7 +7,6 @@ use super::deadline::Deadline;
 use super::error::{ConnectError, Step};
 use super::stream::ClientStream;
 
-/// Connects to the socket at this path.
 #[cfg(unix)]
 pub(super) async fn connect(
     path: &Path,

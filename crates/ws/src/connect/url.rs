@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use anemone_proto::handshake::base64;
 
-/// Schemes and their default ports.
 type Schemes = [(&'static str, Security, u16)];
 
 pub(super) const WEB_SOCKET: [(&str, Security, u16); 2] =
@@ -21,7 +20,6 @@ pub(super) struct Url {
     pub(super) security: Security,
     pub(super) host: Host,
     pub(super) port: u16,
-    /// True if `port` is the default of the scheme.
     is_default_port: bool,
     /// The path and query, percent-encoded, at least `/`.
     pub(super) target: String,
@@ -29,7 +27,6 @@ pub(super) struct Url {
     pub(super) credentials: Option<String>,
 }
 
-/// The security that a scheme requires.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Security {
     Plain,

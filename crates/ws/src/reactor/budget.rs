@@ -57,17 +57,14 @@ impl Budget {
         }
     }
 
-    /// Begins a turn.
     pub(super) fn begin_turn(&mut self) {
         self.read_clock();
     }
 
-    /// Begins the share of another queue.
     pub(super) fn begin_share(&mut self) {
         self.share_from = self.read_at;
     }
 
-    /// Begins the slice of another socket.
     pub(super) fn begin_slice(&mut self, slice: Duration) {
         self.units_max = UNITS;
         self.slice_from = self.read_at;
@@ -76,7 +73,6 @@ impl Budget {
         self.is_slice_over = false;
     }
 
-    /// Counts a message of `bytes` bytes, or a part of one.
     pub(super) fn spend(&mut self, bytes: usize) {
         self.spend_units(Self::units(bytes));
     }
@@ -93,12 +89,10 @@ impl Budget {
         (self.units_max - self.units) as usize
     }
 
-    /// Counts `units` of work.
     pub(super) fn spend_units(&mut self, units: usize) {
         self.add(units.min(SLICE_UNITS as usize) as u32);
     }
 
-    /// Reads the clock.
     #[inline(never)]
     pub(super) fn read_clock(&mut self) {
         let before = std::mem::replace(&mut self.read_at, (self.clock)());

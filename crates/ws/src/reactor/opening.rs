@@ -120,7 +120,6 @@ impl StreamHandler for Refused {
     }
 }
 
-/// A function that decides.
 pub(super) type Decide = Box<dyn FnOnce(&[u8]) -> Opening>;
 
 /// The protocol of an undecided connection: waits for the first bytes, or for the next request.
@@ -130,7 +129,6 @@ pub(super) struct FirstBytes {
     left: Left,
     /// True if `left` waits for a turn of the loop, and not for more bytes.
     is_behind: bool,
-    /// True once a request was answered.
     has_answered: bool,
     timeout: Duration,
     until: Time,

@@ -55,7 +55,6 @@ impl PendingOutput {
         Ok(())
     }
 
-    /// Writes pending output and returns the number of bytes written.
     pub(super) fn write_on(&mut self, stream: &mut impl NonBlocking) -> io::Result<usize> {
         let mut written = 0;
         while !self.is_empty() {

@@ -62,7 +62,6 @@ pub(super) trait Protocol {
     fn held_bytes(&self) -> usize {
         0
     }
-    /// Returns the open bytes that the handler counts.
     fn open_bytes(&self) -> usize {
         0
     }
@@ -91,7 +90,6 @@ pub(super) enum Successor {
     Elsewhere(Box<dyn FnOnce(TcpStream)>),
 }
 
-/// The state of a protocol.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum State {
     Open,
@@ -103,7 +101,6 @@ pub(super) enum State {
     Closing,
     /// Another protocol takes over.
     Turning,
-    /// The stream leaves the loop.
     Leaving,
     Over(Ending),
 }
@@ -138,7 +135,6 @@ impl Left {
         &self.bytes[self.done..]
     }
 
-    /// Adds input to the rest.
     pub(super) fn extend(&mut self, input: &[u8]) {
         self.bytes.drain(..std::mem::take(&mut self.done));
         self.bytes.extend_from_slice(input);
@@ -148,14 +144,12 @@ impl Left {
         self.bytes.capacity()
     }
 
-    /// Returns the rest after `consumed` more bytes.
     pub(super) fn after(self, consumed: usize) -> Self {
         let done = self.done + consumed;
         if done < self.bytes.len() { Self { done, ..self } } else { Self::default() }
     }
 }
 
-/// A WebSocket and its handler.
 pub(super) struct WebSocketProtocol<H> {
     connection: Connection,
     handler: H,
@@ -174,7 +168,6 @@ enum End {
 }
 
 impl<H: Handler + 'static> WebSocketProtocol<H> {
-    /// Creates the protocol of a connection that begins now.
     pub(super) fn boxed(negotiated: Negotiated, handler: H, now: Time) -> Box<dyn Protocol> {
         let connection = negotiated.connection(now);
         Box::new(Self { connection, handler, left: Left::default(), end: End::NotYet })
@@ -403,7 +396,6 @@ impl<H: Handler> Protocol for WebSocketProtocol<H> {
     }
 }
 
-/// A stream of bytes and its handler.
 pub(super) struct StreamProtocol<H> {
     handler: H,
     left: Left,
@@ -413,7 +405,6 @@ pub(super) struct StreamProtocol<H> {
 }
 
 impl<H: StreamHandler + 'static> StreamProtocol<H> {
-    /// Creates the protocol of a connection that begins now.
     pub(super) fn boxed(handler: H, idle_timeout: Duration, now: Time) -> Box<dyn Protocol> {
         let left = Left::default();
         Box::new(Self { handler, left, idle_timeout, active_at: now, is_over: false })

@@ -23,7 +23,6 @@ use crate::clock::Clock;
 
 /// The most events taken from epoll at once; the rest follow in the next turn.
 const EVENTS_MAX: usize = 1024;
-/// The pause after accepting failed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The loop runs this long, plus the rest of a turn, before it lets the runtime check its own IO and timers. That
 /// check costs about a microsecond.

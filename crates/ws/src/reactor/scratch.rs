@@ -24,7 +24,6 @@ impl Scratch {
     /// the processor's cache. It is a little more than a power of two, to hold that much payload with its headers.
     pub(super) const INPUT_BYTES: usize = (256 + 8) << 10;
     const PAGE_BYTES: usize = 4096;
-    /// The output capacity that is kept from turn to turn.
     const OUTPUT_KEPT_BYTES: usize = 1 << 20;
 
     pub(super) fn new(clock: fn() -> Instant) -> Self {

@@ -21,7 +21,6 @@ pub(super) struct LoopState {
     pub(super) listening: RefCell<Vec<(TcpListener, OnAccept)>>,
     /// Set once: nothing is accepted any more.
     pub(super) is_stopped: Cell<bool>,
-    /// Counts the memory of all sockets.
     pub(super) memory: Memory,
     /// The connections that must release memory, until the loop has handled that.
     pub(super) release: Cell<Option<Release>>,
@@ -35,11 +34,9 @@ pub(super) struct LoopState {
     pub(super) surveys: Surveys,
     /// The figures as of the last turn.
     pub(super) figures: Cell<LoopFigures>,
-    /// Notified when the loop has panicked.
     pub(super) panicked: Notify,
 }
 
-/// A function that takes accepted connections.
 pub(super) type OnAccept = Box<dyn FnMut(TcpStream)>;
 
 /// A connection that the loop has yet to take.

@@ -32,7 +32,6 @@ pub(super) struct Socket<S> {
     is_lost: bool,
     /// True while the protocol has input left. Nothing is read until that is consumed.
     is_behind: bool,
-    /// The size of the next read.
     read_bytes: ReadBytes,
     /// The memory held for the peer, and the time since when there has been some.
     held: Reservation,
@@ -99,7 +98,6 @@ impl ReadBytes {
     }
 }
 
-/// Returns a time in whole seconds.
 fn secs(time: Time) -> u32 {
     u32::try_from(time.as_millis() / 1000).unwrap_or(u32::MAX)
 }
@@ -111,7 +109,6 @@ pub(super) struct Readiness {
     /// The peer has ended its side, or the connection is lost.
     pub(super) end: bool,
     pub(super) write: bool,
-    /// The connection is lost.
     pub(super) lost: bool,
 }
 
@@ -141,9 +138,7 @@ enum Growth {
 pub(super) enum Verdict {
     /// The socket waits for the next event.
     Keep,
-    /// There may be more to read.
     ReadAgain,
-    /// The stream leaves the loop.
     Leave,
     /// The connection is over.
     Drop,
@@ -183,7 +178,6 @@ impl<S: NonBlocking> Socket<S> {
         &mut self.stream
     }
 
-    /// Describes it.
     pub(super) fn describe(&self, id: ConnectionId, now: Time) -> SurveyedConnection {
         SurveyedConnection {
             is_closing: self.phase != Phase::Open || self.protocol.state() == State::Closing,
@@ -231,7 +225,6 @@ impl<S: NonBlocking> Socket<S> {
         self.finish(now, scratch, Verdict::Keep)
     }
 
-    /// Handles events of epoll.
     pub(super) fn event(&mut self, ready: Readiness, now: Time, scratch: &mut Scratch) -> Verdict {
         let mut verdict = Verdict::Keep;
         if ready.write && !self.pending.is_empty() {
@@ -404,7 +397,6 @@ impl<S: NonBlocking> Socket<S> {
         }
     }
 
-    /// Counts the memory that it holds now.
     fn count(&mut self, now: Time) -> Growth {
         let of_protocol = if self.phase == Phase::Open { self.protocol.held_bytes() } else { 0 };
         let (before, bytes) = (self.held.bytes(), self.pending.capacity() + of_protocol);
@@ -421,7 +413,6 @@ impl<S: NonBlocking> Socket<S> {
         if is_too_much { Growth::TooMuch } else { Growth::Fine }
     }
 
-    /// Returns true if this socket is to release its memory.
     pub(super) fn is_affected(&self, release: LoopRelease) -> bool {
         match release {
             LoopRelease::Since(cutoff) => self.held.bytes() > 0 && self.held_since <= cutoff,

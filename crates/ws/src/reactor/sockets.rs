@@ -22,11 +22,9 @@ use super::timers::Timers;
 use super::waker::{Token, WakeQueue};
 use crate::Memory;
 
-/// All sockets, and the queues of those with work.
 pub(super) struct Sockets<S> {
     table: Slab<Socket<S>>,
     generation: u32,
-    /// Counts the memory of all sockets.
     memory: Memory,
     scratch: Scratch,
     timers: Timers,
@@ -63,7 +61,6 @@ impl<S: NonBlocking> Sockets<S> {
         }
     }
 
-    /// Begins a turn.
     pub(super) fn begin_turn(&mut self) -> Instant {
         self.scratch.budget.begin_turn();
         self.scratch.budget.begin_share();
@@ -75,7 +72,6 @@ impl<S: NonBlocking> Sockets<S> {
         self.scratch.budget.read_at()
     }
 
-    /// Returns the key of the next socket.
     pub(super) fn next_key(&self) -> usize {
         self.table.vacant_key()
     }
@@ -167,7 +163,6 @@ impl<S: NonBlocking> Sockets<S> {
         self.scratch.budget.is_share_over()
     }
 
-    /// Closes all connections with `frame`.
     pub(super) fn shutdown(&mut self, now: Time, frame: &CloseFrame) {
         let keys: Vec<usize> = self.table.iter().map(|(key, _)| key).collect();
         for key in keys {
@@ -184,7 +179,6 @@ impl<S: NonBlocking> Sockets<S> {
         }
     }
 
-    /// Returns the time of the earliest timer.
     pub(super) fn due(&self) -> Option<Time> {
         self.timers.next()
     }
@@ -206,12 +200,10 @@ impl<S: NonBlocking> Sockets<S> {
         }
     }
 
-    /// Returns the figures to add to.
     pub(super) fn figures(&mut self) -> &mut LoopFigures {
         &mut self.scratch.figures
     }
 
-    /// Returns the figures as of now.
     pub(super) fn told_figures(&self) -> LoopFigures {
         let waiting = self.told.len() + self.woken.len() + self.waiting.len();
         LoopFigures { waiting, ..self.scratch.figures }
@@ -233,7 +225,6 @@ impl<S: NonBlocking> Sockets<S> {
         })
     }
 
-    /// Takes the sockets that have left.
     pub(super) fn take_gone(&mut self) -> Vec<Gone<S>> {
         std::mem::take(&mut self.gone)
     }
@@ -243,7 +234,6 @@ impl<S: NonBlocking> Sockets<S> {
         socket.filter(|socket| socket.generation() == token.generation)
     }
 
-    /// Serves a queued socket.
     fn serve_noted(&mut self, token: Token, slice: Duration, now: Time) {
         let Some(socket) = self.get_mut(token) else { return };
         let ready = socket.notes.take_told();

@@ -22,7 +22,6 @@ pub(super) trait NonBlocking {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
     /// Writes several slices, with the same result.
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
-    /// Returns the address of the peer, if it is known.
     fn peer(&self) -> Option<SocketAddr> {
         None
     }

@@ -148,7 +148,6 @@ impl LoopFigures {
     }
 }
 
-/// A survey that the loop works on.
 #[derive(Debug)]
 pub(super) struct LoopSurvey {
     /// The next place to look at.
@@ -161,13 +160,11 @@ pub(super) struct LoopSurvey {
 /// The open questions about the connections of a thread, and those beside its loop.
 #[derive(Default)]
 pub(super) struct Surveys {
-    /// The surveys that the loop has yet to complete, in order.
     queue: RefCell<VecDeque<LoopSurvey>>,
     driven: Rc<DrivenConnections>,
 }
 
 impl Surveys {
-    /// Returns true if the loop has surveys to complete.
     pub(super) fn have_work(&self) -> bool {
         !self.queue.borrow().is_empty()
     }

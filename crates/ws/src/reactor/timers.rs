@@ -17,7 +17,6 @@ impl Timers {
         self.0.push(Reverse((due, key)));
     }
 
-    /// Takes the earliest entry if it is due.
     pub(super) fn pop_due(&mut self, now: Time) -> Option<(Time, u32)> {
         let Reverse(entry) = *self.0.peek()?;
         (entry.0 <= now).then(|| {
@@ -26,7 +25,6 @@ impl Timers {
         })
     }
 
-    /// Returns the earliest due time.
     pub(super) fn next(&self) -> Option<Time> {
         self.0.peek().map(|Reverse((due, _))| *due)
     }

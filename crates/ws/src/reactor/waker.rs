@@ -59,7 +59,6 @@ impl WakeQueue {
         !self.woken.borrow().is_empty() || self.shared.has_woken.load(Ordering::Acquire)
     }
 
-    /// Takes the connections that were woken.
     pub(super) fn take(&self) -> Vec<Token> {
         let mut woken = self.woken.take();
         if self.shared.has_woken.load(Ordering::Acquire) {

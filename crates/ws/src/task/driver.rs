@@ -61,7 +61,6 @@ pub(super) struct Driver<S> {
     round_trip: Option<Duration>,
 }
 
-/// The state of the stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum StreamState {
     Open,
@@ -136,7 +135,6 @@ impl<S> Driver<S> {
         }
     }
 
-    /// Discards messages from now on.
     pub(super) fn discard_messages(&mut self) {
         self.discards = true;
         self.waiting = None;
@@ -242,7 +240,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         Ok(())
     }
 
-    /// Queues a message.
     pub(super) fn queue(&mut self, message: Message<'_>) -> Result<(), Error> {
         self.check_open()?;
         self.connection.sender().send(message)?;
@@ -411,7 +408,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         }
     }
 
-    /// Waits for the connection's next due time.
     fn poll_sleep(&mut self, cx: &mut Context<'_>, due: Option<Time>) -> Poll<()> {
         let Some(due) = due.and_then(|due| self.clock.instant(due)) else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));

@@ -156,7 +156,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ReceiveHalf<S> {
     }
 }
 
-/// The state that both halves hold.
 #[derive(Debug)]
 struct SplitState<S> {
     /// Locked only during a poll, never while a task waits.

@@ -28,7 +28,6 @@ fn pass(time: Duration) {
     PASSED.set(PASSED.get() + time);
 }
 
-/// The log of the work, in order.
 type Log = Rc<RefCell<Vec<&'static str>>>;
 
 /// A peer that has sent so many messages of one byte; all there is to read for the rest of time where it is
@@ -154,7 +153,6 @@ impl Fixture {
         self.sockets.notify(handle.key, Readiness { read: true, ..Readiness::default() });
     }
 
-    /// The work of one turn.
     fn turn(&mut self) -> Vec<&'static str> {
         self.sockets.begin_turn();
         self.sockets.turn(NOW, &self.wakes);
