@@ -11,7 +11,6 @@ pub struct Condition {
     if_none_match: Option<Tags>,
 }
 
-/// The entity tags of a field.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Tags {
     /// `*`: any version.

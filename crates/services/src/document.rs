@@ -27,7 +27,6 @@ pub(crate) fn openapi_paths(path: &str, schema: &Schema, offered: Methods) -> Va
     json!({path: all, format!("{path}/{{id}}"): one})
 }
 
-/// Returns the JSON Schema of the events of a resource.
 pub(crate) fn event_schema(schema: &Schema) -> Value {
     let event = |name: &str| {
         json!({

@@ -88,7 +88,6 @@ impl ResourceError {
     }
 }
 
-/// Returns a problem of this kind.
 pub(crate) fn details(kind: Kind, detail: String, pointer: Option<String>) -> Details<'static> {
     Details {
         name: kind.name().into(),

@@ -52,18 +52,15 @@ pub(crate) fn brief(number: f64) -> String {
     }
 }
 
-/// Returns the refusal of what stands at a place.
 fn unfit(pointer: String, detail: impl Into<String>) -> RunRefusal {
     RunRefusal::Unprocessable { pointer: Some(pointer), detail: detail.into() }
 }
 
 impl<'a> Node<'a> {
-    /// Returns the whole document.
     pub(crate) fn root(document: &'a Value) -> Self {
         Self { document, value: document }
     }
 
-    /// Returns the refusal of this value.
     pub(crate) fn unfit(&self, detail: impl Into<String>) -> RunRefusal {
         unfit(self.pointer(), detail)
     }
@@ -75,7 +72,6 @@ impl<'a> Node<'a> {
         steps.iter().rev().map(|step| format!("/{}", escaped(step))).collect()
     }
 
-    /// Takes an object with no other members than these.
     pub(crate) fn object(&self, known: &[&str]) -> Checked<Members<'a>> {
         let members = self.open_object()?;
         match members.members.keys().find(|name| !known.contains(&name.as_str())) {
@@ -87,7 +83,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Takes an object with any members.
     pub(crate) fn open_object(&self) -> Checked<Members<'a>> {
         match self.value {
             Value::Object(members) => Ok(Members { node: *self, members }),
@@ -110,19 +105,16 @@ impl<'a> Node<'a> {
         Ok(items.iter().map(move |value| Self { document, value }))
     }
 
-    /// Takes a number within this range.
     pub(crate) fn number(&self, range: RangeInclusive<f64>, unit: &str) -> Checked<f64> {
         let found = self.value.as_f64().filter(|number| range.contains(number));
         found.ok_or_else(|| self.unfit(number_within(&range, unit)))
     }
 
-    /// Takes a whole number within this range.
     pub(crate) fn whole(&self, range: RangeInclusive<u64>) -> Checked<u64> {
         let found = self.value.as_u64().filter(|number| range.contains(number));
         found.ok_or_else(|| self.unfit(whole_within(&range)))
     }
 
-    /// Takes one of these words.
     pub(crate) fn word<T: Clone>(&self, words: &[(&str, T)]) -> Checked<T> {
         let is_it = |word: &&(&str, T)| self.value.as_str() == Some(word.0);
         let found = words.iter().find(is_it).map(|word| word.1.clone());
@@ -159,7 +151,6 @@ impl<'a> Node<'a> {
         self.value.is_null()
     }
 
-    /// Takes a text of any length.
     pub(crate) fn any_text(&self) -> Checked<&'a str> {
         self.value.as_str().ok_or_else(|| self.unfit("expected a text"))
     }
@@ -198,7 +189,6 @@ impl<'a> Members<'a> {
         self.get(name).map_or(Ok(default), |node| node.number(range, unit))
     }
 
-    /// Takes a number that must be there.
     pub(crate) fn number(
         &self,
         name: &str,
@@ -223,7 +213,6 @@ impl<'a> Members<'a> {
         self.get(name).map_or(Ok(default), |node| node.whole(range))
     }
 
-    /// Takes one of these words, which must be there.
     pub(crate) fn word<T: Clone>(&self, name: &str, words: &[(&str, T)]) -> Checked<T> {
         self.expect(name, || one_of(words))?.word(words)
     }

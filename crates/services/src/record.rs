@@ -91,7 +91,6 @@ impl FoundRecord {
 }
 
 impl From<Arc<Fields>> for FoundRecord {
-    /// Measures the JSON of the record.
     fn from(fields: Arc<Fields>) -> Self {
         let mut counter = Counter(0);
         // As above.
@@ -114,7 +113,6 @@ impl Deref for FoundRecord {
     }
 }
 
-/// Counts what is written to it.
 struct Counter(usize);
 
 impl io::Write for Counter {

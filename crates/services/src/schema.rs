@@ -22,7 +22,6 @@ pub struct Field {
     is_required: bool,
 }
 
-/// The values of a field.
 #[derive(Clone, Debug)]
 pub(crate) enum FieldKind {
     Text { chars: RangeInclusive<usize> },
@@ -53,7 +52,6 @@ impl Misfit {
 /// The most characters of the name of an unknown field that a misfit tells.
 const NAME_CHARS_MAX: usize = 200;
 
-/// The longest id, in bytes.
 const ID_BYTES_MAX: usize = 64;
 
 impl Field {
@@ -118,7 +116,6 @@ impl Schema {
         self.title
     }
 
-    /// Returns the values of a field; `None` if there is no such field.
     pub(crate) fn kind(&self, name: &str) -> Option<&FieldKind> {
         if name == "id" {
             return Some(const { &FieldKind::Text { chars: 1..=ID_BYTES_MAX } });
@@ -177,7 +174,6 @@ impl Schema {
     }
 }
 
-/// Checks the id of a record.
 fn validate_id(id: &Value) -> Result<(), Misfit> {
     let misfit = || {
         Misfit::of(

@@ -19,7 +19,6 @@ use anemone_testing::{Fixture, Message, run, wait_until};
 use http::{Request, Response};
 use tower_service::Service;
 
-/// A service that never answers.
 #[derive(Clone)]
 struct Never;
 
@@ -53,7 +52,6 @@ fn prepare(options: &mut Options) {
     options.mounts.push(Mount::run("/propagation", Propagation::with_helpers(0)).unwrap());
 }
 
-/// Starts a run, waits for its end, and returns its path.
 fn ended_run(runs: &Runs) -> String {
     let run = runs.start(StartRun::new("/work", RunWork::new(|_| Ok(None)))).unwrap().run;
     wait_until("the run has not ended", || run.has_ended());

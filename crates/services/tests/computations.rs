@@ -15,7 +15,6 @@ use anemone_testing::wait_until;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// A document under `examples/`.
 fn example(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/computations");
     fs::read(folder.join(name)).unwrap()
@@ -75,7 +74,6 @@ fn partials(events: &[Value]) -> impl Iterator<Item = &Value> {
     events.iter().filter_map(|event| event.get("partial"))
 }
 
-/// The number of states in the events.
 fn states(events: &[Value]) -> usize {
     partials(events).filter_map(|partial| partial["changes"].as_array()).map(Vec::len).sum()
 }

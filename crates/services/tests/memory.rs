@@ -11,7 +11,6 @@ use anemone_services::Propagation;
 use cap::Cap;
 use serde_json::{Value, json};
 
-/// Counts all that this program allocates.
 #[global_allocator]
 static ALLOCATED: Cap<System> = Cap::new(System, usize::MAX);
 

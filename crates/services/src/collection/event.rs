@@ -35,12 +35,10 @@ impl ChangeKind {
 }
 
 impl Change {
-    /// Returns the id of its record.
     pub(super) fn id(&self) -> &str {
         self.record.get("id").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Writes the data of its event.
     pub(super) fn to_data(&self) -> Result<Data, DataError> {
         let (name, record) = (self.kind.name(), Data::json(&self.record)?);
         Ok(match &self.kind {
@@ -51,7 +49,6 @@ impl Change {
         })
     }
 
-    /// Reads the data of an event; `None` if it is not a change.
     pub(super) fn parse(data: &Data) -> Option<Self> {
         let mut members: Fields = serde_json::from_str(data.as_str()).ok()?;
         let of = members.remove("of");

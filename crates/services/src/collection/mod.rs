@@ -138,7 +138,6 @@ impl Collection {
     }
 }
 
-/// Returns the one who waits for the turn of a call.
 fn waiter(call: &Call) -> Waiter {
     call.extensions.get().copied().unwrap_or_default()
 }
@@ -155,7 +154,6 @@ fn window(state: &State, options: CollectionOptions) -> Window {
     Window { events: events.max(extent.events), bytes: bytes.max(extent.bytes) }
 }
 
-/// Returns the options of a topic that retains this window.
 fn topic_options(window: Window, options: CollectionOptions) -> TopicOptions {
     let bytes_max = window.bytes.saturating_add(KEYS_BYTES);
     let retention = Retention { events_max: window.events, bytes_max, age_max: AGE_MAX };
@@ -228,7 +226,6 @@ impl Inner {
         Ok(Changed { record: Record { fields, tag }, is_replayed: true })
     }
 
-    /// Returns the record in the event at a position.
     fn changed_at(&self, now: UnixTime, at: Position) -> Result<Fields, ResourceError> {
         let limit = PageLimit { events_max: 1, ..PageLimit::default() };
         let page = self.topic.read(now, at.at(at.offset.saturating_sub(1)), limit);
@@ -334,7 +331,6 @@ impl Inner {
     }
 }
 
-/// The failure of an attempt.
 enum Failure {
     /// The topic has events that were not applied.
     HeadMoved,
@@ -356,7 +352,6 @@ impl From<PublishError> for Failure {
     }
 }
 
-/// Returns the events of changes.
 fn new_events(now: UnixTime, changes: &[Change]) -> Result<Vec<NewEvent>, ResourceError> {
     // A record with names and JSON values always has a JSON form.
     let event = |change: &Change| {

@@ -36,7 +36,6 @@ impl Wish {
     }
 }
 
-/// The rules of a collection.
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) schema: Schema,

@@ -8,7 +8,6 @@ use anemone_hub::Position;
 use super::event::{Change, ChangeKind};
 use crate::{Fields, Record, Tag};
 
-/// A stored record.
 #[derive(Debug)]
 pub(super) struct Stored {
     pub(super) fields: Arc<Fields>,

@@ -73,12 +73,10 @@ pub(super) fn to_u32(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
-/// Returns the number of decimal digits.
 pub(super) fn digits(value: u32) -> u32 {
     value.checked_ilog10().unwrap_or_default() + 1
 }
 
-/// An algorithm that sorts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Algorithm {
     Quick,

@@ -24,7 +24,6 @@ pub(super) struct Board {
     changes_left: Cell<u64>,
 }
 
-/// A change of a list.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Change {
     pub(super) kind: ChangeKind,

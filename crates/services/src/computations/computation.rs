@@ -21,7 +21,6 @@ const TURN_STEPS: u32 = 4_096;
 /// themselves had, if that is more.
 const KEY_BYTES: usize = 64 << 10;
 
-/// A computation while it runs.
 pub(super) struct Computation {
     tree: ActionTree,
     options: ComputationOptions,
@@ -50,14 +49,12 @@ struct Sorting {
     begun: Duration,
 }
 
-/// The state after a turn.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Turn {
     /// Events, maybe none, and more work.
     Worked(Vec<EventText>),
     /// The pace allows no list to change yet.
     TooEarly,
-    /// All actions are done.
     Done,
 }
 

@@ -10,7 +10,6 @@ use super::work::Work;
 use anemone_hub::run::RunFailure;
 use anemone_hub::{Data, DataError};
 
-/// The text of an event.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct EventText(String);
 
@@ -52,7 +51,6 @@ impl EventText {
         Self(text)
     }
 
-    /// Tells a whole list.
     pub(super) fn list(action: usize, list: &[u32], counts: Counts, is_done: bool) -> Self {
         let mut text = format!("{{\"action\":{action},\"list\":[");
         for (at, value) in list.iter().enumerate() {
@@ -70,7 +68,6 @@ impl EventText {
         Self(format!("{{\"plan\":[{}],\"states\":\"{}\"}}", actions.join(","), states.name()))
     }
 
-    /// Tells the counts of all sorts, each with its id.
     pub(super) fn result<'a>(states: u64, sorts: impl Iterator<Item = (&'a str, Counts)>) -> Self {
         let sort = |(id, counts): (&str, Counts)| {
             let Counts { changes, comparisons, writes } = counts;

@@ -32,7 +32,6 @@ impl Forecast {
     }
 }
 
-/// Returns the most changes on a way through the tree.
 fn longest(tree: &ActionTree, changes: impl Fn(usize) -> u64) -> u64 {
     let way = |last| std::iter::successors(Some(last), |at: &usize| tree.actions[*at].after);
     (0..tree.actions.len()).map(|last| way(last).map(&changes).sum()).max().unwrap_or_default()

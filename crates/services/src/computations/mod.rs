@@ -129,7 +129,6 @@ fn report(computation: &Computation, run: &RunContext) -> Result<(), RunFailure>
     Ok(run.progress(value, Some(&text))?)
 }
 
-/// The output of a run.
 struct Output {
     bytes_left: usize,
     is_rate: bool,

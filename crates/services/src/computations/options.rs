@@ -5,7 +5,6 @@ use std::time::Duration;
 use anemone_hub::run::RunRefusal;
 use serde_json::{Value, json};
 
-/// The parameters of a computation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct ComputationOptions {
     pub(super) states: SentStates,
@@ -15,7 +14,6 @@ pub(super) struct ComputationOptions {
     pub(super) pace: Option<u64>,
 }
 
-/// The states that are sent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum SentStates {
     /// Each one.

@@ -20,7 +20,6 @@ impl OwedSleep {
         Self { owed: OWED_MAX }
     }
 
-    /// Notes that it has computed for this time.
     pub(super) fn worked(&mut self, time: Duration) {
         self.owed = self.owed.saturating_add(time.saturating_mul(RunWork::LIGHT_ONE_IN - 1));
     }

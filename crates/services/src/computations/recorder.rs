@@ -75,7 +75,6 @@ impl Recorder {
         self.counts
     }
 
-    /// Returns the number of states that are told.
     pub(super) fn states(&self) -> u64 {
         self.states
     }
@@ -115,7 +114,6 @@ impl Recorder {
         self.counts.comparisons = comparisons;
     }
 
-    /// Tells what has become due.
     pub(super) fn tell_due(&mut self, now: Duration, events: &mut Vec<EventText>) {
         let interval = self.options.states.interval(self.told_bytes);
         let is_due = now.saturating_sub(self.told_at) >= interval;
@@ -210,7 +208,6 @@ impl Recorder {
         }
     }
 
-    /// Sends the event that waits, if there is one.
     pub(super) fn send(&mut self, events: &mut Vec<EventText>) {
         if self.batch_states > 0 {
             let changes = std::mem::take(&mut self.batch);

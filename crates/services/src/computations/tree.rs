@@ -6,9 +6,7 @@ use super::action::{Algorithm, Criterion, Distribution, Word};
 use super::work::Work;
 use crate::reader::{self, Checked, Node, quoted};
 
-/// The most bytes of a document.
 pub(super) const DOCUMENT_BYTES_MAX: usize = 64 << 10;
-/// The most actions.
 const ACTIONS_MAX: usize = 64;
 /// The most actions that start one after the other.
 const DEPTH_MAX: usize = 16;
@@ -20,7 +18,6 @@ const QUADRATIC_SIZE_MAX: usize = 20_000;
 const ELEMENTS_MAX: usize = 200_000;
 /// The largest integer that every JSON parser reads exactly.
 const SEED_MAX: u64 = (1 << 53) - 1;
-/// The most characters of an id.
 const ID_CHARS_MAX: usize = 40;
 
 /// A document for those who have sent none.
@@ -142,7 +139,6 @@ struct Written {
     id: String,
     after: Option<String>,
     kind: ActionKind,
-    /// The size of a new list.
     size: Option<usize>,
 }
 
@@ -174,7 +170,6 @@ impl Written {
     }
 }
 
-/// Finds the parent of each action.
 fn parents(written: &[Written], places: &[Node<'_>]) -> Checked<Vec<Option<usize>>> {
     let find = |id: &str| written.iter().position(|action| action.id == id);
     let mut parents = Vec::with_capacity(written.len());

@@ -5,7 +5,6 @@ use serde::Serialize;
 use super::area::{Area, Spot};
 use crate::reader::{Checked, Members, Node};
 
-/// The most transmitters.
 pub(super) const TRANSMITTERS_MAX: usize = 16;
 
 /// The horizontal pattern of an antenna: what it sends less than its gain, by direction.

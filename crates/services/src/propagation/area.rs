@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use crate::reader::{Checked, Members, Node, brief};
 
-/// The most points of a grid.
 pub(super) const POINTS_MAX: usize = 1_500_000;
 
 /// The longest side of an area: up to this, a flat map is true to about 0.1 %.

@@ -18,7 +18,6 @@ impl Cores {
         Self { free: AtomicUsize::new(helpers) }
     }
 
-    /// Takes one, if one is free.
     pub(super) fn take(&self) -> Option<Core<'_>> {
         let less = |free: usize| free.checked_sub(1);
         self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).ok().map(|_| Core(self))

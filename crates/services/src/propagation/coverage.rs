@@ -20,7 +20,6 @@ use super::terrain::TerrainSource;
 use super::warning::Warning;
 use crate::reader::{Checked, Members, Node};
 
-/// The members of a request.
 const MEMBERS: [&str; 13] = [
     "area",
     "step_m",
@@ -47,12 +46,10 @@ pub(super) struct Receiver {
     pub(super) gain_dbi: f64,
 }
 
-/// A coverage to compute.
 #[derive(Clone, Debug)]
 pub(super) struct Coverage {
     pub(super) area: Area,
     pub(super) transmitters: Vec<Transmitter>,
-    /// The path of each transmitter.
     pub(super) paths: Vec<Path>,
     pub(super) receiver: Receiver,
     pub(super) measures: Vec<Measure>,

@@ -79,7 +79,6 @@ fn terrain(grid: &HeightGrid, area: &Area) -> Value {
     json!({ "columns": columns, "rows": rows, "heights_m": base64(&heights.collect::<Vec<_>>()) })
 }
 
-/// Returns the event of a tile.
 pub(super) fn tile(coverage: &Coverage, tile: Tile, values: &Values) -> Result<Data, RunFailure> {
     let mut event = Map::new();
     event.insert("tile".to_owned(), json!(tile));
@@ -92,7 +91,6 @@ pub(super) fn tile(coverage: &Coverage, tile: Tile, values: &Values) -> Result<D
     data(&Value::Object(event))
 }
 
-/// Returns data of this value.
 pub(super) fn data(value: &impl Serialize) -> Result<Data, RunFailure> {
     Data::json(value).map_err(|error| RunFailure::new(error.to_string()))
 }

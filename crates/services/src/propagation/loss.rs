@@ -52,7 +52,6 @@ pub(super) struct Land {
     pub(super) roofs: Option<HeightGrid>,
 }
 
-/// The path from a transmitter to any point.
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     pub(super) model: Model,
@@ -71,7 +70,6 @@ pub(super) struct Scratch {
     ground_m: Vec<f64>,
 }
 
-/// The loss at a point.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PathLoss {
     pub(super) db: f64,
@@ -97,14 +95,12 @@ impl Model {
         }
     }
 
-    /// Returns the range of the distance.
     pub(super) fn distances(&self) -> Option<&'static Range> {
         range_of(self.ranges(), Quantity::DistanceKm)
     }
 }
 
 impl Path {
-    /// Returns the loss at a point.
     pub(super) fn loss(&self, to: Spot, land: &Land, scratch: &mut Scratch) -> PathLoss {
         let km = (to.x_m - self.from.x_m).hypot(to.y_m - self.from.y_m) / 1e3;
         let km = km.max(NEAREST_KM);
@@ -132,7 +128,6 @@ impl Path {
         PathLoss { db: model_db + self.terrain_db(to, km, ends_m, land, scratch), km }
     }
 
-    /// Returns what the terrain adds.
     fn terrain_db(
         &self,
         to: Spot,
@@ -177,7 +172,6 @@ impl Path {
         })
     }
 
-    /// Returns the place at this part of the way.
     fn between(&self, to: Spot, part: f64) -> Spot {
         let along = |from: f64, to: f64| from + part * (to - from);
         Spot { x_m: along(self.from.x_m, to.x_m), y_m: along(self.from.y_m, to.y_m) }

@@ -8,7 +8,6 @@ use std::ops::Range;
 use super::area::{Area, Spot};
 use super::terrain::HeightGrid;
 
-/// The most cells of the map.
 const CELLS_MAX: f64 = 1_000_000.0;
 
 /// The smallest cell: finer than most streets.
@@ -47,7 +46,7 @@ struct Crossing {
 struct Drawing {
     grid: RoofGrid,
     heights_m: Vec<f32>,
-    /// For each cell, and for the end of each row: itself if it is free, and else a later one, no later than the next free one.
+    /// For each cell, and for the end of each row: itself if it is free, or else a later cell that is not behind the next free one.
     free: Vec<u32>,
 }
 

@@ -100,7 +100,6 @@ impl Streets {
         }
     }
 
-    /// Returns the street of the model.
     pub(super) fn street(&self, city: City) -> Street {
         Street {
             roof_m: self.building_height_m,

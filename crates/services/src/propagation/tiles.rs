@@ -20,22 +20,17 @@ pub(super) struct Tile {
     pub(super) level: usize,
     /// The distance between points of this level and those before it, in steps of the grid.
     pub(super) stride: usize,
-    /// The first column of the rectangle.
     pub(super) column: usize,
-    /// Its first row.
     pub(super) row: usize,
     pub(super) columns: usize,
     pub(super) rows: usize,
 }
 
-/// All tiles of a grid, in their order.
 #[derive(Clone, Debug)]
 pub(super) struct Tiles {
     columns: usize,
     rows: usize,
-    /// The stride of the first level.
     first: usize,
-    /// The numbers of the tiles of each level.
     levels: Vec<Range<usize>>,
 }
 
@@ -64,7 +59,6 @@ impl Tiles {
         self.levels.len()
     }
 
-    /// Returns a tile by its number.
     pub(super) fn get(&self, number: usize) -> Option<Tile> {
         let level = self.levels.iter().position(|level| level.contains(&number))?;
         let stride = self.first >> level;

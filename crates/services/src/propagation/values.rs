@@ -20,7 +20,6 @@ pub(super) struct Values {
     pub(super) outside: Vec<Outside>,
 }
 
-/// The best reception at a point.
 #[derive(Clone, Copy, Debug)]
 struct Best {
     server: u8,

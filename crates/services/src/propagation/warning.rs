@@ -42,7 +42,6 @@ impl Outside {
         (self.min_km, self.max_km) = (self.min_km.min(other.min_km), self.max_km.max(other.max_km));
     }
 
-    /// Returns the warning, if there is such a point.
     pub(super) fn warning(&self, transmitter: usize, range: Range) -> Option<Warning> {
         let Range { min, max, .. } = range;
         let detail = format!(

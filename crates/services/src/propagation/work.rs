@@ -25,7 +25,6 @@ struct Work<'a> {
     land: &'a Land,
     tiles: &'a Tiles,
     run: &'a RunContext,
-    /// The number of the next tile.
     next: AtomicUsize,
     done: Mutex<Done>,
 }
@@ -41,7 +40,6 @@ struct Done {
     field: Option<Field>,
 }
 
-/// The result of the run.
 #[derive(Debug, Serialize)]
 struct CoverageResult {
     points: usize,

@@ -15,7 +15,6 @@ pub struct Filter {
     pub(super) alternatives: Vec<Vec<Self>>,
 }
 
-/// A condition on one field.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Condition {
     pub(super) field: String,
@@ -79,7 +78,6 @@ fn compare_numbers(one: &Number, other: &Number) -> Option<Ordering> {
     }
 }
 
-/// Compares an integer of 64 bits with a finite float.
 fn compare_mixed(integer: i128, float: f64) -> Ordering {
     // The cast cuts the fraction off, and saturates far beyond 64 bits.
     let fraction = || 0.0.partial_cmp(&float.fract()).unwrap_or(Ordering::Equal);

@@ -13,10 +13,8 @@ use super::reply::{Refusal, refusal};
 use crate::error::details;
 use crate::{Fields, Misfit, ResourceError, json};
 
-/// The longest body in bytes.
 pub(super) const BYTES_MAX: usize = 64 << 10;
 
-/// The types that a body may have.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Types {
     Json,

@@ -77,7 +77,6 @@ impl<R: Resource> ResourceService<R> {
         if route.is_head { reply::without_body(reply) } else { reply }
     }
 
-    /// Calls the method.
     async fn call(
         &self,
         route: &Route,

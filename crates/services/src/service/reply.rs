@@ -10,7 +10,6 @@ use crate::{Changed, Condition, Found, Query, Record};
 /// A reply to a request that does not reach the resource.
 pub(super) type Refusal = Box<Response<ReplyBody>>;
 
-/// Returns the refusal with this problem.
 pub(crate) fn refusal(problem: Details<'_>) -> Response<ReplyBody> {
     let body = problem.to_json() + "\n";
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -24,7 +23,6 @@ pub(crate) fn refusal(problem: Details<'_>) -> Response<ReplyBody> {
     reply
 }
 
-/// Returns the refusal of a path at which there is nothing.
 pub(super) fn nothing_at(path: &str) -> Refusal {
     let path: String = path.chars().take(80).collect();
     refusal(details(Kind::UnknownPath, format!("there is nothing at {path}"), None)).into()

@@ -33,7 +33,6 @@ enum Unsent {
 }
 
 impl ReplyBody {
-    /// Returns the body of this page.
     pub(super) fn page(query: &Query, Found { total, data }: Found) -> Self {
         let (before, records) = ("{\"data\":[", data.into_iter());
         let about = json!({"limit": query.limit, "skip": query.skip, "total": total}).to_string();

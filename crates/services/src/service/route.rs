@@ -14,7 +14,6 @@ use crate::{Method, Methods};
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) call: MethodCall,
-    /// True for HEAD.
     pub(super) is_head: bool,
 }
 
@@ -52,7 +51,6 @@ const FOR_ONE: [(&str, Method); 5] = [
 ];
 
 impl Route {
-    /// Reads the head of a request for a resource at `path`.
     pub(super) fn of(head: &Parts, path: &str, offered: Methods) -> Result<Self, Refusal> {
         let whole = head.uri.path();
         let below = whole.strip_prefix(path).ok_or_else(|| nothing_at(whole))?;
@@ -103,7 +101,6 @@ fn bad_name() -> Refusal {
     refusal(details(Kind::BadName, detail.to_owned(), None)).into()
 }
 
-/// Decodes an id once.
 fn decode(text: &str) -> Option<String> {
     let is_text =
         |id: &String| !id.chars().any(|character| character == '/' || character.is_control());

@@ -28,7 +28,6 @@ impl Reply {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The status and the name of its problem.
     fn problem(&self) -> (u16, String) {
         assert_eq!(self.field("content-type"), "application/problem+json");
         let problem = self.json();

@@ -54,7 +54,6 @@ fn with_key(key: &str) -> Call {
     Call { key: Some(key.parse().unwrap()), ..Call::default() }
 }
 
-/// The events of the topic, with their positions.
 fn events(collection: &Collection) -> Vec<(Position, Value)> {
     let (topic, now) = (collection.topic(), UnixTime::now());
     let mut position = topic.start(now, After::Earliest).unwrap();
@@ -90,7 +89,6 @@ fn as_read(collection: &Collection) -> Vec<(String, Value, String)> {
     records.into_iter().map(|(id, (record, tag))| (id, record, tag)).collect()
 }
 
-/// The records and their tags in the collection.
 fn as_stored(collection: &Collection) -> Vec<(String, Value, String)> {
     let state = collection.0.read();
     let of = |stored: &Arc<Stored>| {

@@ -18,7 +18,6 @@ mod tim;
 use super::action::Algorithm;
 use super::board::Board;
 
-/// Sorts a list.
 pub(super) async fn sort(algorithm: Algorithm, list: &Board) {
     match algorithm {
         Algorithm::Quick => quick::sort(list).await,
@@ -35,12 +34,10 @@ pub(super) async fn sort(algorithm: Algorithm, list: &Board) {
     }
 }
 
-/// Returns the writes of a merge sort of a list of this length.
 pub(super) fn merge_writes(len: usize) -> u64 {
     merge::writes(len)
 }
 
-/// Returns the writes of a radix sort of a list of this length, with keys up to this one.
 pub(super) fn radix_writes(len: usize, key_max: u32) -> u64 {
     radix::writes(len, key_max)
 }

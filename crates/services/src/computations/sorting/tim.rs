@@ -33,7 +33,7 @@ async fn merge_at(list: &Board, bounds: &mut Vec<usize>, at: usize) {
     bounds.remove(at);
 }
 
-/// Returns a length from 32 to 64 of which the length of the list is a little less than a power of two times.
+/// Returns a length from 32 to 64: the length of the list is a power of two times this, or a little less.
 fn run_min(mut len: usize) -> usize {
     let mut is_more = 0;
     while len >= RUN_MAX {

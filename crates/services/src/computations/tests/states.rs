@@ -55,7 +55,6 @@ impl Watched {
         self.turns.iter().flat_map(|(_, events)| events)
     }
 
-    /// All states of this action, with their numbers.
     fn states(&self, action: u64) -> Vec<Vec<u64>> {
         let mut picture = Picture::default();
         let mut states: Vec<Vec<u64>> = Vec::new();

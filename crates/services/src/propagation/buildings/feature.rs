@@ -97,7 +97,6 @@ fn corners_of_box(rings: &Rings) -> [Spot; 2] {
     })
 }
 
-/// The area within rings.
 pub(super) fn area_m2(rings: &Rings) -> f64 {
     rings.iter().map(|ring| turn(ring)).sum::<f64>() / 2.0
 }

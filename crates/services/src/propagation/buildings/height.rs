@@ -13,7 +13,6 @@ const LEVELS: RangeInclusive<f64> = 1.0..=150.0;
 /// The height of a floor, for buildings that give their floors alone.
 const FLOOR_M: f64 = 3.0;
 
-/// The height that a building gives.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Height {
     /// In metres, if the building gives it or its floors.

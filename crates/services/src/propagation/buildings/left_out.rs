@@ -3,7 +3,6 @@
 use crate::propagation::area::{Area, Spot};
 use crate::reader::brief;
 
-/// The features that are left out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LeftOut {
     /// The number of all features.

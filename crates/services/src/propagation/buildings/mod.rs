@@ -15,14 +15,12 @@ use super::roofs::{Roof, RoofGrid};
 use super::terrain::HeightGrid;
 use crate::reader::{Checked, Node, brief};
 
-/// The most buildings.
 const BUILDINGS_MAX: usize = 20_000;
 
 /// The most rows of the map of roofs that the sides of all buildings may cross together: what a few milliseconds suffice for,
 /// and more than a city within a request has.
 const CROSSINGS_MAX: usize = 1_000_000;
 
-/// The buildings of a request, on the map.
 #[derive(Clone, Debug)]
 pub(super) struct Buildings {
     buildings: Vec<Building>,
@@ -122,7 +120,6 @@ impl Buildings {
         }
     }
 
-    /// Returns the bytes of memory that they take.
     pub(super) fn bytes(&self) -> usize {
         let of_ring = |ring: &Vec<Spot>| size_of_val(ring) + ring.capacity() * size_of::<Spot>();
         let rings = self.buildings.iter().map(|building| {
@@ -145,7 +142,6 @@ impl Buildings {
 }
 
 impl Building {
-    /// The area within the rings.
     fn area_m2(&self) -> f64 {
         feature::area_m2(&self.rings)
     }

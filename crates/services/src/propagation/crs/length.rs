@@ -1,6 +1,5 @@
 //! Units of length, by the names and codes that files give them.
 
-/// A unit of length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::propagation) struct Length {
     /// The name of several.
@@ -67,7 +66,6 @@ const FOOT_WORDS: [&str; 5] = ["ft", "foot", "feet", "ftus", "usft"];
 const SURVEY_WORDS: [&str; 4] = ["us", "survey", "ftus", "usft"];
 
 impl Length {
-    /// Returns the unit with this code of EPSG.
     pub(in crate::propagation) fn of_code(code: u16) -> Option<Self> {
         BY_CODE.iter().find(|known| known.0 == code).map(|known| known.1)
     }

@@ -67,7 +67,6 @@ const OF_METRES: [(u16, u16); 47] = [
 const OF_GEOTIFF: [(u16, u16); 2] = [(5001, 5033), (5101, 5106)];
 
 impl Vertical {
-    /// Returns the system with this code of EPSG.
     pub(in crate::propagation) fn of_code(code: u16) -> Option<Self> {
         let is_of_metres = || {
             let mut ranges = OF_METRES.iter().chain(&OF_GEOTIFF);

@@ -93,7 +93,6 @@ impl TwoRay {
     }
 }
 
-/// A complex number.
 #[derive(Clone, Copy)]
 struct Complex(f64, f64);
 

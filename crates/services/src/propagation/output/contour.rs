@@ -15,7 +15,6 @@ type Edge = usize;
 /// The edges to which lines lead from each: at most one on either side, and [`NONE`] for the others.
 type Links = HashMap<Edge, [Edge; 2]>;
 
-/// No edge of a grid.
 const NONE: Edge = Edge::MAX;
 
 /// The sides of a square, clockwise from the top.
@@ -94,14 +93,12 @@ fn link(links: &mut Links, from: Edge, to: Edge) {
     }
 }
 
-/// Takes the last link of an edge.
 fn unlink(links: &mut Links, from: Edge) -> Option<Edge> {
     let of = links.get_mut(&from)?;
     let found = of.iter_mut().rev().find(|to| **to != NONE)?;
     Some(std::mem::replace(found, NONE))
 }
 
-/// Removes the link from an edge to another.
 fn unlink_from(links: &mut Links, from: Edge, to: Edge) {
     let found = links.get_mut(&from).and_then(|of| of.iter_mut().find(|edge| **edge == to));
     if let Some(found) = found {

@@ -19,7 +19,6 @@ pub(super) fn bytes(coverage: &Coverage) -> usize {
     (coverage.area.points() + 1) * line
 }
 
-/// Returns the characters of a coordinate.
 pub(super) fn coordinate_bytes(coverage: &Coverage) -> usize {
     match coverage.area.frame {
         Frame::Local { x_m, y_m } => {

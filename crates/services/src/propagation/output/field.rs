@@ -23,12 +23,10 @@ impl Field {
         }
     }
 
-    /// Returns the bytes that it takes.
     pub(in crate::propagation) fn bytes(coverage: &Coverage) -> usize {
         coverage.area.points() * (coverage.measures.len() * size_of::<f32>() + 1)
     }
 
-    /// Takes the values of a tile.
     pub(in crate::propagation) fn add(&mut self, tile: Tile, values: &Values) {
         let columns = self.columns;
         let points =

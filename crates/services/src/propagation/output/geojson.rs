@@ -12,7 +12,6 @@ use crate::propagation::area::Spot;
 use crate::propagation::coverage::Coverage;
 use crate::propagation::output_options::OutputOptions;
 
-/// The most vertices of all contours.
 const VERTICES_MAX: usize = 200_000;
 
 /// The bytes of a vertex with what finds it, and those of a point without its coordinates, and of each of its values.

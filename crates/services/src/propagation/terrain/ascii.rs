@@ -9,7 +9,6 @@ use crate::reader::quoted;
 /// The value that stands for no height where the header names none.
 const NO_DATA_USUAL: f64 = -9_999.0;
 
-/// The beginnings of lines that are comments.
 const COMMENTS: [&str; 4] = ["#", ";", "!", "//"];
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -125,7 +124,6 @@ fn number(word: &str) -> Option<f64> {
     })
 }
 
-/// Parses the heights.
 fn parse_heights<'a>(
     words: impl Iterator<Item = &'a str>,
     cells: usize,

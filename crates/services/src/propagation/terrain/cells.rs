@@ -13,13 +13,11 @@ use crate::reader::brief;
 /// The most cells of all strips or tiles together: tiles may reach beyond the edges of the grid.
 const TILED_CELLS_MAX: f64 = 4.0 * CELLS_MAX;
 
-/// The longest side of a tile.
 const TILE_SIDE_MAX: u32 = 4_096;
 
 /// The characters of an error of the library that are told.
 const ERROR_CHARS_MAX: usize = 80;
 
-/// A file that the library reads.
 pub(super) type File<'a> = Decoder<Metered<'a>>;
 
 /// Tells an error of the library, as the end of a sentence about the file.
@@ -143,7 +141,6 @@ fn check_tiles(sides: [usize; 2], tile: [u32; 2]) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes all values of a part, with their places in it.
 fn take(
     values: &DecodingResult,
     take: impl FnMut(usize, f64) -> Result<(), String>,

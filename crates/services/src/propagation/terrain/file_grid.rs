@@ -24,9 +24,7 @@ pub(super) struct FileGrid {
     pub(super) west: f64,
     /// The coordinate of the middle of the last row.
     pub(super) south: f64,
-    /// The width of a cell.
     pub(super) cell_width: f64,
-    /// The height of a cell on the map.
     pub(super) cell_height: f64,
     pub(super) columns: usize,
     pub(super) heights: Heights,
@@ -54,7 +52,6 @@ pub(super) fn check_count(name: &str, count: f64) -> Result<f64, String> {
     })
 }
 
-/// Checks the side of a cell.
 pub(super) fn check_cell(name: &str, side: f64) -> Result<f64, String> {
     let (least, most) = (CELL_SIDES.start(), CELL_SIDES.end());
     CELL_SIDES.contains(&side).then_some(side).ok_or_else(|| {
@@ -63,7 +60,6 @@ pub(super) fn check_cell(name: &str, side: f64) -> Result<f64, String> {
     })
 }
 
-/// Checks a coordinate.
 pub(super) fn check_coordinate(name: &str, at: f64) -> Result<f64, String> {
     (at.abs() <= COORDINATE_MAX).then_some(at).ok_or_else(|| {
         let found = brief(at);

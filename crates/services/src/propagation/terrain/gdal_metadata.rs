@@ -53,7 +53,6 @@ impl GdalMetadata {
     }
 }
 
-/// Returns the attributes and the text of each item.
 fn items(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split("<Item").skip(1).filter_map(|rest| {
         let (attributes, rest) = rest.split_once('>')?;

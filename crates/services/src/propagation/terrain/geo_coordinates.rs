@@ -11,7 +11,6 @@ const GEOGRAPHIC: u16 = 2;
 const DEGREES: [u16; 2] = [9102, 9122];
 const GREENWICH: u16 = 8901;
 
-/// The keys of files with a projection.
 const OF_PROJECTIONS: [u16; 4] =
     [key::PROJECTED_CRS, key::PROJECTED_CITATION, key::PROJECTION, key::PROJECTION_METHOD];
 
@@ -21,7 +20,6 @@ const UTM_ZONES: [std::ops::RangeInclusive<u16>; 2] = [16_001..=16_060, 16_101..
 /// The scale factors of projections whose metres are those on the ground.
 const SCALES: std::ops::RangeInclusive<f64> = 0.99..=1.01;
 
-/// The kind of the coordinates of a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum FileCoordinates {
     /// The file does not say.
@@ -30,7 +28,6 @@ pub(super) enum FileCoordinates {
     Metres,
 }
 
-/// The coordinates of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct GeoCoordinates {
     pub(super) kind: FileCoordinates,

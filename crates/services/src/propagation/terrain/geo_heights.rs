@@ -18,7 +18,6 @@ impl HeightScale {
     pub(super) const METRES: Self = Self { factor: 1.0, offset_m: 0.0 };
 }
 
-/// The heights of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct GeoHeights {
     pub(super) scale: HeightScale,

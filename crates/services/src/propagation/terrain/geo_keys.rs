@@ -73,7 +73,6 @@ impl GeoKeys {
 
 #[cfg(test)]
 impl GeoKeys {
-    /// Keys of codes and texts.
     pub(super) fn of(codes: &[[u16; 2]], texts: &[(u16, &str)]) -> Self {
         let mut keys = Self { directory: vec![1, 1, 0, 9], ..Self::default() };
         keys.directory.extend(codes.iter().flat_map(|[key, value]| [*key, 0, 1, *value]));
@@ -86,7 +85,6 @@ impl GeoKeys {
         keys
     }
 
-    /// With a key that is a number.
     pub(super) fn with_number(mut self, key: u16, number: f64) -> Self {
         self.directory.extend([key, NUMBERS, 1, self.numbers.len() as u16]);
         self.numbers.push(number);

@@ -12,7 +12,6 @@ use super::{ascii, geotiff};
 use crate::propagation::area::{Area, Frame, Spot};
 use crate::reader::{Checked, Node, brief};
 
-/// The forms of terrain in a request.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Valley,
@@ -45,7 +44,6 @@ pub(in crate::propagation) enum TerrainSource {
 }
 
 impl TerrainSource {
-    /// Reads the terrain.
     pub(in crate::propagation) fn read(node: &Node<'_>, area: &Area) -> Checked<Self> {
         let terrain = node.object(&["type", "depth_m", "text", "data"])?;
         match terrain.word("type", &FORMS)? {

@@ -23,7 +23,6 @@ const DIRECTORIES_MAX: usize = 64;
 const ASCII: u16 = 2;
 const SHORT: u16 = 3;
 
-/// The bytes of an entry.
 const ENTRY_BYTES: usize = 12;
 
 /// Numbers of a file, in its order of bytes.

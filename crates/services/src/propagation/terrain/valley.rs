@@ -8,7 +8,6 @@ use crate::propagation::area::{Area, Spot};
 /// The columns and rows of the grid.
 const SIDE: usize = 256;
 
-/// The bytes of its heights.
 pub(super) const VALLEY_BYTES: usize = SIDE * SIDE * size_of::<f32>();
 
 /// Makes a valley that winds through the area from south to north between hills of this height.
