@@ -158,7 +158,6 @@ mod trivial {
 
     use super::{Bytes, Full, Infallible, Request, Response, hello};
 
-    /// The trivial service.
     #[derive(Clone, Copy)]
     pub(crate) struct Hello;
 

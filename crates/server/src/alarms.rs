@@ -30,7 +30,6 @@ pub(crate) struct Alarm {
 }
 
 impl Alarms {
-    /// Sets an alarm that wakes the connection at `due`.
     pub(crate) fn set(&self, due: Instant, waker: SendWaker) -> Alarm {
         let shared = Rc::clone(&self.0);
         let key = (due, shared.count.get());

@@ -8,7 +8,6 @@
 pub(crate) const CONNECTION_BYTES: usize = 1 << 10;
 /// A connection of the HTTP server, without its header.
 pub(crate) const HTTP1_BYTES: usize = 12 << 10;
-/// The TLS state of a connection.
 pub(crate) const TLS_BYTES: usize = 12 << 10;
 /// An HTTP/2 connection, without its requests.
 pub(crate) const HTTP2_BYTES: usize = 20 << 10;

@@ -11,7 +11,6 @@ use tokio::task::{AbortHandle, spawn_local};
 pub(crate) struct Essentials(Arc<Notify>);
 
 impl Essentials {
-    /// Runs a task on this thread.
     pub(crate) fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> AbortHandle {
         let watched = PanicGuard(Arc::clone(&self.0));
         let task = async move {

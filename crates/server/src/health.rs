@@ -17,7 +17,6 @@ const LISTED_MAX: usize = 20;
 /// The time for which exceeded memory is reported, since monitors do not ask all the time.
 const MEMORY_TOLD: Duration = Duration::from_secs(10);
 
-/// A problem.
 #[derive(Debug, PartialEq, Serialize)]
 struct Fault {
     problem: &'static str,

@@ -160,7 +160,6 @@ impl Limits {
         self.memory_max.unwrap_or_else(memory::bytes_max)
     }
 
-    /// Returns the limits of runs.
     pub(crate) fn of_runs(&self) -> RunLimits {
         let default = RunLimits::default();
         let running_max = self.runs_running_max.unwrap_or(default.running_max);

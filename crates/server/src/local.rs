@@ -24,11 +24,9 @@ pub(crate) struct Local {
     pub(crate) essentials: Essentials,
     pub(crate) fan: Fan,
     pub(crate) alarms: Alarms,
-    /// The connections of the HTTP server.
     pub(crate) http: Rc<HttpConnections>,
     /// The rounds in which these work.
     pub(crate) http_rounds: Arc<Rounds>,
-    /// The states of transports on this thread.
     states: RefCell<Vec<Box<dyn Any>>>,
 }
 

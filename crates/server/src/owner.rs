@@ -9,11 +9,9 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
 
-/// The owner of a socket.
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux is asked"))]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Owner {
-    /// A process of the user with this number.
     User(u32),
     /// Nobody: the socket was closed.
     Nobody,
@@ -81,7 +79,6 @@ mod diag {
         socket_with,
     };
 
-    /// An answer of the kernel.
     #[derive(Clone, Copy, Debug)]
     pub(super) enum DiagAnswer {
         Socket {

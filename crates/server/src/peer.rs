@@ -39,7 +39,6 @@ pub(crate) enum Door {
     Local,
 }
 
-/// The peer of a connection to a Unix socket.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct UnixPeer {
     /// The number of its user, if the system tells it.
@@ -48,7 +47,6 @@ pub(crate) struct UnixPeer {
     pub(crate) number: u64,
 }
 
-/// The peer of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Peer {
     Address(SocketAddr),
@@ -70,14 +68,12 @@ impl Peer {
         })
     }
 
-    /// Returns the peer of a connection to the Unix socket.
     pub(crate) fn of_unix(stream: &UnixStream, door: Door) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         Self::Unix(UnixPeer { user: owner::of_unix(stream), number }, door)
     }
 
-    /// Returns the peer for the ends of a connection.
     pub(crate) fn between(ends: ConnectionEnds, door: Door) -> Self {
         match (Self::new(Ok(ends.peer)), ends.own) {
             (Self::Address(address), Some(own)) if address.ip().is_loopback() => {
@@ -87,7 +83,6 @@ impl Peer {
         }
     }
 
-    /// Returns the peer for an address alone.
     pub(crate) fn new(peer: io::Result<SocketAddr>) -> Self {
         peer.map_or(Self::Unknown, |address| Self::Address(canonical(address)))
     }
@@ -105,7 +100,6 @@ impl Peer {
         }
     }
 
-    /// Returns true for a process on this machine.
     pub(crate) fn is_local(self) -> bool {
         match self {
             Self::Address(address) | Self::Loopback(address, ..) | Self::Owned(address, ..) => {
@@ -155,7 +149,6 @@ impl Peer {
         }
     }
 
-    /// Returns its address, if it has one.
     pub(crate) fn address(self) -> Option<SocketAddr> {
         match self {
             Self::Address(address) | Self::Loopback(address, ..) | Self::Owned(address, ..) => {
@@ -165,7 +158,6 @@ impl Peer {
         }
     }
 
-    /// Returns true for a client of a Unix socket.
     pub(crate) fn is_unix(self) -> bool {
         matches!(self, Self::Unix(..))
     }

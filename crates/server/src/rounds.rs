@@ -32,7 +32,7 @@ const SHARE: Duration = TURN_TIME.saturating_mul(2);
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
     state: Mutex<RoundState>,
-    /// Told when somebody waits.
+    /// Notified when a task waits.
     wanted: Notify,
 }
 
@@ -64,7 +64,6 @@ impl RoundState {
         true
     }
 
-    /// Begins another round.
     fn begin(&mut self) {
         (self.begun, self.used) = (Some(Instant::now()), Duration::ZERO);
         self.is_of_dear = !self.is_of_dear;
@@ -162,7 +161,6 @@ impl InRounds {
         Self::of_lane(rounds, &Arc::default())
     }
 
-    /// Returns a task of this lane.
     pub(crate) fn of_lane(rounds: &Arc<Rounds>, lane: &Arc<Lane>) -> Self {
         Self { rounds: Arc::clone(rounds), lane: Arc::clone(lane), admitted: None }
     }
@@ -182,7 +180,7 @@ impl InRounds {
         self.rounds.spend(time);
     }
 
-    /// Takes a step once it is admitted, which it has to be for each.
+    /// Takes a step once it is admitted. Each step needs an admission of its own.
     pub(crate) fn poll<T>(
         &mut self,
         cx: &mut Context<'_>,

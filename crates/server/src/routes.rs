@@ -44,7 +44,6 @@ use crate::{Kind, Problem, stream, transport};
 
 pub(crate) use self::begun::{BegunCall, FirstReply, begin_call};
 
-/// Answers a request.
 pub(crate) fn answer(
     site: &Arc<Site>,
     peer: Peer,
@@ -160,7 +159,6 @@ pub(crate) struct CalledRequest {
 }
 
 impl CalledRequest {
-    /// Finishes the reply of the service.
     fn finish(self, reply: Response<Body>) -> Reply {
         let Site { limits, memory, .. } = &*self.asked.arrival.site;
         let reply = event_stream::over_http(reply, self.wants_events, limits.heartbeat, memory);
@@ -459,7 +457,6 @@ fn place_of(request: &Request<()>) -> Option<RequestPlace> {
     request.extensions().get().cloned()
 }
 
-/// Returns the transport that a request to read asks for.
 fn read_transport(request: &Request<()>, query: &Query) -> Result<&'static ReadTransport, Problem> {
     let given = |need| match need {
         Need::Wait => query.wait.is_some(),

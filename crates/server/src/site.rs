@@ -37,9 +37,7 @@ pub(crate) struct Site {
     pub(crate) runs: Runs,
     pub(crate) publishing: Arc<Publishing>,
     pub(crate) limits: Limits,
-    /// The permits for connections on all threads.
     pub(crate) permits: Arc<ConnectionPermits>,
-    /// All awaited topics.
     pub(crate) awaited: Arc<AwaitedTopics>,
     /// Counts the memory held for peers.
     pub(crate) memory: Memory,
@@ -51,11 +49,9 @@ pub(crate) struct Site {
     pub(crate) accesses: Arc<Accesses>,
     pub(crate) allowed_origins: Vec<AllowedOrigin>,
     pub(crate) tls: Option<Tls>,
-    /// The connected readers on all threads.
     pub(crate) readers: Arc<Readers>,
     /// The threads that say which connections they have.
     pub(crate) surveyors: Surveyors,
-    /// The last connections that were closed.
     pub(crate) closed: ClosedConnections,
     /// The clients that may see the connections.
     pub(crate) connections_to: ViewRight,
@@ -63,7 +59,6 @@ pub(crate) struct Site {
     pub(crate) runs_to: ViewRight,
     /// The paths of transports that are offered, besides those of topics.
     pub(crate) offered: Vec<&'static str>,
-    /// The states of transports.
     pub(crate) states: Mutex<Extensions>,
     /// A user's own files.
     pub(crate) files: Files,
@@ -100,7 +95,6 @@ impl Site {
         }
     }
 
-    /// Returns the run with this key.
     pub(crate) fn run(&self, key: &str) -> Result<Arc<Run>, Problem> {
         self.runs.get(key).ok_or_else(|| unknown_run(key))
     }
@@ -146,7 +140,6 @@ impl Site {
         matches!(self.beside(path), Some(Beside::Mount(mount)) if is_open(mount))
     }
 
-    /// Returns the permit of a connection of this peer, or the problem if there is none.
     pub(crate) fn permit(&self, peer: Peer) -> Result<ConnectionPermit, Problem> {
         self.permits.take(peer, &self.proxies).map_err(|refused| {
             let problem = refused.problem();

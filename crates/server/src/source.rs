@@ -25,7 +25,6 @@ impl Source {
         }
     }
 
-    /// Returns the source of the clients at this address.
     pub(crate) fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V6(address) => {

@@ -26,7 +26,6 @@ impl Stop {
         Self { server: self.server.clone(), client: Some(client) }
     }
 
-    /// Returns true if the server stops.
     pub(crate) fn is_stopping(&self) -> bool {
         // A server that was dropped has stopped, too.
         *self.server.borrow() || self.server.has_changed().is_err()

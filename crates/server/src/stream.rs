@@ -70,7 +70,7 @@ struct InTask<F> {
     append: F,
     site: Arc<Site>,
     kind: (TransportName, WireProtocol),
-    /// The reason for its end: its client leaves, unless something comes before.
+    /// The reason for its end: that its client has left, until another one is known.
     why: &'static str,
 }
 
@@ -147,19 +147,16 @@ fn cut(reply: &EndlessReply, notice: Option<&Item<'_>>, problem: &Problem, refus
     }
 }
 
-/// Returns the words of the access log for the end of reading with a problem.
 fn end_in_log(problem: &Problem) -> &'static str {
     problem.end_reason().map_or(problem.kind().name(), |reason| in_log(&reason))
 }
 
-/// Returns the text of an item.
 fn one(item: &Item<'_>, append: impl Fn(&Item<'_>, &mut String)) -> String {
     let mut text = String::new();
     append(item, &mut text);
     text
 }
 
-/// Returns the text of a page.
 fn text(page: &Page, append: impl Fn(&Item<'_>, &mut String)) -> String {
     let mut text = String::with_capacity(page.text_bytes());
     page.items().for_each(|item| append(&item, &mut text));

@@ -127,7 +127,6 @@ impl TopicPattern {
     }
 }
 
-/// Matches only this topic.
 impl From<TopicName> for TopicPattern {
     fn from(name: TopicName) -> Self {
         Self(Matches::Name(name))

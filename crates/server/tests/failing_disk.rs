@@ -57,7 +57,6 @@ impl Server {
         })
     }
 
-    /// The events that are found after a restart.
     fn events_after_restart(mut self) -> Vec<u64> {
         self.disk.set(None);
         self.fixture.stop();

@@ -16,7 +16,6 @@ const TOPICS: usize = 10_000;
 const BATCH: usize = 500;
 /// The number of topics that are read in each way.
 const SAMPLE: usize = 50;
-/// Most that a topic with one event may take, in bytes.
 const TOPIC_BYTES_MAX: u64 = 4 << 10;
 
 fn name(number: usize) -> String {

@@ -39,7 +39,6 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Wire for T {}
 /// A guard that keeps something open.
 type Open = Box<dyn Any>;
 
-/// A server in its own process.
 struct Server {
     process: Child,
     orders: ChildStdin,

@@ -82,7 +82,6 @@ fn check_gap(gap: &Value, after: u64) {
     check_gap_to(gap, after, LAST - 10, "");
 }
 
-/// That of one which was ended.
 fn check_gap_of_an_end(gap: &Value, after: u64) {
     check_gap_to(gap, after, LAST - 10, "~");
 }

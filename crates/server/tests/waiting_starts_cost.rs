@@ -13,7 +13,6 @@ use anemone_server::Mount;
 use anemone_testing::{Fixture, Reply, request, wait_until};
 use cap::Cap;
 
-/// Counts all that this program allocates.
 #[global_allocator]
 static ALLOCATED: Cap<System> = Cap::new(System, usize::MAX);
 

@@ -29,7 +29,7 @@ use self::samples::Samples;
 use crate::reply::body::{Body, pieces};
 use crate::request::own_path::in_log;
 
-/// The most characters of a path, of the topics of a reader of several, of their places, and of a method, in a line.
+/// The most characters of each text in a line: of a path, of topics, of their places, and of a method.
 const PATH_CHARS_MAX: usize = 256;
 const METHOD_CHARS_MAX: usize = 32;
 
@@ -49,13 +49,11 @@ pub enum AccessLog {
     All,
 }
 
-/// The access log of a server.
 #[derive(Debug)]
 pub(crate) struct Accesses {
     which: AccessLog,
     samples: Mutex<Samples>,
     is_stopping: AtomicBool,
-    /// Counts the memory of lines.
     memory: Memory,
 }
 
@@ -70,7 +68,6 @@ impl Accesses {
         self.is_stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true if requests may have lines.
     pub(crate) fn has_lines(&self) -> bool {
         self.which != AccessLog::Off
     }
@@ -140,12 +137,10 @@ struct Draft {
 }
 
 impl AccessLine {
-    /// Returns true if there is a line.
     pub(crate) fn is_some(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Sets the kind of the answer.
     pub(crate) fn by(&self, answer: AnswerKind) {
         self.change(|outcome| outcome.answer = answer);
     }
@@ -154,7 +149,6 @@ impl AccessLine {
         self.change(|outcome| outcome.status = Some(status));
     }
 
-    /// Sets the topics of a reader of several.
     pub(crate) fn reads(&self, topics: impl FnOnce() -> String) {
         if let Some(draft) = &self.0 {
             let text = start(&topics(), PATH_CHARS_MAX);
@@ -164,7 +158,6 @@ impl AccessLine {
         }
     }
 
-    /// Counts bytes of the reply.
     pub(crate) fn sent(&self, bytes: usize) {
         self.change(|outcome| outcome.bytes += bytes as u64);
     }
@@ -217,7 +210,6 @@ impl Drop for Draft {
     }
 }
 
-/// A body whose bytes are counted.
 struct LoggedBody {
     body: Body,
     line: AccessLine,

@@ -17,14 +17,12 @@ use crate::{Kind, Limits, Problem};
 /// By default, one address, or one user of this machine, may await one in this many.
 const PER_ADDRESS_ONE_IN: usize = 10;
 
-/// The awaited topics of all threads.
 #[derive(Debug)]
 pub(crate) struct AwaitedTopics {
     all: Arc<Semaphore>,
     all_max: usize,
     places: Arc<Places>,
     per_address_max: usize,
-    /// Counts the memory of each.
     memory: Memory,
 }
 

@@ -21,21 +21,20 @@ const INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Debug, Default)]
 pub(crate) struct Herald {
     waiting: Mutex<Waiting>,
-    /// Told when one waits for earlier news than all others.
+    /// Notified when a stream waits for earlier news than all others.
     wanted: Notify,
 }
 
-/// The streams that wait for news.
 #[derive(Debug, Default)]
 struct Waiting {
     all: Vec<oneshot::Sender<()>>,
     /// The earliest position after which one of them waits.
     earliest: Option<Position>,
-    /// The number of them at which those that are gone are removed.
+    /// The number of streams at which those that are gone are removed.
     full_at: usize,
 }
 
-/// Fewer streams are not looked through for those that are gone.
+/// With fewer streams than this, none is looked for that is gone.
 const FULL_AT_LEAST: usize = 64;
 
 impl Waiting {

@@ -20,14 +20,12 @@ const PER_ADDRESS_ONE_IN: usize = 10;
 const KEPT_ONE_IN: usize = 100;
 const KEPT_MAX: usize = 8;
 
-/// The permits of all threads.
 #[derive(Debug)]
 pub(crate) struct ConnectionPermits {
     all: Arc<Semaphore>,
     max: usize,
     /// Reserved for the server's own user and root.
     kept: Arc<Semaphore>,
-    /// Counts the memory of each connection.
     memory: Memory,
     /// The connections of each source that has any.
     places: Arc<Places>,
@@ -120,7 +118,6 @@ impl ConnectionPermits {
         }
     }
 
-    /// Returns the number of permits that are taken.
     pub(crate) fn taken(&self) -> usize {
         self.max - self.all.available_permits() - self.kept.available_permits()
     }

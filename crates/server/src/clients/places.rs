@@ -9,7 +9,6 @@ use crate::source::Source;
 /// The interval at which refused sources are logged, with their number.
 const TELL_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The places of each source that has any.
 #[derive(Debug)]
 pub(crate) struct Places {
     /// The limit for one source.
@@ -19,7 +18,6 @@ pub(crate) struct Places {
     taken: Mutex<Taken>,
 }
 
-/// The words for the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Words {
     /// Such as "connections".
@@ -54,7 +52,6 @@ impl Places {
         Self { max, words, taken: Mutex::default() }
     }
 
-    /// Takes one more place for this source, if it may have one.
     pub(crate) fn take(self: &Arc<Self>, source: Source) -> Option<Place> {
         self.count(source).then(|| Place { places: Arc::clone(self), source })
     }
@@ -82,7 +79,6 @@ impl Places {
         false
     }
 
-    /// Returns the number of sources that have places.
     #[cfg(test)]
     pub(crate) fn sources(&self) -> usize {
         self.lock().by_source.len()

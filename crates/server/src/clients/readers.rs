@@ -15,7 +15,6 @@ use serde_json::json;
 use crate::request::client::Client;
 use crate::transport_name::TransportName;
 
-/// All connected readers.
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
     entries: Mutex<Entries>,
@@ -70,7 +69,6 @@ pub(crate) fn in_words(client: SocketAddr) -> String {
 }
 
 impl Listing {
-    /// Returns the reader's address.
     pub(crate) fn client(&self) -> Option<SocketAddr> {
         self.entry.client()
     }
@@ -80,12 +78,10 @@ impl Listing {
         WatchedReader(Arc::downgrade(&self.entry))
     }
 
-    /// Returns the transport of the reader.
     pub(crate) fn transport(&self) -> TransportName {
         self.entry.transport
     }
 
-    /// Returns the time when the reader came.
     pub(crate) fn since(&self) -> UnixTime {
         self.entry.since
     }
@@ -153,7 +149,6 @@ impl Readers {
         Listing { readers: Arc::clone(self), topic, entry }
     }
 
-    /// Returns the number of readers of each of these topics.
     pub(crate) fn counts(&self, topics: &[Arc<Topic>]) -> Vec<usize> {
         let entries = self.entries();
         let count = |topic| entries.counts.get(&address(topic)).copied().unwrap_or_default();

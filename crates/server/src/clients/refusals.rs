@@ -78,7 +78,6 @@ const CAUSES: [(Kind, &str); 17] = [
 const CLOSES: [CloseCode; 3] =
     [CloseCode::POLICY_VIOLATION, CloseCode::MESSAGE_TOO_BIG, CloseCode::TRY_AGAIN_LATER];
 
-/// The refusals of each cause.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
     problems: Mutex<[Refused; CAUSES.len()]>,
@@ -94,7 +93,6 @@ struct Refused {
     told_at: Option<Instant>,
 }
 
-/// The refused request, as it is logged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RefusedRequest<'a> {
     /// `None` if the address is not known, as with the Unix socket.

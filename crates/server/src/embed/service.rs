@@ -210,7 +210,6 @@ fn is_too_large(request: &Request<Body>, limits: &Limits) -> bool {
         || target + fields.iter().map(bytes).sum::<usize>() > limits.header_bytes_max
 }
 
-/// Takes the connection of a request, if it can be upgraded.
 fn take_upgrade(request: &mut Request<Body>) -> Option<OnUpgrade> {
     request.extensions_mut().remove()
 }

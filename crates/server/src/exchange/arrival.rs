@@ -40,7 +40,6 @@ pub(crate) struct Arrival {
     is_person: bool,
     /// Its place among the requests of a trusted proxy's client.
     place: Option<Place>,
-    /// Its line in the access log.
     pub(crate) access: AccessLine,
 }
 
@@ -194,7 +193,6 @@ pub(crate) fn enter<'p>(
     (access, path)
 }
 
-/// Records the problem of a request.
 pub(crate) fn note(site: &Site, client: Client, problem: &Problem, method: &str, path: &str) {
     // `places` has logged too many connections itself, with the limit.
     if problem.kind() != Kind::TooManyConnections {
@@ -202,7 +200,6 @@ pub(crate) fn note(site: &Site, client: Client, problem: &Problem, method: &str,
     }
 }
 
-/// Begins the line of a request in the access log.
 fn begin_line(site: &Site, client: Client, method: &str, path: &str) -> AccessLine {
     site.accesses.begin(client.address(), method, path)
 }

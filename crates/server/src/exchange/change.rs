@@ -14,7 +14,6 @@ use crate::request::own_path::ReadPath;
 use crate::site::Site;
 use crate::{Kind, Problem};
 
-/// A change that a client may make.
 #[derive(Debug)]
 pub(crate) enum Change {
     Publish(PublishPermit),
@@ -80,7 +79,6 @@ pub(crate) fn cancel(run: &Run) -> Result<String, Problem> {
     Ok(resource::state(run))
 }
 
-/// Returns the problem of a method that this topic does not allow.
 fn unfit_for_topic(site: &Site, method: &str, name: &TopicName) -> Problem {
     match site.hub.topic(name).is_some() || site.publishing.may_create(name).is_some() {
         true => not_allowed(method, site.publishing.methods(name)),

@@ -8,7 +8,6 @@ use crate::request::own_path::{OwnPath, ReadPath};
 use crate::request::query::asks_for_topics;
 use crate::site::{Beside, Site};
 
-/// The destination of a request.
 #[derive(Debug)]
 pub(crate) enum Destination<'s, 'p> {
     /// A service or a file.
@@ -16,11 +15,8 @@ pub(crate) enum Destination<'s, 'p> {
     Resource(OwnResource),
     /// The lists for which all threads are asked.
     Survey(Survey),
-    /// The topic or the run at this path.
     Events(ReadPath<'p>),
-    /// The events of several topics.
     ManyTopics,
-    /// The explanation of the problem of this name.
     Explanation(&'p str),
     /// This path of a transport's own.
     Transport(&'static str),

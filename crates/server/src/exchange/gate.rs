@@ -17,7 +17,6 @@ use crate::request::origin::{self, Target, Verdict};
 use crate::request::own_path::OwnPath;
 use crate::site::Site;
 
-/// An admitted request.
 #[derive(Clone, Debug)]
 pub(crate) struct Admitted {
     pub(crate) client: Client,

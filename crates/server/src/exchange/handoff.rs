@@ -89,13 +89,10 @@ pub(crate) struct Handoff {
     successor: Successor,
     transport: TransportName,
     limits: LimitsTable,
-    /// The negotiated compression, if any.
     deflate: Option<NegotiatedDeflate>,
     /// Its place among the connections of a trusted proxy's client.
     place: Option<Place>,
-    /// The address of its client.
     client: Option<SocketAddr>,
-    /// The line of its request in the access log.
     access: AccessLine,
 }
 
@@ -186,14 +183,12 @@ impl Handoff {
     }
 }
 
-/// Any byte stream.
 pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin> ByteStream for S {}
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// The start of a WebSocket.
 struct Start<'a> {
     local: &'a Local,
     negotiated: Negotiated,

@@ -59,7 +59,6 @@ struct Chosen {
     choices: TopicChoices,
     query: Query,
     reading: ManyReading,
-    /// The place of the request in the list of its connection, if that has one.
     place: Option<RequestPlace>,
 }
 
@@ -80,13 +79,11 @@ impl ManyRequest {
         Ok(Self { query, token, topics, access: AccessLine::default() })
     }
 
-    /// Sets the request's line in the access log.
     pub(crate) fn with_access_line(self, access: AccessLine) -> Self {
         access.reads(|| self.topics.choices.to_string());
         Self { access, ..self }
     }
 
-    /// Sets the place of the request in the list of its connection.
     pub(crate) fn with_place(mut self, place: Option<RequestPlace>) -> Self {
         self.topics.place = place;
         self
@@ -114,12 +111,10 @@ impl ManyRequest {
         &self.access
     }
 
-    /// Returns the limits of a page.
     pub(crate) fn page_limit(&self) -> TurnLimit {
         TurnLimit { page: self.query.page, has_tokens: false }
     }
 
-    /// Opens a reader of all chosen topics.
     pub(crate) fn open(&self, reading: ManyReading) -> Result<ManyReader, Problem> {
         self.access.by(match reading {
             ManyReading::Page(transport) | ManyReading::Waiting(transport) => {
@@ -210,7 +205,6 @@ impl ManyRequest {
         self.place(TopicName::INDEX).is_some()
     }
 
-    /// Makes the reply with a page, and with the link to the next one.
     pub(crate) fn page_reply(
         &self,
         many: &mut ManyReader,
@@ -246,7 +240,6 @@ impl ManyRequest {
 }
 
 impl Chosen {
-    /// Opens a reader of a topic.
     fn reader(&self, topic: &Arc<Topic>, start: Option<Start>) -> Result<Reader, Problem> {
         let query = Query { start: start.or(self.query.start), ..self.query.clone() };
         let read = ReadRequest::of_topic(&self.site, self.client, Arc::clone(topic), query)

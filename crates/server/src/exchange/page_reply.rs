@@ -13,12 +13,10 @@ use crate::request::methods::Wanted;
 use crate::request::query::{Need, Representation};
 use crate::transport_name::TransportName;
 
-/// Returns the representation of a page.
 pub(crate) const fn page_representation(needs: Option<Need>) -> Representation {
     Representation { media_type: "application/json", ranges: &["application/*", "*/*"], needs }
 }
 
-/// Makes the reply with a page and the link to the next one.
 pub(crate) fn page_reply(
     read: &ReadRequest,
     page: &Page,

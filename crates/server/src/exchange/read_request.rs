@@ -24,7 +24,6 @@ use crate::site::Site;
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem, SlowReader};
 
-/// A request to read a topic or a run.
 #[derive(Debug)]
 pub(crate) struct ReadRequest {
     pub(crate) site: Arc<Site>,
@@ -35,12 +34,10 @@ pub(crate) struct ReadRequest {
     storage: Storage,
     client: Client,
     access: AccessLine,
-    /// The place of its request in the list of its connection, if that has one.
     place: Option<RequestPlace>,
 }
 
 impl ReadRequest {
-    /// Creates a request for what is at `path`.
     pub(crate) fn of(
         site: &Arc<Site>,
         client: Client,
@@ -84,7 +81,6 @@ impl ReadRequest {
         Ok(Self::new(site, client, readable, query))
     }
 
-    /// Creates a request for one of several topics.
     pub(crate) fn of_topic(
         site: &Arc<Site>,
         client: Client,
@@ -110,7 +106,6 @@ impl ReadRequest {
         self.site.publishing.methods(self.readable.topic().name())
     }
 
-    /// Returns the permit of its client to publish to what it reads.
     pub(crate) fn permit(&self) -> Result<PublishPermit, PublishRefusal> {
         match self.readable.is_run() {
             true => Err(PublishRefusal::Run),
@@ -124,12 +119,10 @@ impl ReadRequest {
         self.query.start.unwrap_or_else(beginning)
     }
 
-    /// Sets the request's line in the access log.
     pub(crate) fn with_access_line(self, access: AccessLine) -> Self {
         Self { access, ..self }
     }
 
-    /// Sets the place of its request in the list of its connection.
     pub(crate) fn with_place(self, place: Option<RequestPlace>) -> Self {
         Self { place, ..self }
     }

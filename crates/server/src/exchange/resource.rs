@@ -38,11 +38,8 @@ const CLOSED_LISTED: usize = 100;
 /// A resource of the server itself, besides the events of topics and runs.
 #[derive(Clone, Debug)]
 pub(crate) enum OwnResource {
-    /// A page of the list of topics.
     Topics(TopicsPage),
-    /// The time.
     Clock,
-    /// The health of the server.
     Health,
     /// The description of its paths.
     OpenApi,
@@ -50,9 +47,7 @@ pub(crate) enum OwnResource {
     AsyncApi,
     /// The readers of a topic, at most this many.
     Readers(Arc<Topic>, usize),
-    /// A list of runs.
     Runs(RunsQuery),
-    /// The state of a run.
     State(Arc<Run>),
     /// The last connections that were closed, at most this many.
     ClosedConnections(usize),
@@ -145,17 +140,14 @@ impl OwnResource {
 }
 
 impl ResourceValue {
-    /// Returns a reply without a value.
     pub(super) fn head() -> Self {
         Self { status: StatusCode::OK, line: None, link: None }
     }
 
-    /// Returns a reply with a value as a line of JSON.
     pub(super) fn of_line(line: Bytes) -> Self {
         Self { line: Some(line), ..Self::head() }
     }
 
-    /// Returns the part that is wanted.
     fn of(self, wanted: Wanted) -> Self {
         if wanted == Wanted::Head { Self { line: None, ..self } } else { self }
     }
@@ -174,7 +166,6 @@ impl From<String> for ResourceValue {
     }
 }
 
-/// Returns the state of a run as JSON.
 pub(crate) fn state(run: &Run) -> String {
     to_json(&run.status(Instant::now()))
 }

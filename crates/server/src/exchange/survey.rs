@@ -34,7 +34,6 @@ pub(crate) enum Survey {
     Threads,
 }
 
-/// A page of the list of connections.
 #[derive(Serialize)]
 struct ConnectionList {
     time: UnixTime,

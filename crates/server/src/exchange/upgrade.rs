@@ -24,9 +24,7 @@ use crate::{Options, Problem};
 /// A transport that takes over a connection after a handshake.
 #[derive(Debug)]
 pub(crate) struct HandshakeTransport {
-    /// Its name in the access log.
     pub(crate) name: TransportName,
-    /// Its subprotocols.
     pub(crate) subprotocols: &'static [&'static str],
     pub(crate) limits: LimitsTable,
     pub(crate) route: HandshakeRoute,
@@ -39,26 +37,21 @@ pub(crate) enum HandshakeRoute {
     Topic(fn(&Site, &ReadRequest, &HandshakeResponse) -> Result<Successor, Problem>),
     /// The path of each service, and all paths below it.
     Service(ServiceTakeOver),
-    /// A path of its own.
     Path {
         path: &'static str,
         is_offered: fn(&Options) -> bool,
         take_over: fn(&Site, Client, &HandshakeResponse) -> Result<Successor, Problem>,
-        /// The handler of `POST`, if there is one.
         post: Option<Post>,
     },
 }
 
-/// Takes over a handshake for a service.
 pub(crate) type ServiceTakeOver =
     fn(&Site, Client, &Head<'_>, &Arc<Mounted>, &HandshakeResponse) -> Result<Successor, Problem>;
 
-/// A handler of `POST`.
 pub(crate) type Post =
     for<'a> fn(Request<Body>, &'a Site, Stop) -> BoxFuture<'a, Result<Response<Body>, Problem>>;
 
 impl HandshakeTransport {
-    /// Returns true if it answers handshakes at this path.
     pub(crate) fn is_at(&self, site: &Site, path: &str) -> bool {
         match self.route {
             HandshakeRoute::Topic(_) => ReadPath::at(path).is_some(),

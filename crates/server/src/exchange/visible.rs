@@ -4,7 +4,6 @@ use crate::request::client::Client;
 use crate::site::Site;
 use crate::{Kind, Problem, ViewRight};
 
-/// Checks that a client may see who is connected.
 pub(super) fn may_see_connections(site: &Site, client: Client) -> Result<(), Problem> {
     may_see(site.connections_to, client, "the connections")
 }

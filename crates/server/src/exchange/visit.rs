@@ -30,7 +30,6 @@ pub(crate) struct Visit {
     since_secs: u32,
     port: u16,
     address: Option<IpAddr>,
-    /// The limits that apply to it.
     limits: LimitsTable,
     protocol: WireProtocol,
 }
@@ -70,7 +69,6 @@ impl Visit {
         let _ = self.cause.set(Box::new(cause));
     }
 
-    /// Returns its line in the access log.
     pub(crate) fn access(&self) -> &AccessLine {
         &self.access
     }
@@ -86,7 +84,6 @@ impl Visit {
         done
     }
 
-    /// Records that the server closes it with this frame.
     pub(crate) fn record_close(&self, frame: &CloseFrame) {
         let cause = Cause::new(EndedBy::Server, frame.reason.as_str().to_owned());
         self.set_cause(Cause { code: Some(frame.code), ..cause });

@@ -67,7 +67,6 @@ impl Compressor {
     }
 }
 
-/// Returns the reply as compressed by the library.
 async fn compressed(fields: &HeaderMap, response: Response<Body>) -> Response<Body> {
     let mut request = Request::new(());
     if let Some(accepted) = fields.get(header::ACCEPT_ENCODING) {

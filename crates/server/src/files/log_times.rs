@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use super::open::FileRefusal;
 
-/// The interval at which each cause is logged.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The times at which each cause was last logged.
@@ -37,7 +36,6 @@ impl LogTimes {
         }
     }
 
-    /// Records an error of the system.
     pub(super) fn log_error(&self, dir: &Path, path: &Path, error: &std::io::Error) {
         if self.is_time(6, Instant::now()) {
             tracing::error!("cannot read {}: {error}", shown(dir, path));
@@ -54,7 +52,6 @@ impl LogTimes {
     }
 }
 
-/// Formats a path for people.
 fn shown(dir: &Path, path: &Path) -> String {
     dir.join(path.strip_prefix(".").unwrap_or(path)).display().to_string()
 }

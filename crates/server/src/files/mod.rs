@@ -35,7 +35,6 @@ use crate::reply::entity_tag;
 use crate::request::own_path::OwnPath;
 use crate::{Kind, Problem};
 
-/// The directories whose files are served.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     /// Longer paths first.
@@ -185,7 +184,6 @@ impl Tree {
     }
 }
 
-/// A request for a file.
 struct FileRequest<'a> {
     method: &'a Method,
     /// The path below the directory.

@@ -124,13 +124,11 @@ impl Version {
     }
 }
 
-/// Examines the path below a directory.
 pub(super) fn examine(dir: &Path, path: &Path) -> io::Result<Version> {
     let found = File::from(below(dir, path, LOOK)?);
     Ok(Version::of(&found.metadata()?)?)
 }
 
-/// Opens the file at this path below a directory.
 pub(super) fn file(dir: &Path, path: &Path) -> io::Result<(File, Version)> {
     // Opening can have effects, so only a plain file is opened, and the call never waits.
     if examine(dir, path)?.is_directory {
@@ -141,7 +139,6 @@ pub(super) fn file(dir: &Path, path: &Path) -> io::Result<(File, Version)> {
     if version.is_directory { Err(Errno::ISDIR.into()) } else { Ok((file, version)) }
 }
 
-/// Returns the current version of an open file.
 pub(super) fn version(file: &File) -> io::Result<Version> {
     Ok(Version::of(&file.metadata()?)?)
 }

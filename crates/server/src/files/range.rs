@@ -40,7 +40,6 @@ impl ByteRange {
         }
     }
 
-    /// Formats the value of the field.
     pub(super) fn to_field(self) -> Option<HeaderValue> {
         let spec = match self {
             Self::Within(first, u64::MAX) | Self::From(first) => format!("bytes={first}-"),

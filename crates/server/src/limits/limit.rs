@@ -40,7 +40,6 @@ pub struct LimitError {
 }
 
 impl LimitError {
-    /// Returns the error with the name of its table.
     pub(super) fn within(self, table: &str) -> Self {
         Self { key: format!("{table}.{}", self.key), ..self }
     }
@@ -78,7 +77,6 @@ impl<L: Clone> Limit<L> {
     }
 }
 
-/// A field that holds a limit.
 pub(super) trait Field {
     fn get(&self) -> Option<u64>;
     fn set(&mut self, amount: u64);

@@ -16,7 +16,6 @@ const CENTURY: u64 = 36_500 * DAY;
 
 /// The bounds of a number of connections, requests or events.
 const COUNTS: (u64, u64) = (1, 1_000_000);
-/// The bounds of a size.
 const SIZES: (u64, u64) = (1, GIB);
 /// The bounds of a timeout: from the precision of timers to a day.
 const TIMES: (u64, u64) = (MILLISECOND, DAY);

@@ -37,7 +37,6 @@ const POLLS: u32 = 8;
 /// The pause after accepting failed, for example because no descriptors are left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// The listeners of a thread.
 #[derive(Debug)]
 pub(crate) struct Listeners {
     pub(crate) sites: Vec<(TcpListener, Door)>,
@@ -183,7 +182,6 @@ pub(crate) async fn accept(
     Ended { left: grace.saturating_sub(stopped.elapsed()), connections_cut }
 }
 
-/// Serves a connection in a task of its own.
 fn serve_guest(local: &Rc<Local>, guest: Guest, stop: &Stop, requests: &mut JoinSet<()>) {
     let Guest { stream, peer, permit, first } = guest;
     let stream = match TcpStream::from_std(stream) {
@@ -210,7 +208,6 @@ async fn accept_any(unix: &[UnixGuests]) -> (usize, io::Result<UnixStream>) {
     }
 }
 
-/// A Unix socket and its connections.
 struct UnixGuests {
     listener: tokio::net::UnixListener,
     door: Door,

@@ -14,7 +14,6 @@ use crate::site::Site;
 
 /// An answer to a request.
 pub(super) enum AtOnce {
-    /// The bytes of the reply.
     Reply(Vec<u8>),
     /// The service was called, but there is no short and whole reply yet.
     Begun(Box<BegunCall>),

@@ -166,7 +166,6 @@ fn answer(
     }
 }
 
-/// Returns an HTTP server with these limits.
 fn within(limits: &Limits) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
@@ -210,7 +209,6 @@ impl Progress {
         Self { turn_begun, idle: Idle::new(), place, begun, handoff }
     }
 
-    /// Begins a request.
     fn begin<B>(&self, request: &mut Request<B>) -> OpenRequest {
         (self.idle.end(), self.place.connection().begin(request))
     }
@@ -242,7 +240,6 @@ impl Progress {
     }
 }
 
-/// Logs an unexpected end.
 fn note(local: &Local, peer: Peer, error: &HttpEnd, place: &HttpPlace) {
     // One that has been used, and is idle, ends in order.
     let connection = place.connection();
@@ -266,7 +263,6 @@ fn note_malformed(local: &Local, peer: Peer, error: &hyper::Error) {
     access.set_end(format!("malformed request: {error}"));
 }
 
-/// An unexpected end of an HTTP connection.
 #[derive(Debug, thiserror::Error)]
 enum HttpEnd {
     #[error(transparent)]

@@ -47,7 +47,6 @@ enum Awaits {
     Head,
 }
 
-/// Decides about a connection that begins with `first`.
 pub(super) fn decide(undecided: Box<Undecided>, first: &[u8]) -> Opening {
     decide_on(undecided, first, Awaits::Nothing)
 }

@@ -208,14 +208,12 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     }
 }
 
-/// Logs an unexpected end.
 fn note_end(local: &Local, place: &HttpPlace, error: &hyper::Error) {
     tracing::debug!(%error, "HTTP/2 connection ended");
     let cause = Cause::of_error(error, format!("HTTP/2: {error}"));
     place.connection().closed(&local.site.closed, cause);
 }
 
-/// Returns an HTTP server with these limits.
 fn within(limits: &Limits, tasks: Tasks) -> http2::Builder<Tasks> {
     let mut builder = http2::Builder::new(tasks);
     builder
@@ -364,7 +362,6 @@ fn has_too_many_fields<B>(request: &Request<B>, limits: &Limits) -> bool {
     fields.len() - cookies + cookies.min(1) > limits.header_fields_max
 }
 
-/// Answers a refused request.
 fn refuse(
     local: &Local,
     peer: Peer,

@@ -124,7 +124,6 @@ impl Server {
     }
 }
 
-/// Creates the parts of a server that listens on these places.
 fn parts(options: Options, hub: Hub, places: &[ListenAt]) -> Result<Site, BindError> {
     let paths = transport::SHAKING_HANDS.iter();
     let offered = paths.filter_map(|transport| transport.offered_path(&options)).collect();

@@ -12,10 +12,9 @@ use crate::request::handshake::Head;
 /// Requests with more fields take the slow path.
 pub(super) const FIELDS_MAX: usize = 64;
 
-/// So do requests with one of these fields, since the HTTP server handles bodies and their framing.
+/// Requests with one of these fields take the slow path, too: the HTTP server handles bodies and their framing.
 const LONG_WAY: [&str; 3] = ["content-length", "transfer-encoding", "expect"];
 
-/// A request in the loop.
 pub(super) struct Request<'a> {
     pub(super) head: Head<'a>,
     pub(super) target: &'a str,

@@ -16,7 +16,6 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// Binds an address, if it is available.
     pub(crate) fn claim(address: SocketAddr) -> Result<Self, BindError> {
         let claim = || {
             if address.port() != 0 {

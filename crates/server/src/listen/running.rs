@@ -36,11 +36,9 @@ pub struct Running {
 /// The names and addresses of transports with their own ports.
 pub(crate) type Ports = Vec<(&'static str, SocketAddr)>;
 
-/// A thread of the server.
 #[derive(Debug)]
 pub(crate) struct Thread {
     pub(crate) handle: JoinHandle<usize>,
-    /// Completes when the thread is about to end.
     pub(crate) ended: oneshot::Receiver<()>,
 }
 
@@ -104,7 +102,6 @@ impl OpenRequests {
     }
 }
 
-/// An open request.
 #[derive(Debug)]
 pub(crate) struct OpenRequest(watch::Sender<usize>);
 

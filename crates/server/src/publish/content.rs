@@ -12,7 +12,6 @@ use serde::Serialize;
 use crate::request::fields;
 use crate::{Kind, Problem};
 
-/// The content type of a body.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Content {
     /// One JSON value.
@@ -35,11 +34,9 @@ pub(crate) struct Bounds {
 }
 
 impl Content {
-    /// The value of `Accept-Post`.
     pub(crate) const ACCEPTED: &str =
         "application/json, application/x-ndjson, text/plain, application/octet-stream";
 
-    /// Returns the content of a request's `Content-Type`.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Problem> {
         let mut given = headers.get_all(header::CONTENT_TYPE).iter();
         let Some(field) = given.next() else { return Ok(Self::JsonOrText) };
@@ -102,7 +99,6 @@ const AS_TEXT: &str =
     "; to publish text, use Content-Type: text/plain, or type=text when multiplexed";
 const AS_BYTES: &str = "; to publish bytes, use Content-Type: application/octet-stream, or type=binary when multiplexed";
 
-/// Returns true if a content type's parameters agree with UTF-8.
 fn is_utf8<'a>(parameters: impl Iterator<Item = &'a str>) -> bool {
     let charsets = parameters.map(fields::pair);
     let mut charsets = charsets.filter(|(name, _)| name.eq_ignore_ascii_case("charset"));
@@ -203,7 +199,6 @@ fn string_data(text: &str) -> Result<Data, Problem> {
     json(&text)
 }
 
-/// Returns `{"base64":"…"}`.
 fn base64_data(bytes: &[u8]) -> Result<Data, Problem> {
     #[derive(Serialize)]
     struct Binary {

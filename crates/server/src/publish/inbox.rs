@@ -14,7 +14,6 @@ use super::permit::PublishRefusal;
 use super::writer::Writer;
 use crate::Problem;
 
-/// The inbox for a client's messages.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     writing: Result<Box<Writer>, PublishRefusal>,
@@ -24,7 +23,6 @@ pub(crate) struct Inbox {
     memory: Memory,
 }
 
-/// Messages in the order of their arrival.
 #[derive(Debug)]
 struct WaitingMessages {
     events: Vec<Data>,

@@ -35,7 +35,6 @@ pub(crate) enum PublishRefusal {
 }
 
 impl PublishRefusal {
-    /// Returns the problem for the client.
     pub(crate) fn problem(self, name: &TopicName) -> Problem {
         match self {
             Self::Unknown => unknown_topic(name.as_str()),
@@ -83,7 +82,6 @@ impl Publishing {
         Ok(Self { hub, rules: rules.into_iter().map(Arc::new).collect() })
     }
 
-    /// Returns the rules in force.
     pub(crate) fn rules(&self) -> impl Iterator<Item = &TopicRule> {
         self.rules.iter().map(|rule| &rule.terms)
     }
@@ -116,7 +114,6 @@ impl Publishing {
         self.rule(name).map(|rule| &rule.terms)
     }
 
-    /// Returns the permit of a client to publish to a topic, or the refusal.
     pub(crate) fn permit(
         self: &Arc<Self>,
         name: &TopicName,
@@ -154,7 +151,6 @@ impl From<TooManyWait> for Problem {
     }
 }
 
-/// A body to publish.
 #[derive(Debug)]
 pub(crate) struct SentBody<'a> {
     pub(crate) content: Content,
@@ -268,7 +264,6 @@ impl PublishPermit {
         Err(Problem::new(Kind::StorageFull, detail))
     }
 
-    /// Returns the limit for the data of an event.
     pub(super) fn event_bytes_max(&self) -> usize {
         self.rule.terms.event_bytes_max
     }

@@ -8,7 +8,6 @@ use anemone_hub::{Hub, Topic, TopicName, TurnLimits, Turns};
 use super::total::Total;
 use crate::{Kind, Problem, TopicRule};
 
-/// A rule in force.
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) terms: TopicRule,
@@ -20,7 +19,6 @@ pub(super) struct Rule {
     pub(super) total: Option<Arc<Total>>,
 }
 
-/// Creates a rule without topics.
 impl From<TopicRule> for Rule {
     fn from(terms: TopicRule) -> Self {
         let is_for_many = terms.topics.name().is_none();

@@ -28,9 +28,7 @@ struct Estimate {
     little_at: Option<Instant>,
     /// The bytes that are admitted and maybe not in their topic yet.
     on_the_way: u64,
-    /// The bytes admitted so far.
     admitted: u64,
-    /// The number of deletions.
     deletions: u64,
 }
 

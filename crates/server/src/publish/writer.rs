@@ -16,7 +16,6 @@ use crate::{Limits, Problem};
 pub(crate) struct Writer {
     permit: PublishPermit,
     topic: Arc<Topic>,
-    /// The limit for the data of an event.
     pub(crate) event_bytes_max: usize,
     /// The limit on messages that wait while the topic is created.
     pub(crate) waiting_bytes_max: usize,
@@ -24,7 +23,6 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Creates a writer for the topic of the permit.
     pub(crate) fn new(permit: PublishPermit, topic: &Arc<Topic>, limits: &Limits) -> Self {
         let (event_bytes_max, timeout) = (permit.event_bytes_max(), limits.publish_timeout);
         let (topic, waiting_bytes_max) = (Arc::clone(topic), limits.batch_bytes_max);
@@ -44,7 +42,6 @@ impl Writer {
         Ok(())
     }
 
-    /// Returns the problem of too many messages that wait for the creation.
     pub(crate) fn too_many_wait(&self) -> Problem {
         let limit = self.waiting_bytes_max;
         behind(format!("the topic is being created, and at most {limit} bytes may wait for that"))
@@ -68,13 +65,11 @@ pub(crate) struct Handed {
 }
 
 impl Handed {
-    /// Returns the outcome, if it is known already.
     pub(crate) fn outcome(&mut self) -> Option<Result<(), Problem>> {
         let outcome = (&mut self.receipt).now_or_never()?;
         Some(outcome.map(|_| ()).map_err(Problem::from))
     }
 
-    /// Waits until the event is kept.
     pub(crate) async fn kept(self) -> Result<(), Problem> {
         in_time(self.timeout, self.receipt).await??;
         Ok(())

@@ -19,7 +19,6 @@ use tokio::task::AbortHandle;
 use crate::essential::Essentials;
 use crate::read::reader::{self, Page, ReadEnd, ReadPlace, Reader};
 
-/// A thread's readers of one topic.
 #[derive(Debug)]
 struct TopicReaders {
     /// Keeps the topic alive, so that its address stays unique.
@@ -49,7 +48,6 @@ pub(crate) struct Frames {
     pub(crate) messages: Vec<Prepared>,
     /// The text, in encodings without messages.
     pub(crate) chunk: Vec<u8>,
-    /// The gap before it.
     pub(crate) gap: Option<Gap>,
     next: Position,
 }

@@ -46,7 +46,6 @@ pub(crate) trait Joining: Send + Sync {
     fn open(&self, name: &TopicName) -> Result<Option<Reader>, Problem>;
 }
 
-/// The limits on a turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TurnLimit {
     pub(crate) page: PageLimit,
@@ -57,7 +56,6 @@ pub(crate) struct TurnLimit {
 /// Receives an item, the token after it, and whether the client is told that token with it.
 pub(crate) type Emit<'a> = dyn FnMut(&TopicItem<'_>, &Token, bool) + 'a;
 
-/// A reader of several topics.
 pub(crate) struct ManyReader {
     parts: BTreeMap<TopicName, Part>,
     /// The parts that may have something to read; all others wait.
@@ -96,7 +94,7 @@ struct Left {
     next: Option<After>,
 }
 
-/// News of the index: the end of those that were there, and the time before which it hears no further ones.
+/// The news of the index that a reader hears: the position where they end, and the time before which it hears no others.
 #[derive(Clone, Copy, Debug)]
 struct Hearing {
     end: Position,
@@ -114,7 +112,7 @@ struct Change<'a> {
 
 /// The bytes of an event beside its data, about.
 const EVENT_BYTES: usize = 96;
-/// The times that what is left of a page is shared again. Each reads pages anew.
+/// The number of times that the rest of a page is shared out again. Each time reads pages anew.
 const SHARINGS_MAX: usize = 4;
 /// The interval at which a reader hears which topics were created, so that many join together. A thousand readers of `*`
 /// would otherwise have a turn for each topic.
@@ -190,7 +188,6 @@ impl ManyReader {
         self.token.sent()
     }
 
-    /// Checks that the token is as short as it has to be.
     pub(crate) fn check_token(&mut self) -> Result<(), Problem> {
         self.token.check()
     }
@@ -231,7 +228,6 @@ impl ManyReader {
         self.ready.is_empty() && self.left.is_empty()
     }
 
-    /// Returns the current ends of its topics.
     pub(crate) fn ends_by_now(&self) -> Vec<(TopicName, Position)> {
         self.parts.iter().map(|(name, part)| (name.clone(), part.reader.end_by_now())).collect()
     }
@@ -322,7 +318,6 @@ impl ManyReader {
         Ok(page)
     }
 
-    /// Returns true if a topic has events after a page.
     fn has_more(&self, name: &TopicName, page: &Page) -> bool {
         self.parts.get(name).is_some_and(|part| part.reader.end_by_now() != page.next)
     }
@@ -372,12 +367,10 @@ impl ManyReader {
         }
     }
 
-    /// Lets a reader wait for its topic.
     fn wait(&mut self, name: &TopicName) {
         self.wait_until(name, None);
     }
 
-    /// Lets a reader wait for its topic, and for this time.
     fn wait_until(&mut self, name: &TopicName, time: Option<Instant>) {
         let Some(part) = self.parts.get_mut(name) else { return };
         let (mut head, position, name) =
@@ -471,7 +464,6 @@ impl ManyReader {
         }
     }
 
-    /// Says which topics have left.
     fn tell_left(&mut self, emit: &mut Emit<'_>) {
         for Left { name, reason, next } in std::mem::take(&mut self.left) {
             match next {
@@ -555,7 +547,6 @@ impl ManyReader {
     }
 }
 
-/// Returns true if a reader at this position has everything up to `end`.
 fn has_reached(position: Position, end: Position) -> bool {
     position.epoch != end.epoch || position.offset >= end.offset
 }

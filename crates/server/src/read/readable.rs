@@ -71,7 +71,6 @@ impl Readable {
         self.attachment = None;
     }
 
-    /// Returns the problem of reading it.
     pub(crate) fn problem(&self, error: ReadError) -> Problem {
         match error {
             ReadError::Deleted if self.is_run() => {
@@ -81,7 +80,6 @@ impl Readable {
         }
     }
 
-    /// Returns its path for logs.
     pub(crate) fn path_in_log(&self) -> String {
         let name = self.topic.name().as_str();
         match self.kind {

@@ -75,13 +75,11 @@ impl Reader {
         Self { listing: Some(listing), ..self }
     }
 
-    /// Sets its request's line in the access log.
     pub(crate) fn with_access_line(self, access: AccessLine) -> Self {
         access.reached(self.place.position);
         Self { access, ..self }
     }
 
-    /// Returns its request's line in the access log.
     pub(crate) fn access(&self) -> &AccessLine {
         &self.access
     }
@@ -91,7 +89,6 @@ impl Reader {
         std::mem::take(&mut self.access).set_end(why);
     }
 
-    /// Describes it.
     pub(crate) fn describe(&self) -> ReadDescription {
         let ReadPlace { position, mode, .. } = self.place;
         let lag = self.topic().lag(UnixTime::now(), position);
@@ -108,7 +105,6 @@ impl Reader {
         self.listing.as_ref().map(Listing::since)
     }
 
-    /// Returns the transport of its listing, if it is listed.
     pub(crate) fn transport(&self) -> Option<TransportName> {
         self.listing.as_ref().map(Listing::transport)
     }
@@ -124,7 +120,6 @@ impl Reader {
         is_before(self.place.position, info.head, info.first)
     }
 
-    /// Sets the mode.
     pub(crate) fn in_mode(self, mode: Mode) -> Self {
         Self { place: ReadPlace { mode, ..self.place }, ..self }
     }
@@ -153,7 +148,6 @@ impl Reader {
         }
     }
 
-    /// Sets the limit of the next pages.
     pub(crate) fn limit_to(&mut self, limit: PageLimit) {
         self.place.limit = limit;
     }
@@ -233,7 +227,6 @@ impl Reader {
         }
     }
 
-    /// Returns the current end of the topic.
     pub(crate) fn end_by_now(&self) -> Position {
         self.topic().info(UnixTime::now()).head
     }
@@ -280,7 +273,6 @@ impl Reader {
     }
 }
 
-/// The end of reading.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ReadEnd {
     /// The run has ended, and everything was read.
@@ -329,12 +321,10 @@ impl From<anemone_hub::Page> for Page {
 }
 
 impl Page {
-    /// Returns its items in their order.
     pub(crate) fn items(&self) -> impl Iterator<Item = Item<'_>> {
         self.wire_page().into_items()
     }
 
-    /// Returns the JSON for a poll.
     pub(crate) fn to_json(&self) -> String {
         let mut out = String::with_capacity(self.text_bytes());
         let end = self.is_last.then_some(EndReason::Ended);

@@ -12,7 +12,7 @@ use crate::{Kind, Problem};
 
 /// A token up to this length is sent with each event.
 const SHORT_BYTES: usize = 512;
-/// A longer one is sent this long after an event that came without, unless it was before.
+/// A longer token is sent this long after an event without one, unless it is sent earlier.
 const DELAY: Duration = Duration::from_secs(1);
 
 /// The places up to which was told.
@@ -38,7 +38,6 @@ impl ToldToken {
         &self.token
     }
 
-    /// Sets the place in a topic.
     pub(crate) fn place(&mut self, name: &str, place: After) {
         let is_as_long = match (self.token.get(name), place) {
             (Some(After::Position(old)), After::Position(new)) => {
@@ -52,7 +51,6 @@ impl ToldToken {
         self.token.set(name, place);
     }
 
-    /// Removes the place in a topic.
     pub(crate) fn remove(&mut self, name: &str) {
         self.token.remove(name);
         self.bytes = None;

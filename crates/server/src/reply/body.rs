@@ -28,7 +28,6 @@ enum Content {
     Omitted,
 }
 
-/// The error of a body of any kind.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 impl Body {
@@ -93,7 +92,6 @@ impl Body {
 }
 
 impl Default for Body {
-    /// Creates an empty body.
     fn default() -> Self {
         Self(Content::Whole(Bytes::new()))
     }
@@ -196,7 +194,6 @@ pub fn full(bytes: impl Into<Bytes>) -> Body {
 /// can keep the end of each event until the next one comes.
 pub(crate) const STREAM_CACHING: &str = "no-store, no-transform";
 
-/// A reply with a body of this type, and with this `Cache-Control`.
 pub(crate) fn reply(
     content_type: &'static str,
     caching: &'static str,

@@ -198,12 +198,10 @@ pub(crate) fn explanation(name: &str) -> Option<String> {
     Some(format!("{} ({})\n\n{}\n", kind.title(), status(kind), advice(kind)))
 }
 
-/// Returns the advice for a kind.
 pub(crate) fn advice(kind: Kind) -> &'static str {
     TABLE[kind as usize].1
 }
 
-/// Returns the status of a kind.
 pub(crate) fn status(kind: Kind) -> StatusCode {
     // Every status is that of an error.
     StatusCode::from_u16(kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)

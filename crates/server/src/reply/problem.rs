@@ -51,12 +51,10 @@ impl Problem {
         self.kind
     }
 
-    /// Returns its status.
     pub(crate) fn code(&self) -> StatusCode {
         self.status
     }
 
-    /// Returns the description of this occurrence.
     pub(crate) fn detail(&self) -> &str {
         &self.detail
     }
@@ -116,7 +114,6 @@ impl Problem {
         Self::new(Kind::UnknownPath, format!("there is nothing at {}", excerpt(path, 80)))
     }
 
-    /// Creates the problem of too many connections.
     pub(crate) fn too_many_connections() -> Self {
         let detail = "the server has reached its limit on connections";
         Self::new(Kind::TooManyConnections, detail)

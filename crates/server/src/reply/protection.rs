@@ -13,7 +13,6 @@ pub(crate) const FIELDS: [(HeaderName, &str); 4] = [
 
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// Adds the fields.
 pub(crate) fn protect(headers: &mut HeaderMap) {
     for (name, value) in FIELDS {
         headers.entry(name).or_insert(HeaderValue::from_static(value));

@@ -20,7 +20,7 @@ enum Pattern {
     /// One of the origins that many unrelated pages share, as browsers write it.
     Shared(&'static str),
     One(Origin),
-    /// All with this scheme and port, whose host ends in a dot and this one.
+    /// Every origin with this scheme and port, whose host ends in a dot and this host.
     Ending(Origin),
 }
 
@@ -35,7 +35,6 @@ pub struct OriginError {
 /// The origins of files and sandboxed frames, and those of files in old web views and in some libraries for devices.
 pub(crate) const SHARED: [&str; 2] = ["null", "file://"];
 
-/// The origin of a page.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Origin {
     /// In lower case.
@@ -53,7 +52,6 @@ impl Origin {
         Self::new(scheme, &Host::parse(host)?)
     }
 
-    /// Returns the origin of the pages at a host.
     pub(crate) fn new(scheme: &str, host: &Host<'_>) -> Option<Self> {
         let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
         let begins = scheme.bytes().next()?.is_ascii_alphabetic();

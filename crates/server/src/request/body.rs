@@ -16,7 +16,6 @@ use crate::request::fields;
 use crate::stop::Stop;
 use crate::{Kind, Limits, Problem};
 
-/// The limits on the body of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BodyBounds {
     pub(crate) bytes_max: usize,
@@ -58,7 +57,6 @@ pub(crate) async fn receive(
     received.map_err(late)?.map_err(|error| error.problem(bytes_max))
 }
 
-/// Waits until the server stops.
 async fn stopped(stop: Option<Stop>) {
     match stop {
         Some(mut stop) => stop.stopped().await,
@@ -117,7 +115,6 @@ impl From<Received> for Bytes {
     }
 }
 
-/// An error of receiving a body.
 #[derive(Debug)]
 enum BodyError {
     TooBig,

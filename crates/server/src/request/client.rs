@@ -110,7 +110,6 @@ impl Client {
         Self { address, foreign: Some(foreign), peer: None, connection: peer.number() }
     }
 
-    /// Returns the client of a request.
     pub(crate) fn of_request(peer: Peer, asked: &ClientSigns<'_>) -> Self {
         let foreign = if peer.is_local() { foreign(asked) } else { Some(Foreign::Elsewhere) };
         Self { address: peer.address(), foreign, peer: Some(peer), connection: peer.number() }

@@ -28,7 +28,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns the names of all fields, unchanged.
     pub(crate) fn names(self) -> impl Iterator<Item = &'a str> {
         match self {
             Self::Map(map) => EitherFields::Map(map.keys().map(HeaderName::as_str)),
@@ -36,7 +35,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns the fields whose names pass.
     pub(crate) fn to_map(self, passes: impl Fn(&HeaderName) -> bool) -> HeaderMap {
         let (map, parsed) = self.parts();
         let mapped = map.into_iter().flatten();
@@ -53,7 +51,6 @@ impl<'a> Fields<'a> {
         passed
     }
 
-    /// Returns the first value of the fields of this name.
     pub(crate) fn first(self, name: &'static str) -> Option<&'a [u8]> {
         match self {
             Self::Map(map) => handshake::Fields::values(map, name).next(),
@@ -61,13 +58,11 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns true if there is a field of this name.
     pub(crate) fn has(self, name: &'static str) -> bool {
         self.first(name).is_some()
     }
 }
 
-/// An iterator over the fields of either parser.
 enum EitherFields<M, P> {
     Map(M),
     Parsed(P),

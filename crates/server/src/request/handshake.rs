@@ -28,7 +28,6 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// Returns true if the request asks for a WebSocket.
     pub(crate) fn asks_for_web_socket(&self) -> bool {
         handshake::asks_for_web_socket(&self.fields)
     }

@@ -82,7 +82,6 @@ pub(crate) fn ends_in(name: &str, ending: &str) -> bool {
     !begin.is_empty() && end[0] == b'.' && end[1..].eq_ignore_ascii_case(ending.as_bytes())
 }
 
-/// The host of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Host<'a> {
     text: &'a str,
@@ -188,7 +187,6 @@ impl Display for Host<'_> {
     }
 }
 
-/// The hosts of this server.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     /// The addresses on which it listens; an unspecified one means every address.

@@ -15,7 +15,6 @@ pub(crate) enum Methods {
     Delete,
     /// Reading, and cancelling a run.
     Cancel,
-    /// Starting runs.
     Start,
 }
 

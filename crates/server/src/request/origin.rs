@@ -13,7 +13,6 @@ use crate::request::fields::Fields;
 use crate::request::host::Host;
 use crate::{Kind, Problem};
 
-/// The verdict on a request's origin.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Verdict {
     /// No origin, or the server's own.

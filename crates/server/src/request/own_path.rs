@@ -53,7 +53,6 @@ impl OwnPath {
         self.0
     }
 
-    /// Returns the path for logs.
     pub(crate) fn in_log(self) -> String {
         format!("/{}", self.0)
     }
@@ -62,9 +61,7 @@ impl OwnPath {
 /// The normalized path of something that is read in every way.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ReadPath<'a> {
-    /// The path of a topic, with its name.
     Topic(&'a str),
-    /// The path of a run, with its key.
     Run(&'a str),
 }
 
@@ -90,10 +87,8 @@ impl<'a> ReadPath<'a> {
     }
 }
 
-/// The digits of a run's key in a log.
 const KEY_DIGITS_LOGGED: usize = 6;
 
-/// The digits of a run's key.
 const KEY_DIGITS: usize = 32;
 
 /// Returns a path, normalized or not, for logs: without whole keys of runs, wherever they are, since a client may

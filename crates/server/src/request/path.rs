@@ -52,12 +52,10 @@ fn dot_segments(path: &str) -> usize {
     path.split('/').filter(|segment| matches!(*segment, "." | "..")).count()
 }
 
-/// Returns true if a path is in its normal form.
 pub(crate) fn is_normal(path: &str) -> bool {
     normal(path).is_ok_and(|normal| normal == path)
 }
 
-/// Normalizes the path of `uri`.
 pub(crate) fn normalize(uri: &mut Uri) -> Result<(), Problem> {
     let Cow::Owned(mut target) = normal(uri.path())? else { return Ok(()) };
     if let Some(query) = uri.query() {

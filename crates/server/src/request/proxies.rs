@@ -116,7 +116,6 @@ fn has_all(ranges: &[(u128, u32)], begin: u128, bits: u32) -> bool {
         && has_all(ranges, begin | 1 << (127 - bits), bits + 1)
 }
 
-/// All trusted proxies.
 #[derive(Debug, Default)]
 pub(crate) struct Proxies(Vec<TrustedProxy>);
 
@@ -146,7 +145,6 @@ impl Proxies {
         Self(trusted)
     }
 
-    /// Returns true if the peer of a connection is one of them.
     pub(crate) fn trust(&self, peer: Peer) -> bool {
         match peer {
             _ if peer.is_direct() => false,
@@ -289,7 +287,6 @@ impl<'a> Element<'a> {
     }
 }
 
-/// Returns the elements of all fields of this name, in order.
 fn items<'a>(fields: Fields<'a>, name: &'static str) -> Result<Vec<&'a str>, Problem> {
     let mut items = Vec::new();
     for field in fields.all(name) {

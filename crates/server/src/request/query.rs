@@ -36,9 +36,7 @@ use crate::{Limits, Problem};
 pub(crate) struct Query {
     /// The place to begin; `None` leaves it to the transport.
     pub(crate) start: Option<Start>,
-    /// The time to wait for an event.
     pub(crate) wait: Option<Wait>,
-    /// The limits on one page.
     pub(crate) page: PageLimit,
     /// The events for a reader that is behind.
     pub(crate) mode: Mode,
@@ -71,7 +69,6 @@ impl Wait {
 }
 
 impl Query {
-    /// Parses the query and header fields of a request.
     pub(crate) fn parse(
         query: Option<&str>,
         fields: Fields<'_>,

@@ -32,7 +32,6 @@ impl Default for Lane {
 }
 
 impl Lane {
-    /// Counts a turn.
     pub(super) fn count(&self, time: Duration) {
         // Only one task of a lane has a turn at a time.
         let cost = self.cost.load(Ordering::Relaxed);

@@ -5,7 +5,6 @@ use http::{HeaderMap, Response};
 use crate::read::readable::Readable;
 use crate::reply::body::Body;
 
-/// The answer of a [`Mount`](crate::Mount).
 #[derive(Debug)]
 pub(crate) enum Answer {
     Reply(Response<Body>),

@@ -60,13 +60,11 @@ impl<T> Caught<T> {
         self.0.take()
     }
 
-    /// Calls the value.
     pub(super) fn call<R>(&mut self, call: impl FnOnce(&mut T) -> R) -> Result<R, Panicked> {
         let value = self.0.as_mut().ok_or(Panicked)?;
         catch(|| call(value))
     }
 
-    /// Asks the value.
     pub(super) fn ask<R>(&self, ask: impl FnOnce(&T) -> R) -> Result<R, Panicked> {
         let value = self.0.as_ref().ok_or(Panicked)?;
         catch(|| ask(value))

@@ -21,7 +21,6 @@ pub(crate) const ITEM_BYTES_MAX: usize = 1 << 20;
 /// The most bytes of a part of a body that is no stream. It is the most that a stream of events holds for a client, too.
 const PART_BYTES_MAX: usize = 64 << 10;
 
-/// The division of a reply into items.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Division {
     /// A stream: each line that is not empty is an item.
@@ -33,12 +32,10 @@ pub(crate) enum Division {
 }
 
 impl Division {
-    /// Returns the division of a reply.
     pub(crate) fn of(reply: &Response<Body>) -> Self {
         Self::with(MediaType::of(reply.headers()), reply)
     }
 
-    /// Returns the division of a reply with this media type.
     pub(crate) fn with(media_type: MediaType, reply: &Response<Body>) -> Self {
         let len = reply.body().size_hint().exact();
         let is_encoded = reply.headers().contains_key(header::CONTENT_ENCODING);
@@ -55,15 +52,12 @@ impl Division {
 /// An error of a reply after its beginning.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ItemsError {
-    /// An item is longer than allowed.
     #[error("an item is longer than {ITEM_BYTES_MAX} bytes")]
     TooLong,
-    /// The service failed.
     #[error("the reply failed midway")]
     Failed(#[source] io::Error),
 }
 
-/// The items of a reply.
 #[derive(Debug)]
 pub(crate) struct Items {
     body: Body,
@@ -84,13 +78,11 @@ impl Items {
         Self::new(reply.into_body(), division, memory)
     }
 
-    /// Returns the items of a body that is divided like this.
     pub(crate) fn new(body: Body, division: Division, memory: &Memory) -> Self {
         let (rest, begun, held) = (Bytes::new(), Vec::new(), memory.reservation());
         Self { body, division, rest, begun, held, is_over: false }
     }
 
-    /// Returns the division of the reply.
     pub(crate) fn division(&self) -> Division {
         self.division
     }
@@ -209,7 +201,6 @@ pub(crate) fn check_lines(body: Body) -> Body {
 
 struct CheckedLines {
     body: Body,
-    /// The bytes of the line that has begun.
     begun_bytes: usize,
     /// The error that ends the body at the next poll.
     failure: Option<io::Error>,
@@ -291,7 +282,6 @@ mod tests {
     use super::*;
     use crate::reply::body::{self, full};
 
-    /// A reply with these pieces.
     fn reply(content_type: &'static str, pieces: Vec<Vec<u8>>) -> Response<Body> {
         let pieces = stream::iter(pieces).map(Bytes::from);
         Response::builder().header("content-type", content_type).body(body::stream(pieces)).unwrap()

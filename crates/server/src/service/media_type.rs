@@ -10,14 +10,12 @@ pub(crate) const NDJSON: &str = "application/x-ndjson";
 pub(crate) enum MediaType {
     /// `application/json`, or any that ends in `+json`.
     Json,
-    /// `application/x-ndjson`.
     Ndjson,
     /// Any other, or none.
     Other,
 }
 
 impl MediaType {
-    /// Returns the media type in a `Content-Type`.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         headers.get(header::CONTENT_TYPE).map_or(Self::Other, |value| Self::parse(value.as_bytes()))
     }

@@ -75,7 +75,6 @@ pub struct Mount {
     events: Option<Arc<Value>>,
 }
 
-/// The service of a mount.
 #[derive(Clone)]
 pub(super) enum MountService {
     Call(Arc<dyn Fn(Request<Body>) -> ResponseFuture + Send + Sync>),
@@ -267,7 +266,6 @@ impl Mount {
         self.finishes_changes && !matches!(method, "GET" | "HEAD" | "OPTIONS")
     }
 
-    /// Returns true if it answers only over HTTP.
     pub(crate) fn is_http_only(&self) -> bool {
         self.is_http_only
     }

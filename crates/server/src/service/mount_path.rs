@@ -25,7 +25,6 @@ pub enum MountError {
     },
 }
 
-/// Checks that a service can be mounted at this path.
 pub(super) fn check_path(path: &str) -> Result<(), MountError> {
     let malformed = || MountError::Malformed { path: path.chars().take(80).collect() };
     let names = path.strip_prefix('/').ok_or_else(malformed)?;

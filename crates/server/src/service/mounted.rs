@@ -28,7 +28,6 @@ use crate::reply::body::{Body, BoxError, full};
 use crate::request::methods::only_starts;
 use crate::{Kind, Problem};
 
-/// A mount of a server.
 #[derive(Debug)]
 pub(crate) struct Mounted {
     pub(super) mount: Mount,
@@ -92,7 +91,6 @@ impl Mounted {
         }
     }
 
-    /// Starts the run that a request asks for.
     async fn start_run(
         self: Arc<Self>,
         reply: StartReply,
@@ -162,7 +160,6 @@ impl Mounted {
         self.finish(called).await
     }
 
-    /// Calls the service.
     pub(super) fn call_service(
         &self,
         mut request: Request<Body>,

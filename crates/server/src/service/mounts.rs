@@ -9,7 +9,6 @@ use super::mounted::Mounted;
 use super::starter::RunStarter;
 use crate::request::own_path::OwnPath;
 
-/// An error of the mounts of a server.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum MountsError {
     /// Two mounts have this path.
@@ -18,7 +17,6 @@ pub(crate) enum MountsError {
     Described { mount: String, path: String },
 }
 
-/// All mounts.
 #[derive(Debug)]
 pub(crate) struct Mounts {
     /// Those at paths of their own, the longest path first.
@@ -47,12 +45,10 @@ impl Mounts {
         self.below.iter().find(|mount| is_within(&mount.path, path))
     }
 
-    /// Returns all mounts.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Mounted>> {
         self.below.iter().chain(&self.root)
     }
 
-    /// Returns the mount at `/`.
     pub(crate) fn root(&self) -> Option<&Arc<Mounted>> {
         self.root.as_ref()
     }

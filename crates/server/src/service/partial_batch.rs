@@ -68,7 +68,6 @@ pub(super) fn broken(error: ItemsError) -> RunFailure {
     RunFailure::new(error.to_string())
 }
 
-/// Returns the JSON string with this text.
 pub(super) fn string(text: &str) -> Result<Data, RunFailure> {
     Data::json(text).map_err(unfit)
 }

@@ -29,12 +29,10 @@ use crate::request::own_path::OwnPath;
 use crate::request::query::{bad, prefers_async};
 use crate::{Kind, Problem};
 
-/// The reply that a start asks for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum StartReply {
     /// The state of the run, at once.
     State,
-    /// The events of the run.
     Events {
         /// True if the run belongs to the reply.
         is_attached: bool,
@@ -44,7 +42,6 @@ pub(super) enum StartReply {
 /// A request to start a run, and the place where it starts.
 pub(super) struct StartRequest<'a> {
     pub(super) reply: StartReply,
-    /// The path of the mount.
     pub(super) path: &'a str,
     /// True if runs are all that there is at this mount.
     pub(super) is_run_service: bool,
@@ -197,7 +194,6 @@ fn parameters(query: Option<&str>) -> impl Iterator<Item = &str> {
 enum OwnParameter {
     /// The run belongs to the reply.
     Attach,
-    /// The name of the run.
     Name,
 }
 

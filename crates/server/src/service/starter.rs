@@ -17,7 +17,6 @@ pub(crate) struct RunStarter {
     reading: Turns,
 }
 
-/// The thread that reads an input.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum ReadingThread {
     /// The network thread, at once.

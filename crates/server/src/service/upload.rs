@@ -45,7 +45,6 @@ struct TakenState {
     progress: Mutex<Progress>,
 }
 
-/// The progress of a body.
 #[derive(Clone, Copy)]
 struct Progress {
     /// The time of the last piece, or of the beginning.

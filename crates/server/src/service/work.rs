@@ -108,7 +108,6 @@ fn refused(head: &Parts, body: &[u8]) -> RunFailure {
     }
 }
 
-/// Returns the failure with the JSON of a problem.
 fn failure(problem: &str) -> RunFailure {
     let value = serde_json::from_str::<Value>(problem).unwrap_or_default();
     let detail = value["detail"].as_str().unwrap_or("the service failed");
@@ -153,7 +152,6 @@ mod tests {
         assert_eq!(run.status(Instant::now()).result(), Some(&*string));
     }
 
-    /// The work of a service that answers with this stream.
     fn of_stream(body: Body) -> RunWork {
         let ndjson = HeaderValue::from_static("application/x-ndjson");
         let reply = Response::builder().header(header::CONTENT_TYPE, ndjson).body(body).unwrap();
@@ -193,7 +191,6 @@ mod tests {
         assert_eq!(run.status(Instant::now()).state, RunState::Failed);
     }
 
-    /// Returns the run of this work after its end.
     fn ended(work: RunWork) -> Arc<Run> {
         let runs = Runs::new(RunLimits::default());
         let run = runs.start(StartRun::new("/a", work)).unwrap().run;

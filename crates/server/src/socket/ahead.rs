@@ -24,7 +24,6 @@ const BYTES_MAX: usize = 16 << 10;
 /// The time between two looks for the end of a peer that has sent more than may be read ahead.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// The peer's side of a stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum PeerSide {
     /// More may come.
@@ -56,7 +55,6 @@ impl<R: AsyncRead> SeesEnd for Join<R, OwnedWriteHalf> {
 /// The state that both ends share.
 struct AheadState<S> {
     stream: S,
-    /// The bytes that were read ahead.
     ahead: Vec<u8>,
     held: Reservation,
     /// The size of the user's own buffer before anything is read ahead.
@@ -98,7 +96,6 @@ impl<S> Ahead<S> {
 }
 
 impl<S: AsyncRead + SeesEnd + Unpin> End<S> {
-    /// Accesses the stream.
     pub(crate) fn with_stream<T>(&self, work: impl FnOnce(&mut S) -> T) -> T {
         work(&mut self.0.borrow_mut().stream)
     }

@@ -41,7 +41,6 @@ impl<S> Gathered<S> {
 }
 
 impl<S: AsyncWrite + Unpin> Gathered<S> {
-    /// Writes and flushes the gathered output.
     pub(crate) fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.written < self.bytes.len() {
             let rest = &self.bytes[self.written..];

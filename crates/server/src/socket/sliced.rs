@@ -27,7 +27,6 @@ impl Slice {
         Self { clock: Instant::now, begun: Rc::default() }
     }
 
-    /// Begins a turn.
     pub(crate) fn begin(&self) {
         self.begun.set(None);
     }

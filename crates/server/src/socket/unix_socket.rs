@@ -53,7 +53,6 @@ impl UnixSocket {
         Ok(())
     }
 
-    /// Binds the path.
     pub(crate) fn claim(&self) -> io::Result<(UnixListener, SocketFile)> {
         let Self { path, mode } = self;
         Self::check_path(path)?;

@@ -26,7 +26,6 @@ struct UnreadCount {
 }
 
 impl Unread {
-    /// Creates a count of at most `bytes_max` bytes.
     pub(crate) fn new(memory: &Memory, bytes_max: usize) -> Self {
         Self(Rc::new(RefCell::new(UnreadCount { held: memory.reservation(), bytes: 0, bytes_max })))
     }
@@ -69,7 +68,6 @@ pub(crate) struct Carried<S> {
 }
 
 impl<S> Carried<S> {
-    /// Creates a stream with the window of one HTTP/2 stream.
     pub(crate) fn new(stream: S, unread: Unread, window_bytes: usize) -> Self {
         Self { stream, unread, window_bytes, waiting: None }
     }

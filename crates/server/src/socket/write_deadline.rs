@@ -57,7 +57,6 @@ pub(crate) struct WriteDeadline<S> {
     memory: Memory,
 }
 
-/// A write that is stuck.
 struct Stuck {
     since: Instant,
     /// Ready at the next attempt; true if the memory must be released.

@@ -13,7 +13,6 @@ use crate::Problem;
 use crate::clients::refusals::{Refusals, RefusedRequest};
 use crate::read::reader::{ReadEnd, Reader, in_log};
 
-/// A reader, and the state of its reply.
 #[derive(Debug)]
 pub(crate) struct EndlessReply {
     reader: Reader,
@@ -35,13 +34,11 @@ enum Phase {
     Over,
 }
 
-/// The next part of the reply.
 #[derive(Debug)]
 pub(crate) enum EndlessPart<P> {
     /// The position where reading begins, or stands.
     Item(Item<'static>),
     Page(P),
-    /// Nothing for now.
     Nothing,
     /// The end of a run, all of which was sent.
     Ended(Item<'static>),

@@ -27,7 +27,6 @@ use crate::reply::body::{Body, full};
 /// The last chunk, which is empty (RFC 9112 section 7.1).
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// Returns the head of the reply.
 pub(crate) fn head(content_type: &'static str) -> Response<Body> {
     let mut response = response(content_type, full(""));
     let headers = response.headers_mut();
@@ -228,7 +227,6 @@ fn chunk(text: &str) -> Vec<u8> {
     [size.as_bytes(), text.as_bytes(), b"\r\n"].concat()
 }
 
-/// Returns the length of the text in a chunk.
 fn text_bytes(chunk: &[u8]) -> usize {
     let size_bytes = chunk.iter().position(|&byte| byte == b'\r');
     size_bytes.map_or(0, |size_bytes| chunk.len() - size_bytes - b"\r\n\r\n".len())

@@ -36,7 +36,6 @@ const fn own_code(code: u16) -> CloseCode {
     }
 }
 
-/// The encoding of data alone.
 static DATA: ItemEncoding = ItemEncoding {
     append: |item, out| {
         if let Item::Event { data, .. } = item {
@@ -44,7 +43,6 @@ static DATA: ItemEncoding = ItemEncoding {
         }
     },
 };
-/// The encoding with positions.
 static POSITIONS: ItemEncoding = ItemEncoding { append: |item, out| item.write(out) };
 
 /// Returns the encoding that a handshake has chosen by its subprotocol.
@@ -122,7 +120,6 @@ impl InWebSocket {
         }
     }
 
-    /// Describes the WebSocket with its reader.
     pub(crate) fn describe(&self, visit: &Visit, transport: TransportName) -> Described {
         let subprotocol = (!self.is_data_only()).then_some(Item::SUBPROTOCOL);
         let described = visit.describe(transport, "").reading(self.reply.reader().describe());
@@ -134,7 +131,6 @@ impl InWebSocket {
         self.reply.end("closed");
     }
 
-    /// Returns the path of what it reads, for logs.
     pub(crate) fn path(&self) -> String {
         self.reply.reader().readable().path_in_log()
     }

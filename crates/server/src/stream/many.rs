@@ -29,10 +29,9 @@ use crate::site::Site;
 use crate::stop::Stop;
 use crate::transport_name::TransportName;
 
-/// The encoding of items with their topics.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ManyEncoding<F> {
-    /// Appends an item; the token is the place after it, and told with it if the last is true.
+    /// Appends an item. The token is the place after it; the flag says whether the client gets the token with it.
     pub(crate) append: F,
     /// True if events are sent with the token.
     pub(crate) has_tokens: bool,
@@ -91,7 +90,7 @@ struct ManyReply<F> {
     access: AccessLine,
     kind: (TransportName, WireProtocol),
     since: UnixTime,
-    /// The reason for its end: its client leaves, unless something comes before.
+    /// The reason for its end: that its client has left, until another one is known.
     why: &'static str,
     /// The streams of several topics of its thread. `None` if another HTTP server has the connection.
     rounds: Option<InRounds>,

@@ -17,13 +17,11 @@ use tokio_rustls::rustls::sign::CertifiedKey;
 
 use super::TlsError;
 
-/// The largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// The validity of a development certificate; some clients refuse more than 825 days.
 const DEVELOPMENT_DAYS: u32 = 365;
 
-/// The files of a certificate and its key.
 #[derive(Clone, Debug)]
 pub(super) struct PemFiles {
     pub(super) certificate: PathBuf,

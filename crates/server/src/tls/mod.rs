@@ -107,7 +107,6 @@ impl Tls {
     }
 }
 
-/// The current certificate.
 #[derive(Debug)]
 struct Current(ArcSwap<CertifiedKey>);
 

@@ -79,7 +79,6 @@ impl Watcher {
         Ok(())
     }
 
-    /// Returns the last error.
     #[cfg(test)]
     pub(super) fn complaint(&self) -> Option<&str> {
         self.complaint.as_deref()

@@ -40,7 +40,6 @@ fn members(everyone: &Arc<Everyone>, local: &Local) -> Broadcast {
     members
 }
 
-/// A member.
 #[derive(Debug)]
 pub(crate) struct Participant {
     everyone: Arc<Everyone>,

@@ -46,7 +46,6 @@ pub(super) static TCP: TcpTransport = TcpTransport {
     refusal: |_| Vec::new(),
 };
 
-/// Echoes bytes.
 struct ByteEcho {
     client: Option<SocketAddr>,
     _permit: ConnectionPermit,
@@ -78,7 +77,6 @@ async fn answer(
     Ok(reply("application/octet-stream", "no-store", full(body)))
 }
 
-/// Echoes messages.
 #[derive(Debug)]
 pub(crate) struct Echo {
     visit: Visit,

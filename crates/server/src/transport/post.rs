@@ -59,7 +59,6 @@ async fn publish(
     Ok(response)
 }
 
-/// Deletes the topic.
 async fn delete(permit: PublishPermit, request: &Request<()>) -> Result<Response<Body>, Problem> {
     check_deletion(request)?;
     permit.delete().await?;

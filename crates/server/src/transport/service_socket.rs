@@ -104,11 +104,9 @@ struct WaitingCall {
     target: Uri,
     fields: HeaderMap,
     client: Client,
-    /// The encoding of the events of a run.
     encoding: &'static ItemEncoding,
 }
 
-/// The first message of a client.
 struct FirstMessage {
     body: Bytes,
     is_text: bool,
@@ -171,7 +169,6 @@ impl FirstMessage {
     }
 }
 
-/// Returns the request of a client.
 fn request(
     method: Method,
     target: Uri,
@@ -189,17 +186,14 @@ fn request(
     request
 }
 
-/// Returns the detail of a problem, if this is one.
 fn detail_of(body: &[u8]) -> String {
     let problem = serde_json::from_slice::<Value>(body).unwrap_or_default();
     problem["detail"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The end of a call.
 #[derive(Debug)]
 struct CallEnd {
     frame: CloseFrame,
-    /// The cause, for the log.
     cause: Option<EndCause>,
 }
 
@@ -314,7 +308,6 @@ impl Drop for CallTask {
     }
 }
 
-/// The connection of a call.
 struct CallSocket {
     path: String,
     essentials: Essentials,

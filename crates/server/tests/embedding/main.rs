@@ -27,7 +27,6 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tower_service::Service as _;
 
-/// A server in a program with axum.
 struct Program {
     wind: Arc<Topic>,
     endpoint: Endpoint,
@@ -35,7 +34,6 @@ struct Program {
     runtime: Runtime,
 }
 
-/// Mounts routes at `/`.
 fn at_root(routes: Router) -> Mount {
     Mount::new("/", routes).unwrap()
 }

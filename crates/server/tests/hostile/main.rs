@@ -64,7 +64,6 @@ fn impatient() -> Config {
     }
 }
 
-/// A client's frame.
 fn frame(header: Header, payload: &[u8]) -> Vec<u8> {
     let header = Header { mask: Some(MASK), payload_len: payload.len() as u64, ..header };
     let mut bytes = Vec::new();

@@ -85,7 +85,6 @@ impl<'a> Follower<'a> {
         self.stream = Some(stream);
     }
 
-    /// Fetches a page.
     fn fetch(&mut self, wait: &str) {
         let wait = if self.way == Way::LongPoll { format!("&wait={wait}") } else { String::new() };
         let after = self.token.iter().map(|token| format!("&after={token}")).collect::<String>();

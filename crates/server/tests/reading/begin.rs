@@ -13,7 +13,6 @@ fn at(offset: u64) -> Told {
     Told::Position(format!("ya-{offset}"))
 }
 
-/// Publishes `{"n":…}` at this time.
 fn publish_at(fixture: &Fixture, time: UnixTime, number: u64) {
     let topic = fixture.hub.topic(&"wind".parse().unwrap()).unwrap();
     topic.publish(time, Data::json(&json!({ "n": number })).unwrap()).unwrap();

@@ -9,7 +9,6 @@ use anemone_testing::Fixture;
 use anemone_testing::ways::{Reading, Told, Way};
 use serde_json::{Value, json};
 
-/// A run that is driven by a test.
 pub(crate) struct Driven {
     pub(crate) run: Arc<Run>,
     steps: Sender<Step>,
@@ -58,7 +57,6 @@ impl Driven {
         self.steps.send(step).unwrap();
     }
 
-    /// Opens a reader of the run.
     pub(crate) fn open(&self, fixture: &Fixture, way: &Way, query: &str) -> Box<dyn Reading> {
         way.read_path(way.connect(fixture), &self.path(), query).unwrap()
     }
@@ -77,7 +75,6 @@ fn work(context: &RunContext, steps: &Receiver<Step>) -> RunOutcome {
     }
 }
 
-/// The number of a partial result.
 pub(crate) fn number(event: &Value) -> Option<u64> {
     event["partial"]["n"].as_u64()
 }

@@ -114,7 +114,6 @@ impl Served {
         post_to(&self.fixture, target, fields, body)
     }
 
-    /// Starts a run and returns its path.
     pub(crate) fn run(&self, body: &str) -> String {
         let reply = self.post("/math/count", &[ASYNC], body);
         assert_eq!(reply.status, 202, "{reply:?}");
@@ -135,7 +134,6 @@ impl Served {
         rest(&mut *way.read_path(way.connect(&self.fixture), run, "").unwrap())
     }
 
-    /// Waits until the run is in this state.
     pub(crate) fn until(&self, run: &str, state: &str) {
         wait_until("it is so", || self.state(run)["state"] == state);
     }

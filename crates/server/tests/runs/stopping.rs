@@ -72,7 +72,6 @@ fn a_stream_that_is_far_behind_the_end_of_its_run_breaks_off() {
     assert!(!text.ends_with(b"\r\n0\r\n\r\n"), "it ends as if it were complete");
 }
 
-/// Reads to the first partial result.
 fn until_partial(reader: &mut dyn Reading) {
     while !matches!(reader.next(), Told::Event { data, .. } if number(&data).is_some()) {}
 }

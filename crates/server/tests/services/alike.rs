@@ -21,13 +21,11 @@ struct Case {
 
 enum Expected {
     Body(&'static str),
-    /// A stream of these lines.
     Lines(&'static [&'static str]),
     /// Any body that is not empty.
     Some,
     /// A body of so many bytes.
     Length(usize),
-    /// A problem of this kind.
     Problem(&'static str),
     /// Any body, and the field `Allow`.
     Allow(&'static str),

@@ -98,7 +98,6 @@ fn requests() -> Vec<(String, bool)> {
     ]
 }
 
-/// Requests that end the connection.
 fn last_requests() -> Vec<String> {
     vec![
         LAST.to_owned(),
@@ -162,7 +161,6 @@ proptest! {
     }
 }
 
-/// A service that counts its calls.
 fn counted(calls: &Arc<AtomicUsize>) -> Router {
     let later = async |wait: Duration| {
         yield_now().await;

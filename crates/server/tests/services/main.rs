@@ -52,7 +52,6 @@ impl Drop for OneOpen {
     }
 }
 
-/// A reply whose lines are items.
 fn lines<S>(lines: S) -> impl IntoResponse
 where
     S: Stream<Item = io::Result<String>> + Send + 'static,

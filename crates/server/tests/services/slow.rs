@@ -9,7 +9,6 @@ use tower_service::Service as _;
 
 use super::*;
 
-/// The bytes of an item.
 const ITEM_BYTES: usize = 1 << 10;
 
 /// The most items that a server and two sockets' buffers may hold for a client: a few MiB on loopback.

@@ -15,7 +15,6 @@ use super::*;
 #[derive(Clone)]
 struct Gate {
     turns: Turns,
-    /// The names of the calls that have begun.
     begun: Arc<Mutex<Vec<String>>>,
     pass: Arc<Semaphore>,
     open: Open,

@@ -20,7 +20,6 @@ fn replies(socket: &mut Socket) -> Vec<String> {
     }
 }
 
-/// Sends a message to the service, and returns the messages of the reply.
 fn call(fixture: &Fixture, target: &str, message: &str) -> Vec<String> {
     let mut socket = fixture.websocket(target, &[], &[]);
     socket.send(Message::Text(message));

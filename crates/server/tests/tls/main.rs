@@ -34,7 +34,6 @@ use tokio_rustls::client::TlsStream;
 trait Clients {
     /// A reply over HTTP/1.1.
     async fn get(&self, target: &str) -> Reply;
-    /// A connection over HTTP/2.
     async fn http2(&self) -> Http2;
     /// A WebSocket over HTTP/1.1.
     async fn websocket(&self, target: &str) -> Socket<TlsStream<TcpStream>>;

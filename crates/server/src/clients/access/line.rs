@@ -17,7 +17,6 @@ use crate::transport_name::TransportName;
 /// debug and no special target.
 pub const ACCESS_TARGET: &str = "anemone::access";
 
-/// The request of a line.
 #[derive(Debug)]
 pub(super) struct AccessedRequest {
     pub(super) client: Option<SocketAddr>,
@@ -56,7 +55,6 @@ impl fmt::Display for Reached {
     }
 }
 
-/// The outcome of a request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RequestOutcome {
     /// `None` until there is a reply.
@@ -109,7 +107,6 @@ impl AnswerKind {
     }
 }
 
-/// The facts of a line.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) request: Arc<AccessedRequest>,

@@ -27,11 +27,9 @@ const GROUPS_MAX: usize = 1000;
 /// A group of requests that count together.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 enum Group {
-    /// Similar polls.
     Polls(PollKind),
     /// Requests of a client that were refused with the same status, whatever their path.
     Refusals(Option<Source>, u16),
-    /// All requests of a client.
     Client(Option<Source>),
 }
 
@@ -53,7 +51,6 @@ impl Group {
         Some(Self::Refusals(request.source(), refused))
     }
 
-    /// Returns the most lines of the group in an interval.
     fn lines_max(&self) -> u64 {
         match self {
             Self::Polls(_) | Self::Refusals(..) => 1,

@@ -16,12 +16,11 @@ use crate::clients::connections::described::{Described, WireProtocol};
 use crate::clients::readers::in_words;
 use crate::transport_name::TransportName;
 
-/// The most that are kept.
+/// The most closed connections that are kept.
 pub(crate) const CLOSED_MAX: usize = 1_000;
 /// The most bytes of a path, and of a reason, that are kept.
 const TEXT_BYTES_MAX: usize = 256;
 
-/// The one who ended a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum EndedBy {
     Client,
@@ -44,7 +43,6 @@ impl EndedBy {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Cause {
     pub(crate) by: EndedBy,
-    /// The close code of a WebSocket.
     pub(crate) code: Option<CloseCode>,
     pub(crate) reason: Cow<'static, str>,
 }
@@ -64,7 +62,6 @@ impl Cause {
         Self::new(by, words)
     }
 
-    /// Returns the cause for the close frame of a client.
     pub(crate) fn of_client(code: CloseCode, reason: &str) -> Self {
         let reason: Cow<'static, str> = match reason {
             "" if code == CloseCode::GOING_AWAY => LEFT_A_PAGE.into(),
@@ -123,7 +120,7 @@ struct Closed {
     cause: Cause,
 }
 
-/// The last that were closed, the newest last.
+/// The last connections that were closed, the newest last.
 #[derive(Debug, Default)]
 pub(crate) struct ClosedConnections(Mutex<Ring>);
 
@@ -195,7 +192,6 @@ fn cut(text: Cow<'static, str>) -> Cow<'static, str> {
     }
 }
 
-/// Returns the beginning of a text.
 fn start(text: &str) -> &str {
     &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]
 }

@@ -12,7 +12,6 @@ use crate::transport_name::TransportName;
 /// The most readers of a connection that are described, each with its lag.
 pub(crate) const READS_MAX: usize = 20;
 
-/// The protocol below a transport.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum WireProtocol {
     Http1,
@@ -74,7 +73,6 @@ pub(crate) struct Described {
     pub(crate) requests: usize,
     /// The first [`READS_MAX`] of its readers.
     pub(crate) reads: Vec<ReadDescription>,
-    /// The number of its readers.
     pub(crate) readers: usize,
 }
 

@@ -23,7 +23,6 @@ use crate::rounds::Rounds;
 use crate::socket::counted::{ByteCounts, Counted};
 use crate::transport_name::TransportName;
 
-/// The most bytes of a path that are kept.
 const PATH_BYTES_MAX: usize = 256;
 
 /// The connections of a thread, by their numbers.
@@ -69,7 +68,6 @@ impl HttpConnections {
         self.all.borrow().len()
     }
 
-    /// Returns at most `most` connections behind this number, in order.
     pub(super) fn after(&self, number: u64, most: usize) -> Vec<Arc<HttpConnection>> {
         let all = self.all.borrow();
         let behind = all.range((Bound::Excluded(number), Bound::Unbounded));
@@ -101,7 +99,6 @@ impl Drop for HttpPlace {
     }
 }
 
-/// A connection of the HTTP server.
 #[derive(Debug)]
 pub(crate) struct HttpConnection {
     pub(super) number: u64,
@@ -159,7 +156,6 @@ impl HttpConnection {
         &self.bytes
     }
 
-    /// Describes it.
     pub(crate) fn describe(&self) -> Described {
         let now = UnixTime::now();
         let state = self.state();
@@ -223,7 +219,6 @@ struct OpenPlace {
 }
 
 impl RequestPlace {
-    /// Returns the protocol of its connection.
     pub(crate) fn protocol(&self) -> WireProtocol {
         self.0.connection.protocol
     }
@@ -233,7 +228,6 @@ impl RequestPlace {
         &self.0.connection.streams
     }
 
-    /// Records that the request reads by this transport.
     pub(crate) fn reads_by(&self, transport: TransportName) {
         let mut state = self.0.connection.state();
         if let Some(open) = state.open.get_mut(self.0.key) {

@@ -22,7 +22,6 @@ use crate::clients::connections::described::{
 };
 use crate::clients::connections::http::{HttpConnection, HttpConnections};
 
-/// The time that a thread has for its answer.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 /// A thread makes the JSON of this many connections before others have their turn: each may have 20 readers.
 const AT_ONCE: usize = 8;
@@ -51,7 +50,6 @@ impl std::fmt::Display for ListedId {
     }
 }
 
-/// An error: the text is not the id of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("not the id of a connection, as a list has it")]
 pub(crate) struct ListedIdError;
@@ -76,17 +74,14 @@ impl FromStr for ListedId {
     }
 }
 
-/// A question to a thread.
 #[derive(Debug)]
 enum Question {
     Connections { after: Option<OwnId>, most: usize, answer: oneshot::Sender<Vec<Listed>> },
     Figures(oneshot::Sender<Value>),
 }
 
-/// A connection in a list, with its JSON.
 type Listed = (OwnId, Box<RawValue>);
 
-/// A part of the list of connections.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct ConnectionsPage {
     connections: Vec<Box<RawValue>>,
@@ -159,7 +154,6 @@ impl Surveyors {
         ConnectionsPage { connections, next, silent_threads }
     }
 
-    /// Returns the figures of each thread.
     pub(crate) async fn figures(&self) -> Vec<Value> {
         let mut all = Vec::new();
         for (thread, ask) in self.threads().into_iter().enumerate() {
@@ -215,7 +209,6 @@ async fn connections(
     listed
 }
 
-/// The members of a connection in a list.
 #[derive(Serialize)]
 struct ConnectionInList<'a> {
     id: String,

@@ -77,7 +77,6 @@ impl<'a> Document<'a> {
     }
 }
 
-/// The parts that many channels have.
 struct SharedParts {
     nothing: Value,
     bindings: Value,
@@ -188,7 +187,6 @@ impl<'a> Channels<'a> {
     }
 }
 
-/// Writes the channels by their names.
 fn channels<S: Serializer>(all: &&[Channel<'_>], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(all.iter().map(|channel| (&channel.name, channel)))
 }
@@ -217,7 +215,6 @@ fn operations<S: Serializer>(all: &&[Channel<'_>], serializer: S) -> Result<S::O
     }))
 }
 
-/// Returns the path of a topic, without its leading `/`.
 fn topic_path(name: &str) -> String {
     [OwnPath::TOPICS.name(), "/", name].concat()
 }
@@ -233,7 +230,6 @@ fn run_event() -> Value {
     json!({"title": "RunEvent", "type": "object", "anyOf": events})
 }
 
-/// Returns the JSON Schema of the events of the index.
 fn index_event() -> Value {
     let events = ["created", "deleted"].map(|name| json!({"required": [name]}));
     json!({"title": "TopicChange", "type": "object", "anyOf": events})

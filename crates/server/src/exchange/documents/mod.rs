@@ -15,7 +15,6 @@ use bytes::Bytes;
 use self::kept::KeptDocument;
 use crate::site::Site;
 
-/// The documents of a server.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
     openapi: KeptDocument<()>,
@@ -23,7 +22,6 @@ pub(super) struct Documents {
 }
 
 impl Documents {
-    /// Returns the documents of this server.
     pub(super) fn of(site: &Site) -> Arc<Self> {
         site.state(Arc::default)
     }

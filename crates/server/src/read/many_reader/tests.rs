@@ -25,7 +25,6 @@ impl Joining for NoJoining {
     }
 }
 
-/// All topics of the hub join.
 struct AllJoin(Hub);
 
 impl Joining for AllJoin {

@@ -9,7 +9,6 @@ use crate::Problem;
 pub(crate) struct FrameName(String);
 
 impl FrameName {
-    /// The longest name in bytes.
     const BYTES_MAX: usize = 64;
 
     pub(super) fn new(name: &str) -> Option<Self> {

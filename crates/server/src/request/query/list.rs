@@ -45,7 +45,6 @@ pub(crate) fn list_page<T, E: std::fmt::Display>(
     Ok((after, limit))
 }
 
-/// Checks that a query has no parameters.
 pub(crate) fn no_parameters(query: Option<&str>) -> Result<(), Problem> {
     take_each(query, "this path takes none", |_, _| Ok(false))
 }
@@ -64,19 +63,16 @@ pub(crate) fn asks_for_state(query: Option<&str>) -> Result<bool, Problem> {
     Ok(true)
 }
 
-/// The query of the list of runs.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct RunsQuery {
     /// The path of the service whose runs are in it; none for all services.
     pub(crate) service: Option<String>,
     /// The states of the runs in it; all if there are none.
     pub(crate) states: Vec<RunState>,
-    /// The most runs in it.
     pub(crate) limit: usize,
 }
 
 impl RunsQuery {
-    /// Parses the query.
     pub(crate) fn parse(query: Option<&str>, max: usize) -> Result<Self, Problem> {
         let mut parsed = Self { service: None, states: Vec::new(), limit: max };
         take_each(query, "this path takes only limit, service and state", |name, value| {
@@ -119,19 +115,16 @@ fn parse_states(value: &str) -> Result<Vec<RunState>, Problem> {
     Ok(states)
 }
 
-/// The query of the list of topics.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct TopicsPage {
     /// The name before the page.
     pub(crate) after: Option<TopicName>,
     /// The beginning of the names in it; empty for all.
     pub(crate) prefix: String,
-    /// The most topics in it.
     pub(crate) limit: usize,
 }
 
 impl TopicsPage {
-    /// Parses the query.
     pub(crate) fn parse(query: Option<&str>, max: usize) -> Result<Self, Problem> {
         let mut page = Self { after: None, prefix: String::new(), limit: max };
         let explain =

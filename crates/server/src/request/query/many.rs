@@ -28,7 +28,6 @@ pub(crate) struct TopicChoices {
     prefixes: Vec<String>,
 }
 
-/// Returns true if a query asks for several topics.
 pub(crate) fn asks_for_topics(query: Option<&str>) -> bool {
     let names = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     names.into_iter().any(|(name, _)| name == "topic")
@@ -40,7 +39,6 @@ pub(crate) fn one_topic_each() -> Problem {
 }
 
 impl ManyQuery {
-    /// Parses the query and header fields of a request.
     pub(crate) fn parse(
         query: Option<&str>,
         fields: Fields<'_>,
@@ -119,7 +117,6 @@ impl TopicChoices {
         self.has_name(name) || name != TopicName::INDEX && is_matched()
     }
 
-    /// Returns true if the topic is named itself.
     pub(crate) fn has_name(&self, name: &str) -> bool {
         self.names.iter().any(|own| own == name)
     }

@@ -38,7 +38,6 @@ pub(super) fn take_pairs<'a>(
     Ok(())
 }
 
-/// Parses the limit of a list or page.
 pub(super) fn parse_limit(value: &str, max: usize) -> Result<usize, Problem> {
     match value.parse() {
         Ok(limit) if (1..=max).contains(&limit) => Ok(limit),

@@ -33,7 +33,6 @@ pub(crate) static JSON: Representation = Representation {
 /// A parameter that a representation needs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Need {
-    /// A time to wait.
     Wait,
     /// The function of a page to call. With it, nothing else is chosen.
     Frame,
@@ -139,7 +138,6 @@ fn unacceptable<T: AsRef<Representation>>(
     Problem::new(Kind::NotAcceptable, detail)
 }
 
-/// Returns the problem of a missing function name.
 pub(crate) fn frame_missing() -> Problem {
     bad("frame", "is missing: to read a topic as text/html, add frame=NAME")
 }

@@ -9,7 +9,6 @@ use anemone_hub::UnixTime;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// The most digits of a duration.
 const AGO_DIGITS_MAX: usize = 15;
 
 /// The fewest digits of milliseconds since 1970, for a time in 1973: a shorter number means seconds, or lacks its

@@ -51,7 +51,6 @@ pub(crate) struct Everyone {
     inboxes: Mutex<Vec<ThreadInbox>>,
 }
 
-/// The messages for a thread.
 #[derive(Debug, Default)]
 struct ThreadInbox {
     messages: VecDeque<Posted>,

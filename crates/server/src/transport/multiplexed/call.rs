@@ -73,14 +73,12 @@ struct ServiceReply {
     items: Option<Items>,
 }
 
-/// A message about a call.
 struct ReplyMessage {
     status: u16,
     fields: FieldList,
     payload: Bytes,
 }
 
-/// A turn of a call.
 struct Turn<'a, O> {
     id: Id,
     outlet: &'a mut O,
@@ -89,7 +87,6 @@ struct Turn<'a, O> {
     begun_bytes: usize,
 }
 
-/// The result of serving a call.
 #[derive(Debug)]
 pub(super) enum Served {
     /// The service wakes it.
@@ -143,7 +140,6 @@ impl Call {
         self.kept.as_ref().map_or(("-", "-"), |kept| (&kept.method, &kept.path))
     }
 
-    /// Returns the length of an open call's payload.
     pub(super) fn payload_bytes(&self) -> usize {
         self.kept.as_ref().map_or(0, |kept| kept.payload_bytes)
     }
@@ -248,7 +244,6 @@ impl ServiceReply {
         Self { status, fields, whole, items }
     }
 
-    /// Polls for the next message.
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<ReplyMessage, Problem>> {
         let item = match &mut self.items {
             Some(items) => ready!(items.poll_next(cx)).transpose(),

@@ -7,7 +7,6 @@ use std::task::Wake;
 use anemone_wire::multiplexed::Id;
 use anemone_ws::reactor::{SendWaker, SyncWaker};
 
-/// The wakers of a connection's calls.
 #[derive(Debug)]
 pub(super) struct CallWakers {
     woken: Arc<WokenCalls>,
@@ -15,7 +14,6 @@ pub(super) struct CallWakers {
     spare: Option<Arc<CallWaker>>,
 }
 
-/// The calls that were woken.
 #[derive(Debug)]
 struct WokenCalls {
     ids: Mutex<Vec<Id>>,
@@ -37,7 +35,6 @@ impl CallWakers {
         Self { woken: Arc::new(woken), spare: None }
     }
 
-    /// Returns the waker of a new call.
     pub(super) fn create(&mut self, id: Id) -> Arc<CallWaker> {
         if let Some(mut spare) = self.spare.take()
             && let Some(waker) = Arc::get_mut(&mut spare)

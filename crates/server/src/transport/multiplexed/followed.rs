@@ -19,7 +19,6 @@ pub(super) struct FollowedTopics {
     topics: BTreeMap<usize, FollowedTopic>,
 }
 
-/// A topic and its readers on this connection.
 #[derive(Debug)]
 struct FollowedTopic {
     /// Keeps the topic alive, so that its address stays unique.
@@ -35,7 +34,6 @@ impl FollowedTopics {
         Self { fan: fan.clone(), topics: BTreeMap::new() }
     }
 
-    /// Adds a reader of a topic.
     pub(super) fn follow(&mut self, topic: &Arc<Topic>, id: Id, waker: &SendWaker) {
         let followed = self.topics.entry(address(topic)).or_insert_with(|| {
             let subscription = self.fan.subscribe(topic, waker.clone());
@@ -45,7 +43,6 @@ impl FollowedTopics {
         followed.readers.insert(id);
     }
 
-    /// Removes a reader of a topic.
     pub(super) fn leave(&mut self, topic: &Arc<Topic>, id: Id) {
         let address = address(topic);
         if let Some(followed) = self.topics.get_mut(&address) {
@@ -56,7 +53,6 @@ impl FollowedTopics {
         }
     }
 
-    /// Returns the readers whose topics have news.
     pub(super) fn with_news(&mut self) -> impl Iterator<Item = Id> {
         let followed = self.topics.values_mut();
         let with_news =

@@ -21,12 +21,10 @@ pub(super) use web_socket::TRANSPORT;
 
 /// A destination of messages.
 trait Outlet {
-    /// Queues a message of text.
     fn put(&mut self, message: &str);
 
     /// Queues a message: as text if it is UTF-8, otherwise as binary.
     fn put_bytes(&mut self, message: &[u8]);
 
-    /// Returns the number of bytes queued and not written.
     fn queued_bytes(&self) -> usize;
 }

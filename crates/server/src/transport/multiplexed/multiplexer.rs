@@ -49,7 +49,6 @@ use crate::{Kind, Problem};
 /// The reason for the end of requests that were still open.
 const CONNECTION_CLOSED: &str = "connection closed";
 
-/// The carrier of a connection.
 #[derive(Debug)]
 pub(super) struct Carrier {
     /// The name for its readers.
@@ -100,7 +99,6 @@ impl Multiplexer {
         }
     }
 
-    /// Records that the connection is open.
     pub(super) fn open(&mut self, waker: SendWaker) {
         self.waker = Some(waker);
     }
@@ -111,7 +109,6 @@ impl Multiplexer {
         std::mem::take(&mut self.has_worked)
     }
 
-    /// Handles a message.
     pub(super) fn receive(&mut self, message: &[u8], outlet: &mut impl Outlet) {
         match self.session.receive(message) {
             Step::Begin(id, request) => {
@@ -472,7 +469,6 @@ impl Multiplexer {
         outlet.queued_bytes() < self.output_bytes_max() && !self.session.has_turns()
     }
 
-    /// Returns the cost of its open requests in bytes.
     pub(super) fn open_bytes(&self) -> usize {
         self.session.held_bytes()
     }
@@ -484,7 +480,6 @@ impl Multiplexer {
     }
 }
 
-/// Sends the value of a resource.
 fn send_value(id: Id, value: ResourceValue, access: &AccessLine, outlet: &mut impl Outlet) {
     let link = value.link.map(|link| (header::LINK, link));
     let fields = fields_of(&link.into_iter().collect(), true);

@@ -36,7 +36,6 @@ pub(super) fn send_begin(
     access.status(status::EVENT);
 }
 
-/// Writes an item of a reader.
 pub(super) fn send_item(id: Id, item: &Item<'_>, reply: &EndlessReply, outlet: &mut impl Outlet) {
     let mut message = String::new();
     write_item(id, item, reply.reader().position(), &mut message);

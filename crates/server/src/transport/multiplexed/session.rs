@@ -51,7 +51,6 @@ impl<T> Session<T> {
         Self { open, turns, requests_max, line_bytes_max, held }
     }
 
-    /// Parses a message.
     pub(crate) fn receive<'a>(&self, bytes: &'a [u8]) -> Step<'a> {
         match Message::parse(bytes, self.line_bytes_max) {
             Ok(Message::Request { id, request }) => match self.refusal(id) {
@@ -104,7 +103,6 @@ impl<T> Session<T> {
         open.map(|open| open.work)
     }
 
-    /// Ends all requests.
     pub(crate) fn clear(&mut self) {
         self.open.clear();
         self.turns.clear();
@@ -115,7 +113,6 @@ impl<T> Session<T> {
         self.open.get_mut(&id).map(|open| &mut open.work)
     }
 
-    /// Returns true if no request is open.
     pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
@@ -125,7 +122,6 @@ impl<T> Session<T> {
         self.held.bytes()
     }
 
-    /// Returns the work of all open requests.
     pub(crate) fn works(&mut self) -> impl Iterator<Item = (Id, &mut T)> {
         self.open.iter_mut().map(|(id, open)| (*id, &mut open.work))
     }
@@ -145,12 +141,10 @@ impl<T> Session<T> {
         }
     }
 
-    /// Returns true if there may be a turn.
     pub(crate) fn has_turns(&self) -> bool {
         !self.turns.is_empty()
     }
 
-    /// Takes the next turn.
     pub(crate) fn take_turn(&mut self) -> Option<Id> {
         while let Some(id) = self.turns.pop_front() {
             if let Some(open) = self.open.get_mut(&id)

@@ -8,7 +8,6 @@ use anemone_wire::multiplexed::Id;
 use futures_util::FutureExt;
 use tokio::task::coop::unconstrained;
 
-/// The submissions of one connection, and their results.
 #[derive(Debug)]
 pub(super) struct Submissions<T> {
     done: Rc<RefCell<Vec<(Id, T)>>>,

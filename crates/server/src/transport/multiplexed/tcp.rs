@@ -50,7 +50,6 @@ fn refusal(problem: &Problem) -> Vec<u8> {
     output.as_slice().unwrap_or_default().to_vec()
 }
 
-/// A connection over TCP.
 #[derive(Debug)]
 struct TcpConnection {
     decoder: Decoder,

@@ -21,7 +21,6 @@ use crate::request::client::Client;
 use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
 
-/// The transport at `/ws`.
 pub(crate) static TRANSPORT: HandshakeTransport = HandshakeTransport {
     name: TransportName::new(&"websocket"),
     subprotocols: &[SUBPROTOCOL],

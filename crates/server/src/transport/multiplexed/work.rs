@@ -8,7 +8,6 @@ use crate::exchange::resource::{OwnResource, ResourceValue};
 use crate::request::methods::Wanted;
 use crate::stream::EndlessReply;
 
-/// The work of an open request.
 #[derive(Debug)]
 pub(super) enum Work {
     Read(EndlessReply),
@@ -20,19 +19,16 @@ pub(super) enum Work {
     Call(Box<Call>),
 }
 
-/// A resource that a client asks for.
 #[derive(Clone, Debug)]
 pub(super) struct WantedResource {
     pub(super) resource: OwnResource,
     pub(super) wanted: Wanted,
 }
 
-/// A submitted change.
 #[derive(Debug)]
 pub(super) struct Submitted {
     /// The length of its payload.
     pub(super) bytes: usize,
-    /// Its path for logs.
     pub(super) path: String,
     pub(super) is_deletion: bool,
     pub(super) access: AccessLine,
@@ -53,7 +49,6 @@ impl Work {
         matches!(self, Self::Submit(_)) || matches!(self, Self::Call(call) if call.is_change())
     }
 
-    /// Returns the line of its request in the access log.
     pub(super) fn access(&self) -> &AccessLine {
         match self {
             Self::Read(reply) => reply.reader().access(),

@@ -28,7 +28,6 @@ pub(crate) static TRANSPORT: HandshakeTransport = HandshakeTransport {
     },
 };
 
-/// The visitors of a server.
 #[derive(Clone, Default)]
 struct Visitors(Arc<AtomicUsize>);
 

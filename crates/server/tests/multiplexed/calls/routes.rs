@@ -131,7 +131,6 @@ impl Service {
     }
 }
 
-/// A reply of JSON.
 struct Json<T>(T);
 
 impl<T: serde::Serialize> IntoResponse for Json<T> {
@@ -141,7 +140,6 @@ impl<T: serde::Serialize> IntoResponse for Json<T> {
     }
 }
 
-/// A reply whose lines are items.
 fn lines<S>(lines: S) -> Response
 where
     S: Stream<Item = io::Result<String>> + Send + 'static,

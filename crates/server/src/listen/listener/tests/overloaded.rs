@@ -113,7 +113,6 @@ fn send_message(stream: &mut TcpStream, text: &str) {
     stream.write_all(&framed(text.as_bytes())).unwrap();
 }
 
-/// The multiplexed refusal of request `id`.
 fn is_refusal(message: &[u8], id: &str) {
     let text = str::from_utf8(message).unwrap();
     let (line, payload) = text.split_once('\n').unwrap();

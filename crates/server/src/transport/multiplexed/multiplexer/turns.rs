@@ -99,7 +99,6 @@ impl Multiplexer {
         }
     }
 
-    /// Gives a service its turn.
     fn serve_call(&mut self, id: Id, now: Instant, outlet: &mut impl Outlet) {
         let output_bytes_max = self.output_bytes_max();
         let (Some(Work::Call(call)), Some(wakers)) = (self.session.work(id), &mut self.call_wakers)
@@ -126,7 +125,6 @@ impl Multiplexer {
         }
     }
 
-    /// Ends a call with a problem.
     fn fail_call(&mut self, id: Id, problem: &Problem, outlet: &mut impl Outlet) {
         if let Some(Work::Call(call)) = self.session.work(id) {
             let (method, path) = call.line();
