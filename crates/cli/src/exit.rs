@@ -80,7 +80,6 @@ impl Exit {
         }
     }
 
-    /// Returns the exit status of an error.
     pub(crate) fn of(error: &anyhow::Error) -> Self {
         if let Some(ended) = error.downcast_ref::<Ended>() {
             return match &ended.reason {

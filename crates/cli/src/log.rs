@@ -30,7 +30,6 @@ use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub(crate) enum LogForm {
     /// Lines with time, level and message
@@ -40,7 +39,6 @@ pub(crate) enum LogForm {
     Json,
 }
 
-/// The requests that are logged.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub(crate) enum LogRequests {
     /// Log no requests

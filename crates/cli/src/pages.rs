@@ -80,7 +80,6 @@ pub(crate) fn mounts(
     Ok(mounts)
 }
 
-/// Answers with the page at a path.
 #[derive(Clone, Debug)]
 struct Pages {
     services: Arc<[&'static str]>,
@@ -177,7 +176,6 @@ fn nothing(path: &str, asked: &HeaderMap) -> Response<Body> {
     response
 }
 
-/// Returns true if there is a file at this path.
 fn is_one(path: &str) -> bool {
     name_of(path).is_some()
 }

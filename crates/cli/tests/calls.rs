@@ -223,7 +223,6 @@ fn the_items_of_a_stream_are_lines_as_soon_as_they_come() {
     assert_eq!(endless.hang_up().code(), Some(0));
 }
 
-/// The state of the run of the tests.
 fn state(name: &str) -> String {
     format!(
         r#"{{"key":"{KEY}","service":"/primes","state":"{name}","progress":0.5,"text":"ha\u001blf","left":2,"place":null,

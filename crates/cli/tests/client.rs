@@ -29,7 +29,6 @@ fn run(args: &[&str], input: &str) -> Output {
     output(command(args), input)
 }
 
-/// The lines of a command that succeeds.
 fn lines(args: &[&str], input: &str) -> Vec<String> {
     let output = run(args, input);
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -67,7 +67,6 @@ impl Events {
         Self { address, topic: topic.into(), position: "earliest".to_owned() }
     }
 
-    /// Returns the data of the next event, as in the page.
     fn next(&mut self) -> String {
         let Self { address, topic, position } = self;
         let path = format!("/topics/{topic}?after={position}&wait=60&limit=1");

@@ -32,7 +32,6 @@ fn rows(text: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Every `--flag` in a text.
 fn flags(text: &str) -> BTreeSet<String> {
     let is_of_name = |c: char| c.is_ascii_lowercase() || c == '-';
     let flags = text.split(|c: char| !is_of_name(c)).filter(|word| word.starts_with("--"));

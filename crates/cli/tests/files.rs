@@ -10,7 +10,6 @@ use std::os::unix::fs::symlink;
 use anemone_testing::process::{Logging, command, output};
 use tempfile::{TempDir, tempdir};
 
-/// A server that listens in this directory.
 struct Serving(Logging);
 
 impl Serving {

@@ -47,7 +47,6 @@ fn what_is_installed_has_no_symbols_and_what_is_measured_may_have_them() {
     assert!(profile("perf").contains("strip = \"none\""));
 }
 
-/// All flags that the help of a command has.
 fn flags(command: &str) -> Vec<String> {
     let help = said(&[command, "--help"]);
     let flags = help.lines().filter_map(|line| {

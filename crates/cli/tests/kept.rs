@@ -23,7 +23,6 @@ fn seq(last: u64) -> String {
     (1..=last).map(|number| format!("{number}\n")).collect()
 }
 
-/// The topic of this name in the server's list.
 fn listed(address: std::net::SocketAddr, name: &str) -> Value {
     let lines = done(&["topics", &format!("http://{address}"), "--output", "json"], "");
     let mut topics = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

@@ -21,7 +21,6 @@ fn start(args: &[&str], environment: &[(&str, &str)]) -> (Logging, String) {
     (server, url)
 }
 
-/// The next line that has this in it.
 fn line_with(server: &mut Logging, part: &str) -> String {
     server.line(part, |line| line.contains(part))
 }

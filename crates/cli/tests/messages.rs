@@ -14,7 +14,6 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
-/// The JSON in the body of a reply.
 fn body(reply: &str) -> Value {
     let (_, body) = reply.split_once("\r\n\r\n").unwrap();
     serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {reply}"))
@@ -124,7 +123,6 @@ fn as_read(address: SocketAddr) -> BTreeMap<String, String> {
     }
 }
 
-/// The value of a header field.
 fn field<'a>(reply: &'a str, name: &str) -> &'a str {
     let (head, _) = reply.split_once("\r\n\r\n").unwrap();
     let fields = head.lines().filter_map(|line| line.split_once(": "));

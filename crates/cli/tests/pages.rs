@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 
 use anemone_testing::process::{self, serve};
 
-/// The reply to a request with these fields.
 fn ask(address: SocketAddr, method: &str, target: &str, fields: &str) -> String {
     process::ask(address, format!("{method} {target} HTTP/1.1\r\n{fields}").trim_end(), "")
 }
@@ -60,7 +59,6 @@ fn the_pages_have_their_fields_and_are_not_sent_twice() {
     }
 }
 
-/// The value of a field of a reply, if it has that.
 fn field<'a>(reply: &'a str, name: &str) -> Option<&'a str> {
     let head = reply.split_once("\r\n\r\n").map_or(reply, |(head, _)| head);
     head.split("\r\n").find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))

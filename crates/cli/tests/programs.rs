@@ -36,13 +36,11 @@ fn state(address: SocketAddr, run: &str) -> Value {
     serde_json::from_str(reply.split_once("\r\n\r\n").unwrap().1).unwrap()
 }
 
-/// Waits for the end of a run, and returns its state.
 fn ended(address: SocketAddr, run: &str) -> Value {
     wait_until("the run does not end", || !state(address, run)["ended"].is_null());
     state(address, run)
 }
 
-/// The first partial result of a run.
 fn first(address: SocketAddr, run: &str) -> Value {
     let wire = Wire::new(connect(address));
     let mut reader = ways::NDJSON.read_path(wire, run, "after=earliest").unwrap();

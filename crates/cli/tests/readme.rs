@@ -27,7 +27,6 @@ const FEATURES: &str = include_str!("../../../docs/FEATURES.md");
 /// The address of the README's server.
 const ADDRESS: &str = "127.0.0.1:8080";
 
-/// The text below a heading.
 fn section(heading: &str) -> &'static str {
     let (_, rest) = README.split_once(&format!("\n## {heading}\n")).expect(heading);
     rest.split("\n## ").next().unwrap()
@@ -107,7 +106,6 @@ fn asking(line: &str, origin: &str, directory: &Path) -> Running {
     Running::start(shell(&line, directory))
 }
 
-/// Returns the first line of output.
 fn asked(line: &str, origin: &str, directory: &Path) -> String {
     asking(line, origin, directory).line()
 }

@@ -11,7 +11,6 @@ use anemone_testing::process::{LONG, SERVE, command, listening, output};
 use rustix::process::Signal;
 use tempfile::tempdir;
 
-/// The status of a request with these fields.
 fn ask(address: SocketAddr, line: &str, fields: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();

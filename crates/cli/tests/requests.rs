@@ -41,7 +41,6 @@ impl Logging {
         (String::from_utf8(reply).unwrap(), stream.local_addr().unwrap().to_string())
     }
 
-    /// Returns once this is logged.
     fn wait_for(&self, part: &str) {
         wait_until(&format!("{part} is not logged"), || {
             let log = std::fs::read_to_string(self.directory.path().join("log")).unwrap();

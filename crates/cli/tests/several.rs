@@ -13,7 +13,6 @@ use std::time::Duration;
 use anemone_client::{Content, Item, Publisher, Retry, Subscribe, Timeouts, Via};
 use anemone_testing::process::{Process, command, output, serve};
 
-/// The events of each topic.
 const EVENTS: u64 = 600;
 const TOPICS: [&str; 3] = ["scratch-a", "scratch-b1", "scratch-b2"];
 /// The least number of cuts of a stream. A poll has few connections to cut.

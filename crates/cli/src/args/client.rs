@@ -54,7 +54,6 @@ impl Reach {
     }
 }
 
-/// A header field.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Field {
     pub(crate) name: String,
@@ -248,7 +247,6 @@ pub(crate) enum Behind {
     Latest,
 }
 
-/// The format of the output.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Output {
     /// An object for each event and each notice: {"position":…,"time":…,"data":…}

@@ -59,7 +59,6 @@ pub(crate) struct Body {
     pub(crate) content_type: Option<String>,
 }
 
-/// A transport of calls.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum CallVia {
     /// tcp for a tcp:// URL, else http
@@ -196,7 +195,6 @@ pub(crate) struct Runs {
     pub(crate) patience: Patience,
 }
 
-/// A state of runs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum RunState {
     /// Waiting for other runs to end
@@ -260,7 +258,7 @@ fn content_type(text: &str) -> Result<String, String> {
     })
 }
 
-/// The fewest digits of a key: fewer, or none as of a variable that is not set, are hardly meant to name one run.
+/// The fewest digits that name a run. Fewer are hardly meant as a key: a variable that is not set gives none.
 const KEY_DIGITS_MIN: usize = 4;
 
 /// Parses the key or the URL of a run.

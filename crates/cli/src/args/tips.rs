@@ -131,7 +131,6 @@ fn value_before<'a>(words: &'a [String], at: usize, flag: &str) -> Option<&'a st
     joined.or_else(|| (words.get(at.checked_sub(2)?)? == flag).then_some(before))
 }
 
-/// Quotes one word for a shell.
 fn quoted(words: &[&str]) -> String {
     format!("'{}'", words.join(" ").replace('\'', r"'\''"))
 }

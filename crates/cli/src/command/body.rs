@@ -21,7 +21,6 @@ const BINARY: &str = "application/octet-stream";
 const BYTES_MAX: usize = 16 << 20;
 
 impl args::Body {
-    /// Gives the call this body, if there is one.
     pub(super) fn apply(&self, call: Call) -> anyhow::Result<Call> {
         let Some(data) = &self.data else { return Ok(call) };
         let (mut bytes, found) = match data.strip_prefix('@') {

@@ -52,7 +52,6 @@ pub(crate) fn run(args: &args::Call) -> anyhow::Result<()> {
     })
 }
 
-/// Returns the client with these options.
 pub(super) fn connected(
     client: Client,
     url: &str,

@@ -92,7 +92,6 @@ fn summary(config: &Config) -> Result<Vec<String>, ConfigError> {
     Ok(lines)
 }
 
-/// Returns a line for each place to listen on.
 fn places(listening: &Listening, scheme: &str) -> Vec<String> {
     let sites = listening.places().map(|(key, listen)| {
         let (scheme, alone) = match key {
@@ -192,7 +191,6 @@ fn limits(limits: &Limits) -> [String; 2] {
     ]
 }
 
-/// Returns the key of an error, and its place.
 fn key_of(error: &TlsError, tls: &TlsFiles) -> (&'static str, Place) {
     let is_key = |path: &PathBuf| tls.key.as_ref().is_some_and(|key| key.value == *path);
     let of_key = match error {

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use anemone_client::{json_or_string, one_line};
 use anemone_sources::BYTE_ORDER_MARK;
 
-/// Returns its JSON in a line.
 pub(super) fn data(json: &str) -> Vec<u8> {
     with_line_end(one_line(json).into_owned().into_bytes())
 }

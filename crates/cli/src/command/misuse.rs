@@ -6,7 +6,7 @@ use anemone_client::RunHandle;
 
 use super::topics;
 
-/// A URL for which this command is not meant, which may hold a secret and so is not part of it; or the beginning of a key.
+/// A URL, or the beginning of a key, for which this command is not meant. A URL may hold a secret, so the error does not repeat it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Misuse {
     #[error(

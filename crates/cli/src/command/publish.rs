@@ -18,7 +18,6 @@ use super::{runtime, topics};
 use crate::args::{self, ContentArg};
 use crate::output::{print, report};
 
-/// An error in the input.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InputError {
     #[error("not UTF-8 from byte {byte} on")]
@@ -330,7 +329,6 @@ impl<R: Read> Batches<R> {
         }
     }
 
-    /// Returns the JSON of a line.
     fn event(&mut self, line: &str) -> anyhow::Result<String> {
         if self.is_lenient {
             let event = json_or_string(line);
@@ -398,7 +396,6 @@ impl<R: Read> Batches<R> {
 mod tests {
     use super::*;
 
-    /// Gives these pieces, one a read.
     struct Pieces(Vec<&'static [u8]>);
 
     impl Read for Pieces {

@@ -152,7 +152,6 @@ pub(crate) fn advice(error: &anyhow::Error) -> Option<&'static str> {
     )
 }
 
-/// Trusts any certificate.
 #[derive(Debug)]
 struct TrustAny(Arc<CryptoProvider>);
 

@@ -79,7 +79,6 @@ fn targets(args: &args::Runs) -> Result<(&str, Option<&str>), Misuse> {
     }
 }
 
-/// Returns the client with the options of the command.
 fn reached(args: &args::Runs, url: &str, client: Client) -> anyhow::Result<Client> {
     connected(client, url, CallVia::Auto, &args.reach, args.patience.retries)
 }
@@ -91,7 +90,6 @@ fn failure(runs: &[RunStatus]) -> Option<&str> {
 
 /// The most runs that a server lists.
 const LISTED_MAX: u32 = 1000;
-/// The digits of a key.
 const KEY_DIGITS: usize = 32;
 
 /// Returns the handle of the run with this URL, this key, or the only key that begins so.
@@ -134,7 +132,6 @@ fn only<'a>(runs: &[(&'a str, bool)], beginning: &str, most: usize) -> Result<&'
     }
 }
 
-/// Returns the handle of the run at this URL.
 fn handle(args: &args::Runs, url: &str) -> anyhow::Result<RunHandle> {
     let run = RunHandle::at(url)?;
     // The client of a handle has the server of the URL.

@@ -106,7 +106,6 @@ struct Events {
     is_from_now: bool,
     /// True if the beginning in several topics was reported.
     has_begun: bool,
-    /// The number of events so far.
     seen: u64,
     ended: Option<EndReason>,
 }
@@ -142,7 +141,6 @@ impl Events {
     }
 }
 
-/// Reports an item about the connection.
 pub(super) fn report_connection(item: &Item, is_quiet: bool) {
     match item {
         Item::Connected { via } => tracing::info!("connected over {via}"),

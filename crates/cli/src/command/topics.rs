@@ -63,7 +63,6 @@ fn json(topic: &ListedTopic) -> String {
     )
 }
 
-/// Returns the topic's name in this URL.
 pub(super) fn name(url: &str) -> Option<&str> {
     let (_, name) = args::split(url).1.split(['?', '#']).next()?.rsplit_once("/topics/")?;
     (!name.is_empty() && !name.contains('/')).then_some(name)

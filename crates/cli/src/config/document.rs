@@ -40,7 +40,6 @@ pub(super) enum Value {
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) key: String,
-    /// The place of the key.
     pub(super) place: Place,
     pub(super) node: Node,
 }
@@ -61,7 +60,6 @@ impl Value {
 }
 
 impl Node {
-    /// Returns an empty document.
     pub(super) fn empty() -> Self {
         Self { place: Place::Default, content: Value::Table(Vec::new()) }
     }

@@ -45,7 +45,6 @@ impl ConfigError {
         self.is_wrong_use
     }
 
-    /// Returns the number of errors; at least one.
     pub(crate) fn count(&self) -> usize {
         self.faults.len()
     }
@@ -61,7 +60,6 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// An unknown key.
 #[derive(Debug)]
 struct Unknown {
     place: Place,
@@ -140,7 +138,6 @@ impl Unknown {
     }
 }
 
-/// Returns the word that was probably meant.
 pub(crate) fn closest<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase().replace('-', "_");
     let distance = |other: &str| strsim::damerau_levenshtein(&word, &other.replace('-', "_"));

@@ -96,7 +96,6 @@ fn listen(flags: &args::Serve, listening: &mut Listening, faults: &Faults) {
     }
 }
 
-/// Returns the places of a flag.
 fn places(flag: &'static str, places: &[Listen], faults: &Faults) -> Vec<Located<Listen>> {
     let place = Place::Flag(flag);
     if let Err(fault) = Listen::check_number(places) {

@@ -16,7 +16,6 @@ impl Listen {
     /// The most places: each takes a descriptor of every thread.
     const PLACES_MAX: usize = 16;
 
-    /// Returns the address, if it is one.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Address(address) => Some(*address),
@@ -24,7 +23,6 @@ impl Listen {
         }
     }
 
-    /// Returns the path of the Unix socket, if it is one.
     pub(crate) fn socket(&self) -> Option<&Path> {
         match self {
             Self::Address(_) => None,
@@ -32,7 +30,6 @@ impl Listen {
         }
     }
 
-    /// Checks the number of places.
     pub(super) fn check_number(places: &[Self]) -> Result<(), String> {
         match places.len() {
             0 => Err("the list is empty: expected at least one place to listen".to_owned()),

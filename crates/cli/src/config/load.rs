@@ -26,10 +26,8 @@ pub(super) const SCRATCH_RETENTION: Retention =
 /// The most of those topics. Only programs on this machine can create them.
 const SCRATCH_TOPICS_MAX: usize = 1000;
 
-/// The names of log formats.
 const LOG_FORMS: [(&str, LogForm); 2] = [("text", LogForm::Text), ("json", LogForm::Json)];
 
-/// The names of request logs.
 const LOG_REQUESTS: [(&str, LogRequests); 3] =
     [("off", LogRequests::Off), ("sampled", LogRequests::Sampled), ("all", LogRequests::All)];
 

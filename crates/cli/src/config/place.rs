@@ -5,7 +5,6 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A configuration file.
 #[derive(Debug)]
 pub(crate) struct SourceFile {
     /// The name that the user gave.
@@ -47,15 +46,12 @@ impl SourceFile {
     }
 }
 
-/// The place of a setting.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Place {
     /// None: the default.
     #[default]
     Default,
-    /// A byte of a file.
     File(Arc<SourceFile>, usize),
-    /// The environment variable of this name.
     Variable(String),
     /// The command line.
     Flag(&'static str),
@@ -70,7 +66,6 @@ impl Place {
         }
     }
 
-    /// Returns the file of the place.
     pub(crate) fn source(&self) -> Option<&SourceFile> {
         match self {
             Self::File(source, _) => Some(source),

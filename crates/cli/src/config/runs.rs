@@ -65,7 +65,6 @@ pub(super) fn read(mut table: Table<'_>) -> Option<RunProgram> {
     found.then_some(RunProgram { path: at?, start_right, options })
 }
 
-/// Creates the program of a flag.
 pub(super) fn of_flag(path: &str, line: &str) -> RunProgram {
     RunProgram {
         path: Located::new(path.to_owned(), Place::Flag("--run")),

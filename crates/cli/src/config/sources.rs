@@ -24,14 +24,12 @@ pub(crate) const BAUD: RangeInclusive<u32> = 50..=4_000_000;
 const LINES: RangeInclusive<u64> = 1..=16 * MIB;
 const TIMES: RangeInclusive<Duration> = MILLISECOND..=DAY;
 
-/// A source of events, and its topic.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) topic: Located<TopicName>,
     pub(crate) kind: Kind,
 }
 
-/// The kind of a source, with its options.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Serial(Located<windsonic::WindsonicOptions>),

@@ -41,7 +41,6 @@ impl<'a> Table<'a> {
         Self { prefix, place, entries, asked: Vec::new(), faults }
     }
 
-    /// Returns the place where it begins.
     pub(super) fn place(&self) -> &Place {
         &self.place
     }

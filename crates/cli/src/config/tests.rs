@@ -31,7 +31,6 @@ fn read_with(
     Config::of(Some(node), &Variables::of(variables), flags)
 }
 
-/// Returns the faults as they are shown.
 fn faults(text: &str, variables: &[(&str, &str)]) -> Vec<String> {
     let error = read(text, variables).expect_err(text);
     error.to_string().lines().map(str::to_owned).collect()

@@ -7,7 +7,6 @@ use super::place::Located;
 use super::table::Table;
 use super::values::{AGE_MAX, DAY, MILLISECOND, SECOND, TIB, duration, number, parsed, size, word};
 
-/// The names of rights to publish.
 pub(super) const RIGHTS: [(&str, PublishRight); 3] = [
     ("nobody", PublishRight::Nobody),
     ("loopback", PublishRight::Loopback),

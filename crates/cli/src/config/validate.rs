@@ -184,7 +184,6 @@ fn owners(config: &Config, faults: &Faults) {
     }
 }
 
-/// Returns true for the topic of the demo's messages.
 fn is_of_messages(config: &Config, name: &TopicName) -> bool {
     config.messages.is_some() && name.as_str() == MESSAGES
 }

@@ -120,7 +120,6 @@ pub(super) fn boolean(node: &Node) -> Result<bool, String> {
     }
 }
 
-/// Parses a whole number in this range.
 pub(super) fn number<T>(range: RangeInclusive<T>) -> impl FnOnce(&Node) -> Result<T, String>
 where
     T: Copy + Display + PartialOrd + TryFrom<u64>,
@@ -232,7 +231,6 @@ pub(super) fn parsed<T: FromStr<Err: Display>>(node: &Node) -> Result<T, String>
     text(node)?.parse().map_err(|error: T::Err| error.to_string())
 }
 
-/// Parses `ADDRESS:PORT`.
 pub(super) fn address(node: &Node) -> Result<SocketAddr, String> {
     let text = text(node)?;
     parse_address(&text).map_err(|fault| format!("{} is not an address: {fault}", shown(&text)))
@@ -280,7 +278,6 @@ fn relative(node: &Node, path: PathBuf) -> PathBuf {
     }
 }
 
-/// Parses one of these words.
 pub(super) fn word<T: Copy, const N: usize>(
     words: [(&'static str, T); N],
 ) -> impl FnOnce(&Node) -> Result<T, String> {

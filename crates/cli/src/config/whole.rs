@@ -26,9 +26,7 @@ pub(crate) struct Config {
     pub(crate) file: Option<PathBuf>,
     /// True to log events of each connection, too.
     pub(crate) verbose: bool,
-    /// The format of the log.
     pub(crate) log: LogForm,
-    /// The requests that are logged.
     pub(crate) log_requests: LogRequests,
     pub(crate) listening: Listening,
     pub(crate) tls: TlsFiles,
@@ -40,11 +38,9 @@ pub(crate) struct Config {
     pub(crate) topics: Vec<Located<TopicRule>>,
     /// The clients that may change the records of the demo's messages; `None` without the demo.
     pub(crate) messages: Option<PublishRight>,
-    /// The limits of those records.
     pub(crate) messages_limits: CollectionOptions,
     /// The declared sources, and those of `demo` and `host`.
     pub(crate) sources: Vec<Source>,
-    /// Directories whose files are served.
     pub(crate) files: Vec<Located<StaticDir>>,
     /// Programs that do the work of runs.
     pub(crate) runs: Vec<RunProgram>,
@@ -96,7 +92,6 @@ impl Config {
         Retention { age_max, ..Retention::default() }
     }
 
-    /// Returns the bytes that topics in this storage share.
     pub(crate) fn shared_bytes_max(&self, storage: Storage) -> u64 {
         let in_memory = self.limits.memory_bytes_max() as u64 / MEMORY_ONE_IN;
         let in_memory = in_memory.clamp(Keep::BYTES_MIN, SHARED_BYTES_MAX);
@@ -107,7 +102,6 @@ impl Config {
         }
     }
 
-    /// Returns what a topic with these limits keeps.
     pub(crate) fn keeps(&self, retention: Retention, storage: Storage) -> Keeps {
         let shared = || self.shared_bytes_max(storage);
         Keeps { retention, shared_bytes_max: retention.shares_bytes().then(shared) }

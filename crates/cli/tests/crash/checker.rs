@@ -66,7 +66,6 @@ pub(crate) fn check(histories: &[History], may_be_gone: &MayBeGone) -> Vec<Viola
     violations
 }
 
-/// One topic, and the facts about it.
 struct Topic<'a> {
     histories: Vec<&'a History>,
     may_be_gone: u64,
@@ -141,7 +140,6 @@ impl<'a> Topic<'a> {
         self.kept.1 = offsets.max().unwrap_or(begins.offset);
     }
 
-    /// Takes the positions of events in a history.
     fn take_claims(&mut self, history: &'a History) {
         for record in &history.records {
             match record {

@@ -125,7 +125,6 @@ impl Flushes {
     }
 }
 
-/// The directories of the topics of this test.
 fn topics(data: &Path) -> Vec<PathBuf> {
     let topics = fs::read_dir(data.join("topics")).unwrap().map(|entry| entry.unwrap().path());
     let is_ours =

@@ -87,7 +87,6 @@ pub(crate) enum Record {
     Fault(String),
 }
 
-/// The role of the owner.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Role {
@@ -132,7 +131,6 @@ impl Pen {
     }
 }
 
-/// All histories in a directory.
 pub(crate) fn read_all(directory: &Path) -> Vec<History> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let mut paths: Vec<PathBuf> =
@@ -179,7 +177,6 @@ struct Said {
     gap: Option<Gap>,
 }
 
-/// A gap, as in every transport.
 #[derive(Deserialize)]
 pub(crate) struct Gap {
     reason: String,

@@ -69,7 +69,6 @@ impl Drop for Directory {
 enum Moment {
     /// After this share of the time that the last start took.
     Starting(f64),
-    /// The moment at which it listens.
     Listening,
     /// After this many more acknowledged events, and this many microseconds.
     Acknowledged(u64, u64),

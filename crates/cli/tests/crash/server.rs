@@ -35,7 +35,6 @@ impl Server {
         Self { child, stdout }
     }
 
-    /// Waits until the server prints its addresses, and returns them.
     pub(crate) fn addresses(&mut self) -> Addresses {
         let http = self.announced("listening on http://");
         let tcp = self.announced("tcp on ");

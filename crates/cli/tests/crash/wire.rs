@@ -38,7 +38,6 @@ pub(crate) fn connect(address: SocketAddr) -> io::Result<Stream> {
     Ok(BufReader::new(stream))
 }
 
-/// The beginning of a reply.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -46,7 +45,6 @@ pub(crate) struct Reply {
     length: Option<usize>,
 }
 
-/// Sends a request, and reads the beginning of its reply.
 pub(crate) fn request(stream: &mut Stream, head: &str, body: &[u8]) -> io::Result<Reply> {
     let length = body.len();
     let head = format!("{head}\r\nHost: 127.0.0.1\r\nContent-Length: {length}\r\n\r\n");

@@ -12,7 +12,6 @@ use crate::history::{Head, Id, Pen, Place, Record, Role};
 /// No wait here takes this long, on any machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// The addresses of a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Addresses {
     pub(crate) http: SocketAddr,
@@ -20,7 +19,6 @@ pub(crate) struct Addresses {
 }
 
 pub(crate) struct World {
-    /// The directory in which histories are written.
     pub(crate) directory: PathBuf,
     state: Mutex<State>,
     changed: Condvar,

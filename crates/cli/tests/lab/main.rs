@@ -56,7 +56,6 @@ fn is_late(reason: &str) -> bool {
     reason.is_empty() || who.iter().any(|who| reason.starts_with(who))
 }
 
-/// The values of all rounds of a figure.
 fn values(report: &Value, case: &str, contender: &str, quantity: &str) -> Vec<f64> {
     let all = report["series"].as_array().unwrap();
     let of = |series: &&Value| {

@@ -114,7 +114,6 @@ fn open(door: &Door, stream: u32, method: &str, path: &str, is_whole: bool) -> V
     frame(1, 4 | u8::from(is_whole), stream, &fields)
 }
 
-/// The data on a stream, in frames.
 fn data(stream: u32, bytes: &[u8]) -> Vec<u8> {
     bytes.chunks(16 << 10).flat_map(|piece| frame(0, 0, stream, piece)).collect()
 }

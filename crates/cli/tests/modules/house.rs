@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use syn::visit::Visit;
 
-/// The modules of one crate.
 pub(crate) struct House {
     /// The root is the first.
     pub(crate) modules: Vec<Module>,

@@ -91,7 +91,6 @@ fn written(files: &[(&str, &str)]) -> tempfile::TempDir {
     dir
 }
 
-/// Writes a crate of these files, and finds its circles.
 fn circles_of(files: &[(&str, &str)]) -> Vec<String> {
     circles(&written(files).path().join("lib.rs"))
 }

@@ -12,7 +12,6 @@ const STEPS: u64 = 1000;
 /// The most times that it is drawn in a second.
 const HZ: u8 = 15;
 
-/// A bar on standard error.
 pub(super) struct Bar(ProgressBar);
 
 impl Bar {

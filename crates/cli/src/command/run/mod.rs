@@ -122,9 +122,7 @@ fn end(signal: SignalKind) -> ! {
 
 /// A run before anything is sent.
 enum Beginning {
-    /// A run to watch.
     Watch(RunHandle),
-    /// The call that starts a run.
     Start(Call),
 }
 
@@ -155,10 +153,8 @@ fn named(target: &str, name: &str) -> String {
     format!("{target}{}name={name}", if target.contains('?') { '&' } else { '?' })
 }
 
-/// The end of watching.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum End {
-    /// The run has ended.
     Ended,
     /// Nobody reads the output.
     Unread,
@@ -170,7 +166,6 @@ struct Watcher<'a> {
     events: Subscription,
     screen: Screen,
     lost: ResultsLost,
-    /// The last change of the state.
     change: Option<RunChange>,
     /// True while the run is known to exist: it was started, or is being read.
     is_known: bool,
@@ -295,7 +290,6 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// Prints the result, or returns the failure.
     async fn tell(&mut self) -> anyhow::Result<()> {
         self.screen.clear()?;
         let outcome = match self.change.take().and_then(RunChange::outcome) {

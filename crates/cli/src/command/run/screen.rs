@@ -12,7 +12,6 @@ use crate::output;
 
 /// The shortest time between two prints, 15 a second.
 const INTERVAL: Duration = Duration::from_millis(66);
-/// The most bytes that wait.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
 /// Standard output, and the bar.

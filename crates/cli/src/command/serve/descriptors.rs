@@ -21,7 +21,6 @@ const OF_FILES: u64 = 96;
 /// With fewer descriptors for connections it is not worthwhile to start.
 const CONNECTIONS_MIN: u64 = 16;
 
-/// An error of too few descriptors to start.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the limit on open files is {limit}, and {spared} of them are needed besides connections: raise the limit \

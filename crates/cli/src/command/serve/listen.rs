@@ -220,14 +220,12 @@ fn with_advice(error: BindError, all: impl FnOnce() -> String) -> anyhow::Error 
 const DENIED: &str = "permission denied: only root may use ports below 1024, so choose another port or put a proxy in front \
                       (docs/DEPLOY.md); a Unix socket needs a writable directory";
 
-/// Lists all addresses.
 fn addresses(config: &Config) -> String {
     let all = config.listening.addresses().map(|(_, address, _)| address.to_string());
     let unix = config.listening.sockets().map(|(_, path, _)| format!("unix:{}", path.display()));
     all.chain(unix).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the TLS configuration, if TLS is enabled.
 pub(crate) fn tls(config: &Config) -> Result<Option<Tls>, TlsError> {
     match (&config.tls.cert, &config.tls.key) {
         (Some(certificate), Some(key)) => Tls::from_files(&certificate.value, &key.value).map(Some),
@@ -324,7 +322,6 @@ mod tests {
         }
     }
 
-    /// One that the system made.
     fn of_the_system(kind: io::ErrorKind) -> io::Error {
         let mut errors = (1..133).map(io::Error::from_raw_os_error);
         errors.find(|error| error.kind() == kind).unwrap()

@@ -40,7 +40,6 @@ impl DemoMessages {
         TopicRules::new(rules.iter().cloned().chain([rule]))
     }
 
-    /// Mounts them.
     pub(super) fn mount(self) -> Result<Mount, MountError> {
         let (path, right) = (format!("/{MESSAGES}"), self.right);
         let service = ResourceService::new(path.as_str(), self.messages);

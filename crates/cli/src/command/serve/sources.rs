@@ -12,7 +12,6 @@ use tokio::task::JoinSet;
 
 use crate::config::{Kind, Part, Source};
 
-/// Running sources.
 pub(super) struct Sources {
     stop: watch::Sender<bool>,
     running: JoinSet<anyhow::Result<()>>,
