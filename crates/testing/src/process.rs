@@ -112,7 +112,6 @@ impl Drop for Logging {
     }
 }
 
-/// Returns the URL in a server's first line.
 fn listening_url(said: &mut impl BufRead) -> String {
     let mut first = String::new();
     said.read_line(&mut first).unwrap();

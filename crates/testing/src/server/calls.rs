@@ -106,7 +106,6 @@ impl Answer {
     }
 }
 
-/// The value of a field in a line.
 fn escaped(value: &str) -> String {
     let escape = |byte: u8| match byte {
         b' ' | b'%' | b'"' | b'=' => format!("%{byte:02x}"),

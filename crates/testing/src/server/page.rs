@@ -8,7 +8,6 @@ use anemone_server::{Body, Mount, Problem, full, reading_only};
 use http::{Request, Response};
 use tower_service::Service;
 
-/// The paths of the page and its files.
 const PATHS: [&str; 5] = ["/", "/index.html", "/wind/main.js", "/wind/style.css", "/favicon.svg"];
 
 /// Answers with the page, which any origin may read.

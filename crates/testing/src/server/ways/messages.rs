@@ -21,7 +21,6 @@ fn open(wire: Wire, target: &str, subprotocol: Option<&str>) -> io::Result<Socke
     Ok(socket)
 }
 
-/// Returns the close code in a `Socket`'s text about its end.
 fn close_code(text: &str) -> Option<u16> {
     text.strip_prefix("close ").map(|end| end.split(' ').next().unwrap().parse().unwrap())
 }
@@ -94,7 +93,6 @@ impl Data {
     }
 }
 
-/// A parameter of a target's query.
 fn parameter<'a>(target: &'a str, name: &str) -> Option<&'a str> {
     let (_, query) = target.split_once('?')?;
     query.split('&').find_map(|part| part.strip_prefix(name)?.strip_prefix('='))

@@ -46,7 +46,6 @@ pub(super) fn parse(json: &str) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {json:?}"))
 }
 
-/// Parses the reason of an end.
 pub(super) fn end(reason: &Value) -> Told {
     match reason["reason"].as_str() {
         Some("ended") => Told::Ended,
@@ -57,7 +56,6 @@ pub(super) fn end(reason: &Value) -> Told {
     }
 }
 
-/// Parses one object of a stream.
 pub(super) fn told(object: &Value) -> Told {
     let members: Vec<&str> = object.as_object().unwrap().keys().map(|key| &**key).collect();
     let position = || object["position"].as_str().unwrap().to_owned();
