@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::log::{DataDir, Extent, Log, MemoryLog, NoLog, Progress, SharedBytes, WhenFull};
+use crate::log::{DataDir, Extent, Log, MemoryLog, NoLog, SharedBytes, TopicProgress, WhenFull};
 use crate::{
     After, Batch, Data, Epoch, Gap, GapReason, Health, IdempotencyKey, Keeps, NewEvent, Note, Page,
     PageLimit, Position, PublishError, Published, ReadError, Receipt, Retention, Start,
@@ -20,7 +20,7 @@ pub struct Topic {
     epoch: Epoch,
     /// The log; `None` while the topic is only awaited.
     log: OnceLock<Box<dyn Log>>,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<TopicProgress>,
     /// Dropped when the topic is created or no longer awaited.
     while_awaited: Mutex<Option<WhileAwaited>>,
 }
@@ -75,12 +75,12 @@ impl Topic {
     }
 
     pub(crate) fn awaited(name: TopicName, epoch: Epoch, held: Option<WhileAwaited>) -> Self {
-        let (log, progress) = (OnceLock::new(), watch::Sender::new(Progress::default()));
+        let (log, progress) = (OnceLock::new(), watch::Sender::new(TopicProgress::default()));
         Self { name, epoch, log, progress, while_awaited: Mutex::new(held) }
     }
 
     pub(crate) fn create_in_memory(&self, options: TopicOptions, shared: &Arc<SharedBytes>) {
-        self.begin(Box::new(MemoryLog::new(self.epoch, options, shared, self.progress.clone())));
+        self.set_log(Box::new(MemoryLog::new(self.epoch, options, shared, self.progress.clone())));
     }
 
     pub(crate) fn create_in(
@@ -89,12 +89,12 @@ impl Topic {
         options: TopicOptions,
     ) -> Result<(), StorageError> {
         let log = data.create(&self.name, self.epoch, options, self.progress.clone())?;
-        self.begin(Box::new(log));
+        self.set_log(Box::new(log));
         Ok(())
     }
 
     /// Sets its log; the first one stays.
-    fn begin(&self, log: Box<dyn Log>) {
+    fn set_log(&self, log: Box<dyn Log>) {
         let _ = self.log.set(log);
     }
 
@@ -103,7 +103,7 @@ impl Topic {
         name: TopicName,
         epoch: Epoch,
         log: impl Log + 'static,
-        progress: watch::Sender<Progress>,
+        progress: watch::Sender<TopicProgress>,
     ) -> Self {
         let log: Box<dyn Log> = Box::new(log);
         Self { name, epoch, log: log.into(), progress, while_awaited: Mutex::default() }
@@ -218,7 +218,7 @@ impl Topic {
                 .log()
                 .since(now, time)
                 .map(|offset| self.position(offset))
-                .map_err(|error| self.unread(error)),
+                .map_err(|error| self.read_error(error)),
         }
     }
 
@@ -241,7 +241,7 @@ impl Topic {
         }
         self.gives_events()?;
         let after = if is_own { position.offset } else { 0 };
-        let slice = self.log().read(now, after, limit).map_err(|error| self.unread(error))?;
+        let slice = self.log().read(now, after, limit).map_err(|error| self.read_error(error))?;
         // Events that a deletion has dropped meanwhile are no gap.
         self.gives_events()?;
         self.reached(position, slice.head)?;
@@ -370,7 +370,7 @@ impl Topic {
         if is_deleted { Err(ReadError::Deleted) } else { Ok(()) }
     }
 
-    fn unread(&self, error: StorageError) -> ReadError {
+    fn read_error(&self, error: StorageError) -> ReadError {
         // A deletion removes the files that a reader is about to open.
         self.gives_events().err().unwrap_or(ReadError::Storage(error))
     }
@@ -396,7 +396,7 @@ impl Topic {
 #[derive(Clone, Debug)]
 pub struct Head {
     epoch: Epoch,
-    progress: watch::Receiver<Progress>,
+    progress: watch::Receiver<TopicProgress>,
 }
 
 impl Head {
@@ -420,7 +420,7 @@ impl Head {
         if position.epoch != self.epoch {
             return;
         }
-        let is_past = |progress: &Progress| {
+        let is_past = |progress: &TopicProgress| {
             progress.deleted || progress.ended || progress.head > position.offset
         };
         if self.progress.wait_for(is_past).await.is_err() {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-use crate::run::{OwnerKey, Queue, QueueLimits};
+use crate::run::{OwnerKey, QueueLimits, SlotQueue};
 
 /// One who waits for its turn.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
@@ -40,10 +40,10 @@ pub struct TooManyWait {
 
 /// The places at a work, and those who wait for one. Cheap to clone; clones share the places.
 #[derive(Clone, Debug)]
-pub struct Turns(Arc<Shared>);
+pub struct Turns(Arc<SharedTurns>);
 
 #[derive(Debug)]
-struct Shared {
+struct SharedTurns {
     limits: QueueLimits,
     line: Mutex<Line>,
 }
@@ -65,7 +65,7 @@ impl Turns {
             queued_max: usize::MAX,
             queued_per_owner_max: limits.waiting_per_client_max,
         };
-        Self(Arc::new(Shared { limits, line: Mutex::new(Line::new()) }))
+        Self(Arc::new(SharedTurns { limits, line: Mutex::new(Line::new()) }))
     }
 
     /// Waits for a place.
@@ -125,7 +125,7 @@ impl Drop for Turn {
 #[derive(Debug)]
 struct Line {
     /// The turns of the clients: one entry for each place that a client waits for, and one for each that it has.
-    queue: Queue<OwnerKey, Option<OwnerKey>, Option<OwnerKey>>,
+    queue: SlotQueue<OwnerKey, Option<OwnerKey>, Option<OwnerKey>>,
     /// Those of each client who wait.
     clients: HashMap<Option<OwnerKey>, Connections>,
     next: u64,
@@ -144,7 +144,7 @@ type Waiting = (u64, oneshot::Sender<()>);
 
 impl Line {
     fn new() -> Self {
-        Self { queue: Queue::new(), clients: HashMap::new(), next: 0 }
+        Self { queue: SlotQueue::new(), clients: HashMap::new(), next: 0 }
     }
 
     /// Adds one as the last on its connection, and returns its number.

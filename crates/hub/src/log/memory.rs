@@ -9,7 +9,7 @@ use super::filling::Filling;
 use super::progress::{advance, finish};
 use super::ring::{Ring, cost_bytes};
 use super::shared_bytes::{Allowance, Evict, SharedBytes};
-use super::{Extent, Log, Progress, Slice, WhenFull};
+use super::{Extent, Log, Slice, TopicProgress, WhenFull};
 use crate::allowances::Need;
 use crate::keys::{KEY_BYTES, Keyed, Keys, Place, Seen, room_beside};
 use crate::receipt::Outcome;
@@ -22,14 +22,14 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct MemoryLog {
     epoch: Epoch,
-    kept: Arc<Kept>,
+    kept: Arc<LockedContents>,
     shared: Arc<SharedBytes>,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<TopicProgress>,
 }
 
 /// The contents, which other logs that share bytes with this one may make evict.
 #[derive(Debug)]
-struct Kept(Mutex<Contents>);
+struct LockedContents(Mutex<Contents>);
 
 /// The events `first()..=head`, without a hole.
 #[derive(Debug)]
@@ -43,17 +43,17 @@ struct Contents {
     /// True if no event may follow.
     is_ended: bool,
     /// Removed events, which are dropped after the lock is released.
-    gone: Gone,
+    gone: RemovedEvents,
 }
 
 /// Removed events. The removal of one, which is the usual case, allocates nothing.
 #[derive(Debug, Default)]
-struct Gone {
+struct RemovedEvents {
     first: Option<Arc<Event>>,
     rest: Vec<Arc<Event>>,
 }
 
-impl Gone {
+impl RemovedEvents {
     fn push(&mut self, event: Arc<Event>) {
         match &mut self.first {
             first @ None => *first = Some(event),
@@ -68,16 +68,16 @@ impl MemoryLog {
         epoch: Epoch,
         options: TopicOptions,
         shared: &Arc<SharedBytes>,
-        progress: watch::Sender<Progress>,
+        progress: watch::Sender<TopicProgress>,
     ) -> Self {
         let TopicOptions { retention, keys, .. } = options;
         let (ring, keys) = (Ring::default(), Keys::new(keys));
-        let (note, is_ended, gone) = (None, false, Gone::default());
-        let kept = Arc::new_cyclic(|kept: &Weak<Kept>| {
+        let (note, is_ended, gone) = (None, false, RemovedEvents::default());
+        let kept = Arc::new_cyclic(|kept: &Weak<LockedContents>| {
             let allowance = shared.join(0, kept.clone());
             let contents =
                 Contents { ring, head: 0, keys, retention, allowance, note, is_ended, gone };
-            Kept(Mutex::new(contents))
+            LockedContents(Mutex::new(contents))
         });
         Self { epoch, kept, shared: Arc::clone(shared), progress }
     }
@@ -91,7 +91,7 @@ impl MemoryLog {
     }
 }
 
-impl Kept {
+impl LockedContents {
     /// Changes the contents. One event may take the place of very many, and the threads that wait for the lock do not
     /// wait until these are dropped.
     fn change<T>(&self, change: impl FnOnce(&mut Contents) -> T) -> T {
@@ -109,7 +109,7 @@ impl Kept {
     }
 }
 
-impl Evict for Kept {
+impl Evict for LockedContents {
     fn evict(&self) {
         // Without a time: the age is checked by each read.
         self.change(|kept| kept.expire(UnixTime::default()));
@@ -347,7 +347,7 @@ mod tests {
     fn no_event_is_dropped_while_others_wait_for_the_log() {
         let bytes_max = 100_000;
         let retention = Retention { bytes_max, ..Retention::default() };
-        let (progress, _) = watch::channel(Progress::default());
+        let (progress, _) = watch::channel(TopicProgress::default());
         let (epoch, shared) = (Epoch::from_bits(1), SharedBytes::new(0));
         let log = Arc::new(MemoryLog::new(epoch, retention.into(), &shared, progress));
         let counts = Arc::<[AtomicU64; 2]>::default();

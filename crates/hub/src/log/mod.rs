@@ -18,6 +18,6 @@ pub use disk::{DiskFault, FailingDisk};
 pub(crate) use interface::{Extent, Log, Slice, WhenFull};
 pub(crate) use memory::MemoryLog;
 pub(crate) use none::NoLog;
-pub(crate) use progress::Progress;
+pub(crate) use progress::TopicProgress;
 pub(crate) use ring::cost_bytes;
 pub(crate) use shared_bytes::SharedBytes;

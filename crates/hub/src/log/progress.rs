@@ -3,14 +3,14 @@
 use tokio::sync::watch;
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Progress {
+pub(crate) struct TopicProgress {
     pub(crate) head: u64,
     pub(crate) deleted: bool,
     pub(crate) ended: bool,
 }
 
 /// Wakes readers that wait for events up to `head`.
-pub(super) fn advance(progress: &watch::Sender<Progress>, head: u64) {
+pub(super) fn advance(progress: &watch::Sender<TopicProgress>, head: u64) {
     // Two publishers can arrive here in the other order, so the head only moves forward.
     progress.send_if_modified(|progress| {
         let moved = progress.head < head;
@@ -20,7 +20,7 @@ pub(super) fn advance(progress: &watch::Sender<Progress>, head: u64) {
 }
 
 /// Wakes all waiting readers: the log has ended at `head`.
-pub(super) fn finish(progress: &watch::Sender<Progress>, head: u64) {
+pub(super) fn finish(progress: &watch::Sender<TopicProgress>, head: u64) {
     progress.send_modify(|progress| {
         progress.head = head.max(progress.head);
         progress.ended = true;

@@ -1,11 +1,11 @@
 //! The order in which those who wait get slots, if nobody comes or leaves. Pure.
 //!
-//! Takes the turns of [`Queue`](super::queue::Queue) ahead, with the number of each owner in place of the owner. So the
+//! Takes the turns of [`SlotQueue`](super::queue::SlotQueue) ahead, with the number of each owner in place of the owner. So the
 //! beginning takes a step for each owner that it is given, and each run that follows a few, however many wait.
 
 use std::collections::{VecDeque, vec_deque};
 
-pub(super) struct Waiting<'a, T> {
+pub(super) struct WaitingOwner<'a, T> {
     pub(super) turn: u64,
     /// The number of slots it has.
     pub(super) running: usize,
@@ -15,7 +15,7 @@ pub(super) struct Waiting<'a, T> {
 /// Those who wait, in their order.
 pub(super) struct Forecast<'a, T> {
     running_max: usize,
-    owners: Vec<Waiting<'a, T>>,
+    owners: Vec<WaitingOwner<'a, T>>,
     /// The ring of turns: the one before and the one after each owner. The last entry is its beginning and end.
     ring: Vec<[usize; 2]>,
     /// The runs that have a slot, the oldest first; `None` for those who do not wait, since the order is the same without them.
@@ -26,7 +26,7 @@ impl<'a, T> Forecast<'a, T> {
     /// Begins with the owners who wait, by their turn, and with the turn of each who has a slot, the oldest first.
     pub(super) fn new(
         running_max: usize,
-        owners: Vec<Waiting<'a, T>>,
+        owners: Vec<WaitingOwner<'a, T>>,
         running: impl Iterator<Item = u64>,
     ) -> Self {
         let number = |turn| owners.binary_search_by_key(&turn, |owner| owner.turn).ok();

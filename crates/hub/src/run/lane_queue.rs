@@ -8,7 +8,7 @@ use super::limits::RunLimits;
 use super::moment::Moment;
 use super::owner::OwnerKey;
 use super::place::{NEAR_PLACES, QueuePlace};
-use super::queue::{Queue, QueueFull, QueueLimits};
+use super::queue::{QueueFull, QueueLimits, SlotQueue};
 use super::run::Run;
 use super::service::RunWork;
 
@@ -17,7 +17,7 @@ const TOLD_PLACES: usize = 10;
 
 /// A run and its work, before it begins.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct RunJob {
     pub(crate) run: Arc<Run>,
     pub(crate) work: RunWork,
 }
@@ -41,7 +41,7 @@ pub(crate) struct WaitingJobs {
 pub(crate) struct LaneQueue {
     limits: QueueLimits,
     of_runs: RunLimits,
-    queue: Queue<OwnerKey, Job, Working>,
+    queue: SlotQueue<OwnerKey, RunJob, Working>,
     /// The number of runs that have begun.
     begun: u64,
     /// The number of times that the queue has moved since all in it were told their places.
@@ -55,7 +55,7 @@ impl LaneQueue {
         let RunLimits { queued_max, queued_per_owner_max, .. } = of_runs;
         let running_max = lane.slots(of_runs.running_max);
         let limits = QueueLimits { running_max, queued_max, queued_per_owner_max };
-        Self { limits, of_runs, queue: Queue::new(), begun: 0, moves: 0, has_moved: false }
+        Self { limits, of_runs, queue: SlotQueue::new(), begun: 0, moves: 0, has_moved: false }
     }
 
     pub(crate) fn waiting(&self, owner: Option<OwnerKey>) -> WaitingJobs {
@@ -78,15 +78,15 @@ impl LaneQueue {
         self.queue.admits(&left, owner)
     }
 
-    pub(crate) fn push(&mut self, job: Job) {
+    pub(crate) fn push(&mut self, job: RunJob) {
         self.queue.push(job.run.owner(), job);
         self.note_move();
     }
 
     /// Returns the next job whose work may begin now; it has a slot.
-    pub(crate) fn next(&mut self, now: Moment) -> Option<Job> {
+    pub(crate) fn next(&mut self, now: Moment) -> Option<RunJob> {
         let of_runs = self.of_runs;
-        let begin = |job: &Job| {
+        let begin = |job: &RunJob| {
             let time_max = of_runs.time_max_of(job.run.is_timed()).unwrap_or(Duration::MAX);
             Working { until: now.after(time_max), run: Arc::clone(&job.run) }
         };
@@ -102,7 +102,7 @@ impl LaneQueue {
         self.note_move();
     }
 
-    pub(crate) fn remove(&mut self, run: &Run) -> Option<Job> {
+    pub(crate) fn remove(&mut self, run: &Run) -> Option<RunJob> {
         let job = self.queue.remove(run.owner(), |job| job.run.key() == run.key());
         if job.is_some() {
             self.note_move();
@@ -111,7 +111,7 @@ impl LaneQueue {
     }
 
     /// Returns those that wait, in no order.
-    pub(crate) fn all_waiting(&self) -> impl Iterator<Item = &Job> {
+    pub(crate) fn all_waiting(&self) -> impl Iterator<Item = &RunJob> {
         self.queue.all_waiting()
     }
 
@@ -130,14 +130,14 @@ impl LaneQueue {
     pub(crate) fn tell_places(&self, now: Moment, new: Option<&Arc<Run>>) {
         self.tell_next(now, TOLD_PLACES);
         if let Some(new) = new.filter(|new| new.known_place().is_none()) {
-            new.wait(now.time, self.place_of_newcomer(new), false);
+            new.move_to(now.time, self.place_of_newcomer(new), false);
         }
     }
 
     fn tell_next(&self, now: Moment, count: usize) {
         for (before, job) in self.queue.next_in_line(&self.limits, count).enumerate() {
             let place = QueuePlace { before, begun: self.begun };
-            job.run.wait(now.time, place, before < TOLD_PLACES);
+            job.run.move_to(now.time, place, before < TOLD_PLACES);
         }
     }
 

@@ -77,7 +77,7 @@ pub use limits::RunLimits;
 pub use list::RunList;
 pub use name::{RunName, RunNameError};
 pub use owner::OwnerKey;
-pub(crate) use queue::{Queue, QueueLimits};
+pub(crate) use queue::{QueueLimits, SlotQueue};
 pub use run::{Run, RunEnded};
 pub use runs::Runs;
 pub use service::{RunRefusal, RunService, RunWork};

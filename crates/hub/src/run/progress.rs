@@ -11,7 +11,7 @@ const TEXT_CHARS_MAX: usize = 200;
 
 /// The newest report, and whether it is an event already.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct RunProgress {
     estimate: Estimate,
     /// `None` before the first report.
     value: Option<f64>,
@@ -31,7 +31,7 @@ pub(crate) struct Report<'a> {
     pub(crate) left: Option<Duration>,
 }
 
-impl Progress {
+impl RunProgress {
     /// Begins when the work does.
     pub(crate) fn new(now: Instant) -> Self {
         let estimate = Estimate::new(now);
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn ten_reports_a_second_become_events_and_the_newest_is_never_lost() {
         let begun = Instant::now();
-        let mut progress = Progress::new(begun);
+        let mut progress = RunProgress::new(begun);
         let mut told = Vec::new();
         for milli in 0..1_000_u64 {
             let now = begun + millis(milli);
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_withheld_report_becomes_an_event_later_with_its_words() {
         let begun = Instant::now();
-        let mut progress = Progress::new(begun);
+        let mut progress = RunProgress::new(begun);
         progress.report(begun, 0.1, Some("first"));
         assert_eq!(progress.due(begun).unwrap().text, Some("first"));
         progress.report(begun + millis(10), 0.2, Some("second"));
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_dropped_report_is_no_event_but_its_words_come_with_the_next() {
         let begun = Instant::now();
-        let mut progress = Progress::new(begun);
+        let mut progress = RunProgress::new(begun);
         progress.report(begun, 0.1, None);
         assert_eq!(progress.due(begun).unwrap().text, None);
         progress.report(begun + millis(10), 0.2, Some("second"));
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn values_are_clamped_and_words_are_cut() {
         let begun = Instant::now();
-        let mut progress = Progress::new(begun);
+        let mut progress = RunProgress::new(begun);
         let cases = [(-1.0, 0.0), (7.0, 1.0), (f64::NAN, 1.0), (f64::INFINITY, 1.0), (0.5, 0.5)];
         for (value, clamped) in cases {
             progress.report(begun, value, Some(&"é".repeat(500)));

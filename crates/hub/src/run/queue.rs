@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
 
-use super::forecast::{Forecast, Waiting};
+use super::forecast::{Forecast, WaitingOwner};
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct QueueLimits {
@@ -19,7 +19,7 @@ pub(crate) struct QueueLimits {
 
 /// Those who wait for a slot and those who have one. Whoever has no owner of its own belongs to the owner `None`.
 #[derive(Debug)]
-pub(crate) struct Queue<O, T, R> {
+pub(crate) struct SlotQueue<O, T, R> {
     owners: HashMap<Option<O>, Owned<T>>,
     turns: BTreeMap<u64, Option<O>>,
     next_turn: u64,
@@ -46,7 +46,7 @@ pub(crate) enum QueueFull {
     ForOwner,
 }
 
-impl<O: Copy + Eq + Hash, T, R> Queue<O, T, R> {
+impl<O: Copy + Eq + Hash, T, R> SlotQueue<O, T, R> {
     pub(crate) fn new() -> Self {
         let (owners, turns, running) = (HashMap::new(), BTreeMap::new(), VecDeque::new());
         Self { owners, turns, next_turn: 1, len: 0, running }
@@ -151,7 +151,7 @@ impl<O: Copy + Eq + Hash, T, R> Queue<O, T, R> {
         // who is the first or the second.
         let near = self.turns.values().take(count.saturating_mul(2).saturating_add(2));
         let owners = near.filter_map(|owner| self.owners.get(owner));
-        let owners = owners.map(|Owned { waiting, running, turn }| Waiting {
+        let owners = owners.map(|Owned { waiting, running, turn }| WaitingOwner {
             items: waiting.iter(),
             running: *running,
             turn: *turn,
@@ -190,7 +190,7 @@ mod tests {
         QueueLimits { running_max, queued_max, queued_per_owner_max }
     }
 
-    type Numbers = Queue<char, usize, usize>;
+    type Numbers = SlotQueue<char, usize, usize>;
 
     fn next(queue: &mut Numbers, limits: &QueueLimits) -> Option<usize> {
         queue.next(limits, |number| *number)
@@ -279,7 +279,7 @@ mod tests {
             limits in (1_usize..6, 0_usize..12, 0_usize..6),
         ) {
             let limits = self::limits(limits.0, limits.1, limits.2);
-            let mut queue = Queue::<u8, (Option<u8>, usize), (Option<u8>, usize)>::new();
+            let mut queue = SlotQueue::<u8, (Option<u8>, usize), (Option<u8>, usize)>::new();
             let (mut line, mut running) = (Vec::new(), Vec::new());
             for (number, (step, owner, place)) in steps.into_iter().enumerate() {
                 let owner = (owner > 0).then_some(owner);

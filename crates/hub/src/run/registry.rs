@@ -12,7 +12,7 @@ use super::held::HeldBytes;
 use super::input::InputDigest;
 use super::key::RunKey;
 use super::lane::Lane;
-use super::lane_queue::{Job, LaneQueue, WaitingJobs, Working};
+use super::lane_queue::{LaneQueue, RunJob, WaitingJobs, Working};
 use super::limits::RunLimits;
 use super::list::{EndedRuns, ListedRuns, RunList};
 use super::moment::Moment;
@@ -36,7 +36,7 @@ pub(crate) struct Registry {
     lanes: [LaneQueue; Lane::ALL.len()],
     /// The number of each run, which counts up.
     numbers: HashMap<RunKey, u64>,
-    runs: BTreeMap<u64, Kept>,
+    runs: BTreeMap<u64, KeptRun>,
     ended: EndedRuns,
     next_number: u64,
     replays: HashMap<ReplayKey, (InputDigest, u64)>,
@@ -52,7 +52,7 @@ pub(crate) struct Registry {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct KeptRun {
     run: Arc<Run>,
     key: Option<ReplayKey>,
     /// Its bytes in the share of its owner.
@@ -133,7 +133,7 @@ impl Registry {
         &self.lanes[lane as usize]
     }
 
-    pub(crate) fn add(&mut self, job: Job, key: Option<(ReplayKey, InputDigest)>) {
+    pub(crate) fn add(&mut self, job: RunJob, key: Option<(ReplayKey, InputDigest)>) {
         let (number, run) = (self.next_number, Arc::clone(&job.run));
         self.next_number += 1;
         self.numbers.insert(run.key(), number);
@@ -144,13 +144,13 @@ impl Registry {
             before.map(|kept| kept.key.take());
             key
         });
-        self.runs.insert(number, Kept { run: Arc::clone(&run), key, bytes: 0 });
+        self.runs.insert(number, KeptRun { run: Arc::clone(&run), key, bytes: 0 });
         self.count(&run);
         self.lanes[run.lane() as usize].push(job);
     }
 
     /// Returns the next job of a lane whose work may begin now; it has a slot.
-    pub(crate) fn next_job(&mut self, lane: Lane, now: Moment) -> Option<Job> {
+    pub(crate) fn next_job(&mut self, lane: Lane, now: Moment) -> Option<RunJob> {
         self.lanes[lane as usize].next(now)
     }
 
@@ -161,7 +161,7 @@ impl Registry {
     }
 
     /// Returns the next job for the one who begins works; `None` ends that, and then another may begin works.
-    pub(crate) fn next_job_or_end(&mut self, now: Moment) -> Option<Job> {
+    pub(crate) fn next_job_or_end(&mut self, now: Moment) -> Option<RunJob> {
         let job = Lane::ALL.into_iter().find_map(|lane| self.next_job(lane, now));
         self.is_beginning = job.is_some();
         job
@@ -191,7 +191,7 @@ impl Registry {
     }
 
     /// Lists a run as ended, and returns its job if it was waiting.
-    pub(crate) fn end(&mut self, now: Moment, run: &Run, total: &AtomicU64) -> Option<Job> {
+    pub(crate) fn end(&mut self, now: Moment, run: &Run, total: &AtomicU64) -> Option<RunJob> {
         if let Some(number) = self.numbers.get(&run.key()) {
             self.shares.end(run.owner(), (now.after(self.limits.retention), *number));
             self.ended.add(run.service(), run.state(), *number);
@@ -277,7 +277,7 @@ impl Registry {
     }
 
     fn forget(&mut self, ended: Ended, total: &AtomicU64) {
-        let Some(Kept { run, key, bytes }) = self.runs.remove(&ended.1) else { return };
+        let Some(KeptRun { run, key, bytes }) = self.runs.remove(&ended.1) else { return };
         self.shares.forget(ended, bytes);
         self.ended.remove(run.service(), ended.1);
         self.numbers.remove(&run.key());

@@ -16,9 +16,9 @@ use super::moment::Moment;
 use super::name::RunName;
 use super::owner::OwnerKey;
 use super::place::QueuePlace;
-use super::progress::Progress;
+use super::progress::RunProgress;
 use super::shown_input::ShownInput;
-use super::state::{Ending, Known};
+use super::state::{Ending, RunFacts};
 use super::status::RunStatus;
 use crate::log::cost_bytes;
 use crate::{Batch, Data, NewEvent, PublishError, Topic, UnixTime};
@@ -40,7 +40,7 @@ pub struct Run {
     is_timed: bool,
     lane: Lane,
     topic: Arc<Topic>,
-    known: Mutex<Known>,
+    known: Mutex<RunFacts>,
     /// Notified at the end.
     ended: Condvar,
     stopped: watch::Sender<Option<Stopped>>,
@@ -109,7 +109,7 @@ impl Run {
             is_timed,
             lane,
             topic: Arc::new(topic),
-            known: Mutex::new(Known::new(now.time)),
+            known: Mutex::new(RunFacts::new(now.time)),
             ended: Condvar::new(),
             stopped: watch::Sender::new(None),
             held_bytes: AtomicU64::new(0),
@@ -159,7 +159,7 @@ impl Run {
         let progress = known.progress.as_ref();
         let left = progress.filter(|_| known.state == RunState::Running);
         // Many programs tell less at their end than they have done.
-        let value = progress.and_then(Progress::value);
+        let value = progress.and_then(RunProgress::value);
         let value = value.map(|value| if known.state == RunState::Done { 1.0 } else { value });
         RunStatus {
             key: self.key,
@@ -168,7 +168,7 @@ impl Run {
             input: self.input.clone(),
             state: known.state,
             progress: value,
-            text: progress.and_then(Progress::text).map(str::to_owned),
+            text: progress.and_then(RunProgress::text).map(str::to_owned),
             left: left.and_then(|progress| progress.left(now)).map(events::tenths),
             place: known.place.map(|place| place.before(begun.unwrap_or(place.begun))),
             created: known.created,
@@ -235,10 +235,10 @@ impl Run {
     }
 
     /// Moves it in the queue. Tells its watchers the first place, and others if `is_told`.
-    pub(crate) fn wait(&self, now: UnixTime, place: QueuePlace, is_told: bool) {
+    pub(crate) fn move_to(&self, now: UnixTime, place: QueuePlace, is_told: bool) {
         let mut known = self.lock();
         let is_new = known.place.is_none();
-        if known.wait(place) && (is_told || is_new) {
+        if known.move_to(place) && (is_told || is_new) {
             self.publish(now, events::queued(place.before));
         }
     }
@@ -277,7 +277,7 @@ impl Run {
         progress.is_some_and(|progress| self.tell(progress, now))
     }
 
-    fn tell(&self, progress: &mut Progress, now: Moment) -> bool {
+    fn tell(&self, progress: &mut RunProgress, now: Moment) -> bool {
         if let Some(report) = progress.due(now.instant) {
             self.publish(now.time, events::progress(report));
         }
@@ -413,7 +413,7 @@ impl Run {
         let _ = self.topic.delete();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, RunFacts> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,7 +13,7 @@ use super::context::RunContext;
 use super::failure::RunFailure;
 use super::key::RunKey;
 use super::lane::Lane;
-use super::lane_queue::Job;
+use super::lane_queue::RunJob;
 use super::limits::RunLimits;
 use super::list::{ListedRuns, RunList};
 use super::moment::Moment;
@@ -28,12 +28,12 @@ use crate::{Epoch, KeyWindow, Retention, Topic, TopicName, TopicOptions};
 
 /// All runs of a server. Clones share them; when the last one is dropped, all runs are cancelled.
 #[derive(Clone, Debug)]
-pub struct Runs(Arc<Handle>);
+pub struct Runs(Arc<RunsHandle>);
 
 #[derive(Debug)]
-struct Handle(Arc<Shared>);
+struct RunsHandle(Arc<SharedRuns>);
 
-impl Drop for Handle {
+impl Drop for RunsHandle {
     fn drop(&mut self) {
         self.0.cancel_all();
         self.0.alarm.close();
@@ -41,7 +41,7 @@ impl Drop for Handle {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedRuns {
     limits: RunLimits,
     registry: Mutex<Registry>,
     /// Notified when a work returns.
@@ -60,7 +60,7 @@ impl Runs {
     #[must_use]
     pub fn new(limits: RunLimits) -> Self {
         let limits = RunLimits { running_max: limits.running_max.max(1), ..limits };
-        let shared = Arc::new_cyclic(|own| Shared {
+        let shared = Arc::new_cyclic(|own| SharedRuns {
             limits,
             registry: Mutex::new(Registry::new(limits)),
             returned: Condvar::new(),
@@ -70,7 +70,7 @@ impl Runs {
             is_withheld: AtomicBool::new(false),
             own: Weak::clone(own),
         });
-        Self(Arc::new(Handle(shared)))
+        Self(Arc::new(RunsHandle(shared)))
     }
 
     /// Starts a run, or puts it in the queue. Never blocks for another run.
@@ -131,7 +131,7 @@ impl Runs {
     }
 }
 
-impl Keeper for Shared {
+impl Keeper for SharedRuns {
     fn end(&self, run: &Run, ending: Ending) -> bool {
         let now = Moment::now();
         let mut registry = self.lock();
@@ -174,7 +174,7 @@ impl Keeper for Shared {
     }
 }
 
-impl Shared {
+impl SharedRuns {
     fn lock(&self) -> MutexGuard<'_, Registry> {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -209,7 +209,7 @@ impl Shared {
             run.discount(&self.total_bytes);
             return Err(StartError::MemoryFull);
         }
-        registry.add(Job { run: Arc::clone(&run), work }, key);
+        registry.add(RunJob { run: Arc::clone(&run), work }, key);
         let attachment = attach(&run);
         let job = registry.next_job(lane, now);
         let waits = job.as_ref().is_none_or(|job| !Arc::ptr_eq(&job.run, &run));
@@ -248,8 +248,8 @@ impl Shared {
     }
 
     /// Begins the work of a job that has a slot, on a thread of its own.
-    fn begin(&self, now: Moment, job: Job) {
-        let Job { run, work } = job;
+    fn begin(&self, now: Moment, job: RunJob) {
+        let RunJob { run, work } = job;
         let Some(shared) = self.own.upgrade() else { return };
         let slot = Slot { shared, run: Arc::clone(&run) };
         if !run.begin(now) {
@@ -316,7 +316,7 @@ impl Shared {
 
 /// The slot of a work. Dropping it lets the next one begin.
 struct Slot {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRuns>,
     run: Arc<Run>,
 }
 

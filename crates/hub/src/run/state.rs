@@ -9,7 +9,7 @@ use super::events;
 use super::failure::{Json, RunFailure, RunOutcome, Stopped};
 use super::moment::Moment;
 use super::place::QueuePlace;
-use super::progress::Progress;
+use super::progress::RunProgress;
 use crate::{Data, UnixTime};
 
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Ending {
 }
 
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct RunFacts {
     pub(crate) state: RunState,
     pub(crate) created: UnixTime,
     pub(crate) started: Option<UnixTime>,
@@ -78,7 +78,7 @@ pub(crate) struct Known {
     /// Its place, while it is queued.
     pub(crate) place: Option<QueuePlace>,
     /// `None` before the start.
-    pub(crate) progress: Option<Progress>,
+    pub(crate) progress: Option<RunProgress>,
     pub(crate) result: Option<Json>,
     pub(crate) problem: Option<Json>,
     pub(crate) stopped: Option<Stopped>,
@@ -94,7 +94,7 @@ pub(crate) struct Known {
 /// The most bytes of standard error that are kept: the last ones.
 const STDERR_BYTES_MAX: usize = 16 << 10;
 
-impl Known {
+impl RunFacts {
     pub(crate) fn new(created: UnixTime) -> Self {
         Self {
             state: RunState::Queued,
@@ -114,7 +114,7 @@ impl Known {
     }
 
     /// Moves it in the queue. Returns true if its place has changed.
-    pub(crate) fn wait(&mut self, place: QueuePlace) -> bool {
+    pub(crate) fn move_to(&mut self, place: QueuePlace) -> bool {
         if self.state != RunState::Queued {
             return false;
         }
@@ -126,7 +126,7 @@ impl Known {
         let begins = self.state == RunState::Queued;
         if begins {
             (self.state, self.place, self.started) = (RunState::Running, None, Some(now.time));
-            self.progress = Some(Progress::new(now.instant));
+            self.progress = Some(RunProgress::new(now.instant));
         }
         begins
     }
@@ -214,9 +214,9 @@ mod tests {
 
     #[test]
     fn a_run_waits_begins_and_ends_once() {
-        let mut known = Known::new(at(1).time);
-        assert!(known.wait(place(2)) && !known.wait(place(2)) && known.wait(place(1)));
-        assert!(known.begin(at(2)) && !known.begin(at(3)) && !known.wait(place(0)));
+        let mut known = RunFacts::new(at(1).time);
+        assert!(known.move_to(place(2)) && !known.move_to(place(2)) && known.move_to(place(1)));
+        assert!(known.begin(at(2)) && !known.begin(at(3)) && !known.move_to(place(0)));
         assert_eq!((known.state, known.place), (RunState::Running, None));
         assert!(known.end(at(4), &Ending::of(Ok(Some(Data::json(&1).unwrap())), 9)));
         assert!(!known.end(at(5), &Ending::cancelled()));
@@ -227,8 +227,8 @@ mod tests {
 
     #[test]
     fn a_queued_run_can_end_and_never_begins_then() {
-        let mut known = Known::new(at(1).time);
-        known.wait(place(3));
+        let mut known = RunFacts::new(at(1).time);
+        known.move_to(place(3));
         assert!(known.end(at(2), &Ending::cancelled()) && !known.begin(at(3)));
         assert_eq!((known.state, known.place, known.started), (RunState::Cancelled, None, None));
     }
@@ -254,12 +254,12 @@ mod tests {
             ("a\rb\n\rc\r\r\nd\r\r\re\rf", "b\nc\nf"),
         ] {
             for len in 1..=written.len() {
-                let mut known = Known::new(at(1).time);
+                let mut known = RunFacts::new(at(1).time);
                 written.as_bytes().chunks(len).for_each(|bytes| known.keep_stderr(bytes));
                 assert_eq!(known.stderr().as_deref(), Some(kept), "{written:?} by {len}");
             }
         }
-        let mut known = Known::new(at(1).time);
+        let mut known = RunFacts::new(at(1).time);
         known.keep_stderr(b"first\n");
         (0..100_000).for_each(|n| known.keep_stderr(format!("{n} of 100000\r").as_bytes()));
         assert_eq!(known.stderr().unwrap(), "first\n99999 of 100000", "a bar drops nothing else");
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn the_last_of_standard_error_is_kept() {
-        let mut known = Known::new(at(1).time);
+        let mut known = RunFacts::new(at(1).time);
         assert_eq!(known.stderr(), None);
         known.keep_stderr(b"begin");
         known.keep_stderr(&[b'x'; STDERR_BYTES_MAX - 3]);

@@ -26,7 +26,7 @@ use super::topic::DiskTopic;
 use super::{name, writer};
 use crate::error::Action;
 use crate::keys::Keys;
-use crate::log::Progress;
+use crate::log::TopicProgress;
 use crate::{Epoch, Health, OpenError, StorageError, TopicName, TopicOptions, UnixTime};
 
 /// The time of waiting for the disk after which that is reported.
@@ -35,10 +35,10 @@ const BEHIND_MIN: Duration = Duration::from_secs(5);
 /// A directory that stores topics. Cheap to clone; it is closed when the last clone is dropped, or by
 /// [`DataDir::close`].
 #[derive(Clone, Debug)]
-pub struct DataDir(Arc<Handle>);
+pub struct DataDir(Arc<OpenDirectory>);
 
 #[derive(Debug)]
-struct Handle {
+struct OpenDirectory {
     desk: Arc<Desk>,
     history: History,
     /// True once a hub has taken its topics.
@@ -52,7 +52,7 @@ pub(crate) struct FoundTopic {
     pub(crate) name: TopicName,
     pub(crate) epoch: Epoch,
     pub(crate) log: DiskTopic,
-    pub(crate) progress: watch::Sender<Progress>,
+    pub(crate) progress: watch::Sender<TopicProgress>,
 }
 
 impl DataDir {
@@ -107,7 +107,7 @@ impl DataDir {
             .map_err(|error| StorageError::new(Action::StartWriter, &disk.path, error))?;
         let (lock, writer) = (Lock::new(lock), Lock::new(Some(writer)));
         let taken = AtomicBool::new(false);
-        Ok(Self(Arc::new(Handle { desk, history, taken, lock, writer })))
+        Ok(Self(Arc::new(OpenDirectory { desk, history, taken, lock, writer })))
     }
 
     /// Returns its path.
@@ -137,7 +137,7 @@ impl DataDir {
     /// Returns all topics in it, once, and the epoch of future topics. A topic that cannot keep its epoch begins
     /// `new_epoch`.
     pub(crate) fn recover(&self, new_epoch: Epoch) -> Result<(Vec<FoundTopic>, Epoch), OpenError> {
-        let Handle { desk, history, taken, .. } = &*self.0;
+        let OpenDirectory { desk, history, taken, .. } = &*self.0;
         let disk = &desk.disk;
         if taken.swap(true, Ordering::AcqRel) {
             return Err(OpenError::InUse(disk.path.clone()));
@@ -164,7 +164,7 @@ impl DataDir {
                 }
                 directories.insert(text.to_owned());
                 let epoch = recovered.contents.epoch;
-                let progress = watch::Sender::new(Progress::default());
+                let progress = watch::Sender::new(TopicProgress::default());
                 let (disk, told) = (Arc::clone(disk), progress.clone());
                 let log = DiskLog::new(disk, entry.path(), recovered.contents, told);
                 // Reads the disk once here, so that callers that only ask what the topic holds never have to.
@@ -195,7 +195,7 @@ impl DataDir {
         name: &TopicName,
         epoch: Epoch,
         options: TopicOptions,
-        progress: watch::Sender<Progress>,
+        progress: watch::Sender<TopicProgress>,
     ) -> Result<DiskTopic, StorageError> {
         let (desk, disk) = (&self.0.desk, &self.0.desk.disk);
         disk.begin()?;
@@ -270,7 +270,7 @@ fn keep_private(path: &Path, topics: &Path) {
     let _ = (path, topics);
 }
 
-impl Handle {
+impl OpenDirectory {
     fn close(&self) -> Result<(), StorageError> {
         self.desk.queue.close();
         let Some(writer) = lock(&self.writer).take() else { return Ok(()) };
@@ -284,7 +284,7 @@ impl Handle {
     }
 }
 
-impl Drop for Handle {
+impl Drop for OpenDirectory {
     fn drop(&mut self) {
         if let Err(error) = self.close() {
             tracing::error!("{}", error.with_cause());

@@ -8,21 +8,21 @@ use std::sync::Arc;
 use super::intake::Job;
 use super::lock::{LAST, Lock, lock};
 use super::log::DiskLog;
-use super::queue::Queue;
+use super::queue::JobQueue;
 use super::shared::Disk;
 use crate::UnixTime;
 
 #[derive(Debug)]
 pub(super) struct Desk {
     pub(super) disk: Arc<Disk>,
-    pub(super) queue: Queue<(Arc<DiskLog>, Job)>,
+    pub(super) queue: JobQueue<(Arc<DiskLog>, Job)>,
     /// All open logs, even if nobody else holds them: they are flushed when the directory is closed.
     logs: Lock<LAST, Vec<Arc<DiskLog>>>,
 }
 
 impl Desk {
     pub(super) fn new(disk: Arc<Disk>) -> Self {
-        let queue = Queue::new(disk.options.queue_bytes_max);
+        let queue = JobQueue::new(disk.options.queue_bytes_max);
         Self { disk, queue, logs: Lock::default() }
     }
 

@@ -1,6 +1,6 @@
 //! The contents of a topic on disk as readers see them, with retention applied. Pure: it uses no file.
 
-use super::segments::{Gone, Segments, Stretch};
+use super::segments::{GoneSegment, Segments, Stretch};
 use crate::allowances::Need;
 use crate::keys::Keys;
 use crate::log::ring::Ring;
@@ -23,7 +23,7 @@ pub(super) struct Kept {
     /// The newest note.
     pub(super) note: Option<Note>,
     /// Files that can be removed.
-    pub(super) gone: Vec<Gone>,
+    pub(super) gone: Vec<GoneSegment>,
 }
 
 impl Kept {

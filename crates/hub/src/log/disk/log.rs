@@ -25,7 +25,7 @@ use super::shared::Disk;
 use super::state::OwnNote;
 use crate::error::Action;
 use crate::keys::{KEY_BYTES, Keys, room_beside};
-use crate::log::progress::{Progress, advance};
+use crate::log::progress::{TopicProgress, advance};
 use crate::log::shared_bytes::Evict;
 use crate::{
     Epoch, Event, Health, Note, Position, PublishError, StorageError, TopicOptions, UnixTime,
@@ -35,7 +35,7 @@ use crate::{
 pub(super) struct DiskLog {
     disk: Arc<Disk>,
     pub(super) groundwork: Arc<Groundwork>,
-    pub(super) progress: watch::Sender<Progress>,
+    pub(super) progress: watch::Sender<TopicProgress>,
     pub(super) intake: Lock<INTAKE, Intake>,
     pub(super) readable: Readable,
     file: Lock<FILE, Active>,
@@ -68,7 +68,7 @@ impl DiskLog {
         disk: Arc<Disk>,
         directory: PathBuf,
         contents: InitialContents,
-        progress: watch::Sender<Progress>,
+        progress: watch::Sender<TopicProgress>,
     ) -> Arc<Self> {
         let InitialContents {
             epoch,

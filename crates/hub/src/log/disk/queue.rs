@@ -11,8 +11,8 @@ use crate::PublishError;
 
 /// The jobs that wait to be taken.
 #[derive(Debug)]
-pub(super) struct Queue<J> {
-    waiting: Mutex<Waiting<J>>,
+pub(super) struct JobQueue<J> {
+    waiting: Mutex<QueueState<J>>,
     bytes_max: u64,
     arrived: Condvar,
     taken: Condvar,
@@ -20,7 +20,7 @@ pub(super) struct Queue<J> {
 }
 
 #[derive(Debug)]
-struct Waiting<J> {
+struct QueueState<J> {
     jobs: Vec<J>,
     bytes: u64,
     /// The number of times that all jobs were taken.
@@ -39,11 +39,11 @@ pub(super) struct Taken<J> {
     pub(super) closed: bool,
 }
 
-impl<J> Queue<J> {
+impl<J> JobQueue<J> {
     /// Creates a queue for at most `bytes_max` bytes, or one job if that alone is larger.
     pub(super) fn new(bytes_max: u64) -> Self {
         Self {
-            waiting: Mutex::new(Waiting {
+            waiting: Mutex::new(QueueState {
                 jobs: Vec::new(),
                 bytes: 0,
                 takes: 0,
@@ -79,7 +79,7 @@ impl<J> Queue<J> {
         let waiting = self.lock();
         let left = until.saturating_duration_since(Instant::now());
         let before = waiting.takes;
-        let blocked = |waiting: &mut Waiting<J>| {
+        let blocked = |waiting: &mut QueueState<J>| {
             waiting.takes == before && !waiting.jobs.is_empty() && !waiting.closed
         };
         let waited = self.taken.wait_timeout_while(waiting, left, blocked);
@@ -94,7 +94,7 @@ impl<J> Queue<J> {
     /// Blocks until there are jobs, and takes all of them; none if `until` comes first.
     pub(super) fn take(&self, until: Instant) -> Taken<J> {
         let left = until.saturating_duration_since(Instant::now());
-        let idle = |waiting: &mut Waiting<J>| waiting.jobs.is_empty() && !waiting.closed;
+        let idle = |waiting: &mut QueueState<J>| waiting.jobs.is_empty() && !waiting.closed;
         let mut waiting = self.lock();
         // The caller has finished the jobs that it took before.
         waiting.taken_since = None;
@@ -132,7 +132,7 @@ impl<J> Queue<J> {
         self.room.notify_waiters();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting<J>> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<J>> {
         // No method panics while it holds the lock.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn as_much_waits_as_may_and_not_a_byte_more() {
-        let queue = Queue::new(10);
+        let queue = JobQueue::new(10);
         queue.push('a', 6).unwrap();
         queue.push('b', 4).unwrap();
         assert_eq!(queue.push('c', 1), Err(PublishError::Busy { bytes: 10, bytes_max: 10 }));
@@ -160,14 +160,14 @@ mod tests {
 
     #[test]
     fn a_job_larger_than_the_bound_waits_alone() {
-        let queue = Queue::new(10);
+        let queue = JobQueue::new(10);
         queue.push('a', 90).unwrap();
         assert!(matches!(queue.push('b', 0), Err(PublishError::Busy { bytes: 90, .. })));
     }
 
     #[test]
     fn after_closing_what_waits_is_taken_and_nothing_more_comes() {
-        let queue = Queue::new(10);
+        let queue = JobQueue::new(10);
         queue.push('a', 1).unwrap();
         queue.close();
         assert_eq!(queue.push('b', 1), Err(PublishError::Closed));
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_oldest_waits_until_it_is_done_and_not_only_taken() {
-        let queue = Queue::new(10);
+        let queue = JobQueue::new(10);
         assert_eq!(queue.waits_for(), None);
         queue.push('a', 1).unwrap();
         let pushed = Instant::now();
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn waiting_for_room_ends_when_jobs_are_taken_or_the_time_is_up() {
-        let queue = Queue::new(1);
+        let queue = JobQueue::new(1);
         queue.push('a', 1).unwrap();
         assert!(!queue.wait_for_room(soon()));
         std::thread::scope(|scope| {

@@ -14,7 +14,7 @@ use super::lock::{Guard, KEPT, Lock, lock};
 use super::paths::segment_path;
 use super::record::{self, Fault, Origin, Record};
 use super::scan::scan;
-use super::segments::{Known, Stretch};
+use super::segments::{KnownEvent, Stretch};
 use crate::error::Action;
 use crate::log::Slice;
 use crate::log::filling::Filling;
@@ -207,7 +207,7 @@ fn read_known(
     path: &Path,
     origin: Origin,
     stretch: &Stretch,
-) -> Result<(u64, Vec<Known>), Trouble> {
+) -> Result<(u64, Vec<KnownEvent>), Trouble> {
     let mut file = File::open(path).map_err(|error| Trouble::Io(Action::Open, error))?;
     let (mut expected, mut at) = stretch.from;
     let mut wanted = KNOWN_BYTES;
@@ -216,7 +216,7 @@ fn read_known(
         let chunk = read_chunk(&mut file, at, wanted.min(stretch.end.saturating_sub(at)))?;
         let mut done = 0;
         wanted = KNOWN_BYTES;
-        while known.len() < Known::AT_ONCE_MAX && done < chunk.len() {
+        while known.len() < KnownEvent::AT_ONCE_MAX && done < chunk.len() {
             let record = match record::decode(&chunk[done..], origin) {
                 Ok(record) if record.offset == expected => record,
                 Err(Fault::Short(bytes)) if at + done as u64 + bytes <= stretch.end => {
@@ -229,7 +229,7 @@ fn read_known(
                 first_at = at + done as u64;
             }
             if record.offset >= stretch.first {
-                known.push(Known { time: record.time, bytes: record.bytes });
+                known.push(KnownEvent { time: record.time, bytes: record.bytes });
             }
             expected += 1;
             done += usize::try_from(record.bytes).unwrap_or(usize::MAX);

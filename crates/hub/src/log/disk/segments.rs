@@ -75,27 +75,27 @@ struct Edge {
     offset: u64,
     /// The times of it and of consecutive events after it, and the lengths of their records. Only some are here; the
     /// rest is read when needed.
-    known: VecDeque<Known>,
+    known: VecDeque<KnownEvent>,
 }
 
 /// The facts about an event that retention needs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Known {
+pub(super) struct KnownEvent {
     pub(super) time: UnixTime,
     pub(super) bytes: u64,
 }
 
-impl Known {
+impl KnownEvent {
     /// The most events that are known at once: 4 KiB for a topic.
     pub(super) const AT_ONCE_MAX: usize = 256;
 }
 
 impl Edge {
     /// Adds an appended event, if it follows on the known ones.
-    fn append(&mut self, offset: u64, place: (u64, u64), known: Known) {
+    fn append(&mut self, offset: u64, place: (u64, u64), known: KnownEvent) {
         let follows = self.base == place.0
             && self.offset + self.known.len() as u64 == offset
-            && self.known.len() < Known::AT_ONCE_MAX;
+            && self.known.len() < KnownEvent::AT_ONCE_MAX;
         if follows && !self.known.is_empty() {
             self.known.push_back(known);
         }
@@ -104,7 +104,7 @@ impl Edge {
 
 /// A segment that retention has passed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Gone {
+pub(super) struct GoneSegment {
     pub(super) base: u64,
     pub(super) is_damaged: bool,
 }
@@ -233,7 +233,7 @@ impl Segments {
         self.events += 1;
         self.bytes += bytes;
         let offset = self.head;
-        let known = Known { time, bytes };
+        let known = KnownEvent { time, bytes };
         if self.events == 1 {
             self.edge = Edge { base, at, offset, known: VecDeque::from([known]) };
         } else {
@@ -287,7 +287,7 @@ impl Segments {
         &mut self,
         retention: Retention,
         now: UnixTime,
-    ) -> (Vec<Gone>, Option<Stretch>) {
+    ) -> (Vec<GoneSegment>, Option<Stretch>) {
         let mut gone = Vec::new();
         self.expire_whole(retention, now, &mut gone);
         let unknown = loop {
@@ -310,7 +310,7 @@ impl Segments {
     }
 
     /// Drops whole segments while the ones after them fill the limits.
-    fn expire_whole(&mut self, retention: Retention, now: UnixTime, gone: &mut Vec<Gone>) {
+    fn expire_whole(&mut self, retention: Retention, now: UnixTime, gone: &mut Vec<GoneSegment>) {
         while let Some(place) = self.list.iter().position(|segment| !segment.spans.is_empty()) {
             let oldest = &self.list[place];
             let (events, bytes) = oldest.rest(self.first, self.removed_bytes(oldest.base));
@@ -335,19 +335,19 @@ impl Segments {
     }
 
     /// Takes the segments before the first kept event.
-    fn pop_passed(&mut self, gone: &mut Vec<Gone>) {
+    fn pop_passed(&mut self, gone: &mut Vec<GoneSegment>) {
         while self.list.get(1).is_some_and(|next| next.base <= self.first) {
             gone.extend(self.pop_oldest());
         }
     }
 
-    fn pop_oldest(&mut self) -> Option<Gone> {
+    fn pop_oldest(&mut self) -> Option<GoneSegment> {
         let segment = self.list.pop_front()?;
         if self.edge.base == segment.base {
             self.edge = Edge::default();
         }
         self.first = self.list.front().map_or(self.head + 1, |next| next.base).max(self.first);
-        Some(Gone { base: segment.base, is_damaged: segment.is_damaged })
+        Some(GoneSegment { base: segment.base, is_damaged: segment.is_damaged })
     }
 
     /// Returns the size of the kept contents, with the time of the oldest event.
@@ -379,7 +379,7 @@ impl Segments {
     }
 
     /// Adds the facts about events from `first` on, whose records begin at `at` in `base`.
-    pub(super) fn learn(&mut self, base: u64, first: u64, at: u64, known: Vec<Known>) {
+    pub(super) fn learn(&mut self, base: u64, first: u64, at: u64, known: Vec<KnownEvent>) {
         // Another thread may have been faster.
         let is_oldest =
             self.unknown().is_some_and(|place| (place.base, place.first) == (base, first));
@@ -422,18 +422,18 @@ mod tests {
     }
 
     /// Applies retention to the end, with what is read of the files.
-    fn expire(segments: &mut Segments, retention: Retention, now: UnixTime) -> Vec<Gone> {
+    fn expire(segments: &mut Segments, retention: Retention, now: UnixTime) -> Vec<GoneSegment> {
         let mut all = Vec::new();
         loop {
             let (gone, unknown) = segments.expire(retention, now);
             all.extend(gone);
             let Some(Stretch { base, first, .. }) = unknown else { return all };
-            let known = Known { time: at(first), bytes: 100 };
+            let known = KnownEvent { time: at(first), bytes: 100 };
             segments.learn(base, first, 32 + (first - base) * 100, vec![known]);
         }
     }
 
-    fn bases(gone: &[Gone]) -> Vec<u64> {
+    fn bases(gone: &[GoneSegment]) -> Vec<u64> {
         gone.iter().map(|gone| gone.base).collect()
     }
 
@@ -496,7 +496,7 @@ mod tests {
         let mut segments = segments(&[3, 3]);
         let retention = Retention { age_max: Duration::from_secs(10), ..KEEP_ALL };
         let gone = expire(&mut segments, retention, at(60));
-        assert_eq!(gone, [Gone { base: 1, is_damaged: false }]);
+        assert_eq!(gone, [GoneSegment { base: 1, is_damaged: false }]);
         assert_eq!((segments.first(), segments.head(), segments.is_spent()), (7, 6, true));
         assert_eq!((segments.resume(2), segments.locate(6)), (6, None));
         assert_eq!(segments.missing(), 0);

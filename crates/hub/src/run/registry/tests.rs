@@ -57,7 +57,7 @@ impl World {
         let nobody: Weak<dyn Keeper> = Weak::<Nobody>::new();
         let run = Arc::new(Run::new(new, self.at(0), nobody));
         run.count_in(&self.total);
-        let job = Job { run: Arc::clone(&run), work };
+        let job = RunJob { run: Arc::clone(&run), work };
         self.registry.add(job, Some((named(name), digest("1"))));
         run
     }
