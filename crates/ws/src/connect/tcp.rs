@@ -43,13 +43,13 @@ async fn attempt(address: SocketAddr) -> io::Result<TcpStream> {
         Ok(stream)
     };
     let result: io::Result<TcpStream> = connect.await;
-    result.map_err(|source| io::Error::new(source.kind(), Unreachable { address, source }))
+    result.map_err(|source| io::Error::new(source.kind(), UnreachableAddress { address, source }))
 }
 
 /// An address of the host that did not answer.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot reach {address}")]
-struct Unreachable {
+struct UnreachableAddress {
     address: SocketAddr,
     source: io::Error,
 }

@@ -32,7 +32,7 @@ fn failed(source: io::Error) -> ConnectError {
 /// A reason why a Unix socket cannot be reached.
 #[cfg(unix)]
 #[derive(Debug, thiserror::Error)]
-enum Unreachable {
+enum UnreachableSocket {
     #[error("there is no socket {path}: the server does not run, or does not listen there")]
     Missing { path: String },
     #[error(
@@ -61,21 +61,22 @@ fn explained(path: &Path, source: io::Error) -> io::Error {
     let is_socket = |path: &&Path| path.metadata().is_ok_and(|file| file.file_type().is_socket());
     let shown = || path.display().to_string();
     let reason = match source.kind() {
-        PermissionDenied => Unreachable::Denied { path: shown() },
-        ConnectionRefused if is_socket(&path) => Unreachable::Left { path: shown() },
-        ConnectionRefused => Unreachable::NotSocket { path: shown() },
+        PermissionDenied => UnreachableSocket::Denied { path: shown() },
+        ConnectionRefused if is_socket(&path) => UnreachableSocket::Left { path: shown() },
+        ConnectionRefused => UnreachableSocket::NotSocket { path: shown() },
         NotFound | NotADirectory => match path.ancestors().skip(1).find(is_socket) {
-            None => Unreachable::Missing { path: shown() },
+            None => UnreachableSocket::Missing { path: shown() },
             Some(socket) => {
                 let target = path.strip_prefix(socket).unwrap_or(path);
                 let target = format!("/{}", target.display());
-                Unreachable::NoColon { socket: socket.display().to_string(), target }
+                UnreachableSocket::NoColon { socket: socket.display().to_string(), target }
             }
         },
         _ => return source,
     };
     // The same path leads nowhere again.
-    let is_wrong = matches!(reason, Unreachable::NotSocket { .. } | Unreachable::NoColon { .. });
+    let is_wrong =
+        matches!(reason, UnreachableSocket::NotSocket { .. } | UnreachableSocket::NoColon { .. });
     io::Error::new(if is_wrong { InvalidInput } else { source.kind() }, reason)
 }
 

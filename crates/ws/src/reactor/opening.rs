@@ -284,7 +284,7 @@ impl Protocol for FirstBytes {
     fn state(&self) -> State {
         match (&self.next, self.ending) {
             (_, Some(ending)) => State::Over(ending),
-            (Some(Successor::Protocol { .. }), None) => State::Turning,
+            (Some(Successor::Protocol { .. }), None) => State::Switching,
             (Some(Successor::Elsewhere(_)), None) => State::Leaving,
             (None, None) if self.is_behind => State::Behind,
             (None, None) => State::Open,

@@ -76,7 +76,7 @@ pub(super) trait Protocol {
     /// Returns the time of the next [`expire`](Self::expire). In [`State::Open`] this only moves later.
     fn due(&self) -> Time;
     fn expire(&mut self, now: Time, output: &mut Queued);
-    /// Returns the next protocol, in [`State::Turning`] or [`State::Leaving`].
+    /// Returns the next protocol, in [`State::Switching`] or [`State::Leaving`].
     fn next(&mut self) -> Option<Successor> {
         None
     }
@@ -100,7 +100,7 @@ pub(super) enum State {
     /// The protocol has announced its end.
     Closing,
     /// Another protocol takes over.
-    Turning,
+    Switching,
     Leaving,
     Over(Ending),
 }

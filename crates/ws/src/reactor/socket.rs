@@ -450,8 +450,8 @@ impl<S: NonBlocking> Socket<S> {
     /// Handles timeouts that are due and returns the state of the protocol.
     fn attend(&mut self, now: Time, scratch: &mut Scratch) -> State {
         let mut state = self.protocol.state();
-        if state == State::Turning {
-            self.turn(now, scratch);
+        if state == State::Switching {
+            self.switch(now, scratch);
             state = self.protocol.state();
         }
         if state != State::Open || self.due <= now {
@@ -471,7 +471,7 @@ impl<S: NonBlocking> Socket<S> {
     }
 
     /// Switches to the next protocol.
-    fn turn(&mut self, now: Time, scratch: &mut Scratch) {
+    fn switch(&mut self, now: Time, scratch: &mut Scratch) {
         if let Some(Successor::Protocol { protocol, waker, mut first }) = self.protocol.next() {
             self.protocol = protocol;
             self.due = Time::ZERO;
