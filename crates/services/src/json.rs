@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 pub(crate) fn parse(text: &[u8]) -> serde_json::Result<(Value, Vec<String>)> {
     let mut steps = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(without_mark(text));
-    let value = Part { steps: &mut steps }.deserialize(&mut reader)?;
+    let value = ReadValue { steps: &mut steps }.deserialize(&mut reader)?;
     reader.end()?;
     steps.reverse();
     Ok((value, steps))
@@ -50,16 +50,20 @@ pub(crate) fn escaped(step: &str) -> String {
 }
 
 /// A value that is read.
-struct Part<'a> {
+struct ReadValue<'a> {
     /// The steps from this value to the name, the last one first; empty until one is found.
     steps: &'a mut Vec<String>,
 }
 
-impl Part<'_> {
+impl ReadValue<'_> {
     /// Reads a value of this one with `read`. If the name is found in it, `step` leads there.
-    fn read<T>(&mut self, step: impl FnOnce() -> String, read: impl FnOnce(Part<'_>) -> T) -> T {
+    fn read<T>(
+        &mut self,
+        step: impl FnOnce() -> String,
+        read: impl FnOnce(ReadValue<'_>) -> T,
+    ) -> T {
         let was_found = !self.steps.is_empty();
-        let part = read(Part { steps: self.steps });
+        let part = read(ReadValue { steps: self.steps });
         if !was_found && !self.steps.is_empty() {
             self.steps.push(step());
         }
@@ -67,7 +71,7 @@ impl Part<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Part<'_> {
+impl<'de> DeserializeSeed<'de> for ReadValue<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
@@ -75,7 +79,7 @@ impl<'de> DeserializeSeed<'de> for Part<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Part<'_> {
+impl<'de> Visitor<'de> for ReadValue<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,13 +7,13 @@ use crate::{Fields, Tag};
 
 /// A change of a record, or its repetition.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Change {
-    pub(super) kind: ChangeKind,
+pub(super) struct RecordChange {
+    pub(super) kind: RecordChangeKind,
     pub(super) record: Fields,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum ChangeKind {
+pub(super) enum RecordChangeKind {
     Created,
     Updated,
     Patched,
@@ -22,7 +22,7 @@ pub(super) enum ChangeKind {
     Kept(Tag),
 }
 
-impl ChangeKind {
+impl RecordChangeKind {
     fn name(&self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -34,7 +34,7 @@ impl ChangeKind {
     }
 }
 
-impl Change {
+impl RecordChange {
     pub(super) fn id(&self) -> &str {
         self.record.get("id").and_then(Value::as_str).unwrap_or_default()
     }
@@ -42,7 +42,7 @@ impl Change {
     pub(super) fn to_data(&self) -> Result<Data, DataError> {
         let (name, record) = (self.kind.name(), Data::json(&self.record)?);
         Ok(match &self.kind {
-            ChangeKind::Kept(tag) => {
+            RecordChangeKind::Kept(tag) => {
                 Data::object(&[(name, &record), ("of", &Data::json(tag.as_str())?)])
             }
             _ => Data::object(&[(name, &record)]),
@@ -56,11 +56,11 @@ impl Change {
         let Value::Object(record) = record else { return None };
         record.get("id")?.as_str()?;
         let kind = match &*name {
-            "created" => ChangeKind::Created,
-            "updated" => ChangeKind::Updated,
-            "patched" => ChangeKind::Patched,
-            "removed" => ChangeKind::Removed,
-            "kept" => ChangeKind::Kept(Tag::new(of?.as_str()?)?),
+            "created" => RecordChangeKind::Created,
+            "updated" => RecordChangeKind::Updated,
+            "patched" => RecordChangeKind::Patched,
+            "removed" => RecordChangeKind::Removed,
+            "kept" => RecordChangeKind::Kept(Tag::new(of?.as_str()?)?),
             _ => return None,
         };
         Some(Self { kind, record })
@@ -76,18 +76,18 @@ mod tests {
     #[test]
     fn a_change_is_read_as_it_was_written_and_nothing_else_is_a_change() {
         let record = json!({"id": "7", "text": "a"}).as_object().unwrap().clone();
-        let kept = ChangeKind::Kept(Tag::new("ya-3").unwrap());
+        let kept = RecordChangeKind::Kept(Tag::new("ya-3").unwrap());
         for (kind, text) in [
-            (ChangeKind::Created, r#"{"created":{"id":"7","text":"a"}}"#),
-            (ChangeKind::Updated, r#"{"updated":{"id":"7","text":"a"}}"#),
-            (ChangeKind::Patched, r#"{"patched":{"id":"7","text":"a"}}"#),
-            (ChangeKind::Removed, r#"{"removed":{"id":"7","text":"a"}}"#),
+            (RecordChangeKind::Created, r#"{"created":{"id":"7","text":"a"}}"#),
+            (RecordChangeKind::Updated, r#"{"updated":{"id":"7","text":"a"}}"#),
+            (RecordChangeKind::Patched, r#"{"patched":{"id":"7","text":"a"}}"#),
+            (RecordChangeKind::Removed, r#"{"removed":{"id":"7","text":"a"}}"#),
             (kept, r#"{"kept":{"id":"7","text":"a"},"of":"ya-3"}"#),
         ] {
-            let change = Change { kind, record: record.clone() };
+            let change = RecordChange { kind, record: record.clone() };
             let data = change.to_data().unwrap();
             assert_eq!(data.as_str(), text);
-            assert_eq!(Change::parse(&data), Some(change));
+            assert_eq!(RecordChange::parse(&data), Some(change));
         }
     }
 
@@ -97,10 +97,13 @@ mod tests {
             |depth| (1..depth).fold(json!({}), |value, _| json!({ "id": "7", "a": value }));
         for (depth, is_written) in [(100, true), (101, false)] {
             let record = nested(depth).as_object().unwrap().clone();
-            let change = Change { kind: ChangeKind::Created, record };
+            let change = RecordChange { kind: RecordChangeKind::Created, record };
             let data = change.to_data().ok();
             assert_eq!(data.is_some(), is_written);
-            assert_eq!(data.and_then(|data| Change::parse(&data)), is_written.then_some(change));
+            assert_eq!(
+                data.and_then(|data| RecordChange::parse(&data)),
+                is_written.then_some(change)
+            );
         }
         for text in [
             "1",
@@ -110,7 +113,7 @@ mod tests {
             r#"{"other":{"id":"7"}}"#,
             r#"{"kept":{"id":"7"}}"#,
         ] {
-            assert_eq!(Change::parse(&Data::parse(text).unwrap()), None, "{text}");
+            assert_eq!(RecordChange::parse(&Data::parse(text).unwrap()), None, "{text}");
         }
     }
 }

@@ -23,7 +23,7 @@ use anemone_hub::{
 
 pub use self::options::CollectionOptions;
 
-use self::event::{Change, ChangeKind};
+use self::event::{RecordChange, RecordChangeKind};
 use self::plan::{Rules, Wish, with_id, with_new_id};
 use self::state::{State, Stored, Window, cost};
 use crate::query::STEP_RECORDS;
@@ -177,7 +177,7 @@ fn read_on(topic: &Topic, state: &mut State) -> Result<(), ReadError> {
             return Ok(());
         }
         for event in &page.events {
-            let change = Change::parse(&event.data);
+            let change = RecordChange::parse(&event.data);
             if change.is_none() {
                 tracing::warn!(topic = %topic.name(), offset = event.offset, "an event of a resource is no change");
             }
@@ -231,7 +231,7 @@ impl Inner {
         let page = self.topic.read(now, at.at(at.offset.saturating_sub(1)), limit);
         let page = page.map_err(|_| ResourceError::StorageFailed)?;
         let event = page.events.first().filter(|event| event.offset == at.offset);
-        let change = event.and_then(|event| Change::parse(&event.data));
+        let change = event.and_then(|event| RecordChange::parse(&event.data));
         change.map(|change| change.record).ok_or(ResourceError::NoLongerRetained)
     }
 
@@ -262,7 +262,7 @@ impl Inner {
         }
         let (fields, kind) = (change.record.clone(), change.kind.clone());
         let position = self.publish(now, vec![change], empty.clone()).await?;
-        let tag = (kind != ChangeKind::Removed).then(|| position.into());
+        let tag = (kind != RecordChangeKind::Removed).then(|| position.into());
         Ok(Record { fields, tag })
     }
 
@@ -270,7 +270,7 @@ impl Inner {
     async fn publish(
         &self,
         now: UnixTime,
-        changes: Vec<Change>,
+        changes: Vec<RecordChange>,
         empty: Batch,
     ) -> Result<Position, Failure> {
         let head = self.topic.info(now).head.at(self.read().head());
@@ -352,9 +352,9 @@ impl From<PublishError> for Failure {
     }
 }
 
-fn new_events(now: UnixTime, changes: &[Change]) -> Result<Vec<NewEvent>, ResourceError> {
+fn new_events(now: UnixTime, changes: &[RecordChange]) -> Result<Vec<NewEvent>, ResourceError> {
     // A record with names and JSON values always has a JSON form.
-    let event = |change: &Change| {
+    let event = |change: &RecordChange| {
         let data = change.to_data().map_err(|_| ResourceError::Failed)?;
         Ok(NewEvent { time: now, data })
     };

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::event::{Change, ChangeKind};
+use super::event::{RecordChange, RecordChangeKind};
 use super::options::CollectionOptions;
 use super::state::{State, Stored, cost};
 use crate::merge::merge;
@@ -50,12 +50,12 @@ impl Rules {
         wish: Wish,
         condition: &Condition,
         next: u64,
-    ) -> Result<Change, ResourceError> {
+    ) -> Result<RecordChange, ResourceError> {
         let (kind, record) = match wish {
-            Wish::Create(record) => (ChangeKind::Created, with_new_id(record, next)?),
+            Wish::Create(record) => (RecordChangeKind::Created, with_new_id(record, next)?),
             Wish::Update(id, record) => {
                 current(state, &id, condition)?;
-                (ChangeKind::Updated, with_id(record, &id)?)
+                (RecordChangeKind::Updated, with_id(record, &id)?)
             }
             Wish::Patch(id, patch) => {
                 let mut record = Fields::clone(&current(state, &id, condition)?.fields);
@@ -63,27 +63,27 @@ impl Rules {
                 let has_id = record.contains_key("id");
                 let removed = || Misfit::of("id", "the id of a record cannot be removed");
                 if has_id {
-                    (ChangeKind::Patched, with_id(record, &id)?)
+                    (RecordChangeKind::Patched, with_id(record, &id)?)
                 } else {
                     return Err(removed().into());
                 }
             }
             Wish::Remove(id) => {
                 let record = Fields::clone(&current(state, &id, condition)?.fields);
-                return Ok(Change { kind: ChangeKind::Removed, record });
+                return Ok(RecordChange { kind: RecordChangeKind::Removed, record });
             }
         };
         self.schema.validate(&record)?;
-        let change = Change { kind, record };
+        let change = RecordChange { kind, record };
         self.admit(state, &change)?;
         Ok(change)
     }
 
     /// Checks the limits on records and bytes.
-    fn admit(&self, state: &State, change: &Change) -> Result<(), ResourceError> {
+    fn admit(&self, state: &State, change: &RecordChange) -> Result<(), ResourceError> {
         let CollectionOptions { records_max, bytes_max, .. } = self.options;
         let old = state.get(change.id());
-        if old.is_some() && change.kind == ChangeKind::Created {
+        if old.is_some() && change.kind == RecordChangeKind::Created {
             return Err(ResourceError::Conflict(change.id().to_owned()));
         }
         if old.is_none() && state.len() >= records_max {

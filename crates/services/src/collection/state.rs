@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anemone_hub::Position;
 
-use super::event::{Change, ChangeKind};
+use super::event::{RecordChange, RecordChangeKind};
 use crate::{Fields, Record, Tag};
 
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl State {
     }
 
     /// Takes the event at this position into account; `None` for an event that is no change.
-    pub(super) fn apply(&mut self, position: Position, cost: u64, change: Option<Change>) {
+    pub(super) fn apply(&mut self, position: Position, cost: u64, change: Option<RecordChange>) {
         let before = self.end;
         self.head = position.offset;
         self.end += cost;
@@ -119,8 +119,8 @@ impl State {
             self.live -= old.cost;
         }
         let tag = match change.kind {
-            ChangeKind::Removed => return,
-            ChangeKind::Kept(tag) => tag,
+            RecordChangeKind::Removed => return,
+            RecordChangeKind::Kept(tag) => tag,
             _ => position.into(),
         };
         self.live += cost;
@@ -141,7 +141,7 @@ impl State {
     /// This begins when the window is half used, with two records and twice the cost of the event at a time. While the
     /// records take at most a quarter of the window, all of them have moved before the window is full, and a change never
     /// costs more than that.
-    pub(super) fn due(&self, next: u64, window: Window) -> Vec<Change> {
+    pub(super) fn due(&self, next: u64, window: Window) -> Vec<RecordChange> {
         let (mut due, mut moved) = (Vec::new(), 0);
         for (offset, stored) in self.oldest() {
             let added = due.len() as u64 + 1;
@@ -153,8 +153,8 @@ impl State {
             if !is_full && (!is_half || is_enough) {
                 break;
             }
-            let kind = ChangeKind::Kept(stored.tag.clone());
-            due.push(Change { kind, record: Fields::clone(&stored.fields) });
+            let kind = RecordChangeKind::Kept(stored.tag.clone());
+            due.push(RecordChange { kind, record: Fields::clone(&stored.fields) });
             moved += stored.cost + KEPT_BYTES;
         }
         due

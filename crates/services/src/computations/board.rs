@@ -17,7 +17,7 @@ pub(super) struct Board {
     criterion: Criterion,
     comparisons: Cell<u64>,
     /// The changes that [`take_changes`](Self::take_changes) has not returned.
-    changes: RefCell<Vec<Change>>,
+    changes: RefCell<Vec<ListChange>>,
     /// The comparisons and changes before the next pause.
     steps_left: Cell<u32>,
     /// The changes before the next pause.
@@ -25,14 +25,14 @@ pub(super) struct Board {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Change {
-    pub(super) kind: ChangeKind,
+pub(super) struct ListChange {
+    pub(super) kind: ListChangeKind,
     /// The comparisons before it, since the beginning.
     pub(super) comparisons: u64,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum ChangeKind {
+pub(super) enum ListChangeKind {
     /// The elements at two positions have changed places.
     Swap(usize, usize),
     /// A position has a new value.
@@ -58,7 +58,7 @@ impl Board {
     }
 
     /// Returns the changes since the last call.
-    pub(super) fn take_changes(&self) -> Vec<Change> {
+    pub(super) fn take_changes(&self) -> Vec<ListChange> {
         self.changes.take()
     }
 
@@ -97,7 +97,7 @@ impl Board {
         if first != second {
             poll_fn(|_| self.step(1)).await;
             self.values[first].swap(&self.values[second]);
-            self.record(ChangeKind::Swap(first, second));
+            self.record(ListChangeKind::Swap(first, second));
         }
     }
 
@@ -105,7 +105,7 @@ impl Board {
     pub(super) async fn write(&self, at: usize, value: u32) {
         poll_fn(|_| self.step(1)).await;
         self.values[at].set(value);
-        self.record(ChangeKind::Write(at, value));
+        self.record(ListChangeKind::Write(at, value));
     }
 
     /// Takes one step, or pauses.
@@ -117,7 +117,7 @@ impl Board {
         Poll::Ready(())
     }
 
-    fn record(&self, kind: ChangeKind) {
-        self.changes.borrow_mut().push(Change { kind, comparisons: self.comparisons.get() });
+    fn record(&self, kind: ListChangeKind) {
+        self.changes.borrow_mut().push(ListChange { kind, comparisons: self.comparisons.get() });
     }
 }

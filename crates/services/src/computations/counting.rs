@@ -13,7 +13,7 @@ use super::board::Board;
 use super::list;
 use super::sorting::{self, merge_writes, radix_writes};
 use super::tree::{Action, ActionKind, ActionTree};
-use super::work::Work;
+use super::work::SortWork;
 
 /// The steps that all algorithms together take at most, by their estimates: some milliseconds.
 const STEPS: u64 = 1 << 18;
@@ -88,7 +88,7 @@ impl Counting<'_> {
             | Algorithm::Shell
             | Algorithm::Comb
             | Algorithm::Tim => {
-                let part = self.part(len, |len| Work::new(algorithm, criterion, len).total);
+                let part = self.part(len, |len| SortWork::new(algorithm, criterion, len).total);
                 if part == len {
                     return run(algorithm, &Board::new(&list, criterion));
                 }

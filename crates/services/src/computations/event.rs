@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use super::action::Word;
-use super::board::ChangeKind;
+use super::board::ListChangeKind;
 use super::options::SentStates;
 use super::tree::{Action, ActionKind, ActionTree};
-use super::work::Work;
+use super::work::SortWork;
 use anemone_hub::run::RunFailure;
 use anemone_hub::{Data, DataError};
 
@@ -34,7 +34,7 @@ impl Counts {
     }
 }
 
-impl ChangeKind {
+impl ListChangeKind {
     pub(super) fn to_json(self) -> String {
         match self {
             Self::Swap(first, second) => format!("[\"s\",{first},{second}]"),
@@ -113,7 +113,7 @@ fn described(action: &Action) -> String {
             )
         }
     };
-    let work = action.work().map(|Work { unit, total, rule, is_exact }| {
+    let work = action.work().map(|SortWork { unit, total, rule, is_exact }| {
         let unit = unit.name();
         format!(
             ",\"work\":{{\"unit\":\"{unit}\",\"total\":{total},\"rule\":\"{rule}\",\"exact\":{is_exact}}}"

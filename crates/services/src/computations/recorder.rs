@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::board::{Change, ChangeKind};
+use super::board::{ListChange, ListChangeKind};
 use super::event::{Counts, EventText};
 use super::options::{ComputationOptions, SentStates};
 
@@ -80,16 +80,16 @@ impl Recorder {
     }
 
     /// Takes a change. Appends the events that are full.
-    pub(super) fn take(&mut self, now: Duration, change: Change, events: &mut Vec<EventText>) {
-        let Change { kind, comparisons } = change;
+    pub(super) fn take(&mut self, now: Duration, change: ListChange, events: &mut Vec<EventText>) {
+        let ListChange { kind, comparisons } = change;
         self.counts.comparisons = comparisons;
         self.counts.changes += 1;
         match kind {
-            ChangeKind::Swap(first, second) => {
+            ListChangeKind::Swap(first, second) => {
                 self.list.swap(first, second);
                 self.counts.writes += 2;
             }
-            ChangeKind::Write(at, value) => {
+            ListChangeKind::Write(at, value) => {
                 self.list[at] = value;
                 self.counts.writes += 1;
             }
@@ -153,10 +153,10 @@ impl Recorder {
         self.whole(events);
     }
 
-    fn touch(&mut self, kind: ChangeKind) {
+    fn touch(&mut self, kind: ListChangeKind) {
         let places = match kind {
-            ChangeKind::Swap(first, second) => [first, second],
-            ChangeKind::Write(at, _) => [at, at],
+            ListChangeKind::Swap(first, second) => [first, second],
+            ListChangeKind::Write(at, _) => [at, at],
         };
         for at in places {
             if !std::mem::replace(&mut self.is_touched[at], true) {

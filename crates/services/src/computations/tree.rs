@@ -3,7 +3,7 @@
 use anemone_hub::run::RunRefusal;
 
 use super::action::{Algorithm, Criterion, Distribution, Word};
-use super::work::Work;
+use super::work::SortWork;
 use crate::reader::{self, Checked, Node, quoted};
 
 pub(super) const DOCUMENT_BYTES_MAX: usize = 64 << 10;
@@ -49,11 +49,11 @@ pub(super) enum ActionKind {
 
 impl Action {
     /// Returns the work of a sort; a new list takes next to none.
-    pub(super) fn work(&self) -> Option<Work> {
+    pub(super) fn work(&self) -> Option<SortWork> {
         match self.kind {
             ActionKind::List { .. } => None,
             ActionKind::Sort { algorithm, criterion } => {
-                Some(Work::new(algorithm, criterion, self.size))
+                Some(SortWork::new(algorithm, criterion, self.size))
             }
         }
     }

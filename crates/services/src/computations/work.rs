@@ -5,7 +5,7 @@ use super::sorting::{merge_writes, radix_writes};
 
 /// The work of a sort, before it begins.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Work {
+pub(super) struct SortWork {
     pub(super) unit: Unit,
     /// The amount, in units.
     pub(super) total: u64,
@@ -31,7 +31,7 @@ impl Unit {
     }
 }
 
-impl Work {
+impl SortWork {
     /// Returns the work of sorting a list of this length. Estimates hold for a list in random order.
     pub(super) fn new(algorithm: Algorithm, criterion: Criterion, len: usize) -> Self {
         let n = len as f64;

@@ -20,7 +20,7 @@ use super::values::Values;
 use super::warning::{Outside, Warning};
 
 /// A coverage that is computed.
-struct Work<'a> {
+struct CoverageWork<'a> {
     coverage: &'a Coverage,
     land: &'a Land,
     tiles: &'a Tiles,
@@ -69,7 +69,7 @@ pub(super) fn compute(
         outside: vec![Outside::default(); coverage.paths.len()],
         field: coverage.output.as_ref().map(|_| Field::new(&coverage)),
     };
-    let work = Work {
+    let work = CoverageWork {
         coverage: &coverage,
         land: &land,
         tiles: &tiles,
@@ -119,7 +119,7 @@ fn build_land(coverage: &mut Coverage, run: &RunContext) -> Result<Land, Stopped
     Ok(Land { terrain, roofs })
 }
 
-impl Work<'_> {
+impl CoverageWork<'_> {
     /// Computes tiles until none is left.
     fn run(&self) -> Result<(), RunFailure> {
         let mut scratch = Scratch::default();

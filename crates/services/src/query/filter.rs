@@ -10,13 +10,13 @@ use crate::Fields;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     /// All of these must hold.
-    pub(super) conditions: Vec<Condition>,
+    pub(super) conditions: Vec<FieldCondition>,
     /// Lists of filters: at least one of each list must match.
     pub(super) alternatives: Vec<Vec<Self>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Condition {
+pub(super) struct FieldCondition {
     pub(super) field: String,
     pub(super) test: Test,
 }
@@ -40,7 +40,7 @@ impl Filter {
     }
 }
 
-impl Condition {
+impl FieldCondition {
     fn holds(&self, record: &Fields) -> bool {
         let value = record.get(&self.field);
         let is = |other: &Value| {

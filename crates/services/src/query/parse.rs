@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
-use super::filter::{Condition, Test};
+use super::filter::{FieldCondition, Test};
 use super::key::{is_place, path};
 use super::page::Direction;
 use super::{Filter, Query, QueryError};
@@ -48,7 +48,7 @@ struct Parameter<'a> {
 /// A filter whose parts arrive in any order.
 #[derive(Default)]
 struct Draft {
-    conditions: Vec<Condition>,
+    conditions: Vec<FieldCondition>,
     alternatives: BTreeMap<u16, Self>,
 }
 
@@ -178,7 +178,7 @@ impl Parser<'_> {
     fn add(&mut self, draft: &mut Draft, field: &str, test: Test) -> Result<(), QueryError> {
         self.conditions += 1;
         at_most(self.conditions, Query::CONDITIONS_MAX, "conditions")?;
-        draft.conditions.push(Condition { field: field.to_owned(), test });
+        draft.conditions.push(FieldCondition { field: field.to_owned(), test });
         Ok(())
     }
 

@@ -444,7 +444,7 @@ async fn a_change_that_was_published_but_not_applied_is_seen_by_the_next_reader(
     let (call, topic) = (Call::default(), collection.topic());
     let publish = async |id: &str| {
         let record = fields(json!({"id": id, "text": "a"}));
-        let change = Change { kind: ChangeKind::Created, record };
+        let change = RecordChange { kind: RecordChangeKind::Created, record };
         let now = UnixTime::now();
         let batch = Batch::new(new_events(now, &[change]).unwrap());
         topic.publish_kept(now, &batch).await.unwrap();

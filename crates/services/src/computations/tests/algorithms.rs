@@ -6,8 +6,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::computations::action::{Algorithm, Criterion, Distribution, Word, to_u32};
-use crate::computations::board::{Board, Change, ChangeKind};
-use crate::computations::work::{Unit, Work};
+use crate::computations::board::{Board, ListChange, ListChangeKind};
+use crate::computations::work::{SortWork, Unit};
 use crate::computations::{list, sorting};
 
 fn all<W: Word>() -> impl Iterator<Item = W> {
@@ -20,7 +20,7 @@ fn is_stable(algorithm: Algorithm) -> bool {
 }
 
 /// Sorts a board, with so many steps between two pauses. Returns the changes.
-fn run(algorithm: Algorithm, board: &Board, steps: u32) -> Vec<Change> {
+fn run(algorithm: Algorithm, board: &Board, steps: u32) -> Vec<ListChange> {
     let mut sort = Box::pin(sorting::sort(algorithm, board));
     let mut changes = Vec::new();
     loop {
@@ -74,8 +74,8 @@ proptest! {
             let mut replayed = original.clone();
             for change in &changes {
                 match change.kind {
-                    ChangeKind::Swap(first, second) => replayed.swap(first, second),
-                    ChangeKind::Write(at, value) => replayed[at] = value,
+                    ListChangeKind::Swap(first, second) => replayed.swap(first, second),
+                    ListChangeKind::Write(at, value) => replayed[at] = value,
                 }
             }
             prop_assert_eq!(replayed, sorted, "{:?}", algorithm);
@@ -121,7 +121,7 @@ fn steps(algorithm: Algorithm, criterion: Criterion, original: &[u32], unit: Uni
 fn counted_work_is_exact_for_every_length() {
     for algorithm in [Algorithm::Selection, Algorithm::Merge, Algorithm::Radix] {
         for (size, criterion) in (1..130).flat_map(|size| all().map(move |by| (size, by))) {
-            let work = Work::new(algorithm, criterion, size);
+            let work = SortWork::new(algorithm, criterion, size);
             assert!(work.is_exact);
             let original = list::make(Distribution::Random, size, 3);
             let done = steps(algorithm, criterion, &original, work.unit);
@@ -134,7 +134,7 @@ fn counted_work_is_exact_for_every_length() {
 fn estimates_hold_within_a_third_for_random_lists() {
     for algorithm in all::<Algorithm>() {
         for size in [100, 1_000] {
-            let work = Work::new(algorithm, Criterion::Ascending, size);
+            let work = SortWork::new(algorithm, Criterion::Ascending, size);
             let original = list::make(Distribution::Random, size, 5);
             let done = steps(algorithm, Criterion::Ascending, &original, work.unit);
             let share = done as f64 / work.total as f64;

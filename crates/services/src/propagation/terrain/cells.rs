@@ -40,7 +40,7 @@ pub(super) struct Cells {
 
 /// A part that the file has: its number, its first column and row, and its columns and rows within the grid.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct StoredPart {
     number: usize,
     column: usize,
     row: usize,
@@ -106,12 +106,12 @@ impl Cells {
         Ok(heights)
     }
 
-    fn stored(&self) -> impl Iterator<Item = Part> {
+    fn stored(&self) -> impl Iterator<Item = StoredPart> {
         let across = self.columns.div_ceil(self.width);
         let numbers = self.is_stored.iter().enumerate().filter(|(_, is_stored)| **is_stored);
         numbers.map(move |(number, _)| {
             let (column, row) = (number % across * self.width, number / across * self.height);
-            Part {
+            StoredPart {
                 number,
                 column,
                 row,
