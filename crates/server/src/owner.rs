@@ -53,7 +53,7 @@ pub(crate) fn of_unix(_stream: &UnixStream) -> Option<u32> {
 }
 
 /// Returns true if the system reports the users of sockets. Asks once, about a socket of this process.
-pub(crate) fn is_told() -> bool {
+pub(crate) fn are_reported() -> bool {
     static IS_TOLD: OnceLock<bool> = OnceLock::new();
     IS_TOLD.get().copied().unwrap_or_else(|| match ask_about_own() {
         Ok(owner) => *IS_TOLD.get_or_init(|| owner != Owner::Unknown),

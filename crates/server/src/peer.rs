@@ -126,7 +126,7 @@ impl Peer {
         self.is_local()
             && match self.owner() {
                 Owner::User(user) => is_own_user(user),
-                Owner::Unknown => !owner::is_told(),
+                Owner::Unknown => !owner::are_reported(),
                 Owner::Nobody => false,
             }
     }

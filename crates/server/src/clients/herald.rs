@@ -20,13 +20,13 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Tells the streams of a thread that the index has grown.
 #[derive(Debug, Default)]
 pub(crate) struct Herald {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingStreams>,
     /// Notified when a stream waits for earlier news than all others.
     wanted: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingStreams {
     all: Vec<oneshot::Sender<()>>,
     /// The earliest position after which one of them waits.
     earliest: Option<Position>,
@@ -37,7 +37,7 @@ struct Waiting {
 /// With fewer streams than this, none is looked for that is gone.
 const FULL_AT_LEAST: usize = 64;
 
-impl Waiting {
+impl WaitingStreams {
     /// Adds a stream; returns true if it waits for earlier news than all others.
     fn add(&mut self, position: Position, tell: oneshot::Sender<()>) -> bool {
         if self.all.len() >= self.full_at {
@@ -91,7 +91,7 @@ impl Herald {
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, WaitingStreams> {
         // No method panics while it holds the lock.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

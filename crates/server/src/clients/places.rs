@@ -15,7 +15,7 @@ pub(crate) struct Places {
     max: usize,
     /// The words for the log: what is counted, and the limit.
     words: Words,
-    taken: Mutex<Taken>,
+    taken: Mutex<TakenPlaces>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Words {
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct TakenPlaces {
     by_source: HashMap<Source, usize>,
     /// The number of refusals since the last log line.
     refused: usize,
@@ -84,7 +84,7 @@ impl Places {
         self.lock().by_source.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, TakenPlaces> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -97,7 +97,7 @@ fn more(refused: usize) -> String {
     }
 }
 
-impl Taken {
+impl TakenPlaces {
     fn leave(&mut self, source: Source) {
         if let Some(count) = self.by_source.get_mut(&source) {
             *count -= 1;

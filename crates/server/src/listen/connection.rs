@@ -91,7 +91,7 @@ pub(crate) async fn requests<S: AsyncRead + AsyncWrite + SeesEnd + Unpin>(
 ) -> Option<(S, Vec<u8>, Handoff)> {
     let (limits, memory) = (&local.site.limits, &local.site.memory);
     let _held = memory.reserve(HTTP1_BYTES + limits.header_bytes_max);
-    let progress = Rc::new(Progress::of(local, peer, protocol, begun));
+    let progress = Rc::new(ConnectionState::of(local, peer, protocol, begun));
     let stream = progress.place.counted(stream);
     let (stream, end) = Ahead::new(Gathered::new(stream, memory), memory, limits.header_bytes_max);
     let poll_out = |cx: &mut Context<'_>| end.with_stream(|stream| stream.poll_out(cx));
@@ -181,10 +181,10 @@ fn within(limits: &Limits) -> http1::Builder {
 }
 
 /// A request until its reply is over.
-type OpenRequest = (Ongoing, RequestPlace);
+type RequestInProgress = (Ongoing, RequestPlace);
 
 /// The state that the HTTP server of a connection shares with its driver.
-struct Progress {
+struct ConnectionState {
     /// The time of the first request in this turn.
     turn_begun: Cell<Option<Instant>>,
     idle: Idle,
@@ -196,7 +196,7 @@ struct Progress {
     handoff: Cell<Option<Handoff>>,
 }
 
-impl Progress {
+impl ConnectionState {
     fn of(
         local: &Local,
         peer: Peer,
@@ -209,7 +209,7 @@ impl Progress {
         Self { turn_begun, idle: Idle::new(), place, begun, handoff }
     }
 
-    fn begin<B>(&self, request: &mut Request<B>) -> OpenRequest {
+    fn begin<B>(&self, request: &mut Request<B>) -> RequestInProgress {
         (self.idle.end(), self.place.connection().begin(request))
     }
 
@@ -217,7 +217,7 @@ impl Progress {
     fn response(
         &self,
         reply: Reply,
-        open: OpenRequest,
+        open: RequestInProgress,
     ) -> Response<impl http_body::Body<Data = Bytes, Error = io::Error> + use<>> {
         let (response, becomes) = reply.into_parts();
         self.handoff.set(becomes);

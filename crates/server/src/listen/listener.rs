@@ -190,7 +190,7 @@ fn start_threads(running: &mut Running, listeners: Vec<Listeners>) -> io::Result
     }
     drop(begun);
     for _ in 0..running.threads.len() {
-        outcomes.recv().unwrap_or_else(|_| Err(io::Error::other(Panicked)))?;
+        outcomes.recv().unwrap_or_else(|_| Err(io::Error::other(ThreadPanicked)))?;
     }
     Ok(())
 }
@@ -198,7 +198,7 @@ fn start_threads(running: &mut Running, listeners: Vec<Listeners>) -> io::Result
 /// A thread ended without an outcome.
 #[derive(Debug, thiserror::Error)]
 #[error("a thread of the server panicked")]
-struct Panicked;
+struct ThreadPanicked;
 
 #[cfg(test)]
 mod tests;

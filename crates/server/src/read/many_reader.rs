@@ -105,7 +105,7 @@ type NamedPage = (TopicName, Page);
 
 /// The effect of an event of the index.
 #[derive(Debug, Deserialize)]
-struct Change<'a> {
+struct IndexChange<'a> {
     #[serde(borrow)]
     created: Option<&'a str>,
 }
@@ -517,7 +517,7 @@ impl ManyReader {
         let is_new =
             |event: &&Arc<Event>| page.next.epoch != seen.epoch || event.offset > seen.offset;
         for event in page.events.iter().filter(is_new) {
-            let change: Option<Change<'_>> = serde_json::from_str(event.data.as_str()).ok();
+            let change: Option<IndexChange<'_>> = serde_json::from_str(event.data.as_str()).ok();
             let created = change.and_then(|change| change.created);
             if let Some(name) = created.and_then(|name| name.parse().ok()) {
                 self.join(&name, true)?;

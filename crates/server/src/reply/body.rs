@@ -16,10 +16,10 @@ use http_body_util::{BodyExt, Full, StreamBody};
 /// The body of every reply, and of each request for a [`Mount`](crate::Mount). An error in a reply's body ends
 /// the connection, or the HTTP/2 stream, before the reply is complete.
 #[derive(Debug)]
-pub struct Body(Content);
+pub struct Body(BodyContent);
 
 #[derive(Debug)]
-enum Content {
+enum BodyContent {
     /// The rest of a body that existed from the beginning. It takes no memory of its own.
     Whole(Bytes),
     /// Pieces, which come as somebody makes them.
@@ -54,11 +54,11 @@ impl Body {
     /// have been polled, with a waker that wakes nobody.
     pub(crate) fn take_whole(&mut self, bytes_max: usize) -> Option<Bytes> {
         let body = match &mut self.0 {
-            Content::Whole(rest) => {
+            BodyContent::Whole(rest) => {
                 return (rest.len() <= bytes_max).then(|| std::mem::take(rest));
             }
-            Content::Pieces(body) => body,
-            Content::Omitted => return Some(Bytes::new()),
+            BodyContent::Pieces(body) => body,
+            BodyContent::Omitted => return Some(Bytes::new()),
         };
         let len = body.size_hint().exact()?;
         if len > bytes_max as u64 {
@@ -84,16 +84,16 @@ impl Body {
     /// Returns the rest of the body if it existed from the beginning, otherwise the body.
     pub(crate) fn into_whole(self) -> Result<Bytes, Self> {
         match self.0 {
-            Content::Whole(bytes) => Ok(bytes),
-            Content::Omitted => Ok(Bytes::new()),
-            pieces @ Content::Pieces(_) => Err(Self(pieces)),
+            BodyContent::Whole(bytes) => Ok(bytes),
+            BodyContent::Omitted => Ok(Bytes::new()),
+            pieces @ BodyContent::Pieces(_) => Err(Self(pieces)),
         }
     }
 }
 
 impl Default for Body {
     fn default() -> Self {
-        Self(Content::Whole(Bytes::new()))
+        Self(BodyContent::Whole(Bytes::new()))
     }
 }
 
@@ -106,26 +106,26 @@ impl http_body::Body for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         match &mut self.0 {
-            Content::Whole(rest) if rest.is_empty() => Poll::Ready(None),
-            Content::Whole(rest) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(rest))))),
-            Content::Pieces(body) => Pin::new(body).poll_frame(cx),
-            Content::Omitted => Poll::Ready(None),
+            BodyContent::Whole(rest) if rest.is_empty() => Poll::Ready(None),
+            BodyContent::Whole(rest) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(rest))))),
+            BodyContent::Pieces(body) => Pin::new(body).poll_frame(cx),
+            BodyContent::Omitted => Poll::Ready(None),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Content::Whole(rest) => rest.is_empty(),
-            Content::Pieces(body) => body.is_end_stream(),
-            Content::Omitted => true,
+            BodyContent::Whole(rest) => rest.is_empty(),
+            BodyContent::Pieces(body) => body.is_end_stream(),
+            BodyContent::Omitted => true,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Content::Whole(rest) => SizeHint::with_exact(rest.len() as u64),
-            Content::Pieces(body) => body.size_hint(),
-            Content::Omitted => SizeHint::default(),
+            BodyContent::Whole(rest) => SizeHint::with_exact(rest.len() as u64),
+            BodyContent::Pieces(body) => body.size_hint(),
+            BodyContent::Omitted => SizeHint::default(),
         }
     }
 }
@@ -182,12 +182,12 @@ fn io_error(error: impl Into<BoxError>) -> io::Error {
 
 /// Returns the body of a reply whose content is not sent, and perhaps not made.
 pub(crate) fn omitted() -> Body {
-    Body(Content::Omitted)
+    Body(BodyContent::Omitted)
 }
 
 /// Returns a body of bytes that exist already.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
-    Body(Content::Whole(bytes.into()))
+    Body(BodyContent::Whole(bytes.into()))
 }
 
 /// The `Cache-Control` of a stream. `no-transform` (RFC 9111 section 5.2.2.6) forbids a proxy to compress it: an encoder
@@ -222,7 +222,7 @@ pub(crate) fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Body
 pub(crate) fn pieces(
     body: impl http_body::Body<Data = Bytes, Error = io::Error> + Send + 'static,
 ) -> Body {
-    Body(Content::Pieces(body.boxed_unsync()))
+    Body(BodyContent::Pieces(body.boxed_unsync()))
 }
 
 /// Returns a body that keeps `what` until it is written or dropped.

@@ -134,7 +134,7 @@ impl Client {
         match peer.owner() {
             Owner::User(user) if !is_own_user(user) => Err(Foreign::User(user)),
             Owner::Nobody => Err(Foreign::Gone),
-            Owner::Unknown if owner::is_told() => Err(Foreign::UserUnknown),
+            Owner::Unknown if owner::are_reported() => Err(Foreign::UserUnknown),
             Owner::User(_) | Owner::Unknown => Ok(()),
         }
     }

@@ -31,9 +31,9 @@ impl Unread {
     }
 
     /// Counts the bytes that may arrive on one stream until the guard is dropped.
-    pub(crate) fn wait(&self, bytes: usize) -> Waiting {
+    pub(crate) fn wait(&self, bytes: usize) -> UnreadStream {
         self.0.borrow_mut().change(|sum| sum.saturating_add(bytes));
-        Waiting { unread: self.clone(), bytes }
+        UnreadStream { unread: self.clone(), bytes }
     }
 }
 
@@ -46,12 +46,12 @@ impl UnreadCount {
 
 /// A stream that is not read.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct UnreadStream {
     unread: Unread,
     bytes: usize,
 }
 
-impl Drop for Waiting {
+impl Drop for UnreadStream {
     fn drop(&mut self) {
         let bytes = self.bytes;
         self.unread.0.borrow_mut().change(|sum| sum.saturating_sub(bytes));
@@ -64,7 +64,7 @@ pub(crate) struct Carried<S> {
     stream: S,
     unread: Unread,
     window_bytes: usize,
-    waiting: Option<Waiting>,
+    waiting: Option<UnreadStream>,
 }
 
 impl<S> Carried<S> {

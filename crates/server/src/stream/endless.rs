@@ -17,14 +17,14 @@ use crate::read::reader::{ReadEnd, Reader, in_log};
 pub(crate) struct EndlessReply {
     reader: Reader,
     told_at: Instant,
-    phase: Phase,
+    phase: EndlessPhase,
     /// The longest time between heartbeats to a client that has started a run and ended its side. If that client is
     /// gone, its system answers a heartbeat with a reset.
     probe: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Phase {
+enum EndlessPhase {
     /// Nothing was sent.
     New,
     Open,
@@ -53,7 +53,7 @@ pub(crate) enum EndlessPart<P> {
 
 impl EndlessReply {
     pub(crate) fn new(reader: Reader, now: Instant) -> Self {
-        Self { reader, told_at: now, phase: Phase::New, probe: None }
+        Self { reader, told_at: now, phase: EndlessPhase::New, probe: None }
     }
 
     /// Returns the next part. `read` reads the next page, if there is one.
@@ -81,22 +81,24 @@ impl EndlessReply {
         read: impl FnOnce(&mut Reader) -> Result<Option<P>, ReadEnd>,
     ) -> EndlessPart<P> {
         match self.phase {
-            Phase::New => return EndlessPart::Item(self.begin()),
-            Phase::Over => return EndlessPart::Over,
-            Phase::Ending(end) if self.reader.has_reached(end) && !self.reader.is_complete() => {
+            EndlessPhase::New => return EndlessPart::Item(self.begin()),
+            EndlessPhase::Over => return EndlessPart::Over,
+            EndlessPhase::Ending(end)
+                if self.reader.has_reached(end) && !self.reader.is_complete() =>
+            {
                 return EndlessPart::Over;
             }
-            Phase::Open | Phase::Ending(_) => {}
+            EndlessPhase::Open | EndlessPhase::Ending(_) => {}
         }
         match read(&mut self.reader) {
             Ok(page) => page.map_or(EndlessPart::Nothing, EndlessPart::Page),
             Err(ReadEnd::Complete) => {
-                self.phase = Phase::Over;
+                self.phase = EndlessPhase::Over;
                 self.reader.access().set_end(in_log(&EndReason::Ended));
                 EndlessPart::Ended(Item::End(EndReason::Ended))
             }
             Err(ReadEnd::Failed(problem)) => {
-                self.phase = Phase::Over;
+                self.phase = EndlessPhase::Over;
                 EndlessPart::Failed { notice: problem.end_reason().map(Item::End), problem }
             }
         }
@@ -104,7 +106,7 @@ impl EndlessReply {
 
     /// Returns the beginning, with the position.
     pub(crate) fn begin(&mut self) -> Item<'static> {
-        self.phase = Phase::Open;
+        self.phase = EndlessPhase::Open;
         Item::Begin(self.reader.position())
     }
 
@@ -132,14 +134,14 @@ impl EndlessReply {
 
     /// Makes the current events the last ones.
     pub(crate) fn finish(&mut self) {
-        if let Phase::New | Phase::Open = self.phase {
-            self.phase = Phase::Ending(self.reader.end_by_now());
+        if let EndlessPhase::New | EndlessPhase::Open = self.phase {
+            self.phase = EndlessPhase::Ending(self.reader.end_by_now());
         }
     }
 
     /// Ends the reply, and completes the line in the access log with the reason.
     pub(crate) fn end(&mut self, why: &'static str) {
-        self.phase = Phase::Over;
+        self.phase = EndlessPhase::Over;
         self.reader.end(why);
     }
 
@@ -153,21 +155,21 @@ impl EndlessReply {
 
     /// Returns true if the client has ended its side.
     pub(crate) fn is_half_closed(&self) -> bool {
-        self.probe.is_some() || matches!(self.phase, Phase::Ending(_))
+        self.probe.is_some() || matches!(self.phase, EndlessPhase::Ending(_))
     }
 
     /// Returns true if it waits for events.
     pub(crate) fn is_open(&self) -> bool {
-        matches!(self.phase, Phase::Open)
+        matches!(self.phase, EndlessPhase::Open)
     }
 
     /// Returns true if the client has ended its side, and events are left to send.
     pub(crate) fn is_ending(&self) -> bool {
-        matches!(self.phase, Phase::Ending(end) if !self.reader.has_reached(end))
+        matches!(self.phase, EndlessPhase::Ending(end) if !self.reader.has_reached(end))
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Over)
+        matches!(self.phase, EndlessPhase::Over)
     }
 
     pub(crate) fn reader(&self) -> &Reader {

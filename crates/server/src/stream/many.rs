@@ -58,7 +58,7 @@ where
     let reply = ManyReply {
         reader,
         limit,
-        phase: Phase::New,
+        phase: ManyPhase::New,
         told_at,
         stop,
         append: encoding.append,
@@ -81,7 +81,7 @@ where
 struct ManyReply<F> {
     reader: ManyReader,
     limit: TurnLimit,
-    phase: Phase,
+    phase: ManyPhase,
     told_at: Instant,
     stop: Stop,
     append: F,
@@ -104,7 +104,7 @@ impl<F> Drop for ManyReply<F> {
     }
 }
 
-enum Phase {
+enum ManyPhase {
     /// Nothing was sent.
     New,
     Open,
@@ -117,19 +117,19 @@ enum Phase {
 impl<F: Fn(&TopicItem<'_>, &Token, bool, &mut String)> ManyReply<F> {
     /// Returns the next piece; `None` at the end.
     async fn next(&mut self) -> Option<String> {
-        if let Phase::New = self.phase {
-            self.phase = Phase::Open;
+        if let ManyPhase::New = self.phase {
+            self.phase = ManyPhase::Open;
             return Some(self.one(&TopicItem::Begin));
         }
         loop {
             self.wait().await;
             self.admitted().await;
             match &self.phase {
-                Phase::Over => {
+                ManyPhase::Over => {
                     let is_owed = self.reader.token_sent();
                     return is_owed.then(|| self.one(&TopicItem::At));
                 }
-                Phase::Ending(ends) if self.reader.has_reached(ends) => return None,
+                ManyPhase::Ending(ends) if self.reader.has_reached(ends) => return None,
                 _ => {}
             }
             let begun = Instant::now();
@@ -139,7 +139,7 @@ impl<F: Fn(&TopicItem<'_>, &Token, bool, &mut String)> ManyReply<F> {
                 self.told_at = Instant::now();
                 return Some(piece);
             }
-            if !matches!(self.phase, Phase::Open) && self.reader.is_idle() {
+            if !matches!(self.phase, ManyPhase::Open) && self.reader.is_idle() {
                 return None;
             }
         }
@@ -155,7 +155,7 @@ impl<F: Fn(&TopicItem<'_>, &Token, bool, &mut String)> ManyReply<F> {
 
     /// Waits until there is something to send, or the end.
     async fn wait(&mut self) {
-        let Phase::Open = self.phase else { return };
+        let ManyPhase::Open = self.phase else { return };
         let due = self.told_at + self.heartbeat();
         let due = self.reader.token_due().map_or(due, |token_due| token_due.min(due));
         tokio::select! {
@@ -165,10 +165,10 @@ impl<F: Fn(&TopicItem<'_>, &Token, bool, &mut String)> ManyReply<F> {
         if self.stop.is_stopping() {
             self.why = SERVER_STOPPED;
             self.access.set_end(SERVER_STOPPED);
-            self.phase = Phase::Over;
+            self.phase = ManyPhase::Over;
         } else {
             self.access.set_end(CLIENT_GONE);
-            self.phase = Phase::Ending(self.reader.ends_by_now());
+            self.phase = ManyPhase::Ending(self.reader.ends_by_now());
         }
     }
 
@@ -195,7 +195,7 @@ impl<F: Fn(&TopicItem<'_>, &Token, bool, &mut String)> ManyReply<F> {
         self.site.refusals.note(problem, RefusedRequest::request(self.client, "GET", &path));
         self.why = problem.kind().name();
         self.access.set_end(self.why);
-        self.phase = Phase::Over;
+        self.phase = ManyPhase::Over;
     }
 
     fn one(&self, item: &TopicItem<'_>) -> String {

@@ -112,13 +112,13 @@ pub(crate) struct HttpConnection {
 
 #[derive(Debug, Default)]
 struct HttpState {
-    open: Slab<OpenRequest>,
+    open: Slab<ListedRequest>,
     /// The last request that is over, and the transport by which it has read a topic.
     last: Option<(Box<str>, Option<TransportName>)>,
 }
 
 #[derive(Debug)]
-struct OpenRequest {
+struct ListedRequest {
     /// As in logs. A copy, since the URI of a request keeps the whole buffer with the request.
     path: Box<str>,
     /// The transport by which it reads a topic.
@@ -138,7 +138,7 @@ impl HttpConnection {
     pub(crate) fn begin<B>(self: &Arc<Self>, request: &mut Request<B>) -> RequestPlace {
         let path = in_log(request.uri().path());
         let path = path[..path.floor_char_boundary(PATH_BYTES_MAX)].into();
-        let open = OpenRequest { path, by: None, reads: Vec::new() };
+        let open = ListedRequest { path, by: None, reads: Vec::new() };
         let key = self.state().open.insert(open);
         let place = RequestPlace(Arc::new(OpenPlace { connection: Arc::clone(self), key }));
         let path = request.uri().path();
@@ -249,7 +249,7 @@ impl RequestPlace {
 impl Drop for OpenPlace {
     fn drop(&mut self) {
         let mut state = self.connection.state();
-        if let Some(OpenRequest { path, by, .. }) = state.open.try_remove(self.key) {
+        if let Some(ListedRequest { path, by, .. }) = state.open.try_remove(self.key) {
             state.last = Some((path, by));
         }
     }
