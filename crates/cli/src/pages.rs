@@ -27,7 +27,7 @@ struct Web;
 /// The JavaScript client: `client.js`, which is what pages import, and its parts in `anemone-client/`.
 #[derive(RustEmbed)]
 #[folder = "../../clients/js/src"]
-struct Client;
+struct JsClient;
 
 /// Allows scripts, styles and connections only from here, and nothing inline.
 /// Only the policy `anemone`, for the URL of a worker, makes values for what runs scripts.
@@ -183,7 +183,7 @@ fn is_one(path: &str) -> bool {
 /// Returns true if there are files below this path, which ends with a slash.
 pub(crate) fn is_below(path: &str) -> bool {
     let Some(prefix) = path.strip_prefix('/') else { return false };
-    Web::iter().chain(Client::iter()).any(|name| name.starts_with(prefix))
+    Web::iter().chain(JsClient::iter()).any(|name| name.starts_with(prefix))
 }
 
 /// Returns true if there is a file at this path or below it.
@@ -192,7 +192,7 @@ pub(crate) fn hides(path: &str) -> bool {
 }
 
 fn embedded(name: &str) -> Option<EmbeddedFile> {
-    Web::get(name).or_else(|| Client::get(name))
+    Web::get(name).or_else(|| JsClient::get(name))
 }
 
 /// Returns the name of the file at this path: `/`, `/wind` and `/lab` are pages.
@@ -318,7 +318,7 @@ mod tests {
         let headers = |coding| {
             HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(coding))])
         };
-        for name in Web::iter().chain(Client::iter()) {
+        for name in Web::iter().chain(JsClient::iter()) {
             let [plain, gzip] = ["identity", "gzip"].map(|coding| {
                 let headers = headers(coding);
                 let content =
@@ -340,8 +340,8 @@ mod tests {
 
     #[test]
     fn every_file_has_one_path() {
-        assert!(Web::iter().all(|name| Client::get(&name).is_none()));
-        let client = Client::iter().map(|name| format!("/{name}"));
+        assert!(Web::iter().all(|name| JsClient::get(&name).is_none()));
+        let client = JsClient::iter().map(|name| format!("/{name}"));
         let is_mounted = |path: &str| path == CLIENT[0] || path.starts_with("/anemone-client/");
         assert!(client.into_iter().all(|path| is_mounted(&path)));
     }

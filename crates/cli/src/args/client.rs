@@ -117,7 +117,7 @@ pub(crate) struct Sub {
     /// Begin after this position, such as 4zq81x-42; earliest: with the oldest event; latest: with new events only; -10: with
     /// the last 10 events; for several topics also their positions, such as cpu:4zq81x-7,wind:4zq81x-42 [default: latest]
     #[arg(long, value_name = "POSITION", allow_negative_numbers = true)]
-    pub(crate) after: Option<Place>,
+    pub(crate) after: Option<PlaceArg>,
 
     /// Begin with the last N events that are retained
     #[arg(long, value_name = "N", value_parser = last, conflicts_with_all = ["after", "since"])]
@@ -150,12 +150,12 @@ pub(crate) struct Sub {
 
 /// A place in each topic, or one for all.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum PlaceArg {
     All(After),
     Each(Token),
 }
 
-impl FromStr for Place {
+impl FromStr for PlaceArg {
     type Err = AfterError;
 
     fn from_str(text: &str) -> Result<Self, AfterError> {
@@ -175,8 +175,8 @@ impl Sub {
                 || parameter.starts_with("after=") && parameter != "after=latest"
         };
         match self.after() {
-            Some(Place::All(after)) => after == After::Latest,
-            Some(Place::Each(_)) => false,
+            Some(PlaceArg::All(after)) => after == After::Latest,
+            Some(PlaceArg::Each(_)) => false,
             None => self.since.is_none() && !query.split('&').any(says_where),
         }
     }
@@ -186,16 +186,16 @@ impl Sub {
         self.name.iter().filter(|name| name.contains('*')).chain(&self.topics)
     }
 
-    fn after(&self) -> Option<Place> {
-        self.after.clone().or(self.last.map(Place::All))
+    fn after(&self) -> Option<PlaceArg> {
+        self.after.clone().or(self.last.map(PlaceArg::All))
     }
 
     /// Sets the topics and the requested beginning.
     pub(crate) fn begin(&self, subscribe: Subscribe) -> Subscribe {
         let subscribe = self.names().fold(subscribe, |subscribe, name| subscribe.topic(name));
         match (self.after(), &self.since) {
-            (Some(Place::All(after)), _) => subscribe.after(after),
-            (Some(Place::Each(token)), _) => subscribe.resume(token),
+            (Some(PlaceArg::All(after)), _) => subscribe.after(after),
+            (Some(PlaceArg::Each(token)), _) => subscribe.resume(token),
             (None, Some(time)) => subscribe.since(time),
             (None, None) => subscribe,
         }

@@ -37,8 +37,8 @@ pub(crate) enum TrustError {
     Tls(#[from] rustls::Error),
 }
 
-/// A client with these options.
-pub(crate) trait Client: Sized {
+/// A client that takes the options of [`args::Reach`].
+pub(crate) trait ReachOptions: Sized {
     fn header(self, name: String, value: String) -> Self;
     fn tls(self, config: Arc<ClientConfig>) -> Self;
     fn timeouts(self, timeouts: Timeouts) -> Self;
@@ -46,7 +46,7 @@ pub(crate) trait Client: Sized {
 
 macro_rules! client {
     ($($name:ty),*) => {$(
-        impl Client for $name {
+        impl ReachOptions for $name {
             fn header(self, name: String, value: String) -> Self {
                 self.header(name, value)
             }
@@ -64,7 +64,7 @@ macro_rules! client {
 
 client!(anemone_client::Client, Publisher, Subscribe, Topics);
 
-impl Client for Way {
+impl ReachOptions for Way {
     fn header(self, name: String, value: String) -> Self {
         self.header(name, value)
     }
@@ -84,7 +84,7 @@ impl args::Reach {
     /// # Errors
     /// When the TLS options are invalid, or the URL has no TLS: somebody who names a certificate believes that the
     /// connection is secure.
-    pub(crate) fn apply<C: Client>(&self, url: &str, client: C) -> Result<C, TrustError> {
+    pub(crate) fn apply<C: ReachOptions>(&self, url: &str, client: C) -> Result<C, TrustError> {
         let field =
             |client: C, field: &args::Field| client.header(field.name.clone(), field.value.clone());
         let mut client = self.fields.iter().fold(client, field);
