@@ -34,15 +34,15 @@ fn message(socket: &mut Socket<Wire>) -> io::Result<String> {
 }
 
 /// A topic's own WebSocket, with positions and notices.
-pub(super) struct Events(Socket<Wire>);
+pub(super) struct TopicSocket(Socket<Wire>);
 
-impl Events {
+impl TopicSocket {
     pub(super) fn open(wire: Wire, target: &str, subprotocol: &str) -> io::Result<Self> {
         open(wire, target, Some(subprotocol)).map(Self)
     }
 }
 
-impl Reading for Events {
+impl Reading for TopicSocket {
     fn read(&mut self) -> io::Result<Told> {
         let text = message(&mut self.0)?;
         Ok(close_code(&text).map_or_else(|| told(&parse(&text)), |code| Told::End(Some(code))))
@@ -132,11 +132,11 @@ impl Reading for Data {
 
 /// One request of a multiplexed connection.
 pub(super) struct Multiplexed {
-    carrier: Carrier,
+    carrier: MultiplexedStream,
     has_begun: bool,
 }
 
-enum Carrier {
+enum MultiplexedStream {
     WebSocket(Box<Socket<Wire>>),
     Tcp(BufReader<Wire>),
 }
@@ -145,18 +145,18 @@ impl Multiplexed {
     pub(super) fn web_socket(wire: Wire, target: &str) -> io::Result<Self> {
         let mut socket = open(wire, "/ws", Some("anemone.v1"))?;
         socket.send(Message::Text(&format!("GET r {target}")));
-        Ok(Self { carrier: Carrier::WebSocket(Box::new(socket)), has_begun: false })
+        Ok(Self { carrier: MultiplexedStream::WebSocket(Box::new(socket)), has_begun: false })
     }
 
     pub(super) fn tcp(mut wire: Wire, target: &str) -> io::Result<Self> {
         wire.write_all(&framed(format!("GET r {target}").as_bytes()))?;
-        Ok(Self { carrier: Carrier::Tcp(BufReader::new(wire)), has_begun: false })
+        Ok(Self { carrier: MultiplexedStream::Tcp(BufReader::new(wire)), has_begun: false })
     }
 
     fn message(&mut self) -> io::Result<String> {
         match &mut self.carrier {
-            Carrier::WebSocket(socket) => message(socket),
-            Carrier::Tcp(reader) => {
+            MultiplexedStream::WebSocket(socket) => message(socket),
+            MultiplexedStream::Tcp(reader) => {
                 let mut length = [0; 4];
                 reader.read_exact(&mut length)?;
                 let mut message = vec![0; u32::from_be_bytes(length) as usize];

@@ -14,7 +14,7 @@ use crate::server::multiplexed::Client;
 use crate::{EventStream, Fixture, HANDSHAKE, connect, request};
 
 pub use follower::Follower;
-use messages::{Data, Events, Multiplexed};
+use messages::{Data, Multiplexed, TopicSocket};
 use polls::Polls;
 pub use streams::Lines;
 pub use told::{HALF_PAIR, Reading, Told};
@@ -142,7 +142,7 @@ impl Way {
             Form::Lines => Box::new(self.lines(wire, &target)?),
             Form::Messages(None) => Box::new(Data::open(wire, &target)?),
             Form::Messages(Some(subprotocol)) => {
-                Box::new(Events::open(wire, &target, subprotocol)?)
+                Box::new(TopicSocket::open(wire, &target, subprotocol)?)
             }
             Form::Multiplexed => Box::new(Multiplexed::web_socket(wire, &target)?),
             Form::Tcp => Box::new(Multiplexed::tcp(wire, &target)?),
