@@ -3,6 +3,22 @@
 use std::time::Duration;
 
 /// The limits for a peer. One value serves many connections.
+///
+/// ```
+/// use std::sync::Arc;
+/// use anemone_proto::{Config, Connection, Event, MaskKey, Message, ProtocolError, Time};
+///
+/// let small = Arc::new(Config { message_bytes_max: 10, ..Config::default() });
+/// let mut server = Connection::server(small, Time::ZERO);
+/// let keys = Box::new(|| MaskKey([7; 4]));
+/// let mut client = Connection::client(Arc::default(), Time::ZERO, keys);
+///
+/// client.sender().send(Message::Text("more than ten bytes"))?;
+/// let mut bytes = client.sender().transmit().to_vec();
+/// let event = server.receive(Time::ZERO, &mut bytes).event;
+/// assert!(matches!(event, Some(Event::Failed(ProtocolError::MessageTooBig { limit: 10, .. }))));
+/// # Ok::<(), anemone_proto::MisuseError>(())
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Config {
     /// The longest payload of a frame in bytes, as received: compressed or not. Default 16 MiB, as for a message. A

@@ -26,6 +26,23 @@ use crate::{
 };
 
 /// One end of a WebSocket connection. The [crate documentation](crate) describes how to drive it.
+///
+/// ```
+/// use std::sync::Arc;
+/// use anemone_proto::{CloseCode, CloseFrame, Config, Connection, Event, MaskKey, Time};
+///
+/// let config = Arc::new(Config::default());
+/// let mut client = Connection::client(config.clone(), Time::ZERO, Box::new(|| MaskKey([7; 4])));
+/// let mut server = Connection::server(config, Time::ZERO);
+///
+/// let frame = CloseFrame::new(CloseCode::NORMAL, "done");
+/// client.sender().close(Some(&frame))?;
+/// let mut bytes = client.sender().transmit().to_vec();
+/// let received = server.receive(Time::ZERO, &mut bytes);
+/// assert_eq!(received.event, Some(Event::Close(Some(frame))));
+/// assert!(server.sender().queued_bytes() > 0, "it has answered");
+/// # Ok::<(), anemone_proto::MisuseError>(())
+/// ```
 #[derive(Debug)]
 pub struct Connection {
     config: Arc<Config>,

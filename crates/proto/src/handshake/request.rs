@@ -139,6 +139,22 @@ impl HandshakeResponse {
 }
 
 /// The server's handshake on a bare byte stream, without an HTTP server.
+///
+/// ```
+/// use anemone_proto::handshake::ServerHandshake;
+///
+/// let request = "GET /chat HTTP/1.1\r\nHost: example.org\r\nUpgrade: websocket\r\n\
+///     Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+///     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+/// let (first, rest) = request.as_bytes().split_at(20);
+///
+/// let mut handshake = ServerHandshake::default();
+/// assert_eq!(handshake.receive(first, &[])?, None);
+/// let answered = handshake.receive(rest, &[])?.expect("the request is complete");
+/// assert_eq!(answered.target, "/chat");
+/// assert!(answered.response.head().starts_with("HTTP/1.1 101 "));
+/// # Ok::<(), anemone_proto::handshake::HandshakeError>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct ServerHandshake {
     received: Vec<u8>,

@@ -5,6 +5,20 @@ use super::{FIELDS_MAX, Fields, HANDSHAKE_BYTES_MAX, Nonce, ResponseError, accep
 use crate::extension::{self, DeflateConfig, NegotiatedDeflate};
 
 /// The client's handshake.
+///
+/// ```
+/// use anemone_proto::handshake::{ClientHandshake, Nonce, ServerHandshake};
+///
+/// let nonce = Nonce([7; 16]); // random, and another one for each connection
+/// let mut client = ClientHandshake::new(nonce, &["chat"]);
+/// let request = client.request("example.org", "/room", &[("Origin", "https://example.org")]);
+///
+/// let answered = ServerHandshake::default().receive(request.as_bytes(), &["chat"])?;
+/// let response = answered.expect("the request is complete").response.head();
+/// let established = client.receive(response.as_bytes())?.expect("the response is complete");
+/// assert_eq!(established.subprotocol.as_deref(), Some("chat"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct ClientHandshake {
     key: String,
