@@ -7,6 +7,16 @@ use std::str::FromStr;
 use crate::Position;
 
 /// The place where a reader asks to begin. Text: a position, `POSITION~`, `-N`, `earliest` or `latest`.
+///
+/// ```
+/// use anemone_wire::After;
+///
+/// assert_eq!("earliest".parse(), Ok(After::Earliest));
+/// assert_eq!("-10".parse::<After>()?.to_string(), "-10"); // the last ten events
+/// let after: After = "4zq81x-42".parse()?;
+/// assert_eq!(after.position().map(|position| position.offset), Some(42));
+/// # Ok::<(), anemone_wire::AfterError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum After {
     /// Continues after this position.

@@ -45,6 +45,17 @@ impl Item<'_> {
 }
 
 /// Reads items from an event stream, which may come in pieces of any size.
+///
+/// ```
+/// use anemone_wire::{EventStream, Item};
+///
+/// let mut stream = EventStream::new(1 << 20);
+/// let (mut first, mut rest) = (&b"id: 4zq81x-1\ndata: 2."[..], &b"74\n\n"[..]);
+/// assert_eq!(stream.decode(&mut first)?, None); // the block is not complete
+/// let Some(Item::Event { position, data, .. }) = stream.decode(&mut rest)? else { panic!() };
+/// assert_eq!((position.offset, &*data), (1, "2.74"));
+/// # Ok::<(), anemone_wire::Malformed>(())
+/// ```
 #[derive(Debug)]
 pub struct EventStream {
     partial: Vec<u8>,

@@ -8,6 +8,16 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 use crate::{After, Position};
 
 /// Events that a reader asked for and does not get: `{"reason":…,"after":P,"missed":N|null,"resume":P}`.
+///
+/// ```
+/// use anemone_wire::{Gap, GapReason, Item};
+///
+/// let line = br#"{"gap":{"reason":"retention","after":"4zq81x-2","missed":5,"resume":"4zq81x-7"}}"#;
+/// let Some(Item::Gap(gap)) = Item::parse(line)? else { panic!("it is a gap") };
+/// let Gap { reason, missed, resume, .. } = gap;
+/// assert_eq!((reason, missed, resume.offset), (GapReason::Retention, Some(5), 7));
+/// # Ok::<(), anemone_wire::Malformed>(())
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq, serde::Deserialize)]
 pub struct Gap {
     /// The reason why they are missing.

@@ -12,6 +12,18 @@ use crate::{After, EndReason, Gap, Item, Malformed, Position, UnixTime};
 /// The events after a position, and the position to ask for next.
 ///
 /// `E` is an iterator of events for a writer, and a `Vec` for a reader.
+///
+/// ```
+/// use anemone_wire::Page;
+///
+/// let text = br#"{"epoch":"4zq81x","first":1,"next":"4zq81x-2","events":[
+///     {"offset":1,"data":2.74},{"offset":2,"data":2.81}]}"#;
+/// let page = Page::parse(text)?;
+/// assert_eq!(page.events[1].data, "2.81");
+/// assert!(page.gap.is_none());
+/// assert_eq!(format!("/topics/wind?after={}", page.next), "/topics/wind?after=4zq81x-2");
+/// # Ok::<(), anemone_wire::Malformed>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page<E> {
     /// The offset of the oldest event in the log, or of the next event if the log is empty.

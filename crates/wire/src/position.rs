@@ -68,6 +68,16 @@ fn put_digits<const RADIX: u64>(mut number: u64, text: &mut [u8]) -> usize {
 ///
 /// Offsets count from 1, so offset 0 is the place before the first event. Text: `EPOCH-OFFSET`,
 /// at most [`Position::TEXT_BYTES_MAX`] bytes, exactly one text for each position.
+///
+/// ```
+/// use anemone_wire::Position;
+///
+/// let position: Position = "4zq81x-42".parse()?;
+/// assert_eq!(position.offset, 42);
+/// assert_eq!(position.at(43).to_string(), "4zq81x-43");
+/// assert!("4zq81x-042".parse::<Position>().is_err(), "each position has one text");
+/// # Ok::<(), anemone_wire::PositionError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Position {
     /// The log.

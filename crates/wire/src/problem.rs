@@ -157,6 +157,15 @@ impl Kind {
 }
 
 /// The members of a problem: those of RFC 9457 section 3.1, without `instance`, and `gap` and `pointer`.
+///
+/// ```
+/// use anemone_wire::problem::{Details, Kind};
+///
+/// let body = br#"{"type":"/problems/unknown-topic","status":404,"detail":"no topic is named wnd"}"#;
+/// let details = Details::parse(body).unwrap();
+/// assert_eq!(details.kind(), Some(Kind::UnknownTopic));
+/// assert_eq!(details.detail, "no topic is named wnd");
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Details<'a> {
     /// The name of its kind: the part of `type` after the last slash.

@@ -4,6 +4,14 @@ use serde::Deserialize;
 
 /// Progress in one of the two forms of a line: `progress 0.42 some words`, where the number may also be `42%` or `21/50`, with
 /// blanks before the sign and around the slash, or `{"progress":0.42,"text":"some words"}`. The decimal point may be a comma.
+///
+/// ```
+/// use anemone_wire::ProgressLine;
+///
+/// let line = ProgressLine::parse("progress 21/50 reading").unwrap();
+/// assert_eq!((line.fraction, line.text.as_deref()), (0.42, Some("reading")));
+/// assert_eq!(ProgressLine::parse("42 files"), None);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgressLine {
     /// The part that is done, 0 to 1.

@@ -10,6 +10,16 @@ use crate::{After, Epoch, Position};
 ///
 /// Text: `NAME:AFTER` for each topic, in the order of names, with commas between them. A position whose epoch is that of
 /// the position before it is only its offset: `cpu0:4zq81x-7,cpu1:12,wind:4zq81x-41`.
+///
+/// ```
+/// use anemone_wire::{After, Token};
+///
+/// let mut token: Token = "cpu0:4zq81x-7,wind:41".parse()?;
+/// assert_eq!(token.get("wind").unwrap().to_string(), "4zq81x-41");
+/// token.set("wind", After::Position("4zq81x-42".parse()?));
+/// assert_eq!(token.to_string(), "cpu0:4zq81x-7,wind:42");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Token(BTreeMap<Box<str>, After>);
 
