@@ -16,6 +16,26 @@ pub struct NewEvent {
 }
 
 /// Events that are published together: all of them are kept in a row, or none.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use anemone_hub::{Batch, Data, Epoch, NewEvent, Retention, Topic, UnixTime};
+///
+/// let wind = Topic::new("wind".parse()?, Epoch::random()?, Retention::default());
+/// let event = |speed: f64| Ok(NewEvent { time: UnixTime::now(), data: Data::json(&speed)? });
+/// let events = [2.74, 2.81].into_iter().map(event).collect::<Result<_, anemone_hub::DataError>>()?;
+/// let batch = Batch::new(events).with_key("measured-at-noon".parse()?);
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let published = wind.publish_kept(UnixTime::now(), &batch).await?;
+/// assert_eq!((published.last.offset, published.repeated), (2, false));
+/// // A retry with the same key appends nothing.
+/// let again = wind.publish_kept(UnixTime::now(), &batch).await?;
+/// assert_eq!((again.last.offset, again.repeated), (2, true));
+/// # Ok(())
+/// # })
+/// # }
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Batch {
     /// The events in their order; at least one.

@@ -24,6 +24,15 @@ pub struct Event {
 /// The data of an event: one JSON value in UTF-8, on one line, shared by its readers. It has at most
 /// [`DEPTH_MAX`](crate::DEPTH_MAX) levels of arrays and objects. What any program takes for a line break is escaped in its
 /// strings, also U+0085, U+2028 and U+2029, at which Python's `str.splitlines` divides NDJSON and event streams.
+///
+/// ```
+/// use anemone_hub::{Data, DataError};
+///
+/// assert_eq!(Data::json(&[1, 2])?.as_str(), "[1,2]");
+/// assert_eq!(Data::parse("{\"speed\":\n2.74}")?.as_str(), r#"{"speed":2.74}"#);
+/// assert!(matches!(Data::parse("2.74 m/s"), Err(DataError::Json(_))));
+/// # Ok::<(), DataError>(())
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Data(Bytes);
 

@@ -16,6 +16,20 @@ use crate::{
 ///
 /// With a data directory, creating and deleting a topic blocks for the disk: on a runtime, use its blocking threads.
 /// Looking up topics never waits for that.
+///
+/// ```
+/// use anemone_hub::{CreateError, Epoch, Hub, Retention};
+///
+/// let hub = Hub::new(Epoch::random()?);
+/// let wind = hub.create("wind".parse()?, Retention { events_max: 1000, ..Retention::default() })?;
+/// assert!(hub.topic(wind.name()).is_some());
+///
+/// // `create` refuses a name that is in use; `ensure` returns the topic.
+/// let again = hub.create("wind".parse()?, Retention::default());
+/// assert!(matches!(again, Err(CreateError::Exists(_))));
+/// assert_eq!(hub.ensure("wind".parse()?, Retention::default())?.name(), wind.name());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Hub(Arc<Inner>);
 

@@ -7,6 +7,21 @@ use crate::UnixTime;
 /// The limits of a log. The oldest events are dropped beyond any limit.
 ///
 /// By default, a topic has no limit of its own: it shares the bytes of its [`Hub`](crate::Hub) with the others.
+///
+/// ```
+/// use anemone_hub::{After, Data, Epoch, Retention, Topic, UnixTime};
+///
+/// let last_ten = Retention { events_max: 10, ..Retention::default() };
+/// let wind = Topic::new("wind".parse()?, Epoch::random()?, last_ten);
+/// let begin = wind.start(UnixTime::now(), After::Latest)?;
+/// for number in 1..=15 {
+///     wind.publish(UnixTime::now(), Data::json(&number)?)?;
+/// }
+/// let page = wind.read(UnixTime::now(), begin, Default::default())?;
+/// assert_eq!((page.first, page.events.len()), (6, 10));
+/// assert_eq!(page.gap.unwrap().missed, Some(5));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Retention {
     /// The most events kept. Default [`NO_LIMIT`](Self::NO_LIMIT); at least 1 event is kept.

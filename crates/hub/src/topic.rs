@@ -14,6 +14,21 @@ use crate::{
 };
 
 /// An append-only log of events with a name. Shared by reference; every method takes `&self`.
+///
+/// ```
+/// use anemone_hub::{After, Data, Epoch, PageLimit, Retention, Topic, UnixTime};
+///
+/// let wind = Topic::new("wind".parse()?, Epoch::random()?, Retention::default());
+/// for speed in [2.74, 2.81, 2.65] {
+///     wind.publish(UnixTime::now(), Data::json(&speed)?)?;
+/// }
+/// let now = UnixTime::now();
+/// let first = wind.start(now, After::Earliest)?;
+/// let page = wind.read(now, first, PageLimit { events_max: 2, ..PageLimit::default() })?;
+/// let rest = wind.read(now, page.next, PageLimit::default())?;
+/// assert_eq!((page.events.len(), rest.events[0].data.as_str()), (2, "2.65"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Topic {
     name: TopicName,
@@ -393,6 +408,24 @@ impl Topic {
 }
 
 /// Watches a topic for new events, its end and its deletion.
+///
+/// ```
+/// use anemone_hub::{After, Data, Epoch, Retention, Topic, UnixTime};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let wind = Topic::new("wind".parse()?, Epoch::random()?, Retention::default());
+/// let position = wind.start(UnixTime::now(), After::Latest)?;
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let mut head = wind.head();
+/// let waiting = head.passed(position);
+/// wind.publish(UnixTime::now(), Data::json(&2.74)?)?; // usually by another task
+/// waiting.await;
+/// let page = wind.read(UnixTime::now(), position, Default::default())?;
+/// assert_eq!(page.events.len(), 1);
+/// # Ok(())
+/// # })
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Head {
     epoch: Epoch,

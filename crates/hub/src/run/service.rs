@@ -12,6 +12,25 @@ use super::thread::Priority;
 /// Makes the work of a run from the input of a client.
 ///
 /// A function `Fn(RunInput) -> Result<RunWork, RunRefusal>` is a run service.
+///
+/// ```
+/// use anemone_hub::Data;
+/// use anemone_hub::run::{RunInput, RunRefusal, RunService, RunWork};
+///
+/// /// Adds the numbers up to the one in the body.
+/// fn sum(input: RunInput) -> Result<RunWork, RunRefusal> {
+///     let refused = || RunRefusal::BadBody("expected a number".into());
+///     let last: u64 = serde_json::from_slice(&input.body).map_err(|_| refused())?;
+///     Ok(RunWork::new(move |run| {
+///         run.check()?; // returns early once the run is cancelled
+///         Ok(Some(Data::json(&(1..=last).sum::<u64>()).expect("a number is JSON")))
+///     }))
+/// }
+///
+/// let body = |text: &'static str| RunInput { body: text.into(), ..RunInput::default() };
+/// assert!(sum.prepare(body("100")).is_ok());
+/// assert!(sum.prepare(body("many")).is_err());
+/// ```
 pub trait RunService: Send + Sync + 'static {
     /// Checks the input, quickly, and returns the work. The work is done later, on a thread of its own. A server calls this
     /// on a network thread only if [`prepares_at_once`](Self::prepares_at_once) allows that.

@@ -34,6 +34,25 @@ const BEHIND_MIN: Duration = Duration::from_secs(5);
 
 /// A directory that stores topics. Cheap to clone; it is closed when the last clone is dropped, or by
 /// [`DataDir::close`].
+///
+/// ```
+/// use anemone_hub::{Data, DataDir, Epoch, Hub, Retention, UnixTime};
+///
+/// let directory = tempfile::tempdir()?;
+/// let open = || DataDir::open(directory.path(), Default::default());
+///
+/// let hub = Hub::with_data(Epoch::random()?, open()?)?;
+/// let wind = hub.create("wind".parse()?, Retention::default())?;
+/// let position = wind.publish(UnixTime::now(), Data::json(&2.74)?)?;
+/// hub.close()?;
+/// # drop((hub, wind));
+///
+/// // After a restart, the topic and its positions are the same.
+/// let hub = Hub::with_data(Epoch::random()?, open()?)?;
+/// let wind = hub.topic(&"wind".parse()?).expect("it was stored");
+/// assert_eq!(wind.info(UnixTime::now()).head, position);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct DataDir(Arc<OpenDirectory>);
 
