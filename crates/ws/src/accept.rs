@@ -33,6 +33,22 @@ where
 ///
 /// It does not check the request's path and `Origin`. If not every page may connect, an HTTP server in front has to
 /// check them (section 10.2).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use anemone_ws::{Accept, Connect};
+///
+/// let accept = Accept::default().subprotocols(["chat"]);
+/// let (ours, theirs) = tokio::io::duplex(4096); // any byte stream, such as a `TcpStream`
+/// let client = Connect::new("ws://localhost/room").subprotocols(["chat"]).connect_over(theirs);
+/// let (accepted, _client) = tokio::join!(accept.accept(ours), client);
+/// let accepted = accepted?;
+/// assert_eq!(accepted.target, "/room");
+/// assert_eq!(accepted.socket.subprotocol(), Some("chat"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Accept {
     subprotocols: Vec<String>,

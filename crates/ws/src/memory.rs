@@ -29,6 +29,19 @@ const OPEN_BYTES_MIN: usize = 64 << 10;
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The memory that a process may hold for its peers. Clones are handles to the same count.
+///
+/// ```
+/// use anemone_ws::Memory;
+///
+/// let memory = Memory::new(1000);
+/// let mut body = memory.reserve(600); // counts until it is dropped
+/// body.set(900);
+/// assert_eq!((memory.held_bytes(), memory.is_exceeded()), (900, false));
+/// let more = memory.reserve(200);
+/// assert!(memory.is_exceeded());
+/// drop((body, more));
+/// assert_eq!(memory.held_bytes(), 0);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Memory(Arc<MemoryState>);
 

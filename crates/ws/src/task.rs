@@ -39,6 +39,24 @@ use crate::Error;
 /// # Dropping
 /// Dropping aborts the connection: unwritten output is lost, and the peer sees an abnormal closure (close code 1006).
 /// Use [`close`](Self::close) for a closing handshake.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), anemone_ws::Error> {
+/// use anemone_ws::{Incoming, WebSocket};
+///
+/// let (ours, theirs) = tokio::io::duplex(4096); // two ends after a handshake
+/// let mut server = WebSocket::server(ours, Default::default(), Vec::new());
+/// let mut client = WebSocket::client(theirs, Default::default(), Vec::new());
+///
+/// client.send("hello").await?;
+/// assert_eq!(server.recv().await?, Some(Incoming::Text("hello".into())));
+/// let (closed, received) = tokio::join!(server.close(None), client.recv());
+/// closed?;
+/// assert_eq!(received?, None);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct WebSocket<S> {
     driver: Driver<S>,
