@@ -143,6 +143,23 @@ impl fmt::Display for TopicPattern {
 }
 
 /// The rule for one topic, or for all with a prefix.
+///
+/// ```
+/// use anemone_hub::{Epoch, Hub};
+/// use anemone_server::{PublishRight, Server, TopicRule, TopicRules};
+///
+/// let chat = TopicRule { publish: PublishRight::Anyone, ..TopicRule::new("chat-*".parse()?) };
+/// let news = TopicRule::new("news".parse()?);
+/// let rules = TopicRules::new([chat, news])?;
+/// assert!(rules.rule(&"chat-1".parse()?).is_some());
+/// assert!(rules.rule(&"wind".parse()?).is_none(), "clients only read it");
+///
+/// let hub = Hub::new(Epoch::random()?);
+/// let server = Server::builder(hub.clone()).topics(rules).bind()?;
+/// assert!(hub.topic(&"news".parse()?).is_some(), "a topic that is named exists from the start");
+/// # drop(server);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TopicRule {
     /// The topics. A topic that is named exists from the start. One with the prefix is created by its first event,

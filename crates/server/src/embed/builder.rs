@@ -14,6 +14,23 @@ use crate::{
 
 /// The options of a new server. By default it listens nowhere, has no page, no `/echo` and no `/broadcast`, and
 /// clients may read all topics and publish to none.
+///
+/// ```
+/// use std::num::NonZero;
+/// use anemone_hub::{Epoch, Hub};
+/// use anemone_server::{BindError, Limits, Server};
+///
+/// let builder = Server::builder(Hub::new(Epoch::random()?))
+///     .listen(([127, 0, 0, 1], 0).into()) // a free port
+///     .threads(NonZero::<usize>::MIN)
+///     .allow_host("wind.example".parse()?);
+/// let server = builder.clone().bind()?;
+/// assert_ne!(server.local_addr().unwrap().port(), 0);
+///
+/// let no_limit = Limits { connections_max: 0, ..Limits::default() };
+/// assert!(matches!(builder.limits(no_limit).bind(), Err(BindError::Limit(_))));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Builder {

@@ -14,6 +14,18 @@ use super::place::is_unfit;
 use crate::request::own_path::{OWN_PATHS, OwnPath};
 
 /// A directory whose files are served below a path.
+///
+/// ```
+/// use anemone_server::{StaticDir, StaticDirError, StaticPath};
+///
+/// let directory = tempfile::tempdir()?;
+/// let docs = StaticDir::new("/docs/".parse()?, directory.path());
+/// docs.check()?;
+///
+/// let missing = StaticDir::new(StaticPath::root(), directory.path().join("missing"));
+/// assert!(matches!(missing.check(), Err(StaticDirError::Missing { .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StaticDir {
     /// The path at which the files appear.

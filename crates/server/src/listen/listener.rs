@@ -39,6 +39,26 @@ use crate::tls::Watch;
 use crate::transport;
 
 /// A server that has bound its addresses, and serves nobody yet.
+///
+/// ```
+/// use std::io::{Read, Write};
+/// use std::net::TcpStream;
+/// use anemone_hub::{Data, Epoch, Hub, Retention, UnixTime};
+/// use anemone_server::Server;
+///
+/// let hub = Hub::new(Epoch::random()?);
+/// let wind = hub.create("wind".parse()?, Retention::default())?;
+/// wind.publish(UnixTime::now(), Data::json(&2.74)?)?;
+///
+/// let running = Server::builder(hub).listen(([127, 0, 0, 1], 0).into()).bind()?.start()?;
+/// let mut client = TcpStream::connect(running.local_addr().expect("it listens on an address"))?;
+/// client.write_all(b"GET /topics/wind?after=earliest HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+/// let mut reply = String::new();
+/// client.read_to_string(&mut reply)?;
+/// assert!(reply.contains(r#""data":2.74"#), "{reply}");
+/// running.stop_blocking();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Server {
     /// One of each for every thread.

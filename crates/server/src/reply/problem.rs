@@ -16,6 +16,16 @@ pub(crate) fn excerpt(text: &str, chars_max: usize) -> String {
 }
 
 /// A problem for a client.
+///
+/// ```
+/// use anemone_server::{Kind, Problem};
+///
+/// let problem = Problem::new(Kind::Unprocessable, "height must be a number").at("/height");
+/// assert!(problem.to_json().contains("height must be a number"));
+/// let response = problem.into_response();
+/// assert_eq!(response.status(), 422);
+/// assert_eq!(response.headers()["content-type"], "application/problem+json");
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Problem {
     kind: Kind,

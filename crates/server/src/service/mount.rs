@@ -58,6 +58,21 @@ pub(super) type ResponseFuture =
 /// dropped, and the client gets 504. A body that came in one message counts as taken at once. The pieces of a body, and those of a reply that the client has not taken, count
 /// in [`Limits::memory_max`](crate::Limits::memory_max) until they are dropped, but copies made by the handler do
 /// not. Above that limit, an incomplete body gets 503.
+///
+/// # Example
+/// ```
+/// use anemone_hub::{Epoch, Hub};
+/// use anemone_server::{Mount, MountError, Server};
+/// use axum::{Router, routing::get};
+///
+/// let router = Router::new().route("/hello", get(async || "hello"));
+/// let server = Server::builder(Hub::new(Epoch::random()?))
+///     .mount(Mount::new("/hello", router.clone())?)
+///     .bind()?;
+/// # drop(server);
+/// assert!(matches!(Mount::new("/topics", router), Err(MountError::Own { first: "topics", .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Mount {
     pub(super) path: Arc<str>,
