@@ -8,6 +8,19 @@ use crate::Fields;
 use crate::json::escaped;
 
 /// The fields of a record, besides its `id`. Other fields are refused.
+///
+/// ```
+/// use anemone_services::{Field, Schema};
+/// use serde_json::json;
+///
+/// let schema = Schema::new("Station")
+///     .field(Field::text("place", 1..=80).required())
+///     .field(Field::number("height", -500.0..=9_000.0));
+/// let checked = |record: serde_json::Value| schema.validate(record.as_object().unwrap());
+/// assert!(checked(json!({ "place": "Zugspitze", "height": 2962 })).is_ok());
+/// let misfit = checked(json!({ "place": "Zugspitze", "height": "high" })).unwrap_err();
+/// assert_eq!(misfit.pointer, "/height");
+/// ```
 #[derive(Clone, Debug)]
 pub struct Schema {
     title: &'static str,

@@ -56,6 +56,25 @@ pub enum OpenCollectionError {
 /// Nobody else may publish to the topic. A change whose turn has come is carried out, even if its future is dropped. If the
 /// runtime of the caller ends before, the change happens as a whole or not at all. A find stops soon after its future is
 /// dropped.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use anemone_hub::{Epoch, Hub};
+/// use anemone_services::{Call, Collection, CollectionOptions, Field, Resource, Schema};
+///
+/// let hub = Hub::new(Epoch::random()?);
+/// let schema = Schema::new("Station").field(Field::text("place", 1..=80));
+/// let open = || Collection::open(&hub, "stations".parse().unwrap(), schema.clone(), CollectionOptions::default());
+/// let stations = open()?;
+/// let place = serde_json::from_str(r#"{"place":"Zugspitze"}"#)?;
+/// let created = stations.create(place, &Call::default()).await?.record;
+///
+/// let id = created.fields["id"].as_str().unwrap();
+/// assert_eq!(open()?.get(id, &Call::default()).await?.fields["place"], "Zugspitze");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Collection(Arc<Inner>);
 

@@ -14,6 +14,19 @@ pub(crate) const STEP_RECORDS: usize = 1024;
 const ENVELOPE_BYTES: usize = 128;
 
 /// A query of find.
+///
+/// ```
+/// use anemone_services::{Field, Query, Schema};
+/// use serde_json::json;
+///
+/// let schema = Schema::new("Station").field(Field::number("height", -500.0..=9_000.0));
+/// let query = Query::parse(Some("height[$gt]=1000&$limit=5"), &schema)?;
+/// assert_eq!(query.limit, 5);
+/// assert!(query.filter.matches(json!({ "height": 2962 }).as_object().unwrap()));
+/// assert!(!query.filter.matches(json!({ "height": 12 }).as_object().unwrap()));
+/// assert!(Query::parse(Some("depth=3"), &schema).is_err(), "there is no such field");
+/// # Ok::<(), anemone_services::QueryError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
     /// The records to find.

@@ -30,6 +30,28 @@ pub use self::reply_body::ReplyBody;
 /// request, change it, add extensions, which the resource finds in its [`Call`], or change the reply.
 ///
 /// A body may have 64 KiB ([`BODY_BYTES_MAX`](Self::BODY_BYTES_MAX)).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use anemone_hub::{Epoch, Hub};
+/// use anemone_services::{Collection, CollectionOptions, Field, ResourceService, Schema};
+/// use http_body_util::Full;
+/// use tower_service::Service;
+///
+/// let hub = Hub::new(Epoch::random()?);
+/// let schema = Schema::new("Station").field(Field::text("place", 1..=80).required());
+/// let options = CollectionOptions::default();
+/// let stations = Collection::open(&hub, "stations".parse()?, schema, options)?;
+/// let mut service = ResourceService::new("/stations", stations);
+///
+/// let post = http::Request::post("/stations").header("Content-Type", "application/json");
+/// let request = post.body(Full::<bytes::Bytes>::from(r#"{"place":"Zugspitze"}"#))?;
+/// let reply = service.call(request).await?;
+/// assert_eq!(reply.status(), 201);
+/// # Ok(())
+/// # }
+/// ```
 pub struct ResourceService<R> {
     path: Arc<str>,
     resource: Arc<R>,
