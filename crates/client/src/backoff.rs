@@ -3,6 +3,20 @@
 use std::time::Duration;
 
 /// The delays before a connection is tried again, and the number of attempts.
+///
+/// ```
+/// use anemone_client::{Error, Retry, Subscribe};
+///
+/// # fn main() -> Result<(), Error> {
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let once = Retry { failures_max: Some(0), ..Retry::default() };
+/// let mut subscription = Subscribe::new("unix:/no/such/socket:/topics/wind").retry(once).start()?;
+/// let error = subscription.next().await.unwrap_err();
+/// assert!(matches!(error, Error::Connect(_)), "{error:?}");
+/// # Ok(())
+/// # })
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Retry {
     /// The first delay. Default 250 ms.

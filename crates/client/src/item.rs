@@ -22,6 +22,20 @@ impl From<anemone_wire::Item<'_>> for ServerItem {
 }
 
 /// An item of a subscription, in order.
+///
+/// ```
+/// use anemone_client::Item;
+///
+/// let item = Item::Event { position: "4zq81x-42".parse()?, time: None, data: "2.74".into() };
+/// let shown = match &item {
+///     Item::Event { position, data, .. } => format!("{position}: {data}"),
+///     Item::Gap(gap) => format!("events are missing: {gap}"),
+///     _ => String::new(),
+/// };
+/// assert_eq!(shown, "4zq81x-42: 2.74");
+/// assert_eq!(item.to_json().as_deref(), Some(r#"{"position":"4zq81x-42","data":2.74}"#));
+/// # Ok::<(), anemone_client::PositionError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Item {

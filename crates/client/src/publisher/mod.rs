@@ -23,6 +23,17 @@ use crate::{Error, Published, Retry, UrlError};
 ///
 /// Each batch has its own key (`Idempotency-Key`). It can therefore be sent again when no answer came, and is
 /// published once, as long as the server remembers the key.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), anemone_client::Error> {
+/// use anemone_client::{Content, Publisher};
+///
+/// let mut publisher = Publisher::new("http://127.0.0.1:8080/topics/scratch-a")?.multiplexed();
+/// let published = publisher.publish(Content::Lines, "1\n2\n3\n").await?;
+/// assert_eq!(published.count(), 3);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Publisher {
     address: Arc<Address>,
     options: Arc<Options>,

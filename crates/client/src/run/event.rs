@@ -35,6 +35,18 @@ pub struct RunChange {
 }
 
 /// An event of a run.
+///
+/// ```
+/// use anemone_client::{RunEvent, RunState};
+///
+/// let Some(RunEvent::Progress(progress)) = RunEvent::parse(r#"{"progress":0.42,"text":"reading"}"#)
+/// else { panic!("it is progress") };
+/// assert_eq!((progress.done, progress.text.as_deref()), (Some(0.42), Some("reading")));
+///
+/// let Some(RunEvent::State(change)) = RunEvent::parse(r#"{"state":"done","result":14}"#)
+/// else { panic!("it is a state") };
+/// assert_eq!((change.state, change.result.as_deref()), (RunState::Done, Some("14")));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RunEvent {
