@@ -56,7 +56,7 @@ const PARTS: [&str; 7] =
 const BESIDE: [&str; 3] = ["/wind", "/lab", "/favicon.svg"];
 
 /// Mounts the pages at `/`. If a directory at `/` replaces the first one, mounts the JavaScript client for the pages in that
-/// directory, and what the pages about runs, topics and messages load, unless the directory has files at the same paths.
+/// directory, and what the pages about runs, topics and messages load. Files of the directory at the same paths go first.
 /// `services` are the paths of those that have a page of their own. `runs` are the paths at which runs start: those without a
 /// page of their own lead to the box that starts runs.
 pub(crate) fn mounts(

@@ -241,9 +241,10 @@ impl Topic {
     /// event. Events that are not in memory are read from disk, about one page of it.
     ///
     /// # Errors
-    /// [`ReadError::Ahead`] when `position` belongs to this log and was not reached yet, [`ReadError::Ended`] when
-    /// nothing is left of a topic that has ended, even if it is deleted by now, otherwise [`ReadError::Deleted`], and
-    /// [`ReadError::Storage`] when the disk fails.
+    /// - [`ReadError::Ahead`] when `position` belongs to this log and was not reached yet.
+    /// - [`ReadError::Ended`] when nothing is left of a topic that has ended, even if it is deleted by now.
+    /// - [`ReadError::Deleted`] for any other topic that is deleted.
+    /// - [`ReadError::Storage`] when the disk fails.
     pub fn read(
         &self,
         now: UnixTime,

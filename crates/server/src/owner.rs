@@ -54,9 +54,9 @@ pub(crate) fn of_unix(_stream: &UnixStream) -> Option<u32> {
 
 /// Returns true if the system reports the users of sockets. Asks once, about a socket of this process.
 pub(crate) fn are_reported() -> bool {
-    static IS_TOLD: OnceLock<bool> = OnceLock::new();
-    IS_TOLD.get().copied().unwrap_or_else(|| match ask_about_own() {
-        Ok(owner) => *IS_TOLD.get_or_init(|| owner != Owner::Unknown),
+    static ARE_REPORTED: OnceLock<bool> = OnceLock::new();
+    ARE_REPORTED.get().copied().unwrap_or_else(|| match ask_about_own() {
+        Ok(owner) => *ARE_REPORTED.get_or_init(|| owner != Owner::Unknown),
         // The process may have no descriptors left, so ask again later.
         Err(_) => true,
     })

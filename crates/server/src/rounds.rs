@@ -52,8 +52,8 @@ impl RoundState {
         !(self.light.is_empty() && self.dear.is_empty())
     }
 
-    /// Returns true if a task that nobody waits before may begin at once. A round in which others had as much time as was used
-    /// is over, so that who asks little, and seldom, never waits for a round.
+    /// Returns true if a task may begin at once when nobody waits. A round is over once others have had as much time as was
+    /// used in it. So a task that asks little, and seldom, never waits for a round.
     fn has_time(&mut self) -> bool {
         if self.used >= SHARE {
             if self.begun.is_some_and(|begun| begun.elapsed() < 2 * self.used) {

@@ -49,7 +49,6 @@ pub(crate) fn escaped(step: &str) -> String {
     step.replace('~', "~0").replace('/', "~1")
 }
 
-/// A value that is read.
 struct ReadValue<'a> {
     /// The steps from this value to the name, the last one first; empty until one is found.
     steps: &'a mut Vec<String>,

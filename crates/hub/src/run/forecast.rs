@@ -1,7 +1,7 @@
 //! The order in which those who wait get slots, if nobody comes or leaves. Pure.
 //!
-//! Takes the turns of [`SlotQueue`](super::queue::SlotQueue) ahead, with the number of each owner in place of the owner. So the
-//! beginning takes a step for each owner that it is given, and each run that follows a few, however many wait.
+//! Takes the turns of [`SlotQueue`](super::queue::SlotQueue) ahead, with the number of each owner in place of the owner. It
+//! takes one step for each owner at the beginning, and then a few for each run, however many wait.
 
 use std::collections::{VecDeque, vec_deque};
 

@@ -154,8 +154,8 @@ impl Registry {
         self.lanes[lane as usize].next(now)
     }
 
-    /// Returns true if the caller is to begin works, one after another until there is none: also those whose slots come
-    /// free meanwhile, which their callers leave to it. Beside it, each start may begin one.
+    /// Returns true if the caller must begin works, one after another, until there is none. Others leave the slots that come
+    /// free meanwhile to this caller. Besides it, each start may begin one work.
     pub(crate) fn begins(&mut self) -> bool {
         !std::mem::replace(&mut self.is_beginning, true)
     }

@@ -4,9 +4,9 @@
 /// those that it receives.
 ///
 /// Without context takeover each message is compressed on its own, and all connections of a thread share one
-/// compressor and one inflater ([`Codecs`](crate::Codecs)). With it messages get smaller, above all short and similar
-/// ones, but the connection permanently keeps a compressor (about 260 KB, or 140 KB with a window of 9 bits), an
-/// inflater (about 45 KB) or both.
+/// compressor and one inflater ([`Codecs`](crate::Codecs)). With it, messages get smaller, above all short and similar
+/// ones. But the connection then always keeps a compressor (about 260 KB, or 140 KB with a window of 9 bits), an
+/// inflater (about 45 KB), or both.
 ///
 /// An attacker who can choose part of a message and see its compressed length can guess the rest (RFC 7692 section 8;
 /// CRIME and BREACH did it to HTTP). Do not put secrets and foreign text into one compressed message, or into one

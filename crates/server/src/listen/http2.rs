@@ -54,8 +54,8 @@ use crate::{Kind, Limits, Problem, routes};
 /// second is the most that a connection can make the server hold.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 512 << 10;
-/// The fields that a client may have the server remember, so that a byte of a later header stands for one of them: the
-/// default of RFC 9113 section 6.5.2. However many it names, a header counts as long as it is without this.
+/// The bytes of header fields that a client may have the server remember: the default of RFC 9113 section 6.5.2. A byte of a
+/// later header then stands for a field, but counts for the whole length of that field.
 const HEADER_TABLE_BYTES: u32 = 4096;
 /// The bytes that may wait to be written on one stream before more are made.
 const SEND_BUFFER_BYTES: usize = 64 << 10;

@@ -232,8 +232,8 @@ impl Hosts {
     }
 }
 
-/// Returns the host of a request: `None` if it has none, as old requests and those of HTTP/2 may, or an empty one.
-/// All browsers send one.
+/// Returns the host of a request; `None` if it has none, or an empty one. Old requests and those of HTTP/2 may have none, but
+/// all browsers send one.
 pub(crate) fn of(fields: Fields<'_>, version: Version) -> Result<Option<Host<'_>>, Problem> {
     let mut hosts = fields.all("host");
     let wrong = match (hosts.next(), hosts.next()) {

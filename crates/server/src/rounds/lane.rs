@@ -1,4 +1,4 @@
-//! The tasks that have one place in the line of the rounds, as those of the requests of one HTTP/2 connection.
+//! Lanes: the tasks that have one place in the line together, such as those for the requests of one HTTP/2 connection.
 //!
 //! A lane is dear when its turns take whole shares. So is a new one, since nothing is known of it.
 

@@ -44,7 +44,6 @@ impl UnreadCount {
     }
 }
 
-/// A stream that is not read.
 #[derive(Debug)]
 pub(crate) struct UnreadStream {
     unread: Unread,

@@ -9,8 +9,7 @@ use super::state::{State, Stored, cost};
 use crate::merge::merge;
 use crate::{Condition, Fields, Misfit, ResourceError, Schema};
 
-/// The largest event of a record, in bytes: as large as a body with a record may be, so that patches do not make a record
-/// larger than that.
+/// The largest event of a record, in bytes. A body has the same limit, so patches make no record larger than a body could.
 const RECORD_BYTES_MAX: usize = 64 << 10;
 
 /// A change that a client asks for.

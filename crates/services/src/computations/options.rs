@@ -110,8 +110,8 @@ impl SentStates {
         matches!(self, Self::Rate(_))
     }
 
-    /// Returns the time between a state of so many bytes and the next one, at least: that of the rate, and so much that
-    /// they have at most [`RATE_BYTES_MAX`] a second.
+    /// Returns the shortest time between a state of so many bytes and the next one. It is that of the rate, or longer where the
+    /// states would have more than [`RATE_BYTES_MAX`] a second.
     pub(super) fn interval(self, state_bytes: usize) -> Duration {
         match self {
             Self::Rate(rate) => {

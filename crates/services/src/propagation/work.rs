@@ -19,7 +19,6 @@ use super::tiles::{Tile, Tiles};
 use super::values::Values;
 use super::warning::{Outside, Warning};
 
-/// A coverage that is computed.
 struct CoverageWork<'a> {
     coverage: &'a Coverage,
     land: &'a Land,

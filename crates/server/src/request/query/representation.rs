@@ -82,9 +82,9 @@ pub(crate) fn prefers(fields: Fields<'_>, own: &Representation, other: &Represen
     weight(own) > weight(other)
 }
 
-/// Returns true if the answer is an HTML page: a browser opens the URL and weighs nothing that is offered higher, or a
-/// program accepts nothing else that is offered. `text/html` alone is no sign of a browser: Java's `HttpURLConnection`
-/// names it first in each of its requests.
+/// Returns true if the answer is an HTML page. A browser that opens the URL gets one, unless it prefers something else that is
+/// offered; a program gets one if it accepts nothing else. `text/html` alone is no sign of a browser: Java's
+/// `HttpURLConnection` names it first in each of its requests.
 pub(crate) fn prefers_page<T: AsRef<Representation>>(
     offered: &[&'static T],
     fields: Fields<'_>,

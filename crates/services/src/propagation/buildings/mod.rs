@@ -17,8 +17,8 @@ use crate::reader::{Checked, Node, brief};
 
 const BUILDINGS_MAX: usize = 20_000;
 
-/// The most rows of the map of roofs that the sides of all buildings may cross together: what a few milliseconds suffice for,
-/// and more than a city within a request has.
+/// The most rows of the map of roofs that the sides of all buildings may cross together. So many take a few milliseconds, and no
+/// city that fits a request has more.
 const CROSSINGS_MAX: usize = 1_000_000;
 
 #[derive(Clone, Debug)]

@@ -31,8 +31,8 @@ pub struct Hata {
 }
 
 impl Hata {
-    /// The frequencies, in MHz, up to which and from which on Hata gives a correction for the mobile's height in a large
-    /// city: two formulas. Between them he gives none.
+    /// The frequencies, in MHz, between which Hata has no correction for the mobile's height in a large city. He gives one
+    /// formula up to the first, and another from the second on.
     pub(crate) const LARGE_CITY_GAP_MHZ: [f64; 2] = [200.0, 400.0];
 
     /// The ranges of Hata's paper.

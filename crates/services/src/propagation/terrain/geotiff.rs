@@ -98,7 +98,7 @@ fn bytes_per_value(file: &mut File<'_>) -> Result<f64, String> {
     }
 }
 
-/// Checks that the file is long enough for its cells, so that one that lies makes nothing large.
+/// Checks that the file is long enough for its cells, so that a false size makes nothing large.
 fn check_length(file: &mut File<'_>, cells: &Cells, file_bytes: usize) -> Result<(), String> {
     let method = file.find_tag_unsigned(Tag::Compression).map_err(unreadable)?.unwrap_or(1_u16);
     let is_plain = method == CompressionMethod::None.to_u16();

@@ -30,8 +30,7 @@ fn pass(time: Duration) {
 
 type Log = Rc<RefCell<Vec<&'static str>>>;
 
-/// A peer that has sent so many messages of one byte; all there is to read for the rest of time where it is
-/// a flood.
+/// A peer that has sent so many messages of one byte. A flood never ends.
 struct Peer {
     messages: Rc<Cell<usize>>,
     reads: Rc<Cell<usize>>,
