@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::exam::{INDEX, Known};
 use super::finding::Finding;
 use super::rules::{Name, WayFault, limits};
-use super::way::{Answer, Trouble, Way};
+use super::way::{AnswerHead, Trouble, Way};
 
 const JSON: &str = "application/json";
 
@@ -19,7 +19,7 @@ struct Polled {
 
 /// What two polls for the same say.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Pair {
+enum PollPair {
     /// The second has waited about as long as the first.
     Anew,
     /// The second came sooner, since the index has changed.
@@ -47,12 +47,12 @@ pub(super) async fn cache(way: &Way, known: Known) -> Finding {
             return cached(&format!("with Age: {age}"));
         }
         match judge_pair(&first, &second) {
-            Pair::Anew => {
+            PollPair::Anew => {
                 return Finding::good(Name::Cache, "each poll is answered anew".to_owned());
             }
-            Pair::Early => early += 1,
-            Pair::AtOnce => at_once += 1,
-            Pair::Changed => {}
+            PollPair::Early => early += 1,
+            PollPair::AtOnce => at_once += 1,
+            PollPair::Changed => {}
         }
         if early == limits().early_pairs {
             let [first, second] = [first, second].map(|polled| polled.time.as_millis());
@@ -81,23 +81,23 @@ async fn poll(way: &Way, path: &str) -> Result<Polled, Trouble> {
     let asked = Instant::now();
     let answer = connection.answer(way.patience()).await?;
     let body = connection.body(&answer, way.patience()).await?;
-    let (time, Answer { status, media_type, age, .. }) = (asked.elapsed(), answer);
+    let (time, AnswerHead { status, media_type, age, .. }) = (asked.elapsed(), answer);
     if status != 200 || !media_type.starts_with(JSON) {
         return Err(Trouble::NoPage { status, media_type });
     }
     Ok(Polled { body, time, age })
 }
 
-fn judge_pair(first: &Polled, second: &Polled) -> Pair {
+fn judge_pair(first: &Polled, second: &Polled) -> PollPair {
     let waited_min = limits().waited_min;
     // A server may be set to wait for less than it is asked to.
     if second.time >= waited_min && 2 * second.time >= first.time {
-        return Pair::Anew;
+        return PollPair::Anew;
     }
     match first.body == second.body {
-        false => Pair::Changed,
-        true if first.time >= waited_min => Pair::Early,
-        true => Pair::AtOnce,
+        false => PollPair::Changed,
+        true if first.time >= waited_min => PollPair::Early,
+        true => PollPair::AtOnce,
     }
 }
 
@@ -105,7 +105,7 @@ fn judge_pair(first: &Polled, second: &Polled) -> Pair {
 mod tests {
     use super::*;
 
-    fn pair(first: (&str, u64), second: (&str, u64)) -> Pair {
+    fn pair(first: (&str, u64), second: (&str, u64)) -> PollPair {
         let [first, second] = [first, second].map(|(body, ms)| Polled {
             body: body.into(),
             time: Duration::from_millis(ms),
@@ -116,21 +116,25 @@ mod tests {
 
     #[test]
     fn a_server_that_limits_waits_is_no_cache() {
-        assert_eq!(pair(("a", 1002), ("a", 1001)), Pair::Anew);
-        assert_eq!(pair(("a", 502), ("a", 501)), Pair::Anew, "[limits] wait_proxied = \"500ms\"");
-        assert_eq!(pair(("a", 3), ("a", 2)), Pair::AtOnce, "wait_proxied = \"0s\"");
+        assert_eq!(pair(("a", 1002), ("a", 1001)), PollPair::Anew);
+        assert_eq!(
+            pair(("a", 502), ("a", 501)),
+            PollPair::Anew,
+            "[limits] wait_proxied = \"500ms\""
+        );
+        assert_eq!(pair(("a", 3), ("a", 2)), PollPair::AtOnce, "wait_proxied = \"0s\"");
         assert_eq!(
             pair(("a", 3), ("a", 1001)),
-            Pair::Anew,
+            PollPair::Anew,
             "the index had changed before the first"
         );
     }
 
     #[test]
     fn what_comes_at_once_and_is_the_same_as_what_was_waited_for_is_of_a_cache() {
-        assert_eq!(pair(("a", 1002), ("a", 2)), Pair::Early);
-        assert_eq!(pair(("a", 502), ("a", 2)), Pair::Early);
-        assert_eq!(pair(("a", 1002), ("b", 2)), Pair::Changed);
+        assert_eq!(pair(("a", 1002), ("a", 2)), PollPair::Early);
+        assert_eq!(pair(("a", 502), ("a", 2)), PollPair::Early);
+        assert_eq!(pair(("a", 1002), ("b", 2)), PollPair::Changed);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use super::finding::{Finding, Unreached};
 use super::first_item::FirstItem;
 use super::rules::{Name, WayFault, limits, program, statuses};
-use super::way::{Answer, Connection, Trouble, Way, is_silence, with_causes};
+use super::way::{AnswerHead, HttpConnection, Trouble, Way, is_silence, with_causes};
 
 /// The status for a host that is not the server's (RFC 9110 section 15.5.20).
 const MISDIRECTED: u16 = 421;
@@ -110,7 +110,7 @@ pub(super) async fn reach(way: &Way, begin_max: Duration) -> (Finding, Option<Kn
 
 /// The answer of what should be a server.
 pub(super) struct Health {
-    answer: Answer,
+    answer: AnswerHead,
     /// The server's own word for how it is; none if it is no server.
     server: Option<String>,
     /// The words of a problem that came instead.
@@ -206,7 +206,7 @@ pub(super) async fn keep_alive(way: &Way, known: Known) -> Finding {
 /// The beginning of a stream, or the reason why there is none.
 pub(super) enum Begun {
     /// So long after it was asked for.
-    At(Duration, Connection),
+    At(Duration, HttpConnection),
     /// No whole item came for so long.
     Held(Duration),
     Refused(u16),
@@ -223,7 +223,8 @@ pub(super) async fn begin(way: &Way, wanted: &str, known: Known, patience: Durat
     };
     let asked = Instant::now();
     let opened = async {
-        let Answer { status, media_type, coding, .. } = connection.answer(way.patience()).await?;
+        let AnswerHead { status, media_type, coding, .. } =
+            connection.answer(way.patience()).await?;
         if status != 200 {
             return Ok(Err(Begun::Refused(status)));
         }

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::exam::{Begun, INDEX, Known, SSE, begin, multiplexed};
 use super::finding::Finding;
 use super::rules::{Name, Unknown, WayFault, limits, statuses};
-use super::way::{Answer, Trouble, Way};
+use super::way::{AnswerHead, Trouble, Way};
 
 /// A WebSocket that breaks the protocol is told why, and then gets this long to close.
 const CLOSE_MAX: Duration = Duration::from_millis(200);
@@ -26,20 +26,21 @@ pub(super) async fn idle(way: &Way, known: Known, wait: Duration) -> Finding {
     if let Some(fault) = fault(&named, known) {
         return fault;
     }
-    if let Quiet::Unasked(found) = &socket {
+    if let QuietOutcome::Unasked(found) = &socket {
         let values = [("what", "a WebSocket"), ("found", found)];
         return known.fault(Name::Idle, WayFault::Unasked, &values);
     }
-    let held = named.iter().filter(|(_, quiet)| **quiet == Quiet::Held).map(|(what, _)| *what);
+    let held =
+        named.iter().filter(|(_, quiet)| **quiet == QuietOutcome::Held).map(|(what, _)| *what);
     let held: Vec<_> = held.collect();
-    if socket == Quiet::AtOnce {
+    if socket == QuietOutcome::AtOnce {
         return Finding::unknown(Name::Idle, Unknown::AtOnce.words(&[("what", "a WebSocket")]));
     }
     match held.is_empty() {
         true => Finding::unknown(Name::Idle, Unknown::NoneHeld.words(&[])),
         false => {
             let seconds = wait.as_secs_f64();
-            let is_long = wait > limits().heartbeat_max && sse == Quiet::Held;
+            let is_long = wait > limits().heartbeat_max && sse == QuietOutcome::Held;
             let heartbeats = if is_long { ", with the server's heartbeats" } else { "" };
             Finding::good(
                 Name::Idle,
@@ -50,16 +51,18 @@ pub(super) async fn idle(way: &Way, known: Known, wait: Duration) -> Finding {
 }
 
 /// Tells which connections are cut, or else that heartbeats are held back.
-fn fault(named: &[(&str, &Quiet)], known: Known) -> Option<Finding> {
+fn fault(named: &[(&str, &QuietOutcome)], known: Known) -> Option<Finding> {
     let words = named.iter().filter_map(|(what, quiet)| {
         let how = match quiet {
-            Quiet::Cut(silence) => format!("after {:.1} s of silence", silence.as_secs_f64()),
-            Quiet::Dropped { heard, silence } => format!(
+            QuietOutcome::Cut(silence) => {
+                format!("after {:.1} s of silence", silence.as_secs_f64())
+            }
+            QuietOutcome::Dropped { heard, silence } => format!(
                 "without a word: it was last heard after {:.1} s, and then silent for {:.1} s",
                 heard.as_secs_f64(),
                 silence.as_secs_f64()
             ),
-            Quiet::Silent(silence) => {
+            QuietOutcome::Silent(silence) => {
                 let what = format!("no heartbeat of {what}");
                 let seconds = format!("{:.1}", silence.as_secs_f64());
                 let values = [("what", &*what), ("seconds", &seconds), ("when", HEARTBEATS)];
@@ -70,14 +73,15 @@ fn fault(named: &[(&str, &Quiet)], known: Known) -> Option<Finding> {
         Some(WayFault::Idle.words(&[("what", what), ("how", &how)]))
     });
     let words: Vec<_> = words.collect();
-    let is_cut =
-        named.iter().any(|(_, quiet)| matches!(quiet, Quiet::Cut(_) | Quiet::Dropped { .. }));
+    let is_cut = named
+        .iter()
+        .any(|(_, quiet)| matches!(quiet, QuietOutcome::Cut(_) | QuietOutcome::Dropped { .. }));
     let fault = if is_cut { WayFault::Idle } else { WayFault::Buffered };
     (!words.is_empty()).then(|| Finding::fault(Name::Idle, fault, words.join(", "), known.program))
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Quiet {
+enum QuietOutcome {
     Held,
     Cut(Duration),
     /// The connection stands, but after heartbeats nothing came any more.
@@ -96,20 +100,20 @@ enum Quiet {
 }
 
 /// Judges a stream that is still open, was last heard so long after its beginning, and then was silent.
-fn of_silence(heard: Duration, silence: Duration, known: Known) -> Quiet {
+fn of_silence(heard: Duration, silence: Duration, known: Known) -> QuietOutcome {
     if silence <= limits().heartbeat_max {
-        return Quiet::Held;
+        return QuietOutcome::Held;
     }
     // What comes sooner is the rest of the beginning, and no heartbeat.
     if heard > known.held_min() {
-        return Quiet::Dropped { heard, silence };
+        return QuietOutcome::Dropped { heard, silence };
     }
-    Quiet::Silent(silence)
+    QuietOutcome::Silent(silence)
 }
 
-async fn quiet_stream(way: &Way, known: Known, wait: Duration) -> Quiet {
+async fn quiet_stream(way: &Way, known: Known, wait: Duration) -> QuietOutcome {
     let Begun::At(_, mut connection) = begin(way, SSE, known, known.patience()).await else {
-        return Quiet::Unknown;
+        return QuietOutcome::Unknown;
     };
     let begun = Instant::now();
     let mut newest = begun;
@@ -117,35 +121,37 @@ async fn quiet_stream(way: &Way, known: Known, wait: Duration) -> Quiet {
         match timeout(left, connection.piece()).await {
             Err(_) => break,
             Ok(Ok(piece)) if !piece.is_empty() => newest = Instant::now(),
-            Ok(_) => return Quiet::Cut(newest.elapsed()),
+            Ok(_) => return QuietOutcome::Cut(newest.elapsed()),
         }
     }
     of_silence(newest - begun, newest.elapsed(), known)
 }
 
-async fn quiet_poll(way: &Way, wait: Duration) -> Quiet {
+async fn quiet_poll(way: &Way, wait: Duration) -> QuietOutcome {
     let begun = Instant::now();
     for _ in 0..limits().polls_max {
-        let Some(left) = wait.checked_sub(begun.elapsed()) else { return Quiet::Held };
+        let Some(left) = wait.checked_sub(begun.elapsed()) else { return QuietOutcome::Held };
         let prefer = format!("Prefer: wait={}\r\n", left.as_secs().max(1));
-        let Ok(mut connection) = way.ask(INDEX, &prefer).await else { return Quiet::Unknown };
+        let Ok(mut connection) = way.ask(INDEX, &prefer).await else {
+            return QuietOutcome::Unknown;
+        };
         let asked = Instant::now();
         match connection.answer(left).await {
-            Err(Trouble::Silent(_)) => return Quiet::Held,
+            Err(Trouble::Silent(_)) => return QuietOutcome::Held,
             // The server has waited as long as it does, or a topic is new: the next poll goes on.
-            Ok(Answer { status: 200, .. }) => {}
+            Ok(AnswerHead { status: 200, .. }) => {}
             // A proxy says so when it gives up.
-            Ok(Answer { status, .. }) if statuses().gave_up.contains(&status) => {
-                return Quiet::Cut(asked.elapsed());
+            Ok(AnswerHead { status, .. }) if statuses().gave_up.contains(&status) => {
+                return QuietOutcome::Cut(asked.elapsed());
             }
-            Err(Trouble::Closed | Trouble::Broken(_)) => return Quiet::Cut(asked.elapsed()),
-            _ => return Quiet::Unknown,
+            Err(Trouble::Closed | Trouble::Broken(_)) => return QuietOutcome::Cut(asked.elapsed()),
+            _ => return QuietOutcome::Unknown,
         }
     }
-    Quiet::Unknown
+    QuietOutcome::Unknown
 }
 
-async fn quiet_socket(way: &Way, wait: Duration) -> Quiet {
+async fn quiet_socket(way: &Way, wait: Duration) -> QuietOutcome {
     // This end stays silent.
     let silent = wait + wait + Duration::from_secs(1);
     let config = Config {
@@ -155,27 +161,27 @@ async fn quiet_socket(way: &Way, wait: Duration) -> Quiet {
         ..Config::default()
     };
     let connect = multiplexed(way).config(config);
-    let Ok(mut socket) = connect.connect().await else { return Quiet::Unknown };
+    let Ok(mut socket) = connect.connect().await else { return QuietOutcome::Unknown };
     let (begun, most) = (Instant::now(), limits().unasked_max);
     for _ in 0..most {
-        let Some(left) = wait.checked_sub(begun.elapsed()) else { return Quiet::Held };
+        let Some(left) = wait.checked_sub(begun.elapsed()) else { return QuietOutcome::Held };
         match timeout(left, socket.recv()).await {
             // It could not say yet what it has found.
             Err(_) if socket.sender().is_closing() => {
-                return Quiet::Unasked("what came is no WebSocket".to_owned());
+                return QuietOutcome::Unasked("what came is no WebSocket".to_owned());
             }
-            Err(_) => return Quiet::Held,
+            Err(_) => return QuietOutcome::Held,
             Ok(Ok(Some(Incoming::Text(_) | Incoming::Binary(_)))) => {}
-            Ok(Err(Error::Protocol(error))) => return Quiet::Unasked(error.to_string()),
+            Ok(Err(Error::Protocol(error))) => return QuietOutcome::Unasked(error.to_string()),
             Ok(_) => return of_end(begun.elapsed()),
         }
     }
-    Quiet::Unasked(format!("{most} messages came"))
+    QuietOutcome::Unasked(format!("{most} messages came"))
 }
 
 /// Judges a WebSocket that was closed after it had been open for this time.
-fn of_end(time: Duration) -> Quiet {
-    if time < limits().held_min { Quiet::AtOnce } else { Quiet::Cut(time) }
+fn of_end(time: Duration) -> QuietOutcome {
+    if time < limits().held_min { QuietOutcome::AtOnce } else { QuietOutcome::Cut(time) }
 }
 
 #[cfg(test)]
@@ -189,7 +195,7 @@ mod tests {
     use super::*;
 
     /// Returns what is found of a WebSocket on which these bytes come again and again.
-    async fn found(bytes: &'static [u8]) -> Quiet {
+    async fn found(bytes: &'static [u8]) -> QuietOutcome {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
         let server = async {
@@ -213,26 +219,27 @@ mod tests {
         let known =
             Known { program: Some("nginx"), round_trip: seconds(1), begin_max: seconds(20) };
         let of = |heard, silence| of_silence(Duration::from_millis(heard), seconds(silence), known);
-        assert_eq!(of(15_000, 20), Quiet::Held);
-        assert_eq!(of(4500, 21), Quiet::Silent(seconds(21)), "500 ms and four round trips");
-        let dropped = Quiet::Dropped { heard: Duration::from_millis(4501), silence: seconds(21) };
+        assert_eq!(of(15_000, 20), QuietOutcome::Held);
+        assert_eq!(of(4500, 21), QuietOutcome::Silent(seconds(21)), "500 ms and four round trips");
+        let dropped =
+            QuietOutcome::Dropped { heard: Duration::from_millis(4501), silence: seconds(21) };
         assert_eq!(of(4501, 21), dropped);
-        let told = |stream: Quiet, poll: Quiet| {
+        let told = |stream: QuietOutcome, poll: QuietOutcome| {
             let found = fault(&[("a stream (SSE)", &stream), ("a long poll", &poll)], known);
             found.map(|found| found.lines().join("\n")).unwrap_or_default()
         };
-        assert_eq!(told(Quiet::Held, Quiet::Held), "");
-        let held = told(Quiet::Silent(seconds(21)), Quiet::Held);
+        assert_eq!(told(QuietOutcome::Held, QuietOutcome::Held), "");
+        let held = told(QuietOutcome::Silent(seconds(21)), QuietOutcome::Held);
         let words = "no heartbeat of a stream (SSE) came within 21.0 s, although the server sends one at least every 15 s";
         assert!(held.contains(words) && held.contains("proxy_buffering off"), "{held}");
         assert!(!held.contains("proxy_read_timeout"), "{held}");
-        let cut = told(Quiet::Cut(seconds(21)), Quiet::Held);
+        let cut = told(QuietOutcome::Cut(seconds(21)), QuietOutcome::Held);
         assert!(cut.contains("a stream (SSE) is cut after 21.0 s of silence"), "{cut}");
         assert!(cut.contains("proxy_read_timeout"), "{cut}");
-        let dropped = told(dropped, Quiet::Held);
+        let dropped = told(dropped, QuietOutcome::Held);
         let words = "a stream (SSE) is cut without a word: it was last heard after 4.5 s, and then silent for 21.0 s";
         assert!(dropped.contains(words) && dropped.contains("proxy_read_timeout"), "{dropped}");
-        let both = told(Quiet::Silent(seconds(21)), Quiet::Cut(seconds(6)));
+        let both = told(QuietOutcome::Silent(seconds(21)), QuietOutcome::Cut(seconds(6)));
         assert!(
             both.contains("holds it back, a long poll is cut after 6.0 s of silence"),
             "{both}"
@@ -243,18 +250,22 @@ mod tests {
     #[test]
     fn a_web_socket_that_is_closed_as_soon_as_it_is_open_was_not_silent() {
         let milliseconds = Duration::from_millis;
-        assert_eq!(of_end(milliseconds(499)), Quiet::AtOnce);
-        assert_eq!(of_end(milliseconds(500)), Quiet::Cut(milliseconds(500)));
+        assert_eq!(of_end(milliseconds(499)), QuietOutcome::AtOnce);
+        assert_eq!(of_end(milliseconds(500)), QuietOutcome::Cut(milliseconds(500)));
     }
 
     #[tokio::test]
     async fn what_floods_a_quiet_web_socket_is_no_server() {
-        assert_eq!(found(b"\x82\x01a").await, Quiet::Unasked("100 messages came".to_owned()));
+        assert_eq!(
+            found(b"\x82\x01a").await,
+            QuietOutcome::Unasked("100 messages came".to_owned())
+        );
     }
 
     #[tokio::test]
     async fn a_frame_that_no_memory_holds_is_no_quiet_web_socket() {
-        let Quiet::Unasked(words) = found(b"\x82\x7f\x7f\xff\xff\xff\xff\xff\xff\xff").await else {
+        let QuietOutcome::Unasked(words) = found(b"\x82\x7f\x7f\xff\xff\xff\xff\xff\xff\xff").await
+        else {
             panic!("it is held")
         };
         assert!(words.starts_with("frame payload is 9223372036854775807 bytes"), "{words}");

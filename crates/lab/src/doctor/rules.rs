@@ -154,7 +154,7 @@ pub(super) struct Limits {
 
 /// A program that may stand in front of a server.
 #[derive(Debug, Deserialize)]
-struct Program {
+struct ProxyProgram {
     name: String,
     /// What its answers have in the fields `Server` or `Via`; empty if they have nothing there.
     mark: String,
@@ -174,7 +174,7 @@ struct Rules {
     limits: Limits,
     /// The words for each examination.
     examinations: BTreeMap<Name, String>,
-    programs: Vec<Program>,
+    programs: Vec<ProxyProgram>,
     statuses: Statuses,
     ends: BTreeMap<EarlyEnd, String>,
     unknowns: BTreeMap<Unknown, String>,
@@ -242,7 +242,7 @@ pub(super) fn statuses() -> &'static Statuses {
 /// Returns the name of the program that gave an answer, if its fields say so.
 pub(super) fn program(fields: &str) -> Option<&'static str> {
     let fields = fields.to_ascii_lowercase();
-    let is_known = |one: &&Program| !one.mark.is_empty() && fields.contains(&one.mark);
+    let is_known = |one: &&ProxyProgram| !one.mark.is_empty() && fields.contains(&one.mark);
     RULES.programs.iter().find(is_known).map(|program| program.name.as_str())
 }
 

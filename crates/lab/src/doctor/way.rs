@@ -128,13 +128,13 @@ impl Way {
     }
 
     /// Opens a connection for requests.
-    pub(super) async fn open(&self) -> Result<Connection, ConnectError> {
+    pub(super) async fn open(&self) -> Result<HttpConnection, ConnectError> {
         let stream = self.socket("/").open_stream().await?;
-        Ok(Connection { stream, bytes: Vec::new(), end: BodyEnd::Connection })
+        Ok(HttpConnection { stream, bytes: Vec::new(), end: BodyEnd::Connection })
     }
 
     /// Opens a connection, and makes a request. Each of `fields` ends with a line end.
-    pub(super) async fn ask(&self, path: &str, fields: &str) -> Result<Connection, Trouble> {
+    pub(super) async fn ask(&self, path: &str, fields: &str) -> Result<HttpConnection, Trouble> {
         let mut connection = self.open().await?;
         connection.ask(self, path, fields).await?;
         Ok(connection)
@@ -146,7 +146,7 @@ impl Way {
         path: &str,
         fields: &str,
         body: &[u8],
-    ) -> Result<Connection, Trouble> {
+    ) -> Result<HttpConnection, Trouble> {
         let mut connection = self.open().await?;
         connection.send(self, "POST", path, fields, body).await?;
         Ok(connection)
@@ -154,7 +154,7 @@ impl Way {
 }
 
 /// An HTTP/1.1 connection.
-pub(super) struct Connection {
+pub(super) struct HttpConnection {
     stream: ClientStream,
     bytes: Vec<u8>,
     /// The end of the body that comes now.
@@ -163,7 +163,7 @@ pub(super) struct Connection {
 
 /// What is known of an answer before its body.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct AnswerHead {
     pub(super) status: u16,
     pub(super) end: BodyEnd,
     /// The field `Content-Type`.
@@ -240,7 +240,7 @@ pub(super) fn with_causes(error: &ConnectError) -> String {
     words
 }
 
-impl Connection {
+impl HttpConnection {
     pub(super) async fn ask(&mut self, way: &Way, path: &str, fields: &str) -> io::Result<()> {
         self.send(way, "GET", path, fields, b"").await
     }
@@ -262,12 +262,12 @@ impl Connection {
     }
 
     /// Waits for the head of an answer.
-    pub(super) async fn answer(&mut self, patience: Duration) -> Result<Answer, Trouble> {
+    pub(super) async fn answer(&mut self, patience: Duration) -> Result<AnswerHead, Trouble> {
         let head = tokio::time::timeout(patience, self.head());
         head.await.unwrap_or(Err(Trouble::Silent(patience)))
     }
 
-    async fn head(&mut self) -> Result<Answer, Trouble> {
+    async fn head(&mut self) -> Result<AnswerHead, Trouble> {
         loop {
             if let Some(head) = head(&self.bytes).map_err(|_| Trouble::NotHttp)? {
                 let programs = ["server", "via"].map(|name| head.field(name).unwrap_or_default());
@@ -277,7 +277,7 @@ impl Connection {
                 let coding = field("content-encoding");
                 let age = head.field("age").and_then(|age| age.parse().ok()).unwrap_or(0);
                 let (status, len) = (head.status, head.len);
-                let answer = Answer {
+                let answer = AnswerHead {
                     status,
                     end,
                     media_type,
@@ -300,14 +300,14 @@ impl Connection {
     /// Waits for a whole body.
     pub(super) async fn body(
         &mut self,
-        answer: &Answer,
+        answer: &AnswerHead,
         patience: Duration,
     ) -> Result<Vec<u8>, Trouble> {
         let body = tokio::time::timeout(patience, self.whole(answer));
         body.await.unwrap_or(Err(Trouble::Silent(patience)))
     }
 
-    async fn whole(&mut self, answer: &Answer) -> Result<Vec<u8>, Trouble> {
+    async fn whole(&mut self, answer: &AnswerHead) -> Result<Vec<u8>, Trouble> {
         let mut body = Body::new(answer.end, BYTES_MAX);
         loop {
             let len = body.receive(&self.bytes).map_err(|_| Trouble::NotHttp)?;

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
-use kinds::Kind;
-use peer::{End, Peer, Progress};
+use kinds::HostileKind;
+use peer::{Peer, PeerEnd, Progress};
 
 use super::layout::{Column, Layout, OWN};
 use super::session::{BenchSession, Measured};
@@ -41,7 +41,7 @@ const MEMORY_INTERVAL: Duration = Duration::from_millis(10);
 /// Measures every kind at a server started for it, and not in rounds: those who wait take more than a minute, and do so together.
 pub(crate) fn run(session: &mut BenchSession) -> anyhow::Result<Measured> {
     let (waiting, others): (Vec<_>, Vec<_>) =
-        Kind::value_variants().iter().partition(|kind| kind.waits());
+        HostileKind::value_variants().iter().partition(|kind| kind.waits());
     session.pace.begin(others.len() + 1);
     let mut measured = Vec::new();
     for kinds in others.chunks(1).chain([&waiting[..]]) {
@@ -68,7 +68,10 @@ pub(crate) fn run(session: &mut BenchSession) -> anyhow::Result<Measured> {
 }
 
 /// Starts peers of these kinds and watches them until all are ended, or the time is up.
-fn endure(kinds: &[Kind], session: &BenchSession) -> anyhow::Result<Vec<(Kind, Cell<()>, Sample)>> {
+fn endure(
+    kinds: &[HostileKind],
+    session: &BenchSession,
+) -> anyhow::Result<Vec<(HostileKind, Cell<()>, Sample)>> {
     let room = session.room / kinds.len();
     let sieges = kinds
         .iter()
@@ -89,7 +92,7 @@ fn endure(kinds: &[Kind], session: &BenchSession) -> anyhow::Result<Vec<(Kind, C
 
 /// One kind's server and its peers.
 struct Siege {
-    kind: Kind,
+    kind: HostileKind,
     server: Server,
     peers: Vec<Peer>,
     cpu_ns_before: u64,
@@ -100,7 +103,7 @@ struct Siege {
 }
 
 impl Siege {
-    fn begin(kind: Kind, session: &BenchSession, room: usize) -> anyhow::Result<Self> {
+    fn begin(kind: HostileKind, session: &BenchSession, room: usize) -> anyhow::Result<Self> {
         let server = session.server.with(kind.server_args()).start(session.cores)?;
         let endpoint = server.endpoint(Protocol::WebSocket, &session.echo_path);
         let endpoint = endpoint.context("it serves no echo")?;
@@ -147,7 +150,7 @@ impl Siege {
         Ok(went_on)
     }
 
-    fn end(self) -> anyhow::Result<(Kind, Cell<()>, Sample)> {
+    fn end(self) -> anyhow::Result<(HostileKind, Cell<()>, Sample)> {
         let cpu_ns = since(at_rest_ns(self.server.pid())?, self.cpu_ns_before);
         let connections = self.peers.len();
         let each = |sum: u64| sum as f64 / connections as f64;
@@ -160,7 +163,7 @@ impl Siege {
         }
         ends.sort_by(|one, other| one.how.cmp(&other.how));
         ends.dedup_by(|one, other| one.how == other.how);
-        let ends: Vec<_> = ends.into_iter().map(|End { how, .. }| how.as_str()).collect();
+        let ends: Vec<_> = ends.into_iter().map(|PeerEnd { how, .. }| how.as_str()).collect();
         let cpu_us = each(cpu_ns) / 1e3;
         let mut figures = vec![
             (SENT, each(self.peers.iter().map(|peer| peer.sent_bytes).sum()) / 1024.0),

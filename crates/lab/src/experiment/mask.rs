@@ -8,7 +8,7 @@ use anyhow::Context;
 
 use super::layout::{Column, Layout};
 use super::session::{BenchSession, Measured};
-use super::work::Bytes;
+use super::work::ByteSize;
 use crate::goals::{Goal, MASK_BYTES_MIN, MASK_SPEED};
 use crate::lab::report::Quantity;
 use crate::lab::rounds::{Cell, Sample, try_interleaved};
@@ -32,7 +32,7 @@ pub(crate) fn run(session: &mut BenchSession, sizes: &[usize]) -> anyhow::Result
     let xor = Program::xor(&session.folder)?;
     let (mut cells, mut goals) = (Vec::new(), Vec::new());
     for (size, offset) in sizes.iter().flat_map(|&size| OFFSETS.map(|offset| (size, offset))) {
-        let case = format!("{}, {offset} bytes after a cache line", Bytes(size));
+        let case = format!("{}, {offset} bytes after a cache line", ByteSize(size));
         let cell = |contender| Cell::new(&case, contender, (size, offset, contender == OURS));
         cells.extend([OURS, XOR, XOR_AGAIN].map(cell));
         if size >= MASK_BYTES_MIN {

@@ -15,7 +15,7 @@ use crate::cpu::Meter;
 use crate::lab::numbers::figure;
 use crate::lab::report::{Quantity, ms};
 use crate::lab::rounds::{Cell, Sample, try_interleaved};
-use crate::load::{Acknowledged, Publishers, Topic, Way};
+use crate::load::{Acknowledged, PublishWay, Publishers, Topic};
 use crate::server::Server;
 use crate::statistics::Random;
 
@@ -25,11 +25,11 @@ pub(crate) const EVENTS: Quantity = Quantity::more("events a second", "");
 const MEMORY: &str = "memory";
 pub(crate) const EVENT: Quantity = Quantity::less("server CPU for each event", "µs");
 
-const WAYS: [Way; 4] = [
-    Way::Post { publishers: 1 },
-    Way::Post { publishers: 64 },
-    Way::Batches { events: 100 },
-    Way::Multiplexed { outstanding: 64 },
+const WAYS: [PublishWay; 4] = [
+    PublishWay::Post { publishers: 1 },
+    PublishWay::Post { publishers: 64 },
+    PublishWay::Batches { events: 100 },
+    PublishWay::Multiplexed { outstanding: 64 },
 ];
 /// The number of flushed writes of one block, to measure the disk itself.
 const FLUSHES: usize = 32;
@@ -114,7 +114,7 @@ fn sample(
     session: &mut BenchSession,
     folder: &Path,
     storage: Storage,
-    way: Way,
+    way: PublishWay,
 ) -> anyhow::Result<Sample> {
     let folder = Folder(folder.join(format!("bench-data-{}", std::process::id())));
     let path = folder.0.to_str().context("the folder's name is no text")?;
@@ -128,7 +128,7 @@ fn publish(
     session: &mut BenchSession,
     server: &Server,
     topic: &Topic,
-    way: Way,
+    way: PublishWay,
 ) -> anyhow::Result<Sample> {
     let random = &mut Random::new(session.pace.random.next());
     let before = topic.events()?;

@@ -92,13 +92,13 @@ impl fmt::Display for Work {
             Self::Echo { connections, shape } => write!(
                 f,
                 "{}, {} in flight, {connections} connections",
-                Bytes(shape.payload_bytes),
+                ByteSize(shape.payload_bytes),
                 shape.in_flight
             ),
             Self::Broadcast { connections, shape } => write!(
                 f,
                 "{} to {connections} connections, {} outstanding",
-                Bytes(shape.payload_bytes),
+                ByteSize(shape.payload_bytes),
                 shape.in_flight
             ),
             Self::Connect { closing: Closing::Tcp } => f.write_str("open, close the socket"),
@@ -114,9 +114,9 @@ impl fmt::Display for Work {
 }
 
 /// Prints a number of bytes in the largest unit that leaves it whole.
-pub(crate) struct Bytes(pub(crate) usize);
+pub(crate) struct ByteSize(pub(crate) usize);
 
-impl fmt::Display for Bytes {
+impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             n if n > 0 && n % (1 << 20) == 0 => write!(f, "{} MiB", n >> 20),

@@ -69,21 +69,21 @@ struct Places(Arc<AtomicUsize>);
 
 /// One of them, until it is dropped.
 #[derive(Debug)]
-struct Taken(Places);
+struct TakenPlace(Places);
 
 impl Places {
     fn of(count: usize) -> Self {
         Self(Arc::new(AtomicUsize::new(count)))
     }
 
-    fn take(&self) -> Option<Taken> {
+    fn take(&self) -> Option<TakenPlace> {
         let less = |free: usize| free.checked_sub(1);
         let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-        taken.ok().map(|_| Taken(self.clone()))
+        taken.ok().map(|_| TakenPlace(self.clone()))
     }
 }
 
-impl Drop for Taken {
+impl Drop for TakenPlace {
     fn drop(&mut self) {
         self.0.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -94,7 +94,7 @@ fn greet(
     stream: TcpStream,
     peer: SocketAddr,
     ip: IpAddr,
-    (stranger, labs): (Taken, &Places),
+    (stranger, labs): (TakenPlace, &Places),
 ) -> anyhow::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;

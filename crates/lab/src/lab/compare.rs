@@ -74,15 +74,15 @@ pub enum Regression {
 
 /// What two runs, each of many experiments, have in common, and what not.
 #[derive(Debug)]
-pub(crate) struct Pairs<'a> {
-    pub(crate) all: Vec<Pair<'a>>,
+pub(crate) struct RunPairs<'a> {
+    pub(crate) all: Vec<RunPair<'a>>,
     /// The runs that are compared with no other, with the name of their side.
     pub(crate) alone: Vec<(&'static str, &'a Report)>,
 }
 
 /// An experiment of two runs.
 #[derive(Debug)]
-pub(crate) struct Pair<'a> {
+pub(crate) struct RunPair<'a> {
     pub(crate) reports: [&'a Report; 2],
     pub(crate) figures: Vec<Figure<'a>>,
     /// The figures that only one of both has, with the name of that run.
@@ -104,7 +104,7 @@ pub(crate) struct Figure<'a> {
 
 /// What a change is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum ChangeKind {
     Equal,
     NotDistinguishable,
     Better,
@@ -121,20 +121,20 @@ impl<'a> Figure<'a> {
     }
 
     /// Judges a difference by its interval.
-    fn kind(&self, difference: Estimate) -> Kind {
+    fn kind(&self, difference: Estimate) -> ChangeKind {
         match difference {
-            of if of.low == 0.0 && of.high == 0.0 => Kind::Equal,
-            of if of.holds(0.0) => Kind::NotDistinguishable,
-            of if (of.median > 0.0) == self.series.is_more_better => Kind::Better,
-            _ => Kind::Worse,
+            of if of.low == 0.0 && of.high == 0.0 => ChangeKind::Equal,
+            of if of.holds(0.0) => ChangeKind::NotDistinguishable,
+            of if (of.median > 0.0) == self.series.is_more_better => ChangeKind::Better,
+            _ => ChangeKind::Worse,
         }
     }
 
     /// Judges the change by itself, as if it were the only figure.
-    pub(crate) fn judgement(&self) -> Kind {
+    pub(crate) fn judgement(&self) -> ChangeKind {
         match self.kind(self.difference) {
-            Kind::Equal => Kind::Equal,
-            _ if self.rounds < PAIRS_MIN => Kind::TooFewRounds,
+            ChangeKind::Equal => ChangeKind::Equal,
+            _ if self.rounds < PAIRS_MIN => ChangeKind::TooFewRounds,
             kind => kind,
         }
     }
@@ -146,7 +146,7 @@ impl<'a> Figure<'a> {
             true => per_cent.high < -share,
             false => per_cent.low > share,
         };
-        self.kind(change.difference(doubt)) == Kind::Worse
+        self.kind(change.difference(doubt)) == ChangeKind::Worse
             && change.per_cent(doubt).is_none_or(is_surely_more)
     }
 
@@ -170,7 +170,7 @@ pub(crate) fn run_name(run: &Report) -> String {
 ///
 /// # Errors
 /// When there are none.
-pub(crate) fn pairs<'a>(from: &'a [Report], to: &'a [Report]) -> anyhow::Result<Pairs<'a>> {
+pub(crate) fn pairs<'a>(from: &'a [Report], to: &'a [Report]) -> anyhow::Result<RunPairs<'a>> {
     let partners = partners(from, to);
     let of_both = from.iter().zip(&partners).filter_map(|(one, to)| Some([one, (*to)?]));
     let found: Vec<_> = of_both.collect();
@@ -207,7 +207,7 @@ pub(crate) fn pairs<'a>(from: &'a [Report], to: &'a [Report]) -> anyhow::Result<
     pace.end();
     let mut figures = figures.into_iter().map(Option::flatten);
     let all = found.into_iter().map(|reports| pair(reports, figures.by_ref())).collect();
-    Ok(Pairs { all, alone })
+    Ok(RunPairs { all, alone })
 }
 
 /// Returns the run of `to` for each of `from`: the newest of those under the conditions that are most like its own, whichever version
@@ -235,9 +235,9 @@ fn partners<'a>(from: &[Report], to: &'a [Report]) -> Vec<Option<&'a Report>> {
 fn pair<'a>(
     reports: [&'a Report; 2],
     figures: &mut impl Iterator<Item = Option<Figure<'a>>>,
-) -> Pair<'a> {
+) -> RunPair<'a> {
     let [from, to] = reports;
-    let mut pair = Pair { reports, figures: Vec::new(), alone: Vec::new() };
+    let mut pair = RunPair { reports, figures: Vec::new(), alone: Vec::new() };
     for (series, figure) in from.series.iter().zip(figures) {
         match figure {
             Some(figure) => pair.figures.push(figure),
@@ -258,7 +258,7 @@ fn same<'a>(report: &'a Report, one: &Series) -> Option<&'a Series> {
 ///
 /// # Errors
 /// When a figure is worse, or was not measured again, or a run is invalid or compared with none.
-pub(crate) fn judge(runs: &Pairs<'_>, tolerance: Tolerance) -> Result<(), Regression> {
+pub(crate) fn judge(runs: &RunPairs<'_>, tolerance: Tolerance) -> Result<(), Regression> {
     let pairs = &runs.all[..];
     for pair in pairs {
         for (run, report) in ["A", "B"].into_iter().zip(pair.reports) {
@@ -272,7 +272,7 @@ pub(crate) fn judge(runs: &Pairs<'_>, tolerance: Tolerance) -> Result<(), Regres
     }
     let count = pairs.iter().map(|pair| pair.figures.len()).sum();
     let figures = pairs.iter().flat_map(|pair| &pair.figures);
-    let changed = figures.filter(|figure| figure.judgement() != Kind::Equal);
+    let changed = figures.filter(|figure| figure.judgement() != ChangeKind::Equal);
     let (rounds, needed) = (changed.map(|figure| figure.rounds).min(), rounds_needed(count));
     if let Some(rounds) = rounds.filter(|rounds| *rounds < needed) {
         return Err(Regression::TooFewRounds { figures: count, rounds, needed });
@@ -309,10 +309,10 @@ fn listed(names: &[String]) -> String {
 }
 
 /// Returns the names of the figures that are surely worse by more than allowed, with less doubt than a figure by itself leaves.
-fn worse(pairs: &[Pair<'_>], tolerance: Tolerance, doubt: f64) -> Vec<String> {
+fn worse(pairs: &[RunPair<'_>], tolerance: Tolerance, doubt: f64) -> Vec<String> {
     let figures = pairs.iter().flat_map(|pair| &pair.figures);
     // With less doubt, intervals are wider.
-    let worse: Vec<_> = figures.filter(|figure| figure.judgement() == Kind::Worse).collect();
+    let worse: Vec<_> = figures.filter(|figure| figure.judgement() == ChangeKind::Worse).collect();
     let samples = worse.iter().map(|figure| [figure.series.values(), figure.other.values()]);
     let pace = Pace::working("judging series", worse.len());
     let is_beyond = Change::of_all(
@@ -389,7 +389,10 @@ mod tests {
             let (from, to) = ([run(&BEFORE[..rounds])], [run(&vec![20.0; rounds])]);
             pairs(&from, &to).unwrap().all[0].figures[0].judgement()
         };
-        assert_eq!([4, 5, 6].map(judgement), [Kind::TooFewRounds, Kind::TooFewRounds, Kind::Worse]);
+        assert_eq!(
+            [4, 5, 6].map(judgement),
+            [ChangeKind::TooFewRounds, ChangeKind::TooFewRounds, ChangeKind::Worse]
+        );
         let (from, to) = ([run(&BEFORE[..4])], [run(&[20.0; 4])]);
         let pairs = pairs(&from, &to).unwrap();
         let error = judge(&pairs, "5".parse().unwrap()).unwrap_err();
@@ -405,7 +408,7 @@ mod tests {
         };
         let (from, to) = ([ten(1.0)], [ten(2.0)]);
         let pairs_of_two = pairs(&from, &to).unwrap();
-        assert_eq!(pairs_of_two.all[0].figures[0].judgement(), Kind::TooFewRounds);
+        assert_eq!(pairs_of_two.all[0].figures[0].judgement(), ChangeKind::TooFewRounds);
         let few = Regression::TooFewRounds { figures: 1, rounds: 2, needed: 6 };
         assert_eq!(judge(&pairs_of_two, "5".parse().unwrap()), Err(few));
         // The bytes of a protocol are the same in each round.
@@ -474,7 +477,7 @@ mod tests {
         let from = [made(1, "v1", 0, 1.0), made(2, "v1", 20, 4.0)];
         let to = [made(3, "v2", 20, 4.0), made(4, "v2", 0, 1.0)];
         let compared = pairs(&from, &to).unwrap();
-        for Pair { reports: [of_a, of_b], .. } in &compared.all {
+        for RunPair { reports: [of_a, of_b], .. } in &compared.all {
             assert_eq!(of_a.environment.link, of_b.environment.link);
         }
         assert_eq!((compared.all.len(), judge(&compared, "5%".parse().unwrap())), (2, Ok(())));
@@ -484,7 +487,7 @@ mod tests {
         // On another machine, that is all that differs.
         let mut other = to.clone();
         other.iter_mut().for_each(|run| run.environment.processor = "another".to_owned());
-        for Pair { reports: [of_a, of_b], .. } in &pairs(&from, &other).unwrap().all {
+        for RunPair { reports: [of_a, of_b], .. } in &pairs(&from, &other).unwrap().all {
             assert_eq!(of_a.environment.link, of_b.environment.link);
         }
     }

@@ -17,7 +17,7 @@ const AFTER: &str = "{after}";
 /// The paths that send back what they get.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Echo {
+pub(crate) struct EchoPaths {
     pub(crate) websocket: Option<String>,
     /// The body of a `POST`.
     pub(crate) http: Option<String>,
@@ -26,7 +26,7 @@ pub(crate) struct Echo {
 /// A stream of events.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Stream {
+pub(crate) struct StreamPaths {
     /// A `POST` of JSON there is an event for all readers, with the same data.
     pub(crate) publish: String,
     /// Each message is an event.
@@ -73,8 +73,8 @@ pub(crate) struct Description {
     /// A path whose `GET` gives a small answer.
     pub(crate) get: Option<String>,
     #[serde(default)]
-    pub(crate) echo: Echo,
-    pub(crate) stream: Option<Stream>,
+    pub(crate) echo: EchoPaths,
+    pub(crate) stream: Option<StreamPaths>,
 }
 
 impl Description {
@@ -120,7 +120,7 @@ fn path(key: &str, path: Option<&str>) -> anyhow::Result<()> {
     }
 }
 
-impl Stream {
+impl StreamPaths {
     /// Returns true if events can be read over this transport.
     pub(crate) fn has(&self, transport: Transport) -> bool {
         self.target(transport, "").is_some()

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anemone_ws::proto::Opcode;
 
-use super::description::{Description, Form, Stream};
+use super::description::{Description, Form, StreamPaths};
 use super::probe::{
     EVENT_BYTES_MIN, Fault, Feed, Http, Piece, Place, Source, Stall, Transport, WebSocket, number,
 };
@@ -120,12 +120,12 @@ fn same(echoed: &[u8]) -> Result<(), Fault> {
     if echoed == b"a" { Ok(()) } else { Err(Fault::wrong("another echo came", echoed)) }
 }
 
-fn publish(place: &Place, stream: &Stream) -> Result<(), Fault> {
+fn publish(place: &Place, stream: &StreamPaths) -> Result<(), Fault> {
     Http::connect(place)?.publish(&stream.publish, 0, EVENT_BYTES_MIN)
 }
 
 /// Reads until an event comes, while events are published.
-fn read(place: &Place, stream: &Stream, transport: Transport) -> Result<(), Fault> {
+fn read(place: &Place, stream: &StreamPaths, transport: Transport) -> Result<(), Fault> {
     let path = stream.target(transport, "").unwrap_or_default();
     let form = Form::Plain(stream.poll(transport));
     let source = Source { target: &path, body: None, page: None, after: None, form };

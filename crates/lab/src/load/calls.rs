@@ -27,7 +27,7 @@ const DATE: &str = "\r\ndate: ";
 const DATE_BYTES: usize = 29;
 
 /// Sent, expected, and the part of each reply that may differ.
-type Bytes = (Vec<u8>, Vec<u8>, Option<Range<usize>>);
+type ExpectedBytes = (Vec<u8>, Vec<u8>, Option<Range<usize>>);
 
 /// A way of calling.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -146,7 +146,7 @@ impl CalledService {
     }
 
     /// Returns the bytes of a ring's calls, those of their replies, and the part of each reply that may differ.
-    fn multiplexed(&self, random: &mut Random) -> Bytes {
+    fn multiplexed(&self, random: &mut Random) -> ExpectedBytes {
         let (mut sent, mut expected) = (Vec::new(), Vec::new());
         for id in 0..CALLS {
             let call = format!("GET {id:02x} {}", self.path);
@@ -158,7 +158,7 @@ impl CalledService {
         (sent, expected, None)
     }
 
-    fn http(&self) -> anyhow::Result<Bytes> {
+    fn http(&self) -> anyhow::Result<ExpectedBytes> {
         let call = http::request("GET", self.address, &self.path, "", b"");
         let reply = self.http_reply(&call)?;
         Ok((call.repeat(CALLS), reply.repeat(CALLS), date(&reply)))

@@ -40,18 +40,18 @@ impl Delivery {
         self,
         bytes: &'a [u8],
         event: impl FnMut(&'a [u8]) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Option<Taken<'a>>> {
+    ) -> anyhow::Result<Option<TakenMessage<'a>>> {
         match self {
             Self::WebSocket => message(bytes, event),
             Self::Sse => {
                 let Some((text, len)) = http::chunk(bytes)? else { return Ok(None) };
                 blocks(std::str::from_utf8(text)?, event)?;
-                Ok(Some(Taken { len, next: None }))
+                Ok(Some(TakenMessage { len, next: None }))
             }
             Self::Ndjson => {
                 let Some((text, len)) = http::chunk(bytes)? else { return Ok(None) };
                 lines(std::str::from_utf8(text)?, event)?;
-                Ok(Some(Taken { len, next: None }))
+                Ok(Some(TakenMessage { len, next: None }))
             }
             Self::LongPoll => page(bytes, event),
         }
@@ -71,7 +71,7 @@ impl fmt::Display for Delivery {
 
 /// A message, chunk or response that was taken.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) struct Taken<'a> {
+pub(super) struct TakenMessage<'a> {
     pub(super) len: usize,
     /// The position for the next request, if one is necessary.
     pub(super) next: Option<&'a str>,
@@ -87,7 +87,7 @@ pub(super) fn long_poll(host: SocketAddr, topic: &str, after: &str) -> Vec<u8> {
 fn message<'a>(
     bytes: &'a [u8],
     mut event: impl FnMut(&'a [u8]) -> anyhow::Result<()>,
-) -> anyhow::Result<Option<Taken<'a>>> {
+) -> anyhow::Result<Option<TakenMessage<'a>>> {
     let Some((header, header_bytes)) = Header::decode(bytes)? else { return Ok(None) };
     let len = header_bytes + header.payload_len as usize;
     let Some(payload) = bytes.get(header_bytes..len) else { return Ok(None) };
@@ -97,7 +97,7 @@ fn message<'a>(
         Opcode::Ping => {}
         opcode => bail!("{opcode:?} came instead of an event: {}", payload.escape_ascii()),
     }
-    Ok(Some(Taken { len, next: None }))
+    Ok(Some(TakenMessage { len, next: None }))
 }
 
 /// Server-sent events: those of a topic have no name, and one line of data.
@@ -135,7 +135,7 @@ fn lines<'a>(
 fn page<'a>(
     bytes: &'a [u8],
     mut event: impl FnMut(&'a [u8]) -> anyhow::Result<()>,
-) -> anyhow::Result<Option<Taken<'a>>> {
+) -> anyhow::Result<Option<TakenMessage<'a>>> {
     let Some(response) = http::response(bytes)? else { return Ok(None) };
     response.ensure_status(200)?;
     let (head, events) =
@@ -145,7 +145,7 @@ fn page<'a>(
         event(part.split('}').next().unwrap_or_default().as_bytes())?;
     }
     let next = position(head, "next").context("a page without a position")?;
-    Ok(Some(Taken { len: response.len, next: Some(next) }))
+    Ok(Some(TakenMessage { len: response.len, next: Some(next) }))
 }
 
 /// Returns the position in a member of an object.

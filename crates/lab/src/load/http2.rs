@@ -36,12 +36,12 @@ pub(crate) struct Http2Calls {
     sockets: Vec<std::net::TcpStream>,
     in_flight: usize,
     request: Request<()>,
-    expected: Arc<Reply>,
+    expected: Arc<Http2Reply>,
 }
 
 /// A whole reply, without its date.
 #[derive(Clone, Debug, PartialEq)]
-struct Reply {
+struct Http2Reply {
     status: StatusCode,
     fields: HeaderMap,
     body: Vec<u8>,
@@ -182,7 +182,7 @@ async fn connect(
 async fn keep_calling(
     mut connection: SendRequest<Bytes>,
     request: Request<()>,
-    expected: Arc<Reply>,
+    expected: Arc<Http2Reply>,
     deadline: Instant,
 ) -> anyhow::Result<u64> {
     let mut calls = 0;
@@ -196,7 +196,10 @@ async fn keep_calling(
     }
 }
 
-async fn call(connection: &mut SendRequest<Bytes>, request: &Request<()>) -> anyhow::Result<Reply> {
+async fn call(
+    connection: &mut SendRequest<Bytes>,
+    request: &Request<()>,
+) -> anyhow::Result<Http2Reply> {
     let mut ready = connection.clone().ready().await?;
     let (response, _) = ready.send_request(request.clone(), true)?;
     let (mut head, mut data) = response.await?.into_parts();
@@ -207,7 +210,7 @@ async fn call(connection: &mut SendRequest<Bytes>, request: &Request<()>) -> any
         body.extend_from_slice(&piece);
     }
     head.headers.remove(DATE);
-    Ok(Reply { status: head.status, fields: head.headers, body })
+    Ok(Http2Reply { status: head.status, fields: head.headers, body })
 }
 
 #[cfg(test)]

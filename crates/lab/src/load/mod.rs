@@ -36,7 +36,7 @@ pub(crate) use http2::Http2Calls;
 pub(crate) use opening::{
     Opener, echo_once, join, open, raise_descriptor_limit, shake_hands, shake_hands_with_talker,
 };
-pub(crate) use publishers::{Acknowledged, Publishers, Way};
+pub(crate) use publishers::{Acknowledged, PublishWay, Publishers};
 pub(crate) use readers::{Deliveries, Readers};
 pub(crate) use topic::Topic;
 pub(crate) use unchecked::client_config;

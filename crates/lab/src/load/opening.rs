@@ -32,13 +32,13 @@ pub(crate) fn raise_descriptor_limit() -> anyhow::Result<usize> {
 #[derive(Debug)]
 pub(crate) struct Opener {
     endpoint: Endpoint,
-    exchanges: Vec<Exchange>,
+    exchanges: Vec<Handshake>,
     next: usize,
 }
 
 /// A first request, and the answer that must follow.
 #[derive(Clone, Debug)]
-struct Exchange {
+struct Handshake {
     request: Vec<u8>,
     nonce: Nonce,
     accept: Vec<u8>,
@@ -47,7 +47,7 @@ struct Exchange {
 impl Opener {
     /// Makes handshakes for `endpoint`, and checks the whole of the server's answer to one of them.
     pub(crate) fn new(endpoint: Endpoint, random: &mut Random) -> anyhow::Result<Self> {
-        let exchanges = (0..HANDSHAKES).map(|_| Exchange::new(&endpoint, random)).collect();
+        let exchanges = (0..HANDSHAKES).map(|_| Handshake::new(&endpoint, random)).collect();
         let opener = Self { endpoint, exchanges, next: 0 };
         let mut stream = opener.connect()?;
         opener.exchanges[0].send(&mut stream)?;
@@ -78,7 +78,7 @@ impl Opener {
         Ok(())
     }
 
-    fn answer(&self, exchange: &Exchange, stream: &mut TcpStream) -> anyhow::Result<Vec<u8>> {
+    fn answer(&self, exchange: &Handshake, stream: &mut TcpStream) -> anyhow::Result<Vec<u8>> {
         match self.endpoint.protocol {
             Protocol::Tcp => {
                 let mut byte = [0];
@@ -91,7 +91,7 @@ impl Opener {
     }
 }
 
-impl Exchange {
+impl Handshake {
     fn new(endpoint: &Endpoint, random: &mut Random) -> Self {
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&random.bytes(16));
@@ -287,7 +287,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let endpoint = Endpoint { address, path: "/".to_owned(), protocol: Protocol::WebSocket };
-        let exchange = Exchange::new(&endpoint, &mut Random::new(1));
+        let exchange = Handshake::new(&endpoint, &mut Random::new(1));
         let mut stream = connect(address).unwrap();
         let accept = exchange.accept.escape_ascii();
         let head =

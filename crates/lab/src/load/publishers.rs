@@ -23,7 +23,7 @@ const SUBPROTOCOL: &str = "anemone.v1";
 
 /// A way of publishing.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) enum Way {
+pub(crate) enum PublishWay {
     /// One event per request, on this many connections that are kept open.
     Post { publishers: usize },
     /// This many events per request, as NDJSON, on one connection.
@@ -32,7 +32,7 @@ pub(crate) enum Way {
     Multiplexed { outstanding: usize },
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for PublishWay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Post { publishers: 1 } => f.write_str("POST, 1 publisher"),
@@ -55,19 +55,23 @@ pub(crate) struct Acknowledged {
 
 /// Connections that publish to one topic.
 pub(crate) struct Publishers {
-    way: Way,
+    way: PublishWay,
     poller: Poller,
-    publishers: Vec<Publisher>,
+    publishers: Vec<PublisherConnection>,
     buffer: Vec<u8>,
 }
 
 impl Publishers {
-    pub(crate) fn open(way: Way, topic: &Topic, random: &mut Random) -> anyhow::Result<Self> {
-        let connections = if let Way::Post { publishers } = way { publishers } else { 1 };
+    pub(crate) fn open(
+        way: PublishWay,
+        topic: &Topic,
+        random: &mut Random,
+    ) -> anyhow::Result<Self> {
+        let connections = if let PublishWay::Post { publishers } = way { publishers } else { 1 };
         let poller = Poller::new()?;
         let mut publishers = Vec::with_capacity(connections);
         for number in 0..connections {
-            let publisher = Publisher::open(way, topic, random)?;
+            let publisher = PublisherConnection::open(way, topic, random)?;
             poller.add(&publisher.stream, number)?;
             publishers.push(publisher);
         }
@@ -77,7 +81,8 @@ impl Publishers {
     /// Keeps requests outstanding for `time`, then waits for the last replies.
     pub(crate) fn run(&mut self, time: Duration) -> anyhow::Result<Acknowledged> {
         let begun = Instant::now();
-        let events_each = if let Way::Batches { events } = self.way { events as u64 } else { 1 };
+        let events_each =
+            if let PublishWay::Batches { events } = self.way { events as u64 } else { 1 };
         let (mut outstanding, mut acknowledged) = (0, Acknowledged::default());
         for publisher in &mut self.publishers {
             let slots: Vec<_> = (0..publisher.requests.len()).collect();
@@ -107,7 +112,7 @@ impl Publishers {
 
 /// One connection.
 #[derive(Debug)]
-struct Publisher {
+struct PublisherConnection {
     stream: TcpStream,
     /// The requests that may be outstanding; on a WebSocket, the index is the id.
     requests: Vec<Request>,
@@ -122,17 +127,17 @@ struct Request {
     sent: Instant,
 }
 
-impl Publisher {
-    fn open(way: Way, topic: &Topic, random: &mut Random) -> anyhow::Result<Self> {
+impl PublisherConnection {
+    fn open(way: PublishWay, topic: &Topic, random: &mut Random) -> anyhow::Result<Self> {
         let mut stream = connect(topic.address)?;
         let bytes = match way {
-            Way::Post { .. } => vec![topic.post("", &json_string(random, EVENT_BYTES))],
-            Way::Batches { events } => {
+            PublishWay::Post { .. } => vec![topic.post("", &json_string(random, EVENT_BYTES))],
+            PublishWay::Batches { events } => {
                 let mut line = || [json_string(random, EVENT_BYTES), b"\n".to_vec()].concat();
                 let lines: Vec<u8> = (0..events).flat_map(|_| line()).collect();
                 vec![topic.post("Content-Type: application/x-ndjson\r\n", &lines)]
             }
-            Way::Multiplexed { outstanding } => {
+            PublishWay::Multiplexed { outstanding } => {
                 let handshake = ClientHandshake::new(Nonce([7; 16]), &[SUBPROTOCOL]);
                 shake_hands(&mut stream, handshake, MULTIPLEXED_PATH)?;
                 let mut message = |id| {
@@ -167,7 +172,7 @@ impl Publisher {
     /// Reads once, and returns the requests that were answered.
     fn on_readable(
         &mut self,
-        way: Way,
+        way: PublishWay,
         buffer: &mut [u8],
         latency: &mut Histogram,
     ) -> anyhow::Result<Vec<usize>> {
@@ -187,8 +192,8 @@ impl Publisher {
 }
 
 /// Returns the request of the first reply in `bytes`, and the reply's length; `None` until it is complete.
-fn reply(way: Way, bytes: &[u8]) -> anyhow::Result<Option<(usize, usize)>> {
-    let Way::Multiplexed { .. } = way else {
+fn reply(way: PublishWay, bytes: &[u8]) -> anyhow::Result<Option<(usize, usize)>> {
+    let PublishWay::Multiplexed { .. } = way else {
         let Some(response) = http::response(bytes)? else { return Ok(None) };
         response.ensure_status(201)?;
         return Ok(Some((0, response.len)));
@@ -210,14 +215,14 @@ mod tests {
 
     #[test]
     fn a_reply_names_the_request_it_is_for() {
-        let multiplexed = Way::Multiplexed { outstanding: 64 };
+        let multiplexed = PublishWay::Multiplexed { outstanding: 64 };
         let message = |text: &str| [&[0x81, text.len() as u8][..], text.as_bytes()].concat();
         let bytes = message("201 17 e-4\n{}");
         assert_eq!(reply(multiplexed, &bytes[..5]).unwrap(), None);
         assert_eq!(reply(multiplexed, &bytes).unwrap(), Some((17, bytes.len())));
         assert!(reply(multiplexed, &message("503 17\n{}")).is_err());
 
-        let post = Way::Post { publishers: 2 };
+        let post = PublishWay::Post { publishers: 2 };
         let bytes = b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}";
         assert_eq!(reply(post, &bytes[..9]).unwrap(), None);
         assert_eq!(reply(post, bytes).unwrap(), Some((0, bytes.len())));

@@ -38,7 +38,7 @@ pub(crate) struct Readers {
     delivery: Delivery,
     topic: Topic,
     poller: Poller,
-    readers: Vec<Reader>,
+    readers: Vec<ReaderConnection>,
     publisher: TopicPublisher,
     /// All events published since the readers began.
     events: Vec<Event>,
@@ -72,7 +72,7 @@ impl Readers {
         for (number, stream) in streams.into_iter().enumerate() {
             stream.set_nonblocking(true)?;
             poller.add(&stream, number)?;
-            readers.push(Reader { stream, partial: Vec::new(), received: 0 });
+            readers.push(ReaderConnection { stream, partial: Vec::new(), received: 0 });
         }
         let stream = connect(address)?;
         stream.set_nonblocking(true)?;
@@ -133,7 +133,7 @@ impl Readers {
 
     fn read(&mut self, number: usize, deliveries: &mut Deliveries) -> anyhow::Result<()> {
         let (delivery, topic) = (self.delivery, &self.topic);
-        let Reader { stream, partial, received } = &mut self.readers[number];
+        let ReaderConnection { stream, partial, received } = &mut self.readers[number];
         let Some(len) = read(stream, &mut self.buffer)? else { return Ok(()) };
         let (now, events) = (Instant::now(), &self.events);
         let check = |data: &[u8]| {
@@ -232,7 +232,7 @@ fn begin(delivery: Delivery, topic: &Topic, stream: &mut TcpStream) -> anyhow::R
 
 /// One reader's connection.
 #[derive(Debug)]
-struct Reader {
+struct ReaderConnection {
     stream: TcpStream,
     /// The beginning of an incomplete message.
     partial: Vec<u8>,

@@ -28,7 +28,7 @@ const ENDLESS: usize = usize::MAX;
 
 /// A kind of hostile peer.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, ValueEnum)]
-pub(crate) enum Kind {
+pub(crate) enum HostileKind {
     Silent,
     RequestDripped,
     TlsSilent,
@@ -47,7 +47,7 @@ pub(crate) enum Kind {
     FragmentsEmpty,
 }
 
-impl Kind {
+impl HostileKind {
     /// Returns true if only a timeout ends it.
     pub(super) fn waits(self) -> bool {
         !matches!(self, Self::Pings | Self::Bomb | Self::Fragments | Self::FragmentsEmpty)
@@ -74,9 +74,9 @@ impl Kind {
         for _ in 0..self.connections().min(room) {
             let mut stream = connect(endpoint.address)?;
             let established = match opening {
-                Opening::None => None,
-                Opening::WebSocket => Some(open(&mut stream, endpoint, None)?),
-                Opening::Compressed => {
+                PeerOpening::None => None,
+                PeerOpening::WebSocket => Some(open(&mut stream, endpoint, None)?),
+                PeerOpening::Compressed => {
                     Some(open(&mut stream, endpoint, Some(DeflateConfig::default()))?)
                 }
             };
@@ -110,15 +110,15 @@ impl Kind {
         }
     }
 
-    fn opening(self) -> Opening {
+    fn opening(self) -> PeerOpening {
         match self {
             Self::Silent
             | Self::RequestDripped
             | Self::TlsSilent
             | Self::TlsDripped
             | Self::BodyDripped
-            | Self::RepliesUnread => Opening::None,
-            Self::Bomb | Self::BombHeld => Opening::Compressed,
+            | Self::RepliesUnread => PeerOpening::None,
+            Self::Bomb | Self::BombHeld => PeerOpening::Compressed,
             Self::FrameDripped
             | Self::FragmentsDripped
             | Self::EchoUnread
@@ -126,7 +126,7 @@ impl Kind {
             | Self::PingsUnread
             | Self::Pings
             | Self::Fragments
-            | Self::FragmentsEmpty => Opening::WebSocket,
+            | Self::FragmentsEmpty => PeerOpening::WebSocket,
         }
     }
 
@@ -283,7 +283,7 @@ pub(super) fn open(
     shake_hands(stream, handshake, &endpoint.path)
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for HostileKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Silent => "sends nothing",
@@ -308,7 +308,7 @@ impl fmt::Display for Kind {
 
 /// The bytes before the first hostile one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Opening {
+enum PeerOpening {
     None,
     WebSocket,
     Compressed,

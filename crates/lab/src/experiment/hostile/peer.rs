@@ -39,12 +39,12 @@ pub(super) struct Peer {
     /// The first bytes received, and the last.
     head: Vec<u8>,
     tail: Vec<u8>,
-    pub(super) end: Option<End>,
+    pub(super) end: Option<PeerEnd>,
 }
 
 /// The way in which the server ended a connection.
 #[derive(Debug)]
-pub(super) struct End {
+pub(super) struct PeerEnd {
     pub(super) after: Duration,
     pub(super) how: String,
 }
@@ -99,7 +99,7 @@ impl Peer {
             is_cut |= self.read();
         }
         if is_cut {
-            self.end = Some(End { after: self.begun.elapsed(), how: self.how() });
+            self.end = Some(PeerEnd { after: self.begun.elapsed(), how: self.how() });
         }
         let went_on = before != (self.sent_bytes, self.received_bytes);
         Ok(if went_on { Progress::Some } else { Progress::None })

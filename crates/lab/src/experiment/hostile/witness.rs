@@ -44,12 +44,12 @@ pub(crate) fn waits(case: &str, contender: &str, waits: &Histogram) -> Vec<Serie
 }
 
 pub(in crate::experiment) struct Witness {
-    echo: Stream,
-    get: Stream,
+    echo: WitnessStream,
+    get: WitnessStream,
 }
 
 /// One connection and its requests.
-struct Stream {
+struct WitnessStream {
     stream: TcpStream,
     request: Vec<u8>,
     /// Returns the length of a complete reply at the beginning of the bytes.
@@ -69,9 +69,14 @@ impl Witness {
         let request = format!("GET /clock HTTP/1.1\r\nHost: {}\r\n\r\n", endpoint.address);
         let begin = Instant::now();
         Ok(Self {
-            echo: Stream::new(echo, message, echo_bytes, begin)?,
+            echo: WitnessStream::new(echo, message, echo_bytes, begin)?,
             // Between two echoes.
-            get: Stream::new(get, request.into_bytes(), response_bytes, begin + INTERVAL / 2)?,
+            get: WitnessStream::new(
+                get,
+                request.into_bytes(),
+                response_bytes,
+                begin + INTERVAL / 2,
+            )?,
         })
     }
 
@@ -96,7 +101,7 @@ impl Witness {
     }
 }
 
-impl Stream {
+impl WitnessStream {
     fn new(
         stream: TcpStream,
         request: Vec<u8>,

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::events::{Carried, Connections, Contender, LATENCY, Plan, WARM_UP_EVENTS, has, stream};
+use super::events::{
+    Carried, Connections, LATENCY, Plan, PlannedReader, WARM_UP_EVENTS, has, stream,
+};
 use crate::lab::link::Link;
 use crate::lab::numbers::{count, fixed};
 use crate::lab::probe::{Place, Transport};
@@ -58,7 +60,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
             transports.push(transport);
         }
     }
-    let contenders = transports.iter().map(|&transport| Contender {
+    let contenders = transports.iter().map(|&transport| PlannedReader {
         case: case.clone(),
         x: None,
         name: transport.name().to_owned(),

@@ -40,15 +40,15 @@ const CONTROL_ROUNDS: usize = 10;
 const CONTROL_ECHOES: usize = 15;
 
 #[derive(Clone, Debug)]
-enum Pair {
+enum EqualPair {
     Tcp(Place),
     WebSocket(Place),
     Http(Place),
 }
 
 #[derive(Clone, Debug)]
-struct Exchange {
-    pair: Pair,
+struct CalibrateWork {
+    pair: EqualPair,
     added: Duration,
 }
 
@@ -89,15 +89,15 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
 }
 
 /// Returns the pairs of equals, each with a contender that is 1 ms later.
-fn pairs(session: &mut Session) -> anyhow::Result<Vec<Cell<Exchange>>> {
+fn pairs(session: &mut Session) -> anyhow::Result<Vec<Cell<CalibrateWork>>> {
     let web = session.web()?;
-    let mut pairs = vec![("peer in this process", Pair::Tcp(Place::new(start_peer()?)))];
-    pairs.extend(session.tcp_echo()?.map(|place| ("TCP", Pair::Tcp(place))));
-    pairs.push(("WebSocket", Pair::WebSocket(web.clone())));
-    pairs.push(("HTTP", Pair::Http(web)));
+    let mut pairs = vec![("peer in this process", EqualPair::Tcp(Place::new(start_peer()?)))];
+    pairs.extend(session.tcp_echo()?.map(|place| ("TCP", EqualPair::Tcp(place))));
+    pairs.push(("WebSocket", EqualPair::WebSocket(web.clone())));
+    pairs.push(("HTTP", EqualPair::Http(web)));
     let all = pairs.into_iter().flat_map(|(name, pair)| {
         [("", Duration::ZERO), (AGAIN, Duration::ZERO), (LATER, ADDED)].map(|(more, added)| {
-            Cell::new(name, format!("{name}{more}"), Exchange { pair: pair.clone(), added })
+            Cell::new(name, format!("{name}{more}"), CalibrateWork { pair: pair.clone(), added })
         })
     });
     Ok(all.collect())
@@ -120,15 +120,15 @@ fn start_peer() -> anyhow::Result<SocketAddr> {
     Ok(address)
 }
 
-fn measure(exchange: &Exchange, count: u64, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
-    let mut connection = Connection::open(&exchange.pair, seed)?;
+fn measure(work: &CalibrateWork, count: u64, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
+    let mut connection = EqualConnection::open(&work.pair, seed)?;
     connection.exchange()?;
     let cpu = thread_time();
     for _ in 0..count {
         let begun = Instant::now();
         connection.exchange()?;
         // Awake, since a timer may be late.
-        let until = Instant::now() + exchange.added;
+        let until = Instant::now() + work.added;
         while Instant::now() < until {}
         sample.durations.record(begun.elapsed());
         sample.received += 1;
@@ -139,22 +139,22 @@ fn measure(exchange: &Exchange, count: u64, seed: u64, sample: &mut Sample) -> R
     Ok(())
 }
 
-enum Connection {
+enum EqualConnection {
     Tcp(Stream),
     WebSocket(Box<WebSocket>, Vec<u8>),
     Http(Http),
 }
 
-impl Connection {
-    fn open(pair: &Pair, seed: u64) -> Result<Self, Fault> {
+impl EqualConnection {
+    fn open(pair: &EqualPair, seed: u64) -> Result<Self, Fault> {
         Ok(match pair {
-            Pair::Tcp(place) => Self::Tcp(Stream::connect(place)?),
-            Pair::WebSocket(place) => {
+            EqualPair::Tcp(place) => Self::Tcp(Stream::connect(place)?),
+            EqualPair::WebSocket(place) => {
                 let mut socket = WebSocket::connect(place, "/echo", &[], seed)?;
                 let frame = socket.frame(Opcode::Binary, &PAYLOAD);
                 Self::WebSocket(Box::new(socket), frame)
             }
-            Pair::Http(place) => Self::Http(Http::connect(place)?),
+            EqualPair::Http(place) => Self::Http(Http::connect(place)?),
         })
     }
 
@@ -235,11 +235,11 @@ fn probes(place: &Place) -> Result<Vec<Probe>, Fault> {
 }
 
 /// Repeats the comparison of two equals. Returns their differences, and the number of intervals that held 0.
-fn controls(session: &mut Session, exchange: &Exchange) -> anyhow::Result<(Series, usize)> {
+fn controls(session: &mut Session, work: &CalibrateWork) -> anyhow::Result<(Series, usize)> {
     let repetitions = session.pace.full_or_quick(100, 10);
     let (mut held, mut differences) = (0, Vec::new());
     session.pace.begin(repetitions);
-    let mut connection = Connection::open(&exchange.pair, 1)?;
+    let mut connection = EqualConnection::open(&work.pair, 1)?;
     for _ in 0..repetitions {
         if session.pace.cut_if_stopped() {
             break;

@@ -105,13 +105,13 @@ fn fifty() -> String {
 }
 
 /// An open connection.
-enum Connection {
+enum CallerConnection {
     Http(Box<Http>),
     Multiplexed(Multiplexed, u64),
     Http2(Box<Http2Calls>),
 }
 
-impl Connection {
+impl CallerConnection {
     fn open(caller: &Caller, seed: u64) -> Result<Self, Fault> {
         Ok(match caller {
             Caller::Http { place, .. } | Caller::Anew(place) => {
@@ -184,7 +184,7 @@ fn one_by_one(
     sample: &mut Sample,
 ) -> Result<(), Fault> {
     let is_anew = matches!(caller, Caller::Anew(_));
-    let mut connection = Connection::open(caller, seed)?;
+    let mut connection = CallerConnection::open(caller, seed)?;
     let opening = connection.traffic()?;
     connection.call(1)?;
     let (mut before, mut carried) = (connection.traffic()?, Traffic::default());
@@ -193,7 +193,7 @@ fn one_by_one(
         sample.expected += 1;
         let called = Instant::now();
         if is_anew {
-            connection = Connection::open(caller, seed)?;
+            connection = CallerConnection::open(caller, seed)?;
             before = Traffic::default();
         }
         connection.call(1)?;
@@ -222,7 +222,7 @@ fn one_by_one(
 /// Makes [`AT_ONCE`] calls at once, again and again.
 fn at_once(caller: &Caller, repeats: usize, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
     let count = if let Caller::Http { connections, .. } = caller { *connections } else { 1 };
-    let connections = (0..count).map(|_| Connection::open(caller, seed));
+    let connections = (0..count).map(|_| CallerConnection::open(caller, seed));
     let mut connections = connections.collect::<Result<Vec<_>, _>>()?;
     let mut totals = Vec::new();
     for repeat in 0..=repeats {
@@ -240,7 +240,7 @@ fn at_once(caller: &Caller, repeats: usize, seed: u64, sample: &mut Sample) -> R
 }
 
 /// Shares the calls among connections, each of which has a thread if there are several.
-fn share(connections: &mut [Connection]) -> Result<Vec<Duration>, Fault> {
+fn share(connections: &mut [CallerConnection]) -> Result<Vec<Duration>, Fault> {
     if let [connection] = connections {
         return connection.call(AT_ONCE);
     }

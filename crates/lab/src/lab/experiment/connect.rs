@@ -27,7 +27,7 @@ const PUBLISHED_WEB_SOCKET_MS: f64 = 3.533;
 const ALIKE: f64 = 1.25;
 
 #[derive(Clone, Debug)]
-enum Opening {
+enum ConnectWork {
     Tcp(Place),
     Http(Place, String),
     WebSocket(Place, String),
@@ -41,25 +41,26 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let cell = |contender: &str, key| Cell::new(CASE, contender, key);
     let mut cells = Vec::new();
     if let Some(place) = tcp {
-        cells.push(cell(TCP, Opening::Tcp(place.clone())));
-        cells.push(cell("TCP again", Opening::Tcp(place)));
+        cells.push(cell(TCP, ConnectWork::Tcp(place.clone())));
+        cells.push(cell("TCP again", ConnectWork::Tcp(place)));
     }
     let get = session.target.offer().map_or(Some(HEALTH), |offer| offer.get.as_deref());
     let (http, web_socket) = match session.target.is_secure() {
         true => (HTTP_OVER_TLS, WEB_SOCKET_OVER_TLS),
         false => (HTTP, WEB_SOCKET),
     };
-    cells.extend(get.map(|path| cell(http, Opening::Http(web.clone(), path.to_owned()))));
+    cells.extend(get.map(|path| cell(http, ConnectWork::Http(web.clone(), path.to_owned()))));
     if let Ok(path) = session.target.echo_socket() {
-        cells.push(cell(web_socket, Opening::WebSocket(web, path.clone())));
+        cells.push(cell(web_socket, ConnectWork::WebSocket(web, path.clone())));
         let secure = secure.clone();
-        cells
-            .extend(secure.map(|place| cell(WEB_SOCKET_OVER_TLS, Opening::WebSocket(place, path))));
+        cells.extend(
+            secure.map(|place| cell(WEB_SOCKET_OVER_TLS, ConnectWork::WebSocket(place, path))),
+        );
     }
     ensure!(!cells.is_empty(), missing("get, and no websocket in [echo]"));
     if let Some(place) = secure {
-        cells.push(cell(HTTP_OVER_TLS, Opening::Http(place.clone(), HEALTH.to_owned())));
-        cells.push(cell("HTTP/2 over TLS", Opening::Http2(place)));
+        cells.push(cell(HTTP_OVER_TLS, ConnectWork::Http(place.clone(), HEALTH.to_owned())));
+        cells.push(cell("HTTP/2 over TLS", ConnectWork::Http2(place)));
     }
     let count = session.pace.full_or_quick(50, 10);
     let series = interleaved(session, OPENING, &cells, |session, cell| {
@@ -105,10 +106,10 @@ fn judge(report: &mut Report) {
     });
 }
 
-fn measure(opening: &Opening, count: u64, seed: u64) -> Sample {
+fn measure(work: &ConnectWork, count: u64, seed: u64) -> Sample {
     let mut sample = Sample { expected: count, ..Sample::default() };
     for number in 0..count {
-        match open(opening, seed ^ number) {
+        match open(work, seed ^ number) {
             Ok(time) => {
                 sample.durations.record(time);
                 sample.received += 1;
@@ -125,21 +126,21 @@ fn measure(opening: &Opening, count: u64, seed: u64) -> Sample {
     sample
 }
 
-fn open(opening: &Opening, seed: u64) -> Result<Duration, Fault> {
+fn open(work: &ConnectWork, seed: u64) -> Result<Duration, Fault> {
     let begun = Instant::now();
-    match opening {
-        Opening::Tcp(place) => {
+    match work {
+        ConnectWork::Tcp(place) => {
             let mut stream = Stream::connect(place)?;
             stream.send(b"a")?;
             stream.fill()?;
         }
-        Opening::Http(place, path) => {
+        ConnectWork::Http(place, path) => {
             Http::connect(place)?.call("GET", path, "", b"")?.expect(200)?;
         }
-        Opening::WebSocket(place, path) => {
+        ConnectWork::WebSocket(place, path) => {
             WebSocket::connect(place, path, &[], seed)?;
         }
-        Opening::Http2(place) => {
+        ConnectWork::Http2(place) => {
             let (path, body) = (SERVICE.to_owned(), BODY.to_owned());
             let service = CalledService { address: place.address, path, body };
             service.http2(1, 1).map_err(Fault::of_load)?;

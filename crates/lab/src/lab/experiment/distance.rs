@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::events::{Connections, Contender, LATENCY, PERIOD, Plan, has, stream};
+use super::events::{Connections, LATENCY, PERIOD, Plan, PlannedReader, has, stream};
 use crate::lab::link::Link;
 use crate::lab::numbers::fixed;
 use crate::lab::probe::Transport;
@@ -42,7 +42,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     for delay_ms in delays {
         let link = Link { delay: Duration::from_millis(*delay_ms), ..base.clone() };
         let place = session.web_behind(&link)?;
-        contenders.extend(readers.iter().map(|&(name, transport, connections)| Contender {
+        contenders.extend(readers.iter().map(|&(name, transport, connections)| PlannedReader {
             case: case(*delay_ms),
             x: Some(*delay_ms as f64),
             name: name.to_owned(),

@@ -25,7 +25,7 @@ const ECHOES_MIN: u32 = 3;
 const ECHOES_MAX: u32 = 10_000;
 
 #[derive(Clone, Debug)]
-struct Echo {
+struct EchoWork {
     place: Place,
     /// The path of a WebSocket; bare TCP without one.
     web_socket: Option<String>,
@@ -45,7 +45,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
             case: size(payload_bytes),
             x: Some(payload_bytes as f64),
             contender: contender.to_owned(),
-            key: Echo {
+            key: EchoWork {
                 place: place.clone(),
                 web_socket: (contender == WEB_SOCKET).then(|| path.clone()),
                 payload_bytes,
@@ -126,7 +126,7 @@ fn longer(percent: f64) -> String {
 }
 
 /// Echoes for as long as `time`, on a connection of its own.
-fn measure(echo: &Echo, time: Duration, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
+fn measure(echo: &EchoWork, time: Duration, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
     let mut random = Random::new(seed);
     let payload = random.bytes(echo.payload_bytes);
     let mut line = Line::open(echo, seed)?;
@@ -152,7 +152,7 @@ enum Line {
 }
 
 impl Line {
-    fn open(echo: &Echo, seed: u64) -> Result<Self, Fault> {
+    fn open(echo: &EchoWork, seed: u64) -> Result<Self, Fault> {
         if let Some(path) = &echo.web_socket {
             let socket = WebSocket::connect(&echo.place, path, &[], seed)?;
             return Ok(Self::WebSocket(Box::new(socket)));

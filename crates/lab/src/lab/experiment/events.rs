@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use crate::histogram::Histogram;
-use crate::lab::description::{Form, Stream};
+use crate::lab::description::{Form, StreamPaths};
 use crate::lab::lines::Events;
 use crate::lab::numbers::count;
 use crate::lab::probe::{
@@ -73,7 +73,7 @@ impl Plan {
 
 /// A reader to be, with its place in the report.
 #[derive(Clone, Debug)]
-pub(super) struct Contender {
+pub(super) struct PlannedReader {
     pub(super) case: String,
     pub(super) x: Option<f64>,
     pub(super) name: String,
@@ -122,14 +122,14 @@ type Arrivals = BTreeMap<usize, Instant>;
 pub(super) fn stream(
     session: &mut Session,
     plan: Plan,
-    contenders: Vec<Contender>,
+    contenders: Vec<PlannedReader>,
     delay_max: Duration,
 ) -> anyhow::Result<Streamed> {
     let Plan { topic, period, events, pause, quiet, .. } = plan;
     let direct = session.target.place();
     let offered = stream_of(session)?.map(Arc::new);
     let topic = offered.as_ref().map_or(topic, |stream| &stream.publish).to_owned();
-    let mut publisher = Publisher { place: direct, topic, plan };
+    let mut publisher = PlanPublisher { place: direct, topic, plan };
     publisher.one(session, 0).context("publishing to the topic of this experiment")?;
     let end = Arc::new(OnceLock::new());
     let block = block_len(events.saturating_sub(WARM_UP_EVENTS), session.pace.rounds);
@@ -146,12 +146,12 @@ pub(super) fn stream(
     thread::sleep(Duration::from_millis(500) + 8 * delay_max);
     let (meter, begun) = (StrainMeter::start(), Moment::now());
     let is_read = || readers.iter().any(|(_, reader)| !reader.is_finished());
-    let Sending { sent, lag, clocks, mut fault } = publisher.all(session, is_read)?;
+    let SentEvents { sent, lag, clocks, mut fault } = publisher.all(session, is_read)?;
     thread::sleep(quiet.max(period + pause + 8 * delay_max));
     let mut strained = meter.since(begun);
     strained.behind.add(&lag);
     let last = sent.last_key_value().map_or(0, |(&number, _)| number);
-    let _ = end.set(End { last, at: Instant::now() + publisher.place.patience });
+    let _ = end.set(ReadingEnd { last, at: Instant::now() + publisher.place.patience });
     // Another event lets every reader look at that; without it, each ends after its patience.
     if let Err(error) = publisher.one(session, events + 1) {
         fault.get_or_insert(format!("the last event could not be published: {error:#}"));
@@ -204,7 +204,7 @@ fn told(plan: Plan, lag: &Histogram, clocks: &str) -> String {
 }
 
 /// Returns the stream that a file describes, if there is a file.
-fn stream_of(session: &Session) -> anyhow::Result<Option<Stream>> {
+fn stream_of(session: &Session) -> anyhow::Result<Option<StreamPaths>> {
     let Some(offer) = session.target.offer() else { return Ok(None) };
     Ok(Some(offer.stream.clone().with_context(|| missing("[stream]"))?))
 }
@@ -225,7 +225,7 @@ fn round_of(number: usize, block: usize) -> usize {
 }
 
 /// Publishes the events of a plan, from here or by the agent of a second machine.
-struct Publisher {
+struct PlanPublisher {
     /// The server, without an emulated link.
     place: Place,
     topic: String,
@@ -233,7 +233,7 @@ struct Publisher {
 }
 
 /// What was published.
-struct Sending {
+struct SentEvents {
     /// The moment for which each event was planned: a server that holds up the publisher holds up its readers.
     sent: BTreeMap<usize, Instant>,
     /// The delays behind the plan.
@@ -244,7 +244,7 @@ struct Sending {
     fault: Option<String>,
 }
 
-impl Publisher {
+impl PlanPublisher {
     fn events(&self, first: usize, count: usize) -> Events {
         let (topic, period_ms) = (self.topic.clone(), ms(self.plan.period));
         Events { topic, first, count: count as u32, period_ms, bytes: self.plan.bytes }
@@ -266,7 +266,7 @@ impl Publisher {
         &mut self,
         session: &mut Session,
         is_read: impl Fn() -> bool,
-    ) -> anyhow::Result<Sending> {
+    ) -> anyhow::Result<SentEvents> {
         let Plan { period, events, bytes, .. } = self.plan;
         session.pace.begin(events);
         let (mut sent, mut lag, mut fault) = (BTreeMap::new(), Histogram::default(), None);
@@ -287,7 +287,7 @@ impl Publisher {
             if sent.len() < events {
                 session.pace.cut_if_stopped();
             }
-            return Ok(Sending { sent, lag, clocks, fault });
+            return Ok(SentEvents { sent, lag, clocks, fault });
         }
         let mut http = Http::connect(&self.place)?;
         let begun = Instant::now() + period;
@@ -306,7 +306,7 @@ impl Publisher {
                 break;
             }
         }
-        Ok(Sending { sent, lag, clocks: "Both ends have the same clock.".to_owned(), fault })
+        Ok(SentEvents { sent, lag, clocks: "Both ends have the same clock.".to_owned(), fault })
     }
 }
 
@@ -322,14 +322,14 @@ struct Read {
 
 /// The end of a reading.
 #[derive(Clone, Copy, Debug)]
-struct End {
+struct ReadingEnd {
     /// Who has this event, or a later one, has read enough.
     last: usize,
     /// Who has not, reads on until the first answer or event after this.
     at: Instant,
 }
 
-impl End {
+impl ReadingEnd {
     fn is_there(self, newest: usize) -> bool {
         newest >= self.last || Instant::now() >= self.at
     }
@@ -337,12 +337,12 @@ impl End {
 
 /// Reads until the end.
 fn read(
-    contender: &Contender,
+    contender: &PlannedReader,
     plan: Plan,
-    offered: Option<&Stream>,
+    offered: Option<&StreamPaths>,
     block: usize,
     seed: u64,
-    end: &OnceLock<End>,
+    end: &OnceLock<ReadingEnd>,
 ) -> Read {
     let (mut arrivals, mut carried, mut doubled) = (Arrivals::new(), None, 0);
     let mut random = Random::new(seed);
@@ -408,7 +408,7 @@ fn read(
 /// Cuts the events into rounds, and takes the median of each.
 fn evaluate(
     block: usize,
-    contender: &Contender,
+    contender: &PlannedReader,
     sent: &BTreeMap<usize, Instant>,
     arrivals: &Arrivals,
     fault: Option<Fault>,
@@ -466,8 +466,8 @@ mod tests {
     #[test]
     fn a_reader_reads_until_the_last_event_and_not_for_ever() {
         let at = Instant::now() + Duration::from_secs(3600);
-        let end = End { last: 5, at };
+        let end = ReadingEnd { last: 5, at };
         assert_eq!([4, 5, 6].map(|newest| end.is_there(newest)), [false, true, true]);
-        assert!(End { last: 5, at: Instant::now() }.is_there(0));
+        assert!(ReadingEnd { last: 5, at: Instant::now() }.is_there(0));
     }
 }

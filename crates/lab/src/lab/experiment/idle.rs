@@ -39,7 +39,7 @@ const FIRST: usize = 10;
 const REST_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug)]
-struct Quiet {
+struct IdleWork {
     delivery: Option<Delivery>,
     readers: usize,
     heartbeat: Duration,
@@ -54,7 +54,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let roles = [None].into_iter().chain(Delivery::ALL.map(Some));
     let cells = roles.map(|delivery| {
         let contender = delivery.map_or_else(|| BARE.to_owned(), |of| of.to_string());
-        Cell::new(CASE, contender, Quiet { delivery, readers, heartbeat, heartbeats })
+        Cell::new(CASE, contender, IdleWork { delivery, readers, heartbeat, heartbeats })
     });
     let cells: Vec<_> = cells.collect();
     let series = interleaved(session, MEMORY, &cells, |session, cell| {
@@ -79,8 +79,8 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-fn measure(quiet: &Quiet, random: &mut Random, sample: &mut Sample) -> anyhow::Result<()> {
-    let heartbeat = format!("{}ms", quiet.heartbeat.as_millis());
+fn measure(work: &IdleWork, random: &mut Random, sample: &mut Sample) -> anyhow::Result<()> {
+    let heartbeat = format!("{}ms", work.heartbeat.as_millis());
     let variables = [
         ("ANEMONE_LIMITS__HEARTBEAT", &*heartbeat),
         ("ANEMONE_LIMITS__WEBSOCKET__PING_INTERVAL", &*heartbeat),
@@ -92,25 +92,25 @@ fn measure(quiet: &Quiet, random: &mut Random, sample: &mut Sample) -> anyhow::R
     let echo =
         Endpoint { address: server.web(), protocol: Protocol::WebSocket, path: "/echo".to_owned() };
     let mut opener = Opener::new(echo, random)?;
-    match quiet.delivery {
+    match work.delivery {
         Some(delivery) => drop(Readers::open(delivery, &topic, FIRST, random)?),
         None => drop(open(&mut opener, FIRST)?),
     }
     let (growth, kernel_before) = (Growth::start(pid)?, kernel_at_rest()?);
     let mut readers = None;
     let mut bare = Vec::new();
-    match quiet.delivery {
-        Some(delivery) => readers = Some(Readers::open(delivery, &topic, quiet.readers, random)?),
-        None => bare = open(&mut opener, quiet.readers)?,
+    match work.delivery {
+        Some(delivery) => readers = Some(Readers::open(delivery, &topic, work.readers, random)?),
+        None => bare = open(&mut opener, work.readers)?,
     }
-    sample.received = quiet.readers as u64;
-    let count = quiet.readers as f64;
-    sample.figures.push((MEMORY, growth.each(quiet.readers)?));
+    sample.received = work.readers as u64;
+    let count = work.readers as f64;
+    sample.figures.push((MEMORY, growth.each(work.readers)?));
     sample.figures.push((KERNEL, (kernel_at_rest()? as f64 - kernel_before as f64) / count));
     let before = thread_time_ns(pid)?;
-    thread::sleep(quiet.heartbeats * quiet.heartbeat);
+    thread::sleep(work.heartbeats * work.heartbeat);
     let used = since(thread_time_ns(pid)?, before) as f64;
-    sample.figures.push((CPU, used / 1e3 / count / f64::from(quiet.heartbeats)));
+    sample.figures.push((CPU, used / 1e3 / count / f64::from(work.heartbeats)));
     drop((readers, bare));
     Ok(())
 }

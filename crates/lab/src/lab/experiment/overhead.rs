@@ -28,7 +28,7 @@ const PUBLISHED: [(usize, f64, f64); 7] = [
 ];
 
 #[derive(Clone, Debug)]
-struct Exchange {
+struct OverheadWork {
     place: Place,
     /// The path of a WebSocket; bare TCP without one.
     web_socket: Option<String>,
@@ -60,7 +60,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
             case: size(payload_bytes),
             x: Some(payload_bytes as f64),
             contender: contender.to_owned(),
-            key: Exchange {
+            key: OverheadWork {
                 place: place.clone(),
                 web_socket: (contender == WEB_SOCKET).then(|| path.clone()),
                 payload_bytes,
@@ -169,11 +169,11 @@ fn rounded(value: f64, published: f64) -> f64 {
 }
 
 /// Returns what the connection had carried after its opening, before the echoes that count, and after them.
-fn measure(exchange: &Exchange, count: u64, seed: u64) -> Result<[Traffic; 3], Fault> {
-    let payload = vec![b'a'; exchange.payload_bytes];
+fn measure(work: &OverheadWork, count: u64, seed: u64) -> Result<[Traffic; 3], Fault> {
+    let payload = vec![b'a'; work.payload_bytes];
     let wrong = |echoed: &[u8]| Err(Fault::wrong("another echo came", echoed));
-    if let Some(path) = &exchange.web_socket {
-        let mut socket = WebSocket::connect(&exchange.place, path, &[], seed)?;
+    if let Some(path) = &work.web_socket {
+        let mut socket = WebSocket::connect(&work.place, path, &[], seed)?;
         let opening = socket.traffic()?;
         let mut before = opening;
         let frame = socket.frame(Opcode::Binary, &payload);
@@ -188,7 +188,7 @@ fn measure(exchange: &Exchange, count: u64, seed: u64) -> Result<[Traffic; 3], F
         }
         return Ok([opening, before, socket.traffic()?]);
     }
-    let mut stream = Stream::connect(&exchange.place)?;
+    let mut stream = Stream::connect(&work.place)?;
     let opening = stream.traffic()?;
     let mut before = opening;
     for number in 0..WARM_UP + count {

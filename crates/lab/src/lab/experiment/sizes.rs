@@ -38,7 +38,7 @@ const LONGEST: &str = "1 x 10 MB";
 const PUBLISHED_MASKING: f64 = 98.5;
 
 #[derive(Clone, Debug)]
-struct Sending {
+struct SizesWork {
     place: Place,
     contender: &'static str,
     /// The path of the echo.
@@ -62,7 +62,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
                 case: case(network, payload_bytes, count),
                 x: None,
                 contender: (*contender).to_owned(),
-                key: Sending {
+                key: SizesWork {
                     place: place.clone(),
                     contender,
                     path: (*path).clone(),
@@ -124,44 +124,41 @@ fn case(network: &str, bytes: usize, count: usize) -> String {
     format!("{network}, {count} x {size}")
 }
 
-fn measure(sending: &Sending, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
+fn measure(work: &SizesWork, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
     // Text, as the publication sent it; the same bytes may not be compressed on the way.
-    let payload: Vec<u8> = Random::new(seed)
-        .bytes(sending.payload_bytes)
-        .iter()
-        .map(|byte| b'a' + byte % 26)
-        .collect();
+    let payload: Vec<u8> =
+        Random::new(seed).bytes(work.payload_bytes).iter().map(|byte| b'a' + byte % 26).collect();
     let mut masking = Duration::ZERO;
     let begun;
-    if sending.contender == WEB_SOCKET {
-        let mut socket = WebSocket::connect(&sending.place, &sending.path, &[], seed)?;
+    if work.contender == WEB_SOCKET {
+        let mut socket = WebSocket::connect(&work.place, &work.path, &[], seed)?;
         // The first bytes also open the connection, behind an emulated link.
         let first = socket.frame(Opcode::Text, b"a");
         check(&socket.exchange(&first)?, b"a")?;
         begun = Instant::now();
-        for _ in 0..sending.count {
+        for _ in 0..work.count {
             let (frame, time) = socket.masked(Opcode::Text, &payload);
             masking += time;
             check(&socket.exchange(&frame)?, &payload)?;
             sample.received += 1;
         }
     } else {
-        let mut http = Http::connect(&sending.place)?;
+        let mut http = Http::connect(&work.place)?;
         let fields = "Content-Type: text/plain\r\n";
-        check(&http.exchange("POST", &sending.path, fields, b"a")?.expect(200)?, b"a")?;
+        check(&http.exchange("POST", &work.path, fields, b"a")?.expect(200)?, b"a")?;
         begun = Instant::now();
-        for _ in 0..sending.count {
-            if sending.contender == HTTP_NEW {
-                http = Http::connect(&sending.place)?;
+        for _ in 0..work.count {
+            if work.contender == HTTP_NEW {
+                http = Http::connect(&work.place)?;
             }
-            check(&http.exchange("POST", &sending.path, fields, &payload)?.expect(200)?, &payload)?;
+            check(&http.exchange("POST", &work.path, fields, &payload)?.expect(200)?, &payload)?;
             sample.received += 1;
         }
     }
     let time = begun.elapsed();
     sample.durations.record(time);
     sample.figures.push((TIME, ms(time)));
-    if sending.contender == WEB_SOCKET {
+    if work.contender == WEB_SOCKET {
         sample.figures.push((MASKING, masking.as_secs_f64() / time.as_secs_f64() * 100.0));
     }
     Ok(())

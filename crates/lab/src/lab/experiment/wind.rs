@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::events::{Connections, Contender, LATENCY, PERIOD, Plan, has, stream};
+use super::events::{Connections, LATENCY, PERIOD, Plan, PlannedReader, has, stream};
 use crate::lab::numbers::fixed;
 use crate::lab::probe::Transport;
 use crate::lab::report::{Model, Published, Report, Verdict, ms};
@@ -27,7 +27,14 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     let contenders = transports.into_iter().filter_map(|transport| {
         let place = if transport == Transport::Tcp { tcp.clone()? } else { web.clone() };
         let (case, name) = (CASE.to_owned(), transport.name().to_owned());
-        Some(Contender { case, x: None, name, transport, connections: Connections::Kept, place })
+        Some(PlannedReader {
+            case,
+            x: None,
+            name,
+            transport,
+            connections: Connections::Kept,
+            place,
+        })
     });
     let delay = session.settings.link.mean_delay();
     let plan = Plan::of_sensor(session, TOPIC);

@@ -34,7 +34,7 @@ pub(crate) struct Source<'a> {
 /// One reader.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    reader: Reader,
+    reader: FeedReader,
     /// What came with the last message, chunk or page, the next piece last.
     waiting: Vec<Piece>,
     /// The beginning of a line whose end has not come.
@@ -48,7 +48,7 @@ pub(crate) struct Feed {
 }
 
 #[derive(Debug)]
-enum Reader {
+enum FeedReader {
     WebSocket(Box<WebSocket>),
     /// A WebSocket whose messages have positions.
     Events(Box<WebSocket>),
@@ -83,14 +83,14 @@ impl Feed {
         let reader = match transport {
             Transport::WebSocket if after.is_some() => {
                 let socket = WebSocket::connect(place, asked, &[EVENTS], seed)?;
-                Reader::Events(Box::new(socket))
+                FeedReader::Events(Box::new(socket))
             }
             Transport::WebSocket => {
                 let mut socket = WebSocket::connect(place, target, &[], seed)?;
                 if body.is_some() {
                     socket.send(anemone_ws::proto::Opcode::Text, payload)?;
                 }
-                Reader::WebSocket(Box::new(socket))
+                FeedReader::WebSocket(Box::new(socket))
             }
             Transport::Multiplexed | Transport::Tcp => {
                 let mut requests = match transport {
@@ -98,18 +98,18 @@ impl Feed {
                     _ => Multiplexed::web_socket(place, seed)?,
                 };
                 requests.ask(&format!("{method} 1 {asked}"), payload)?;
-                Reader::Multiplexed(requests)
+                FeedReader::Multiplexed(requests)
             }
             Transport::Sse | Transport::Ndjson => {
                 let mut http = Http::connect(place)?;
                 http.stream(method, asked, &fields(transport, body), payload)?;
                 match transport {
-                    Transport::Sse => Reader::Sse(http, Sse::new(is_plain)),
-                    _ => Reader::Ndjson(http),
+                    Transport::Sse => FeedReader::Sse(http, Sse::new(is_plain)),
+                    _ => FeedReader::Ndjson(http),
                 }
             }
             Transport::LongPoll | Transport::Poll if let Form::Plain(Some(poll)) = form => {
-                Reader::PlainPolls(PlainPolls::begin(Http::connect(place)?, poll))
+                FeedReader::PlainPolls(PlainPolls::begin(Http::connect(place)?, poll))
             }
             Transport::LongPoll | Transport::Poll => {
                 let mut http = Http::connect(place)?;
@@ -118,7 +118,13 @@ impl Feed {
                     None => begin_polls(&mut http, target, body)?,
                 };
                 let query = page.map(|page| format!("&limit={page}")).unwrap_or_default();
-                Reader::Polls { http, path, query, wait: transport == Transport::LongPoll, after }
+                FeedReader::Polls {
+                    http,
+                    path,
+                    query,
+                    wait: transport == Transport::LongPoll,
+                    after,
+                }
             }
         };
         let position = after.unwrap_or_default().to_owned();
@@ -150,7 +156,7 @@ impl Feed {
     /// Returns the position of the newest event that came, unless there are others that [`next`](Self::next) has not returned yet.
     pub(crate) fn position(&self) -> Option<&str> {
         let position = match &self.reader {
-            Reader::Polls { after, .. } => after,
+            FeedReader::Polls { after, .. } => after,
             _ => &self.position,
         };
         self.waiting.iter().all(|piece| *piece == Piece::Answer).then_some(position)
@@ -159,8 +165,8 @@ impl Feed {
     /// Opens a new connection for the next poll. What is pushed goes on over the one that it has.
     pub(crate) fn reconnect(&mut self, place: &Place) -> Result<(), Fault> {
         match &mut self.reader {
-            Reader::Polls { http, .. } => *http = Http::connect(place)?,
-            Reader::PlainPolls(polls) => polls.http = Http::connect(place)?,
+            FeedReader::Polls { http, .. } => *http = Http::connect(place)?,
+            FeedReader::PlainPolls(polls) => polls.http = Http::connect(place)?,
             _ => {}
         }
         Ok(())
@@ -169,24 +175,24 @@ impl Feed {
     /// Returns what the connection has carried so far.
     pub(crate) fn traffic(&self) -> Result<Traffic, Fault> {
         match &self.reader {
-            Reader::WebSocket(socket) | Reader::Events(socket) => socket.traffic(),
-            Reader::Multiplexed(requests) => requests.traffic(),
-            Reader::Sse(http, _) | Reader::Ndjson(http) | Reader::Polls { http, .. } => {
-                http.traffic()
-            }
-            Reader::PlainPolls(polls) => polls.http.traffic(),
+            FeedReader::WebSocket(socket) | FeedReader::Events(socket) => socket.traffic(),
+            FeedReader::Multiplexed(requests) => requests.traffic(),
+            FeedReader::Sse(http, _)
+            | FeedReader::Ndjson(http)
+            | FeedReader::Polls { http, .. } => http.traffic(),
+            FeedReader::PlainPolls(polls) => polls.http.traffic(),
         }
     }
 
     /// Closes the connection, and returns what it has carried.
     pub(crate) fn finish(self) -> Result<Traffic, Fault> {
         match self.reader {
-            Reader::WebSocket(socket) | Reader::Events(socket) => socket.finish(),
-            Reader::Multiplexed(requests) => requests.finish(),
-            Reader::Sse(http, _) | Reader::Ndjson(http) | Reader::Polls { http, .. } => {
-                http.finish()
-            }
-            Reader::PlainPolls(polls) => polls.http.finish(),
+            FeedReader::WebSocket(socket) | FeedReader::Events(socket) => socket.finish(),
+            FeedReader::Multiplexed(requests) => requests.finish(),
+            FeedReader::Sse(http, _)
+            | FeedReader::Ndjson(http)
+            | FeedReader::Polls { http, .. } => http.finish(),
+            FeedReader::PlainPolls(polls) => polls.http.finish(),
         }
     }
 
@@ -195,10 +201,10 @@ impl Feed {
         let (waiting, position) = (&mut self.waiting, &mut self.position);
         let patience = self.place.patience;
         match &mut self.reader {
-            Reader::WebSocket(socket) => {
+            FeedReader::WebSocket(socket) => {
                 waiting.push(socket.receive()?.map_or(Piece::End, Piece::Event));
             }
-            Reader::Events(socket) => match socket.receive()? {
+            FeedReader::Events(socket) => match socket.receive()? {
                 Some(message) => {
                     let item: Value = parse(&message)?;
                     let of = item["position"].as_str();
@@ -207,7 +213,7 @@ impl Feed {
                 }
                 None => waiting.push(Piece::End),
             },
-            Reader::Multiplexed(requests) => {
+            FeedReader::Multiplexed(requests) => {
                 let answer = requests.answer()?;
                 match answer.status {
                     NOTICE_STATUS if answer.payload.starts_with(br#"{"gap""#) => {
@@ -224,21 +230,21 @@ impl Feed {
                     }
                 }
             }
-            Reader::Sse(http, sse) => {
+            FeedReader::Sse(http, sse) => {
                 lines(http, &mut self.line, |line| {
                     waiting.extend(sse.line(line, position)?);
                     Ok(())
                 })?;
             }
-            Reader::Ndjson(http) => {
+            FeedReader::Ndjson(http) => {
                 let is_plain = self.is_plain;
                 lines(http, &mut self.line, |line| {
                     waiting.extend(ndjson(line, is_plain, position)?);
                     Ok(())
                 })?;
             }
-            Reader::PlainPolls(polls) => waiting.extend(polls.next()?),
-            Reader::Polls { http, path, query, wait, after } => {
+            FeedReader::PlainPolls(polls) => waiting.extend(polls.next()?),
+            FeedReader::Polls { http, path, query, wait, after } => {
                 let seconds = (patience.as_secs() / 2).clamp(1, WAIT_SECONDS_MAX);
                 let prefer =
                     if *wait { format!("Prefer: wait={seconds}\r\n") } else { String::new() };

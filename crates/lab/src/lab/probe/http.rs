@@ -10,7 +10,7 @@ pub(crate) const EVENT_BYTES_MIN: usize = 20;
 
 /// A response.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct HttpReply {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
     /// The field `Location`, if there is one.
@@ -42,7 +42,7 @@ impl Http {
         target: &str,
         fields: &str,
         body: &[u8],
-    ) -> Result<Reply, Fault> {
+    ) -> Result<HttpReply, Fault> {
         self.ask(method, target, fields, body)?;
         self.reply()
     }
@@ -54,7 +54,7 @@ impl Http {
         target: &str,
         fields: &str,
         body: &[u8],
-    ) -> Result<Reply, Fault> {
+    ) -> Result<HttpReply, Fault> {
         self.reopen()?;
         let request = request(method, &self.stream.place().host, target, fields, body);
         if request.len() <= AT_ONCE_BYTES {
@@ -123,7 +123,7 @@ impl Http {
         Ok(traffic)
     }
 
-    fn reply(&mut self) -> Result<Reply, Fault> {
+    fn reply(&mut self) -> Result<HttpReply, Fault> {
         let (reply, is_last) = reply(&mut self.stream)?;
         self.is_over = is_last;
         Ok(reply)
@@ -147,7 +147,7 @@ impl Http {
     }
 }
 
-impl Reply {
+impl HttpReply {
     /// Returns the body, if the status is this one.
     pub(crate) fn expect(self, status: u16) -> Result<Vec<u8>, Fault> {
         if self.status == status {
@@ -158,7 +158,7 @@ impl Reply {
 }
 
 /// Waits for the whole response, and tells whether the server closes the connection after it.
-fn reply(stream: &mut Stream) -> Result<(Reply, bool), Fault> {
+fn reply(stream: &mut Stream) -> Result<(HttpReply, bool), Fault> {
     let (status, end, location, is_last) = read_head(stream, |head| {
         let location = head.field("location").map(str::to_owned);
         (head.status, head.body_end(), location, head.is_last())
@@ -167,7 +167,7 @@ fn reply(stream: &mut Stream) -> Result<(Reply, bool), Fault> {
     let mut body = Body::new(end, MESSAGE_BYTES_MAX);
     while !receive(stream, &mut body)? {}
     let is_last = is_last || end == BodyEnd::Connection;
-    Ok((Reply { status, body: body.into_bytes(), location }, is_last))
+    Ok((HttpReply { status, body: body.into_bytes(), location }, is_last))
 }
 
 /// Waits for the beginning of a refusal's body, which people are shown.

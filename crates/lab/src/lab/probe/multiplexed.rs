@@ -18,7 +18,7 @@ pub(crate) enum Multiplexed {
 
 /// A reply, or one of several: `206 ID POSITION` and a payload.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct MultiplexedReply {
     pub(crate) status: u16,
     /// The request that it answers.
     pub(crate) id: String,
@@ -55,7 +55,7 @@ impl Multiplexed {
     }
 
     /// Waits for the next answer to any request.
-    pub(crate) fn answer(&mut self) -> Result<Answer, Fault> {
+    pub(crate) fn answer(&mut self) -> Result<MultiplexedReply, Fault> {
         let message = match self {
             Self::WebSocket(socket) => socket.receive()?.ok_or(Fault::Closed)?,
             Self::Tcp(stream) => {
@@ -80,7 +80,7 @@ impl Multiplexed {
             return Err(Fault::wrong("no status came", line));
         };
         let (id, position) = (id.to_owned(), words.next().unwrap_or_default().to_owned());
-        Ok(Answer { status, id, position, payload: payload.to_vec() })
+        Ok(MultiplexedReply { status, id, position, payload: payload.to_vec() })
     }
 
     /// Returns what the connection has carried so far.

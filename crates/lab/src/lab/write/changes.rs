@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use super::markdown::{plain, rendered};
 use super::tables::{NONE, Table, interval};
-use crate::lab::compare::{Figure, Kind, Pair, Pairs, name, run_name};
+use crate::lab::compare::{ChangeKind, Figure, RunPair, RunPairs, name, run_name};
 use crate::lab::numbers::{count, figure};
 use crate::lab::report::{TOO_FEW_ROUNDS, titled};
 
 /// Returns the figures of an experiment in two runs.
-pub(crate) fn changes(pair: &Pair<'_>) -> String {
+pub(crate) fn changes(pair: &RunPair<'_>) -> String {
     let [from, to] = pair.reports;
     let mut text = format!("## {}: B against A\n", plain(&from.experiment));
     for (run, report) in [("A", from), ("B", to)] {
@@ -35,7 +35,7 @@ pub(crate) fn changes(pair: &Pair<'_>) -> String {
         let all = pair.figures.iter().filter(|one| one.judgement() == kind);
         count(all.count() as u64)
     };
-    let few = match of(Kind::TooFewRounds) {
+    let few = match of(ChangeKind::TooFewRounds) {
         none if none == "0" => String::new(),
         few => format!(", {few} of {TOO_FEW_ROUNDS}"),
     };
@@ -45,10 +45,10 @@ pub(crate) fn changes(pair: &Pair<'_>) -> String {
          have, and more do if the machine was busier in one of both runs: the rounds of two runs differ also by its state. Repeat both before \
          you believe a change.",
         count(pair.figures.len() as u64),
-        of(Kind::Better),
-        of(Kind::Worse),
-        of(Kind::NotDistinguishable),
-        of(Kind::Equal)
+        of(ChangeKind::Better),
+        of(ChangeKind::Worse),
+        of(ChangeKind::NotDistinguishable),
+        of(ChangeKind::Equal)
     );
     for (run, series) in &pair.alone {
         let _ = writeln!(text, "Only {run} has values: {}.", plain(&name(series)));
@@ -57,7 +57,7 @@ pub(crate) fn changes(pair: &Pair<'_>) -> String {
 }
 
 /// Returns the runs that are compared with no other; nothing if there are none.
-pub(crate) fn alone(pairs: &Pairs<'_>) -> String {
+pub(crate) fn alone(pairs: &RunPairs<'_>) -> String {
     let mut text = String::new();
     for (side, run) in &pairs.alone {
         let begin = if text.is_empty() { ALONE } else { "" };
@@ -73,11 +73,11 @@ fn row(one: &Figure<'_>) -> Vec<String> {
     let series = one.series;
     let [from, to] = one.medians;
     let verdict = match one.judgement() {
-        Kind::Equal => "equal",
-        Kind::NotDistinguishable => "not distinguishable",
-        Kind::Better => "better",
-        Kind::Worse => "worse",
-        Kind::TooFewRounds => TOO_FEW_ROUNDS,
+        ChangeKind::Equal => "equal",
+        ChangeKind::NotDistinguishable => "not distinguishable",
+        ChangeKind::Better => "better",
+        ChangeKind::Worse => "worse",
+        ChangeKind::TooFewRounds => TOO_FEW_ROUNDS,
     };
     vec![
         series.case.clone(),
