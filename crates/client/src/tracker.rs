@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use crate::{EndReason, Gap, GapReason, Hole, Item, Position};
 
 /// What a server tells of a topic.
-type ServerItem = anemone_wire::Item<'static>;
+type TopicItem = anemone_wire::Item<'static>;
 
 /// Tracks a topic across all connections of a subscription.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub(crate) struct Tracker {
     repeated: u64,
 }
 
-/// The effect of a [`ServerItem`].
+/// The effect of a [`TopicItem`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Step {
     /// The topic has moved on.
@@ -57,12 +57,12 @@ impl Tracker {
     /// Takes an item of the server, and appends the items to report to `items`.
     pub(crate) fn receive(
         &mut self,
-        said: ServerItem,
+        said: TopicItem,
         items: &mut VecDeque<Item>,
     ) -> Result<Step, Hole> {
         match said {
-            ServerItem::Begin(found) | ServerItem::Quiet(found) => self.standing(found, items),
-            ServerItem::Event { position, time, data } => {
+            TopicItem::Begin(found) | TopicItem::Quiet(found) => self.standing(found, items),
+            TopicItem::Event { position, time, data } => {
                 if !self.follows(position, items)? {
                     self.repeated += 1;
                     return Ok(Step::Stay);
@@ -80,12 +80,12 @@ impl Tracker {
                 items.push_back(Item::Event { position, time, data: data.into_owned() });
                 Ok(Step::Forward)
             }
-            ServerItem::Gap(gap) => self.gap(gap, items),
-            ServerItem::Skipped { count, .. } => {
+            TopicItem::Gap(gap) => self.gap(gap, items),
+            TopicItem::Skipped { count, .. } => {
                 self.skipped = self.skipped.saturating_add(count);
                 Ok(Step::Stay)
             }
-            ServerItem::End(reason) => {
+            TopicItem::End(reason) => {
                 items.push_back(self.end(reason));
                 Ok(Step::End)
             }
@@ -191,21 +191,21 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn event(position: &str) -> ServerItem {
-        ServerItem::Event { position: at(position), time: None, data: "1".into() }
+    fn event(position: &str) -> TopicItem {
+        TopicItem::Event { position: at(position), time: None, data: "1".into() }
     }
 
-    fn gap_between(after: Position, resume: Position) -> ServerItem {
-        ServerItem::Gap(Gap { reason: GapReason::Retention, after, missed: Some(1), resume })
+    fn gap_between(after: Position, resume: Position) -> TopicItem {
+        TopicItem::Gap(Gap { reason: GapReason::Retention, after, missed: Some(1), resume })
     }
 
-    fn gap(after: &str, missed: Option<u64>, resume: &str) -> ServerItem {
+    fn gap(after: &str, missed: Option<u64>, resume: &str) -> TopicItem {
         let (after, resume) = (at(after), at(resume));
-        ServerItem::Gap(Gap { reason: GapReason::Retention, after, missed, resume })
+        TopicItem::Gap(Gap { reason: GapReason::Retention, after, missed, resume })
     }
 
     /// The items that are told of these, and how it ends.
-    fn told(tracker: &mut Tracker, said: Vec<ServerItem>) -> (Vec<String>, Option<Hole>) {
+    fn told(tracker: &mut Tracker, said: Vec<TopicItem>) -> (Vec<String>, Option<Hole>) {
         let mut items = VecDeque::new();
         let hole = said.into_iter().find_map(|item| tracker.receive(item, &mut items).err());
         let told = items.iter().map(|item| match item {
@@ -221,12 +221,12 @@ mod tests {
     #[test]
     fn the_place_is_told_once_and_events_once_each() {
         let mut tracker = Tracker::default();
-        let standing = ServerItem::Begin(at("a-2"));
+        let standing = TopicItem::Begin(at("a-2"));
         let said = vec![standing.clone(), event("a-3"), event("a-3"), event("a-2"), event("a-4")];
         assert_eq!(told(&mut tracker, said).0, ["at a-2", "a-3", "a-4"]);
         assert_eq!(tracker.repeated(), 2);
         tracker.reconnect();
-        let said = vec![ServerItem::Begin(at("a-4")), event("a-5"), ServerItem::Begin(at("a-5"))];
+        let said = vec![TopicItem::Begin(at("a-4")), event("a-5"), TopicItem::Begin(at("a-5"))];
         assert_eq!(told(&mut tracker, said), (vec!["a-5".to_owned()], None));
     }
 
@@ -239,9 +239,9 @@ mod tests {
         );
         let mut tracker = Tracker::default();
         let said = vec![
-            ServerItem::Skipped { count: 2, last: None },
+            TopicItem::Skipped { count: 2, last: None },
             event("a-3"),
-            ServerItem::Begin(at("a-3")),
+            TopicItem::Begin(at("a-3")),
         ];
         assert_eq!(told(&mut tracker, said).0, ["at a-0", "skipped 2", "a-3"]);
     }
@@ -263,9 +263,9 @@ mod tests {
     #[test]
     fn a_server_that_stands_somewhere_else_left_something_out() {
         let mut tracker = Tracker::resume(at("a-4"));
-        assert!(told(&mut tracker, vec![ServerItem::Begin(at("a-3"))]).1.is_none());
-        assert!(told(&mut tracker, vec![ServerItem::Begin(at("a-6"))]).1.is_some());
-        let (items, _) = told(&mut tracker, vec![ServerItem::Begin(at("a-7")), event("a-8")]);
+        assert!(told(&mut tracker, vec![TopicItem::Begin(at("a-3"))]).1.is_none());
+        assert!(told(&mut tracker, vec![TopicItem::Begin(at("a-6"))]).1.is_some());
+        let (items, _) = told(&mut tracker, vec![TopicItem::Begin(at("a-7")), event("a-8")]);
         assert_eq!(items, ["gap Some(3) to a-7", "a-8"]);
     }
 
@@ -288,17 +288,17 @@ mod tests {
     fn what_was_skipped_is_told_with_the_event_after_it() {
         let mut tracker = Tracker::resume(at("a-4"));
         assert_eq!(
-            told(&mut tracker, vec![ServerItem::Skipped { count: 3, last: None }]).0.len(),
+            told(&mut tracker, vec![TopicItem::Skipped { count: 3, last: None }]).0.len(),
             0
         );
         tracker.reconnect();
-        let said = vec![ServerItem::Skipped { count: 5, last: None }, event("a-10"), event("a-11")];
+        let said = vec![TopicItem::Skipped { count: 5, last: None }, event("a-10"), event("a-11")];
         assert_eq!(
             told(&mut tracker, said),
             (["skipped 5", "a-10", "a-11"].map(Into::into).into(), None)
         );
         let (_, hole) =
-            told(&mut tracker, vec![ServerItem::Skipped { count: 5, last: None }, event("a-16")]);
+            told(&mut tracker, vec![TopicItem::Skipped { count: 5, last: None }, event("a-16")]);
         assert!(hole.is_some());
     }
 
@@ -312,8 +312,8 @@ mod tests {
             for (kind, first, second) in said {
                 let place = |offset| at("a-0").at(offset);
                 let item = match kind {
-                    0 => ServerItem::Begin(place(first)),
-                    1 => ServerItem::Skipped { count: first, last: None },
+                    0 => TopicItem::Begin(place(first)),
+                    1 => TopicItem::Skipped { count: first, last: None },
                     2 => gap_between(place(first), place(first + second)),
                     _ => event(&format!("a-{first}")),
                 };

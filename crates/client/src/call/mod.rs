@@ -62,12 +62,12 @@ pub struct Client {
     address: Arc<Address>,
     options: Arc<Options>,
     via: CallVia,
-    carrier: Carrier,
+    carrier: CallCarrier,
     open: Arc<Semaphore>,
 }
 
 #[derive(Clone)]
-enum Carrier {
+enum CallCarrier {
     Http(Arc<HttpCalls>),
     Mux(Arc<MuxCalls>),
 }
@@ -105,7 +105,7 @@ impl Client {
         let retry = Retry { failures_max: Some(FAILURES_MAX), ..Retry::default() };
         let timeouts = Timeouts { answer: ANSWER, ..Timeouts::default() };
         let options = Arc::new(Options { retry, timeouts, ..Options::default() });
-        let carrier = Carrier::new(via, &address, &options);
+        let carrier = CallCarrier::new(via, &address, &options);
         let open = Arc::new(Semaphore::new(options.limits.calls_max));
         Self { address, options, via, carrier, open }
     }
@@ -152,7 +152,7 @@ impl Client {
 
     fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
         change(Arc::make_mut(&mut self.options));
-        self.carrier = Carrier::new(self.via, &self.address, &self.options);
+        self.carrier = CallCarrier::new(self.via, &self.address, &self.options);
         self
     }
 
@@ -186,7 +186,7 @@ impl Client {
     }
 }
 
-impl Carrier {
+impl CallCarrier {
     fn new(via: CallVia, address: &Arc<Address>, options: &Arc<Options>) -> Self {
         let (address, options) = (Arc::clone(address), Arc::clone(options));
         match via {
@@ -359,11 +359,11 @@ impl Client {
         let place = place.map_err(|_| Error::Ended)?;
         let opening = async {
             match &self.carrier {
-                Carrier::Http(calls) => {
+                CallCarrier::Http(calls) => {
                     let (head, body) = Arc::clone(calls).open(ask, &sent).await?;
                     Ok((head, Body::Http(Box::new(body))))
                 }
-                Carrier::Mux(calls) => {
+                CallCarrier::Mux(calls) => {
                     let (head, body) = calls.open(ask, Arc::clone(&sent)).await?;
                     Ok((head, Body::Mux(Box::new(body))))
                 }

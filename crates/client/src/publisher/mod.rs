@@ -37,10 +37,10 @@ use crate::{Error, Published, Retry, UrlError};
 pub struct Publisher {
     address: Arc<Address>,
     options: Arc<Options>,
-    carrier: Carrier,
+    carrier: BatchCarrier,
 }
 
-enum Carrier {
+enum BatchCarrier {
     Http(Box<http::HttpCarrier>),
     Mux(Box<mux::MuxCarrier>),
 }
@@ -61,13 +61,13 @@ impl Publisher {
         let retry = Retry { failures_max: Some(FAILURES_MAX), ..Retry::default() };
         let options = Arc::new(Options { retry, ..Options::default() });
         let carrier = http::HttpCarrier::new(Arc::clone(&address), Arc::clone(&options));
-        Ok(Self { address, options, carrier: Carrier::Http(Box::new(carrier)) })
+        Ok(Self { address, options, carrier: BatchCarrier::Http(Box::new(carrier)) })
     }
 
     /// Publishes on a multiplexed WebSocket instead, which stays open between batches.
     #[must_use]
     pub fn multiplexed(mut self) -> Self {
-        self.carrier = Carrier::Mux(Box::default());
+        self.carrier = BatchCarrier::Mux(Box::default());
         self
     }
 
@@ -85,10 +85,10 @@ impl Publisher {
         change(&mut options);
         self.options = Arc::new(options);
         self.carrier = match self.carrier {
-            Carrier::Mux(_) => Carrier::Mux(Box::default()),
-            Carrier::Http(_) => {
+            BatchCarrier::Mux(_) => BatchCarrier::Mux(Box::default()),
+            BatchCarrier::Http(_) => {
                 let (address, options) = (Arc::clone(&self.address), Arc::clone(&self.options));
-                Carrier::Http(Box::new(http::HttpCarrier::new(address, options)))
+                BatchCarrier::Http(Box::new(http::HttpCarrier::new(address, options)))
             }
         };
         self
@@ -153,8 +153,8 @@ impl Publisher {
     ) -> Result<Published, Error> {
         let sent = async {
             match &mut self.carrier {
-                Carrier::Http(carrier) => carrier.send(content, body, key).await,
-                Carrier::Mux(carrier) => {
+                BatchCarrier::Http(carrier) => carrier.send(content, body, key).await,
+                BatchCarrier::Mux(carrier) => {
                     carrier.send(&self.address, &self.options, content, body, key).await
                 }
             }
@@ -165,7 +165,7 @@ impl Publisher {
                 Err(Error::from(Foreign::Content(error)).at(&self.address))
             }
             Err(error) => {
-                if let Carrier::Mux(carrier) = &mut self.carrier {
+                if let BatchCarrier::Mux(carrier) = &mut self.carrier {
                     **carrier = mux::MuxCarrier::default();
                 }
                 Err(error.at(&self.address))
