@@ -14,7 +14,7 @@ const COLOUR_BYTES_MAX: usize = 64;
 /// Leaves escape sequences out of a stream of bytes.
 #[derive(Debug, Default)]
 pub(super) struct Escapes {
-    place: Place,
+    place: SequencePlace,
     /// The sequence up to here, if it may be a colour or a move.
     sequence: Vec<u8>,
     /// The rest of a piece without its sequences.
@@ -23,7 +23,7 @@ pub(super) struct Escapes {
 
 /// A place in a sequence.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum Place {
+enum SequencePlace {
     #[default]
     Outside,
     /// After ESC.
@@ -39,7 +39,7 @@ enum Place {
 impl Escapes {
     /// Returns a piece without escape sequences, except colours.
     pub(super) fn remove<'a>(&'a mut self, bytes: &'a [u8]) -> &'a [u8] {
-        if self.place == Place::Outside && !bytes.contains(&ESC) {
+        if self.place == SequencePlace::Outside && !bytes.contains(&ESC) {
             return bytes;
         }
         self.plain.clear();
@@ -52,42 +52,42 @@ impl Escapes {
     fn take(&mut self, byte: u8) {
         // A sequence never goes on in the next line, so one without an end hides no more than its line.
         if matches!(byte, b'\n' | b'\r') {
-            self.place = Place::Outside;
+            self.place = SequencePlace::Outside;
             return self.plain.push(byte);
         }
         self.place = match (self.place, byte) {
-            (Place::Outside | Place::Begun | Place::Control, ESC) => {
+            (SequencePlace::Outside | SequencePlace::Begun | SequencePlace::Control, ESC) => {
                 self.sequence.clear();
-                Place::Begun
+                SequencePlace::Begun
             }
-            (Place::Outside, _) => {
+            (SequencePlace::Outside, _) => {
                 self.plain.push(byte);
-                Place::Outside
+                SequencePlace::Outside
             }
-            (Place::Begun, b'[') => Place::Control,
-            (Place::Begun, b']' | b'P' | b'X' | b'^' | b'_') => Place::Text,
+            (SequencePlace::Begun, b'[') => SequencePlace::Control,
+            (SequencePlace::Begun, b']' | b'P' | b'X' | b'^' | b'_') => SequencePlace::Text,
             // Intermediate bytes, such as those that choose a character set.
-            (Place::Begun, 0x20..=0x2f) => Place::Begun,
-            (Place::Begun, _) => {
+            (SequencePlace::Begun, 0x20..=0x2f) => SequencePlace::Begun,
+            (SequencePlace::Begun, _) => {
                 // ESC 8 goes back to where the cursor was, and ESC M to the line above.
                 self.plain.extend(matches!(byte, b'8' | b'M').then_some(b'\r'));
-                Place::Outside
+                SequencePlace::Outside
             }
-            (Place::Control, 0x40..=0x7e) => {
+            (SequencePlace::Control, 0x40..=0x7e) => {
                 self.end_control(byte);
-                Place::Outside
+                SequencePlace::Outside
             }
-            (Place::Control, _) => {
+            (SequencePlace::Control, _) => {
                 if self.sequence.len() < COLOUR_BYTES_MAX {
                     self.sequence.push(byte);
                 }
-                Place::Control
+                SequencePlace::Control
             }
-            (Place::Text, 0x07) => Place::Outside,
-            (Place::Text, ESC) => Place::TextEnd,
-            (Place::Text, _) => Place::Text,
-            (Place::TextEnd, b'\\') => Place::Outside,
-            (Place::TextEnd, _) => Place::Text,
+            (SequencePlace::Text, 0x07) => SequencePlace::Outside,
+            (SequencePlace::Text, ESC) => SequencePlace::TextEnd,
+            (SequencePlace::Text, _) => SequencePlace::Text,
+            (SequencePlace::TextEnd, b'\\') => SequencePlace::Outside,
+            (SequencePlace::TextEnd, _) => SequencePlace::Text,
         };
     }
 

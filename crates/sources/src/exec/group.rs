@@ -13,7 +13,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::time::Instant;
 
-use super::handover::{Order, Priority, Report, Request};
+use super::handover::{GuardReport, Order, Priority, Request};
 use super::{Command, descendants, guard};
 use crate::status::sleep_until;
 
@@ -40,12 +40,12 @@ pub(super) struct Launch<'a> {
     /// The time between SIGTERM and SIGKILL.
     pub(super) grace: Duration,
     pub(super) priority: Priority,
-    pub(super) input: Input,
+    pub(super) input: ProgramInput,
 }
 
 /// The standard input of a program.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Input {
+pub(super) enum ProgramInput {
     /// `/dev/null`.
     Empty,
     Pipe,
@@ -90,8 +90,8 @@ impl Group {
     /// Starts the program, and waits until it has started. Needs a runtime with IO.
     pub(super) fn start(launch: &Launch<'_>) -> io::Result<(Self, Pipes)> {
         let (stdin, input) = match launch.input {
-            Input::Empty => (None, std::fs::File::open("/dev/null")?.into()),
-            Input::Pipe => pipe().map(|(reader, writer)| (Some(writer), reader.into()))?,
+            ProgramInput::Empty => (None, std::fs::File::open("/dev/null")?.into()),
+            ProgramInput::Pipe => pipe().map(|(reader, writer)| (Some(writer), reader.into()))?,
         };
         let ((stdout, output), (stderr, error_output)) = (pipe()?, pipe()?);
         let pipes = Pipes {
@@ -168,13 +168,15 @@ impl Members {
         let guard = GuardProcess(Some(guard));
         socket.set_read_timeout(Some(START_WAIT))?;
         order.send(&socket)?;
-        let mut report = [0; Report::BYTES];
+        let mut report = [0; GuardReport::BYTES];
         socket.read_exact(&mut report).map_err(|error| {
             io::Error::new(error.kind(), format!("its guard does not answer: {error}"))
         })?;
-        let program = match Report::of(report) {
-            Some(Report::Started(program)) => program,
-            Some(Report::NotStarted(number)) => return Err(io::Error::from_raw_os_error(number)),
+        let program = match GuardReport::of(report) {
+            Some(GuardReport::Started(program)) => program,
+            Some(GuardReport::NotStarted(number)) => {
+                return Err(io::Error::from_raw_os_error(number));
+            }
             _ => return Err(io::ErrorKind::InvalidData.into()),
         };
         socket.set_nonblocking(true)?;
@@ -193,11 +195,11 @@ impl Members {
     async fn next(&mut self) -> GroupEvent {
         loop {
             match self.take_report() {
-                Ok(Some(Report::Ended(status))) => {
+                Ok(Some(GuardReport::Ended(status))) => {
                     self.exit = Some(status);
                     return GroupEvent::ProgramEnded;
                 }
-                Ok(Some(Report::Gone)) => return GroupEvent::Gone(self.exit),
+                Ok(Some(GuardReport::Gone)) => return GroupEvent::Gone(self.exit),
                 Ok(Some(_)) => {}
                 Ok(None) => tokio::select! {
                     _ = self.socket.readable() => {}
@@ -215,18 +217,20 @@ impl Members {
     }
 
     /// Takes the next report, if it is there. An error means that there is no guard any more.
-    fn take_report(&mut self) -> io::Result<Option<Report>> {
-        let mut bytes = [0; Report::BYTES];
-        let missing = Report::BYTES - self.report.len();
+    fn take_report(&mut self) -> io::Result<Option<GuardReport>> {
+        let mut bytes = [0; GuardReport::BYTES];
+        let missing = GuardReport::BYTES - self.report.len();
         match self.socket.try_read(&mut bytes[..missing]) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(len) => self.report.extend_from_slice(&bytes[..len]),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             Err(error) => return Err(error),
         }
-        let Ok(whole) = <[u8; Report::BYTES]>::try_from(&self.report[..]) else { return Ok(None) };
+        let Ok(whole) = <[u8; GuardReport::BYTES]>::try_from(&self.report[..]) else {
+            return Ok(None);
+        };
         self.report.clear();
-        Ok(Report::of(whole))
+        Ok(GuardReport::of(whole))
     }
 
     /// Ends what can be found without the guard, which somebody has killed: the group of the program.

@@ -28,7 +28,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
 use super::descendants;
-use super::handover::{Order, Priority, Report, Request};
+use super::handover::{GuardReport, Order, Priority, Request};
 use crate::status::sleep_until;
 
 /// The first argument of a guard.
@@ -108,17 +108,17 @@ async fn watch(order: Order, socket: UnixStream) -> io::Result<()> {
         Ok(program) => Pid::from_child(&program),
         Err(error) => {
             let number = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
-            report(&socket, Report::NotStarted(number));
+            report(&socket, GuardReport::NotStarted(number));
             return Ok(());
         }
     };
-    report(&socket, Report::Started(program));
-    let mut end = End::new(program, grace);
+    report(&socket, GuardReport::Started(program));
+    let mut end = GroupEnd::new(program, grace);
     let mut is_wanted = true;
     loop {
         let are_left = reap(program, &socket) || descendants::are_left_in_group(program);
         if !are_left {
-            report(&socket, Report::Gone);
+            report(&socket, GuardReport::Gone);
             return Ok(());
         }
         tokio::select! {
@@ -165,7 +165,7 @@ fn spawn(order: Order) -> io::Result<Child> {
 }
 
 /// Reports to the process that wants the program, which may have ended.
-fn report(socket: &tokio::net::UnixStream, report: Report) {
+fn report(socket: &tokio::net::UnixStream, report: GuardReport) {
     // The socket itself, since the runtime may not know yet that it can be written. A few reports of five bytes always fit.
     let _ = rustix::io::write(socket, &report.to_bytes());
 }
@@ -175,7 +175,7 @@ fn reap(program: Pid, socket: &tokio::net::UnixStream) -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) if pid == program => {
-                report(socket, Report::Ended(ExitStatus::from_raw(status.as_raw())));
+                report(socket, GuardReport::Ended(ExitStatus::from_raw(status.as_raw())));
             }
             Ok(Some(_)) | Err(Errno::INTR) => {}
             Ok(None) => return true,
@@ -185,7 +185,7 @@ fn reap(program: Pid, socket: &tokio::net::UnixStream) -> bool {
 }
 
 /// The end of the program and its descendants.
-struct End {
+struct GroupEnd {
     program: Pid,
     grace: Duration,
     /// The time of the next SIGKILL, once they were asked to end.
@@ -205,7 +205,7 @@ const FAR: Duration = Duration::from_secs(1 << 32);
 /// The most looks for new processes at a time.
 const LOOKS_MAX: u32 = 100;
 
-impl End {
+impl GroupEnd {
     fn new(program: Pid, grace: Duration) -> Self {
         Self { program, grace, due: None, kills: 0 }
     }

@@ -138,7 +138,7 @@ impl Request {
 
 /// A report of the guard.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Report {
+pub(super) enum GuardReport {
     Started(Pid),
     /// The error number of the system.
     NotStarted(i32),
@@ -148,7 +148,7 @@ pub(super) enum Report {
     Gone,
 }
 
-impl Report {
+impl GuardReport {
     pub(super) const BYTES: usize = 5;
 
     pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
@@ -220,13 +220,13 @@ mod tests {
             assert_eq!(Request::of(request.to_byte()), Some(request));
         }
         for report in [
-            Report::Started(Pid::from_raw(70_000).unwrap()),
-            Report::NotStarted(2),
-            Report::Ended(ExitStatus::from_raw(9)),
-            Report::Gone,
+            GuardReport::Started(Pid::from_raw(70_000).unwrap()),
+            GuardReport::NotStarted(2),
+            GuardReport::Ended(ExitStatus::from_raw(9)),
+            GuardReport::Gone,
         ] {
-            assert_eq!(Report::of(report.to_bytes()), Some(report));
+            assert_eq!(GuardReport::of(report.to_bytes()), Some(report));
         }
-        assert_eq!((Request::of(b'x'), Report::of(*b"x0000")), (None, None));
+        assert_eq!((Request::of(b'x'), GuardReport::of(*b"x0000")), (None, None));
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::error_log::{ErrorLog, LogLimit, LoggedAs};
-use super::group::{Group, GroupEvent, Input, Launch, Pipes};
+use super::group::{Group, GroupEvent, Launch, Pipes, ProgramInput};
 use super::handover::Priority;
 use super::pipes::{READ_BYTES, REST_BYTES_MAX, Read, Rest, readable, take};
 use super::{ExecOptions, Stderr};
@@ -68,13 +68,13 @@ pub async fn run(
 }
 
 /// The end of the program.
-struct End {
+struct ProgramEnd {
     exit: io::Result<Option<ExitStatus>>,
     /// True if `stop` ended it.
     stopped: bool,
 }
 
-impl End {
+impl ProgramEnd {
     fn sentence(&self) -> String {
         match &self.exit {
             Err(error) => format!("cannot be started: {}", chain(error)),
@@ -138,17 +138,17 @@ impl ExecSource {
             directory: self.options.directory.as_deref(),
             grace: self.options.grace,
             priority: Priority::Normal,
-            input: Input::Empty,
+            input: ProgramInput::Empty,
         }
     }
 
     /// Runs the program once, until it has ended with its descendants.
-    async fn run_once(&mut self, mut stop: Pin<&mut impl Future<Output = ()>>) -> End {
+    async fn run_once(&mut self, mut stop: Pin<&mut impl Future<Output = ()>>) -> ProgramEnd {
         let mut stopped = false;
         let patience = (self.patience_over.clone(), self.options.grace);
         let (mut group, Pipes { stdout, stderr, .. }) = match Group::start(&self.launch()) {
             Ok(started) => started,
-            Err(error) => return End { exit: Err(error), stopped },
+            Err(error) => return ProgramEnd { exit: Err(error), stopped },
         };
         let command = &self.options.command;
         self.status
@@ -186,7 +186,7 @@ impl ExecSource {
         self.first_line.give_up();
         let rest = self.read_rest(stdout, stderr, &mut buffer);
         patiently(rest, stop, &mut stopped, &patience).await;
-        End { exit: Ok(exit), stopped }
+        ProgramEnd { exit: Ok(exit), stopped }
     }
 
     async fn take_output(&mut self, read: Read, ending: bool, buffer: &[u8]) {

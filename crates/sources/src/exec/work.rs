@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::census::Census;
 use super::error_log::ErrorLog;
 use super::escapes::Escapes;
-use super::group::{Group, GroupEvent, Input, Launch, Pipes};
+use super::group::{Group, GroupEvent, Launch, Pipes, ProgramInput};
 use super::handover::Priority;
 use super::pipes::{READ_BYTES, REST_BYTES_MAX, Read, Rest, readable, take};
 use super::program::{Program, ProgramOptions};
@@ -37,7 +37,7 @@ async fn start(program: &Program, input: &RunInput, context: &RunContext) -> Run
         grace: options.grace,
         // This thread keeps its own: it must not be interrupted for long while it holds what readers of the run wait for.
         priority: Priority::Low,
-        input: if input.body.is_empty() { Input::Empty } else { Input::Pipe },
+        input: if input.body.is_empty() { ProgramInput::Empty } else { ProgramInput::Pipe },
     };
     match Group::start(&launch) {
         Ok((group, pipes)) => Work::new(program, input, context).run(group, pipes).await,

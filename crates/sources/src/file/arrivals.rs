@@ -9,7 +9,7 @@ const COUNT_MAX: usize = 4096;
 
 /// A notice about a name in the directory. A number connects both ends of a renaming.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Notice<'a> {
+pub(super) enum DirectoryNotice<'a> {
     Created(&'a OsStr),
     Deleted(&'a OsStr),
     MovedFrom(&'a OsStr, u32),
@@ -18,7 +18,7 @@ pub(super) enum Notice<'a> {
 
 /// The place of a file that came.
 #[derive(Clone, Debug, Eq, PartialEq)]
-enum Place {
+enum ArrivalPlace {
     /// This name in the directory.
     Name(OsString),
     /// On its way to the other end of this renaming. If there is none, the file has left the directory.
@@ -29,7 +29,7 @@ enum Place {
 #[derive(Debug)]
 pub(super) struct Arrivals {
     name: OsString,
-    files: VecDeque<Place>,
+    files: VecDeque<ArrivalPlace>,
     /// The number of files that went before they were opened.
     gone: u64,
     /// Counts the notices that concerned these files.
@@ -49,36 +49,36 @@ impl Arrivals {
     }
 
     /// Handles a notice. Returns false if it concerns neither the name nor one of the files.
-    pub(super) fn note(&mut self, notice: Notice<'_>) -> bool {
+    pub(super) fn note(&mut self, notice: DirectoryNotice<'_>) -> bool {
         let before = self.version;
         match notice {
-            Notice::Created(name) => {
+            DirectoryNotice::Created(name) => {
                 self.leave(name);
                 self.come(name);
             }
-            Notice::Deleted(name) => self.leave(name),
-            Notice::MovedFrom(name, number) => {
+            DirectoryNotice::Deleted(name) => self.leave(name),
+            DirectoryNotice::MovedFrom(name, number) => {
                 if let Some(place) = self.at(name) {
-                    *place = Place::Moving { number, is_old: false };
+                    *place = ArrivalPlace::Moving { number, is_old: false };
                     self.version += 1;
                 }
             }
-            Notice::MovedTo(name, number) => {
+            DirectoryNotice::MovedTo(name, number) => {
                 self.leave(name);
-                let is_it = |place: &&mut Place| matches!(place, Place::Moving { number: other, .. } if *other == number);
+                let is_it = |place: &&mut ArrivalPlace| matches!(place, ArrivalPlace::Moving { number: other, .. } if *other == number);
                 match self.files.iter_mut().find(is_it) {
                     Some(place) => {
-                        *place = Place::Name(name.to_owned());
+                        *place = ArrivalPlace::Name(name.to_owned());
                         self.version += 1;
                     }
                     None => self.come(name),
                 }
             }
         }
-        let (Notice::Created(name)
-        | Notice::Deleted(name)
-        | Notice::MovedFrom(name, _)
-        | Notice::MovedTo(name, _)) = notice;
+        let (DirectoryNotice::Created(name)
+        | DirectoryNotice::Deleted(name)
+        | DirectoryNotice::MovedFrom(name, _)
+        | DirectoryNotice::MovedTo(name, _)) = notice;
         self.version != before || name == self.name
     }
 
@@ -97,10 +97,10 @@ impl Arrivals {
     pub(super) fn next(&mut self) -> Option<Candidate> {
         loop {
             let is_old = match self.files.front_mut()? {
-                Place::Name(name) => {
+                ArrivalPlace::Name(name) => {
                     return Some(Candidate { name: name.clone(), version: self.version });
                 }
-                Place::Moving { is_old, .. } => std::mem::replace(is_old, true),
+                ArrivalPlace::Moving { is_old, .. } => std::mem::replace(is_old, true),
             };
             // The system may be about to tell the other end of the renaming.
             if !is_old {
@@ -127,8 +127,10 @@ impl Arrivals {
         std::mem::take(&mut self.gone)
     }
 
-    fn at(&mut self, name: &OsStr) -> Option<&mut Place> {
-        self.files.iter_mut().find(|place| matches!(place, Place::Name(other) if other == name))
+    fn at(&mut self, name: &OsStr) -> Option<&mut ArrivalPlace> {
+        self.files
+            .iter_mut()
+            .find(|place| matches!(place, ArrivalPlace::Name(other) if other == name))
     }
 
     fn come(&mut self, name: &OsStr) {
@@ -137,7 +139,7 @@ impl Arrivals {
         }
         self.version += 1;
         if self.files.len() < COUNT_MAX {
-            self.files.push_back(Place::Name(name.to_owned()));
+            self.files.push_back(ArrivalPlace::Name(name.to_owned()));
         } else {
             self.gone += 1;
         }
@@ -145,8 +147,10 @@ impl Arrivals {
 
     /// Removes the file of this name, which was deleted or replaced.
     fn leave(&mut self, name: &OsStr) {
-        let found =
-            self.files.iter().position(|place| matches!(place, Place::Name(at) if at == name));
+        let found = self
+            .files
+            .iter()
+            .position(|place| matches!(place, ArrivalPlace::Name(at) if at == name));
         if let Some(at) = found {
             self.files.remove(at);
             self.gone += 1;
@@ -170,15 +174,15 @@ mod tests {
         for (number, notice) in (0_u32..).zip(notices) {
             if let Some((from, to)) = notice.split_once('>') {
                 if from != "-" {
-                    arrivals.note(Notice::MovedFrom(from.as_ref(), number));
+                    arrivals.note(DirectoryNotice::MovedFrom(from.as_ref(), number));
                 }
                 if to != "-" {
-                    arrivals.note(Notice::MovedTo(to.as_ref(), number));
+                    arrivals.note(DirectoryNotice::MovedTo(to.as_ref(), number));
                 }
             } else if let Some(name) = notice.strip_prefix('+') {
-                arrivals.note(Notice::Created(name.as_ref()));
+                arrivals.note(DirectoryNotice::Created(name.as_ref()));
             } else {
-                arrivals.note(Notice::Deleted(notice[1..].as_ref()));
+                arrivals.note(DirectoryNotice::Deleted(notice[1..].as_ref()));
             }
         }
     }

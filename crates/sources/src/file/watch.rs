@@ -36,7 +36,7 @@ mod system {
     use tokio::io::unix::AsyncFd;
 
     use super::Found;
-    use crate::file::arrivals::{Arrivals, Notice};
+    use crate::file::arrivals::{Arrivals, DirectoryNotice};
 
     /// The most notices that are read at once: an endless stream of them does not hold up the rest.
     const NOTICES_MAX: usize = 10_000;
@@ -48,11 +48,11 @@ mod system {
     #[derive(Debug)]
     struct Queue {
         fd: Arc<OwnedFd>,
-        state: Mutex<State>,
+        state: Mutex<QueueState>,
     }
 
     #[derive(Debug)]
-    struct State {
+    struct QueueState {
         arrivals: Arrivals,
         /// True if something may have changed since this was last asked.
         has_changed: bool,
@@ -60,7 +60,7 @@ mod system {
 
     impl Queue {
         /// Handles all notices that the system has so far.
-        fn read(&self) -> MutexGuard<'_, State> {
+        fn read(&self) -> MutexGuard<'_, QueueState> {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             let mut buffer = [MaybeUninit::uninit(); 4096];
             let mut reader = Reader::new(&self.fd, &mut buffer);
@@ -72,7 +72,7 @@ mod system {
         }
     }
 
-    impl State {
+    impl QueueState {
         fn note(&mut self, event: &Event<'_>) {
             let kind = event.events();
             if kind.contains(ReadFlags::QUEUE_OVERFLOW) {
@@ -85,13 +85,13 @@ mod system {
             };
             let (name, number) = (OsStr::from_bytes(name.to_bytes()), event.cookie());
             let notice = if kind.contains(ReadFlags::CREATE) {
-                Notice::Created(name)
+                DirectoryNotice::Created(name)
             } else if kind.contains(ReadFlags::DELETE) {
-                Notice::Deleted(name)
+                DirectoryNotice::Deleted(name)
             } else if kind.contains(ReadFlags::MOVED_FROM) {
-                Notice::MovedFrom(name, number)
+                DirectoryNotice::MovedFrom(name, number)
             } else if kind.contains(ReadFlags::MOVED_TO) {
-                Notice::MovedTo(name, number)
+                DirectoryNotice::MovedTo(name, number)
             } else {
                 return;
             };
@@ -127,7 +127,7 @@ mod system {
         pub(in crate::file) fn start(path: &Path) -> io::Result<(Self, Watches)> {
             let fd = Arc::new(init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?);
             let arrivals = Arrivals::new(path.file_name().unwrap_or_default().to_owned());
-            let state = Mutex::new(State { arrivals, has_changed: false });
+            let state = Mutex::new(QueueState { arrivals, has_changed: false });
             let queue = Arc::new(Queue { fd: Arc::clone(&fd), state });
             let watches = Watches { queue: Some(Arc::clone(&queue)), ..Watches::default() };
             Ok((Self { events: crate::serial::watch(fd)?, queue }, watches))
@@ -143,7 +143,7 @@ mod system {
             self.until(|state| state.arrivals.has_news()).await;
         }
 
-        async fn until(&self, mut is_so: impl FnMut(&mut State) -> bool) {
+        async fn until(&self, mut is_so: impl FnMut(&mut QueueState) -> bool) {
             while !is_so(&mut self.queue.read()) {
                 match self.events.readable().await {
                     Ok(mut ready) => ready.clear_ready(),
