@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::exam::{INDEX, Known};
 use super::finding::Finding;
-use super::rules::{Name, WayFault, limits};
+use super::rules::{Examination, WayFault, limits};
 use super::way::{AnswerHead, Trouble, Way};
 
 const JSON: &str = "application/json";
@@ -32,15 +32,15 @@ enum PollPair {
 
 /// Makes polls that wait for a second, each twice: what comes much sooner than the first time, and is the same, comes from a cache.
 pub(super) async fn cache(way: &Way, known: Known) -> Finding {
-    let cached = |how: &str| known.fault(Name::Cache, WayFault::Cached, &[("how", how)]);
-    let unknown = |words: String| Finding::unknown(Name::Cache, words);
+    let cached = |how: &str| known.fault(Examination::Cache, WayFault::Cached, &[("how", how)]);
+    let unknown = |words: String| Finding::unknown(Examination::Cache, words);
     let (mut early, mut at_once) = (0, 0);
     for _ in 0..limits().poll_pairs {
         let path = fresh_poll();
         let polled = async { Ok((poll(way, &path).await?, poll(way, &path).await?)) };
         let (first, second) = match polled.await {
             Ok(polled) => polled,
-            Err(trouble) => return Finding::trouble(Name::Cache, &trouble),
+            Err(trouble) => return Finding::trouble(Examination::Cache, &trouble),
         };
         let age = first.age.max(second.age);
         if age > 0 {
@@ -48,7 +48,7 @@ pub(super) async fn cache(way: &Way, known: Known) -> Finding {
         }
         match judge_pair(&first, &second) {
             PollPair::Anew => {
-                return Finding::good(Name::Cache, "each poll is answered anew".to_owned());
+                return Finding::good(Examination::Cache, "each poll is answered anew".to_owned());
             }
             PollPair::Early => early += 1,
             PollPair::AtOnce => at_once += 1,

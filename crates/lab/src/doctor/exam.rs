@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::finding::{Finding, Unreached};
 use super::first_item::FirstItem;
-use super::rules::{Name, WayFault, limits, program, statuses};
+use super::rules::{Examination, WayFault, limits, program, statuses};
 use super::way::{AnswerHead, HttpConnection, Trouble, Way, is_silence, with_causes};
 
 /// The status for a host that is not the server's (RFC 9110 section 15.5.20).
@@ -57,7 +57,12 @@ impl Known {
     }
 
     /// A fault, with the settings that mend it. `values` stand in its sentence.
-    pub(super) fn fault(self, name: Name, fault: WayFault, values: &[(&str, &str)]) -> Finding {
+    pub(super) fn fault(
+        self,
+        name: Examination,
+        fault: WayFault,
+        values: &[(&str, &str)],
+    ) -> Finding {
         Finding::fault(name, fault, fault.words(values), self.program)
     }
 }
@@ -77,7 +82,7 @@ pub(super) async fn reach(way: &Way, begin_max: Duration) -> (Finding, Option<Kn
     let behind = program(&answer.programs);
     if answer.status == MISDIRECTED {
         let fault = WayFault::Host;
-        return (Finding::fault(Name::Reach, fault, fault.words(&[]), behind), None);
+        return (Finding::fault(Examination::Reach, fault, fault.words(&[]), behind), None);
     }
     let by = behind.map(|name| format!(", behind {name}")).unwrap_or_default();
     if server.is_none() {
@@ -105,7 +110,10 @@ pub(super) async fn reach(way: &Way, begin_max: Duration) -> (Finding, Option<Kn
         return unreached(Unreached::NoServer, came + why);
     }
     let words = format!("an Anemone server answers after {} ms{by}", round_trip.as_millis());
-    (Finding::good(Name::Reach, words), Some(Known { program: behind, round_trip, begin_max }))
+    (
+        Finding::good(Examination::Reach, words),
+        Some(Known { program: behind, round_trip, begin_max }),
+    )
 }
 
 /// The answer of what should be a server.
@@ -195,11 +203,11 @@ pub(super) async fn keep_alive(way: &Way, known: Known) -> Finding {
         connection.answer(way.patience()).await.map(|_| true)
     };
     match twice.await {
-        Ok(true) => Finding::good(Name::KeepAlive, "requests share a connection".to_owned()),
+        Ok(true) => Finding::good(Examination::KeepAlive, "requests share a connection".to_owned()),
         Ok(false) | Err(Trouble::Closed | Trouble::Broken(_)) => {
-            known.fault(Name::KeepAlive, WayFault::KeepAlive, &[])
+            known.fault(Examination::KeepAlive, WayFault::KeepAlive, &[])
         }
-        Err(trouble) => Finding::trouble(Name::KeepAlive, &trouble),
+        Err(trouble) => Finding::trouble(Examination::KeepAlive, &trouble),
     }
 }
 
@@ -259,7 +267,7 @@ pub(super) async fn web_socket(way: &Way, known: Known) -> [Finding; 2] {
     let upgrade = match &opened {
         Ok(_) => {
             let time = begun.elapsed().as_millis();
-            Finding::good(Name::Upgrade, format!("a WebSocket opens after {time} ms"))
+            Finding::good(Examination::Upgrade, format!("a WebSocket opens after {time} ms"))
         }
         Err(error) => closed(way, known, error).await.silent_if(is_silence(error)),
     };
@@ -268,11 +276,11 @@ pub(super) async fn web_socket(way: &Way, known: Known) -> [Finding; 2] {
         return [upgrade, origin_of_post(way, known, &origin).await];
     }
     let own = match multiplexed(way).header("Origin", &origin).connect().await {
-        Ok(_) => Finding::good(Name::Origin, format!("pages of {origin} may open one")),
+        Ok(_) => Finding::good(Examination::Origin, format!("pages of {origin} may open one")),
         Err(ConnectError::Refused(refusal)) if refusal.status() == 403 => {
             refused_origin(known, &origin)
         }
-        Err(error) => Finding::trouble(Name::Origin, &error.into()),
+        Err(error) => Finding::trouble(Examination::Origin, &error.into()),
     };
     [upgrade, own]
 }
@@ -287,15 +295,18 @@ async fn closed(way: &Way, known: Known, error: &ConnectError) -> Finding {
     if let ConnectError::Refused(refusal) = error
         && let Some(why) = own_refusal(refusal)
     {
-        return Finding::wrong(Name::Upgrade, format!("the server refuses a WebSocket: {why}"));
+        return Finding::wrong(
+            Examination::Upgrade,
+            format!("the server refuses a WebSocket: {why}"),
+        );
     }
     if let Some(trouble) = Trouble::of_refusal(error) {
-        return Finding::trouble(Name::Upgrade, &trouble);
+        return Finding::trouble(Examination::Upgrade, &trouble);
     }
     let hasty = known.hasty(way);
     let way = if is_silence(error) { &hasty } else { way };
     let why = with_causes(error);
-    let fault = |fault, why: &str| known.fault(Name::Upgrade, fault, &[("why", why)]);
+    let fault = |fault, why: &str| known.fault(Examination::Upgrade, fault, &[("why", why)]);
     let told = async {
         if let Err(error) = way.socket(INDEX).connect().await {
             let busy = Trouble::of_refusal(&error);
@@ -310,7 +321,7 @@ async fn closed(way: &Way, known: Known, error: &ConnectError) -> Finding {
         let why = format!("one of a topic opens, but at {MULTIPLEXED} {why}");
         Ok(fault(WayFault::Upgrade, &why))
     };
-    told.await.unwrap_or_else(|trouble| Finding::trouble(Name::Upgrade, &trouble))
+    told.await.unwrap_or_else(|trouble| Finding::trouble(Examination::Upgrade, &trouble))
 }
 
 /// Returns true if a topic's WebSocket gets the subprotocol that it offers.
@@ -371,15 +382,17 @@ async fn origin_of_post(way: &Way, known: Known, origin: &str) -> Finding {
             let kind = problem["type"].as_str().unwrap_or_default();
             match kind.ends_with("origin-refused") {
                 true => refused_origin(known, origin),
-                false => Finding::good(Name::Origin, format!("pages of {origin} are its own")),
+                false => {
+                    Finding::good(Examination::Origin, format!("pages of {origin} are its own"))
+                }
             }
         }
-        Err(trouble) => Finding::trouble(Name::Origin, &trouble),
+        Err(trouble) => Finding::trouble(Examination::Origin, &trouble),
     }
 }
 
 fn refused_origin(known: Known, origin: &str) -> Finding {
-    known.fault(Name::Origin, WayFault::Origin, &[("origin", origin)])
+    known.fault(Examination::Origin, WayFault::Origin, &[("origin", origin)])
 }
 
 /// Opens more streams at once than a browser does.
@@ -396,13 +409,13 @@ pub(super) async fn connections(way: &Way, known: Known) -> Finding {
         }
     }
     match open.len() {
-        0 => Finding::unknown(Name::Connections, "no stream begins".to_owned()),
+        0 => Finding::unknown(Examination::Connections, "no stream begins".to_owned()),
         open if open == all => {
-            Finding::good(Name::Connections, format!("{all} streams at once get through"))
+            Finding::good(Examination::Connections, format!("{all} streams at once get through"))
         }
         open => {
             let values = [("open", &*open.to_string()), ("all", &*all.to_string())];
-            known.fault(Name::Connections, WayFault::Connections, &values)
+            known.fault(Examination::Connections, WayFault::Connections, &values)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::rules::{Name, Remedy, WayFault};
+use super::rules::{Examination, Remedy, WayFault};
 use super::way::Trouble;
 
 /// How it went.
@@ -47,7 +47,7 @@ pub enum Unreached {
 /// The result of an examination.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Finding {
-    name: Name,
+    name: Examination,
     state: State,
     words: String,
     /// The fault, unless its words say all that there is to say.
@@ -62,7 +62,7 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    fn new(name: Name, state: State, words: String) -> Self {
+    fn new(name: Examination, state: State, words: String) -> Self {
         Self {
             name,
             state,
@@ -74,36 +74,41 @@ impl Finding {
         }
     }
 
-    pub(super) fn good(name: Name, words: String) -> Self {
+    pub(super) fn good(name: Examination, words: String) -> Self {
         Self::new(name, State::Good, words)
     }
 
     /// A fault, in words that say what was found, and with the settings that mend it.
-    pub(super) fn fault(name: Name, fault: WayFault, words: String, program: Option<&str>) -> Self {
+    pub(super) fn fault(
+        name: Examination,
+        fault: WayFault,
+        words: String,
+        program: Option<&str>,
+    ) -> Self {
         let remedies = fault.remedies(program);
         Self { fault: Some(fault), remedies, ..Self::new(name, State::Fault, words) }
     }
 
     /// A fault that no setting mends.
-    pub(super) fn wrong(name: Name, words: String) -> Self {
+    pub(super) fn wrong(name: Examination, words: String) -> Self {
         Self::new(name, State::Fault, words)
     }
 
     /// The server, which is not there.
     pub(super) fn unreached(why: Unreached, words: String) -> Self {
-        Self { unreached: Some(why), ..Self::wrong(Name::Reach, words) }
+        Self { unreached: Some(why), ..Self::wrong(Examination::Reach, words) }
     }
 
-    pub(super) fn note(name: Name, words: String) -> Self {
+    pub(super) fn note(name: Examination, words: String) -> Self {
         Self::new(name, State::Note, words)
     }
 
-    pub(super) fn unknown(name: Name, words: String) -> Self {
+    pub(super) fn unknown(name: Examination, words: String) -> Self {
         Self::new(name, State::Unknown, words)
     }
 
     /// Makes a finding that something could not be told, for this reason.
-    pub(super) fn trouble(name: Name, trouble: &Trouble) -> Self {
+    pub(super) fn trouble(name: Examination, trouble: &Trouble) -> Self {
         Self::unknown(name, trouble.to_string()).silent_if(trouble.is_silence())
     }
 
@@ -116,7 +121,7 @@ impl Finding {
         Self { state: State::Note, ..self }
     }
 
-    pub(super) fn name(&self) -> Name {
+    pub(super) fn name(&self) -> Examination {
         self.name
     }
 

@@ -11,7 +11,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::{AlertDescription, Error};
 
 use super::finding::Finding;
-use super::rules::{Name, WayFault, limits};
+use super::rules::{Examination, WayFault, limits};
 use super::way::{Trouble, Way};
 use crate::load::client_config;
 
@@ -23,25 +23,25 @@ const SIX: &str = "browsers open at most six connections to it, so six streams o
 /// Tells whether browsers are bound to six connections, or to few streams.
 pub(super) async fn protocol(way: &Way, program: Option<&str>) -> Finding {
     if !way.is_secure {
-        return Finding::note(Name::Http2, format!("without TLS there is no HTTP/2: {SIX}"));
+        return Finding::note(Examination::Http2, format!("without TLS there is no HTTP/2: {SIX}"));
     }
     match timeout(way.patience(), streams(way)).await {
         Ok(Ok(Some(streams))) => judge(streams, program),
-        Ok(Ok(None)) => Finding::note(Name::Http2, format!("no HTTP/2: {SIX}")),
-        Ok(Err(error)) => Finding::unknown(Name::Http2, format!("{error:#}")),
-        Err(_) => Finding::trouble(Name::Http2, &Trouble::Silent(way.patience())),
+        Ok(Ok(None)) => Finding::note(Examination::Http2, format!("no HTTP/2: {SIX}")),
+        Ok(Err(error)) => Finding::unknown(Examination::Http2, format!("{error:#}")),
+        Err(_) => Finding::trouble(Examination::Http2, &Trouble::Silent(way.patience())),
     }
 }
 
 fn judge(streams: usize, program: Option<&str>) -> Finding {
     if streams >= STREAMS_MIN {
-        return Finding::good(Name::Http2, "HTTP/2: streams share a connection".to_owned());
+        return Finding::good(Examination::Http2, "HTTP/2: streams share a connection".to_owned());
     }
     let values = [("streams", &*streams.to_string()), ("usual", &*STREAMS_MIN.to_string())];
     let words = WayFault::Streams.words(&values);
     match streams <= limits().browser_connections {
-        true => Finding::fault(Name::Http2, WayFault::Streams, words, program),
-        false => Finding::note(Name::Http2, words),
+        true => Finding::fault(Examination::Http2, WayFault::Streams, words, program),
+        false => Finding::note(Examination::Http2, words),
     }
 }
 

@@ -24,7 +24,7 @@ use self::finding::Finding;
 pub use self::finding::Unreached;
 use self::http2::protocol;
 use self::quiet::idle;
-use self::rules::{EarlyEnd, Name, limits};
+use self::rules::{EarlyEnd, Examination, limits};
 use self::stream::stream;
 use self::way::Trouble;
 pub use self::way::Way;
@@ -47,14 +47,14 @@ pub struct Diagnosis {
 }
 
 /// The examinations beside that of silence, in their order.
-const SOON: [Name; 7] = [
-    Name::KeepAlive,
-    Name::Cache,
-    Name::Sse,
-    Name::Ndjson,
-    Name::Upgrade,
-    Name::Connections,
-    Name::Http2,
+const SOON: [Examination; 7] = [
+    Examination::KeepAlive,
+    Examination::Cache,
+    Examination::Sse,
+    Examination::Ndjson,
+    Examination::Upgrade,
+    Examination::Connections,
+    Examination::Http2,
 ];
 
 /// Examines the way to a server. A stream that has not begun after `begin_max`, and some round trips, counts as held back.
@@ -114,7 +114,7 @@ fn of_end(end: EarlyEnd, most: Duration) -> Finding {
     let words = end.words(&[("seconds", &seconds)]);
     match end {
         EarlyEnd::Gone => Finding::unreached(Unreached::Gone, words),
-        EarlyEnd::Silent | EarlyEnd::Late => Finding::wrong(Name::Reach, words),
+        EarlyEnd::Silent | EarlyEnd::Late => Finding::wrong(Examination::Reach, words),
     }
 }
 
@@ -164,13 +164,13 @@ impl Examined {
     }
 }
 
-async fn findings(way: &Way, known: Known, name: Name) -> Vec<Finding> {
+async fn findings(way: &Way, known: Known, name: Examination) -> Vec<Finding> {
     match name {
-        Name::KeepAlive => vec![keep_alive(way, known).await],
-        Name::Cache => vec![cache(way, known).await],
-        Name::Upgrade => web_socket(way, known).await.into(),
-        Name::Connections => vec![LocalSet::new().run_until(connections(way, known)).await],
-        Name::Http2 => vec![protocol(way, known.program).await],
+        Examination::KeepAlive => vec![keep_alive(way, known).await],
+        Examination::Cache => vec![cache(way, known).await],
+        Examination::Upgrade => web_socket(way, known).await.into(),
+        Examination::Connections => vec![LocalSet::new().run_until(connections(way, known)).await],
+        Examination::Http2 => vec![protocol(way, known.program).await],
         stream_name => vec![stream(way, known, stream_name).await],
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::exam::{Begun, INDEX, Known, SSE, begin, multiplexed};
 use super::finding::Finding;
-use super::rules::{Name, Unknown, WayFault, limits, statuses};
+use super::rules::{Examination, Unknown, WayFault, limits, statuses};
 use super::way::{AnswerHead, Trouble, Way};
 
 /// A WebSocket that breaks the protocol is told why, and then gets this long to close.
@@ -28,22 +28,25 @@ pub(super) async fn idle(way: &Way, known: Known, wait: Duration) -> Finding {
     }
     if let QuietOutcome::Unasked(found) = &socket {
         let values = [("what", "a WebSocket"), ("found", found)];
-        return known.fault(Name::Idle, WayFault::Unasked, &values);
+        return known.fault(Examination::Idle, WayFault::Unasked, &values);
     }
     let held =
         named.iter().filter(|(_, quiet)| **quiet == QuietOutcome::Held).map(|(what, _)| *what);
     let held: Vec<_> = held.collect();
     if socket == QuietOutcome::AtOnce {
-        return Finding::unknown(Name::Idle, Unknown::AtOnce.words(&[("what", "a WebSocket")]));
+        return Finding::unknown(
+            Examination::Idle,
+            Unknown::AtOnce.words(&[("what", "a WebSocket")]),
+        );
     }
     match held.is_empty() {
-        true => Finding::unknown(Name::Idle, Unknown::NoneHeld.words(&[])),
+        true => Finding::unknown(Examination::Idle, Unknown::NoneHeld.words(&[])),
         false => {
             let seconds = wait.as_secs_f64();
             let is_long = wait > limits().heartbeat_max && sse == QuietOutcome::Held;
             let heartbeats = if is_long { ", with the server's heartbeats" } else { "" };
             Finding::good(
-                Name::Idle,
+                Examination::Idle,
                 format!("open for {seconds} s{heartbeats}: {}", held.join(", ")),
             )
         }
@@ -77,7 +80,8 @@ fn fault(named: &[(&str, &QuietOutcome)], known: Known) -> Option<Finding> {
         .iter()
         .any(|(_, quiet)| matches!(quiet, QuietOutcome::Cut(_) | QuietOutcome::Dropped { .. }));
     let fault = if is_cut { WayFault::Idle } else { WayFault::Buffered };
-    (!words.is_empty()).then(|| Finding::fault(Name::Idle, fault, words.join(", "), known.program))
+    (!words.is_empty())
+        .then(|| Finding::fault(Examination::Idle, fault, words.join(", "), known.program))
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// An examination.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Name {
+pub(super) enum Examination {
     Reach,
     KeepAlive,
     Cache,
@@ -173,7 +173,7 @@ struct FaultRule {
 struct Rules {
     limits: Limits,
     /// The words for each examination.
-    examinations: BTreeMap<Name, String>,
+    examinations: BTreeMap<Examination, String>,
     programs: Vec<ProxyProgram>,
     statuses: Statuses,
     ends: BTreeMap<EarlyEnd, String>,
@@ -188,7 +188,7 @@ static RULES: LazyLock<Rules> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../../../web/page/lab/rules.json")).expect("the rules")
 });
 
-impl Name {
+impl Examination {
     /// Returns the words for people.
     pub(super) fn words(self) -> &'static str {
         RULES.examinations.get(&self).map_or("", String::as_str)

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::exam::{Begun, Known, NDJSON, SSE, begin, health};
 use super::finding::Finding;
-use super::rules::{Name, Unknown, WayFault, limits};
+use super::rules::{Examination, Unknown, WayFault, limits};
 use super::way::{Trouble, Way};
 
 /// Opens a stream, and waits for the beginning that every stream of the server has.
-pub(super) async fn stream(way: &Way, known: Known, name: Name) -> Finding {
-    let wanted = if name == Name::Sse { SSE } else { NDJSON };
+pub(super) async fn stream(way: &Way, known: Known, name: Examination) -> Finding {
+    let wanted = if name == Examination::Sse { SSE } else { NDJSON };
     match begin(way, wanted, known, known.patience()).await {
         Begun::At(time, connection) => {
             drop(connection);
@@ -34,7 +34,7 @@ pub(super) async fn stream(way: &Way, known: Known, name: Name) -> Finding {
     }
 }
 
-fn buffered(known: Known, name: Name, time: Duration) -> Finding {
+fn buffered(known: Known, name: Examination, time: Duration) -> Finding {
     let seconds = format!("{:.1}", time.as_secs_f64());
     let what = "no whole item of a stream";
     let values = [("what", what), ("seconds", &*seconds), ("when", "at once")];
@@ -42,7 +42,7 @@ fn buffered(known: Known, name: Name, time: Duration) -> Finding {
 }
 
 /// Judges a stream that is delayed: for a moment, which is only noted, or for so long that it is held back.
-fn delayed(known: Known, name: Name, delay: Duration) -> Finding {
+fn delayed(known: Known, name: Examination, delay: Duration) -> Finding {
     if delay >= limits().delayed_max {
         return buffered(known, name, delay);
     }
@@ -141,9 +141,9 @@ mod tests {
 
     #[test]
     fn a_delay_of_a_second_or_more_is_a_fault_as_of_what_is_held_back() {
-        assert!(delayed(KNOWN, Name::Sse, Duration::from_millis(999)).is_remark());
+        assert!(delayed(KNOWN, Examination::Sse, Duration::from_millis(999)).is_remark());
         for (ms, seconds) in [(1000, "1.0"), (5003, "5.0"), (7999, "8.0")] {
-            let found = delayed(KNOWN, Name::Sse, Duration::from_millis(ms));
+            let found = delayed(KNOWN, Examination::Sse, Duration::from_millis(ms));
             assert!(found.is_fault() && found.is_held() && !found.is_silent());
             let told = found.lines().join("\n");
             let words = format!("no whole item of a stream came within {seconds} s, although");
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_delay_is_a_note_with_settings() {
-        let found = delayed(KNOWN, Name::Sse, Duration::from_millis(208));
+        let found = delayed(KNOWN, Examination::Sse, Duration::from_millis(208));
         assert!(found.is_remark() && !found.is_fault());
         let told = found.lines().join("\n");
         let words = "note   SSE          a stream begins 208 ms later than another answer";
