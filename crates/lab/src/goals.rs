@@ -44,8 +44,8 @@ pub(crate) fn answer(goals: &[Goal], report: &Report) -> String {
     if let Some(flaw) = report.flaw().filter(|_| !goals.is_empty()) {
         return format!("No goal is judged: the run is {flaw}.");
     }
-    let judged = goals.iter().filter_map(|goal| Some((goal.estimate(report)?.median, goal.limit)));
-    let met: Vec<_> = judged.map(|(median, limit)| median <= limit).collect();
+    let judged = goals.iter().filter_map(|goal| Some((goal.estimate(report)?.value, goal.limit)));
+    let met: Vec<_> = judged.map(|(value, limit)| value <= limit).collect();
     match met.len() {
         0 => "Nothing of it has a goal.".to_owned(),
         all => format!("Goals that are met: {} of {all}.", met.iter().filter(|met| **met).count()),
@@ -54,10 +54,10 @@ pub(crate) fn answer(goals: &[Goal], report: &Report) -> String {
 
 /// Returns the verdict on a result with an upper limit.
 pub(crate) fn verdict(estimate: &Estimate, limit: f64) -> String {
-    let verdict = if estimate.median <= limit {
+    let verdict = if estimate.value <= limit {
         "met".to_owned()
     } else {
-        format!("missed by {} %", fixed((estimate.median / limit - 1.0) * 100.0, 1))
+        format!("missed by {} %", fixed((estimate.value / limit - 1.0) * 100.0, 1))
     };
     // The interval reaches past the limit on the other side.
     let in_doubt = estimate.holds(limit) && estimate.high > limit;
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_verdict_says_by_how_much_and_whether_it_can_be_told() {
-        let says = |low, median, high| verdict(&Estimate { median, low, high }, 1.05);
+        let says = |low, value, high| verdict(&Estimate { value, low, high }, 1.05);
         assert_eq!(says(1.01, 1.02, 1.03), "met");
         assert_eq!(says(1.01, 1.05, 1.05), "met");
         assert_eq!(says(1.01, 1.04, 1.06), "met, not distinguishable");

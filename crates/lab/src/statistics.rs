@@ -19,10 +19,12 @@ const SHIFT_RESAMPLES: usize = 2_000;
 /// An interval misses the truth in this share of all cases.
 pub(crate) const DOUBT: f64 = 0.05;
 
-/// A median, and the interval that holds it with 95 % confidence.
+/// An estimate of a median, a shift, or a difference of means, and the interval that holds the true one with some confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Estimate {
-    pub(crate) median: f64,
+    /// Reports have named it `median` since their first version, whatever it estimates.
+    #[serde(rename = "median")]
+    pub(crate) value: f64,
     pub(crate) low: f64,
     pub(crate) high: f64,
 }
@@ -156,9 +158,9 @@ fn expanded(doubt: f64, count: usize) -> f64 {
 }
 
 /// An estimate with the interval that leaves out half of `doubt` at each end of its resamples, which are in order.
-fn within(median: f64, resamples: &[f64], doubt: f64) -> Estimate {
+fn within(value: f64, resamples: &[f64], doubt: f64) -> Estimate {
     let at = |share: f64| resamples[((resamples.len() - 1) as f64 * share).round() as usize];
-    Estimate { median, low: at(doubt / 2.0), high: at(1.0 - doubt / 2.0) }
+    Estimate { value, low: at(doubt / 2.0), high: at(1.0 - doubt / 2.0) }
 }
 
 /// The difference of the means of `of` and `to` with the interval of Welch's test (unequal variances) at this level of
@@ -168,13 +170,13 @@ pub(crate) fn welch(of: &[f64], to: &[f64], confidence: f64) -> Option<Estimate>
     let error = (share + to_share).sqrt();
     let middle = mean - to_mean;
     if error == 0.0 {
-        return Some(Estimate { median: middle, low: middle, high: middle });
+        return Some(Estimate { value: middle, low: middle, high: middle });
     }
     let freedom = (share + to_share).powi(2)
         / (share.powi(2) / (of.len() as f64 - 1.0) + to_share.powi(2) / (to.len() as f64 - 1.0));
     let student = StudentsT::new(0.0, 1.0, freedom).ok()?;
     let reach = error * student.inverse_cdf(0.5 + confidence / 2.0);
-    Some(Estimate { median: middle, low: middle - reach, high: middle + reach })
+    Some(Estimate { value: middle, low: middle - reach, high: middle + reach })
 }
 
 /// The mean, and the variance of the mean.
@@ -223,7 +225,17 @@ mod tests {
     #[test]
     fn equal_values_leave_no_doubt() {
         let estimate = Estimate::of(&[1.5; 10], &mut Random::new(1));
-        assert_eq!(estimate, Some(Estimate { median: 1.5, low: 1.5, high: 1.5 }));
+        assert_eq!(estimate, Some(Estimate { value: 1.5, low: 1.5, high: 1.5 }));
+    }
+
+    #[test]
+    fn an_estimate_is_written_and_read_as_in_earlier_reports() {
+        let (estimate, json) = (
+            Estimate { value: 1.5, low: 1.0, high: 2.0 },
+            r#"{"median":1.5,"low":1.0,"high":2.0}"#,
+        );
+        assert_eq!(serde_json::to_string(&estimate).unwrap(), json);
+        assert_eq!(serde_json::from_str::<Estimate>(json).unwrap(), estimate);
     }
 
     #[test]
@@ -297,7 +309,7 @@ mod tests {
         let found = welch(&[1.0, 2.0, 3.0, 4.0, 5.0], &[2.0, 2.0, 2.0, 2.0, 2.0], 0.95).unwrap();
         // One sample without variance: the interval of Student with 4 degrees of freedom, t = 2.776.
         let reach = 2.776 * (2.5_f64 / 5.0).sqrt();
-        assert!((found.median - 1.0).abs() < 1e-9 && (found.high - 1.0 - reach).abs() < 1e-3);
+        assert!((found.value - 1.0).abs() < 1e-9 && (found.high - 1.0 - reach).abs() < 1e-3);
         assert_eq!(welch(&[1.0], &[2.0, 3.0], 0.95), None);
         assert_eq!(shift(&[], &[], &mut random()), None);
     }

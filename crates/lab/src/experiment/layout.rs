@@ -113,9 +113,9 @@ impl<'a> Row<'a> {
     fn ratio(&self, quantity: Quantity, of: &str, to: &str) -> String {
         let both = self.series(quantity, of).zip(self.series(quantity, to));
         let ratio = both.filter(|_| self.name(of) != to).and_then(|(of, to)| ratio(of, to));
-        show(ratio, |Estimate { median, low, high }| {
-            let [median, low, high] = [median, low, high].map(|value| fixed(value, 3));
-            format!("{median} [{low}, {high}]")
+        show(ratio, |Estimate { value, low, high }| {
+            let [value, low, high] = [value, low, high].map(|figure| fixed(figure, 3));
+            format!("{value} [{low}, {high}]")
         })
     }
 

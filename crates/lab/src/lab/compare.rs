@@ -125,7 +125,7 @@ impl<'a> Figure<'a> {
         match difference {
             of if of.low == 0.0 && of.high == 0.0 => ChangeKind::Equal,
             of if of.holds(0.0) => ChangeKind::NotDistinguishable,
-            of if (of.median > 0.0) == self.series.is_more_better => ChangeKind::Better,
+            of if (of.value > 0.0) == self.series.is_more_better => ChangeKind::Better,
             _ => ChangeKind::Worse,
         }
     }

@@ -340,7 +340,7 @@ mod tests {
         let durations = Histogram::decoded(series.histogram.as_ref().unwrap()).unwrap();
         assert_eq!(durations.len(), 2);
         assert_eq!(report.comparisons.len(), 1);
-        assert_eq!(report.comparisons[0].shift.median, 0.0, "of the rounds that both have");
+        assert_eq!(report.comparisons[0].shift.value, 0.0, "of the rounds that both have");
         assert_eq!(report.environment.rounds, 5);
     }
 

@@ -258,7 +258,7 @@ fn controls(session: &mut Session, work: &CalibrateWork) -> anyhow::Result<(Seri
         let middle = crate::statistics::median(&both[1]);
         if let (Some(shift), Some(middle)) = (shift, middle) {
             held += usize::from(shift.holds(0.0));
-            differences.push(Some(shift.median / middle * 100.0));
+            differences.push(Some(shift.value / middle * 100.0));
         }
         session.pace.step();
     }

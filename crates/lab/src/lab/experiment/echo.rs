@@ -84,7 +84,7 @@ fn judge(report: &mut Report) {
         let of = size(bytes);
         let mut all = report.comparisons.iter();
         let found = all.find(|one| one.case == of && one.of == WEB_SOCKET)?;
-        let percent = (found.ratio?.median - 1.0) * 100.0;
+        let percent = (found.ratio?.value - 1.0) * 100.0;
         let more = signed(percent, 0);
         let words = match found.judgement() {
             Judgement::Distinguishable => longer(percent),

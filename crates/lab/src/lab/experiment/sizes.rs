@@ -184,7 +184,7 @@ fn judge(report: &mut Report, networks: &[String], sizes: &[(usize, usize)]) {
         return;
     };
     let masked = report.series.iter().filter(|series| series.quantity == MASKING.name);
-    let shares = masked.filter_map(|series| Some((&series.case, series.estimate()?.median)));
+    let shares = masked.filter_map(|series| Some((&series.case, series.estimate()?.value)));
     let (mut masking, mut masking_of_longest) = (0.0_f64, None::<f64>);
     for (case, share) in shares {
         masking = masking.max(share);
@@ -227,7 +227,7 @@ fn judge(report: &mut Report, networks: &[String], sizes: &[(usize, usize)]) {
 /// Returns the answer of a server without a WebSocket.
 fn of_http_alone(report: &Report) -> String {
     let ratios = report.comparisons.iter().filter_map(|one| one.ratio);
-    let ratios: Vec<_> = ratios.map(|ratio| ratio.median).collect();
+    let ratios: Vec<_> = ratios.map(|ratio| ratio.value).collect();
     let times = range(&ratios).map_or_else(String::new, |(low, high)| {
         format!(" Over new connections, HTTP takes {low:.2} to {high:.2} times as long as over one that stays open.")
     });

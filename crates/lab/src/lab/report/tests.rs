@@ -148,8 +148,8 @@ fn rounds_are_paired_where_both_have_a_value() {
     let (mut of, to) = (series("a", &[2.0, 9.0, 4.0]), series("b", &[1.0, 1.0, 2.0]));
     of.rounds[1] = None;
     let comparison = compare(&of, &to).unwrap();
-    assert_eq!(comparison.ratio.unwrap().median, 2.0);
-    assert_eq!(comparison.shift.median, 1.5);
+    assert_eq!(comparison.ratio.unwrap().value, 2.0);
+    assert_eq!(comparison.shift.value, 1.5);
     assert_eq!(comparison.pairs, 2);
     of.rounds = vec![None; 3];
     assert!(compare(&of, &to).is_none(), "nothing to compare");

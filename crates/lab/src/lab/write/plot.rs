@@ -145,12 +145,12 @@ fn point(series: &Series, estimate: Estimate, x: f64) -> Point {
         "{}, {}: {} {} [{}, {}]",
         series.contender,
         series.case,
-        figure(estimate.median),
+        figure(estimate.value),
         series.unit,
         figure(estimate.low),
         figure(estimate.high)
     );
-    Point { x, y: estimate.median, low: estimate.low, high: estimate.high, words }
+    Point { x, y: estimate.value, low: estimate.low, high: estimate.high, words }
 }
 
 /// What all layers share.

@@ -122,7 +122,7 @@ fn modelled(report: &Report, series: &[Estimated<'_>]) -> Option<Table> {
     let estimates: HashMap<_, _> =
         of_quantity.map(|(one, estimate)| ((&one.case, &one.contender), *estimate)).collect();
     let rows = report.models.iter().filter_map(|model| {
-        let measured = estimates.get(&(&model.case, &model.contender))?.as_ref()?.median;
+        let measured = estimates.get(&(&model.case, &model.contender))?.as_ref()?.value;
         let more = figure(measured - model.value);
         let [case, contender] = [&model.case, &model.contender].map(Clone::clone);
         Some(vec![case, contender, figure(model.value), figure(measured), more, String::new()])
@@ -151,8 +151,8 @@ fn published(row: &Published) -> Vec<String> {
 }
 
 /// Returns an estimate with its interval.
-pub(crate) fn interval(Estimate { median, low, high }: &Estimate) -> String {
-    format!("{} [{}, {}]", figure(*median), figure(*low), figure(*high))
+pub(crate) fn interval(Estimate { value, low, high }: &Estimate) -> String {
+    format!("{} [{}, {}]", figure(*value), figure(*low), figure(*high))
 }
 
 #[cfg(test)]
