@@ -21,7 +21,7 @@ use crate::lab::write::{hand_out, page, prepare};
 use crate::load::{Closing, Shape, raise_descriptor_limit};
 use crate::server::Program;
 
-/// More than this in flight on one connection would measure the sockets' buffers.
+/// The most bytes in flight on one connection: with more, the sockets' buffers would be measured.
 const IN_FLIGHT_BYTES_MAX: usize = 1 << 20;
 /// Descriptors for everything but connections.
 const DESCRIPTORS_SPARE: usize = 100;
@@ -31,7 +31,7 @@ const BROADCAST_OUTSTANDING: [usize; 2] = [1, 8];
 /// The least number of events of the fan-out to many readers, if a sample is too short for more.
 const EVENTS_MIN: usize = 4;
 const QUICK_EVENTS_MIN: usize = 2;
-/// Next to this program.
+/// The log of the measured servers, a file beside this program.
 const SERVER_LOG: &str = "bench-server.log";
 const QUICK_ROUNDS: usize = 3;
 const QUICK_SAMPLE: Duration = Duration::from_millis(200);
@@ -191,11 +191,12 @@ enum BenchExperiment {
     Floods,
 }
 
-/// Runs what `options` ask for, prints the report of each experiment on standard output, and writes it to `--out`. Once `stop` is true,
-/// the sample that is begun is the last one, and its report tells what was measured.
+/// Runs the experiments, prints the report of each on standard output, and writes it to `--out`. Once `stop` is true, the
+/// present sample is the last one, and its report says what was measured.
 ///
 /// # Errors
-/// The first experiment that failed: a server that does not start or gives a wrong reply ends its experiment, and not those after it.
+/// The error of the first experiment that failed. A server that does not start, or gives a wrong reply, ends its own
+/// experiment, but not the others.
 pub fn run(options: &BenchOptions, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     options.check()?;
     let descriptors = raise_descriptor_limit()?;

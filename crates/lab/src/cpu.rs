@@ -1,8 +1,7 @@
-//! The use of a process: CPU time and memory, as Linux accounts for them; and which core runs what.
+//! The CPU time and the memory of a process, as Linux counts them, and the cores that programs run on.
 //!
-//! CPU time is the sum over `/proc/PID/task/*/schedstat`, nanoseconds on a processor, user and system
-//! together. The kernel brings a thread's figure up to date when the thread goes to sleep, so readings are
-//! taken while nothing is under way.
+//! CPU time is the sum over `/proc/PID/task/*/schedstat`: nanoseconds on a processor, in user and system mode. The kernel
+//! updates the figure of a thread when the thread goes to sleep, so readings are taken while the process rests.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -14,9 +13,9 @@ use anyhow::Context;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
-/// Longer than a tick of the scheduler, which is when a running thread's figures change.
+/// A time longer than a tick of the scheduler: the figures of a running thread change with each tick.
 const LONGER_THAN_A_TICK: Duration = Duration::from_millis(12);
-/// The longest wait for an idle server. One that works unasked is never idle; its reading is then precise to a tick.
+/// The longest wait until a server rests. A server that works all the time never rests, so its reading is exact to a tick.
 const REST_WAIT_MAX: Duration = Duration::from_millis(500);
 
 /// The number of cores that this process has before it keeps to one.
@@ -31,13 +30,13 @@ pub(crate) struct Cores {
 }
 
 impl Cores {
-    /// Moves this thread, which makes the load.
+    /// Moves this thread, which makes the load, to the core of the generator.
     pub(crate) fn go_to_the_generators(self) -> anyhow::Result<()> {
         pin(self.generator)
     }
 
-    /// Runs `start` on the server's core, so that the programs it starts stay there with all their threads,
-    /// and comes back to the generator's.
+    /// Runs `start` on the server's core, and then moves back to the generator's. A program that `start` runs stays on the
+    /// server's core with all its threads.
     pub(crate) fn on_the_servers<T>(
         self,
         start: impl FnOnce() -> anyhow::Result<T>,
@@ -56,25 +55,25 @@ fn pin(core: usize) -> anyhow::Result<()> {
     sched_setaffinity(None, &set).with_context(|| format!("moving to core {core}"))
 }
 
-/// The work between two moments of rest.
+/// The server's CPU time, and how busy the machine was, between two moments of rest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Used {
     pub(crate) server_ns: u64,
     pub(crate) busy: Busy,
 }
 
-/// Shares of the time that passed.
+/// The shares of the time in which the server, the generator and other processes were busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Busy {
-    /// Below 1, the server waited for the generator.
+    /// Less than 1 if the server had to wait for the generator.
     pub(crate) server: f64,
     pub(crate) generator: f64,
-    /// The time that other processes used of all cores together, from `/proc/stat`, good to a few per cent.
+    /// The CPU time of all other processes on all cores, from `/proc/stat`, exact to a few per cent.
     pub(crate) others: f64,
 }
 
-/// A sample is disturbed when other processes used more than this share of one core while it was taken: what
-/// they leave in the caches, and the waiting they cause, is then part of it.
+/// The most of one core that other processes may use during a sample. With more, the sample is disturbed: they fill the
+/// caches and make the server wait.
 pub(crate) const OTHERS_MAX: f64 = 0.10;
 
 impl Busy {
@@ -83,8 +82,8 @@ impl Busy {
     }
 }
 
-/// Returns the CPU time of a process that passed between two readings. A thread that ends takes its time out of the sum of all threads,
-/// so the later one may be less.
+/// Returns the CPU time between two readings. The later reading may be less, since a thread that ends is no longer in the
+/// sum; the time is then 0.
 pub(crate) fn since(now_ns: u64, before_ns: u64) -> u64 {
     now_ns.saturating_sub(before_ns)
 }
@@ -92,7 +91,7 @@ pub(crate) fn since(now_ns: u64, before_ns: u64) -> u64 {
 /// Returns a process's CPU time.
 type Reading = fn(u32) -> anyhow::Result<u64>;
 
-/// Measures one server from now on.
+/// Measures the CPU time of a server between two moments of rest.
 #[derive(Debug)]
 pub(crate) struct Meter {
     server: u32,
@@ -117,12 +116,12 @@ impl Totals {
 }
 
 impl Meter {
-    /// Waits until the server rests, and begins.
+    /// Waits until the server rests, and takes the first reading.
     pub(crate) fn start(server: u32) -> anyhow::Result<Self> {
         Self::with(server, at_rest_ns)
     }
 
-    /// The same of a server whose threads end meanwhile: their time counts, in ticks of the clock.
+    /// Starts a meter for a server whose threads end meanwhile. It counts their time, too, but in ticks of the clock.
     pub(crate) fn of_process(server: u32) -> anyhow::Result<Self> {
         Self::with(server, |server| at_rest_ns(server).and_then(|_| stat_time_ns(server)))
     }
@@ -132,7 +131,7 @@ impl Meter {
         Ok(Self { server, reading, started: Instant::now(), before })
     }
 
-    /// Waits until the server rests again, and says what was used; the wait itself is not in the shares.
+    /// Waits until the server rests again, and returns what was used. The shares leave out this wait.
     pub(crate) fn stop(self) -> anyhow::Result<Used> {
         let passed_ns = self.started.elapsed().as_nanos() as f64;
         let after = Totals::read(self.server, self.reading)?;
@@ -150,7 +149,7 @@ impl Meter {
     }
 }
 
-/// CPU time of a process once it rests.
+/// Waits until a process rests, and returns its CPU time.
 pub(crate) fn at_rest_ns(pid: u32) -> anyhow::Result<u64> {
     let deadline = Instant::now() + REST_WAIT_MAX;
     let mut before = thread_time_ns(pid)?;
@@ -164,7 +163,7 @@ pub(crate) fn at_rest_ns(pid: u32) -> anyhow::Result<u64> {
     }
 }
 
-/// CPU time of all threads of a process, user and system together.
+/// Returns the CPU time of all threads of a process, in user and system mode.
 pub(crate) fn thread_time_ns(pid: u32) -> anyhow::Result<u64> {
     let folder = format!("/proc/{pid}/task");
     let mut sum = 0;
@@ -184,14 +183,14 @@ fn is_gone(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
-/// The same from `/proc/PID/stat`, user plus system, in ticks of the clock: a check. Threads that have ended count, too.
+/// Returns the CPU time of a process from `/proc/PID/stat`, in ticks of the clock. It includes threads that have ended.
 pub(crate) fn stat_time_ns(pid: u32) -> anyhow::Result<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let ticks = user_and_system_ticks(&text).context("stat is not as expected")?;
     Ok(ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second()))
 }
 
-/// Anonymous memory in use: heap and stacks, and nothing that a file backs.
+/// Returns the anonymous memory of a process: heap and stacks, but no mapped files.
 pub(crate) fn anonymous_bytes(pid: u32) -> anyhow::Result<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
@@ -206,13 +205,13 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
-    /// Waits until the server rests, and begins.
+    /// Waits until the server rests, and takes the first reading.
     pub(crate) fn start(server: u32) -> anyhow::Result<Self> {
         at_rest_ns(server)?;
         Ok(Self { server, before: anonymous_bytes(server)? })
     }
 
-    /// Waits until the server rests again, and returns the bytes for each of so many connections.
+    /// Waits until the server rests again, and returns the growth in bytes for each of these connections.
     pub(crate) fn each(&self, connections: usize) -> anyhow::Result<f64> {
         at_rest_ns(self.server)?;
         let grown = anonymous_bytes(self.server)? as f64 - self.before as f64;
@@ -220,7 +219,7 @@ impl Growth {
     }
 }
 
-/// Time that any process spent on any core.
+/// Returns the CPU time of all processes on all cores.
 pub(crate) fn machine_ns() -> io::Result<u64> {
     let text = fs::read_to_string("/proc/stat")?;
     Ok(busy_ticks(&text) * (1_000_000_000 / rustix::param::clock_ticks_per_second()))
@@ -230,7 +229,8 @@ fn first_number(text: &str) -> Option<u64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// Fields 14 and 15; the second one, a name in parentheses, may hold anything.
+/// Returns the sum of fields 14 and 15. It looks behind the last parenthesis, since the name in field 2 may contain
+/// anything.
 fn user_and_system_ticks(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let user: u64 = fields.next()?.parse().ok()?;
@@ -238,7 +238,8 @@ fn user_and_system_ticks(stat: &str) -> Option<u64> {
     Some(user + system)
 }
 
-/// The line `cpu user nice system idle iowait irq softirq steal guest guest_nice`: user holds guest already.
+/// Returns the busy ticks in a line `cpu user nice system idle iowait irq softirq steal guest guest_nice`. Guest time is
+/// part of user time already.
 fn busy_ticks(stat: &str) -> u64 {
     let line = stat.lines().next().unwrap_or_default();
     let ticks = line.split_whitespace().skip(1).map(|field| field.parse().unwrap_or(0));
@@ -274,7 +275,7 @@ mod tests {
 
     const WORK_NS: u64 = 100_000_000;
 
-    /// The process of the next test: each byte of its input is work for a thread that ends.
+    /// The program that the next test runs: for each byte of its input, a thread works and ends.
     #[test]
     #[ignore = "a process of another test"]
     fn threads_that_end() {

@@ -1,4 +1,4 @@
-//! The goals of this project for its own server, and what a figure says of them.
+//! The goals of this project for its own server, and the verdict of a figure on them.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::lab::report::{Quantity, Report, ratio};
 use crate::load::{CallWay, Shape};
 use crate::statistics::Estimate;
 
-/// The most of a figure, or of its ratio to another contender's.
+/// An upper limit for a figure, or for its ratio to another contender's.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Goal {
     pub(crate) quantity: Quantity,
@@ -29,7 +29,7 @@ impl Goal {
         Self { quantity, case, of, to: to.map(str::to_owned), limit }
     }
 
-    /// Returns what is judged, if it was measured.
+    /// Returns the figure or ratio to judge, if it was measured.
     pub(crate) fn estimate(&self, report: &Report) -> Option<Estimate> {
         let of = |contender| report.find(&self.case, contender, self.quantity.name);
         match &self.to {
@@ -39,7 +39,7 @@ impl Goal {
     }
 }
 
-/// Returns how many goals are met, in words. A run of which nothing may be concluded meets none and misses none.
+/// Returns a sentence about the number of goals that are met. A run that proves nothing is not judged.
 pub(crate) fn answer(goals: &[Goal], report: &Report) -> String {
     if let Some(flaw) = report.flaw().filter(|_| !goals.is_empty()) {
         return format!("No goal is judged: the run is {flaw}.");
@@ -64,7 +64,7 @@ pub(crate) fn verdict(estimate: &Estimate, limit: f64) -> String {
     if in_doubt { verdict + ", not distinguishable" } else { verdict }
 }
 
-/// The CPU time of an echo relative to the C echo's, in the same run.
+/// Returns the limit for the CPU time of an echo, relative to the C echo in the same run.
 pub(crate) fn echo(connections: usize, shape: Shape) -> Option<f64> {
     match (connections, shape.in_flight, shape.payload_bytes) {
         (5000, 1, 125) => Some(1.10),
@@ -76,7 +76,7 @@ pub(crate) fn echo(connections: usize, shape: Shape) -> Option<f64> {
     }
 }
 
-/// The CPU time of a delivery, in microseconds.
+/// Returns the limit for the CPU time of a delivery, in microseconds.
 pub(crate) fn broadcast(connections: usize, shape: Shape) -> Option<f64> {
     match (connections, shape.in_flight, shape.payload_bytes) {
         (1000, 1, 100) => Some(2.3),
@@ -85,7 +85,7 @@ pub(crate) fn broadcast(connections: usize, shape: Shape) -> Option<f64> {
     }
 }
 
-/// The CPU time of a call relative to what is beside it: a WebSocket echo, or the same service in hyper alone.
+/// Returns the limit for the CPU time of a call, relative to a WebSocket echo or to the same service in hyper.
 pub(crate) fn call(way: CallWay, in_flight: usize) -> Option<f64> {
     match way {
         CallWay::Multiplexed => (in_flight == 16).then_some(1.5),
@@ -94,9 +94,9 @@ pub(crate) fn call(way: CallWay, in_flight: usize) -> Option<f64> {
     }
 }
 
-/// The CPU time of opening and closing a connection, relative to the C echo's.
+/// The most CPU time of opening and closing a connection, relative to the C echo's.
 pub(crate) const CONNECT: f64 = 1.15;
-/// User memory of an idle connection.
+/// The most user memory of an idle connection, in bytes.
 pub(crate) const MEMORY_BYTES: f64 = 512.0;
 
 /// The lowest speed of our masking relative to a u64 XOR loop, from [`MASK_BYTES_MIN`] bytes up.
@@ -113,7 +113,7 @@ pub(crate) const PARTIAL_RESULT_TO_EVENT: f64 = 1.3;
 pub(crate) const WEBSOCKET_READER_BYTES_MORE: f64 = 1024.0;
 pub(crate) const SSE_READER_BYTES: f64 = 4096.0;
 
-/// The longest wait of a normal client beside a flood on its thread, for 99 of 100 echoes and requests.
+/// The longest wait of a normal client beside a flood on its thread, for 99 % of its echoes and requests.
 pub(crate) const FLOOD_WAIT_P99: Duration = Duration::from_millis(5);
 
 #[cfg(test)]

@@ -11,18 +11,18 @@ use hdrhistogram::Histogram as Hdr;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 
-/// Durations are exact to a thousandth.
+/// The significant digits of durations, which are exact to a thousandth.
 const DIGITS: u8 = 3;
-/// Longer durations count as this one: no wait of a measurement is as long.
+/// The longest duration in nanoseconds. Longer ones count as this one; no wait of a measurement is as long.
 const NANOS_MAX: u64 = 3600 * 1_000_000_000;
-/// A histogram of all durations up to an hour, each of its counts with a different size, has half as many.
+/// The most bytes of an encoded histogram: twice those of one with all durations up to an hour.
 const BYTES_MAX: usize = 1 << 20;
-/// The first bytes of a compressed histogram, and of the one within.
+/// The first bytes of a compressed histogram; below, those of the histogram within.
 const COMPRESSED: u32 = 0x1c84_9314;
 const PLAIN: u32 = 0x1c84_9313;
-/// The bytes before the counts.
+/// The number of bytes before the counts.
 const HEAD_BYTES: usize = 40;
-/// Logs give the longest duration in milliseconds, beside the histogram.
+/// Nanoseconds in a millisecond, the unit of the longest duration in logs.
 const NANOS_PER_MS: f64 = 1e6;
 
 /// Durations from 1 ns to 1 h, each exact to a thousandth.
@@ -54,7 +54,7 @@ impl Histogram {
         self.0.len()
     }
 
-    /// Returns the duration that this share of all does not exceed; `None` if there are none.
+    /// Returns the duration that this share of all durations does not exceed; `None` if there are none.
     pub(crate) fn percentile(&self, share: f64) -> Option<Duration> {
         (!self.0.is_empty()).then(|| Duration::from_nanos(self.0.value_at_quantile(share)))
     }
@@ -66,15 +66,15 @@ impl Histogram {
         }
     }
 
-    /// Returns it as HDR histograms travel in logs: V2, compressed, in Base64.
+    /// Encodes it as in logs of HDR histograms: V2, compressed, in Base64.
     pub(crate) fn encoded(&self) -> anyhow::Result<String> {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new().serialize(&self.0, &mut bytes)?;
         Ok(STANDARD.encode(bytes))
     }
 
-    /// Returns the histogram that was [encoded](Self::encoded), here or by another program. Nothing is allocated by a length that it
-    /// claims.
+    /// Decodes a histogram that was [encoded](Self::encoded) here or by another program. It trusts no length in the text,
+    /// so a wrong one allocates nothing.
     pub(crate) fn decoded(text: &str) -> anyhow::Result<Self> {
         let bytes = STANDARD.decode(text).context("it is no Base64")?;
         let bytes = inflated(&bytes)?;
@@ -83,18 +83,18 @@ impl Histogram {
     }
 }
 
-/// The counts of an encoded histogram. They are enough for its percentiles, and take no array of all that it could count.
+/// The counts of an encoded histogram. They are enough for its percentiles, and need less memory than the histogram.
 #[derive(Debug)]
 pub(crate) struct Counts {
-    /// The longest duration that counts as the same, in nanoseconds, with the count, in their order.
+    /// Pairs in ascending order: the longest duration that counts as the same, in nanoseconds, and the count.
     counts: Vec<(u64, u64)>,
     total: u64,
-    /// The bytes that were inflated.
+    /// The number of inflated bytes.
     pub(crate) bytes: usize,
 }
 
 impl Counts {
-    /// Returns the counts of a histogram that was [encoded](Histogram::encoded), here or by another program.
+    /// Decodes the counts of a histogram that was [encoded](Histogram::encoded) here or by another program.
     pub(crate) fn decoded(text: &str) -> anyhow::Result<Self> {
         let bytes = inflated(&STANDARD.decode(text).context("it is no Base64")?)?;
         let scale = check(&bytes)?;
@@ -118,7 +118,7 @@ impl Counts {
         self.total
     }
 
-    /// Returns the duration that this share of all does not exceed; `None` if there are none.
+    /// Returns the duration that this share of all durations does not exceed; `None` if there are none.
     pub(crate) fn percentile(&self, share: f64) -> Option<Duration> {
         let within = ((share * self.total as f64).ceil() as u64).max(1);
         let mut before = 0_u64;
@@ -130,7 +130,8 @@ impl Counts {
     }
 }
 
-/// Takes a number from the beginning of some: seven bits a byte, of the ninth all eight, and the sign last.
+/// Takes a number from the front of `rest`: seven bits in each byte, all eight in the ninth, and the sign in the lowest bit
+/// (zigzag).
 fn take_varint(rest: &mut &[u8]) -> Option<i64> {
     let mut number = 0_u64;
     for at in 0..9 {
@@ -146,18 +147,18 @@ fn take_varint(rest: &mut &[u8]) -> Option<i64> {
     Some((number >> 1) as i64 ^ -((number & 1) as i64))
 }
 
-/// The head of a histogram: from the place of a count to what it counts.
+/// The scale of a histogram, from its head: it gives the duration at each place.
 struct Scale {
-    /// The bytes of the counts.
+    /// The number of bytes of the counts.
     bytes: usize,
-    /// The bits of the shortest duration above 0.
+    /// The bits of the unit, the shortest duration above 0.
     unit_bits: u32,
-    /// The bits of as many counts as each doubling of a duration has.
+    /// The bits of the number of counts in each doubling of the duration.
     half_bits: u32,
 }
 
 impl Scale {
-    /// Returns the longest duration that is counted at this place, if there is one.
+    /// Returns the longest duration that counts at this place, if there is one.
     fn longest(&self, index: u64) -> Option<u64> {
         let doublings = (index >> self.half_bits).saturating_sub(1);
         let shift = u32::try_from(doublings).ok()?.checked_add(self.unit_bits)?;
@@ -166,7 +167,7 @@ impl Scale {
     }
 }
 
-/// Inflates the bytes of a compressed histogram: a cookie, the length of what follows, and zlib.
+/// Inflates a compressed histogram: a cookie, the length of the rest, and zlib data.
 fn inflated(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
     let Some((COMPRESSED, rest)) = take_u32(bytes) else { bail!("it is no compressed histogram") };
     let zlib = rest.get(4..).unwrap_or_default();
@@ -177,7 +178,7 @@ fn inflated(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
     Ok(inflated)
 }
 
-/// Checks the head of a histogram: a cookie, the length of the counts, an offset, the digits, the bounds, and a ratio.
+/// Checks the head of a histogram: cookie, length of the counts, offset, digits, bounds and ratio.
 fn check(bytes: &[u8]) -> anyhow::Result<Scale> {
     let head = || {
         let (cookie, rest) = take_u32(bytes)?;
@@ -206,8 +207,8 @@ fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_be_bytes(*number), rest))
 }
 
-/// Returns a log in the format of HdrHistogram: a line for each histogram, with the name of what it counts, in which spaces and
-/// commas become `_`. `begin` and `time` say when all of it was measured.
+/// Returns a log in the format of HdrHistogram: a line for each histogram with its name, in which `_` replaces spaces and
+/// commas. The measurements began at `begin` and took `time`.
 pub(crate) fn log(
     histograms: &[(String, Histogram)],
     begin: SystemTime,

@@ -1,16 +1,15 @@
 //! Measures any server, ours or another, and reports the results.
 //!
-//! [`mod@lab`] answers questions about transports: which of them serves a user best, on this network. Its clients are its own.
-//! [`mod@bench`] measures a server's cost: CPU time for each message and memory for each connection, compared with a
-//! bare TCP echo in C in the same run. The server is a program that prints its addresses; nothing here depends on its
-//! internals.
-//! [`mod@doctor`] finds what stands in a transport's way.
+//! [`mod@lab`] answers questions about transports, above all: which one is best for a user on this network? It has its own
+//! clients. [`mod@bench`] measures the cost of a server: CPU time for each message and memory for each connection, compared
+//! with a bare TCP echo in C in the same run. The server is a program that prints its addresses, and nothing here depends
+//! on its internals. [`mod@doctor`] finds out what disturbs transports on the way to a server.
 //!
 //! # Reading the modules
-//! `load` makes the traffic and checks every reply, `cpu` measures a process, `server` starts and stops programs, `statistics` evaluates
-//! samples; `tcp_info` holds all `unsafe` code. `lab` has what goes through rounds and becomes a report (`rounds`, `report`, `write`), and its own
-//! clients, links and experiments. `bench` stands on both: `experiment` has its measurements, which go through the same rounds and become
-//! the same reports, and `goals` has what their tables judge.
+//! `load` makes the traffic and checks every reply, `cpu` measures a process, `server` starts and stops programs, and
+//! `statistics` evaluates samples. `tcp_info` has all `unsafe` code. `lab` has the rounds and the reports (`rounds`,
+//! `report`, `write`), and its own clients, links and experiments. `bench` uses both: `experiment` has its measurements,
+//! which go through the same rounds and become the same reports, and `goals` has the limits that its tables show.
 
 pub mod bench;
 mod cpu;

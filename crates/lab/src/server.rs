@@ -1,4 +1,4 @@
-//! The programs that are measured: how to compile, start, find and stop them.
+//! Compiles, starts, finds and stops the programs that are measured.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +22,7 @@ const XOR: &str = include_str!("../../../bench/xor.c");
 
 /// The longest wait until a program has printed its addresses.
 const START_MAX: Duration = Duration::from_secs(30);
-/// What is longer is no line with an address.
+/// The longest line that may contain an address.
 const LINE_BYTES_MAX: u64 = 4 << 10;
 
 /// A program with its arguments.
@@ -50,8 +50,8 @@ impl Program {
         Ok(Self { path, args: Vec::new(), prints: &[], log: None })
     }
 
-    /// Returns a WebSocket server, which also echoes over bare TCP if its arguments say so. Its standard error is
-    /// appended to the file `log`.
+    /// Returns a WebSocket server, which also echoes over bare TCP if its arguments say so. Its standard error is appended
+    /// to the file `log`.
     pub(crate) fn server(path: PathBuf, args: Vec<String>, log: PathBuf) -> Self {
         let has_tcp = args.iter().any(|arg| arg == "--tcp-echo");
         let prints: &[_] =
@@ -84,7 +84,7 @@ impl Program {
         })
     }
 
-    /// Runs it to its end on the generator's core, and returns its output.
+    /// Runs the program to its end on the generator's core, and returns its output.
     pub(crate) fn output(&self, args: &[String]) -> anyhow::Result<String> {
         let mut command = Command::new(&self.path);
         // Ctrl-C at a terminal ends the measurements after it.
@@ -133,7 +133,7 @@ pub(crate) enum Service {
 #[derive(Debug)]
 pub(crate) struct Server {
     process: Guarded,
-    /// Kept open, so that the program can print.
+    /// The program's output, which is kept open so that it can print.
     _output: BufReader<ChildStdout>,
     addresses: BTreeMap<Service, SocketAddr>,
 }
@@ -182,7 +182,7 @@ impl Server {
         self.service(protocol, Service::TcpBroadcast, path)
     }
 
-    /// Returns a service at this path, which replies with this body, if it has any.
+    /// Returns the service at this path that replies with this body, if the server has a web address.
     pub(crate) fn called(&self, path: &str, body: &str) -> Option<CalledService> {
         Some(CalledService {
             address: self.address(Service::Web)?,
@@ -202,11 +202,11 @@ impl Server {
     }
 }
 
-/// A process that ends with this one, however that ends; and when dropped.
+/// A process that ends when this is dropped, and with this process, however that ends.
 #[derive(Debug)]
 struct Guarded {
     child: Child,
-    /// A shell that reads from a pipe of which only this process has the other end, and then ends its group.
+    /// A shell that reads from a pipe, whose other end only this process has. When the pipe ends, it ends its group.
     guard: Child,
 }
 
@@ -237,7 +237,7 @@ impl Drop for Guarded {
     }
 }
 
-/// Reads what a program prints, until it has the addresses of these services.
+/// Reads the output of a program until it has the addresses of these services.
 fn addresses_of(
     mut output: BufReader<ChildStdout>,
     prints: &[Service],

@@ -1,9 +1,9 @@
-//! The URL of a server, as `anemone doctor` and `anemone lab --target` take it.
+//! Parses the URL of a server, for `anemone doctor` and `anemone lab --target`.
 
 use anemone_ws::split_unix_url;
 use http::Uri;
 
-/// A URL of a server, taken apart.
+/// The parsed URL of a server.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct ServerUrl {
     /// The path of the Unix socket that leads to the server; `None` for TCP.
@@ -22,27 +22,27 @@ pub(crate) struct ServerUrl {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotServer {
-    /// Another scheme, no host, or no URL at all.
+    /// The text has another scheme, no host, or is not a URL.
     #[error("not the URL of a server, such as https://wind.example or http://127.0.0.1:8080")]
     Form,
-    /// No path after `unix:`.
+    /// The path after `unix:` is missing.
     #[error(
         "unix: must be followed by the path of a socket, such as unix:/run/anemone/anemone.sock"
     )]
     Socket,
-    /// A port that no connection can have.
+    /// The port is above 65535.
     #[error("not the URL of a server, since a port is a number from 1 to 65535")]
     Port,
-    /// A user before the host.
+    /// The URL has a user before the host.
     #[error("the URL of a server has no user")]
     User,
-    /// A query or a fragment.
+    /// The URL has a query or a fragment.
     #[error("the URL of a server has no query and no fragment")]
     Query,
 }
 
 impl ServerUrl {
-    /// Takes a URL apart. `ws` and `wss` mean the same servers as `http` and `https`.
+    /// Parses a URL. `ws` and `wss` mean the same servers as `http` and `https`.
     pub(crate) fn parse(url: &str) -> Result<Self, NotServer> {
         let Some((socket, path)) = split_unix_url(url) else { return Self::over_tcp(url) };
         if socket.is_empty() {

@@ -1,6 +1,6 @@
-//! Medians, their bootstrap intervals, and differences of pairs.
+//! Computes medians, their bootstrap intervals, and differences of pairs.
 //!
-//! The unit of replication is the round: each gives one value, and the result of a run is the median over its rounds.
+//! The unit of replication is the round. Each round gives one value, and the result of a run is the median of these values.
 
 mod random;
 mod resamples;
@@ -14,9 +14,9 @@ pub(crate) use self::resamples::in_parallel;
 use self::resamples::{Draw, Ordered, medians, of_all};
 use self::walsh::hodges_lehmann;
 
-/// A shift costs more than a median, so it has fewer.
+/// The number of resamples for a shift: fewer than for a median, since each costs more.
 const SHIFT_RESAMPLES: usize = 2_000;
-/// An interval misses the truth in this share of all cases.
+/// The share of all cases in which an interval misses the true value.
 pub(crate) const DOUBT: f64 = 0.05;
 
 /// An estimate of a median, a shift, or a difference of means, and the interval that holds the true one with some confidence.
@@ -30,7 +30,7 @@ pub(crate) struct Estimate {
 }
 
 impl Estimate {
-    /// The median of `values` with its expanded percentile bootstrap interval; `None` without values.
+    /// Returns the median of `values` with its expanded percentile bootstrap interval; `None` without values.
     pub(crate) fn of(values: &[f64], random: &mut Random) -> Option<Self> {
         if values.is_empty() {
             return None;
@@ -38,7 +38,7 @@ impl Estimate {
         medians(&[[values]], random).pop().map(|medians| Self::within_resamples(values, medians))
     }
 
-    /// The estimates of many samples, each with the draws of a seed of 1. Calls `step` after each that has values.
+    /// Returns the estimates of many samples, each drawn with the seed 1. Calls `step` after each that has values.
     pub(crate) fn of_all(
         samples: impl IntoIterator<Item = Vec<f64>>,
         step: impl Fn() + Sync,
@@ -59,8 +59,8 @@ impl Estimate {
     }
 }
 
-/// The shift of `of` against `to`, paired by round: the Hodges-Lehmann estimate of the differences (the median of their
-/// pairwise means), with its expanded percentile bootstrap interval. `None` without pairs.
+/// Returns the shift of `of` against `to`, paired by round: the Hodges-Lehmann estimate of the differences (the median of
+/// their pairwise means), with its expanded percentile bootstrap interval. `None` without pairs.
 pub(crate) fn shift(of: &[f64], to: &[f64], random: &mut Random) -> Option<Estimate> {
     let differences: Vec<_> = of.iter().zip(to).map(|(of, to)| of - to).collect();
     let ordered = Ordered::of(&differences);
@@ -76,28 +76,29 @@ pub(crate) fn shift(of: &[f64], to: &[f64], random: &mut Random) -> Option<Estim
     Some(within(middle, &shifts, expanded(DOUBT, differences.len())))
 }
 
-/// The medians of two runs against each other. Runs have no rounds in common, so the rounds of each are drawn by themselves.
+/// The change of a figure's median from one run to another. The runs have no rounds in common, so the rounds of each are
+/// drawn on their own.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     from: f64,
     to: f64,
-    /// The rounds of the run that has fewer.
+    /// The number of rounds of the run with fewer.
     rounds: usize,
-    /// The differences of the medians of resamples, in their order.
+    /// The differences of the resamples' medians, in ascending order.
     differences: Vec<f64>,
-    /// The same in per cent of the first median; empty if that is zero in one.
+    /// The differences in per cent of the first median; empty if that is zero in a resample.
     per_cent: Vec<f64>,
 }
 
 impl Change {
-    /// Draws the rounds of both; `None` if one has none.
+    /// Draws the rounds of both runs; `None` if one has none.
     #[cfg(test)]
     pub(crate) fn of(from: &[f64], to: &[f64]) -> Option<Self> {
         Self::of_all([[from.to_vec(), to.to_vec()]], || {}, |_, change| change).pop()?
     }
 
-    /// Draws the rounds of both runs of many figures, each with the draws of a seed of 1, and returns what `of` makes of the change
-    /// of each, by its place. `None` for a figure of which one run has no rounds. Calls `step` after each of the others.
+    /// Draws the rounds of both runs for many figures, each with the seed 1. Returns the result of `of` for each figure's
+    /// place and change. `None` for a figure if one run has no rounds of it. Calls `step` after each of the others.
     pub(crate) fn of_all<R: Send>(
         figures: impl IntoIterator<Item = [Vec<f64>; 2]>,
         step: impl Fn() + Sync,
@@ -121,7 +122,7 @@ impl Change {
         change
     }
 
-    /// Returns the rounds of the run that has fewer.
+    /// Returns the number of rounds of the run with fewer.
     pub(crate) fn rounds(&self) -> usize {
         self.rounds
     }
@@ -130,7 +131,7 @@ impl Change {
         [self.from, self.to]
     }
 
-    /// Returns the difference with an interval that misses the true one in this share of all cases.
+    /// Returns the difference, with an interval that misses the true one in this share of all cases.
     pub(crate) fn difference(&self, doubt: f64) -> Estimate {
         within(self.to - self.from, &self.differences, expanded(doubt, self.rounds))
     }
@@ -143,10 +144,10 @@ impl Change {
     }
 }
 
-/// The share of resamples to leave out for an interval that misses the truth with this doubt. Of few values, resamples vary less than the
-/// values that they stand for, and percentiles of theirs make an interval that is too narrow; Student's distribution makes up
-/// for both (Hesterberg, What Teachers Should Know About the Bootstrap, 2015: expanded percentiles). No interval is wider than from
-/// the least of the resamples to the greatest, which four values or fewer reach.
+/// Returns the share of resamples to leave out, for an interval that misses the true value with this doubt. Resamples of
+/// few values vary too little, so that the interval of their percentiles is too narrow. Student's distribution corrects
+/// that (Hesterberg, What Teachers Should Know About the Bootstrap, 2015: expanded percentiles). No interval is wider than
+/// that of all resamples, which four values or fewer reach.
 fn expanded(doubt: f64, count: usize) -> f64 {
     let freedom = count.saturating_sub(1).max(1) as f64;
     let (Ok(student), Ok(normal)) = (StudentsT::new(0.0, 1.0, freedom), Normal::new(0.0, 1.0))
@@ -157,14 +158,15 @@ fn expanded(doubt: f64, count: usize) -> f64 {
     2.0 * normal.cdf(reach)
 }
 
-/// An estimate with the interval that leaves out half of `doubt` at each end of its resamples, which are in order.
+/// Returns an estimate whose interval leaves out half of `doubt` at each end of its resamples, which are in ascending
+/// order.
 fn within(value: f64, resamples: &[f64], doubt: f64) -> Estimate {
     let at = |share: f64| resamples[((resamples.len() - 1) as f64 * share).round() as usize];
     Estimate { value, low: at(doubt / 2.0), high: at(1.0 - doubt / 2.0) }
 }
 
-/// The difference of the means of `of` and `to` with the interval of Welch's test (unequal variances) at this level of
-/// confidence; `None` with fewer than two values of each.
+/// Returns the difference of the means of `of` and `to`, with the interval of Welch's test (unequal variances) at this
+/// level of confidence; `None` with fewer than two values of each.
 pub(crate) fn welch(of: &[f64], to: &[f64], confidence: f64) -> Option<Estimate> {
     let ((mean, share), (to_mean, to_share)) = (mean_and_share(of)?, mean_and_share(to)?);
     let error = (share + to_share).sqrt();
@@ -179,7 +181,7 @@ pub(crate) fn welch(of: &[f64], to: &[f64], confidence: f64) -> Option<Estimate>
     Some(Estimate { value: middle, low: middle - reach, high: middle + reach })
 }
 
-/// The mean, and the variance of the mean.
+/// Returns the mean, and the variance of the mean.
 fn mean_and_share(values: &[f64]) -> Option<(f64, f64)> {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -187,14 +189,14 @@ fn mean_and_share(values: &[f64]) -> Option<(f64, f64)> {
     (values.len() >= 2).then(|| (mean, squares / (count - 1.0) / count))
 }
 
-/// The middle value, or the mean of the two in the middle; `None` without values.
+/// Returns the middle value, or the mean of the two in the middle; `None` without values.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     middle(&sorted)
 }
 
-/// The median of values in their order.
+/// Returns the median of values in ascending order.
 fn middle(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
     let lower = sorted[(sorted.len() - 1) / 2];
@@ -251,7 +253,7 @@ mod tests {
         assert!((366..=394).contains(&held), "{held} of 400");
     }
 
-    /// A number of a normal distribution, nearly: the sum of twelve uniform ones.
+    /// Returns a nearly normal random number: the sum of twelve uniform ones.
     fn normal(random: &mut Random) -> f64 {
         (0..12).map(|_| random.next() as f64 / u64::MAX as f64).sum::<f64>() - 6.0
     }

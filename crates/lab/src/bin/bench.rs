@@ -1,4 +1,4 @@
-//! `bench`: what a server costs, beside a bare TCP echo. See `bench --help`.
+//! `bench`: measures the cost of a server beside a bare TCP echo. See `bench --help`.
 
 use std::process;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use anemone_lab::bench::{BenchOptions, run};
 use clap::Parser as _;
 use tokio::runtime;
 
-/// The status of a program that Ctrl-C ends.
+/// The exit status of a program that Ctrl-C has ended.
 const INTERRUPTED: i32 = 130;
 
 fn main() -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! A cache on the way, which would answer polls in the place of the server.
+//! Looks for a cache on the way that answers polls in place of the server.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -17,20 +17,21 @@ struct Polled {
     age: u64,
 }
 
-/// What two polls for the same say.
+/// The result of two polls with the same URL.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum PollPair {
-    /// The second has waited about as long as the first.
+    /// The second waited about as long as the first, so no cache answered it.
     Anew,
-    /// The second came sooner, since the index has changed.
+    /// The second was answered sooner, since the index had changed.
     Changed,
-    /// The second came at once with the answer of the first, which had waited.
+    /// The second got the answer of the first at once, although the first had waited.
     Early,
-    /// None has waited, as a server may be set to.
+    /// Neither waited. A server can be configured so.
     AtOnce,
 }
 
-/// Makes polls that wait for a second, each twice: what comes much sooner than the first time, and is the same, comes from a cache.
+/// Makes each of several polls twice; each waits for a second. If the second answer is the same as the first and comes much
+/// sooner, it is from a cache.
 pub(super) async fn cache(way: &Way, known: Known) -> Finding {
     let cached = |how: &str| known.fault(Examination::Cache, WayFault::Cached, &[("how", how)]);
     let unknown = |words: String| Finding::unknown(Examination::Cache, words);
@@ -67,7 +68,8 @@ pub(super) async fn cache(way: &Way, known: Known) -> Finding {
     })
 }
 
-/// Returns the path of a poll that waits for a second until the index changes, and that no cache has an answer for.
+/// Returns the path of a new poll, which no cache can have an answer for. It waits up to a second for a change of the
+/// index.
 fn fresh_poll() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The examinations, each of which ends with a finding.
+//! The examinations. Each returns a finding.
 
 use std::time::{Duration, Instant};
 
@@ -13,9 +13,9 @@ use super::way::{AnswerHead, HttpConnection, Trouble, Way, is_silence, with_caus
 /// The status for a host that is not the server's (RFC 9110 section 15.5.20).
 const MISDIRECTED: u16 = 421;
 const HEALTH: &str = "/health";
-/// So many paths above that of the URL may be the server's.
+/// The most paths above that of the URL that are tried as the server's.
 const ABOVE_MAX: usize = 8;
-/// The index, which every server has and whose readers get a beginning at once.
+/// The index of topics. Every server has it, and sends its readers the first item at once.
 pub(super) const INDEX: &str = "/topics/$topics?after=latest";
 /// The path of the multiplexed WebSocket.
 const MULTIPLEXED: &str = "/ws";
@@ -26,18 +26,18 @@ pub(super) const NDJSON: &str = "application/x-ndjson";
 const SUBPROTOCOL: &str = "anemone.v1";
 /// A subprotocol of a topic's WebSocket.
 const EVENTS: &str = "anemone.events";
-/// Browsers send it: what compresses on the way may hold back what it has compressed.
+/// The codings that browsers accept. A proxy that compresses may hold back what it has compressed.
 const CODINGS: &str = "Accept-Encoding: gzip, deflate, br, zstd\r\n";
-/// The end of the type of a problem: a handshake that is not that of RFC 6455.
+/// The problem of a server that gets a handshake other than that of RFC 6455: the end of its type.
 const BAD_HANDSHAKE: &str = "bad-handshake";
 
-/// What the first examination tells the others.
+/// The knowledge that the first examination passes to the others.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
-    /// The program on the way, if it says its name.
+    /// The name of the program on the way, if its answers contain it.
     pub(super) program: Option<&'static str>,
     pub(super) round_trip: Duration,
-    /// A stream that has not begun after this time, and some round trips, is held back.
+    /// The longest time until a stream begins, besides some round trips. A later stream counts as held back.
     pub(super) begin_max: Duration,
 }
 
@@ -46,17 +46,18 @@ impl Known {
         self.begin_max + limits().held_round_trips * self.round_trip
     }
 
-    /// A stream that is cut after this time, before its first item, was held back; what comes of it later is no part of its beginning.
+    /// Returns the least time after which a stream without a first item was held back, and not refused. Whatever arrives
+    /// after this time is not part of a stream's beginning.
     pub(super) fn held_min(self) -> Duration {
         limits().held_min + limits().held_round_trips * self.round_trip
     }
 
-    /// Returns the way for what is asked after a silence.
+    /// Returns the way with the short patience that is used after a silence.
     pub(super) fn hasty(self, way: &Way) -> Way {
         way.clone().hasty(self.patience())
     }
 
-    /// A fault, with the settings that mend it. `values` stand in its sentence.
+    /// Makes the finding of a fault, with the settings that mend it. `values` fill in its sentence.
     pub(super) fn fault(
         self,
         name: Examination,
@@ -67,7 +68,7 @@ impl Known {
     }
 }
 
-/// Asks for the server's health. `None` if there is nothing to examine.
+/// Asks the server for its health. Returns no knowledge if there is nothing to examine.
 pub(super) async fn reach(way: &Way, begin_max: Duration) -> (Finding, Option<Known>) {
     let unreached = |why, words| (Finding::unreached(why, words), None);
     let Health { answer, server, problem, round_trip } = match health(way).await {
@@ -116,12 +117,12 @@ pub(super) async fn reach(way: &Way, begin_max: Duration) -> (Finding, Option<Kn
     )
 }
 
-/// The answer of what should be a server.
+/// The answer to the question for the server's health.
 pub(super) struct Health {
     answer: AnswerHead,
-    /// The server's own word for how it is; none if it is no server.
+    /// The status in the answer; `None` if it is not an Anemone server's.
     server: Option<String>,
-    /// The words of a problem that came instead.
+    /// The words of the problem, if that is the answer.
     problem: Option<String>,
     pub(super) round_trip: Duration,
 }
@@ -143,16 +144,16 @@ pub(super) async fn health(way: &Way) -> Result<Health, Trouble> {
     timeout(way.patience(), asked).await.unwrap_or(Err(silent))
 }
 
-/// The state of a server that has answered.
+/// The present state of a server that has answered before.
 pub(super) enum Presence {
     There,
-    /// No connection comes about, or a proxy says so.
+    /// No connection can be opened, or a proxy says that there is no server.
     Gone,
     /// No answer came within this time.
     Silent(Duration),
 }
 
-/// Looks whether the server is still there.
+/// Checks whether the server still answers.
 pub(super) async fn presence(way: &Way, known: Known) -> Presence {
     let way = known.hasty(way);
     match health(&way).await {
@@ -176,7 +177,7 @@ async fn server_above(way: &Way) -> Option<String> {
     timeout(way.patience(), found).await.ok().flatten()
 }
 
-/// Returns what to do about a status of who may not pass.
+/// Returns advice on a status that lets this client not pass.
 fn refusal(status: u16) -> Option<&'static str> {
     match status {
         401 | 407 => Some(
@@ -211,14 +212,14 @@ pub(super) async fn keep_alive(way: &Way, known: Known) -> Finding {
     }
 }
 
-/// The beginning of a stream, or the reason why there is none.
+/// The beginning of a stream, or the reason why it is missing.
 pub(super) enum Begun {
-    /// So long after it was asked for.
+    /// It came this long after the request.
     At(Duration, HttpConnection),
-    /// No whole item came for so long.
+    /// No whole item came in this time.
     Held(Duration),
     Refused(u16),
-    /// Something else came, of this type.
+    /// Something of this other type came.
     Foreign(String),
     Trouble(Trouble),
 }
@@ -260,7 +261,7 @@ pub(super) async fn begin(way: &Way, wanted: &str, known: Known, patience: Durat
     }
 }
 
-/// Opens a WebSocket as a program does, without an origin, and as a page of the server does.
+/// Opens two WebSockets: one without an origin, as a program does, and one with it, as a page of the server does.
 pub(super) async fn web_socket(way: &Way, known: Known) -> [Finding; 2] {
     let begun = Instant::now();
     let opened = multiplexed(way).connect().await;
@@ -289,8 +290,8 @@ pub(super) fn multiplexed(way: &Way) -> Connect {
     way.socket(MULTIPLEXED).subprotocols([SUBPROTOCOL])
 }
 
-/// Finds out why no multiplexed WebSocket opens: a topic has one that needs no subprotocol, and the server says without an upgrade that
-/// it knows the path.
+/// Finds out why no multiplexed WebSocket opens. It tries a topic's WebSocket, which needs no subprotocol, and a request
+/// without an upgrade, to which the server answers that it knows the path.
 async fn closed(way: &Way, known: Known, error: &ConnectError) -> Finding {
     if let ConnectError::Refused(refusal) = error
         && let Some(why) = own_refusal(refusal)
@@ -324,7 +325,7 @@ async fn closed(way: &Way, known: Known, error: &ConnectError) -> Finding {
     told.await.unwrap_or_else(|trouble| Finding::trouble(Examination::Upgrade, &trouble))
 }
 
-/// Returns true if a topic's WebSocket gets the subprotocol that it offers.
+/// Returns true if a topic's WebSocket gets the subprotocol that the client offers.
 async fn keeps_subprotocol(way: &Way) -> Result<bool, Trouble> {
     match way.socket(INDEX).subprotocols([EVENTS]).connect().await {
         Ok(socket) => Ok(socket.subprotocol() == Some(EVENTS)),
@@ -332,7 +333,7 @@ async fn keeps_subprotocol(way: &Way) -> Result<bool, Trouble> {
     }
 }
 
-/// Returns true if a request for the multiplexed WebSocket that is no handshake comes as far as the server.
+/// Returns true if the server receives a request to the path of the multiplexed WebSocket. The request is no handshake.
 async fn knows_multiplexed(way: &Way) -> Result<bool, Trouble> {
     let mut connection = way.ask(MULTIPLEXED, "").await?;
     let answer = connection.answer(way.patience()).await?;
@@ -344,7 +345,8 @@ async fn knows_multiplexed(way: &Way) -> Result<bool, Trouble> {
     Ok(problem(&body).is_some_and(|[kind, _]| kind.ends_with(BAD_HANDSHAKE)))
 }
 
-/// Returns why the server itself says no, unless that is what it says of a handshake that has lost something on its way.
+/// Returns the server's own reason for a refusal. `None` if the server only says that the handshake is damaged, since
+/// something on the way did that.
 fn own_refusal(refusal: &Refusal) -> Option<String> {
     let [kind, detail] = problem(refusal.body().as_bytes())?;
     (!kind.ends_with(BAD_HANDSHAKE)).then(|| format!("status {}, {detail}", refusal.status()))
@@ -356,16 +358,17 @@ fn problem(body: &[u8]) -> Option<[String; 2]> {
     Some([member(&problem, "type")?, member(&problem, "detail")?])
 }
 
-/// A text of a problem is cut after so many characters.
+/// The most characters of a problem's text that are shown.
 const CHARS_TOLD: usize = 400;
 
-/// Returns a text of a problem, on one line.
+/// Returns a member of a problem as text on one line.
 fn member(problem: &serde_json::Value, name: &str) -> Option<String> {
     let text = problem.get(name)?.as_str()?;
     Some(text.chars().filter(|char| !char.is_control()).take(CHARS_TOLD).collect())
 }
 
-/// Asks with the origin of the server's own pages for something that no server does: without a right to that origin, it says so.
+/// Sends a request that every server refuses, with the origin of the server's own pages. A server that does not accept this
+/// origin names it as the reason.
 async fn origin_of_post(way: &Way, known: Known, origin: &str) -> Finding {
     let fields = format!("Origin: {origin}\r\nContent-Type: application/json\r\n");
     let asked = async {
@@ -427,7 +430,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns what is said of a server that answers the question for its health with this status, type and body.
+    /// Returns the finding about a server whose answer about its health has this status, type and body.
     async fn reached(status: u16, media_type: &str, body: &str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
@@ -466,7 +469,7 @@ mod tests {
         }
     }
 
-    /// Returns the findings about WebSockets if one request after the other is answered with these statuses.
+    /// Returns the findings about WebSockets if the requests get these statuses, in this order.
     async fn web_sockets(statuses: &[u16]) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
@@ -495,7 +498,7 @@ mod tests {
         assert!(told.contains("FAULT") && told.contains("no WebSocket is let through"), "{told}");
     }
 
-    /// Returns true if a stream has begun of which these bytes have come, within a second unless it is expected to.
+    /// Returns true if a stream with these bytes counts as begun. Waits for a second if that is not expected.
     async fn has_begun(wanted: &str, coding: &str, bytes: &[u8], is_expected: bool) -> bool {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();

@@ -1,19 +1,19 @@
-//! What an examination has found, in one sentence.
+//! The finding of an examination: one sentence.
 
 use serde::Serialize;
 
 use super::rules::{Examination, Remedy, WayFault};
 use super::way::Trouble;
 
-/// How it went.
+/// The outcome of an examination.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum State {
     Good,
     Fault,
-    /// Nothing is wrong, and something should be known.
+    /// Nothing is wrong, but the user should know something.
     Note,
-    /// It could not be told.
+    /// The examination could not tell.
     Unknown,
 }
 
@@ -28,19 +28,19 @@ impl State {
     }
 }
 
-/// The reason why there was nothing to examine, or nothing any more.
+/// The reason why nothing was examined, or why the examination stopped early.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Unreached {
     /// No Anemone server answers.
     NoServer,
-    /// Something on the way lets nobody through whom it does not know.
+    /// A program on the way asks for a login or another permission.
     Refused,
     /// The certificate is not trusted.
     Untrusted,
-    /// The URL is below that of the server, which is this one.
+    /// The URL is below the server's, which is this one.
     Below(String),
-    /// The server answered at first, and does not any more.
+    /// The server answered at first, but no longer does.
     Gone,
 }
 
@@ -50,13 +50,13 @@ pub(super) struct Finding {
     name: Examination,
     state: State,
     words: String,
-    /// The fault, unless its words say all that there is to say.
+    /// The fault, if it is one that settings mend.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<WayFault>,
     remedies: Vec<Remedy>,
     #[serde(skip)]
     unreached: Option<Unreached>,
-    /// Nothing came before the time was over.
+    /// True if no answer came in time.
     #[serde(skip)]
     is_silent: bool,
 }
@@ -78,7 +78,7 @@ impl Finding {
         Self::new(name, State::Good, words)
     }
 
-    /// A fault, in words that say what was found, and with the settings that mend it.
+    /// Makes the finding of a fault, in these words, with the settings that mend it.
     pub(super) fn fault(
         name: Examination,
         fault: WayFault,
@@ -89,12 +89,12 @@ impl Finding {
         Self { fault: Some(fault), remedies, ..Self::new(name, State::Fault, words) }
     }
 
-    /// A fault that no setting mends.
+    /// Makes the finding of a fault that no setting mends.
     pub(super) fn wrong(name: Examination, words: String) -> Self {
         Self::new(name, State::Fault, words)
     }
 
-    /// The server, which is not there.
+    /// Makes the finding that the server was not reached.
     pub(super) fn unreached(why: Unreached, words: String) -> Self {
         Self { unreached: Some(why), ..Self::wrong(Examination::Reach, words) }
     }
@@ -107,7 +107,7 @@ impl Finding {
         Self::new(name, State::Unknown, words)
     }
 
-    /// Makes a finding that something could not be told, for this reason.
+    /// Makes the finding that the examination could not tell, for this reason.
     pub(super) fn trouble(name: Examination, trouble: &Trouble) -> Self {
         Self::unknown(name, trouble.to_string()).silent_if(trouble.is_silence())
     }
@@ -116,7 +116,7 @@ impl Finding {
         Self { is_silent, ..self }
     }
 
-    /// Makes it known, with its settings, without calling it wrong.
+    /// Turns a fault into a note. The settings stay.
     pub(super) fn into_note(self) -> Self {
         Self { state: State::Note, ..self }
     }
@@ -133,12 +133,12 @@ impl Finding {
         self.is_silent
     }
 
-    /// Returns true if this may come of a server that has gone or stalls, and not of the way to it.
+    /// Returns true if a server that is gone or stalls may be the cause, and not the way to it.
     pub(super) fn is_doubtful(&self) -> bool {
         !self.is_silent && (self.is_fault() || self.is_unknown())
     }
 
-    /// Returns true for a stream that is held back.
+    /// Returns true if a stream is held back.
     pub(super) fn is_held(&self) -> bool {
         self.fault == Some(WayFault::Buffered)
     }
@@ -147,7 +147,7 @@ impl Finding {
         self.state == State::Fault
     }
 
-    /// Returns true for a note with settings.
+    /// Returns true for a note that has settings.
     pub(super) fn is_remark(&self) -> bool {
         self.state == State::Note && self.fault.is_some()
     }

@@ -1,6 +1,7 @@
-//! The first item of a stream, which comes in pieces and may be compressed.
+//! Finds the end of a stream's first item, which arrives in pieces and may be compressed.
 //!
-//! Owns the rule for when a stream has begun: what holds back the end of an item may let its first bytes through. Keeps none of the bytes.
+//! Owns the rule for when a stream has begun: with its first item, and not with its first bytes, since a proxy may hold
+//! back the end of an item. Keeps none of the bytes.
 
 use std::io::{Result, Write};
 
@@ -8,20 +9,20 @@ use flate2::write::{MultiGzDecoder, ZlibDecoder};
 
 use super::rules::limits;
 
-/// What compresses may send its header at once and hold back the rest; that of gzip has 10 bytes (RFC 1952 section 2.3).
+/// The bytes that a compressing proxy may send before any data: the header of gzip (RFC 1952 section 2.3).
 const CODING_BYTES: usize = 10;
 
-/// What came of the first item, by the coding in which it comes.
+/// The part of the first item that has arrived, by its coding.
 pub(super) enum FirstItem {
     Plain(ItemText),
     Gzip(MultiGzDecoder<ItemText>),
     Deflate(ZlibDecoder<ItemText>),
-    /// So many bytes came in a coding that is not decoded here.
+    /// The number of bytes in a coding that is not decoded here.
     Other(usize),
 }
 
 impl FirstItem {
-    /// `line_ends` follow an item, and `coding` is the field `Content-Encoding`.
+    /// Expects an item that ends with this number of line ends. `coding` is the field `Content-Encoding`.
     pub(super) fn new(line_ends: usize, coding: &str) -> Self {
         let text = ItemText { line_ends, newest: 0, bytes: 0 };
         match coding.to_ascii_lowercase().as_str() {
@@ -32,7 +33,8 @@ impl FirstItem {
         }
     }
 
-    /// Takes a piece, and returns true if the item is whole. What cannot be decoded counts as whole: it is not held back.
+    /// Takes a piece, and returns true if the item is whole. An item that cannot be decoded counts as whole, since it is
+    /// not held back.
     pub(super) fn receive(&mut self, piece: &[u8]) -> bool {
         match self {
             Self::Plain(text) => write(text, piece).is_err() || text.is_whole(),
@@ -53,11 +55,11 @@ fn write(to: &mut impl Write, piece: &[u8]) -> Result<()> {
     to.flush()
 }
 
-/// The text of the first item, of which only its end is looked for.
+/// Looks for the end of the first item in its text.
 pub(super) struct ItemText {
-    /// So many line ends in a row follow it.
+    /// The number of line ends in a row that end the item.
     line_ends: usize,
-    /// The line ends after the newest line, or all of them once the item is whole.
+    /// The number of line ends that have come in a row.
     newest: usize,
     bytes: usize,
 }
@@ -95,7 +97,7 @@ mod tests {
 
     const SSE_ITEM: &[u8] = b"retry: 1000\nid: 18e7pk347f-4\n\n";
 
-    /// Returns after how many bytes the item is whole, if they come one by one.
+    /// Feeds the bytes one by one, and returns the number of bytes after which the item is whole.
     fn whole_after(line_ends: usize, coding: &str, bytes: &[u8]) -> Option<usize> {
         let mut item = FirstItem::new(line_ends, coding);
         bytes.iter().position(|&byte| item.receive(&[byte])).map(|at| at + 1)

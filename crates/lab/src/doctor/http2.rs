@@ -1,4 +1,4 @@
-//! What HTTP/2 lets through, which browsers use with TLS.
+//! Checks whether the way offers HTTP/2, which browsers use with TLS, and with how many streams.
 
 use std::io;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use super::rules::{Examination, WayFault, limits};
 use super::way::{Trouble, Way};
 use crate::load::client_config;
 
-/// Fewer streams at once are not recommended (RFC 9113 section 6.5.2).
+/// The least number of concurrent streams that RFC 9113 section 6.5.2 recommends.
 const STREAMS_MIN: usize = 100;
 const SIX: &str = "browsers open at most six connections to it, so six streams of a page block everything else; \
                    HTTP/2 has no such limit, and the pages and the client of Anemone share one connection";
 
-/// Tells whether browsers are bound to six connections, or to few streams.
+/// Finds out whether browsers get only six connections, or few streams.
 pub(super) async fn protocol(way: &Way, program: Option<&str>) -> Finding {
     if !way.is_secure {
         return Finding::note(Examination::Http2, format!("without TLS there is no HTTP/2: {SIX}"));
@@ -45,8 +45,8 @@ fn judge(streams: usize, program: Option<&str>) -> Finding {
     }
 }
 
-/// Returns the most streams at once, or nothing if the server does not choose HTTP/2 (ALPN, RFC 7301). No secret is sent, so nobody
-/// needs to be trusted.
+/// Returns the most concurrent streams. `None` if the server does not choose HTTP/2 (ALPN, RFC 7301). The certificate is
+/// not checked, since no secret is sent.
 async fn streams(way: &Way) -> anyhow::Result<Option<usize>> {
     let authority = &way.authority;
     let (host, port) = match authority.rsplit_once(':') {

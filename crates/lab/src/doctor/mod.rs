@@ -1,5 +1,5 @@
-//! `anemone doctor`: finds what a proxy on the way to a server does to streams, WebSockets and quiet connections, and says
-//! which setting changes it.
+//! `anemone doctor`: finds out whether a proxy on the way to a server disturbs streams, WebSockets or quiet connections,
+//! and names the setting that helps.
 
 mod cache;
 mod exam;
@@ -30,23 +30,23 @@ use self::way::Trouble;
 pub use self::way::Way;
 pub use crate::server_url::NotServer;
 
-/// Returns the time after which a stream that has not begun is held back, unless the user says another one.
+/// Returns the default of the time after which a stream that has not begun counts as held back.
 #[must_use]
 pub fn begin_max() -> Duration {
     limits().begin_max
 }
 
-/// All that was found.
+/// The findings of all examinations.
 #[derive(Clone, Debug, Serialize)]
 pub struct Diagnosis {
     url: String,
-    /// The longest time for which connections were kept quiet, in seconds.
+    /// The longest time that connections were kept quiet, in seconds.
     wait_seconds: f64,
     faults: usize,
     findings: Vec<Finding>,
 }
 
-/// The examinations beside that of silence, in their order.
+/// The short examinations, in their order: all but that of silence.
 const SOON: [Examination; 7] = [
     Examination::KeepAlive,
     Examination::Cache,
@@ -58,11 +58,14 @@ const SOON: [Examination; 7] = [
 ];
 
 /// Examines the way to a server. A stream that has not begun after `begin_max`, and some round trips, counts as held back.
-/// Quiet connections are kept for `wait`; everything else takes some seconds. A server that stalls after its first answer is asked
-/// nothing else, once two examinations had no answer, and neither is one that has gone. A look whether the server is still there is a
-/// part of its examination. The whole takes at most four times the timeout of the way, `wait`, and five times `begin_max` with those
-/// round trips.
-/// `tell` gets the lines about each examination as soon as it has ended. Cancel safe: dropping the future closes all connections.
+/// Quiet connections are kept for `wait`; all other examinations take some seconds. If the server is gone, the examination
+/// ends at once; if it stalls after its first answer, it ends once two examinations got no answer. After each doubtful
+/// result, the server is asked whether it is still there. The whole takes at most four times the timeout of the way,
+/// `wait`, and five times `begin_max` with those round trips. `tell` gets the lines about each examination as soon as it
+/// has ended.
+///
+/// # Cancel safety
+/// Dropping the future closes all connections.
 pub async fn examine(
     way: &Way,
     begin_max: Duration,
@@ -108,7 +111,7 @@ pub async fn examine(
     Diagnosis { url: way.url(), wait_seconds: wait.as_secs_f64(), faults, findings }
 }
 
-/// Tells why the rest was left out. `most` is the time limit of the examinations.
+/// Makes the finding that says why the other examinations were left out. `most` is the time limit of all.
 fn of_end(end: EarlyEnd, most: Duration) -> Finding {
     let seconds = format!("{:.0}", most.as_secs_f64());
     let words = end.words(&[("seconds", &seconds)]);
@@ -118,9 +121,9 @@ fn of_end(end: EarlyEnd, most: Duration) -> Finding {
     }
 }
 
-/// A server that has answered, and may stall or go while it is examined.
+/// A server under examination. It has answered once, but may stall or disappear meanwhile.
 struct Examined {
-    /// In haste after the first silence.
+    /// The way to it, with a short patience after the first silence.
     way: Way,
     known: Known,
 }
@@ -135,7 +138,8 @@ impl Examined {
         Ok(())
     }
 
-    /// Returns what may be said of the way, or the reason to examine nothing else. A server that has gone or stalls says nothing of it.
+    /// Returns the findings that are about the way, or the reason to stop. The findings say nothing about the way if the
+    /// server is gone or stalls.
     async fn judge(&mut self, mut findings: Vec<Finding>) -> Result<Vec<Finding>, EarlyEnd> {
         if findings.iter().any(Finding::is_doubtful) {
             match presence(&self.way, self.known).await {

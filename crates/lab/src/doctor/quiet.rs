@@ -1,4 +1,4 @@
-//! Quiet connections, which something on the way may cut after a time.
+//! Examines quiet connections, which a program on the way may cut after a time.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,11 @@ use super::finding::Finding;
 use super::rules::{Examination, Unknown, WayFault, limits, statuses};
 use super::way::{AnswerHead, Trouble, Way};
 
-/// A WebSocket that breaks the protocol is told why, and then gets this long to close.
+/// The time that a WebSocket has to close after a violation of the protocol was reported to it.
 const CLOSE_MAX: Duration = Duration::from_millis(200);
 const HEARTBEATS: &str = "at least every 15 s";
 
-/// Keeps quiet connections open, and tells which of them is cut.
+/// Keeps quiet connections open, and finds out which of them are cut.
 pub(super) async fn idle(way: &Way, known: Known, wait: Duration) -> Finding {
     let (sse, poll, socket) = tokio::join!(
         quiet_stream(way, known, wait),
@@ -53,7 +53,7 @@ pub(super) async fn idle(way: &Way, known: Known, wait: Duration) -> Finding {
     }
 }
 
-/// Tells which connections are cut, or else that heartbeats are held back.
+/// Makes the finding about connections that are cut, or else about heartbeats that are held back.
 fn fault(named: &[(&str, &QuietOutcome)], known: Known) -> Option<Finding> {
     let words = named.iter().filter_map(|(what, quiet)| {
         let how = match quiet {
@@ -88,22 +88,23 @@ fn fault(named: &[(&str, &QuietOutcome)], known: Known) -> Option<Finding> {
 enum QuietOutcome {
     Held,
     Cut(Duration),
-    /// The connection stands, but after heartbeats nothing came any more.
+    /// The connection is still open, but heartbeats have stopped.
     Dropped {
-        /// The time from its beginning until it was last heard.
+        /// The time from the beginning until the last byte came.
         heard: Duration,
         silence: Duration,
     },
-    /// The connection stands, but not even heartbeats came for so long.
+    /// The connection is still open, but no heartbeat came for this long.
     Silent(Duration),
-    /// This came, for which nobody asked.
+    /// This came, although nothing was asked for.
     Unasked(String),
-    /// It was not open for so long that it was silent.
+    /// The connection was closed at once, so its silence says nothing.
     AtOnce,
     Unknown,
 }
 
-/// Judges a stream that is still open, was last heard so long after its beginning, and then was silent.
+/// Judges a stream that is still open. `heard` is the time from its beginning until its last byte, `silence` the time since
+/// then.
 fn of_silence(heard: Duration, silence: Duration, known: Known) -> QuietOutcome {
     if silence <= limits().heartbeat_max {
         return QuietOutcome::Held;
@@ -183,7 +184,7 @@ async fn quiet_socket(way: &Way, wait: Duration) -> QuietOutcome {
     QuietOutcome::Unasked(format!("{most} messages came"))
 }
 
-/// Judges a WebSocket that was closed after it had been open for this time.
+/// Judges a WebSocket that was closed after this time.
 fn of_end(time: Duration) -> QuietOutcome {
     if time < limits().held_min { QuietOutcome::AtOnce } else { QuietOutcome::Cut(time) }
 }
@@ -198,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns what is found of a WebSocket on which these bytes come again and again.
+    /// Returns the outcome for a WebSocket on which these bytes arrive again and again.
     async fn found(bytes: &'static [u8]) -> QuietOutcome {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();

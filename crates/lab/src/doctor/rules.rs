@@ -1,5 +1,5 @@
-//! The rules that both doctors have, this one and that of the Lab page: the examinations, their limits, and the words and settings for
-//! each fault. They are one file, so that both say the same.
+//! The rules of the examinations: their limits, and the words and settings for each fault. The doctor of the Lab page reads
+//! the same file, so both say the same.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -27,15 +27,15 @@ pub(super) enum Examination {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum WayFault {
-    /// A stream, or what comes of it later, is held back until there is enough of it.
+    /// A stream, or a later part of it, is held back until there is enough of it.
     Buffered,
-    /// A stream, and what comes of it later, is kept for a moment.
+    /// A stream and its later parts are delayed for a moment.
     Delayed,
-    /// Something else comes in place of a stream.
+    /// Something other than a stream is returned.
     Foreign,
     /// A quiet connection is cut.
     Idle,
-    /// Something comes on a WebSocket that was asked for nothing.
+    /// Data comes on a WebSocket although nothing was asked for.
     Unasked,
     /// No WebSocket is let through.
     Upgrade,
@@ -43,41 +43,41 @@ pub(super) enum WayFault {
     Unforwarded,
     /// A WebSocket loses its subprotocol.
     Subprotocol,
-    /// Answers are kept, and given again.
+    /// A cache repeats old answers.
     Cached,
-    /// HTTP/2 lets few streams through at once.
+    /// HTTP/2 allows only few streams at once.
     Streams,
     /// Each request needs a connection of its own.
     KeepAlive,
-    /// The server is asked for a host that is not its own.
+    /// The server receives requests with a host that is not its own.
     Host,
-    /// The server does not take its own pages for its own.
+    /// The server does not accept the origin of its own pages.
     Origin,
-    /// Few connections are let through at once.
+    /// Only few connections are allowed at once.
     Connections,
 }
 
-/// A reason why something could not be told.
+/// A reason why an examination could not tell.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Unknown {
-    /// Too much was asked for, or something is not there now.
+    /// The server was asked too much, or a part of it is not available now.
     Refused,
-    /// A connection was closed as soon as it was open.
+    /// A connection was closed at once.
     AtOnce,
     /// No connection could be kept.
     NoneHeld,
-    /// A stream ended before it began.
+    /// A stream ended before its first item.
     Unbegun,
 }
 
-/// A reason to leave the rest out.
+/// A reason to stop early.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum EarlyEnd {
     /// Two examinations got no answer.
     Silent,
-    /// It has answered, and does not any more.
+    /// The server answered at first, but no longer does.
     Gone,
     /// The examinations took too long.
     Late,
@@ -87,13 +87,13 @@ pub(super) enum EarlyEnd {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Statuses {
-    /// Of a refusal that passes, as of a limit of requests (RFC 6585 section 4, RFC 9110 section 15.6.4).
+    /// The statuses of a temporary refusal, such as a limit on requests (RFC 6585 section 4, RFC 9110 section 15.6.4).
     pub(super) busy: Vec<u16>,
-    /// Of a proxy that waits no longer.
+    /// The statuses of a proxy that has stopped waiting.
     pub(super) gave_up: Vec<u16>,
 }
 
-/// A setting of a program.
+/// A setting of a program on the way that mends a fault.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Remedy {
     pub(super) program: String,
@@ -107,68 +107,71 @@ pub(super) struct Limits {
     /// The longest wait for a connection, and for an answer.
     #[serde(rename = "answer_ms_max", deserialize_with = "milliseconds")]
     pub(super) answer_max: Duration,
-    /// The waits for an answer in the time limit of all examinations but that of silence.
+    /// The number of waits for an answer that fit into the time limit of the short examinations.
     pub(super) late_answers: u32,
-    /// The waits for the beginning of a stream in the time limit of all examinations but that of silence.
+    /// The number of waits for the beginning of a stream that fit into the time limit of the short examinations.
     pub(super) late_begins: u32,
-    /// A stream that has not begun after this time, and some round trips, is held back: the server sends its beginning at once.
+    /// The longest time until a stream begins, besides some round trips. A later stream is held back, since the server
+    /// sends the beginning at once.
     #[serde(rename = "begin_ms_max", deserialize_with = "milliseconds")]
     pub(super) begin_max: Duration,
-    /// A stream that is cut after this time, and some round trips, before its first item was held back; one that is cut sooner was refused.
+    /// A stream that is cut without a first item was held back if that took longer than this and some round trips.
+    /// Otherwise it was refused.
     #[serde(rename = "held_ms_min", deserialize_with = "milliseconds")]
     pub(super) held_min: Duration,
-    /// The round trips that are added to limits of time.
+    /// The number of round trips that are added to a time limit.
     pub(super) held_round_trips: u32,
-    /// A stream that begins so much later than another answer is delayed: Linux keeps for 200 ms what a program says it will add to.
+    /// A stream is delayed if it begins this much later than another answer. Linux keeps corked data for 200 ms.
     #[serde(rename = "delayed_ms_min", deserialize_with = "milliseconds")]
     pub(super) delayed_min: Duration,
-    /// A stream that is delayed for so long is held back.
+    /// A stream with a longer delay is held back.
     #[serde(rename = "delayed_ms_max", deserialize_with = "milliseconds")]
     pub(super) delayed_max: Duration,
-    /// So many looks in a row have to find it: a busy machine is late in some.
+    /// The number of looks in a row that must find the delay, since a busy machine causes some.
     pub(super) delayed_looks: usize,
-    /// Delays of so long together, of two looks or more, are enough, too.
+    /// The sum of the delays of two or more looks that is enough, too.
     #[serde(rename = "delays_ms_enough", deserialize_with = "milliseconds")]
     pub(super) delays_enough: Duration,
-    /// A first item that is longer counts as whole.
+    /// The longest first item. A longer one counts as whole.
     pub(super) item_bytes_max: usize,
-    /// So many streams at once, which is more than a browser opens to a server over HTTP/1.1.
+    /// The number of streams to open at once: more than a browser opens to a server over HTTP/1.1.
     pub(super) streams: usize,
-    /// Browsers open so many connections to a server over HTTP/1.1.
+    /// The number of connections that browsers open to a server over HTTP/1.1.
     pub(super) browser_connections: usize,
-    /// The most pairs of polls, of which the second may come from a cache.
+    /// The most pairs of polls that look for a cache.
     pub(super) poll_pairs: usize,
-    /// In so many pairs the second poll has to come too early: once, the first may just have been late.
+    /// The number of pairs whose second answer must come too early. In a single pair, the first may have been late by
+    /// chance.
     pub(super) early_pairs: usize,
-    /// A poll that takes less has not waited.
+    /// The shortest time of a poll that has waited.
     #[serde(rename = "waited_ms_min", deserialize_with = "milliseconds")]
     pub(super) waited_min: Duration,
-    /// A server that answers more polls in a time has not waited.
+    /// The most polls that are answered during the wait. With more, the server does not wait.
     pub(super) polls_max: usize,
-    /// A stream is not silent for longer: the server sends a heartbeat each 15 s, or more often.
+    /// The longest silence of a stream: the server sends a heartbeat at least every 15 s.
     #[serde(rename = "heartbeat_ms_max", deserialize_with = "milliseconds")]
     pub(super) heartbeat_max: Duration,
-    /// So many messages on a WebSocket that was asked for nothing are not from the server.
+    /// The number of messages on a WebSocket without a request that prove another sender than the server.
     pub(super) unasked_max: usize,
 }
 
-/// A program that may stand in front of a server.
+/// A program that may be on the way to a server.
 #[derive(Debug, Deserialize)]
 struct ProxyProgram {
     name: String,
-    /// What its answers have in the fields `Server` or `Via`; empty if they have nothing there.
+    /// The text in the fields `Server` or `Via` of its answers; empty if there is none.
     mark: String,
 }
 
-/// What is said about a fault.
+/// The words about a fault.
 #[derive(Debug, Deserialize)]
 struct FaultRule {
-    /// A sentence, with names in braces for what was found.
+    /// A sentence, with names in braces in place of values.
     words: String,
     settings: Vec<Remedy>,
 }
 
-/// The file.
+/// The file of rules.
 #[derive(Debug, Deserialize)]
 struct Rules {
     limits: Limits,
@@ -196,12 +199,13 @@ impl Examination {
 }
 
 impl WayFault {
-    /// Says what is wrong. `values` are what the names in the sentence stand for.
+    /// Returns a sentence about the fault. `values` replace the names in braces.
     pub(super) fn words(self, values: &[(&str, &str)]) -> String {
         filled(RULES.faults.get(&self).map_or("", |rule| &rule.words), values)
     }
 
-    /// Returns the settings that mend it: those of the program on the way if it is known, or of all.
+    /// Returns the settings that mend the fault: those of the program on the way, or those of all programs if it is
+    /// unknown.
     pub(super) fn remedies(self, program: Option<&str>) -> Vec<Remedy> {
         let all = RULES.faults.get(&self).into_iter().flat_map(|rule| &rule.settings);
         let is_asked = |name: &str| program.is_none_or(|program| [program, SERVER].contains(&name));
@@ -210,14 +214,14 @@ impl WayFault {
 }
 
 impl Unknown {
-    /// Says why. `values` are what the names in the sentence stand for.
+    /// Returns a sentence about the reason. `values` replace the names in braces.
     pub(super) fn words(self, values: &[(&str, &str)]) -> String {
         filled(RULES.unknowns.get(&self).map_or("", String::as_str), values)
     }
 }
 
 impl EarlyEnd {
-    /// Returns the sentence. `values` are what the names in the sentence stand for.
+    /// Returns the sentence. `values` replace the names in braces.
     pub(super) fn words(self, values: &[(&str, &str)]) -> String {
         filled(RULES.ends.get(&self).map_or("", String::as_str), values)
     }
@@ -239,7 +243,7 @@ pub(super) fn statuses() -> &'static Statuses {
     &RULES.statuses
 }
 
-/// Returns the name of the program that gave an answer, if its fields say so.
+/// Returns the name of the program that sent these fields, if it can be recognized.
 pub(super) fn program(fields: &str) -> Option<&'static str> {
     let fields = fields.to_ascii_lowercase();
     let is_known = |one: &&ProxyProgram| !one.mark.is_empty() && fields.contains(&one.mark);

@@ -1,4 +1,4 @@
-//! The way to a server: its URL, and connections that are opened and asked as a browser would.
+//! The way to a server: its URL, and connections that make requests as a browser does.
 
 use std::io;
 use std::iter::successors;
@@ -17,7 +17,7 @@ use crate::server_url::{NotServer, ServerUrl};
 const BYTES_MAX: usize = 64 << 10;
 const READ_BYTES: usize = 4 << 10;
 
-/// A server, and how it is reached.
+/// A server, and the way to reach it.
 #[derive(Clone, Debug)]
 pub struct Way {
     /// The path of the Unix socket that leads to the server; `None` for TCP.
@@ -30,16 +30,17 @@ pub struct Way {
     fields: Vec<(String, String)>,
     tls: Option<Arc<ClientConfig>>,
     timeout: Duration,
-    /// There was a silence, so answers are waited for no longer than the beginning of a stream.
+    /// True after a silence: then no answer gets more time than the beginning of a stream.
     is_hasty: bool,
 }
 
 impl Way {
-    /// Returns the way to a server with this URL, which may have a path: `https://host/wind/`; or behind a Unix
-    /// socket, `unix:SOCKET`.
+    /// Returns the way to the server at this URL. The URL may have a path (`https://host/wind/`), or be that of a Unix
+    /// socket (`unix:SOCKET`).
     ///
     /// # Errors
-    /// [`NotServer`] for other schemes, for a URL with a query, a fragment or a user, for one without a host, and for a port above 65535.
+    /// [`NotServer`] for another scheme, for a URL with a query, a fragment or a user, for one without a host, and for a
+    /// port above 65535.
     pub fn new(url: &str) -> Result<Self, NotServer> {
         let ServerUrl { socket, is_secure, authority, path: base, .. } = ServerUrl::parse(url)?;
         let timeout = limits().answer_max;
@@ -62,7 +63,7 @@ impl Way {
         self
     }
 
-    /// Sets whom to trust; by default, whom this machine trusts.
+    /// Sets the TLS configuration. Default: trusts the root certificates of this machine.
     #[must_use]
     pub fn tls(mut self, config: Arc<ClientConfig>) -> Self {
         self.tls = Some(config);
@@ -76,17 +77,17 @@ impl Way {
         self
     }
 
-    /// Waits for no connection and no answer longer than this.
+    /// Returns the way after a silence: it waits no longer than this for a connection or an answer.
     pub(super) fn hasty(self, most: Duration) -> Self {
         Self { is_hasty: true, timeout: self.timeout.min(most), ..self }
     }
 
-    /// Returns true after a silence.
+    /// Returns true if the patience is short, after a silence.
     pub(super) fn is_hasty(&self) -> bool {
         self.is_hasty
     }
 
-    /// The longest wait for a connection, and for an answer.
+    /// Returns the longest wait for a connection, and for an answer.
     pub(super) fn patience(&self) -> Duration {
         self.timeout
     }
@@ -105,7 +106,7 @@ impl Way {
         }
     }
 
-    /// Returns the ways to what is above its path, the nearest first.
+    /// Returns the ways to the paths above this one, the nearest first.
     pub(super) fn above(&self) -> impl Iterator<Item = Self> {
         let bases = successors(Some(&*self.base), |base| Some(base.rsplit_once('/')?.0));
         bases.skip(1).map(|base| Self { base: base.to_owned(), ..self.clone() })
@@ -140,7 +141,7 @@ impl Way {
         Ok(connection)
     }
 
-    /// The same with a method and a body.
+    /// Opens a connection, and makes a `POST` with a body.
     pub(super) async fn post(
         &self,
         path: &str,
@@ -157,11 +158,11 @@ impl Way {
 pub(super) struct HttpConnection {
     stream: ClientStream,
     bytes: Vec<u8>,
-    /// The end of the body that comes now.
+    /// The end of the body that is being read.
     end: BodyEnd,
 }
 
-/// What is known of an answer before its body.
+/// The head of an answer.
 #[derive(Clone, Debug)]
 pub(super) struct AnswerHead {
     pub(super) status: u16,
@@ -172,9 +173,9 @@ pub(super) struct AnswerHead {
     pub(super) location: String,
     /// The field `Content-Encoding`.
     pub(super) coding: String,
-    /// The field `Age`, in seconds: a cache on the way has kept the answer for so long (RFC 9111 section 5.1).
+    /// The field `Age`: the seconds for which a cache has kept the answer (RFC 9111 section 5.1).
     pub(super) age: u64,
-    /// The connection carries no other request.
+    /// True if the connection carries no other request.
     pub(super) is_last: bool,
     /// The fields `Server` and `Via`.
     pub(super) programs: String,
@@ -193,7 +194,7 @@ pub(super) enum Trouble {
     NotHttp,
     #[error("no answer came within {} s", .0.as_secs_f64())]
     Silent(Duration),
-    /// This status says that too much was asked for, or that something is not there now.
+    /// This status says that the server was asked too much, or that a part of it is not available now.
     #[error("{}", Unknown::Refused.words(&[("status", &.0.to_string())]))]
     Busy(u16),
     #[error("a poll is answered with status {status}, {media_type:?}")]
@@ -201,12 +202,12 @@ pub(super) enum Trouble {
 }
 
 impl Trouble {
-    /// Returns the trouble that a status tells, if it refuses for now.
+    /// Returns the trouble, if this is the status of a temporary refusal.
     pub(super) fn of_status(status: u16) -> Option<Self> {
         statuses().busy.contains(&status).then_some(Self::Busy(status))
     }
 
-    /// The same of a WebSocket that did not open.
+    /// Returns the trouble, if a WebSocket was refused with such a status.
     pub(super) fn of_refusal(error: &ConnectError) -> Option<Self> {
         match error {
             ConnectError::Refused(refusal) => Self::of_status(refusal.status()),
@@ -222,7 +223,7 @@ impl Trouble {
     }
 }
 
-/// Returns true if nothing came before the time was over.
+/// Returns true if no answer came in time.
 pub(super) fn is_silence(error: &ConnectError) -> bool {
     matches!(error, ConnectError::TimedOut { .. })
 }
@@ -321,7 +322,7 @@ impl HttpConnection {
         }
     }
 
-    /// Waits for the next piece of the body. Empty at the end.
+    /// Waits for the next piece of the body. The piece is empty at the end.
     pub(super) async fn piece(&mut self) -> Result<Vec<u8>, Trouble> {
         let mut body = Body::new(self.end, usize::MAX);
         loop {
@@ -356,7 +357,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the body, and whether the connection carries no other request, of an answer after which the server closes the connection.
+    /// Reads this answer of a server that then closes the connection. Returns the body, and true if the connection carries
+    /// no other request.
     async fn body(answer: &[u8]) -> (Result<Vec<u8>, Trouble>, bool) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
@@ -387,7 +389,7 @@ mod tests {
         assert!(matches!(came, Err(Trouble::NotHttp)), "{came:?}");
     }
 
-    /// Returns for each look at the body of an answer whether it goes on, until it does not.
+    /// Reads the body of this answer piece by piece. Returns, for each piece, true if the body goes on.
     async fn pieces(answer: &[u8]) -> Vec<bool> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();

@@ -1,6 +1,7 @@
-//! Sends one connection's messages to all: CPU time for each delivery of one message to one connection.
+//! Measures a broadcast, which sends one connection's messages to all: the CPU time for each delivery of one message to one
+//! connection.
 //!
-//! Messages are JSON strings, so that a topic can carry the same.
+//! Messages are JSON strings, so that they can also be sent through a topic.
 
 use super::session::{Subject, metered};
 use super::work::DELIVERY;

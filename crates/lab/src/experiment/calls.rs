@@ -25,13 +25,13 @@ const CONNECTIONS: usize = 100;
 const WAYS: [CallWay; 3] = [CallWay::Multiplexed, CallWay::Http, CallWay::Http2];
 const PROGRAMS: [&[&str]; 4] = [&[], &["--tls"], &["--hyper"], &["--hyper", "--tls"]];
 
-/// Returns what a call is compared with: the server's WebSocket echo, with messages as long as a call, or the same service in hyper,
-/// without the server.
+/// Returns the contender that a call is compared with: the server's WebSocket echo with messages as long as a call, or the
+/// same service in hyper without the server.
 fn beside(way: CallWay) -> &'static str {
     if way == CallWay::Multiplexed { ECHO } else { HYPER }
 }
 
-/// Returns the program that answers.
+/// Returns the place of the program that answers, in the list of programs.
 fn program(contender: &str, way: CallWay) -> usize {
     2 * usize::from(contender == HYPER) + usize::from(way == CallWay::Http2)
 }
@@ -41,7 +41,8 @@ fn cases() -> impl Iterator<Item = (String, CallWay, usize)> {
     all.map(|(way, in_flight)| (format!("{way}, {in_flight} in flight"), way, in_flight))
 }
 
-/// Measures all calls at a program with an echo and the service, and with the service alone after `--hyper`; with `--tls`, it speaks TLS.
+/// Measures all calls. The program has an echo and the service; with `--hyper` it has the service alone, and with `--tls`
+/// it speaks TLS.
 pub(crate) fn run(session: &mut BenchSession) -> anyhow::Result<Measured> {
     let cells = cases().flat_map(|(case, way, in_flight)| {
         [SERVICE, beside(way)].map(|of| Cell::new(&case, of, (of, way, in_flight)))
@@ -76,7 +77,7 @@ pub(crate) fn layout() -> Layout {
     Layout::of_cases(CALL, columns)
 }
 
-/// Returns the most that a call may cost, beside an echo or beside hyper.
+/// Returns the highest cost of a call that meets the goal, relative to an echo or to hyper.
 pub(crate) fn goals() -> Vec<Goal> {
     let goals = cases().filter_map(|(case, way, in_flight)| {
         Some(Goal::new(CALL, &case, SERVICE, Some(beside(way)), limits::call(way, in_flight)?))

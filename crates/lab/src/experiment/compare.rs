@@ -1,4 +1,5 @@
-//! Work that contenders do side by side: a TCP echo in C twice, the server's own, and its WebSocket echo.
+//! Compares contenders that do the same work: a TCP echo in C, run twice, the server's own TCP echo, and its WebSocket
+//! echo.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::statistics::Random;
 const IDLE_CPU: Quantity = Quantity::less("server CPU without connections", "µs/s");
 const IDLE: Duration = Duration::from_millis(500);
 
-/// The programs of one round, all running; only one of them has work at a time.
+/// The programs of one round. All of them run, but only one has work at a time.
 struct Programs {
     floor: Server,
     control: Server,
@@ -45,7 +46,7 @@ impl Programs {
     }
 }
 
-/// The CPU time of all programs over the whole run, by two kinds of accounting.
+/// The CPU time of all programs over the whole run, counted in two ways.
 #[derive(Default)]
 struct Accounts {
     schedstat_ns: u64,
@@ -73,7 +74,7 @@ impl Accounts {
     }
 }
 
-/// Has all work done, which is of one quantity.
+/// Measures all work, which is of one quantity.
 pub(crate) fn run(session: &mut BenchSession, works: &[Work]) -> anyhow::Result<Measured> {
     let floor = Program::floor(&session.folder)?;
     let (mut programs, mut accounts) = (None, Accounts::default());
@@ -98,7 +99,7 @@ pub(crate) fn run(session: &mut BenchSession, works: &[Work]) -> anyhow::Result<
     Ok(Measured { report, goals: goals(works), layouts: vec![layout(works[0]), idle_layout()] })
 }
 
-/// Every contender of every work, and the server without any.
+/// Returns a cell for every contender of every work, and one for the server without work.
 fn cells(session: &BenchSession, works: &[Work]) -> Vec<Cell<Option<(Work, Contender)>>> {
     let mut cells = Vec::new();
     for work in works {
@@ -111,7 +112,7 @@ fn cells(session: &BenchSession, works: &[Work]) -> Vec<Cell<Option<(Work, Conte
     cells
 }
 
-/// Takes one sample, which has no figure if there is no such contender.
+/// Takes one sample. It has no figure if this contender does not exist.
 fn sample(
     session: &mut BenchSession,
     work: Work,
@@ -169,7 +170,8 @@ fn idle_layout() -> Layout {
     Layout::of_cases(IDLE_CPU, vec![Column::Cost(IDLE_CPU, Contender::WebSocket.name())])
 }
 
-/// Returns the table of a kind of work. The server's own bare TCP has no broadcast; its broadcast through a topic is compared with the other.
+/// Returns the table of a kind of work. The server has no broadcast over bare TCP, so its broadcast through a topic is
+/// compared with its WebSocket broadcast.
 pub(crate) fn layout(work: Work) -> Layout {
     use Column::{Busy, Cost, Goal, Interval, Ratio};
     const C: &str = Contender::Floor.name();
@@ -200,7 +202,7 @@ pub(crate) fn layout(work: Work) -> Layout {
     Layout::of_cases(of, columns)
 }
 
-/// Returns what is asked of the server.
+/// Returns the goals for the server.
 pub(crate) fn goals(works: &[Work]) -> Vec<Goal> {
     works.iter().flat_map(goals_of).collect()
 }

@@ -1,4 +1,4 @@
-//! Opens connections that exchange one message and close: CPU time for each. For a WebSocket, the message is its
+//! Measures the CPU time of a connection that opens, exchanges one message and closes. For a WebSocket, the message is its
 //! opening handshake; for TCP, one echoed byte.
 
 use super::session::{Subject, metered};

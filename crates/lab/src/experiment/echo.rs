@@ -1,4 +1,4 @@
-//! Echoes messages on open connections: CPU time for each.
+//! Measures the CPU time of a message that is echoed on an open connection.
 
 use super::session::{Subject, metered};
 use super::work::MESSAGE;

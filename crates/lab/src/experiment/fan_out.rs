@@ -1,7 +1,7 @@
-//! One topic with many readers on each transport: the server's CPU time for a delivery, the latency, and the memory
-//! of an idle reader.
+//! Measures one topic with many readers on each transport: the server's CPU time for a delivery, the latency, and the
+//! memory of an idle reader.
 //!
-//! Each sample has a new server, because memory requires one that has done nothing yet.
+//! Each sample has a new server, since memory can only be measured at a server that has done nothing yet.
 
 use std::time::Duration;
 
@@ -24,13 +24,13 @@ pub(crate) const OPENED: Quantity =
     Quantity::less("user memory of the server for each idle reader, before any event", "B");
 pub(crate) const SERVED: Quantity =
     Quantity::less("user memory of the server for each idle reader, after some events", "B");
-/// A silent WebSocket to the echo, for comparison with a reader.
+/// The contender that a reader is compared with: a silent WebSocket to the echo.
 pub(crate) const BARE: &str = "WebSocket, no topic";
-/// These are opened and closed first, so that memory allocated only once does not count.
+/// The number of connections that are opened and closed first, so that memory allocated only once does not count.
 const FIRST_READERS: usize = 10;
 const WARM_UP_EVENTS: usize = 1;
 
-/// Connections of a case.
+/// The connections of a case.
 #[derive(Clone, Copy, Debug)]
 struct ReaderGroup {
     /// `None` for connections that read no topic.
@@ -41,8 +41,9 @@ struct ReaderGroup {
     events: usize,
 }
 
-/// Measures so many readers, each number a case, by every transport. `deliveries_per_second` is the rate of all readers together, which
-/// says how often there is an event. `events_min` is the least number of events in a sample, which lengthens it if necessary.
+/// Measures readers over every transport; each number of readers is a case. `deliveries_per_second` is the rate of all
+/// readers together, from which the rate of events follows. A sample has at least `events_min` events, and takes longer if
+/// necessary.
 pub(crate) fn run(
     session: &mut BenchSession,
     readers: &[usize],
@@ -106,7 +107,8 @@ pub(crate) fn layouts() -> [Layout; 2] {
     ]
 }
 
-/// Returns the most memory that readers may take. The limit of a WebSocket that reads is a sum: what one without a topic takes, and some more.
+/// Returns the goals for the memory of readers. The limit for a WebSocket that reads is what one without a topic takes, and
+/// an addition.
 pub(crate) fn goals(report: &Report) -> Vec<Goal> {
     let websocket = Delivery::WebSocket.to_string();
     let mut goals = Vec::new();
@@ -171,8 +173,8 @@ fn reading(
     Ok(sample)
 }
 
-/// Returns the times of events: the first at once, the others from half to one and a half intervals apart, so that
-/// they do not synchronize with anything else.
+/// Returns the times of events. The first comes at once; the others are half to one and a half intervals apart, so that
+/// they do not keep time with anything else.
 fn times(events: usize, interval: Duration, random: &mut Random) -> Vec<Duration> {
     let mut time = Duration::ZERO;
     let mut next = || {

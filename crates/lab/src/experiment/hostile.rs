@@ -1,7 +1,7 @@
-//! Hostile peers, each kind at its own server: the cost of one peer, and the time until it is ended.
+//! Measures hostile peers, each kind at a server of its own: the cost of one peer, and the time until the server ends it.
 //!
-//! Kinds that end at once are measured one after the other, and those that wait for a timeout in parallel. `kinds`
-//! defines their behaviour; here they are driven and measured.
+//! Kinds that end at once are measured one after the other, and those that wait for a timeout at the same time. `kinds`
+//! defines their behaviour; this module runs and measures them.
 
 pub(crate) mod floods;
 mod kinds;
@@ -28,9 +28,10 @@ const MEMORY: Quantity = Quantity::less("server memory at most", "KiB");
 const CPU: Quantity = Quantity::less("server CPU", "µs");
 const PING: Quantity = Quantity::less("server CPU for each ping", "µs");
 const ENDED: Quantity = Quantity::less("time until it is ended", "s");
-/// The name of peers that the server bears with.
+/// The words for peers that the server does not end.
 const NOT_ENDED: &str = "not ended";
-/// A little more than the longest default timeout, that of an idle WebSocket that does not answer the close frame.
+/// The longest time of a kind: a little more than the longest default timeout, which an idle WebSocket has that does not
+/// answer the close frame.
 const TIME_MAX: Duration = Duration::from_secs(75);
 const DRIP_INTERVAL: Duration = Duration::from_secs(1);
 /// The pause of the slow kinds, which leaves the processor to the server.
@@ -38,7 +39,8 @@ const TURN: Duration = Duration::from_millis(2);
 /// The interval at which the server's memory is read.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Measures every kind at a server started for it, and not in rounds: those who wait take more than a minute, and do so together.
+/// Measures every kind at a server that is started for it. There are no rounds: kinds that wait take more than a minute,
+/// and run at the same time.
 pub(crate) fn run(session: &mut BenchSession) -> anyhow::Result<Measured> {
     let (waiting, others): (Vec<_>, Vec<_>) =
         HostileKind::value_variants().iter().partition(|kind| kind.waits());
@@ -90,7 +92,7 @@ fn endure(
     sieges.into_iter().map(Siege::end).collect()
 }
 
-/// One kind's server and its peers.
+/// The server and the peers of one kind.
 struct Siege {
     kind: HostileKind,
     server: Server,
@@ -133,7 +135,7 @@ impl Siege {
         self.peers.iter().all(Peer::is_over)
     }
 
-    /// Does one step of every peer; returns true if any made progress.
+    /// Gives every peer a turn. Returns true if one made progress.
     fn turn(&mut self) -> anyhow::Result<bool> {
         let drips = self.dripped_at.elapsed() >= DRIP_INTERVAL;
         if drips {

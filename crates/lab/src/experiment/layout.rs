@@ -7,29 +7,30 @@ use crate::lab::report::{Quantity, Report, Series, cases, ms, ratio};
 use crate::lab::write::{NONE, Table, interval, percentile, reach};
 use crate::statistics::{Estimate, median};
 
-/// The contender of the row.
+/// The contender of a column that means the one of its row.
 pub(crate) const OWN: &str = "";
 
-/// A column of figures of a contender.
+/// A column of a table: the figures of a contender.
 #[derive(Clone, Debug)]
 pub(crate) enum Column {
     /// The median over the rounds.
     Cost(Quantity, &'static str),
-    /// The same with its interval.
+    /// The median with its interval.
     Interval(Quantity, &'static str),
     /// The median of the ratios of two contenders within a round, with its interval.
     Ratio(Quantity, &'static str, &'static str),
-    /// The limit of a contender, and the verdict on it.
+    /// The limit that the goal sets a contender, and the verdict.
     Goal(Quantity, &'static str),
-    /// The duration in milliseconds that this share of all does not exceed.
+    /// A percentile: the duration in milliseconds that this share does not exceed.
     Percentile(Quantity, &'static str, f64),
     /// The longest duration.
     Longest(Quantity, &'static str),
-    /// The number that came, of those that were expected.
+    /// The share received of what was expected.
     Came(Quantity, &'static str),
     /// The delay of the generator behind its plan.
     Lag(Quantity, &'static str),
-    /// The shares of time in which the server, the generator and others were busy, of the first contender in this list that was watched.
+    /// The shares of the time in which the server, the generator and others were busy, for the first contender in this list
+    /// that has them.
     Busy(&'static [&'static str]),
     Named(&'static str, Box<Self>),
 }
@@ -40,7 +41,7 @@ struct Row<'a> {
     report: &'a Report,
     goals: &'a [Goal],
     case: &'a str,
-    /// Empty if the row is all of a case.
+    /// Empty if the row is a whole case.
     contender: &'a str,
 }
 
@@ -109,7 +110,7 @@ impl<'a> Row<'a> {
         self.report.find(self.case, self.name(of), quantity.name)
     }
 
-    /// Returns the ratio of two contenders; there is none of a contender to itself.
+    /// Returns the ratio of two contenders, as text. A contender has no ratio to itself.
     fn ratio(&self, quantity: Quantity, of: &str, to: &str) -> String {
         let both = self.series(quantity, of).zip(self.series(quantity, to));
         let ratio = both.filter(|_| self.name(of) != to).and_then(|(of, to)| ratio(of, to));
@@ -134,7 +135,7 @@ impl<'a> Row<'a> {
         [format!("{limit} {unit}").trim_end().to_owned(), verdict]
     }
 
-    /// Returns the median shares of the time in which the server, the generator and others were busy.
+    /// Returns the medians of the shares in which the server, the generator and others were busy, as text.
     fn busy(&self, contenders: &[&str]) -> String {
         let all = self.report.series.iter().filter(|series| series.case == self.case);
         let watched: Vec<_> = all.filter(|series| !series.busy.is_empty()).collect();
@@ -152,11 +153,11 @@ fn show<T>(value: Option<T>, format: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), format)
 }
 
-/// A table that is made once the report is.
+/// The layout of a table, which is filled in once the report is complete.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) title: String,
-    /// The figure whose cases, or whose contenders, are the rows.
+    /// The quantity whose cases or contenders are the rows.
     quantity: Quantity,
     is_of_contenders: bool,
     columns: Vec<Column>,

@@ -1,4 +1,4 @@
-//! Masking: our loop against a C loop over eight bytes at a time, alternating, on one core.
+//! Measures masking: our loop and a C loop over eight bytes at a time, in turns on one core.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ const XOR: &str = "C";
 const XOR_AGAIN: &str = "C again";
 /// The duration of a sample.
 const TIME: Duration = Duration::from_millis(20);
-/// Payloads can begin anywhere; these are the offsets of a buffer and of a payload after a short frame header.
+/// The offsets at which payloads begin: that of a whole buffer, and that after a short frame header.
 const OFFSETS: [usize; 2] = [0, 6];
 const ALIGNMENT: usize = 64;
 /// The number of bytes between two readings of the clock.
@@ -85,7 +85,7 @@ fn ns_per_call(payload_bytes: usize, offset: usize, time: Duration) -> f64 {
     }
 }
 
-/// Makes a call, as in C.
+/// Masks through a call that is not inlined, as in C.
 #[inline(never)]
 fn mask(key: MaskKey, bytes: &mut [u8]) {
     key.apply(bytes);

@@ -1,5 +1,5 @@
-//! Publishes events: the rate, the CPU time for each, and the latency until it is acknowledged; in memory, and on
-//! disk with each flush policy.
+//! Measures publishing: the rate, the CPU time for each event, and the latency until it is acknowledged. Events are kept in
+//! memory, and on disk with each flush policy.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -31,7 +31,7 @@ const WAYS: [PublishWay; 4] = [
     PublishWay::Batches { events: 100 },
     PublishWay::Multiplexed { outstanding: 64 },
 ];
-/// The number of flushed writes of one block, to measure the disk itself.
+/// The number of flushed writes that measure the disk itself.
 const FLUSHES: usize = 32;
 const FLUSHED_BYTES: usize = 128;
 
@@ -69,7 +69,7 @@ impl fmt::Display for Storage {
     }
 }
 
-/// Publishes by every way into every storage, with temporary data directories in this one.
+/// Measures every way of publishing into every storage. Temporary data directories are created in `folder`.
 pub(crate) fn run(session: &mut BenchSession, folder: &Path) -> anyhow::Result<Measured> {
     fs::create_dir_all(folder)?;
     let (file_system, flush) = (file_system(folder)?, flush(folder)?);
@@ -187,7 +187,7 @@ fn file_system(folder: &Path) -> anyhow::Result<String> {
     mounted(&mounts, &folder).map(str::to_owned).context("the folder is on no file system")
 }
 
-/// Returns the type of the nearest mount point; a later one at the same place hides the earlier.
+/// Returns the type of the file system at the nearest mount point. Of several at the same place, the last one counts.
 fn mounted<'a>(mounts: &'a str, folder: &Path) -> Option<&'a str> {
     let mounts = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ').skip(1);

@@ -1,4 +1,4 @@
-//! The session of the bench that every experiment shares: the programs, their cores, the durations and the pace.
+//! The session of the bench: the programs, cores, durations and pace that all experiments share.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::load::Endpoint;
 use crate::server::Program;
 use crate::statistics::Random;
 
-/// More disturbed samples than one in so many, and the run proves nothing.
+/// A run proves nothing if more than one in this number of samples is disturbed.
 const UNDISTURBED_MIN: usize = 10;
 
 /// The durations of a sample and of its warm-up, which does not count.
@@ -36,9 +36,9 @@ pub(crate) struct BenchSession {
     pub(crate) server: Program,
     /// A program with an echo, a trivial service and the run services.
     pub(crate) services: Program,
-    /// The C echo is measured against itself, without the server.
+    /// True if the C echo is measured against itself, without the server.
     pub(crate) is_control: bool,
-    /// The paths of the server's WebSocket echo, of its broadcast, and of a topic that accepts events.
+    /// The path of the server's WebSocket echo; below, those of its broadcast and of a topic that accepts events.
     pub(crate) echo_path: String,
     pub(crate) broadcast_path: String,
     pub(crate) topic_path: String,
@@ -63,7 +63,7 @@ pub(crate) struct Measured {
 }
 
 impl BenchSession {
-    /// Makes a report of rounds. What gave no value is left out.
+    /// Makes the report of an experiment with rounds. Series without a value are left out.
     pub(crate) fn report(
         &self,
         program: &Program,
@@ -76,7 +76,7 @@ impl BenchSession {
         self.report_of_once(program, question, quantity, series, rounds)
     }
 
-    /// Makes a report of what was measured in this order.
+    /// Makes the report of an experiment that measures each cell once, in this order.
     pub(crate) fn report_of_once(
         &self,
         program: &Program,
@@ -104,7 +104,7 @@ impl BenchSession {
     }
 }
 
-/// A server that a sample is taken of.
+/// The server that a sample measures.
 pub(super) struct Subject<'a> {
     pub(super) pid: u32,
     pub(super) endpoint: Endpoint,
@@ -112,7 +112,7 @@ pub(super) struct Subject<'a> {
     pub(super) random: &'a mut Random,
 }
 
-/// Takes a sample of a server's CPU time for each unit of `work`, which returns how many it has done in a time.
+/// Takes a sample of a server's CPU time for each unit of work. `work` works for a time, and returns the number of units.
 pub(super) fn metered(
     quantity: Quantity,
     pid: u32,
@@ -125,7 +125,7 @@ pub(super) fn metered(
     Ok(of_cpu(quantity, meter.stop()?, units))
 }
 
-/// Makes a sample of the server's CPU time for each of so many units, all of which came.
+/// Makes a sample of the server's CPU time for each of these units, all of which were received.
 pub(super) fn of_cpu(quantity: Quantity, used: Used, units: u64) -> Sample {
     Sample {
         figures: vec![(quantity, used.server_ns as f64 / 1e3 / units as f64)],
@@ -136,7 +136,7 @@ pub(super) fn of_cpu(quantity: Quantity, used: Used, units: u64) -> Sample {
     }
 }
 
-/// Returns programs that are started anew in each round; `start` gets the ones of the round before.
+/// Returns the programs of the present round. In each new round, `start` gets the old ones and starts new ones.
 pub(super) fn of_round<T>(
     programs: &mut Option<(usize, T)>,
     round: usize,

@@ -1,4 +1,4 @@
-//! The work of a sample, and who does it.
+//! The work of a sample, and the contenders that do it.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub(super) const MEMORY: Quantity =
 pub(crate) enum Contender {
     /// The TCP echo in C, or its broadcast.
     Floor,
-    /// A second process of the same, the A/A control: it shows the noise.
+    /// A second process of the same program: the A/A control, which shows the noise.
     Control,
     /// The server's own bare TCP echo.
     Tcp,
@@ -50,7 +50,7 @@ impl Contender {
 pub(crate) enum Work {
     /// Messages are echoed on open connections.
     Echo { connections: usize, shape: Shape },
-    /// The messages of one connection go to all; those in flight are on their way to any of them.
+    /// The messages of one connection go to all. A message is in flight until all have it.
     Broadcast { connections: usize, shape: Shape },
     /// Connections open, exchange one message and close.
     Connect { closing: Closing },
@@ -76,7 +76,7 @@ impl Work {
         }
     }
 
-    /// Returns who does it. The server's own bare TCP has no broadcast.
+    /// Returns the contenders that do the work. The server has no broadcast over bare TCP.
     pub(crate) fn contenders(&self) -> [Contender; 4] {
         let last = match self {
             Self::Broadcast { .. } => [Contender::WebSocket, Contender::Topic],

@@ -1,6 +1,6 @@
-//! A second machine: the agent there starts the server to measure, publishes with its own clock, and tells its time.
+//! The agent on a second machine. It starts the server to measure, publishes with its own clock, and tells its time.
 //!
-//! One connection is one lab: lines of JSON in both directions, one question at a time.
+//! A lab has one connection, with lines of JSON in both directions, and asks one question at a time.
 
 use std::io::{BufReader, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -17,22 +17,22 @@ use super::target::Target;
 use super::terminal::tell;
 use super::theory::ms;
 
-/// A lab says at once that it is one.
+/// The longest wait for the first line of a lab, which sends it at once.
 const HELLO_MAX: Duration = Duration::from_secs(3);
-/// So many connections at once that have not said yet what they are.
+/// The most connections that have not said yet that they are labs.
 const STRANGERS_MAX: usize = 64;
-/// A lab that says nothing whole for so long is gone.
+/// The longest silence of a lab. After it, the lab is considered gone.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
-/// The most that one question may ask for.
+/// The limits on one question: the number of events, the number of the first, the bytes of each, and the time between two.
 const EVENTS_MAX: u32 = 100_000;
 const FIRST_MAX: usize = 1_000_000;
 const EVENT_BYTES_MAX: usize = 1_000_000;
 const PERIOD_MS_MAX: f64 = 10_000.0;
-/// So many labs at once; each has a server.
+/// The most labs at once. Each has a server.
 const LABS_MAX: usize = 4;
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Waits for labs until `stop` is true; each has a server and a thread of its own.
+/// Serves labs until `stop` is true. Each has a server and a thread of its own.
 pub(super) fn serve(listen: SocketAddr, stop: &AtomicBool) -> anyhow::Result<()> {
     let listener = TcpListener::bind(listen).with_context(|| format!("listening on {listen}"))?;
     listener.set_nonblocking(true)?;
@@ -63,11 +63,11 @@ pub(super) fn serve(listen: SocketAddr, stop: &AtomicBool) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Places, of which there are so many.
+/// A limited number of places.
 #[derive(Clone, Debug)]
 struct Places(Arc<AtomicUsize>);
 
-/// One of them, until it is dropped.
+/// A place that is taken until this is dropped.
 #[derive(Debug)]
 struct TakenPlace(Places);
 
@@ -89,7 +89,7 @@ impl Drop for TakenPlace {
     }
 }
 
-/// Waits until a stranger says that it is a lab, and serves it if there is a place.
+/// Waits until the stranger says that it is a lab, and serves it if a place is free.
 fn greet(
     stream: TcpStream,
     peer: SocketAddr,
@@ -177,7 +177,7 @@ fn publish_all(
     say(writer, &Answer::Done)
 }
 
-/// Returns true if the lab has said something more, which can only be that it wants no more events.
+/// Returns true if the lab has sent another line, which can only be a request to stop.
 fn has_more(stream: &TcpStream) -> anyhow::Result<bool> {
     stream.set_nonblocking(true)?;
     let peeked = stream.peek(&mut [0]);

@@ -1,4 +1,4 @@
-//! Bounds of what files of others may hold: reports come from other machines, browsers and topics.
+//! Limits on the files of others: reports come from other machines, browsers and topics.
 
 use std::collections::HashSet;
 
@@ -7,37 +7,38 @@ use anyhow::{Context as _, ensure};
 use super::report::{Report, Series};
 use crate::histogram::Counts;
 
-/// A file of reports: the largest, of all rounds that `--rounds` allows, has some MiB.
+/// The most bytes of a file. The largest report, with all rounds that `--rounds` allows, has some MiB.
 pub(crate) const FILE_BYTES_MAX: u64 = 16 << 20;
-/// All files of a command together.
+/// The most bytes of all files of a command.
 pub(crate) const FILES_BYTES_MAX: u64 = 64 << 20;
 pub(crate) const REPORTS_MAX: usize = 1000;
-/// The most of any list in a report: far more than an experiment has.
+/// The most entries of any list in a report: far more than an experiment has.
 pub(crate) const SERIES_MAX: usize = 1000;
-/// As many as `--rounds` allows.
+/// The most rounds of a report: as many as `--rounds` allows.
 pub(crate) const ROUNDS_MAX: usize = 1000;
-/// Rounds of a series after runs are put together, since each interval costs that many numbers ten thousand times.
+/// The most rounds of a series after runs are put together. An interval draws this many numbers ten thousand times.
 pub(crate) const MERGED_ROUNDS_MAX: usize = 10_000;
-/// Series of all reports together, after runs are put together: each has an interval and a place in a plot.
+/// The most series of all reports, after runs are put together. Each has an interval and a place in a plot.
 pub(crate) const SERIES_OF_ALL_MAX: usize = 100_000;
-/// Series times rounds, of all reports together.
+/// The most values of all reports: series times rounds.
 pub(crate) const VALUES_MAX: usize = 1_000_000;
-/// The same of comparisons, which runs that are put together have anew: each costs as much as many series.
+/// The most values in comparisons, which are made again after runs are put together. A comparison costs as much as many
+/// series.
 pub(crate) const COMPARED_MAX: usize = 500_000;
-/// The bytes of all histograms together, which travel in a hundredth of that if they are made for it. Those of all experiments have a
-/// few MiB.
+/// The most bytes of all histograms, uncompressed. A malicious file can compress them to a hundredth. The histograms of all
+/// experiments have a few MiB.
 pub(crate) const HISTOGRAM_BYTES_MAX: usize = 256 << 20;
-/// No measure has figures that are greater, and the sums and squares of these are still numbers.
+/// The greatest figure. No measurement exceeds it, and sums and squares of such figures are still finite.
 pub(crate) const FIGURE_MAX: f64 = 1e100;
 
-/// What a command has read so far.
+/// The amount of data that a command has read so far.
 #[derive(Debug, Default)]
 pub(crate) struct Amount {
     pub(crate) file_bytes: u64,
     pub(crate) histogram_bytes: usize,
 }
 
-/// Checks that the work of evaluating a report is bounded, and that its figures can be computed with and drawn.
+/// Checks that a report takes limited work to evaluate, and that its figures can be computed with and drawn.
 pub(crate) fn check(report: &Report, amount: &mut Amount) -> anyhow::Result<()> {
     let Report { series, comparisons, published, models, method, .. } = report;
     for (what, count) in [

@@ -1,4 +1,4 @@
-//! Checks that an emulated link does what it was set to, before anything is measured over it.
+//! Checks that an emulated link behaves as it was set, before anything is measured over it.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,29 +9,30 @@ use super::link::Link;
 use super::relay::Relay;
 use super::report::ms;
 
-/// Every figure is the best of so many: what else the machine does only ever makes it worse.
+/// The number of tries for a figure. The best counts, since other work of the machine only makes it worse.
 const TRIES: usize = 3;
 const ROUND_TRIPS: usize = 5;
-/// Bytes that measure the rate take about this long.
+/// The approximate time of the bytes that measure the rate.
 const RATE_TIME: Duration = Duration::from_millis(100);
 const RATE_BYTES_MIN: u64 = 4 << 10;
 const RATE_BYTES_MAX: u64 = 1 << 20;
-/// Timers may be early by their resolution, and threads late by the time they take to wake.
+/// The time by which a figure may be too short, since timers have a resolution. Below, the time by which it may be too
+/// long, since threads take time to wake.
 const EARLY: Duration = Duration::from_micros(500);
 const LATE: Duration = Duration::from_millis(3);
 const LATE_SHARE: f64 = 0.1;
-/// A byte that is sent back.
+/// The peer sends this byte back.
 const ECHOED: u8 = 0;
-/// One that is only counted.
+/// The peer only counts this byte.
 const COUNTED: u8 = 1;
-/// One that asks for as many bytes as were counted.
+/// This byte asks the peer for as many bytes as it has counted.
 const RETURNED: u8 = 2;
 
-/// What was measured, and what the settings of the link say.
+/// The result of a check: the measured times beside those that the link's settings allow.
 #[derive(Clone, Debug)]
 pub(crate) struct Checked {
     link: String,
-    /// What it is the time of, the shortest that was measured, and the shortest and longest that the settings allow.
+    /// For each time: its name, the shortest that was measured, and the shortest and the longest that the settings allow.
     times: Vec<(&'static str, Duration, Duration, Duration)>,
 }
 
@@ -48,7 +49,7 @@ impl Checked {
         )
     }
 
-    /// Returns the reason why nothing can be measured over the link, if there is one.
+    /// Returns the reason why the link cannot be used, if there is one.
     pub(crate) fn fault(&self) -> Option<String> {
         let is_wrong = |time: &&(&str, Duration, Duration, Duration)| {
             let (_, measured, least, most) = **time;
@@ -66,10 +67,10 @@ impl Checked {
     }
 }
 
-/// Measures the opening of a connection, round trips and the rate in both directions over a relay of the same settings.
+/// Measures a relay with the same settings: the opening of a connection, round trips, and the rate in both directions.
 ///
 /// # Errors
-/// A relay or a server that cannot be started, or a wait of more than a minute.
+/// When a relay or a server cannot be started, or a wait takes more than a minute.
 pub(crate) fn check(
     link: &Link,
     relay_to: impl FnOnce(SocketAddr) -> anyhow::Result<Relay>,
@@ -112,7 +113,7 @@ pub(crate) fn check(
     Ok(Checked { link: link.to_string(), times })
 }
 
-/// Returns the time of the opening with one echo, the shortest of one more, and those of many bytes in each direction.
+/// Returns four times: of the opening with one echo, the shortest of one more echo, and of many bytes in each direction.
 fn measure(relay: &Relay, len: Option<u64>) -> io::Result<[Duration; 4]> {
     const PATIENCE: Duration = Duration::from_secs(60);
     let begun = Instant::now();
@@ -149,7 +150,7 @@ fn measure(relay: &Relay, len: Option<u64>) -> io::Result<[Duration; 4]> {
     Ok([opening, shortest, up, down])
 }
 
-/// Does what each byte asks for.
+/// Answers each byte as its meaning says.
 fn serve(mut stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let (mut bytes, mut counted) = ([0; 16 << 10], 0);

@@ -1,6 +1,6 @@
-//! The difference between two clocks, from probes: the one with the least delay says most.
+//! Computes the difference between two clocks from probes. The probe with the least delay is the most exact.
 
-/// A question for the time, in milliseconds of each clock.
+/// A question for the other clock's time, with times in milliseconds of each clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe {
     pub(crate) asked: f64,
@@ -8,7 +8,7 @@ pub(crate) struct Probe {
     pub(crate) answered: f64,
 }
 
-/// Their clock less ours, in milliseconds, exact to `bound`.
+/// The other clock minus this one, in milliseconds, exact to `bound`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Offset {
     pub(crate) offset: f64,
@@ -19,7 +19,7 @@ pub(crate) struct Offset {
 pub(crate) const PROBES: usize = 32;
 
 impl Offset {
-    /// Returns the offset by the probe with the least delay; `None` without probes.
+    /// Returns the offset that the probe with the least delay gives; `None` without probes.
     pub(crate) fn of(probes: &[Probe]) -> Option<Self> {
         let delay = |probe: &Probe| probe.answered - probe.asked;
         let best = probes.iter().min_by(|one, other| delay(one).total_cmp(&delay(other)))?;

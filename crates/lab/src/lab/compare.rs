@@ -1,4 +1,4 @@
-//! Two runs of the same experiments: the figures that have changed, and by how much.
+//! Compares two runs of the same experiments: finds the figures that have changed, and by how much.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -9,7 +9,7 @@ use super::pace::Pace;
 use super::report::{PAIRS_MIN, Report, Series};
 use crate::statistics::{Change, DOUBT, Estimate};
 
-/// The share in per cent by which a figure may become worse.
+/// The share by which a figure may become worse, in per cent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Tolerance(f64);
 
@@ -31,7 +31,7 @@ impl fmt::Display for Tolerance {
     }
 }
 
-/// A run that must not follow the one before it, by the words of `--fail-on`.
+/// The reason why a comparison fails with `--fail-on`.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum Regression {
     /// Figures are worse.
@@ -39,7 +39,7 @@ pub enum Regression {
     Worse {
         /// The share that was allowed.
         tolerance: String,
-        /// The figures, of many the first.
+        /// The names of the figures; of many, only the first.
         figures: String,
     },
     /// A run proves nothing.
@@ -57,59 +57,59 @@ pub enum Regression {
     TooFewRounds {
         /// The figures that both runs have.
         figures: usize,
-        /// The rounds of the figure that has the fewest, of those that are not equal.
+        /// The rounds of the figure with the fewest rounds, among those that are not equal.
         rounds: usize,
         /// The rounds that are enough.
         needed: usize,
     },
-    /// Figures or whole runs were not measured again.
+    /// Figures or whole runs were not measured a second time.
     #[error("not measured in B: {0}")]
     Missing(String),
-    /// Runs of the same experiments, under other conditions or older, were compared with none.
+    /// Runs in B of the same experiments were compared with no run in A: their conditions are different, or they are older.
     #[error(
         "compared with no run of A: {0}: leave them out of B, or give runs of A that were made as they were"
     )]
     Unjudged(String),
 }
 
-/// What two runs, each of many experiments, have in common, and what not.
+/// Two runs, each of many experiments, in pairs by experiment.
 #[derive(Debug)]
 pub(crate) struct RunPairs<'a> {
     pub(crate) all: Vec<RunPair<'a>>,
-    /// The runs that are compared with no other, with the name of their side.
+    /// The runs without a partner, with the name of their side.
     pub(crate) alone: Vec<(&'static str, &'a Report)>,
 }
 
-/// An experiment of two runs.
+/// The two runs of an experiment.
 #[derive(Debug)]
 pub(crate) struct RunPair<'a> {
     pub(crate) reports: [&'a Report; 2],
     pub(crate) figures: Vec<Figure<'a>>,
-    /// The figures that only one of both has, with the name of that run.
+    /// The figures that only one of the runs has, with the name of that run.
     pub(crate) alone: Vec<(&'static str, &'a Series)>,
 }
 
-/// A figure that both runs have. It is `Copy`, so it keeps none of its 20,000 resamples, and there may be many figures.
+/// A figure that both runs have. It does not keep its 20,000 resamples, since there may be many figures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figure<'a> {
     pub(crate) series: &'a Series,
     other: &'a Series,
     pub(crate) medians: [f64; 2],
-    /// The difference with its interval, as if it were the only figure.
+    /// The difference with its interval, as for a single figure.
     pub(crate) difference: Estimate,
-    /// The same in per cent, unless the first median may be zero.
+    /// The difference in per cent, unless the first median may be zero.
     pub(crate) per_cent: Option<Estimate>,
     rounds: usize,
 }
 
-/// What a change is.
+/// The verdict on a change.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ChangeKind {
     Equal,
     NotDistinguishable,
     Better,
     Worse,
-    /// Both are different, and so few rounds are that too often by chance.
+    /// The medians differ, but with so few rounds that happens too often by chance.
     TooFewRounds,
 }
 
@@ -130,7 +130,7 @@ impl<'a> Figure<'a> {
         }
     }
 
-    /// Judges the change by itself, as if it were the only figure.
+    /// Judges the change as that of a single figure.
     pub(crate) fn judgement(&self) -> ChangeKind {
         match self.kind(self.difference) {
             ChangeKind::Equal => ChangeKind::Equal,
@@ -139,8 +139,8 @@ impl<'a> Figure<'a> {
         }
     }
 
-    /// Returns true if a change is surely for the worse by more than allowed, with an interval of less doubt, which is wider. A figure
-    /// that was zero may not become worse at all.
+    /// Returns true if the figure is surely worse by more than is allowed. The interval has this doubt, which is less than
+    /// that of a single figure, so it is wider. A figure that was zero may not become worse at all.
     fn is_beyond(&self, change: &Change, Tolerance(share): Tolerance, doubt: f64) -> bool {
         let is_surely_more = |per_cent: Estimate| match self.series.is_more_better {
             true => per_cent.high < -share,
@@ -210,8 +210,9 @@ pub(crate) fn pairs<'a>(from: &'a [Report], to: &'a [Report]) -> anyhow::Result<
     Ok(RunPairs { all, alone })
 }
 
-/// Returns the run of `to` for each of `from`: the newest of those under the conditions that are most like its own, whichever version
-/// of the program made it. A run that is like another one of `from` is left to that.
+/// Returns the partner in `to` for each run in `from`. That is the newest run among those whose conditions are most
+/// similar, whichever version of the program made it. A run that is more similar to another one in `from` is left to that
+/// one.
 fn partners<'a>(from: &[Report], to: &'a [Report]) -> Vec<Option<&'a Report>> {
     let is_like = |one: &Report, other: &Report| {
         one.experiment == other.experiment && other_conditions(one, other).is_empty()
@@ -231,7 +232,7 @@ fn partners<'a>(from: &[Report], to: &'a [Report]) -> Vec<Option<&'a Report>> {
     from.iter().map(partner).collect()
 }
 
-/// Puts a pair together, and takes what became of each series of A from `figures`.
+/// Makes a pair. `figures` has the outcome for each series of A.
 fn pair<'a>(
     reports: [&'a Report; 2],
     figures: &mut impl Iterator<Item = Option<Figure<'a>>>,
@@ -249,15 +250,15 @@ fn pair<'a>(
     pair
 }
 
-/// Returns the same figure of another run.
+/// Returns the same figure in another run.
 fn same<'a>(report: &'a Report, one: &Series) -> Option<&'a Series> {
     report.series.iter().find(|other| other.names() == one.names())
 }
 
-/// Judges all pairs by the share by which a figure may become worse.
+/// Judges all pairs. No figure may become worse by more than the tolerance.
 ///
 /// # Errors
-/// When a figure is worse, or was not measured again, or a run is invalid or compared with none.
+/// When a figure is worse or was not measured again, or when a run is invalid or has no partner.
 pub(crate) fn judge(runs: &RunPairs<'_>, tolerance: Tolerance) -> Result<(), Regression> {
     let pairs = &runs.all[..];
     for pair in pairs {
@@ -297,7 +298,7 @@ pub(crate) fn judge(runs: &RunPairs<'_>, tolerance: Tolerance) -> Result<(), Reg
     if unjudged.is_empty() { Ok(()) } else { Err(Regression::Unjudged(listed(&unjudged))) }
 }
 
-/// Puts names together, of many the first ten.
+/// Joins names; of many, only the first ten.
 fn listed(names: &[String]) -> String {
     const NAMES_MAX: usize = 10;
     match names.split_at_checked(NAMES_MAX) {
@@ -308,7 +309,7 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// Returns the names of the figures that are surely worse by more than allowed, with less doubt than a figure by itself leaves.
+/// Returns the names of the figures that are surely worse by more than is allowed, with this doubt.
 fn worse(pairs: &[RunPair<'_>], tolerance: Tolerance, doubt: f64) -> Vec<String> {
     let figures = pairs.iter().flat_map(|pair| &pair.figures);
     // With less doubt, intervals are wider.
@@ -325,8 +326,9 @@ fn worse(pairs: &[RunPair<'_>], tolerance: Tolerance, doubt: f64) -> Vec<String>
     beyond.map(|(figure, _)| figure.name()).collect()
 }
 
-/// Returns the rounds of each run from which on equals seem worse in less than [`DOUBT`] of all comparisons of so many figures: n
-/// rounds lie all on one side of n others in 1 of C(2n, n) orders. They are never fewer than a report needs for itself.
+/// Returns the least number of rounds with which equals seem worse in less than [`DOUBT`] of all comparisons of this many
+/// figures. By chance, n rounds lie on one side of n others in 1 of C(2n, n) orders. A report itself needs at least as
+/// many.
 fn rounds_needed(figures: usize) -> usize {
     let (mut rounds, mut orders) = (1_usize, 2.0);
     while 2.0 / orders > DOUBT / figures.max(1) as f64 {
@@ -439,7 +441,7 @@ mod tests {
         assert_eq!(units.collect::<Vec<_>>(), [["ms"; 2], ["B"; 2]]);
     }
 
-    /// A run of `program` over a link with this delay.
+    /// Returns a run of `program` over a link with this delay.
     fn made(time: u64, program: &str, delay_ms: u64, factor: f64) -> Report {
         let mut made = run(&BEFORE.map(|value| value * factor));
         made.environment.time = time;

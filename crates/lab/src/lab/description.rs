@@ -1,4 +1,4 @@
-//! What a server offers, and in which form: that of Anemone, or of a server that a file describes.
+//! Describes the services of a server and the form of its events: those of Anemone, or those that a file describes.
 
 use std::path::Path;
 
@@ -9,68 +9,68 @@ use super::error::WrongUse;
 use super::probe::Transport;
 use super::regular_file::read_text;
 
-/// A whole description of a server has some hundreds.
+/// The most bytes of a file. A complete description has some hundreds.
 const FILE_BYTES_MAX: u64 = 64 << 10;
-/// The place of the position in the path of a poll.
+/// The words that stand for the position in the path of a poll.
 const AFTER: &str = "{after}";
 
-/// The paths that send back what they get.
+/// The paths of echoes, which send back what they receive.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EchoPaths {
     pub(crate) websocket: Option<String>,
-    /// The body of a `POST`.
+    /// The path that echoes the body of a `POST`.
     pub(crate) http: Option<String>,
 }
 
-/// A stream of events.
+/// The paths of a stream of events.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StreamPaths {
-    /// A `POST` of JSON there is an event for all readers, with the same data.
+    /// The path for publishing: a `POST` of JSON becomes an event with the same data for all readers.
     pub(crate) publish: String,
-    /// Each message is an event.
+    /// The path of a WebSocket whose messages are events.
     websocket: Option<String>,
-    /// The data of each event of the stream is an event.
+    /// The path of server-sent events; the data of each is an event.
     sse: Option<String>,
-    /// Each line is an event.
+    /// The path of a stream whose lines are events.
     ndjson: Option<String>,
     poll: Option<Poll>,
     long_poll: Option<Poll>,
 }
 
-/// A poll, and its answer in JSON.
+/// The path of a poll, and the places in its JSON answer.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Poll {
-    /// The path, with `{after}` where the position comes.
+    /// The path, with `{after}` in place of the position.
     path: String,
     /// The position of the first poll.
     first: String,
-    /// The next position in the answer, as a JSON Pointer (RFC 6901).
+    /// The place of the next position in the answer, as a JSON Pointer (RFC 6901).
     pub(crate) next: String,
-    /// The list of events in the answer.
+    /// The place of the list of events in the answer.
     pub(crate) events: String,
-    /// The data of an event in the list; the item itself without it.
+    /// The place of the data in an item of the list; empty for the item itself.
     #[serde(default)]
     pub(crate) data: String,
 }
 
-/// How a stream is read.
+/// The form of a stream's events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Form<'a> {
-    /// As an Anemone server writes it.
+    /// The form of an Anemone server, with positions.
     Anemone,
-    /// Data and nothing else, and answers to polls like this.
+    /// Data alone. Answers to polls have this form.
     Plain(Option<&'a Poll>),
 }
 
-/// A server and what it offers, as a file describes it.
+/// A server and its services, as a file describes them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Description {
     pub(crate) url: String,
-    /// A path whose `GET` gives a small answer.
+    /// The path of a small answer to a `GET`.
     pub(crate) get: Option<String>,
     #[serde(default)]
     pub(crate) echo: EchoPaths,
@@ -78,7 +78,7 @@ pub(crate) struct Description {
 }
 
 impl Description {
-    /// Reads a file in TOML.
+    /// Reads a description in TOML.
     pub(crate) fn read(path: &Path) -> Result<Self, WrongUse> {
         let text = read_text(path, FILE_BYTES_MAX);
         let own = text.and_then(|text| {
@@ -126,7 +126,7 @@ impl StreamPaths {
         self.target(transport, "").is_some()
     }
 
-    /// Returns the path to read from, after a position.
+    /// Returns the path for reading after a position.
     pub(crate) fn target(&self, transport: Transport, after: &str) -> Option<String> {
         match transport {
             Transport::WebSocket => self.websocket.clone(),
@@ -146,7 +146,7 @@ impl StreamPaths {
     }
 }
 
-/// Escapes all but what RFC 3986 section 2.3 calls unreserved, so that any position can be a part of a path.
+/// Escapes all characters except the unreserved ones (RFC 3986 section 2.3), so that any position can be part of a path.
 fn percent_encoded(text: &str) -> String {
     let escaped = |byte: u8| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {

@@ -1,16 +1,16 @@
 //! The errors of a lab that have an exit status of their own.
 
-/// What was asked for makes no sense.
+/// A wrong command line or file of the user's.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub struct WrongUse(pub(crate) String);
 
-/// Nothing can be measured, since nothing answers as it must at the place of the server or of the agent.
+/// The server or the agent does not answer as it must, so nothing can be measured.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoServer(pub(crate) String);
 
-/// The reports of these experiments were written, but their answers must not be relied on.
+/// The reports of these experiments were written, but their answers are not reliable.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("invalid: {0}")]
 pub struct InvalidRun(pub(crate) String);

@@ -71,7 +71,7 @@ fn listen(text: &str) -> Result<SocketAddr, String> {
 }
 
 impl Evaluation {
-    /// Returns true for what goes on until it is stopped.
+    /// Returns true for a command that runs until it is stopped.
     pub(crate) fn is_endless(&self) -> bool {
         matches!(self, Self::Agent { .. })
     }

@@ -1,4 +1,4 @@
-//! The agent on a second machine, seen from here: its server, its clock, and the events that it publishes.
+//! The lab's side of an agent on a second machine: its server, its clock, and the events that it publishes.
 
 use std::io::BufReader;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
@@ -14,17 +14,17 @@ use super::terminal::printable;
 use super::theory::ms;
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// An agent says at once that it is one.
+/// The longest wait for the first line of an agent, which sends it at once.
 const HELLO_MAX: Duration = Duration::from_secs(3);
-/// All probes of a block together, over a satellite, too.
+/// The most time for all probes of a block, enough for a satellite link.
 const PROBES_MAX: Duration = Duration::from_secs(60);
 
-/// An agent that this lab has for itself.
+/// A connection to an agent, which starts a server for this lab alone.
 #[derive(Debug)]
 pub(crate) struct Agent {
     writer: TcpStream,
     reader: BufReader<TcpStream>,
-    /// The beginning of this end's clock, which is never set either.
+    /// The zero of this end's clock, which is never set, either.
     clock: Instant,
     pub(crate) machine: String,
     pub(crate) web: SocketAddr,
@@ -32,7 +32,7 @@ pub(crate) struct Agent {
     pub(crate) tcp_echo: SocketAddr,
 }
 
-/// An event that the agent has published, by this end's clock.
+/// An event that the agent has published, with times of this end's clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) number: usize,
@@ -40,12 +40,12 @@ pub(crate) struct Sent {
     pub(crate) late: Duration,
 }
 
-/// Returns a time of so many milliseconds; none for what is no time.
+/// Returns a duration of this many milliseconds; zero if it is invalid.
 fn time_of(ms: f64) -> Duration {
     Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default()
 }
 
-/// Parses the place of an agent.
+/// Checks the place of an agent, `HOST:PORT`.
 pub(crate) fn place(text: &str) -> Result<String, String> {
     let parts = text.rsplit_once(':').filter(|(host, port)| {
         let is_bare = host.contains(':') && !host.starts_with('[');
@@ -98,7 +98,8 @@ impl Agent {
         Ok(Self { writer, reader, clock: Instant::now(), machine, web, tcp, tcp_echo })
     }
 
-    /// Compares the clocks by a block of probes. Returns the offset and the moment of it, in milliseconds of this end.
+    /// Compares the clocks with a block of probes. Returns the moment of the comparison, in milliseconds of this end's
+    /// clock, and the offset.
     pub(crate) fn compare(&mut self) -> anyhow::Result<(f64, Offset)> {
         let (mut probes, deadline) = (Vec::new(), Instant::now() + PROBES_MAX);
         for _ in 0..PROBES {
@@ -113,8 +114,8 @@ impl Agent {
         Ok((ms(self.clock.elapsed()), offset))
     }
 
-    /// Lets the agent publish, and returns the moments of the events, with a sentence about the clocks. `step` is called for each
-    /// event, and ends it by returning false.
+    /// Lets the agent publish. Returns the events with their times, and a sentence about the clocks. Calls `step` for each
+    /// event; if it returns false, publishing ends.
     pub(crate) fn publish(
         &mut self,
         events: &Events,

@@ -1,4 +1,4 @@
-//! What a lab and an agent say to each other: lines of JSON, one question at a time.
+//! The protocol of a lab and an agent: lines of JSON, one question at a time.
 
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Write as _};
 use std::net::TcpStream;
@@ -11,17 +11,17 @@ use serde::{Deserialize, Serialize};
 pub(crate) const VERSION: u32 = 2;
 const LINE_BYTES_MAX: usize = 4 << 10;
 
-/// What a lab asks for.
+/// A question of the lab.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Ask {
-    /// The first line, which asks for a server.
+    /// Asks for a server. This is the first line.
     Hello { version: u32 },
-    /// The time on the agent's clock.
+    /// Asks for the time on the agent's clock.
     Time,
-    /// Events, each answered by [`Answer::Sent`], and the last followed by [`Answer::Done`].
+    /// Asks the agent to publish events. Each is answered by [`Answer::Sent`], and all by [`Answer::Done`].
     Publish(Events),
-    /// The end of the events before the last.
+    /// Asks the agent to stop publishing.
     Stop,
 }
 
@@ -30,49 +30,49 @@ pub(crate) enum Ask {
 pub(crate) struct Events {
     /// The path of the topic.
     pub(crate) topic: String,
-    /// The number of the first.
+    /// The number of the first event.
     pub(crate) first: usize,
     pub(crate) count: u32,
     pub(crate) period_ms: f64,
     pub(crate) bytes: usize,
 }
 
-/// What the agent says.
+/// An answer of the agent.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Answer {
-    /// The first line, at once.
+    /// The greeting, which is sent at once.
     Hello {
         version: u32,
     },
-    /// The answer to the lab's own hello: the ports of the server.
+    /// The answer to [`Ask::Hello`]: the ports of the server.
     Ready {
         machine: String,
         web: u16,
         tcp: u16,
         tcp_echo: u16,
     },
-    /// Milliseconds on the agent's clock, which is never set.
+    /// The time in milliseconds on the agent's clock, which is never set.
     Time(f64),
-    /// An event, with the moment before it was published, and its delay behind the plan.
+    /// An event was published: the moment before that, and the delay behind the plan.
     Sent {
         number: usize,
         at_ms: f64,
         late_ms: f64,
     },
-    /// No more events come.
+    /// No more events will be published.
     Done,
     Failed(String),
 }
 
-/// Writes a line.
+/// Writes a message as a line.
 pub(crate) fn say(writer: &mut TcpStream, message: &impl Serialize) -> anyhow::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     Ok(writer.write_all(&line)?)
 }
 
-/// Waits until `deadline` for a whole line, however it comes; `None` at the end.
+/// Waits until `deadline` for a whole line; `None` at the end of the connection.
 pub(crate) fn hear<T: for<'a> Deserialize<'a>>(
     reader: &mut BufReader<TcpStream>,
     deadline: Instant,
@@ -104,7 +104,7 @@ pub(crate) fn hear<T: for<'a> Deserialize<'a>>(
     serde_json::from_slice(&line).map(Some).context("what came is no line of the lab")
 }
 
-/// Returns what came, and waits for it no longer than until `deadline`; nothing at the end.
+/// Waits until `deadline` for bytes, and returns them; none at the end of the connection.
 fn within(reader: &mut BufReader<TcpStream>, deadline: Instant) -> io::Result<&[u8]> {
     if reader.buffer().is_empty() {
         let left = deadline.saturating_duration_since(Instant::now());

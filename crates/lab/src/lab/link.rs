@@ -6,28 +6,28 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A longer delay would make every wait time out.
+/// The longest delay. With a longer one, every wait would time out.
 const DELAY_MAX: Duration = Duration::from_secs(5);
 const RATE_BITS_MIN: u64 = 1_000;
-/// No machine passes on more, so that it would be no limit.
+/// The highest rate. No machine forwards more, so a higher rate would not be a limit.
 const RATE_BITS_MAX: u64 = 100_000_000_000;
-/// The queue of a link with a rate: more bytes than it sends in this time wait with their sender.
+/// The length of a link's queue, as the time to send it at the link's rate. Further bytes wait at their sender.
 pub(super) const QUEUE: Duration = Duration::from_millis(100);
 
 /// A network between the client and the server.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Deserialize, Serialize)]
 pub struct Link {
-    /// Its name, if it is one of those that have one.
+    /// The name, for a link of the list.
     pub name: Option<String>,
     /// The time that bytes take in one direction.
     pub delay: Duration,
-    /// The most by which bytes are later than that. They stay in order.
+    /// The most time by which bytes are later than the delay. They stay in order.
     pub jitter: Duration,
     /// Bits a second in each direction, for all connections together; `None` without a limit.
     pub rate_bits: Option<u64>,
 }
 
-/// Names with the delay and the jitter in milliseconds, and the rate in bits a second.
+/// The links with a name: delay and jitter in milliseconds, rate in bits a second.
 const NAMED: [(&str, u64, u64, u64); 6] = [
     ("lan", 0, 0, 1_000_000_000),
     ("wifi", 3, 2, 50_000_000),
@@ -37,7 +37,7 @@ const NAMED: [(&str, u64, u64, u64); 6] = [
     ("satellite", 300, 5, 20_000_000),
 ];
 
-/// A link that cannot be understood.
+/// The text does not describe a link.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error(
     "{0}: a link is one of lan, wifi, wan, 4g, hsdpa, satellite, or such as delay=40ms,jitter=5ms,rate=10mbit (each once, a \
@@ -52,7 +52,7 @@ impl Link {
         Self { delay, ..Self::default() }
     }
 
-    /// Returns true if bytes pass it as if it were not there.
+    /// Returns true if the link changes nothing.
     #[must_use]
     pub fn is_direct(&self) -> bool {
         self.delay.is_zero() && self.jitter.is_zero() && self.rate_bits.is_none()

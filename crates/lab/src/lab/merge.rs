@@ -1,4 +1,4 @@
-//! Runs of the same experiment under the same conditions, put together.
+//! Merges runs of the same experiment under the same conditions.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,12 +13,12 @@ use super::terminal::tell;
 use crate::histogram::{Counts, Histogram};
 use crate::statistics::in_parallel;
 
-/// Puts together the runs that were made by the same program under the same conditions. Each run counts once, and one that is invalid
-/// does not count beside others, which is told. So is what keeps runs of an experiment apart. Experiments stay in their order, and
+/// Merges the runs that the same program made under the same conditions. Each run counts once. An invalid run does not
+/// count beside valid ones; the user is told so, and which conditions keep runs apart. Experiments stay in their order, and
 /// runs of one experiment stand together.
 ///
 /// # Errors
-/// More reports, series or rounds than can be evaluated in a time that people wait for.
+/// When there are more reports, series or rounds than can be evaluated in a reasonable time.
 pub(crate) fn merged(mut reports: Vec<Report>) -> anyhow::Result<Vec<Report>> {
     let count = reports.len();
     ensure!(count <= REPORTS_MAX, "{count} reports are more than {REPORTS_MAX}: give fewer files");
@@ -65,7 +65,7 @@ pub(crate) fn merged(mut reports: Vec<Report>) -> anyhow::Result<Vec<Report>> {
     Ok(all)
 }
 
-/// Says what keeps runs of the same experiment apart.
+/// Tells the user which conditions keep runs of the same experiment apart.
 fn tell_apart(groups: &[Vec<Report>]) {
     let Some((first, others)) = groups.split_first() else { return };
     let mut all: Vec<&str> = Vec::new();
@@ -87,7 +87,7 @@ fn too_many_values(values: usize) -> String {
     format!("{values} values, series times rounds, are more than {VALUES_MAX}: give fewer files")
 }
 
-/// Returns what keeps runs apart, in words; nothing if the figures of both may be put together.
+/// Returns the differences that keep two runs apart, in words. Without any, they may be merged.
 fn differences(one: &Report, other: &Report) -> Vec<&'static str> {
     let all = [
         ("the experiment", one.experiment != other.experiment),
@@ -97,7 +97,8 @@ fn differences(one: &Report, other: &Report) -> Vec<&'static str> {
     all.chain(other_conditions(one, other)).collect()
 }
 
-/// Returns the conditions of two runs of an experiment that are not the same, in words, whichever version made them.
+/// Returns the conditions that two runs of an experiment do not share, in words. The version of the program is not among
+/// them.
 pub(super) fn other_conditions(one: &Report, other: &Report) -> Vec<&'static str> {
     let all = [
         // That of advise tells the stream that it is about.
@@ -108,13 +109,13 @@ pub(super) fn other_conditions(one: &Report, other: &Report) -> Vec<&'static str
     all.chain(one.environment.differences(&other.environment)).collect()
 }
 
-/// Returns true if both are the same run.
+/// Returns true if both reports are of the same run.
 fn is_same(one: &Report, other: &Report) -> bool {
     let key = |report: &Report| (report.environment.time, report.environment.seed);
     key(one) == key(other)
 }
 
-/// Puts runs together, of which there is one at least and the newest is the last.
+/// Merges runs. There is at least one, and the last one is the newest.
 #[expect(clippy::expect_used, reason = "what is left out leaves one")]
 fn together(mut runs: Vec<Report>) -> anyhow::Result<Report> {
     let newest_invalid = runs.last().and_then(|run| run.invalid.clone());
@@ -161,17 +162,17 @@ fn together(mut runs: Vec<Report>) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// A report, and the runs that were added to it.
+/// The sum of runs: a report to which earlier runs were added.
 struct Sum {
     report: Report,
-    /// The place of each series, by its names.
+    /// The index of each series, by its names.
     places: HashMap<[String; 4], usize>,
     /// The histograms of each series.
     histograms: Vec<Vec<String>>,
     compared: HashSet<[String; 3]>,
 }
 
-/// Returns the names of a figure.
+/// Returns the names that identify a series.
 fn key(of: &Series) -> [String; 4] {
     of.names().map(str::to_owned)
 }
@@ -192,7 +193,8 @@ impl Sum {
         Self { report, places, histograms, compared }
     }
 
-    /// Checks that the report stays within its bounds when a run is added, in which each figure of either has as many rounds.
+    /// Checks that the report stays within the limits when this run is added. Then each series of either has the rounds of
+    /// both.
     fn fit(&self, run: &Report) -> anyhow::Result<()> {
         let report = &self.report;
         let new = |series: &&Series| !self.places.contains_key(&key(series));
@@ -215,7 +217,7 @@ impl Sum {
         Ok(())
     }
 
-    /// Adds the rounds of an earlier run. A figure that one of both does not have has no value in those rounds.
+    /// Adds the rounds of an earlier run. A series that only one of them has gets rounds without a value.
     fn add(&mut self, run: Report) {
         let Self { report, places, histograms, compared } = self;
         let (own, more) = (report.rounds(), run.rounds());
@@ -244,7 +246,7 @@ impl Sum {
         }
     }
 
-    /// Returns the report of all runs, with the histograms of each series in one.
+    /// Returns the report of all runs. The histograms of each series are added up.
     fn whole(self) -> anyhow::Result<Report> {
         let Self { mut report, histograms, .. } = self;
         for (series, own) in report.series.iter_mut().zip(histograms) {
@@ -287,7 +289,7 @@ fn in_one(histograms: &[String]) -> anyhow::Result<Option<String>> {
     (all.len() > 0).then(encoded).transpose()
 }
 
-/// Compares what was compared in runs that were put together, with all rounds.
+/// Repeats the comparisons of merged runs, with all rounds.
 fn compare_anew(reports: &mut [Report]) {
     let are_several = |report: &Report| report.environment.runs.is_some();
     let old = reports.iter().filter(|report| are_several(report));

@@ -1,4 +1,4 @@
-//! `anemone lab`: the experiments, each with a question, an answer, and every round that it was measured in.
+//! `anemone lab`: experiments that each answer a question, and keep every round of their measurements.
 
 mod agent;
 mod bounds;
@@ -53,7 +53,7 @@ use self::target::Target;
 use self::terminal::tell;
 use self::tryout::EntryFault;
 
-/// The pauses of polls that a run waits for.
+/// The range of the pause of polls. A run waits for several pauses.
 const POLL_EVERY: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(600);
 
 /// The settings of a run of the lab.
@@ -143,12 +143,12 @@ fn readers(text: &str) -> Result<u64, String> {
     within(text, 1..=1_000_000_000).ok_or_else(|| "expected 1 to 1000000000 readers".to_owned())
 }
 
-/// Parses a whole number of a range.
+/// Parses a whole number within a range.
 fn within<N: FromStr + PartialOrd>(text: &str, range: RangeInclusive<N>) -> Option<N> {
     text.parse().ok().filter(|number| range.contains(number))
 }
 
-/// Parses the pause of a poll; a run waits for several of them.
+/// Parses the pause of a poll.
 fn poll_every(text: &str) -> Result<Duration, String> {
     let units = [("ms", 1e-3), ("min", 60.0), ("s", 1.0)];
     let time = units.iter().find_map(|(unit, seconds)| {
@@ -165,14 +165,14 @@ fn distance(text: &str) -> Result<Duration, String> {
         .map_err(|_| "expected a time of at most 5 s, such as 40ms".to_owned())
 }
 
-/// Compares or merges reports, or runs the experiments, prints the report of each as Markdown on standard output, and writes it to `--out`. Once `stop` is
-/// true, the sample that is begun is the last one, and its report tells what was measured. Of several experiments, one that fails
-/// does not end the others.
+/// Runs the command: compares or merges reports, or runs experiments. Prints the report of each experiment as Markdown on
+/// standard output, and writes it to `--out`. Once `stop` is true, the present sample is the last one, and its report says
+/// what was measured. If one of several experiments fails, the others still run.
 ///
 /// # Errors
-/// [`WrongUse`] of a flag or a URL, [`NoServer`] if there is nothing to measure, and other errors if a server cannot be started, or a directory cannot be written. What fails at the
-/// server is a part of the report, and [`InvalidRun`] is the error of reports that say nothing for it. [`Regression`] is the error of a comparison
-/// that must not be.
+/// [`WrongUse`] for a wrong flag or URL, [`NoServer`] if there is nothing to measure, [`InvalidRun`] if a report proves
+/// nothing, and [`Regression`] if a comparison fails. Other errors if a server cannot be started, or a directory cannot be
+/// written. Failures at the measured server are part of the report.
 pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     if let Some(evaluation) = &options.evaluation {
         return evaluation.run(stop);
@@ -216,8 +216,8 @@ pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the experiments that are asked for, and says which of `all` need more than the server has. A file is tried before, and so is
-/// what an Anemone server has only with `--demo`.
+/// Returns the experiments to run, and tells the user which of `all` need more than the server has. First tries each entry
+/// of a description, or the services that an Anemone server has only with `--demo`.
 fn experiments(options: &Options) -> anyhow::Result<Vec<Experiment>> {
     let named = options.experiment.map(Experiment::named).unwrap_or_default();
     let Some(server) = &options.target else {
@@ -281,13 +281,14 @@ fn target(options: &Options) -> anyhow::Result<Target> {
 }
 
 impl Options {
-    /// Returns true if [`run`] looks at `stop`. Reading and writing reports does not: nothing of it is worth keeping.
+    /// Returns true if [`run`] looks at `stop`. Commands that only read and write reports do not, since nothing of them is
+    /// worth keeping.
     #[must_use]
     pub fn can_stop(&self) -> bool {
         self.evaluation.as_ref().is_none_or(Evaluation::is_endless)
     }
 
-    /// Refuses flags that no experiment reads which was asked for.
+    /// Refuses flags that none of the experiments uses.
     fn check(&self) -> anyhow::Result<()> {
         ensure!(
             self.experiment != Some(Experiment::Idle) || self.target.is_none(),

@@ -1,7 +1,7 @@
-//! Links that the kernel emulates: netem on the loopback interface (tc-netem(8)), for those who may set it up.
+//! Links that the kernel emulates, by netem on the loopback interface (tc-netem(8)). Setting it up needs root.
 //!
-//! Each link has an address of its own, 127.77.0.N, and what is sent to it or from it crosses the link. Everything else on the
-//! interface has no delay; it shares a queue of 1,000 packets.
+//! Each link has an address of its own, 127.77.0.N. Traffic from or to this address crosses the link. All other traffic on
+//! the interface has no delay, and shares a queue of 1,000 packets.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -14,27 +14,28 @@ use anyhow::{Context as _, bail, ensure};
 use super::error::WrongUse;
 use super::link::{Link, QUEUE};
 
-/// What reports say of it.
+/// The sentence in reports.
 pub(crate) const METHOD: &str = "Links are emulated by the kernel (netem on the loopback interface): the packets of connections \
                                  that open cross them, too, and TCP starts slowly.";
-/// The bands of the discipline above all links (tc-prio(8)), the first of which is for everything else.
+/// The number of bands of the discipline above all links (tc-prio(8)). The first one is for all other traffic.
 const BANDS: usize = 16;
 const LINKS_MAX: usize = BANDS - 1;
-/// The usual payload of a packet here, since the clients ask for segments as long as on Ethernet.
+/// The usual payload of a packet: the clients ask for segments as long as on Ethernet.
 const PACKET_BYTES: f64 = 1460.0;
-/// The least and the most packets that a link holds. The kernel may put many segments into one of them, or only an acknowledgement.
+/// The least number of packets that a link holds; below, the most. A packet of the kernel may have many segments, or only
+/// an acknowledgement.
 const PACKETS_MIN: usize = 1_000;
 const PACKETS_MAX: usize = 100_000;
-/// The rate of a link without one. With a rate, packets do not overtake each other, whatever their jitter is.
+/// The rate of a link without a limit. With a rate, packets keep their order whatever the jitter is.
 const RATE_BITS_MAX: u64 = 100_000_000_000;
 const REMOVAL: &str = "qdisc del dev lo root";
 
 /// The kernel's emulation, until it is dropped or this process ends.
 #[derive(Debug)]
 pub(crate) struct Netem {
-    /// Those that are set up; the place of each is its number.
+    /// The links that are set up. The index of each is its number.
     links: Vec<Link>,
-    /// A shell that removes everything once this process has ended: the pipe to it closes then.
+    /// A shell that removes everything when its pipe closes, at the end of this process.
     guard: Child,
 }
 
@@ -42,7 +43,7 @@ impl Netem {
     /// Takes over the loopback interface.
     ///
     /// # Errors
-    /// [`WrongUse`] if the kernel has no netem, if it is for root, or if the interface is taken.
+    /// [`WrongUse`] if the kernel has no netem, if this user is not root, or if the interface is in use.
     pub(crate) fn start() -> anyhow::Result<Self> {
         tc(&format!(
             "qdisc add dev lo root handle 1: prio bands {BANDS} {}",
@@ -65,10 +66,10 @@ impl Netem {
         }
     }
 
-    /// Returns the address of a link, which is set up if it is new.
+    /// Returns the address of a link. Sets it up if it is new.
     ///
     /// # Errors
-    /// As [`start`](Self::start), and too many links.
+    /// Those of [`start`](Self::start), and too many links.
     pub(crate) fn address(&mut self, link: &Link) -> anyhow::Result<Ipv4Addr> {
         if let Some(at) = self.links.iter().position(|one| one == link) {
             return Ok(address(at + 1));
@@ -93,12 +94,12 @@ fn address(number: usize) -> Ipv4Addr {
     Ipv4Addr::new(127, 77, 0, number as u8)
 }
 
-/// Returns the map of a discipline that has everything in its first band, unless a filter says something else.
+/// Returns the priority map that sends all traffic to the first band, unless a filter chooses another one.
 fn all_into_the_first() -> String {
     format!("priomap{}", " 0".repeat(16))
 }
 
-/// Returns the arguments of `tc` that set up a link: a band, and in it one for each direction.
+/// Returns the arguments of `tc` that set up a link: a band with one discipline for each direction.
 fn commands(link: &Link, number: usize) -> Vec<String> {
     let (band, address) = (number + 1, address(number));
     let to = |parent: &str, side, target: &str| {
@@ -135,7 +136,7 @@ fn netem(link: &Link) -> String {
     format!("limit {} delay {delay} {jitter} rate {rate}bit", limit(link))
 }
 
-/// Returns the most packets in one direction of a link: those on their way, and those in its queue.
+/// Returns the most packets in one direction of a link: those under way, and those in its queue.
 fn limit(link: &Link) -> usize {
     let Some(bits) = link.rate_bits else { return PACKETS_MAX };
     let time = link.delay + link.jitter + QUEUE;

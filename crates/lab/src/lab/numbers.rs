@@ -1,11 +1,11 @@
-//! Numbers as people read them: thousands in groups, and the minus sign.
+//! Formats numbers for people, with groups of thousands and a real minus sign.
 
-/// Returns a figure with three digits, or with all that it has before the point.
+/// Formats a figure with three significant digits, or more if that many are before the point.
 pub(crate) fn figure(value: f64) -> String {
     fixed(value, decimals(value))
 }
 
-/// Returns the decimals of a number with three significant digits, or all before the point.
+/// Returns the number of decimals that gives three significant digits.
 fn decimals(value: f64) -> usize {
     // A number that is rounded up to 1, 10 or 100 gets a digit more before the point.
     match value.abs() {
@@ -16,7 +16,7 @@ fn decimals(value: f64) -> usize {
     }
 }
 
-/// Returns a number with so many decimals.
+/// Formats a number with this many decimals.
 pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     let digits = format!("{:.decimals$}", value.abs());
     let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
@@ -25,18 +25,18 @@ pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     format!("{sign}{}{rest}", grouped(whole))
 }
 
-/// Returns a number with so many decimals, and with its sign also if that is plus.
+/// Formats a number with this many decimals, and with a sign even if that is plus.
 pub(crate) fn signed(value: f64, decimals: usize) -> String {
     let text = fixed(value, decimals);
     if text.starts_with('−') { text } else { format!("+{text}") }
 }
 
-/// Returns a number of things.
+/// Formats a count of things.
 pub(crate) fn count(number: u64) -> String {
     grouped(&number.to_string())
 }
 
-/// Returns a time, of milliseconds since the Unix epoch, as the date and the minute in UTC.
+/// Formats a time in milliseconds since the Unix epoch as date, hour and minute in UTC.
 pub(crate) fn date(ms: u64) -> String {
     let (minutes, days) = (ms / 60_000 % (24 * 60), ms / 86_400_000);
     // Years begin in March, so that a leap day is the last of its year, and there are as many days in each 400 of them.

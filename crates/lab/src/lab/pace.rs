@@ -1,4 +1,4 @@
-//! The pace of a run: its rounds, its randomness, the bar that tells how far it is, and the user's wish to stop.
+//! The pace of a run: its rounds, its randomness, its progress bar, and the user's wish to stop.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,30 +17,31 @@ use crate::statistics::Random;
 /// The pace of a run of one experiment, of the lab or of the bench.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    /// The rounds that count.
+    /// The number of rounds that count.
     pub(crate) rounds: usize,
-    /// The rounds before those.
+    /// The number of rounds before them, which do not count.
     pub(crate) warm_up: usize,
-    /// The round that is measured now, from 0, those of the warm-up included.
+    /// The present round, from 0, including those of the warm-up.
     pub(crate) round: usize,
     /// The number of times that a disturbed sample is repeated; the last one counts.
     pub(crate) retries: usize,
-    /// The delays of this process's timers are watched, by a thread of its own.
+    /// True if a thread watches the delays of this process's timers.
     pub(crate) watches_timers: bool,
     pub(crate) is_quick: bool,
     pub(crate) random: Random,
     seed: u64,
     stop: Arc<AtomicBool>,
-    /// Something was left out since the user has asked to stop.
+    /// True if something was left out because the user asked to stop.
     was_cut: bool,
     begun: Instant,
-    /// The name of the experiment, and its place among several.
+    /// The name of the experiment, and its number among several.
     part: String,
     bar: ProgressBar,
 }
 
 impl Pace {
-    /// Begins a run, with one round to warm up. `part` is the name of the experiment, and its place among several, for the bar.
+    /// Begins a run with one round of warm-up. `part` is for the bar: the name of the experiment, and its number among
+    /// several.
     pub(crate) fn new(rounds: usize, seed: u64, stop: Arc<AtomicBool>, part: String) -> Self {
         Self {
             rounds,
@@ -59,24 +60,24 @@ impl Pace {
         }
     }
 
-    /// Begins work of so many steps that measures nothing.
+    /// Begins work of this many steps that measures nothing.
     pub(crate) fn working(part: &str, steps: usize) -> Self {
         let mut pace = Self::new(1, 1, Arc::default(), part.to_owned());
         pace.begin(steps);
         pace
     }
 
-    /// Returns one number of a full run and another of a quick one.
+    /// Returns the first value for a full run, and the second for a quick one.
     pub(crate) fn full_or_quick<T>(&self, full: T, quick: T) -> T {
         if self.is_quick { quick } else { full }
     }
 
-    /// Returns the bar, for those who cannot have the pace meanwhile.
+    /// Returns the bar, for a caller that cannot borrow the pace.
     pub(crate) fn progress(&self) -> ProgressBar {
         self.bar.clone()
     }
 
-    /// Returns what is true once the user has asked to stop.
+    /// Returns the flag that is true once the user has asked to stop.
     pub(crate) fn stop(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
@@ -86,7 +87,7 @@ impl Pace {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Cuts the run short if the user has asked to stop. True if so: the caller then leaves out what it would measure next.
+    /// Returns true if the user has asked to stop. The caller then measures nothing more, and the report says so.
     pub(crate) fn cut_if_stopped(&mut self) -> bool {
         self.was_cut |= self.is_stopped();
         self.was_cut
@@ -116,17 +117,17 @@ impl Pace {
         }
     }
 
-    /// Takes the bar away: of a run that was cut, it is not full.
+    /// Removes the bar, which may not be full.
     pub(crate) fn end(&self) {
         self.bar.finish_and_clear();
     }
 
-    /// Says something above the bar.
+    /// Prints a line above the bar.
     pub(crate) fn say(&self, words: &str) {
         self.bar.suspend(|| tell(words));
     }
 
-    /// Makes a report of this run, which says nothing yet of how it was measured.
+    /// Makes a report of this run, still without its method.
     pub(crate) fn report(
         &self,
         experiment: &str,
@@ -154,7 +155,7 @@ impl Pace {
         }
     }
 
-    /// Says how many rounds were run, and of a run that was interrupted how many were whole.
+    /// Returns a sentence about the number of rounds; of an interrupted run, about the complete ones.
     pub(crate) fn rounds_run(&self, series: &[Series]) -> String {
         let mut rounds = count(self.rounds as u64);
         if self.was_cut {
@@ -188,8 +189,8 @@ impl Pace {
     }
 }
 
-/// Returns the time that the other steps will take if they take as long as those before, in words. `None` as long as those before are
-/// too few to tell, and at the end.
+/// Returns the time left, in words, if each step takes as long as those before. `None` while there are too few steps to
+/// tell, and at the end.
 fn time_left(done: u64, all: u64, elapsed: Duration) -> Option<String> {
     const TOLD_FROM: Duration = Duration::from_secs(2);
     if done == 0 || done >= all || elapsed < TOLD_FROM {

@@ -1,10 +1,10 @@
-//! The rate of a stream as people say it: `10` events a second, `1/min`, `2/h`.
+//! The rate of a stream as people write it: `10` (events a second), `1/min`, `2/h`.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// As many events in a unit of time.
+/// A number of events in a unit of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rate {
     count: f64,
@@ -37,7 +37,7 @@ impl Unit {
 }
 
 impl Rate {
-    /// A client keeps up with more, and a browser does not.
+    /// The highest rate. Programs can read faster, but browsers cannot.
     const PER_SECOND_MAX: f64 = 1000.0;
     const PER_HOUR_MIN: f64 = 1.0;
 

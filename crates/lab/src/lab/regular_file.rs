@@ -1,5 +1,5 @@
-//! Files: those that others may have made are read only if they come to an end, and only to a bound; those of this program are written
-//! whole or not at all.
+//! Reads and writes files safely. Files of others are read up to a limit, and never without end. Files of this program are
+//! written whole or not at all.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 
-/// Reads a text of at most `bytes_max` bytes from a file. What never comes to an end, as a pipe or a device, is refused.
+/// Reads a text of at most `bytes_max` bytes from a file. Pipes and devices are refused, since they may never end.
 pub(crate) fn read_text(path: &Path, bytes_max: u64) -> anyhow::Result<String> {
     let reading = || format!("reading {}", path.display());
     // Without waiting for somebody who writes into it, if it is a pipe.
@@ -26,8 +26,8 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> anyhow::Result<String> {
     String::from_utf8(bytes).ok().with_context(|| format!("{} is no text", path.display()))
 }
 
-/// Writes a file under another name beside its place, and puts it there once it is whole. If that fails, what was there stays, and
-/// nothing else does. A pipe or a device is written as it is.
+/// Writes a file under another name in the same directory, and renames it once it is whole. If that fails, the old file
+/// stays and no other one is left. Pipes and devices are written directly.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // A link leads to the file still afterwards.
     let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());

@@ -1,8 +1,8 @@
-//! A relay in front of a server that behaves like a link.
+//! A relay that behaves like a link, in front of a server.
 //!
-//! Bytes of each direction leave as late as the link says, in their order, and at its rate. A TCP connection is opened with the
-//! relay at once, but its first bytes are held as if SYN and SYN-ACK had crossed the link before: the client's first byte is at
-//! the server after three delays, not after one.
+//! The bytes of each direction leave with the delay and the rate of the link, in their order. The relay accepts a TCP
+//! connection at once, but holds its first bytes as if SYN and SYN-ACK had crossed the link before: the first byte of the
+//! client reaches the server after three delays.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -16,30 +16,30 @@ use super::link::{Link, QUEUE};
 use crate::statistics::Random;
 
 const READ_BYTES: usize = 16 << 10;
-/// Reads that wait for their time, for each direction of a connection.
+/// The most reads that wait for their time, for each direction of a connection.
 const WAITING_MAX: usize = 4096;
 
-/// A running relay, which lets no more connections in once it is dropped.
+/// A running relay. Once it is dropped, it accepts no more connections.
 #[derive(Debug)]
 pub(crate) struct Relay {
     address: SocketAddr,
     is_over: Arc<AtomicBool>,
 }
 
-/// What all connections of a link share in one direction.
+/// The capacity of a link in one direction, which all its connections share.
 #[derive(Debug, Default)]
 struct Capacity {
-    /// The time at which the link has sent all that it was given.
+    /// The time at which the link will have sent everything.
     free_at: Mutex<Option<Instant>>,
 }
 
 impl Relay {
-    /// Starts a relay to a server on a free port of this machine.
+    /// Starts a relay to a server, on a free port of this machine.
     pub(crate) fn start(link: &Link, server: SocketAddr, seed: u64) -> io::Result<Self> {
         Self::start_at(Ipv4Addr::LOCALHOST, link, server, seed)
     }
 
-    /// The same at another address of this machine.
+    /// Starts a relay at another address of this machine.
     pub(crate) fn start_at(
         ip: Ipv4Addr,
         link: &Link,
@@ -82,7 +82,7 @@ impl Drop for Relay {
     }
 }
 
-/// Joins a connection to the server, until both ends have closed.
+/// Connects a client with the server until both ends have closed.
 fn join(
     client: &TcpStream,
     server: SocketAddr,
@@ -105,7 +105,7 @@ fn join(
     Ok(())
 }
 
-/// The threads of a direction: one reads, and another waits and writes if there is something to wait for.
+/// The threads of a direction. One reads; if the link has a delay or a rate, another one waits and writes.
 struct Direction(thread::JoinHandle<()>);
 
 impl Direction {
@@ -135,14 +135,14 @@ impl Direction {
     }
 }
 
-/// Passes on what comes, and then the end.
+/// Passes on all bytes, and then the end.
 fn copy(mut from: TcpStream, mut to: TcpStream) {
     // The other end may have closed already.
     let _ = io::copy(&mut from, &mut to);
     let _ = to.shutdown(Shutdown::Write);
 }
 
-/// Reads, and says when what was read has crossed the link. The end of the connection crosses it as well.
+/// Reads, and computes the time at which the bytes have crossed the link. The end of the connection crosses it, too.
 fn read(
     mut from: TcpStream,
     link: &Link,
@@ -178,7 +178,7 @@ fn write(mut to: TcpStream, receiver: &Receiver<(Instant, Vec<u8>)>) {
 }
 
 impl Capacity {
-    /// Returns the time at which the last of these bytes has left.
+    /// Returns the time at which the link has sent the last of these bytes.
     fn send(&self, now: Instant, len: usize, rate_bits: Option<u64>) -> Instant {
         let Some(rate) = rate_bits else { return now };
         let time = Duration::from_secs_f64(len as f64 * 8.0 / rate as f64);
@@ -200,7 +200,7 @@ fn sleep_until(time: Instant) {
 mod tests {
     use super::*;
 
-    /// The time from the beginning of a connection until one byte is back, and that of one more byte.
+    /// Returns the time from the beginning of a connection until one byte is back, and the time of one more byte.
     fn trips(link: &str) -> [Duration; 2] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let relay =

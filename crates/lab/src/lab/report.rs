@@ -1,4 +1,4 @@
-//! The result of an experiment: what was asked, every round as it was measured, and what that says.
+//! The report of an experiment: the question, the values of all rounds, and the answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -16,19 +16,20 @@ use crate::histogram::Histogram;
 use crate::statistics::{Estimate, Random, median, shift, welch};
 use crate::tcp_info::Traffic;
 
-/// The version of the JSON that reports are written in; it changes when an older reader would misunderstand it.
+/// The version of the JSON of reports. It changes when an older reader would misunderstand a report.
 pub(crate) const VERSION: u32 = 1;
-/// The published experiments compare means with this confidence.
+/// The confidence with which the published experiments compare means.
 const WELCH_CONFIDENCE: f64 = 0.99;
 
-/// With fewer pairs, equals are all on one side of each other in more than one of twenty cases, so nothing is without doubt.
+/// The least number of pairs that can prove a difference. With fewer, all pairs of equals lie on the same side in more than
+/// one of twenty cases.
 pub(crate) const PAIRS_MIN: usize = 6;
-/// With less of what was expected, or of the rounds, a figure says nothing.
+/// The least share of the expected data, and of the rounds, with which a figure is valid.
 pub(crate) const REACH_MIN: f64 = 0.9;
-/// The words for what has fewer pairs.
+/// The words for a comparison with fewer pairs.
 pub(crate) const TOO_FEW_ROUNDS: &str = "too few rounds";
 
-/// The publications whose figures stand beside the measured ones.
+/// The publications whose figures are compared with the measured ones.
 const PUBLICATIONS: [(char, &str); 5] = [
     ('A', "Skvorc and others, a WebSocket beside a TCP socket, MIPRO 2014"),
     ('B', "Pimentel and Nickerson, live wind in a browser, IEEE Internet Computing 2012"),
@@ -46,60 +47,60 @@ pub(crate) struct Quantity {
 }
 
 impl Quantity {
-    /// Of times, bytes and the like, less is better.
+    /// Creates a quantity of which less is better, such as a time.
     pub(crate) const fn less(name: &'static str, unit: &'static str) -> Self {
         Self { name, unit, is_more_better: false }
     }
 
-    /// Of rates and the like, more is better.
+    /// Creates a quantity of which more is better, such as a rate.
     pub(crate) const fn more(name: &'static str, unit: &'static str) -> Self {
         Self { name, unit, is_more_better: true }
     }
 
-    /// Returns it as the head of a column.
+    /// Returns the head of a column for this quantity.
     pub(crate) fn title(self) -> String {
         titled(self.name, self.unit)
     }
 }
 
-/// Returns a quantity with its unit, if it has one.
+/// Returns the head of a column: the quantity, and its unit if it has one.
 pub(crate) fn titled(quantity: &str, unit: &str) -> String {
     if unit.is_empty() { quantity.to_owned() } else { format!("{quantity}, {unit}") }
 }
 
-/// All about one experiment.
+/// The report of one experiment.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Report {
-    /// The file that it was read from.
+    /// The file that it was read from, if it was.
     #[serde(skip)]
     pub(crate) file: PathBuf,
     pub(crate) version: u32,
     pub(crate) experiment: String,
     pub(crate) question: String,
-    /// The answer in one sentence, as far as rounds that are added do not change it: see [`Report::full_answer`].
+    /// The answer in one sentence, without the part that depends on the number of rounds: see [`Report::full_answer`].
     pub(crate) answer: String,
-    /// The reason why the answer must not be relied on, if there is one.
+    /// The reason why the answer is not reliable, if there is one.
     pub(crate) invalid: Option<String>,
-    /// The reason why the newest of the runs that were put together is invalid, and so is not among them, if that is so.
+    /// For merged runs: the reason why the newest run was left out as invalid, if it was.
     #[serde(skip)]
     pub(crate) newest_invalid: Option<String>,
-    /// It was ended before all was measured.
+    /// True if the run was ended before all was measured.
     #[serde(default)]
     pub(crate) is_interrupted: bool,
     pub(crate) environment: Environment,
-    /// The figure that the plot and the comparisons are about.
+    /// The quantity of the plot and the comparisons.
     pub(crate) quantity: String,
     pub(crate) series: Vec<Series>,
     pub(crate) comparisons: Vec<Comparison>,
     pub(crate) published: Vec<Published>,
-    /// What theory says of the quantity, beside what was measured.
+    /// The values of the quantity that theory gives.
     #[serde(default)]
     pub(crate) models: Vec<Model>,
-    /// The way in which it was measured, a sentence each.
+    /// Sentences about the method.
     pub(crate) method: Vec<String>,
 }
 
-/// Where and how it was measured.
+/// The conditions of a run: the machine, the server and the time.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Environment {
     pub(crate) program: String,
@@ -108,7 +109,7 @@ pub(crate) struct Environment {
     /// The time that the run took.
     #[serde(default)]
     pub(crate) duration_ms: u64,
-    /// The runs that were put together, if so: the times and the rest are of the newest.
+    /// For merged runs: their number and beginning. All other fields are of the newest run.
     #[serde(skip)]
     pub(crate) runs: Option<Runs>,
     pub(crate) processor: String,
@@ -116,7 +117,7 @@ pub(crate) struct Environment {
     pub(crate) system: String,
     pub(crate) target: String,
     pub(crate) link: Link,
-    /// Links were emulated by the kernel, and not by a relay.
+    /// True if the kernel emulated the links, and not a relay.
     #[serde(default)]
     pub(crate) has_netem: bool,
     pub(crate) rounds: usize,
@@ -124,21 +125,21 @@ pub(crate) struct Environment {
     pub(crate) is_quick: bool,
 }
 
-/// Several runs.
+/// Several runs that were merged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Runs {
     pub(crate) count: usize,
-    /// The begin of the first, in milliseconds since the Unix epoch.
+    /// The beginning of the first run, in milliseconds since the Unix epoch.
     pub(crate) begun: u64,
 }
 
 impl Environment {
-    /// Returns true if both are the same place under the same conditions: nothing but the program and the time is another.
+    /// Returns true if both have the same conditions: only the program and the time may differ.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.differences(other).is_empty()
     }
 
-    /// Returns the conditions that are not the same, in words.
+    /// Returns the conditions that differ, in words.
     pub(crate) fn differences(&self, other: &Self) -> Vec<&'static str> {
         let all = [
             ("the processor", self.processor != other.processor),
@@ -152,12 +153,12 @@ impl Environment {
         all.into_iter().filter(|(_, is_other)| *is_other).map(|(what, _)| what).collect()
     }
 
-    /// Returns the begin of the run, in milliseconds since the Unix epoch.
+    /// Returns the beginning of the run, in milliseconds since the Unix epoch.
     pub(crate) fn begun(&self) -> u64 {
         self.time.saturating_sub(self.duration_ms)
     }
 
-    /// Returns the time of the run, or of all that were put together, in words.
+    /// Returns the time of the run, or of all merged runs, in words.
     pub(crate) fn when(&self) -> String {
         let begun = self.runs.map_or(self.begun(), |runs| runs.begun);
         let times = format!("{} to {} UTC", date(begun), date(self.time));
@@ -186,36 +187,37 @@ impl Environment {
     }
 }
 
-/// One figure of one contender in one case, a value for each round.
+/// One figure of one contender in one case, with a value for each round.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Series {
     pub(crate) case: String,
-    /// The place of the case on the axis, if the cases are figures.
+    /// The place of the case on the axis, if the cases are numbers.
     pub(crate) x: Option<f64>,
     pub(crate) contender: String,
     pub(crate) quantity: String,
     pub(crate) unit: String,
-    /// Of rates and the like, more is better; of times and bytes, less.
+    /// True if more is better, as for rates; false for times and bytes.
     #[serde(default)]
     pub(crate) is_more_better: bool,
     /// `None` for a round in which everything failed.
     pub(crate) rounds: Vec<Option<f64>>,
-    /// All durations of all rounds, as an HDR histogram (V2, compressed) in Base64.
+    /// The durations of all rounds, as an HDR histogram (V2, compressed) in Base64.
     pub(crate) histogram: Option<String>,
     pub(crate) expected: u64,
     pub(crate) received: u64,
     pub(crate) faults: BTreeMap<FaultKind, u64>,
-    /// What the connections carried, in all rounds.
+    /// The traffic of the connections in all rounds.
     pub(crate) traffic: Option<Traffic>,
-    /// How hard it was for this machine to measure them.
+    /// The strain on this machine during the measurement.
     #[serde(default)]
     pub(crate) strain: Option<Strain>,
-    /// The shares of the time in which the server, the generator and other processes were busy, of each round in which that was watched.
+    /// The shares of the time in which the server, the generator and other processes were busy, for each round that has
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) busy: Vec<Busy>,
 }
 
-/// Two contenders of a case, paired by round.
+/// A comparison of two contenders in a case, paired by round.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Comparison {
     pub(crate) case: String,
@@ -226,19 +228,19 @@ pub(crate) struct Comparison {
     pub(crate) shift: Estimate,
     /// The ratio of the medians in each round, with its bootstrap interval of 95 %.
     pub(crate) ratio: Option<Estimate>,
-    /// The difference of the means, with the interval of Welch's test at 99 %, as the publications give it.
+    /// The difference of the means, with the interval of Welch's test at 99 %, as in the publications.
     pub(crate) welch: Option<Estimate>,
-    /// The rounds that have a value of both.
+    /// The number of rounds with a value of both.
     #[serde(default)]
     pub(crate) pairs: usize,
 }
 
-/// What the pairs of a comparison prove.
+/// The verdict on a comparison.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Judgement {
     Distinguishable,
     NotDistinguishable,
-    /// There are fewer than [`PAIRS_MIN`] pairs, which prove nothing, however far apart both are.
+    /// There are fewer than [`PAIRS_MIN`] pairs, which prove nothing, however large the difference is.
     TooFewRounds,
 }
 
@@ -246,7 +248,7 @@ pub(crate) enum Judgement {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Model {
     pub(crate) case: String,
-    /// The place of the case on the axis, if the cases are figures.
+    /// The place of the case on the axis, if the cases are numbers.
     pub(crate) x: Option<f64>,
     pub(crate) contender: String,
     pub(crate) value: f64,
@@ -265,18 +267,18 @@ pub(crate) struct Published {
     pub(crate) published: String,
     pub(crate) measured: String,
     pub(crate) verdict: Verdict,
-    /// The reason of a difference, or why it cannot be tested here, or what the run lacks.
+    /// The reason for the verdict: why the figures differ, why the figure cannot be tested here, or what the run lacks.
     pub(crate) because: String,
 }
 
-/// What a measurement says of a published figure.
+/// The verdict of a measurement on a published figure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Verdict {
     Replicates,
     Differs,
     NotTestableHere,
-    /// The run that measured it proves nothing.
+    /// The run proves nothing.
     Undecided,
 }
 
@@ -297,14 +299,14 @@ impl Published {
 }
 
 impl Verdict {
-    /// Replicates if it is so, and differs otherwise.
+    /// Returns [`Verdict::Replicates`] if true, and otherwise [`Verdict::Differs`].
     pub(crate) fn of(is_so: bool) -> Self {
         if is_so { Self::Replicates } else { Self::Differs }
     }
 }
 
 impl Series {
-    /// Returns what no other series of a report has in common with it.
+    /// Returns the names that identify the series in its report.
     pub(crate) fn names(&self) -> [&str; 4] {
         [&self.case, &self.contender, &self.quantity, &self.unit]
     }
@@ -318,24 +320,24 @@ impl Series {
         Estimate::of(&self.values(), &mut Random::new(1))
     }
 
-    /// Returns the duration that this share of all does not exceed, if durations were recorded.
+    /// Returns the duration that this share of all durations does not exceed, if durations were recorded.
     pub(crate) fn percentile(&self, share: f64) -> Option<Duration> {
         Histogram::decoded(self.histogram.as_deref()?).ok()?.percentile(share)
     }
 
-    /// Returns false if the server was not asked for any of it.
+    /// Returns false if the server was never asked.
     pub(crate) fn is_asked(&self) -> bool {
         !self.faults.contains_key(&FaultKind::NotAsked)
     }
 
-    /// Returns the share of what was expected that came; 1 if nothing was expected.
+    /// Returns the received share of what was expected; 1 if nothing was expected.
     pub(crate) fn reach(&self) -> f64 {
         if self.expected == 0 { 1.0 } else { self.received as f64 / self.expected as f64 }
     }
 }
 
 impl Comparison {
-    /// Says whether the interval of the shift leaves no doubt that there is a difference.
+    /// Judges by the interval of the shift whether there is a sure difference.
     pub(crate) fn judgement(&self) -> Judgement {
         match self.pairs >= PAIRS_MIN {
             false => Judgement::TooFewRounds,
@@ -344,14 +346,14 @@ impl Comparison {
         }
     }
 
-    /// Returns true if there is a difference without doubt.
+    /// Returns true if the difference is sure.
     pub(crate) fn is_distinguishable(&self) -> bool {
         self.judgement() == Judgement::Distinguishable
     }
 }
 
 impl Judgement {
-    /// Returns the words of a table, which has none for a difference.
+    /// Returns the words for a table; none for a sure difference.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Distinguishable => "",
@@ -379,8 +381,8 @@ impl Report {
         median(&self.find(case, contender, quantity)?.values())
     }
 
-    /// Adds what follows from the rest: the answer if the contenders that it is about are missing, and the publications, without a
-    /// verdict if the run proves nothing.
+    /// Completes the report with the parts that follow from the rest: an answer if the contenders of the question are
+    /// missing, and the published figures, without a verdict if the run proves nothing.
     pub(crate) fn complete(&mut self) {
         if self.answer.is_empty() {
             let of = |series: &&Series| series.quantity == self.quantity;
@@ -426,7 +428,7 @@ impl Report {
         }
     }
 
-    /// Says that there is one contender, if so, and so nothing that the question is about.
+    /// Returns the answer of a report with a single contender or none, which cannot compare.
     fn of_one(&self) -> String {
         let all = self.series.iter().filter(|series| series.quantity == self.quantity);
         let contenders: BTreeSet<_> = all.map(|series| &series.contender).collect();
@@ -443,12 +445,12 @@ impl Report {
         self.series.iter().any(|series| series.rounds.iter().any(Option::is_some))
     }
 
-    /// Returns the reason why no verdict on a published figure is possible, in the words of a table.
+    /// Returns the reason why no verdict on a published figure is possible, in words for a table.
     fn lack(&self) -> Option<&'static str> {
         self.flaw().or_else(|| self.few_pairs().map(|_| TOO_FEW_ROUNDS))
     }
 
-    /// Returns the word for a run of which nothing may be concluded, however many rounds it has.
+    /// Returns the word for a run that proves nothing, however many rounds it has.
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         match self {
             of if of.invalid.is_some() => Some("invalid"),
@@ -457,7 +459,7 @@ impl Report {
         }
     }
 
-    /// Returns the answer, and says so as long as no difference is sure.
+    /// Returns the answer, with a note if there are too few rounds for a sure difference.
     pub(crate) fn full_answer(&self) -> String {
         let Some(pairs) = self.few_pairs() else { return self.answer.clone() };
         let rounds = if pairs == 1 { "1 round".to_owned() } else { format!("{pairs} rounds") };
@@ -467,7 +469,7 @@ impl Report {
         )
     }
 
-    /// Returns the greatest number of pairs of a comparison, if all have too few rounds.
+    /// Returns the greatest number of pairs in a comparison, if all comparisons have too few.
     fn few_pairs(&self) -> Option<usize> {
         // The bytes of a protocol are the same in each round, so that one is enough.
         let is_fixed = |one: &&Comparison| one.unit == "B" && one.shift.low == one.shift.high;
@@ -475,12 +477,12 @@ impl Report {
         compared.map(|comparison| comparison.pairs).max().filter(|pairs| *pairs < PAIRS_MIN)
     }
 
-    /// Returns the greatest number of rounds that a series has.
+    /// Returns the number of rounds of the series with the most.
     pub(crate) fn rounds(&self) -> usize {
         self.series.iter().map(|series| series.rounds.len()).max().unwrap_or(0)
     }
 
-    /// Compares each contender with `to` in each case, by the quantity of the report.
+    /// Compares each contender with `to` in each case, in the quantity of the report.
     pub(crate) fn compare_with(&mut self, to: &str) {
         let all = self.series.iter().filter(|series| series.quantity == self.quantity);
         let pairs = all
@@ -524,7 +526,7 @@ pub(crate) fn compare(of: &Series, to: &Series) -> Option<Comparison> {
     })
 }
 
-/// Returns the ratio of two series within a round; `None` if one of `to` is zero.
+/// Returns the ratio of two series within a round; `None` if a value of `to` is zero.
 pub(crate) fn ratio(of: &Series, to: &Series) -> Option<Estimate> {
     let ratios = pairs(of, to).map(|(of, to)| (to != 0.0).then(|| of / to));
     Estimate::of(&ratios.collect::<Option<Vec<_>>>()?, &mut Random::new(1))

@@ -1,4 +1,4 @@
-//! Rounds: in each, every contender of every case is measured once, in an order of its own.
+//! Measures in rounds: each round measures every contender of every case once, in a random order.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -15,10 +15,10 @@ use crate::tcp_info::Traffic;
 #[derive(Clone, Debug)]
 pub(crate) struct Cell<K> {
     pub(crate) case: String,
-    /// The place of the case on the axis, if cases are figures.
+    /// The place of the case on the axis, if cases are numbers.
     pub(crate) x: Option<f64>,
     pub(crate) contender: String,
-    /// What the experiment needs to know to measure it.
+    /// The data that the experiment needs to measure it.
     pub(crate) key: K,
 }
 
@@ -33,39 +33,39 @@ impl<K> Cell<K> {
     }
 }
 
-/// What one round gave.
+/// The result of a cell in one round.
 #[derive(Debug, Default)]
 pub(crate) struct Sample {
     pub(crate) figures: Vec<(Quantity, f64)>,
-    /// The single durations, of which the first figure is a summary.
+    /// The durations that the first figure summarizes.
     pub(crate) durations: Histogram,
     pub(crate) expected: u64,
     pub(crate) received: u64,
     pub(crate) faults: BTreeMap<FaultKind, u64>,
     pub(crate) traffic: Option<Traffic>,
-    /// The delays of sends behind their plan; the rest is filled in by the rounds.
+    /// The strain. The experiment fills in the delays of sends behind their plan, the rounds the rest.
     pub(crate) strained: Strained,
-    /// One thread makes all of the load, so it can be too slow for the server.
+    /// True if one thread makes all of the load, and so can be too slow for the server.
     pub(crate) is_load: bool,
-    /// The shares of the time in which the server, the generator and other processes were busy, if that was watched.
+    /// The shares of the time in which the server, the generator and other processes were busy, if they were measured.
     pub(crate) busy: Option<Busy>,
-    /// The words of the last fault, for people.
+    /// The last fault, in words.
     pub(crate) words: Option<String>,
 }
 
 impl Sample {
-    /// The sample of a server that is not asked any more.
+    /// Makes the sample of a server that is no longer asked.
     fn not_asked() -> Self {
         let faults = BTreeMap::from([(FaultKind::NotAsked, 1)]);
         Self { expected: 1, faults, ..Self::default() }
     }
 
-    /// Returns true if the server has not answered, so that its cell is not asked again.
+    /// Returns true if the server did not answer. Its cell is then not asked again.
     fn is_silent(&self) -> bool {
         [FaultKind::Stalled, FaultKind::NotAsked].iter().any(|kind| self.faults.contains_key(kind))
     }
 
-    /// Returns true if other processes have used the machine meanwhile.
+    /// Returns true if other processes used the machine meanwhile.
     fn is_disturbed(&self) -> bool {
         self.busy.is_some_and(Busy::is_disturbed)
     }
@@ -81,10 +81,10 @@ impl Sample {
     }
 }
 
-/// A server that was silent in so many cells, and has answered in none, is asked nothing else.
+/// The most silent cells of a server that has answered in none. After them, it is asked nothing else.
 pub(crate) const SILENCES_MAX: usize = 8;
 
-/// Measures all cells in rounds, as [`try_interleaved`] does; what fails is a part of its sample.
+/// Measures all cells in rounds like [`try_interleaved`], but a failure becomes a fault in its sample.
 pub(crate) fn interleaved<S: AsMut<Pace>, K>(
     session: &mut S,
     quantity: Quantity,
@@ -97,12 +97,13 @@ pub(crate) fn interleaved<S: AsMut<Pace>, K>(
     series
 }
 
-/// Measures all cells in rounds. `quantity` is the first figure of each sample. Ctrl-C ends it after the sample that is begun; what was measured stays.
-/// A cell whose server was silent for longer than the patience is not asked again: its first silence counts, also in the warm-up, and
-/// the rounds after it have no value. A server that is silent in the first [`SILENCES_MAX`] cells is not asked in the others.
+/// Measures all cells in rounds. `quantity` is the first figure of each sample. Ctrl-C ends it after the present sample;
+/// the results so far stay. A cell whose server is silent for longer than the patience is not asked again: its first
+/// silence counts, also in the warm-up, and later rounds have no value. A server that is silent in the first
+/// [`SILENCES_MAX`] cells is not asked in the others.
 ///
 /// # Errors
-/// The first error of `measure` ends it.
+/// The first error of `measure`, which ends the rounds.
 pub(crate) fn try_interleaved<S: AsMut<Pace>, K, E>(
     session: &mut S,
     quantity: Quantity,
@@ -152,7 +153,7 @@ pub(crate) fn try_interleaved<S: AsMut<Pace>, K, E>(
     Ok(cells.flat_map(|(cell, taken)| series(quantity, cell, &taken.samples)).collect())
 }
 
-/// Takes a sample, and repeats it while it is disturbed. The last one counts.
+/// Takes a sample, and takes it again while it is disturbed. The last one counts.
 fn undisturbed<E>(
     retries: usize,
     mut take: impl FnMut() -> Result<Sample, E>,
@@ -170,9 +171,10 @@ fn undisturbed<E>(
 /// The samples of a cell.
 #[derive(Debug, Default)]
 struct CellSamples {
-    /// One for each round that counts.
+    /// A sample for each round that counts.
     samples: Vec<Sample>,
-    /// The next sample of a cell that is not asked again: after a silence in the warm-up that silence, and an empty one otherwise.
+    /// The next sample of a cell that is not asked again: the silence itself if that was in the warm-up, and otherwise an
+    /// empty sample.
     silence: Option<Sample>,
 }
 
@@ -194,7 +196,7 @@ impl CellSamples {
     }
 }
 
-/// Makes a series of each figure, and one of the first also if there is none.
+/// Makes a series of each figure. The first quantity gets one even without a figure.
 pub(crate) fn series<K>(first: Quantity, cell: &Cell<K>, samples: &[Sample]) -> Vec<Series> {
     let mut quantities = vec![first];
     for (quantity, _) in samples.iter().flat_map(|sample| &sample.figures) {

@@ -1,4 +1,4 @@
-//! The session of the lab that every experiment shares: the server, the link, and the pace.
+//! The session of the lab: the server, the link and the pace, which all experiments share.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,12 +20,12 @@ use super::report::{Quantity, REACH_MIN, Report, Series};
 use super::rounds::SILENCES_MAX;
 use super::target::Target;
 
-/// The client of the publication (B) waits so long after each answer to a poll.
+/// The pause of the publication's client (B) after each answer to a poll.
 pub(crate) const POLL_PAUSE: Duration = Duration::from_millis(150);
-/// The least number of rounds whose intervals mean something.
+/// The default number of rounds, enough for useful intervals.
 const ROUNDS: usize = 10;
 const QUICK_ROUNDS: usize = 4;
-/// With it, also a server that is silent in each of ten cases takes no minute.
+/// The patience of a quick run. With it, a server that is silent in ten cases costs less than a minute.
 const QUICK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The settings of a run of the lab.
@@ -34,20 +34,20 @@ pub(crate) struct Settings {
     pub(crate) rounds: Option<usize>,
     pub(crate) is_quick: bool,
     pub(crate) link: Link,
-    /// Links are emulated by the kernel.
+    /// True if the kernel emulates links.
     pub(crate) has_netem: bool,
     pub(crate) seed: u64,
     pub(crate) wish: Wish,
 }
 
-/// The stream that advice is asked for.
+/// The user's stream, for which `advise` recommends a transport.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish {
     pub(crate) rate: Rate,
     /// The bytes of an event.
     pub(crate) bytes: usize,
     pub(crate) readers: u64,
-    /// The time to a reader, in one direction; without one, the link of the run says it.
+    /// The time to a reader in one direction. Default: that of the run's link.
     pub(crate) distance: Option<Duration>,
     /// The pause of a poll after each answer.
     pub(crate) poll_every: Duration,
@@ -59,16 +59,16 @@ pub(crate) struct Session {
     pub(crate) target: Target,
     pub(crate) settings: Settings,
     pub(crate) pace: Pace,
-    /// The kernel's emulation of links, once one is needed and if it is wished for. It goes before the relays do.
+    /// The kernel's emulation of links, once it is needed. It is dropped before the relays.
     netem: Option<Netem>,
     relays: Vec<Relay>,
     checked: Vec<(Link, Checked)>,
-    /// The reference server over TLS, once an experiment needs it.
+    /// A reference server with TLS, once an experiment needs it.
     secure: Option<Target>,
 }
 
 impl Session {
-    /// Begins a run. `part` is the name of the experiment, and its place among several, for the bar.
+    /// Begins a run. `part` is for the bar: the name of the experiment, and its number among several.
     pub(crate) fn new(
         target: Target,
         settings: Settings,
@@ -96,7 +96,7 @@ impl Session {
         Ok(Place { address, patience, ..self.target.place() })
     }
 
-    /// Returns the place of a reference server that speaks TLS, behind the link.
+    /// Returns the place of a reference server with TLS, behind the link.
     pub(crate) fn secure_web(&mut self) -> anyhow::Result<Option<Place>> {
         if self.target.pid().is_none() {
             return Ok(None);
@@ -139,7 +139,7 @@ impl Session {
         Ok(place)
     }
 
-    /// Starts a relay that behaves like the link, or that the kernel makes behave so.
+    /// Starts a relay that emulates the link, or a plain one whose link the kernel emulates.
     fn relay(&mut self, link: &Link, server: SocketAddr) -> anyhow::Result<Relay> {
         let seed = self.pace.random.next();
         if !self.settings.has_netem {
@@ -154,7 +154,7 @@ impl Session {
         Relay::start_at(ip, &direct, server, seed).context("starting a relay behind the link")
     }
 
-    /// Makes a report with what is known of every experiment.
+    /// Makes a report with the parts that all experiments have in common.
     pub(crate) fn report(
         &self,
         experiment: &str,
@@ -185,7 +185,7 @@ impl AsMut<Pace> for Session {
     }
 }
 
-/// Says how many cases of contenders were not asked, if there are any.
+/// Returns a sentence about the cases that were not asked, if there are any.
 fn not_asked(series: &[Series]) -> Option<String> {
     let cells = |of: &mut dyn Iterator<Item = &Series>| {
         of.map(|series| (&series.case, &series.contender)).collect::<BTreeSet<_>>().len()
@@ -199,8 +199,8 @@ fn not_asked(series: &[Series]) -> Option<String> {
     })
 }
 
-/// Returns the reason why no verdict is possible, if there is one: nothing came of a contender, or less than nine tenths, or
-/// fewer than nine tenths of its rounds have the figure that it is about, or the generator could not keep up.
+/// Returns the reason why the run is invalid, if there is one: a contender got less than nine tenths of its data, fewer
+/// than nine tenths of its rounds have the report's figure, or the generator could not keep up.
 fn invalid(series: &[Series], quantity: Quantity) -> Option<String> {
     let (asked, others): (Vec<_>, Vec<_>) = series.iter().partition(|series| series.is_asked());
     for of in asked.into_iter().chain(others) {

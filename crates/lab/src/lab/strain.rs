@@ -1,4 +1,5 @@
-//! The strain on the generator: the delay of its timers, and its CPU time. A generator that cannot keep up measures itself.
+//! Measures the strain on the generator: the delay of its timers, and its CPU time. A generator that cannot keep up would
+//! measure itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,29 +13,30 @@ use super::numbers::figure;
 use super::theory::ms;
 use crate::histogram::Histogram;
 
-/// The time between two looks at the clock: so often that each sample has some, and so seldom that they cost nothing.
+/// The time between two looks at the clock: short enough for some in each sample, and long enough to cost nothing.
 const TICK: Duration = Duration::from_millis(5);
-/// With a greater delay in one of a hundred cases, latencies are those of this machine.
+/// The longest delay of timers (99th percentile). With a longer one, latencies are those of this machine, and not of the
+/// server.
 const LAG_MAX: Duration = Duration::from_millis(10);
-/// A thread that is busy for a greater share of the time makes less load than the server can take.
+/// The greatest share of the time that the load's thread may be busy. A busier one may be slower than the server.
 const BUSY_MAX: f64 = 0.95;
 
 /// The strain while a contender was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Strain {
-    /// The delay of timers that is exceeded in one of a hundred cases.
+    /// The 99th percentile of the delay of timers.
     pub(crate) lag_ms_p99: Option<f64>,
-    /// The same of sends behind their plan, if there is one.
+    /// The 99th percentile of the delay of sends behind their plan, if there is a plan.
     #[serde(default)]
     pub(crate) behind_ms_p99: Option<f64>,
-    /// CPU seconds of this process for each second.
+    /// The CPU seconds of this process in each second.
     pub(crate) cpu: f64,
-    /// The same of the one thread that makes the load, if there is one.
+    /// The CPU seconds of the thread that makes all of the load, in each second, if there is such a thread.
     pub(crate) busy: Option<f64>,
 }
 
 impl Strain {
-    /// Returns the greater of each figure.
+    /// Returns the greater one of each figure.
     pub(crate) fn worse(self, other: Self) -> Self {
         let greater = |one: Option<f64>, other: Option<f64>| match (one, other) {
             (Some(one), Some(other)) => Some(one.max(other)),
@@ -48,7 +50,7 @@ impl Strain {
         }
     }
 
-    /// Returns the reason why figures are those of the generator, if there is one.
+    /// Returns the reason why the generator could not keep up, if so.
     pub(crate) fn excess(&self) -> Option<String> {
         let is_late = |lag: &f64| *lag > ms(LAG_MAX);
         if let Some(late) = self.late_ms_p99().filter(is_late) {
@@ -65,18 +67,18 @@ impl Strain {
         Some(format!("the generator was busy for {:.0} % of the time", busy * 100.0))
     }
 
-    /// Returns the delay that is exceeded in one of a hundred cases, of timers or of sends: the greater of both.
+    /// Returns the greater one of the delays of timers and of sends.
     pub(crate) fn late_ms_p99(&self) -> Option<f64> {
         self.worse(Self { lag_ms_p99: self.behind_ms_p99, ..Self::default() }).lag_ms_p99
     }
 }
 
-/// What was counted in a time.
+/// The measurements of strain over some time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Strained {
     /// The delays of timers.
     lag: Histogram,
-    /// The delays of sends behind their plan. They are few beside the timers, and would not be seen among them.
+    /// The delays of sends behind their plan. They are kept apart from those of timers, which are many more.
     pub(crate) behind: Histogram,
     time: Duration,
     cpu: Duration,
@@ -92,8 +94,7 @@ impl Strained {
         self.thread += other.thread;
     }
 
-    /// Returns the strain, if there was any time to measure it in. `is_load` says that the thread which was watched makes all of
-    /// the load.
+    /// Returns the strain; `None` if no time was measured. `is_load` is true if the watched thread makes all of the load.
     pub(crate) fn strain(&self, is_load: bool) -> Option<Strain> {
         let share = |cpu: Duration| cpu.as_secs_f64() / self.time.as_secs_f64();
         let late = |of: &Histogram| of.percentile(0.99).map(ms);
@@ -106,14 +107,14 @@ impl Strained {
     }
 }
 
-/// Watches this process until it is dropped; the delay of its timers only after [`StrainMeter::start`].
+/// Watches this process until it is dropped. The delay of timers is watched only after [`StrainMeter::start`].
 #[derive(Debug, Default)]
 pub(crate) struct StrainMeter {
     is_over: Arc<AtomicBool>,
     lag: Arc<Mutex<Histogram>>,
 }
 
-/// A moment, by each of the clocks.
+/// A moment, on each of the clocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     time: Instant,
@@ -140,7 +141,7 @@ impl StrainMeter {
         meter
     }
 
-    /// Returns what was counted since `begun`, on the thread that calls.
+    /// Returns the measurements since `begun`; those of a thread are of the calling one.
     pub(crate) fn since(&self, begun: Moment) -> Strained {
         let now = Moment::now();
         let mut lag = self.lag.lock().unwrap_or_else(PoisonError::into_inner);
@@ -160,7 +161,7 @@ impl Drop for StrainMeter {
     }
 }
 
-/// Sleeps, and returns how much too long.
+/// Sleeps for this time, and returns by how much it was longer.
 pub(crate) fn late(time: Duration) -> Duration {
     let begun = Instant::now();
     thread::sleep(time);

@@ -1,4 +1,4 @@
-//! The measured server: one that the lab starts by itself, or one of the user's.
+//! The measured server: one that the lab starts, or one of the user's.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
@@ -18,7 +18,7 @@ use crate::server_url::ServerUrl;
 /// The path of an Anemone server's echo.
 const ECHO: &str = "/echo";
 
-/// Returns true if a server is named by a file.
+/// Returns true if the name of a server is that of a file.
 pub(crate) fn is_file(server: &str) -> bool {
     !server.contains("://") && !server.starts_with("unix:")
 }
@@ -31,15 +31,15 @@ pub(crate) enum Target {
         url: String,
         address: SocketAddr,
         host: String,
-        /// How to speak TLS with it, if its URL says so.
+        /// The TLS configuration, if its URL asks for TLS.
         tls: Option<Box<Tls>>,
         offer: Option<Box<Description>>,
     },
-    /// One that an agent has started on a second machine.
+    /// A server that an agent has started on a second machine.
     Far(Box<Agent>),
 }
 
-/// The reference server, a process of its own.
+/// The reference server, which the lab starts as a process.
 #[derive(Debug)]
 pub(crate) struct Reference {
     server: Server,
@@ -49,12 +49,12 @@ pub(crate) struct Reference {
 }
 
 impl Target {
-    /// Starts this very program as a server on free ports of this machine.
+    /// Starts this program itself as a server, on free ports of this machine.
     pub(crate) fn start_reference() -> anyhow::Result<Self> {
         Self::start_reference_with(&[], &[])
     }
 
-    /// The same with more arguments, and with variables of its environment.
+    /// Starts a reference server with more arguments, and with these environment variables.
     pub(crate) fn start_reference_with(
         more: &[&str],
         variables: &[(&str, &str)],
@@ -62,7 +62,7 @@ impl Target {
         Self::start_reference_at([127, 0, 0, 1].into(), more, variables)
     }
 
-    /// The same at another address of this machine.
+    /// Starts a reference server at another address of this machine.
     pub(crate) fn start_reference_at(
         ip: IpAddr,
         more: &[&str],
@@ -96,7 +96,7 @@ impl Target {
         Ok(Self::Reference(Reference { server, web, tcp, tcp_echo }))
     }
 
-    /// Finds the server of a URL, or the one that a file describes.
+    /// Returns the server at a URL, or the one that a file describes.
     pub(crate) fn named(server: &str) -> anyhow::Result<Self> {
         if !is_file(server) {
             let target = Self::at(server)?;
@@ -117,7 +117,7 @@ impl Target {
         Ok(target)
     }
 
-    /// Asks whether a server is there, and without a description whether it is Anemone.
+    /// Checks that the server answers, and, without a description, that it is Anemone.
     fn check(&self) -> anyhow::Result<()> {
         const HEALTH: &str = "/health";
         let (host, place) = (self.host(), self.place());
@@ -145,12 +145,12 @@ impl Target {
         }
     }
 
-    /// Returns true for a server that a lab has started, here or by an agent, with limits for its experiments.
+    /// Returns true for a server that a lab has started, here or through an agent, with limits that suit the experiments.
     pub(crate) fn is_own(&self) -> bool {
         !matches!(self, Self::Url { .. })
     }
 
-    /// Returns what the server offers if a file describes it. Otherwise it is an Anemone server.
+    /// Returns the description of the server, if it has one. Otherwise it is an Anemone server.
     pub(crate) fn offer(&self) -> Option<&Description> {
         match self {
             Self::Url { offer, .. } => offer.as_deref(),
@@ -163,19 +163,19 @@ impl Target {
         self.offered_echo_socket().context(missing("websocket in [echo]"))
     }
 
-    /// The same, if there is one.
+    /// Returns the path of the WebSocket echo, if there is one.
     pub(crate) fn offered_echo_socket(&self) -> Option<String> {
         let path = self.offer().map_or(Some(ECHO), |offer| offer.echo.websocket.as_deref());
         path.map(str::to_owned)
     }
 
-    /// Returns the path that sends back the body of a `POST`.
+    /// Returns the path that echoes the body of a `POST`.
     pub(crate) fn echo_http(&self) -> anyhow::Result<String> {
         let path = self.offer().map_or(Some(ECHO), |offer| offer.echo.http.as_deref());
         path.map(str::to_owned).context(missing("http in [echo]"))
     }
 
-    /// Finds the server of a URL.
+    /// Returns the server at a URL.
     fn at(url: &str) -> anyhow::Result<Self> {
         let wrong = |why: &str| WrongUse(format!("{url}: {why}"));
         let ServerUrl { socket, is_secure, authority, host: name, port, path } =
@@ -201,7 +201,7 @@ impl Target {
         Ok(Self::Url { url: url.to_owned(), address, host: authority, tls, offer: None })
     }
 
-    /// Returns the place of the server's web port, with nothing between.
+    /// Returns the place of the server's web port, without a link.
     pub(crate) fn place(&self) -> Place {
         let tls = match self {
             Self::Url { tls, .. } => tls.clone(),
@@ -210,7 +210,7 @@ impl Target {
         Place { host: self.host(), tls, ..Place::new(self.web()) }
     }
 
-    /// Returns true if everything there is within TLS.
+    /// Returns true if the server speaks TLS.
     pub(crate) fn is_secure(&self) -> bool {
         matches!(self, Self::Url { tls: Some(_), .. })
     }
@@ -269,12 +269,13 @@ impl fmt::Display for Target {
     }
 }
 
-/// The error of an experiment that needs more than the file of a server has.
+/// Makes the error of an experiment that needs an entry which a server's description lacks.
 pub(crate) fn missing(what: &str) -> WrongUse {
     WrongUse(format!("the file has no {what}"))
 }
 
-/// Returns the first address where something listens: `localhost` has two, and many servers listen at one. Without any, the first.
+/// Returns the first address where something listens, or else the first. `localhost` has two, and many servers listen on
+/// only one.
 fn reachable(addresses: Vec<SocketAddr>) -> Option<SocketAddr> {
     const LOOK: Duration = Duration::from_secs(3);
     let listens = |address: &&SocketAddr| TcpStream::connect_timeout(address, LOOK).is_ok();

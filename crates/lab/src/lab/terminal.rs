@@ -1,13 +1,13 @@
-//! What people read at a terminal. Foreign text reaches one only as [`printable`] text.
+//! Writes to people at a terminal. All foreign text is made [`printable`].
 
 use std::io::{self, IsTerminal, Write as _};
 
-/// Writes a line for people, if they still listen. What others have said in it is made printable.
+/// Writes a line to standard error, with foreign text in it made printable. Ignores errors.
 pub(crate) fn tell(words: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(words));
 }
 
-/// Writes text of many lines to standard output. A pipe or a file gets it unchanged.
+/// Writes a text of several lines to standard output. A pipe or a file gets it unchanged.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     output.write_all(shown(text, output.is_terminal()).as_bytes())
@@ -20,7 +20,7 @@ fn shown(text: &str, is_terminal: bool) -> String {
     }
 }
 
-/// Escapes what a terminal would obey.
+/// Escapes the characters that a terminal would obey.
 pub(crate) fn printable(text: &str) -> String {
     anemone_wire::printable(text).into_owned()
 }

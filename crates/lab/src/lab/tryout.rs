@@ -1,5 +1,5 @@
-//! One try of everything that a file says of its server, so that a wrong path or pointer is told before an hour of measurements
-//! and not after it.
+//! Tries every entry of a server's description once, so that a wrong path or pointer is reported before an hour of
+//! measurements.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,18 +13,18 @@ use super::probe::{
     EVENT_BYTES_MIN, Fault, Feed, Http, Piece, Place, Source, Stall, Transport, WebSocket, number,
 };
 
-/// What answers later than this is not told to be wrong.
+/// The longest wait for an answer. A later answer is not reported as wrong.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// The time between two events that are published until a reader has one.
+/// The time between two events, which are published until a reader has one.
 const PERIOD: Duration = Duration::from_millis(100);
 const OK: u16 = 200;
 
-/// The topic of `wind`, which stands for those of all experiments.
+/// The topic to try: that of `wind`, in place of those of all experiments.
 const TOPIC: &str = "/topics/scratch-lab-wind";
 const ECHO: &str = "/echo";
 const NOT_FOUND: u16 = 404;
 
-/// What an Anemone server has only with a flag.
+/// A service that an Anemone server has only with a flag.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Lack {
     Echo,
@@ -41,7 +41,7 @@ impl fmt::Display for Lack {
     }
 }
 
-/// Returns what an Anemone server lacks of that which experiments need. What fails otherwise is told when it is measured.
+/// Returns the services for experiments that an Anemone server lacks. Other failures are reported when they are measured.
 pub(crate) fn lacks(place: &Place) -> Vec<Lack> {
     let place = Place { patience: PATIENCE, ..place.clone() };
     let publish = || Http::connect(&place)?.publish(TOPIC, 0, EVENT_BYTES_MIN);
@@ -51,7 +51,7 @@ pub(crate) fn lacks(place: &Place) -> Vec<Lack> {
     tried.into_iter().filter(|(_, tried)| is_missing(tried)).map(|(lack, _)| lack).collect()
 }
 
-/// An entry of a file that does not work.
+/// An entry of a description that does not work.
 #[derive(Debug)]
 pub(crate) struct EntryFault {
     entry: &'static str,
@@ -71,7 +71,7 @@ impl fmt::Display for EntryFault {
     }
 }
 
-/// Tries each entry of the file once, and returns what does not work.
+/// Tries each entry of the description once, and returns those that do not work.
 pub(crate) fn faults(place: &Place, offer: &Description) -> Vec<EntryFault> {
     let place = Place { patience: PATIENCE, ..place.clone() };
     let mut tried = Vec::new();
@@ -124,7 +124,7 @@ fn publish(place: &Place, stream: &StreamPaths) -> Result<(), Fault> {
     Http::connect(place)?.publish(&stream.publish, 0, EVENT_BYTES_MIN)
 }
 
-/// Reads until an event comes, while events are published.
+/// Publishes events, and reads until one of them comes.
 fn read(place: &Place, stream: &StreamPaths, transport: Transport) -> Result<(), Fault> {
     let path = stream.target(transport, "").unwrap_or_default();
     let form = Form::Plain(stream.poll(transport));

@@ -1,4 +1,4 @@
-//! Connections that all get the messages of one of them, driven from one epoll set.
+//! Drives the connections of a broadcast from one epoll set: all of them get the messages of one.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -28,7 +28,7 @@ pub(crate) struct Audience {
 }
 
 impl Audience {
-    /// Takes over connections that have all joined and on which no message is outstanding.
+    /// Takes over connections that have all joined, and on which no message is under way.
     pub(crate) fn new(streams: Vec<TcpStream>, frames: Frames) -> anyhow::Result<Self> {
         ensure!(!streams.is_empty(), "a broadcast needs a connection");
         ensure!(frames.fragments.is_none(), "broadcast messages are too long to come in one frame");
@@ -44,7 +44,7 @@ impl Audience {
         Ok(Self { poller, members, outstanding, frames, send_at: 0, buffer })
     }
 
-    /// Keeps messages outstanding for `time`, then waits until everyone has the last one. Returns the number of
+    /// Keeps messages under way for `time`, then waits until all members have the last one. Returns the number of
     /// deliveries: messages times connections.
     pub(crate) fn run(&mut self, time: Duration) -> anyhow::Result<u64> {
         let deadline = Instant::now() + time;
@@ -94,8 +94,7 @@ struct Member<S = TcpStream> {
 }
 
 impl<S: Read> Member<S> {
-    /// Reads once and checks the bytes against the first `begun` messages. Returns the messages that are now
-    /// complete.
+    /// Reads once, and checks the bytes against the first `begun` messages. Returns the messages that are now complete.
     fn on_readable(
         &mut self,
         buffer: &mut [u8],
@@ -125,13 +124,13 @@ impl<S: Read> Member<S> {
     }
 }
 
-/// Messages that not everyone has yet.
+/// The messages that some members do not have yet.
 #[derive(Debug)]
 struct Outstanding {
     members: usize,
-    /// The number of members that still miss each message, the oldest first.
+    /// The number of members that lack each message, the oldest message first.
     missing: VecDeque<usize>,
-    /// The number of earlier messages.
+    /// The number of messages before them, which all members have.
     done: u64,
 }
 
@@ -153,7 +152,7 @@ impl Outstanding {
         self.missing.extend(std::iter::repeat_n(self.members, messages));
     }
 
-    /// Records that another member has these messages. Returns the number of those that everyone has now.
+    /// Records that one more member has these messages. Returns the number of messages that all members have now.
     fn delivered(&mut self, messages: Range<u64>) -> usize {
         for message in messages {
             self.missing[(message - self.done) as usize] -= 1;
@@ -181,7 +180,7 @@ mod tests {
         Frames::new(Protocol::WebSocket, shape, &mut Random::new(1))
     }
 
-    /// The effect of the bytes at `range` of the broadcast on a member that has got all before them.
+    /// Returns the messages that `len` bytes of the broadcast complete at a member that has all bytes before `from`.
     fn read(frames: &Frames, from: u64, len: usize, begun: u64) -> anyhow::Result<Range<u64>> {
         let bytes = frames.expected.slice(frames.expected.place(from), len);
         Member { stream: bytes, received_bytes: from }.on_readable(&mut [0; 100], frames, begun)

@@ -1,4 +1,4 @@
-//! Calls of a service, and the replies that must follow.
+//! Calls a service, and checks the replies.
 
 use std::fmt;
 use std::io::Write;
@@ -20,13 +20,13 @@ use crate::tcp_info::Traffic;
 
 const MULTIPLEXED_PATH: &str = "/ws";
 const SUBPROTOCOL: &str = "anemone.v1";
-/// Every call of a ring has its own id, of two hexadecimal digits.
+/// The number of calls in a ring. Each has its own id of two hexadecimal digits.
 const CALLS: usize = 256;
 const DATE: &str = "\r\ndate: ";
 /// An IMF-fixdate (RFC 9110 section 5.6.7).
 const DATE_BYTES: usize = 29;
 
-/// Sent, expected, and the part of each reply that may differ.
+/// The bytes to send, the bytes to expect, and the part of each reply that may differ.
 type ExpectedBytes = (Vec<u8>, Vec<u8>, Option<Range<usize>>);
 
 /// A way of calling.
@@ -61,13 +61,13 @@ pub(crate) struct CalledService {
 
 /// Open connections with calls, or messages, in flight.
 pub(crate) enum Calls {
-    /// Their bytes are known before the clock starts.
+    /// Calls whose bytes are made before the clock starts.
     Framed(Generator),
     Http2(Http2Calls),
 }
 
 impl Calls {
-    /// Keeps them in flight for `time`, then waits for the last replies. Returns the number of replies.
+    /// Keeps calls in flight for `time`, then waits for the last replies. Returns the number of replies.
     pub(crate) fn run(&mut self, time: Duration) -> anyhow::Result<u64> {
         match self {
             Self::Framed(generator) => generator.run(time),
@@ -77,7 +77,7 @@ impl Calls {
 }
 
 impl CalledService {
-    /// Opens connections for calls, so many in flight on each.
+    /// Opens connections for calls, with `in_flight` calls on each.
     pub(crate) fn calls(
         &self,
         way: CallWay,
@@ -93,8 +93,8 @@ impl CalledService {
         Ok(Calls::Framed(Generator::new(streams, frames)?))
     }
 
-    /// Opens connections, all at once, and makes so many calls on each, one after the other. Returns the time that all of
-    /// that took, and what the connections have carried.
+    /// Opens connections, all at once, and makes calls on each, one after the other. Returns the time that this took, and
+    /// the traffic of the connections.
     pub(crate) fn converse(
         &self,
         way: CallWay,
@@ -175,7 +175,7 @@ impl CalledService {
     }
 }
 
-/// Returns the place of the date in a reply, which changes each second.
+/// Returns the place of the date in a reply. The date changes each second.
 fn date(reply: &[u8]) -> Option<Range<usize>> {
     let text = std::str::from_utf8(reply).ok()?.to_ascii_lowercase();
     let at = text.find(DATE)? + DATE.len();

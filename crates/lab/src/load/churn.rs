@@ -1,4 +1,4 @@
-//! Connections that open, exchange one message and close.
+//! Opens connections that exchange one message and close.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use super::frames;
 use super::opening::{BATCH, Opener};
 use crate::statistics::Random;
 
-/// More connections in one sample could use ports that are still in TIME_WAIT.
+/// The most connections of a sample. With more, ports could be used that are still in TIME_WAIT.
 const CONNECTIONS_MAX: u64 = 10_000;
 /// Close code 1000.
 const NORMAL_CLOSURE: [u8; 2] = 1000_u16.to_be_bytes();

@@ -1,4 +1,4 @@
-//! One connection of the generator: keeps its messages in flight and checks what comes back.
+//! A connection of the generator, which keeps its messages in flight and checks the replies.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 use super::fragments::Fragments;
 use super::{Frames, is_transient};
 
-/// The choice whether a message that came back is followed by another.
+/// The choice whether another message follows one that came back.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Refill {
     Yes,
@@ -18,20 +18,20 @@ pub(super) enum Refill {
 #[derive(Debug)]
 pub(super) struct Connection<S = TcpStream> {
     pub(super) stream: S,
-    /// Places in the rings of [`Frames`].
+    /// The place of the next byte to send in the ring of [`Frames`]; below, that of the next byte to expect.
     send_at: usize,
     expect_at: usize,
-    /// Bytes of messages begun and not yet written.
+    /// The bytes of begun messages that are still to be written.
     to_send: usize,
-    /// Bytes of replies to come, and of those, how much of the first has come.
+    /// The bytes of replies that are still to come; below, the bytes of the first of them that have come.
     to_receive: usize,
     into_reply: usize,
-    /// In place of these, where replies may come in fragments.
+    /// Checks the replies in place of these, if they may come in fragments.
     fragments: Option<Fragments>,
 }
 
 impl<S: Read + Write> Connection<S> {
-    /// Takes over a non-blocking stream on which nothing is under way.
+    /// Takes over a non-blocking stream on which no message is under way.
     pub(super) fn new(stream: S, number: usize, frames: &Frames) -> Self {
         let message = frames.first_message(number);
         Self {
@@ -48,19 +48,19 @@ impl<S: Read + Write> Connection<S> {
         }
     }
 
-    /// Begins so many further messages, at most those that `frames` allows in flight.
+    /// Begins more messages, at most as many as `frames` allows in flight.
     pub(super) fn begin(&mut self, messages: usize, frames: &Frames) -> anyhow::Result<()> {
         self.to_send += messages * frames.sent.message_bytes();
         self.to_receive += messages * frames.expected.message_bytes();
         self.flush(frames)
     }
 
-    /// Returns whether a message waits for room in the socket.
+    /// Returns true if a message waits for room in the socket.
     pub(super) fn wants_to_write(&self) -> bool {
         self.to_send > 0
     }
 
-    /// Writes what there is to write, once.
+    /// Writes once, as much as the socket takes.
     pub(super) fn flush(&mut self, frames: &Frames) -> anyhow::Result<()> {
         if self.to_send == 0 {
             return Ok(());
@@ -75,7 +75,7 @@ impl<S: Read + Write> Connection<S> {
         Ok(())
     }
 
-    /// Reads once, checks what came, and returns how many replies that completed.
+    /// Reads once, checks the bytes, and returns the number of replies that they complete.
     pub(super) fn on_readable(
         &mut self,
         buffer: &mut [u8],
@@ -98,7 +98,7 @@ impl<S: Read + Write> Connection<S> {
         Ok(replies)
     }
 
-    /// Checks replies of one frame each, and returns how many these bytes complete.
+    /// Checks replies of one frame each, and returns the number of replies that these bytes complete.
     fn check(&mut self, bytes: &[u8], frames: &Frames) -> anyhow::Result<usize> {
         let len = bytes.len();
         let excess = len.saturating_sub(self.to_receive);
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use crate::statistics::Random;
 
-    /// A socket with room for `room` bytes, whose peer sends `replies`.
+    /// A socket with room for `room` bytes. Its peer sends `replies`.
     #[derive(Default)]
     struct Fake {
         room: usize,

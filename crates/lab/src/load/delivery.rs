@@ -1,4 +1,4 @@
-//! The ways of delivering a topic's events: the requests and the parsing of answers. No sockets.
+//! The ways of delivering a topic's events: makes the requests, and parses the answers. It has no sockets.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 
 use super::http;
 
-/// In seconds; no sample takes as long.
+/// The longest wait of a long poll in seconds. No sample takes as long.
 const WAIT_SECONDS: u32 = 120;
 
 /// The way in which a topic is read.
@@ -23,8 +23,7 @@ pub(crate) enum Delivery {
 impl Delivery {
     pub(crate) const ALL: [Self; 4] = [Self::WebSocket, Self::Sse, Self::Ndjson, Self::LongPoll];
 
-    /// Returns a reader's first request over HTTP. A long poll needs a position to wait for later events, so it
-    /// begins with a poll.
+    /// Returns a reader's first request over HTTP. A long poll needs a position, so its first request is a poll.
     pub(super) fn first_request(self, host: SocketAddr, topic: &str) -> Vec<u8> {
         let fields = match self {
             Self::WebSocket | Self::LongPoll => "",
@@ -34,8 +33,8 @@ impl Delivery {
         http::request("GET", host, topic, fields, b"")
     }
 
-    /// Takes the first message, chunk or response off `bytes`, passes each of its events to `event`, and describes
-    /// it; `None` until it is complete.
+    /// Takes the first message, chunk or response from the front of `bytes`, and passes its events to `event`; `None` until
+    /// it is complete.
     pub(super) fn take<'a>(
         self,
         bytes: &'a [u8],
@@ -100,7 +99,7 @@ fn message<'a>(
     Ok(Some(TakenMessage { len, next: None }))
 }
 
-/// Server-sent events: those of a topic have no name, and one line of data.
+/// Parses server-sent events. Those of a topic have no name, and one line of data.
 fn blocks<'a>(
     text: &'a str,
     mut event: impl FnMut(&'a [u8]) -> anyhow::Result<()>,
@@ -131,7 +130,7 @@ fn lines<'a>(
     Ok(())
 }
 
-/// A page of events that are strings without braces.
+/// Parses a page of events, which are strings without braces.
 fn page<'a>(
     bytes: &'a [u8],
     mut event: impl FnMut(&'a [u8]) -> anyhow::Result<()>,
@@ -148,7 +147,7 @@ fn page<'a>(
     Ok(Some(TakenMessage { len: response.len, next: Some(next) }))
 }
 
-/// Returns the position in a member of an object.
+/// Returns the position in this member of a JSON object.
 pub(super) fn position<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(&format!(r#""{name}":""#))?;
     Some(rest.split_once('"')?.0)
@@ -158,7 +157,7 @@ pub(super) fn position<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    /// All events of `bytes`, where to go on, and whether nothing was left.
+    /// Returns all events in `bytes`, and the position to continue from.
     fn all(delivery: Delivery, bytes: &[u8]) -> anyhow::Result<(Vec<String>, Option<String>)> {
         let (mut events, mut next, mut rest) = (Vec::new(), None, bytes);
         while !rest.is_empty() {

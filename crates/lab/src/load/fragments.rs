@@ -1,4 +1,4 @@
-//! Replies that may come in fragments: a server may pass on the beginning of a large message before the rest has come
+//! Checks replies that may come in fragments: a server may echo the beginning of a large message before the rest has come
 //! (RFC 6455 section 5.4).
 
 use anemone_ws::proto::{HEADER_BYTES_MAX, Header, Opcode};
@@ -11,11 +11,11 @@ use super::frames::Ring;
 pub(super) struct Fragments {
     /// The place in the ring of payloads.
     at: usize,
-    /// The bytes still to come of the current message and frame.
+    /// The bytes of the present message that are still to come; below, those of the present frame.
     message_rest: usize,
     frame_rest: usize,
     is_first: bool,
-    /// A header that was cut.
+    /// The beginning of a header whose rest has not come yet.
     cut: Vec<u8>,
 }
 
@@ -32,7 +32,7 @@ impl Fragments {
         }
     }
 
-    /// Checks the next bytes and returns the number of completed messages.
+    /// Checks the next bytes, and returns the number of messages that they complete.
     pub(super) fn check(&mut self, mut bytes: &[u8], payloads: &Ring) -> anyhow::Result<usize> {
         let mut messages = 0;
         while !bytes.is_empty() {

@@ -1,8 +1,7 @@
-//! The bytes that a connection sends and those that must come back, made before the clock starts.
+//! The bytes that a connection sends, and those that must come back. They are made before the clock starts.
 //!
-//! Both are rings of bytes. Each connection goes round them from its own place, so a check is one comparison of
-//! memory however the stream was cut, and covers headers and payloads. The beginning of a ring is repeated after its
-//! end, so no slice wraps.
+//! Both are rings of bytes. Each connection goes round them from its own place. So one comparison of memory checks headers
+//! and payloads, however the stream was cut. The beginning of a ring is repeated after its end, so no slice wraps.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -18,11 +17,11 @@ const RING_BYTES: usize = 2 << 20;
 const MESSAGES_MIN: usize = 4;
 const MESSAGES_MAX: usize = 256;
 
-/// While no more is in flight, the server reads every message whole, and each reply is expected in one frame, which is
-/// checked together with its header. A message that a read has cut is echoed in fragments.
+/// The most bytes in flight with which each reply is expected in one frame and checked with its header: then the server
+/// reads each message whole. It echoes a message in fragments if a read has cut it.
 const READ_AT_ONCE_BYTES: usize = 4096;
 
-/// The shape of the traffic on one connection.
+/// The shape of the traffic on one connection: the size and the number of messages.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Shape {
     /// Payload of one message.
@@ -31,14 +30,14 @@ pub(crate) struct Shape {
     pub(crate) in_flight: usize,
 }
 
-/// The bytes of many messages, as sent and as expected in return.
+/// The bytes of many messages: those to send, and those to expect in return.
 #[derive(Debug)]
 pub(crate) struct Frames {
     pub(crate) sent: Ring,
     pub(crate) expected: Ring,
     /// The part of each expected message that may differ.
     pub(super) changing: Option<Range<usize>>,
-    /// The payloads of replies that may come in fragments.
+    /// The payloads of replies, if these may come in fragments.
     pub(crate) fragments: Option<Ring>,
     pub(crate) in_flight: usize,
     pub(super) messages: usize,
@@ -95,7 +94,7 @@ impl Frames {
     }
 }
 
-/// Returns letters in quotation marks, `len` bytes in all.
+/// Returns `len` bytes: letters in quotation marks.
 pub(crate) fn json_string(random: &mut Random, len: usize) -> Vec<u8> {
     let mut bytes = vec![b'"'; len];
     let last = len.saturating_sub(1);
@@ -111,12 +110,12 @@ pub(crate) fn masked(opcode: Opcode, payload: &[u8], random: &mut Random) -> Vec
     masked_frame(Header::new(opcode, 0), payload, key)
 }
 
-/// Returns a client's frame with a header of any kind, whose length and key are set here.
+/// Returns a client's frame with this header, with its length and its key filled in.
 pub(crate) fn masked_frame(header: Header, payload: &[u8], key: MaskKey) -> Vec<u8> {
     masked_and_timed(header, payload, key).0
 }
 
-/// The same, with the time of masking alone: without that of the memory that the frame needs.
+/// Returns a client's frame, and the time of masking without that of allocating its memory.
 pub(crate) fn masked_and_timed(
     header: Header,
     payload: &[u8],
@@ -163,7 +162,7 @@ impl Ring {
         &self.bytes[at..at + len]
     }
 
-    /// Returns the place this many bytes from the beginning.
+    /// Returns the place that is this many bytes from the beginning.
     pub(super) fn place(&self, bytes: u64) -> usize {
         (bytes % self.len as u64) as usize
     }

@@ -1,4 +1,4 @@
-//! The main loop: many connections with messages in flight, driven from one epoll set.
+//! The main loop of the load: drives many connections with messages in flight from one epoll set.
 
 use std::io;
 use std::net::TcpStream;
@@ -57,7 +57,7 @@ impl Generator {
         Ok(messages)
     }
 
-    /// Makes so many messages on each connection, one after the other, and waits for the last replies.
+    /// Sends this many messages on each connection, one after the other, and waits for the last replies.
     pub(crate) fn run_each(&mut self, messages: usize) -> anyhow::Result<()> {
         ensure!(self.frames.in_flight == 1 && messages > 0, "one message after the other");
         let mut left = vec![messages - 1; self.connections.len()];

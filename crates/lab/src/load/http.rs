@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use super::connect;
 
 const READ_BYTES: usize = 4096;
-/// A longer chunk is a fault of the server.
+/// The longest chunk. A longer one is a fault of the server.
 const CHUNK_BYTES_MAX: usize = 64 << 20;
 
 /// Returns a request for `target`; each of `fields` ends with a line end.
@@ -58,7 +58,7 @@ pub(crate) fn response(bytes: &[u8]) -> anyhow::Result<Option<Response<'_>>> {
 pub(crate) struct Head<'a> {
     pub(crate) status: u16,
     fields: &'a str,
-    /// The length, with the interim responses before it.
+    /// The length of the head, with the interim responses before it.
     pub(crate) len: usize,
 }
 
@@ -75,7 +75,7 @@ impl Head<'_> {
         [self.fields, "\r\n\r\n"].concat().into_bytes()
     }
 
-    /// Returns where the body of the response ends (RFC 9112 section 6.3).
+    /// Returns the end of the response's body (RFC 9112 section 6.3).
     pub(crate) fn body_end(&self) -> anyhow::Result<BodyEnd> {
         if [101, 204, 304].contains(&self.status) {
             return Ok(BodyEnd::Length(0));
@@ -95,8 +95,8 @@ impl Head<'_> {
     }
 }
 
-/// Parses the head of HTTP/1.1 or HTTP/1.0 at the beginning of `bytes`, once it is complete. Interim responses before it
-/// (RFC 9110 section 15.2) are skipped, but not 101, after which no other comes.
+/// Parses the head of an HTTP response at the beginning of `bytes`, once it is complete. Skips interim responses before it
+/// (RFC 9110 section 15.2), except 101, after which no other comes.
 pub(crate) fn head(bytes: &[u8]) -> anyhow::Result<Option<Head<'_>>> {
     const SWITCHING_PROTOCOLS: u16 = 101;
     let mut begin = 0;
@@ -114,8 +114,8 @@ pub(crate) fn head(bytes: &[u8]) -> anyhow::Result<Option<Head<'_>>> {
     }
 }
 
-/// Parses the chunk at the beginning of `bytes` (RFC 9112 section 7.1) once it is complete; returns it with its whole
-/// length. The last chunk of a stream is empty, and trailers belong to it.
+/// Parses the chunk at the beginning of `bytes` (RFC 9112 section 7.1), once it is complete. Returns its data and its whole
+/// length. The last chunk of a stream is empty, and includes the trailers.
 pub(crate) fn chunk(bytes: &[u8]) -> anyhow::Result<Option<(&[u8], usize)>> {
     let Some(line) = find(bytes, b"\r\n") else { return Ok(None) };
     let size = std::str::from_utf8(&bytes[..line])?;
@@ -136,15 +136,15 @@ pub(crate) fn chunk(bytes: &[u8]) -> anyhow::Result<Option<(&[u8], usize)>> {
 /// The end of a response's body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum BodyEnd {
-    /// After so many bytes.
+    /// After this many bytes.
     Length(usize),
     /// After an empty chunk.
     LastChunk,
-    /// With the connection.
+    /// At the end of the connection.
     Connection,
 }
 
-/// A response's body, of which the bytes come piece by piece.
+/// A response's body, which arrives in pieces.
 #[derive(Debug)]
 pub(crate) struct Body {
     end: BodyEnd,
@@ -154,12 +154,12 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    /// A body that is refused once it has more than `bytes_max`.
+    /// Creates a body, which is refused once it has more than `bytes_max` bytes.
     pub(crate) fn new(end: BodyEnd, bytes_max: usize) -> Self {
         Self { end, bytes_max, bytes: Vec::new(), is_complete: false }
     }
 
-    /// Takes what came of it, and returns how many bytes that were; the others belong to what comes next.
+    /// Takes the bytes of the body from `came`, and returns their number. The others belong to the next response.
     pub(crate) fn receive(&mut self, came: &[u8]) -> anyhow::Result<usize> {
         let mut taken = 0;
         match self.end {
@@ -188,7 +188,7 @@ impl Body {
         Ok(taken)
     }
 
-    /// Learns that the connection has ended. False if bytes are missing.
+    /// Notes that the connection has ended. Returns false if bytes are missing.
     pub(crate) fn end(&mut self) -> bool {
         self.is_complete |= self.end == BodyEnd::Connection;
         self.is_complete
@@ -198,7 +198,7 @@ impl Body {
         self.is_complete
     }
 
-    /// Returns what came so far.
+    /// Returns the bytes that have come so far.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -224,7 +224,7 @@ fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     }
 }
 
-/// Sends a request on its own connection, and returns the status and the body of the response.
+/// Sends a request on a new connection, and returns the status and the body of the response.
 pub(super) fn exchange(address: SocketAddr, request: &[u8]) -> anyhow::Result<(u16, String)> {
     let mut stream = connect(address)?;
     stream.write_all(request)?;
@@ -232,8 +232,8 @@ pub(super) fn exchange(address: SocketAddr, request: &[u8]) -> anyhow::Result<(u
     answer(&mut stream, &mut bytes)
 }
 
-/// Posts a body on a connection of its own, and returns the status and the body of the response; each of `fields` ends
-/// with a line end.
+/// Posts a body on a new connection, and returns the status and the body of the response. Each of `fields` ends with a line
+/// end.
 pub(crate) fn post(
     address: SocketAddr,
     path: &str,
@@ -314,7 +314,8 @@ mod tests {
         assert!(chunk(b"1\r\nabc").is_err());
     }
 
-    /// Reads a reply byte by byte, with a body of at most four bytes; returns the body, the bytes after it, and whether it is whole.
+    /// Reads a reply byte by byte, with a body of at most four bytes. Returns the body, the bytes after it, and true if it
+    /// is whole.
     fn body(head_and_body: &str) -> anyhow::Result<(String, String, bool)> {
         let bytes = head_and_body.as_bytes();
         let (mut body, mut from, mut to) = (None, 0, 0);

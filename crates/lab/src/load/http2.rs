@@ -1,6 +1,6 @@
-//! Calls over HTTP/2 and TLS, each on a stream of its own.
+//! Makes calls over HTTP/2 and TLS, each on a stream of its own.
 //!
-//! HPACK makes the bytes of a reply depend on the replies before it. So the generator compares what it decodes: status,
+//! With HPACK, the bytes of a reply depend on the replies before it. So the generator compares the decoded reply: status,
 //! fields and body.
 
 use std::io;
@@ -32,7 +32,7 @@ const ALPN: &[u8] = b"h2";
 pub(crate) struct Http2Calls {
     runtime: Runtime,
     connections: Vec<SendRequest<Bytes>>,
-    /// The same connections, for the kernel's counters.
+    /// The sockets of the connections, for the kernel's counters.
     sockets: Vec<std::net::TcpStream>,
     in_flight: usize,
     request: Request<()>,
@@ -48,7 +48,7 @@ struct Http2Reply {
 }
 
 impl Http2Calls {
-    /// Opens connections for `GET`s of a path, whose reply has this body.
+    /// Opens connections for `GET` requests to a path whose reply has this body.
     pub(super) fn open(
         address: SocketAddr,
         (path, body): (&str, &str),
@@ -103,7 +103,7 @@ impl Http2Calls {
         Ok(Self { runtime, connections, sockets, in_flight, request, expected })
     }
 
-    /// Makes so many calls at once on the first connection. Returns the time that each reply took.
+    /// Makes this number of calls at once on the first connection. Returns the time that each reply took.
     pub(crate) fn exchange(&mut self, calls: usize) -> anyhow::Result<Vec<Duration>> {
         let connection = self.connections.first().context("no connection")?;
         let begun = Instant::now();
@@ -222,7 +222,7 @@ mod tests {
 
     type Answer = fn(usize) -> (u16, &'static str, &'static str);
 
-    /// Serves a connection; `answer` says status, type and body of each reply by its number.
+    /// Serves a connection. `answer` gives the status, type and body of each reply by its number.
     async fn serve(stream: DuplexStream, answer: Answer) -> Result<(), h2::Error> {
         let mut connection = h2::server::handshake(stream).await?;
         let mut number = 0;

@@ -41,13 +41,13 @@ pub(crate) use readers::{Deliveries, Readers};
 pub(crate) use topic::Topic;
 pub(crate) use unchecked::client_config;
 
-/// The longest wait for anything that a server should do at once.
+/// The longest wait for a step that a server should do at once.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The protocol of a connection once it is open.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Protocol {
-    /// Bytes are echoed.
+    /// Bytes are echoed without framing.
     Tcp,
     /// Messages of one frame each are echoed.
     WebSocket,

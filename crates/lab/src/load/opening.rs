@@ -1,4 +1,5 @@
-//! Opens connections and makes sure that the server has them: a WebSocket by its handshake, TCP by one echoed byte.
+//! Opens connections, and makes sure that the server has accepted them: a WebSocket by its handshake, TCP by one echoed
+//! byte.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,11 +17,11 @@ use crate::statistics::Random;
 
 /// The number of connections that are opened at once, below the backlog of any listener.
 pub(super) const BATCH: usize = 100;
-/// The number of handshakes made in advance; each connection takes the next.
+/// The number of handshakes that are made in advance. Each connection takes the next one.
 const HANDSHAKES: usize = 64;
 const RESPONSE_BYTES_MAX: usize = 2048;
 
-/// Lets this process and the ones it starts have as many descriptors as they may, and returns their number.
+/// Raises the limit on descriptors of this process and its children to the allowed maximum, and returns it.
 pub(crate) fn raise_descriptor_limit() -> anyhow::Result<usize> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -36,7 +37,7 @@ pub(crate) struct Opener {
     next: usize,
 }
 
-/// A first request, and the answer that must follow.
+/// A handshake: the request, and the answer that must follow.
 #[derive(Clone, Debug)]
 struct Handshake {
     request: Vec<u8>,
@@ -65,7 +66,7 @@ impl Opener {
         connect(self.endpoint.address)
     }
 
-    /// Performs handshakes in parallel; `streams` are connected and silent.
+    /// Makes the handshakes of connected streams in parallel.
     pub(super) fn exchange(&mut self, streams: &mut [TcpStream]) -> anyhow::Result<()> {
         let first = self.next;
         for stream in streams.iter_mut() {
@@ -110,7 +111,7 @@ impl Handshake {
         stream.write_all(&self.request).context("sending the first bytes")
     }
 
-    /// Reads the response and checks what differs from one connection to the next.
+    /// Reads the response, and checks the part that differs between connections.
     fn response(&self, stream: &mut TcpStream) -> anyhow::Result<Vec<u8>> {
         let mut bytes = [0; RESPONSE_BYTES_MAX];
         let mut len = 0;
@@ -136,7 +137,7 @@ impl Handshake {
     }
 }
 
-/// Opens a WebSocket on a connection, and checks that nothing but pings came.
+/// Opens a WebSocket on a connection, and checks that only pings have come on it.
 pub(crate) fn shake_hands(
     stream: &mut TcpStream,
     handshake: ClientHandshake,
@@ -147,7 +148,7 @@ pub(crate) fn shake_hands(
     Ok(established)
 }
 
-/// Opens a WebSocket on a connection to a server that may send messages at once.
+/// Opens a WebSocket on a connection. The server may send messages at once.
 pub(crate) fn shake_hands_with_talker(
     stream: &mut TcpStream,
     handshake: ClientHandshake,
@@ -174,7 +175,7 @@ pub(super) fn shake_all_hands(
     Ok(())
 }
 
-/// Checks that nothing came behind a handshake but whole pings, which may be there before a busy machine looks.
+/// Checks that only whole pings follow a handshake. On a busy machine, some may have come already.
 fn check_rest(mut frames: &[u8]) -> anyhow::Result<()> {
     while let [0x89, len @ ..=125, rest @ ..] = frames
         && let Some(rest) = rest.get(usize::from(*len)..)
@@ -199,7 +200,7 @@ fn established(
     }
 }
 
-/// Begins so many connections at once. The first write on each waits until it is open.
+/// Begins `count` connections at once. The first write on each waits until it is open.
 pub(super) fn connect_all(address: SocketAddr, count: usize) -> anyhow::Result<Vec<TcpStream>> {
     let begin = || {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
@@ -232,8 +233,8 @@ pub(crate) fn open(opener: &mut Opener, count: usize) -> anyhow::Result<Vec<TcpS
     Ok(streams)
 }
 
-/// Opens `count` connections to a broadcast, which sends each message to all. Over TCP only the last one sends its
-/// byte: it is accepted after all others, so everyone gets that byte.
+/// Opens `count` connections to a broadcast, which sends each message to all. Over TCP only the last one sends its byte:
+/// the server accepts it after all others, so everyone gets that byte.
 pub(crate) fn join(opener: &mut Opener, count: usize) -> anyhow::Result<Vec<TcpStream>> {
     if opener.endpoint.protocol == Protocol::WebSocket {
         return open(opener, count);
@@ -282,7 +283,7 @@ pub(crate) fn echo_once(
 mod tests {
     use super::*;
 
-    /// What comes of a handshake that is answered with these bytes behind it.
+    /// Returns the result of a handshake whose answer is followed by these bytes.
     fn answered(rest: &'static [u8]) -> anyhow::Result<()> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

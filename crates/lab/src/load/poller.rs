@@ -1,4 +1,4 @@
-//! An epoll set whose sockets have numbers, for one thread.
+//! An epoll set for one thread, whose sockets have numbers.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::{AsFd, OwnedFd};
 
-/// The most sockets found ready at once.
+/// The most sockets that one wait returns.
 const EVENTS_MAX: usize = 1024;
 
 /// An epoll set that watches sockets for input, and on demand for room to write.
@@ -37,7 +37,7 @@ impl Poller {
         Ok(epoll::modify(&self.epoll, socket, EventData::new_u64(number as u64), flags)?)
     }
 
-    /// Waits at most `time` until sockets are ready, and returns their number.
+    /// Waits until sockets are ready, at most for `time`, and returns their number.
     pub(super) fn wait(&mut self, time: Duration) -> anyhow::Result<usize> {
         let time = Timespec::try_from(time)?;
         self.events.clear();

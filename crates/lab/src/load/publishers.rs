@@ -1,4 +1,4 @@
-//! Publishers that keep events outstanding, and the time until each event is acknowledged.
+//! Publishes with several requests outstanding, and measures the time until each is acknowledged.
 
 use std::fmt;
 use std::io::Write;
@@ -24,11 +24,11 @@ const SUBPROTOCOL: &str = "anemone.v1";
 /// A way of publishing.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum PublishWay {
-    /// One event per request, on this many connections that are kept open.
+    /// One event in each request, on this many connections that are kept open.
     Post { publishers: usize },
-    /// This many events per request, as NDJSON, on one connection.
+    /// This many events in each request, as NDJSON, on one connection.
     Batches { events: usize },
-    /// Requests on one multiplexed WebSocket, with this many unanswered.
+    /// Requests on one multiplexed WebSocket, this many of which are outstanding.
     Multiplexed { outstanding: usize },
 }
 
@@ -114,7 +114,7 @@ impl Publishers {
 #[derive(Debug)]
 struct PublisherConnection {
     stream: TcpStream,
-    /// The requests that may be outstanding; on a WebSocket, the index is the id.
+    /// The requests that may be outstanding. On a WebSocket, the index is the id.
     requests: Vec<Request>,
     /// The beginning of a reply.
     partial: Vec<u8>,

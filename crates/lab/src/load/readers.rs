@@ -1,4 +1,4 @@
-//! Readers of one topic, and a publisher that sends at planned times: an open loop, on one clock.
+//! Measures readers of one topic, with a publisher that sends at planned times: an open loop, on one clock.
 //!
 //! The latency of a delivery counts from the planned time of its event, so a delayed publisher makes deliveries late
 //! instead of hiding the delay.
@@ -19,10 +19,10 @@ use crate::statistics::Random;
 
 const READ_BYTES: usize = 64 << 10;
 const EVENT_BYTES: usize = 100;
-/// After this long without any delivery, missing events are lost.
+/// The longest time without a delivery. After it, missing events count as lost.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
-/// The deliveries of what was published.
+/// The deliveries of the published events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deliveries {
     pub(crate) expected: u64,
@@ -83,8 +83,7 @@ impl Readers {
         Ok(Self { delivery, topic, poller, readers, publisher, events, random, buffer })
     }
 
-    /// Publishes an event at each of these times, and waits until every reader has all of them, or nothing comes any
-    /// more.
+    /// Publishes an event at each of these times. Waits until every reader has all of them, or nothing more comes.
     pub(crate) fn run(&mut self, times: &[Duration]) -> anyhow::Result<Deliveries> {
         let begun = Instant::now();
         let mut waiting: Vec<_> = times.iter().rev().map(|&time| begun + time).collect();
@@ -153,8 +152,7 @@ impl Readers {
     }
 }
 
-/// Takes all complete messages from the received bytes, and keeps the rest. Returns the next request, if there is
-/// one.
+/// Takes all complete messages from the received bytes, and keeps the rest. Returns the next request, if one is necessary.
 fn take(
     delivery: Delivery,
     partial: &mut Vec<u8>,
@@ -189,7 +187,7 @@ pub(super) fn read(stream: &mut TcpStream, buffer: &mut [u8]) -> anyhow::Result<
     }
 }
 
-/// Opens readers over HTTP, in batches, and makes sure that the server has them.
+/// Opens readers over HTTP, in batches, and makes sure that the server has accepted them.
 fn over_http(delivery: Delivery, topic: &Topic, count: usize) -> anyhow::Result<Vec<TcpStream>> {
     let request = delivery.first_request(topic.address, &topic.path);
     let mut streams = Vec::with_capacity(count);
@@ -240,7 +238,7 @@ struct ReaderConnection {
     received: usize,
 }
 
-/// Publishes with one POST after the other on one connection, without waiting for responses.
+/// Publishes by `POST` on one connection, without waiting for the responses.
 #[derive(Debug)]
 struct TopicPublisher {
     stream: TcpStream,

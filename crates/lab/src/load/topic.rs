@@ -1,4 +1,4 @@
-//! A topic of the server's that may be published to.
+//! A topic of the server that accepts events.
 
 use std::net::SocketAddr;
 
@@ -24,7 +24,7 @@ impl Topic {
         self.publish(r#""""#)
     }
 
-    /// Publishes an event, which is JSON. Returns true if the server allows it.
+    /// Publishes an event in JSON. Returns true if the server allows it.
     pub(crate) fn publish(&self, event: &str) -> anyhow::Result<bool> {
         let (status, body) = http::exchange(self.address, &self.post("", event.as_bytes()))?;
         match status {
@@ -34,21 +34,21 @@ impl Topic {
         }
     }
 
-    /// The number of events that were ever published to it.
+    /// Returns the number of events that were ever published to it.
     pub(crate) fn events(&self) -> anyhow::Result<u64> {
         let next = self.next()?;
         let (_, offset) = next.split_once('-').context("a position without an offset")?;
         Ok(offset.parse()?)
     }
 
-    /// The position of its newest event.
+    /// Returns the position of its newest event.
     pub(crate) fn next(&self) -> anyhow::Result<String> {
         let request = http::request("GET", self.address, &self.path, "", b"");
         let (_, page) = http::exchange(self.address, &request)?;
         Ok(position(&page, "next").context("a page without a position")?.to_owned())
     }
 
-    /// The request that publishes.
+    /// Returns the request that publishes this body.
     pub(super) fn post(&self, fields: &str, body: &[u8]) -> Vec<u8> {
         http::request("POST", self.address, &self.path, fields, body)
     }

@@ -1,7 +1,7 @@
-//! TLS to a server whose certificate nobody needs to trust.
+//! TLS without a check of the server's certificate.
 //!
-//! The bench starts the servers that it measures, so it knows who they are. It pays for encryption, and a server with a
-//! certificate made a moment ago needs no file to hand over.
+//! The bench starts the servers that it measures, so it knows them. They can therefore make their own certificates, and
+//! need no file.
 
 use std::sync::Arc;
 

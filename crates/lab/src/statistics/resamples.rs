@@ -1,4 +1,4 @@
-//! Resamples of many samples: those of the same lengths share their draws, and all processors work on them.
+//! Makes the bootstrap resamples of many samples, on all processors. Samples of the same length share their draws.
 
 use std::cmp::Reverse;
 use std::num::NonZero;
@@ -8,12 +8,12 @@ use std::{array, thread};
 
 use super::random::Random;
 
-/// Resamples of one interval.
+/// The number of resamples for an interval.
 pub(super) const RESAMPLES: usize = 10_000;
-/// So many share their draws: their medians then take much longer than the draws, and some MiB of memory.
+/// The most samples that share draws. With this many, the draws take little of the time, and the medians need some MiB.
 const SHARED_MAX: usize = 64;
 
-/// The times that each place of a sample is in a draw of as many as there are, with replacement.
+/// A draw with replacement, as large as its sample: the number of times that each place was drawn.
 pub(super) struct Draw(Vec<usize>);
 
 impl Draw {
@@ -30,10 +30,10 @@ impl Draw {
     }
 }
 
-/// The values of a sample in their order.
+/// The values of a sample in ascending order.
 pub(super) struct Ordered {
     pub(super) values: Vec<f64>,
-    /// The place of each in the sample.
+    /// The place of each value in the sample.
     places: Vec<usize>,
 }
 
@@ -44,7 +44,7 @@ impl Ordered {
         Self { values: places.iter().map(|at| sample[*at]).collect(), places }
     }
 
-    /// Returns the median of what was drawn, which is not empty.
+    /// Returns the median of a draw, which is not empty.
     fn median(&self, Draw(counts): &Draw) -> f64 {
         const STRIDE: usize = 8;
         let (below_lower, below_upper) = ((counts.len() - 1) / 2, counts.len() / 2);
@@ -69,7 +69,7 @@ impl Ordered {
         f64::NAN
     }
 
-    /// Puts what was drawn into `drawn`, in its order.
+    /// Puts the drawn values into `drawn`, in ascending order.
     pub(super) fn draw(&self, Draw(counts): &Draw, drawn: &mut Vec<f64>) {
         // Nearly all are drawn a few times, which takes no jump that cannot be foreseen.
         const FEW: usize = 4;
@@ -87,8 +87,8 @@ impl Ordered {
     }
 }
 
-/// Returns the medians of [`RESAMPLES`] of each of `items`, all of which have samples of the same lengths: those of an item are drawn
-/// one after the other.
+/// Returns the medians of [`RESAMPLES`] resamples of each item. All items have samples of the same lengths; the samples of
+/// an item are drawn one after the other.
 pub(super) fn medians<const N: usize>(
     items: &[[&[f64]; N]],
     random: &mut Random,
@@ -106,8 +106,8 @@ pub(super) fn medians<const N: usize>(
     medians
 }
 
-/// Calls `of` with the place of each of `items` and the [`medians`] of its resamples, which depend on nothing but that item, and
-/// returns what comes of it. `None` for an item with an empty sample. Calls `step` after each of the others.
+/// Computes the [`medians`] of each item, and returns the result of `of` for the item's place and its medians. These depend
+/// only on the item. `None` for an item with an empty sample. Calls `step` after each of the others.
 pub(super) fn of_all<const N: usize, R: Send>(
     items: &[[Vec<f64>; N]],
     step: impl Fn() + Sync,
@@ -129,8 +129,8 @@ pub(super) fn of_all<const N: usize, R: Send>(
     all
 }
 
-/// Returns the places of samples that share their draws: of the same lengths, and none that is empty. A batch is no more than the
-/// share of one thread, and those with the most work are first.
+/// Returns batches of items that share their draws: items with samples of the same lengths, without empty ones. No batch is
+/// larger than one thread's share, and the largest come first.
 fn batches<const N: usize>(lengths: &[[usize; N]], threads: usize) -> Vec<Vec<usize>> {
     let mut places: Vec<_> = (0..lengths.len()).filter(|at| !lengths[*at].contains(&0)).collect();
     places.sort_by_key(|at| lengths[*at]);
@@ -148,7 +148,7 @@ fn threads() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Does some work for each of `items` on all processors, and returns what comes of it in their order.
+/// Does `work` for each item, on all processors, and returns the results in the order of the items.
 pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = threads().min(items.len());
     let next = AtomicUsize::new(0);
@@ -174,7 +174,7 @@ mod tests {
     use super::super::median;
     use super::*;
 
-    /// A draw by itself, as nothing shares it.
+    /// Returns the medians of a sample that shares its draws with no other.
     fn alone(sample: &[f64], random: &mut Random) -> Vec<f64> {
         let mut drawn: Vec<_> = sample.iter().map(|_| sample[random.below(sample.len())]).collect();
         drawn.sort_unstable_by(f64::total_cmp);

@@ -1,13 +1,15 @@
-//! The Hodges-Lehmann estimate: the median of the means of all pairs (Walsh averages), without making all pairs.
+//! The Hodges-Lehmann estimate, which is the median of the means of all pairs (Walsh averages). It is found without making
+//! all pairs.
 //!
-//! In sorted values, the means of each value with those from it on are in order, too, so one walk over the values splits the
-//! means at a bound. Bounds close in on the median until few means are left, and only those are made: n log n
-//! steps instead of the square of n.
+//! In sorted values, the means of each value with the later ones are in order, too. So one walk over the values divides all
+//! means at a bound. Bounds close in on the median until few means are left, and only these are made. That takes n log n
+//! steps instead of n squared.
 
-/// So many means are made in any case.
+/// With at most this many means left, all of them are made.
 const MEANS_MIN: usize = 64;
 
-/// Returns the median of the means of all pairs, each value with itself, too; `None` without values. The values are in their order.
+/// Returns the median of the means of all pairs, including each value with itself; `None` without values. `sorted` is in
+/// ascending order.
 pub(super) fn hodges_lehmann(sorted: &[f64]) -> Option<f64> {
     let pairs = sorted.len() * (sorted.len() + 1) / 2;
     let (lower, upper) = (pairs.checked_sub(1)? / 2, pairs / 2);
@@ -67,8 +69,8 @@ fn is_beyond(mean: f64, bound: f64) -> bool {
     mean.total_cmp(&bound).is_gt()
 }
 
-/// Splits the means at the number of this key: returns how many are not greater, the key of the greatest of those, and that of the
-/// smallest of the others.
+/// Splits the means at the number of this key. Returns the number of means that are not greater, the key of the greatest of
+/// them, and the key of the least of the others.
 fn split(sorted: &[f64], bound: u64) -> (usize, u64, u64) {
     let (mut count, mut greatest, mut smallest) = (0, 0, u64::MAX);
     let mut end = sorted.len();
@@ -92,7 +94,7 @@ fn split(sorted: &[f64], bound: u64) -> (usize, u64, u64) {
     (count, greatest, smallest)
 }
 
-/// Returns the means that are greater than `low` and not greater than `high`.
+/// Returns the means greater than `low`, up to and including `high`.
 fn means_within(sorted: &[f64], low: f64, high: f64) -> Vec<f64> {
     let (mut begin, mut end, mut means) = (sorted.len(), sorted.len(), Vec::new());
     for (at, one) in sorted.iter().enumerate() {
@@ -110,7 +112,7 @@ fn means_within(sorted: &[f64], low: f64, high: f64) -> Vec<f64> {
     means
 }
 
-/// Returns a number that has the order of `f64::total_cmp`.
+/// Returns a key for a number. Keys have the order of `f64::total_cmp`.
 fn key(number: f64) -> u64 {
     let bits = number.to_bits();
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
@@ -126,7 +128,7 @@ mod tests {
     use super::super::{Random, median};
     use super::*;
 
-    /// The estimate by making all pairs.
+    /// Computes the estimate from all pairs.
     fn by_all_pairs(values: &[f64]) -> Option<f64> {
         let pairs = values.iter().enumerate();
         let means: Vec<_> = pairs

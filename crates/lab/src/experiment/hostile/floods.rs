@@ -1,5 +1,5 @@
-//! Peers that send as fast as they can, and a normal client on the same thread of the server: its waits for an echo
-//! and for a `GET`.
+//! Floods: peers that send as fast as they can. A normal client on the same thread of the server measures its waits for an
+//! echo and for a `GET`.
 
 use std::fmt;
 use std::io::Write;
@@ -27,7 +27,7 @@ const FLOOD: &str = "flood";
 const ECHO: &str = "echo";
 const GET: &str = "GET";
 
-/// The numbers of connections of a kind; each is a case.
+/// The numbers of connections of a flood; each is a case.
 const CONNECTIONS: [usize; 2] = [1, 10];
 /// The approximate size of a flood's repeated write.
 const BURST_BYTES: usize = 256 << 10;
@@ -36,7 +36,7 @@ const WARM_UP: Duration = Duration::from_millis(500);
 /// The pause when there was nothing to send or read.
 const PAUSE: Duration = Duration::from_micros(50);
 const MIB: usize = 1 << 20;
-/// The number of topics for floods of what describes them all.
+/// The number of topics for floods that ask for a list or description of all.
 const TOPICS: usize = 990;
 /// The size of the events that fill a page, and their number.
 const EVENT_BYTES: usize = 10_000;
@@ -73,7 +73,7 @@ pub(crate) enum Flood {
     Page,
 }
 
-/// Starts each of these kinds at a new server, with one connection and with ten, and not in rounds: each takes this time.
+/// Runs each of these floods at a new server, with one connection and with ten, for this time. There are no rounds.
 pub(crate) fn run(
     session: &mut BenchSession,
     time: Duration,
@@ -109,7 +109,7 @@ pub(crate) fn run(
     Ok(Measured { report, goals, layouts })
 }
 
-/// Returns the waits of the normal client, and what all connections together sent.
+/// Measures one flood. Returns the waits of the normal client, and the bytes that all connections sent.
 fn measure(
     session: &BenchSession,
     case: &str,
@@ -144,7 +144,7 @@ fn measure(
     Ok(all)
 }
 
-/// Drives all peers until then, and the normal client between any two of them.
+/// Drives all peers until this time, and the normal client after each turn of a peer.
 fn drive(peers: &mut [Peer], witness: &mut Witness, until: Instant) -> anyhow::Result<()> {
     while Instant::now() < until {
         let mut went_on = witness.turn()?;
@@ -167,7 +167,7 @@ fn sent(peers: &[Peer]) -> u64 {
 }
 
 impl Flood {
-    /// Publishes what its requests ask for, beside this topic or in it.
+    /// Publishes the events that the requests of this flood ask for, in this topic or beside it.
     fn prepare(self, topic: &Topic) -> anyhow::Result<()> {
         match self {
             Self::HeadDocument | Self::Document | Self::HeadTopics | Self::Topics => {
@@ -206,7 +206,7 @@ impl Flood {
         Peer::new(stream, Script { burst, bursts: usize::MAX, ..Script::default() })
     }
 
-    /// Returns the path of its WebSocket, with its subprotocols and compression.
+    /// Returns the path of its WebSocket, its subprotocols and its compression.
     fn opening(self, echo: &str) -> Option<(&str, &'static [&'static str], Option<DeflateConfig>)> {
         match self {
             Self::None | Self::Http | Self::Page => None,
@@ -222,7 +222,7 @@ impl Flood {
         }
     }
 
-    /// Returns the message or request that it sends repeatedly.
+    /// Returns the message or request that the flood repeats.
     fn message(self, endpoint: &Endpoint, topic: &str) -> anyhow::Result<Vec<u8>> {
         let text = |text: String| kinds::frame(Header::new(Opcode::Text, 0), text.as_bytes());
         let get = |target: &str| {

@@ -15,7 +15,7 @@ use clap::ValueEnum;
 use super::peer::{Peer, Script};
 use crate::load::{Endpoint, connect, masked_frame, shake_hands};
 
-/// The number of connections of a kind that holds little memory, and of one that holds as much as it can.
+/// The numbers of connections: of a kind that holds little memory, and of one that holds as much as it can.
 const MANY: usize = 1000;
 const FEW: usize = 20;
 /// The share of each of [`FEW`] in a million pings.
@@ -48,12 +48,12 @@ pub(crate) enum HostileKind {
 }
 
 impl HostileKind {
-    /// Returns true if only a timeout ends it.
+    /// Returns true if only a timeout ends a peer of this kind.
     pub(super) fn waits(self) -> bool {
         !matches!(self, Self::Pings | Self::Bomb | Self::Fragments | Self::FragmentsEmpty)
     }
 
-    /// Returns true if the server has no reason to end it.
+    /// Returns true if the server has no reason to end a peer of this kind.
     pub(super) fn is_harmless(self) -> bool {
         self == Self::Pings
     }
@@ -67,7 +67,7 @@ impl HostileKind {
         if matches!(self, Self::TlsSilent | Self::TlsDripped) { &["--tls-dev"] } else { &[] }
     }
 
-    /// Connects the peers, up to their first hostile byte.
+    /// Connects the peers, and prepares them up to their first hostile byte.
     pub(super) fn peers(self, endpoint: &Endpoint, room: usize) -> anyhow::Result<Vec<Peer>> {
         let opening = self.opening();
         let (mut script, mut peers) = (None, Vec::new());
@@ -182,17 +182,17 @@ impl HostileKind {
 }
 
 impl Script {
-    /// Sends a beginning, and then something once a second.
+    /// Creates a script that sends `begin`, and then `drip` once a second.
     fn drip(begin: &[u8], drip: &[u8]) -> Self {
         Self { begin: begin.into(), drip: drip.into(), ..Self::default() }
     }
 
-    /// Sends without end and never reads.
+    /// Creates a script that sends without end and never reads.
     fn unread(burst: &[u8]) -> Self {
         Self { burst: burst.into(), bursts: ENDLESS, never_reads: true, ..Self::default() }
     }
 
-    /// Sends a message with endless fragments.
+    /// Creates a script that sends a message of endless fragments.
     fn chain(payload: &[u8]) -> Self {
         let burst = next(payload).repeat(1000).into();
         Self { begin: first(payload).into(), burst, bursts: ENDLESS, ..Self::default() }
@@ -221,8 +221,8 @@ pub(super) fn frame(header: Header, payload: &[u8]) -> Vec<u8> {
     masked_frame(header, payload, MASK)
 }
 
-/// Returns a fragment that inflates to this many MiB of zeros: one compressed MiB, repeated. Earlier data does not
-/// change the meaning of a piece, since that is zeros, too.
+/// Returns a fragment that inflates to this many MiB of zeros. It repeats one compressed MiB, which is valid after any
+/// number of others, since the window holds zeros, too.
 fn bomb(established: Option<&Established>, mebibytes: usize) -> anyhow::Result<Vec<u8>> {
     let mut piece = compressed(established, &vec![0; MIB])?;
     let (header, header_bytes) = Header::decode(&piece)?.context("no frame was made")?;
@@ -254,7 +254,7 @@ pub(super) fn compressed_message(
     Ok(client.sender().transmit().to_vec())
 }
 
-/// Makes the server do the one-time work that every kind causes.
+/// Makes the server do the work that happens only once, before anything is measured.
 pub(super) fn warm_up(endpoint: &Endpoint) -> anyhow::Result<()> {
     let mut stream = connect(endpoint.address)?;
     let established = open(&mut stream, endpoint, Some(DeflateConfig::default()))?;

@@ -10,19 +10,19 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::load::is_transient;
 
-/// Enough for a close frame, or for the first line of a response.
+/// The bytes of output that are kept: enough for a close frame, or for the first line of a response.
 const TAIL_BYTES: usize = 256;
-/// The bytes written and read before others have their turn.
+/// The most bytes that a peer writes and reads in one turn.
 const TURN_BYTES: u64 = 256 << 10;
 
-/// The script of a peer after connecting, and maybe opening a WebSocket.
+/// The script of a peer, once it is connected and maybe has a WebSocket.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Script {
-    /// Sent at once, followed by the burst, this many times.
+    /// The bytes that are sent first. The burst follows, this many times.
     pub(super) begin: Rc<[u8]>,
     pub(super) burst: Rc<[u8]>,
     pub(super) bursts: usize,
-    /// Then sent once a second.
+    /// The bytes that are then sent once a second.
     pub(super) drip: Rc<[u8]>,
     pub(super) never_reads: bool,
     /// The bytes that a harmless peer must get back; its end is not awaited.
@@ -36,7 +36,7 @@ pub(super) struct Peer {
     begun: Instant,
     pub(super) sent_bytes: u64,
     received_bytes: u64,
-    /// The first bytes received, and the last.
+    /// The first bytes that came, and the last ones.
     head: Vec<u8>,
     tail: Vec<u8>,
     pub(super) end: Option<PeerEnd>,
@@ -75,7 +75,7 @@ impl Peer {
         all.saturating_add(begin.len() as u64).saturating_sub(self.sent_bytes)
     }
 
-    /// Sends and reads as much as possible; `drips` is true once a second.
+    /// Sends and reads as much as one turn allows. `drips` is true once a second.
     pub(super) fn turn(&mut self, drips: bool) -> anyhow::Result<Progress> {
         if self.is_over() {
             return Ok(Progress::None);
@@ -105,7 +105,7 @@ impl Peer {
         Ok(if went_on { Progress::Some } else { Progress::None })
     }
 
-    /// Returns true if the connection is lost.
+    /// Sends the rest of the burst. Returns true if the connection is lost.
     fn send_burst(&mut self) -> bool {
         let Script { begin, burst, .. } = &self.script;
         let limit = self.sent_bytes + self.burst_left().min(TURN_BYTES);
@@ -125,7 +125,7 @@ impl Peer {
         false
     }
 
-    /// Returns true at the end of the stream.
+    /// Reads what has come. Returns true at the end of the stream.
     fn read(&mut self) -> bool {
         let mut bytes = [0; 1 << 14];
         for _ in 0..TURN_BYTES / bytes.len() as u64 {
@@ -148,7 +148,7 @@ impl Peer {
         self.tail.drain(..excess);
     }
 
-    /// Returns the status of a response, or the code of a close frame.
+    /// Returns the way in which the server ended the connection: the status of a response, or the code of a close frame.
     fn how(&self) -> String {
         if self.script.never_reads {
             return "closed".to_owned();

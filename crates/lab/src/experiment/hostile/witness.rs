@@ -1,4 +1,4 @@
-//! A normal client: echoes and `GET` requests at an interval, in an open loop, and their durations.
+//! A normal client, which makes echoes and `GET` requests at an interval, in an open loop, and measures their durations.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -48,7 +48,7 @@ pub(in crate::experiment) struct Witness {
     get: WitnessStream,
 }
 
-/// One connection and its requests.
+/// A connection of the normal client, with its requests.
 struct WitnessStream {
     stream: TcpStream,
     request: Vec<u8>,
@@ -80,7 +80,7 @@ impl Witness {
         })
     }
 
-    /// Counts only requests that are planned from now on.
+    /// Begins to count: only requests planned from now on are measured.
     pub(in crate::experiment) fn begin(&mut self) {
         let begin = Instant::now();
         for (stream, offset) in [(&mut self.echo, Duration::ZERO), (&mut self.get, INTERVAL / 2)] {
@@ -95,7 +95,7 @@ impl Witness {
             | self.get.turn().context("a normal client's GET")?)
     }
 
-    /// Returns the durations. A missing reply counts with the time since its request.
+    /// Returns the waits for echoes and for `GET` requests. A missing reply counts with the time since its request.
     pub(in crate::experiment) fn end(self) -> (Histogram, Histogram) {
         (self.echo.end(), self.get.end())
     }
@@ -149,7 +149,7 @@ impl WitnessStream {
     }
 }
 
-/// Checks an echo.
+/// Returns the length of an echo at the beginning of the bytes, once it is complete and right.
 fn echo_bytes(bytes: &[u8]) -> anyhow::Result<Option<usize>> {
     let Some((header, header_bytes)) = Header::decode(bytes)? else { return Ok(None) };
     if header.opcode == Opcode::Ping {
@@ -161,7 +161,7 @@ fn echo_bytes(bytes: &[u8]) -> anyhow::Result<Option<usize>> {
     Ok(Some(len))
 }
 
-/// Checks a successful response.
+/// Returns the length of a successful response at the beginning of the bytes, once it is complete.
 fn response_bytes(bytes: &[u8]) -> anyhow::Result<Option<usize>> {
     let Some(response) = response(bytes)? else { return Ok(None) };
     response.ensure_status(200)?;

@@ -1,4 +1,4 @@
-//! Rows of tables, of made-up samples.
+//! Tests of table rows, with made-up samples.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::lab::report::{Report, Series};
 use crate::lab::rounds::{Cell, Sample, series};
 use crate::load::{Closing, Shape};
 
-/// A contender of a case, by its first figure.
+/// Returns the series of a contender in a case, for these samples.
 fn of(case: &str, contender: &str, samples: Vec<Sample>) -> Vec<Series> {
     series(samples[0].figures[0].0, &Cell::new(case, contender, ()), &samples)
 }
@@ -32,7 +32,7 @@ fn measured(series: &[Vec<Series>]) -> Report {
     Report { series: series.concat(), ..report() }
 }
 
-/// Returns the row of a table that begins with these cells, without them.
+/// Returns the rest of the row that begins with these cells.
 fn row(table: &Table, begin: &[&str]) -> String {
     let begins = |row: &&Vec<String>| row.iter().zip(begin).all(|(cell, text)| cell == text);
     let row = table.rows.iter().find(begins);

@@ -1,4 +1,4 @@
-//! `advise`: which transport for a stream of the user's, what it saves, and when that does not matter.
+//! `advise`: recommends a transport for a stream of the user's, and says how much it saves and when that does not matter.
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ const TOPIC: &str = "/topics/scratch-lab-advise";
 const BYTES: Quantity = Quantity::less("on the wire, each reader", "kB/h");
 const TIME: Duration = Duration::from_secs(60);
 const QUICK_TIME: Duration = Duration::from_secs(6);
-/// The events of a slow stream, and of a fast one.
+/// The number of events that are measured: the least of a slow stream, the most of a fast one.
 const EVENTS: std::ops::RangeInclusive<usize> = 16..=20_000;
-/// A stream that is too slow to wait for is read with one event in this time, longer than any round trip.
+/// The period of the events in place of a stream that is too slow to wait for. It is longer than any round trip.
 const SLOW_PERIOD: Duration = Duration::from_secs(1);
-/// Then all is quiet, for several heartbeats and the longest wait of a long poll.
+/// The time without events after those of a slow stream: several heartbeats, and the longest wait of a long poll.
 const QUIET: Duration = Duration::from_secs(70);
 const QUICK_QUIET: Duration = Duration::from_secs(35);
-/// The pauses of a poll in a run, whose latency is that of the events at random moments of them.
+/// The least number of a poll's pauses in a run, since the latency of a poll depends on the moment in its pause.
 const PAUSES: u32 = 6;
 const QUICK_PAUSES: u32 = 2;
 const DISTANCE: Duration = Duration::from_millis(20);
@@ -37,9 +37,10 @@ const TRANSPORTS: [Transport; 6] = [
     Transport::LongPoll,
     Transport::Poll,
 ];
-/// Nobody sees a difference of less than this between two events of a picture (RAIL calls 100 ms instantaneous).
+/// The largest difference in milliseconds that nobody sees between two events of a picture (RAIL calls 100 ms
+/// instantaneous).
 const SEEN_MS: f64 = 50.0;
-/// A latency is as good as the best within so much, and bytes within a share.
+/// A latency counts as equal to the best if it is within this, in milliseconds. Below: the same for bytes, as a share.
 const ALIKE_MS: f64 = 2.0;
 const ALIKE_SHARE: f64 = 1.1;
 
@@ -107,7 +108,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Says where the bytes come from.
+/// Returns the sentences about the method, above all about the bytes.
 fn method(plan: Plan) -> Vec<String> {
     let bytes = format!(
         "Bytes are those of the client's kernel for one connection, without its opening, with the headers of Ethernet, IP and TCP. Each \
@@ -122,7 +123,7 @@ fn method(plan: Plan) -> Vec<String> {
     if plan.quiet.is_zero() { vec![bytes] } else { vec![bytes, rare] }
 }
 
-/// Plans a run that takes a minute or so, however slow the stream is.
+/// Plans a run of about a minute, however slow the stream is.
 fn plan(session: &Session) -> Plan {
     let Wish { rate, bytes, poll_every: pause, .. } = session.settings.wish;
     let time = session.pace.full_or_quick(TIME, QUICK_TIME);
@@ -146,8 +147,8 @@ fn latency(transport: Transport, delay: Duration, pause: Duration, period: Durat
     }
 }
 
-/// Returns the kilobytes of a reader in an hour. With a quiet time, there are two sums of bytes: the first has many events, the
-/// second one event, and both have what goes on without events. That gives the bytes of each.
+/// Returns the kilobytes of a reader in an hour. With a quiet time, there are two sums of bytes: one with many events, one
+/// with a single event. Both include the traffic without events, so they give the bytes of an event and those of silence.
 fn kb_an_hour(carried: Carried, plan: Plan, events_an_hour: f64) -> f64 {
     let sum =
         |(traffic, time): (Traffic, Duration)| (traffic.wire_bytes() as f64, time.as_secs_f64());
@@ -162,7 +163,7 @@ fn kb_an_hour(carried: Carried, plan: Plan, events_an_hour: f64) -> f64 {
     (idle.max(0.0) * 3600.0 + event * events_an_hour) / 1e3
 }
 
-/// Returns a figure of the bytes of a reader in an hour.
+/// Returns the series for the bytes of a reader in an hour.
 fn on_the_wire(series: &Series, kb: f64) -> Series {
     Series {
         quantity: BYTES.name.to_owned(),
@@ -173,7 +174,7 @@ fn on_the_wire(series: &Series, kb: f64) -> Series {
     }
 }
 
-/// What a transport costs.
+/// The cost of a transport.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cost {
     transport: Transport,
@@ -181,8 +182,8 @@ struct Cost {
     kb_an_hour: f64,
 }
 
-/// Returns the advice in sentences: the transport that costs least of those that are soonest, what it saves, and when that does
-/// not matter.
+/// Returns the advice in sentences: the cheapest of the fastest transports, how much it saves, and when that does not
+/// matter.
 fn advice(all: &[Cost], readers: u64, period: Duration) -> Option<String> {
     let soonest = all.iter().map(|cost| cost.latency_ms).reduce(f64::min)?;
     let soon = all.iter().filter(|cost| cost.latency_ms <= soonest + ALIKE_MS);
@@ -224,7 +225,7 @@ fn advice(all: &[Cost], readers: u64, period: Duration) -> Option<String> {
     Some(words)
 }
 
-/// Returns the words for a transport in an advice.
+/// Returns the words for a transport in the advice.
 fn words_of(transport: Transport) -> &'static str {
     match transport {
         Transport::Multiplexed => "one WebSocket shared by all requests",
@@ -232,7 +233,7 @@ fn words_of(transport: Transport) -> &'static str {
     }
 }
 
-/// Returns megabytes as people say them.
+/// Formats megabytes for people.
 fn volume(mb: f64) -> String {
     match mb.abs() < 1e4 {
         true => format!("{} MB", fixed(mb, 0)),

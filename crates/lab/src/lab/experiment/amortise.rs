@@ -1,4 +1,4 @@
-//! `amortise`: the number of calls from which the set-up of a socket pays (E).
+//! `amortise`: finds the number of calls from which the set-up of a socket pays (E).
 
 use super::calls::{BODY, HTTP, MULTIPLEXED, SERVICE};
 use crate::lab::numbers::{fixed, signed};
@@ -16,7 +16,7 @@ const CONNECTIONS: usize = 100;
 /// The calls of each connection, as published.
 const CALLS: [usize; 6] = [1, 10, 50, 500, 1000, 2000];
 const QUICK_CALLS: [usize; 3] = [1, 10, 50];
-/// The most seconds of round trips in a sample: through a slow link, there are fewer calls.
+/// The most seconds of round trips in a sample. Over a slow link, there are fewer calls.
 const ROUND_TRIPS_MAX: f64 = 20.0;
 /// The publication's gain of the socket over REST for some numbers of calls.
 const PUBLISHED: [(usize, &str, std::ops::Range<f64>); 3] =
@@ -133,8 +133,8 @@ fn judge(report: &mut Report, all: &[usize]) {
     });
 }
 
-/// Says from how many calls on the set-up has paid. `gains` has each number of calls with the gain, and true if that is a difference that
-/// can be told.
+/// Says from which number of calls the set-up pays. `gains` has, for each number of calls, the gain, and true if it is a
+/// sure difference.
 fn when_it_pays(gains: &[(usize, f64, bool)]) -> String {
     let is_slower = |(_, gain, is_told): &(usize, f64, bool)| *is_told && *gain < 1.0;
     if gains.iter().all(|(.., is_told)| !is_told) {

@@ -1,4 +1,4 @@
-//! `calls`: one call, fifty at once, and as many as fit into a time, over REST and over a socket (E).
+//! `calls`: measures one call, fifty at once, and as many as fit into a time, over REST and over a socket (E).
 
 use std::sync::Barrier;
 use std::thread;
@@ -24,11 +24,11 @@ const WIRE: Quantity = Quantity::less("a call and its reply on the wire", "B");
 const OPENING: Quantity = Quantity::less("the opening", "B");
 const ONE: &str = "one after the other";
 const AT_ONCE: usize = 50;
-/// The connections that a browser opens to a host.
+/// The number of connections that a browser opens to a host.
 const BROWSER: usize = 6;
 /// The least number of calls of a sample, however long one takes.
 const CALLS_MIN: u64 = 3;
-/// A ratio within this factor of the published one replicates it, and so do bytes within a tenth.
+/// The factor within which a ratio replicates the published one. Bytes must be within a tenth.
 const ALIKE: f64 = 1.25;
 const BYTES_ALIKE: f64 = 1.1;
 
@@ -39,7 +39,7 @@ enum Caller {
         place: Place,
         connections: usize,
     },
-    /// A connection for each call.
+    /// HTTP/1.1 with a new connection for each call.
     Anew(Place),
     Http2(Place),
     Multiplexed(Place),
@@ -137,7 +137,7 @@ impl CallerConnection {
         }
     }
 
-    /// Makes so many calls, all at once if the connection can do that. Returns the time that each reply took.
+    /// Makes this number of calls, all at once if the connection can do that. Returns the time that each reply took.
     fn call(&mut self, count: usize) -> Result<Vec<Duration>, Fault> {
         let begun = Instant::now();
         match self {
@@ -176,7 +176,7 @@ fn check(body: &[u8]) -> Result<(), Fault> {
     if body == BODY.as_bytes() { Ok(()) } else { Err(Fault::wrong("another reply came", body)) }
 }
 
-/// Calls for as long as `time`.
+/// Makes one call after the other for this time.
 fn one_by_one(
     caller: &Caller,
     time: Duration,
@@ -239,7 +239,7 @@ fn at_once(caller: &Caller, repeats: usize, seed: u64, sample: &mut Sample) -> R
     Ok(())
 }
 
-/// Shares the calls among connections, each of which has a thread if there are several.
+/// Divides the calls among connections. Several connections have a thread each.
 fn share(connections: &mut [CallerConnection]) -> Result<Vec<Duration>, Fault> {
     if let [connection] = connections {
         return connection.call(AT_ONCE);

@@ -1,4 +1,4 @@
-//! `connect`: the cost of opening, until the connection has been of use (A1).
+//! `connect`: measures the cost of opening a connection, up to its first use (A1).
 
 use std::time::{Duration, Instant};
 
@@ -20,10 +20,10 @@ const HTTP_OVER_TLS: &str = "HTTP over TLS";
 const WEB_SOCKET: &str = "WebSocket";
 const WEB_SOCKET_OVER_TLS: &str = "WebSocket over TLS";
 const HEALTH: &str = "/health";
-/// The publication's times on gigabit Ethernet, and their ratio.
+/// The publication's times on gigabit Ethernet.
 const PUBLISHED_TCP_MS: f64 = 0.965;
 const PUBLISHED_WEB_SOCKET_MS: f64 = 3.533;
-/// A ratio within this factor of the published one replicates it.
+/// The factor within which a ratio replicates the published one.
 const ALIKE: f64 = 1.25;
 
 #[derive(Clone, Debug)]

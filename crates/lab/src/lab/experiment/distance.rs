@@ -1,4 +1,5 @@
-//! `distance`: the latency of a stream by the delay of the network, and where polls fall behind it (B).
+//! `distance`: measures the latency of a stream for several delays of the network, and finds the delay from which polls
+//! fall behind (B).
 
 use std::time::Duration;
 
@@ -11,11 +12,11 @@ use crate::lab::session::{POLL_PAUSE, Session};
 use crate::lab::theory;
 
 const TOPIC: &str = "/topics/scratch-lab-distance";
-/// Delays in one direction, in milliseconds: long polling falls behind at 125, and at 62.5 with a new connection for each
-/// request.
+/// The delays in one direction, in milliseconds. Long polling falls behind at 125, or at 62.5 with a new connection for
+/// each request.
 const DELAYS_MS: [u64; 11] = [0, 10, 20, 40, 60, 65, 90, 120, 130, 150, 200];
 const QUICK_DELAYS_MS: [u64; 3] = [20, 90, 130];
-/// Who reads: its name, its transport, and its connections.
+/// The readers: name, transport and use of connections.
 const READERS: [(&str, Transport, Connections); 5] = [
     ("WebSocket", Transport::WebSocket, Connections::Kept),
     ("long poll", Transport::LongPoll, Connections::Kept),
@@ -24,9 +25,9 @@ const READERS: [(&str, Transport, Connections); 5] = [
     ("poll, new connections", Transport::Poll, Connections::New),
 ];
 const LONG_POLL_NEW: &str = "long poll, new connections";
-/// A reader is as early as another one within so much.
+/// The difference in milliseconds within which two readers count as equally early.
 const EARLY_MS: f64 = 5.0;
-/// Polling in Edmonton, where WebSocket took 40.3 ms: its latency in milliseconds.
+/// The delay to Edmonton and the latency of polling there, in milliseconds. WebSocket took 40.3 ms.
 const EDMONTON: (u64, f64) = (40, 151.3);
 
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
@@ -68,7 +69,7 @@ fn case(delay_ms: u64) -> String {
     format!("{delay_ms} ms each way")
 }
 
-/// Returns what theory says of each reader at each delay.
+/// Returns the latency that theory gives for each reader at each delay.
 fn models(delays: &[u64], more_ms: f64) -> Vec<Model> {
     let of = |delay_ms: &u64| {
         let d = *delay_ms as f64 + more_ms;
@@ -85,7 +86,7 @@ fn models(delays: &[u64], more_ms: f64) -> Vec<Model> {
     delays.iter().flat_map(of).collect()
 }
 
-/// Returns the longest delay up to which a reader is as early as a WebSocket at all that were measured.
+/// Returns the longest measured delay up to which a reader is always as early as a WebSocket.
 fn reach(report: &Report, delays: &[u64], name: &str) -> Option<u64> {
     let is_early = |delay: &&u64| {
         let [own, other] = [name, Transport::WebSocket.name()]

@@ -1,4 +1,4 @@
-//! `echo`: the time that a WebSocket takes beside bare TCP, by size (A2).
+//! `echo`: measures the time of an echo over a WebSocket and over bare TCP, by size (A2).
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,10 @@ use crate::statistics::Random;
 pub(super) const ROUND_TRIP: Quantity = Quantity::less("round trip", "ms");
 pub(super) const TCP: &str = "TCP";
 pub(super) const WEB_SOCKET: &str = "WebSocket";
-/// The longest message that an Anemone server echoes as it comes.
+/// The longest message that an Anemone server echoes while it comes.
 const LARGE: usize = 1 << 20;
 const SIZES: [usize; 10] = [1, 16, 125, 126, 1024, 16_384, 65_535, 65_536, 1 << 20, 16 << 20];
-/// What the publication found for the smallest and for the largest messages.
+/// The publication's result for the smallest messages; below, that for the largest.
 const PUBLISHED_SMALL: &str = "150 to 250 %";
 const PUBLISHED_LARGE: &str = "60 to 70 %";
 /// The least number of echoes of a sample, however long one takes.
@@ -119,13 +119,13 @@ fn judge(report: &mut Report) {
     }
 }
 
-/// Says by how much something takes longer, or less long.
+/// Returns the words for a difference: longer or shorter by this many per cent.
 fn longer(percent: f64) -> String {
     let than = if percent < 0.0 { "less time" } else { "longer" };
     format!("{} % {than}", fixed(percent.abs(), 0))
 }
 
-/// Echoes for as long as `time`, on a connection of its own.
+/// Makes echoes for this time, on a connection of its own.
 fn measure(echo: &EchoWork, time: Duration, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
     let mut random = Random::new(seed);
     let payload = random.bytes(echo.payload_bytes);
@@ -179,7 +179,7 @@ impl Line {
     }
 }
 
-/// Returns a number of bytes as people write it.
+/// Formats a number of bytes for people.
 pub(super) fn size(bytes: usize) -> String {
     match bytes {
         _ if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),

@@ -1,6 +1,7 @@
-//! A stream of events, read over several transports at once: what `wind`, `distance` (B) and `advise` share.
+//! Measures a stream of events that is read over several transports at once, for `wind`, `distance` (B) and `advise`.
 //!
-//! Owns the publisher, the readers and the medians of the rounds. The experiments choose who reads, and say what it means.
+//! Owns the publisher, the readers and the medians of the rounds. The experiments choose the readers, and interpret the
+//! figures.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -26,19 +27,19 @@ use crate::statistics::{Random, median};
 use crate::tcp_info::Traffic;
 
 pub(super) const LATENCY: Quantity = Quantity::less("one-way latency", "ms");
-/// The sensor of the publication has four events a second, of 22 bytes.
+/// The period of the publication's sensor, which sends four events a second of 22 bytes each.
 pub(super) const PERIOD: Duration = Duration::from_millis(250);
 const EVENT_BYTES: usize = 22;
-/// The first events, while connections and caches are new.
+/// The number of events at the beginning that do not count, since connections and caches are new.
 pub(super) const WARM_UP_EVENTS: usize = 4;
-/// Said of events that do not come from a program beside the server.
+/// The words about events that are published from here, and not by a program beside the server.
 const FROM_HERE: &str =
     "They were published from here, so their way to the server is part of the latency. ";
 /// The number of events of the publication.
 const EVENTS: usize = 1200;
 const QUICK_EVENTS: usize = 24;
 
-/// What a poll does with its connection after each answer.
+/// The use of connections by polls.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Connections {
     Kept,
@@ -60,7 +61,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The bytes of an event that has its number and nothing else.
+    /// The bytes of an event that contains only its number.
     pub(super) const BYTES_MIN: usize = EVENT_BYTES_MIN;
 
     /// Returns the stream of the publication.
@@ -71,7 +72,7 @@ impl Plan {
     }
 }
 
-/// A reader to be, with its place in the report.
+/// A reader to start, with its place in the report.
 #[derive(Clone, Debug)]
 pub(super) struct PlannedReader {
     pub(super) case: String,
@@ -82,20 +83,20 @@ pub(super) struct PlannedReader {
     pub(super) place: Place,
 }
 
-/// What came of a stream.
+/// The result of a stream.
 #[derive(Debug)]
 pub(super) struct Streamed {
     pub(super) series: Vec<Series>,
-    /// The traffic of each, if it had one connection.
+    /// The traffic of each reader, if it had a single connection.
     pub(super) carried: Vec<Option<Carried>>,
     /// The sentence about the method.
     pub(super) method: String,
-    /// Why not all events could be published, if so.
+    /// The reason why publishing ended early, if it did.
     pub(super) fault: Option<String>,
 }
 
 impl Streamed {
-    /// Makes the report. Its rounds are made of events, so its method has other words about them.
+    /// Makes the report. Its rounds are parts of one stream, so the sentence about its method is a different one.
     pub(super) fn report(self, session: &Session, experiment: &str, question: &str) -> Report {
         let mut report = session.report(experiment, question, LATENCY, self.series);
         report.method[0] = self.method;
@@ -109,13 +110,13 @@ impl Streamed {
 /// The traffic of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Carried {
-    /// From the end of the warm-up until the last event of the plan.
+    /// The traffic from the end of the warm-up to the last event of the plan, and its duration.
     pub(super) events: (Traffic, Duration),
-    /// From then until the event that ends the quiet time of the plan, which is a part of it.
+    /// The traffic of the quiet time that follows, with the event that ends it, and its duration.
     pub(super) quiet: (Traffic, Duration),
 }
 
-/// The time of each event at a reader, by its number.
+/// The times at which events arrived at a reader, by number.
 type Arrivals = BTreeMap<usize, Instant>;
 
 /// Publishes the events to a topic that all contenders read at the same time.
@@ -181,7 +182,7 @@ pub(super) fn stream(
     Ok(Streamed { series, carried: all_carried, method, fault })
 }
 
-/// Says how a stream of so many events was read.
+/// Returns the sentences about the method of a stream with this number of events.
 fn method(series: &[Series], events: usize, plan: Plan) -> String {
     let rounds = series.iter().map(|series| series.rounds.len()).max().unwrap_or(0);
     format!(
@@ -193,7 +194,7 @@ fn method(series: &[Series], events: usize, plan: Plan) -> String {
     )
 }
 
-/// Says how it was polled, and how its publisher kept its times.
+/// Returns the sentences about the polls and the punctuality of the publisher.
 fn told(plan: Plan, lag: &Histogram, clocks: &str) -> String {
     format!(
         "Polls wait {} ms after each answer{}, and begin each round in another phase. The publisher was at most {:.1} ms late. {clocks}",
@@ -203,7 +204,7 @@ fn told(plan: Plan, lag: &Histogram, clocks: &str) -> String {
     )
 }
 
-/// Returns the stream that a file describes, if there is a file.
+/// Returns the stream that the server's description has; `None` for an Anemone server.
 fn stream_of(session: &Session) -> anyhow::Result<Option<StreamPaths>> {
     let Some(offer) = session.target.offer() else { return Ok(None) };
     Ok(Some(offer.stream.clone().with_context(|| missing("[stream]"))?))
@@ -224,23 +225,24 @@ fn round_of(number: usize, block: usize) -> usize {
     number.saturating_sub(WARM_UP_EVENTS + 1) / block
 }
 
-/// Publishes the events of a plan, from here or by the agent of a second machine.
+/// Publishes the events of a plan, from here or through the agent of a second machine.
 struct PlanPublisher {
-    /// The server, without an emulated link.
+    /// The place of the server, without an emulated link.
     place: Place,
     topic: String,
     plan: Plan,
 }
 
-/// What was published.
+/// The events that were published.
 struct SentEvents {
-    /// The moment for which each event was planned: a server that holds up the publisher holds up its readers.
+    /// The planned time of each event. Latency counts from it, since a server that holds up the publisher holds up its
+    /// readers, too.
     sent: BTreeMap<usize, Instant>,
     /// The delays behind the plan.
     lag: Histogram,
     /// A sentence about the clocks.
     clocks: String,
-    /// Why it ended before the last event, if so.
+    /// The reason why publishing ended early, if it did.
     fault: Option<String>,
 }
 
@@ -310,22 +312,22 @@ impl PlanPublisher {
     }
 }
 
-/// What a reader has got.
+/// The result of a reader.
 struct Read {
     arrivals: Arrivals,
-    /// Events that came again.
+    /// The number of events that came twice.
     doubled: u64,
     /// The traffic of its connection; `None` if it had several.
     carried: Option<Carried>,
     fault: Option<Fault>,
 }
 
-/// The end of a reading.
+/// The condition that ends reading.
 #[derive(Clone, Copy, Debug)]
 struct ReadingEnd {
-    /// Who has this event, or a later one, has read enough.
+    /// Reading ends with this event, or a later one.
     last: usize,
-    /// Who has not, reads on until the first answer or event after this.
+    /// At the latest, reading ends with the first answer or event after this time.
     at: Instant,
 }
 
@@ -335,7 +337,7 @@ impl ReadingEnd {
     }
 }
 
-/// Reads until the end.
+/// Reads a stream until `end`.
 fn read(
     contender: &PlannedReader,
     plan: Plan,

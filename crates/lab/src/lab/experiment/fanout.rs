@@ -1,4 +1,4 @@
-//! `fanout`: the number of readers of one topic that each transport serves until events come late.
+//! `fanout`: finds the number of readers of one topic from which events come late, for each transport.
 
 use std::time::{Duration, Instant};
 
@@ -25,11 +25,11 @@ const QUICK_EVENTS: u32 = 2;
 /// The numbers of readers that are tried, one after the other.
 const READERS: [usize; 5] = [100, 1_000, 2_000, 4_000, 8_000];
 const QUICK_READERS: [usize; 2] = [50, 200];
-/// Descriptors for anything but readers.
+/// The descriptors that are kept for other things than readers.
 pub(super) const OTHER_DESCRIPTORS: usize = 200;
-/// An emulated link has threads of its own for each connection.
+/// The most readers over an emulated link, which has threads for each connection.
 const READERS_OF_LINK: usize = 200;
-/// A generator that works for a greater share of the time is what bends.
+/// The greatest share of the time that the generator may work. With more, it is the bottleneck.
 const BUSY_MAX: f64 = 0.9;
 
 #[derive(Clone, Debug)]
@@ -39,21 +39,21 @@ struct Fan {
     readers: usize,
 }
 
-/// What stopped a transport from having more readers.
+/// The reason why a transport does not serve more readers.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Bend {
-    /// The greatest number that was tried held.
+    /// It served the greatest number that was tried.
     None,
-    /// Events came later than the next one, or never.
+    /// With this many readers, events came later than the next one, or never.
     Late(usize),
-    /// The generator had no time left.
+    /// With this many readers, the generator had no time left.
     Generator(usize),
-    /// It could not be tried, for this reason.
+    /// This many readers could not be tried, for this reason.
     Fault(usize, String),
 }
 
 impl Bend {
-    /// Returns the number that did not hold.
+    /// Returns the number of readers that was too many.
     fn readers(&self) -> Option<usize> {
         match self {
             Self::None => None,
@@ -107,7 +107,7 @@ fn case(readers: usize) -> String {
     if readers == 1 { "1 reader".to_owned() } else { format!("{readers} readers") }
 }
 
-/// Returns the numbers of readers to try: those that the descriptors of this process and the link allow.
+/// Returns the numbers of readers to try, as far as the descriptors of this process and the link allow.
 fn steps(session: &Session) -> anyhow::Result<Vec<usize>> {
     let steps = session.pace.full_or_quick(&READERS[..], &QUICK_READERS[..]);
     let allowed = raise_descriptor_limit()?.saturating_sub(OTHER_DESCRIPTORS).max(1);
@@ -116,7 +116,7 @@ fn steps(session: &Session) -> anyhow::Result<Vec<usize>> {
     Ok(steps.iter().map(|readers| (*readers).min(most)).collect())
 }
 
-/// Tries greater and greater numbers of readers. Returns those that held, or the least if none did, and what ended it.
+/// Tries rising numbers of readers. Returns those that were served (or the least, if none was), and the reason for the end.
 fn climb(
     session: &mut Session,
     steps: &[usize],

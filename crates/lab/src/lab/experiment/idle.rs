@@ -1,4 +1,4 @@
-//! `idle`: the memory and the CPU time of a reader while nothing happens, on each transport.
+//! `idle`: measures the memory and the CPU time of a reader while nothing happens, on each transport.
 
 use std::fs;
 use std::thread;
@@ -26,16 +26,16 @@ const PATH: &str = "/topics/scratch-lab-idle";
 const BARE: &str = "WebSocket without a topic";
 const READERS: usize = 2_000;
 const QUICK_READERS: usize = 200;
-/// The interval of heartbeats and pings while it is measured.
+/// The interval of heartbeats and pings during the measurement.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 const QUICK_HEARTBEAT: Duration = Duration::from_millis(250);
 const HEARTBEATS: u32 = 5;
 const QUICK_HEARTBEATS: u32 = 1;
-/// The defaults of a server: heartbeats of streams, and pings.
+/// A server's default interval of heartbeats and pings.
 const DEFAULT_SECONDS: f64 = 15.0;
-/// These are opened and closed first, so that memory allocated only once does not count.
+/// The number of connections that are opened and closed first, so that memory allocated only once does not count.
 const FIRST: usize = 10;
-/// The longest wait for the memory of the kernel to rest.
+/// The longest wait until the kernel's memory stays the same.
 const REST_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug)]
@@ -115,7 +115,7 @@ fn measure(work: &IdleWork, random: &mut Random, sample: &mut Sample) -> anyhow:
     Ok(())
 }
 
-/// Returns the memory of the kernel once it rests: the sockets of what ended are given back with a delay.
+/// Waits until the kernel's memory stays the same, and returns it. The kernel frees closed sockets with a delay.
 fn kernel_at_rest() -> anyhow::Result<u64> {
     const LOOK: Duration = Duration::from_millis(100);
     const STILL: u64 = 256 << 10;
@@ -131,7 +131,7 @@ fn kernel_at_rest() -> anyhow::Result<u64> {
     }
 }
 
-/// Returns the memory of the kernel's slabs and of the buffers of TCP.
+/// Returns the memory of the kernel's slabs and of its TCP buffers.
 fn kernel_bytes() -> anyhow::Result<u64> {
     let read = |path: &str| fs::read_to_string(path).with_context(|| format!("reading {path}"));
     let (memory, sockets) = (read("/proc/meminfo")?, read("/proc/net/sockstat")?);
@@ -140,13 +140,13 @@ fn kernel_bytes() -> anyhow::Result<u64> {
     Ok(slab + pages * rustix::param::page_size() as u64)
 }
 
-/// Returns the bytes of `Slab:  123 kB`.
+/// Returns the bytes in the line `Slab:  123 kB`.
 fn slab(memory: &str) -> Option<u64> {
     let line = memory.lines().find_map(|line| line.strip_prefix("Slab:"))?;
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
-/// Returns the pages of `TCP: inuse 4 orphan 0 tw 0 alloc 6 mem 1`.
+/// Returns the bytes of the pages in the line `TCP: inuse 4 orphan 0 tw 0 alloc 6 mem 1`.
 fn buffers(sockets: &str) -> Option<u64> {
     let line = sockets.lines().find_map(|line| line.strip_prefix("TCP:"))?;
     let mut words = line.split_whitespace().skip_while(|word| *word != "mem");

@@ -71,7 +71,7 @@ impl Experiment {
         }
     }
 
-    /// Says what an experiment is, and what it needs; the only place that does.
+    /// Returns the function and the needs of each experiment. No other place lists them.
     fn entry(self) -> Entry {
         use Lack::{Echo, Topics};
         let entry = |run, servers, needs| Entry { run, servers, needs };
@@ -94,8 +94,7 @@ impl Experiment {
         }
     }
 
-    /// Returns true if a server can be measured so that the lab does not start: an Anemone server, or one of which a file says
-    /// what it offers.
+    /// Returns true if this experiment can measure a server of the user's: an Anemone server, or one that a file describes.
     pub(crate) fn is_possible(self, offer: Option<&Description>, is_secure: bool) -> bool {
         let servers = self.entry().servers;
         let is_offered = match (offer, servers) {
@@ -106,7 +105,7 @@ impl Experiment {
         is_offered && (!is_secure || servers.has_secure())
     }
 
-    /// Returns true if it cannot be measured at an Anemone server that lacks this.
+    /// Returns true if this experiment cannot measure an Anemone server that lacks this.
     pub(crate) fn needs(self, lack: Lack) -> bool {
         self.entry().needs.contains(&lack)
     }
@@ -115,7 +114,7 @@ impl Experiment {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Returns true if a server on another machine can be measured.
+    /// Returns true if this experiment can measure a server on another machine.
     pub(crate) fn is_of_far_server(self) -> bool {
         self.entry().servers.has_far()
     }
@@ -151,7 +150,7 @@ impl Experiment {
     }
 }
 
-/// Says why an experiment cannot measure a server, and which ones do.
+/// Makes the error for an experiment that cannot measure a server. It lists those that can.
 fn refusal(reason: &str, words: &str, has: fn(Servers) -> bool) -> WrongUse {
     let all = Experiment::All.named().into_iter().filter(|one| has(one.entry().servers));
     let mut names: Vec<_> = all.map(Experiment::name).collect();
@@ -163,22 +162,22 @@ fn refusal(reason: &str, words: &str, has: fn(Servers) -> bool) -> WrongUse {
 struct Entry {
     run: fn(&mut Session) -> anyhow::Result<Report>,
     servers: Servers,
-    /// Services that it needs, and that an Anemone server has only with a flag.
+    /// The services that it needs, and that an Anemone server has only with a flag.
     needs: &'static [Lack],
 }
 
 /// The servers that an experiment can measure.
 #[derive(Clone, Copy)]
 enum Servers {
-    /// Any that offers enough, also on another machine and within TLS.
+    /// Any server that offers enough, also on another machine, or over TLS.
     Any(fn(&Description) -> bool),
-    /// Anemone servers on this machine, without TLS: it makes the load of many connections, and publishes from here.
+    /// Anemone servers on this machine without TLS, since the experiment opens many connections and publishes from here.
     Near,
-    /// Also within TLS.
+    /// Anemone servers on this machine, also over TLS.
     NearOrSecure,
-    /// Also on another machine.
+    /// Anemone servers without TLS, also on another machine.
     NearOrFar,
-    /// The one that the lab starts, whose process it reads.
+    /// Only the server that the lab starts, since the experiment reads figures of its process.
     Own,
 }
 

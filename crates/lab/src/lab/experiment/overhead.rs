@@ -1,4 +1,4 @@
-//! `overhead`: bytes and packets of a message, by size, and of the handshake (A3).
+//! `overhead`: measures the bytes and packets of a message, by size, and of the handshake (A3).
 
 use anemone_ws::proto::Opcode;
 
@@ -14,9 +14,9 @@ const DOWN: Quantity = Quantity::less("a message from the server", "B");
 const PACKETS: Quantity = Quantity::less("packets with payload, each echo", "");
 const WIRE: Quantity = Quantity::less("an echo on the wire", "B");
 const OPENING_BYTES: Quantity = Quantity::less("the opening", "B");
-/// The first echoes of a connection, which the kernel acknowledges at once.
+/// The number of first echoes that do not count, since the kernel acknowledges them at once.
 const WARM_UP: u64 = 20;
-/// The sizes of the publication with the overheads it gives, in per cent: from the server, and to it.
+/// The publication's sizes with its overheads in per cent: from the server, and to it.
 const PUBLISHED: [(usize, f64, f64); 7] = [
     (1, 200.0, 600.0),
     (16, 12.5, 37.5),
@@ -45,7 +45,7 @@ const fn header_bytes(payload_bytes: usize, is_masked: bool) -> usize {
     2 + length + if is_masked { 4 } else { 0 }
 }
 
-/// O_P: the header in per cent of the payload.
+/// Returns the overhead O_P of the publication: the header in per cent of the payload.
 fn overhead(payload_bytes: usize, is_masked: bool) -> f64 {
     header_bytes(payload_bytes, is_masked) as f64 / payload_bytes as f64 * 100.0
 }
@@ -161,14 +161,14 @@ fn judge(report: &mut Report, is_secure: bool) {
     report.published = published;
 }
 
-/// Rounds to the digits that the published figure has.
+/// Rounds a value to as many decimals as the published figure has.
 fn rounded(value: f64, published: f64) -> f64 {
     let text = published.to_string();
     let digits = text.split_once('.').map_or(0, |(_, digits)| digits.len());
     format!("{value:.digits$}").parse().unwrap_or(value)
 }
 
-/// Returns what the connection had carried after its opening, before the echoes that count, and after them.
+/// Returns the traffic of the connection after its opening, before the echoes that count, and after them.
 fn measure(work: &OverheadWork, count: u64, seed: u64) -> Result<[Traffic; 3], Fault> {
     let payload = vec![b'a'; work.payload_bytes];
     let wrong = |echoed: &[u8]| Err(Fault::wrong("another echo came", echoed));

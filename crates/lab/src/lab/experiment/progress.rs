@@ -1,4 +1,4 @@
-//! `progress`: the two published computations over each transport: communications, packets, bytes and time (D).
+//! `progress`: measures the two published computations over each transport: communications, packets, bytes and time (D).
 
 use std::time::Instant;
 
@@ -23,9 +23,9 @@ const PAYLOAD: Quantity = Quantity::less("payload", "B");
 const WIRE: Quantity = Quantity::less("on the wire", "B");
 const AS_PUBLISHED: Quantity = Quantity::less("as the publication counts", "B");
 const QUICK_ROUNDS: usize = 2;
-/// The CPU time of fewer states cannot be told.
+/// The least number of states whose CPU time can be measured.
 const STATES_MIN: u64 = 1_000;
-/// Each state in a message of its own, as published.
+/// The path of the service, with each state in a message of its own, as in the publication.
 const TARGET: &str = "/computations?batch=1";
 const PAGE: u32 = 1;
 
@@ -39,7 +39,7 @@ struct Computation {
     web_socket: Captured,
 }
 
-/// What the publication captured.
+/// The figures that the publication captured.
 #[derive(Clone, Copy, Debug)]
 struct Captured {
     communications: u64,
@@ -82,15 +82,15 @@ struct Watch {
     computation: Computation,
 }
 
-/// The messages of a computation. A communication is one in the publication: the request, each state, and over REST the
-/// last poll, which tells the end.
+/// The messages of a computation. Communications are counted as in the publication: the request, each state, and over REST
+/// the last poll, which returns the end.
 #[derive(Clone, Copy, Debug, Default)]
 struct Messages {
     communications: u64,
     states: u64,
-    /// What the publication has not: the plan, whole lists for those who join, progress, and the result.
+    /// The messages that the publication does not have: the plan, whole lists for new readers, progress, and the result.
     others: u64,
-    /// Answers to polls before there was anything new.
+    /// The number of answers to polls without anything new.
     empty: u64,
 }
 
@@ -279,7 +279,7 @@ fn judge(report: &mut Report, is_secure: bool) {
     }
 }
 
-/// Returns true for figures that are less than a tenth apart.
+/// Returns true if the figures differ by less than a tenth.
 fn alike(published: f64, measured: f64) -> bool {
     (measured / published - 1.0).abs() < 0.1
 }

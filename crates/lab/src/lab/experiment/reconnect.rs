@@ -1,4 +1,4 @@
-//! `reconnect`: connections that are cut, and go on where they were.
+//! `reconnect`: cuts connections, and measures the time until they continue and the events that are lost or doubled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ const TOPIC: &str = "/topics/scratch-lab-reconnect";
 const PERIOD: Duration = Duration::from_millis(10);
 const CUTS: u64 = 10;
 const QUICK_CUTS: u64 = 3;
-/// The time between two cuts is random, from this to twice this.
+/// The shortest time between two cuts. The time is random, up to twice this.
 const BETWEEN: Duration = Duration::from_millis(60);
 /// The pause of a poll after an answer; a long poll has none.
 const PAUSE: Duration = Duration::from_millis(150);
@@ -89,7 +89,7 @@ fn publish_until(is_over: &AtomicBool, http: &mut Http) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What a reader has seen.
+/// The events that a reader has received.
 #[derive(Debug, Default)]
 struct Seen {
     newest: Option<usize>,
@@ -138,7 +138,7 @@ fn measure(cuts: &Cuts, random: &mut Random, sample: &mut Sample) -> Result<(), 
     Ok(())
 }
 
-/// Reads at least one event, until the time has come and nothing waits. Returns the position.
+/// Reads at least one event, until `until` has passed and no event waits. Returns the position.
 fn read_until(
     feed: &mut Feed,
     transport: Transport,

@@ -1,4 +1,4 @@
-//! `sizes`: larger and larger data over HTTP and WebSocket, through several links, and the share of masking (C).
+//! `sizes`: measures data of rising size over HTTP and WebSocket through several links, and the share of masking (C).
 
 use std::time::{Duration, Instant};
 
@@ -17,24 +17,24 @@ const MASKING: Quantity = Quantity::less("share of masking", "%");
 const HTTP: &str = "HTTP";
 const HTTP_NEW: &str = "HTTP, new connections";
 const LOCAL: &str = "this machine";
-/// The bytes of a message, and the number of messages, as published.
+/// The sizes of messages in bytes and their numbers, as in the publication.
 const SIZES: [(usize, usize); 6] =
     [(1, 100), (500, 10), (1_000, 10), (100_000, 10), (1_000_000, 1), (10_000_000, 1)];
 const QUICK_SIZES: [(usize, usize); 4] = [(1, 5), (1_000, 5), (100_000, 1), (1_000_000, 1)];
 /// The publication's networks.
 const LINKS: [&str; 3] = ["wifi", "wan", "hsdpa"];
 const QUICK_LINKS: [&str; 1] = ["wan"];
-/// Those on which it found WebSocket faster.
+/// The networks on which the publication found WebSocket faster.
 const FAR: [&str; 2] = ["wan", "hsdpa"];
-/// What a link needs longer for is left out.
+/// The longest time that a link may take for the data. Larger data is left out.
 const TRANSFER_MAX: Duration = Duration::from_secs(10);
-/// It did so below this size.
+/// The size in bytes below which the publication found WebSocket faster.
 const LARGE_BYTES: usize = 100_000;
-/// HTTP that takes less than a tenth longer is as soon.
+/// The factor within which HTTP counts as equally fast.
 const SOONER: f64 = 1.1;
-/// The case of which the publication tells the share of masking.
+/// The case for which the publication gives the share of masking.
 const LONGEST: &str = "1 x 10 MB";
-/// The publication's 4.48 of 4.55 s.
+/// The publication's share of masking in per cent: 4.48 of 4.55 s.
 const PUBLISHED_MASKING: f64 = 98.5;
 
 #[derive(Clone, Debug)]
@@ -224,7 +224,7 @@ fn judge(report: &mut Report, networks: &[String], sizes: &[(usize, usize)]) {
     });
 }
 
-/// Returns the answer of a server without a WebSocket.
+/// Returns the answer for a server without WebSockets.
 fn of_http_alone(report: &Report) -> String {
     let ratios = report.comparisons.iter().filter_map(|one| one.ratio);
     let ratios: Vec<_> = ratios.map(|ratio| ratio.value).collect();

@@ -1,4 +1,4 @@
-//! `wind`: the one-way latency of four events a second, over each transport at once (B).
+//! `wind`: measures the one-way latency of four events a second, over all transports at once (B).
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ const CASE: &str = "4 events a second";
 const TOPIC: &str = "/topics/scratch-lab-wind";
 /// The publication's ratios of polling to WebSocket.
 const PUBLISHED_POLLING: std::ops::RangeInclusive<f64> = 2.3..=4.5;
-/// Its differences between long polling and WebSocket where long polling does not fall behind.
+/// The publication's differences between long polling and WebSocket, in milliseconds, while long polling does not fall
+/// behind.
 const PUBLISHED_LONG_POLLING: std::ops::RangeInclusive<f64> = -4.4..=1.0;
 
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
@@ -46,7 +47,8 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Theory knows how far the readers are from the server, but not how far it is from where the events of a `--target` are published.
+/// Adds the models and the verdicts. Theory knows the delay between server and readers, but not the delay from the
+/// publisher to a `--target`.
 fn judge(report: &mut Report, delay: Duration, is_published_there: bool) {
     let d = ms(delay);
     let latency = |transport| match transport {

@@ -1,4 +1,4 @@
-//! The events of a topic or a run, as each transport brings them.
+//! Reads the events of a topic or a run over each transport.
 
 use serde_json::Value;
 
@@ -14,34 +14,34 @@ use crate::tcp_info::Traffic;
 const MORE_STATUS: u16 = 206;
 const FIRST_STATUS: u16 = 100;
 const NOTICE_STATUS: u16 = 110;
-/// The longest wait of a long poll in seconds, as clients ask for; a shorter patience halves it.
+/// The longest wait of a long poll that clients ask for, in seconds. With a short patience, they ask for half of that.
 const WAIT_SECONDS_MAX: u64 = 30;
 /// The subprotocol of a WebSocket whose messages have positions.
 const EVENTS: &str = "anemone.events";
 
-/// What is read: the path with its query, and for a run that this starts, the body of its request.
+/// The source of events: the path with its query, and the body of the request for a run that this starts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
     pub(crate) target: &'a str,
     pub(crate) body: Option<&'a [u8]>,
-    /// The most events of the answer to one poll; the server's own number without it.
+    /// The most events in an answer to a poll. Default: the server's own limit.
     pub(crate) page: Option<u32>,
-    /// The position to begin after. With it, the positions of events are kept.
+    /// The position to begin after. If it is set, the feed keeps the position of each event.
     pub(crate) after: Option<&'a str>,
     pub(crate) form: Form<'a>,
 }
 
-/// One reader.
+/// A reader of events over one transport.
 #[derive(Debug)]
 pub(crate) struct Feed {
     reader: FeedReader,
-    /// What came with the last message, chunk or page, the next piece last.
+    /// The pieces of the last message, chunk or page. The next piece is the last one of them.
     waiting: Vec<Piece>,
-    /// The beginning of a line whose end has not come.
+    /// The beginning of a line whose end has not come yet.
     line: Vec<u8>,
     /// The position of the newest event, or of the beginning.
     position: String,
-    /// What comes is data and nothing else.
+    /// True if the stream has only data, without positions.
     is_plain: bool,
     /// The longest wait for a piece.
     place: Place,
@@ -153,7 +153,8 @@ impl Feed {
         }
     }
 
-    /// Returns the position of the newest event that came, unless there are others that [`next`](Self::next) has not returned yet.
+    /// Returns the position of the newest event; `None` while [`next`](Self::next) has not returned all events that have
+    /// come.
     pub(crate) fn position(&self) -> Option<&str> {
         let position = match &self.reader {
             FeedReader::Polls { after, .. } => after,
@@ -162,7 +163,7 @@ impl Feed {
         self.waiting.iter().all(|piece| *piece == Piece::Answer).then_some(position)
     }
 
-    /// Opens a new connection for the next poll. What is pushed goes on over the one that it has.
+    /// Opens a new connection for the next poll. A pushed stream keeps its connection.
     pub(crate) fn reconnect(&mut self, place: &Place) -> Result<(), Fault> {
         match &mut self.reader {
             FeedReader::Polls { http, .. } => *http = Http::connect(place)?,
@@ -196,7 +197,7 @@ impl Feed {
         }
     }
 
-    /// Waits for a message, a chunk or a page, and puts its pieces into `waiting` in their order.
+    /// Waits for a message, a chunk or a page, and adds its pieces to `waiting`.
     fn wait(&mut self) -> Result<(), Fault> {
         let (waiting, position) = (&mut self.waiting, &mut self.position);
         let patience = self.place.patience;
@@ -271,7 +272,7 @@ fn fields(transport: Transport, body: Option<&[u8]>) -> String {
     format!("{}{json}", transport.accept())
 }
 
-/// Starts the run if there is one to start, and returns the path of the events and the position to read from.
+/// Starts the run, if there is one to start. Returns the path of the events and the position to read from.
 fn begin_polls(
     http: &mut Http,
     target: &str,
@@ -289,7 +290,7 @@ fn begin_polls(
     Ok((format!("/{place}"), "earliest".to_owned()))
 }
 
-/// Waits for a chunk, and hands out the lines that are complete with it. `rest` keeps the beginning of the next one.
+/// Waits for a chunk, and passes the lines that it completes to `each`. `rest` keeps the beginning of the next line.
 fn lines(
     http: &mut Http,
     rest: &mut Vec<u8>,
@@ -307,7 +308,7 @@ fn lines(
     within_limit(rest.len())
 }
 
-/// Returns what a line of NDJSON says, if anything, and keeps the position that it has.
+/// Returns the piece in a line of NDJSON, if there is one, and notes its position in `position`.
 fn ndjson(line: &[u8], is_plain: bool, position: &mut String) -> Result<Option<Piece>, Fault> {
     if line.trim_ascii().is_empty() {
         return Ok(None);

@@ -1,11 +1,11 @@
-//! Requests over one HTTP/1.1 connection, and streams of chunks.
+//! Makes requests over one HTTP/1.1 connection, and reads streams of chunks.
 
 use super::stream::AT_ONCE_BYTES;
 use super::{Fault, MESSAGE_BYTES_MAX, Place, SHOWN_BYTES, Stream, within_head};
 use crate::load::{Body, BodyEnd, Head, chunk, head, request};
 use crate::tcp_info::Traffic;
 
-/// The bytes of an event that has its number and nothing else.
+/// The bytes of an event that contains only its number.
 pub(crate) const EVENT_BYTES_MIN: usize = 20;
 
 /// A response.
@@ -17,15 +17,15 @@ pub(crate) struct HttpReply {
     pub(crate) location: Option<String>,
 }
 
-/// A connection that is kept alive; if the server closes it after an answer, the next request opens another.
+/// A connection that is kept alive. If the server closes it after an answer, the next request opens a new one.
 #[derive(Debug)]
 pub(crate) struct Http {
     stream: Stream,
-    /// The body of the response has no chunks: it ends with the connection.
+    /// True if the body of the response has no chunks, and ends with the connection.
     is_raw: bool,
-    /// The server closes the connection after the newest answer.
+    /// True if the server closes the connection after the newest answer.
     is_over: bool,
-    /// What the connections before have carried.
+    /// The traffic of the earlier connections.
     before: Traffic,
 }
 
@@ -47,7 +47,7 @@ impl Http {
         self.reply()
     }
 
-    /// The same for a body whose echo comes while it is sent.
+    /// Sends a request with a body whose echo comes meanwhile, and returns the whole response.
     pub(crate) fn exchange(
         &mut self,
         method: &str,
@@ -66,7 +66,7 @@ impl Http {
         Ok(reply)
     }
 
-    /// Sends a request whose response is a stream: [`chunk`](Self::chunk) returns its pieces.
+    /// Sends a request for a stream, whose pieces [`chunk`](Self::chunk) returns.
     pub(crate) fn stream(
         &mut self,
         method: &str,
@@ -94,7 +94,7 @@ impl Http {
         read_chunk(&mut self.stream)
     }
 
-    /// Publishes an event with its number, as long as it is asked for.
+    /// Publishes an event of this length, which contains its number.
     pub(crate) fn publish(
         &mut self,
         topic: &str,
@@ -110,7 +110,7 @@ impl Http {
         if (200..300).contains(&status) { Ok(()) } else { reply.expect(201).map(|_| ()) }
     }
 
-    /// Returns what the connection, and those before it, have carried so far.
+    /// Returns the traffic of this connection and of the earlier ones.
     pub(crate) fn traffic(&self) -> Result<Traffic, Fault> {
         let mut traffic = self.before;
         traffic += self.stream.traffic()?;
@@ -129,7 +129,7 @@ impl Http {
         Ok(reply)
     }
 
-    /// Opens another connection if the server has closed this one.
+    /// Opens a new connection if the server has closed this one.
     fn reopen(&mut self) -> Result<(), Fault> {
         if self.is_over {
             let place = self.stream.place().clone();
@@ -157,7 +157,7 @@ impl HttpReply {
     }
 }
 
-/// Waits for the whole response, and tells whether the server closes the connection after it.
+/// Waits for the whole response. Also returns true if the server closes the connection after it.
 fn reply(stream: &mut Stream) -> Result<(HttpReply, bool), Fault> {
     let (status, end, location, is_last) = read_head(stream, |head| {
         let location = head.field("location").map(str::to_owned);
@@ -170,14 +170,14 @@ fn reply(stream: &mut Stream) -> Result<(HttpReply, bool), Fault> {
     Ok((HttpReply { status, body: body.into_bytes(), location }, is_last))
 }
 
-/// Waits for the beginning of a refusal's body, which people are shown.
+/// Waits for the beginning of a refusal's body, and makes a fault of it.
 pub(super) fn refused(stream: &mut Stream, status: u16, end: BodyEnd) -> Fault {
     let mut body = Body::new(end, MESSAGE_BYTES_MAX);
     while body.bytes().len() < SHOWN_BYTES && matches!(receive(stream, &mut body), Ok(false)) {}
     Fault::refused(status, body.bytes())
 }
 
-/// Waits for more of a body. True once it is complete.
+/// Waits for more of a body. Returns true once it is complete.
 fn receive(stream: &mut Stream, body: &mut Body) -> Result<bool, Fault> {
     let len = body.receive(stream.bytes()).map_err(wrong)?;
     stream.skip(len);

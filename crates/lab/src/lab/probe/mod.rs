@@ -1,6 +1,7 @@
-//! The measuring clients: they block, every wait of theirs is bounded, and every fault has a kind.
+//! The measuring clients. They block, each wait has a limit, and each fault has a kind.
 //!
-//! They are written by hand, since a client that copies, buffers or wakes another thread would be measured with the server.
+//! They are written by hand: a client that copies, buffers or wakes another thread would be measured together with the
+//! server.
 
 mod feed;
 mod http;
@@ -36,14 +37,14 @@ pub(crate) use self::tls::Tls;
 pub(crate) use self::transport::Transport;
 pub(crate) use self::web_socket::WebSocket;
 
-/// The longest wait for anything that a server should do at once.
+/// The longest wait for a step that a server should do at once.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest segment on Ethernet (RFC 9293 section 3.7.1), with 12 bytes for timestamps among them.
 const SEGMENT_BYTES: u32 = 1460;
 const HEAD_BYTES_MAX: usize = 256 << 10;
 /// The most bytes of a server's answer that a fault shows.
 const SHOWN_BYTES: usize = 200;
-/// A longer message or chunk is a fault of the server, unless more was asked for.
+/// The longest message or chunk. A longer one is a fault of the server, unless it was asked for.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 32 << 20;
 
 /// The place of a server, which may be behind a link.
@@ -52,7 +53,7 @@ pub(crate) struct Place {
     pub(crate) address: SocketAddr,
     /// The name in the field `Host`.
     pub(crate) host: String,
-    /// With it, everything there is within TLS.
+    /// The TLS configuration, if the server speaks TLS.
     pub(crate) tls: Option<Box<Tls>>,
     pub(crate) patience: Duration,
 }
@@ -62,13 +63,13 @@ impl Place {
         Self { address, host: address.to_string(), tls: None, patience: PATIENCE }
     }
 
-    /// The longest wait for something that comes slowly, but is long: the longest message through the slowest link.
+    /// The longest wait for a whole message: the longest message over the slowest link.
     pub(crate) fn patience_of_all(&self) -> Duration {
         12 * self.patience
     }
 
-    /// Opens a TCP connection whose segments are as long as on Ethernet, also on this machine, and without the delay of
-    /// Nagle's algorithm.
+    /// Opens a TCP connection with segments as long as on Ethernet, even on this machine, and without the delay of Nagle's
+    /// algorithm.
     pub(crate) fn connect(&self) -> Result<TcpStream, Fault> {
         loop {
             match self.connect_once() {
@@ -94,7 +95,7 @@ impl Place {
     }
 }
 
-/// A measurement that did not come about. It is counted by kind, and never part of a latency.
+/// The reason why a measurement failed. Faults are counted by kind, and never become part of a latency.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
     #[error("cannot connect to {address}: {error}")]
@@ -114,11 +115,11 @@ pub(crate) enum Fault {
 /// A wait that was too long.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Stall {
-    /// Nothing at all came for so long.
+    /// Nothing came for this long.
     Silent(Duration),
-    /// Pings, comments and blank lines came for so long, and nothing else.
+    /// Only pings, comments and blank lines came for this long.
     Heartbeats(Duration),
-    /// So many bytes came in this time, and it was not all.
+    /// Only this many bytes came in this time, and some are missing.
     Slow(Duration, u64),
 }
 
@@ -132,11 +133,11 @@ pub(crate) enum FaultKind {
     Closed,
     /// Nothing came in time.
     Stalled,
-    /// The server answered with a status that says no.
+    /// The server answered with the status of a refusal.
     Refused,
-    /// Something else came than was expected.
+    /// The server sent something unexpected.
     Wrong,
-    /// The server was not asked, since it had been silent in all cases before.
+    /// The server was not asked, since it had been silent in all cases so far.
     NotAsked,
 }
 
@@ -151,7 +152,7 @@ impl Fault {
         }
     }
 
-    /// Finds the kind of what stopped a load of many connections.
+    /// Makes a fault of the error that stopped a load of many connections.
     pub(crate) fn of_load(error: anyhow::Error) -> Self {
         match error.downcast::<io::Error>() {
             Ok(error) => Self::of_io(error, PATIENCE),
@@ -159,7 +160,7 @@ impl Fault {
         }
     }
 
-    /// Finds the kind of what went wrong with a connection whose waits end after `patience`.
+    /// Makes a fault of an error of a connection whose waits end after `patience`.
     fn of_io(error: io::Error, patience: Duration) -> Self {
         match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Stalled(Stall::Silent(patience)),
@@ -168,13 +169,13 @@ impl Fault {
         }
     }
 
-    /// Says that the server refused; of a long body, the beginning.
+    /// Makes the fault of a refusal, with the beginning of its body.
     pub(crate) fn refused(status: u16, body: &[u8]) -> Self {
         let body = printable(&String::from_utf8_lossy(start(body)));
         Self::Refused { status, body }
     }
 
-    /// Says that something else came than was expected; of long bytes, the beginning.
+    /// Makes the fault of an unexpected message, with the beginning of its bytes.
     pub(crate) fn wrong(words: &str, bytes: &[u8]) -> Self {
         let shown = bytes.escape_ascii().take(SHOWN_BYTES).map(char::from);
         Self::Wrong(format!("{words}: {}", shown.collect::<String>()))
@@ -197,7 +198,7 @@ impl fmt::Display for Stall {
 }
 
 impl FaultKind {
-    /// The words for how often it happened.
+    /// Returns the words for this number of faults.
     pub(crate) fn counted(self, count: u64) -> String {
         let words = match self {
             Self::Unreachable => "no connection",
@@ -211,12 +212,12 @@ impl FaultKind {
     }
 }
 
-/// The part of what a server said that people are shown.
+/// Returns the beginning of a server's bytes that is shown to people.
 fn start(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(SHOWN_BYTES)]
 }
 
-/// Refuses a head that has grown beyond what any server sends.
+/// Refuses a head that is longer than any server's.
 fn within_head(bytes: usize) -> Result<(), Fault> {
     if bytes <= HEAD_BYTES_MAX {
         return Ok(());
@@ -224,7 +225,7 @@ fn within_head(bytes: usize) -> Result<(), Fault> {
     Err(Fault::Wrong(format!("a head has more than {HEAD_BYTES_MAX} bytes")))
 }
 
-/// Refuses a message that has grown beyond what anybody asks for.
+/// Refuses a message that is longer than any that is asked for.
 fn within_limit(bytes: usize) -> Result<(), Fault> {
     if bytes <= MESSAGE_BYTES_MAX {
         return Ok(());

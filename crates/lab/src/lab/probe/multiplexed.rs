@@ -1,4 +1,4 @@
-//! Requests of the subprotocol `anemone.v1`, over a WebSocket or over TCP.
+//! Makes requests of the subprotocol `anemone.v1`, over a WebSocket or over TCP.
 
 use anemone_ws::proto::Opcode;
 
@@ -20,7 +20,7 @@ pub(crate) enum Multiplexed {
 #[derive(Debug)]
 pub(crate) struct MultiplexedReply {
     pub(crate) status: u16,
-    /// The request that it answers.
+    /// The id of the request.
     pub(crate) id: String,
     /// The position of an event; empty if there is none.
     pub(crate) position: String,

@@ -1,18 +1,18 @@
-//! What a server says to its readers, piece by piece.
+//! The pieces of a stream: events, ends of answers, and the end of a run.
 
 use serde_json::Value;
 
 use super::Fault;
 
-/// The status of a poll.
+/// The status of a successful poll.
 pub(super) const OK: u16 = 200;
 
-/// A part of what a server says to its reader.
+/// A piece of a stream, as a reader gets it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Piece {
     /// The data of an event.
     Event(Vec<u8>),
-    /// The whole answer to a poll. Its events came before.
+    /// The end of the answer to a poll. Its events came before.
     Answer,
     /// The end of a run.
     End,
@@ -22,7 +22,7 @@ pub(super) fn event(data: &Value) -> Piece {
     Piece::Event(data.to_string().into_bytes())
 }
 
-/// Returns the number of an event that [`Http::publish`](super::Http::publish) has made.
+/// Returns the number in an event that [`Http::publish`](super::Http::publish) has published.
 pub(crate) fn number(data: &[u8]) -> Result<usize, Fault> {
     let number = parse(data)?["n"].as_u64().and_then(|number| usize::try_from(number).ok());
     number.ok_or_else(|| Fault::wrong("another event came", data))

@@ -1,4 +1,4 @@
-//! The bytes of one TCP connection, bare or within TLS. One thread may write while another reads.
+//! Reads and writes the bytes of one TCP connection, bare or with TLS. One thread may write while another reads.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -11,18 +11,18 @@ use super::{Fault, Place, Stall, Tls};
 use crate::tcp_info::Traffic;
 
 const READ_BYTES: usize = 64 << 10;
-/// The bytes that are encrypted at once: a few records (RFC 8446 section 5.1).
+/// The most bytes that are encrypted at once: a few records (RFC 8446 section 5.1).
 const PIECE_BYTES: usize = 64 << 10;
 
 #[derive(Debug)]
 pub(super) struct Pipe {
     socket: TcpStream,
-    /// Records are sent only by the thread that writes, so they keep their order.
+    /// The TLS connection. Only the writing thread sends records, so they keep their order.
     tls: Option<Mutex<ClientConnection>>,
 }
 
 impl Pipe {
-    /// Connects, and completes the handshake of TLS if the place has it.
+    /// Connects, and completes the TLS handshake if the place uses TLS.
     pub(super) fn connect(place: &Place) -> Result<Self, Fault> {
         let socket = place.connect()?;
         let tls = place.tls.as_ref().map(|tls| shake_hands(&socket, tls, place.patience));
@@ -30,8 +30,8 @@ impl Pipe {
         Ok(Self { socket, tls: tls.map(Mutex::new) })
     }
 
-    /// Sends some of the bytes, and returns how many. Within TLS it may wait several times for the patience, since records are sent
-    /// whole.
+    /// Sends some of the bytes, and returns their number. With TLS it may wait for several times the patience, since
+    /// records are sent whole.
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         let Some(mut tls) = self.tls() else { return (&self.socket).write(bytes) };
         let piece = &bytes[..bytes.len().min(PIECE_BYTES)];
@@ -57,8 +57,8 @@ impl Pipe {
         Ok(())
     }
 
-    /// Waits for bytes, reads once, appends them, and returns how many there are: 0 at the end of the connection, and `None` if what
-    /// came is no data yet, such as a part of a record.
+    /// Waits for bytes, reads once, and appends them. Returns their number: 0 at the end of the connection, and `None` if
+    /// no data has come yet, only a part of a record for instance.
     pub(super) fn read(&self, buffer: &mut Vec<u8>) -> io::Result<Option<usize>> {
         let Some(mut tls) = self.tls() else {
             let old = buffer.len();
@@ -90,7 +90,7 @@ impl Pipe {
         Ok(read)
     }
 
-    /// Says that nothing more is sent.
+    /// Tells the peer that nothing more will be sent.
     pub(super) fn end(&self) -> io::Result<()> {
         let mut told = Ok(());
         if let Some(mut tls) = self.tls() {
@@ -104,7 +104,7 @@ impl Pipe {
         told.and(ended)
     }
 
-    /// Waits for the peer's FIN, which comes after its last record, but not for a peer that goes on.
+    /// Waits for the peer's FIN, which follows its last record. Does not wait for a peer that continues to send.
     pub(super) fn wait_for_end(&self) {
         let mut rest = [0; 1024];
         if self.tls.is_some() && matches!((&self.socket).read(&mut rest), Ok(1..)) {
@@ -113,13 +113,13 @@ impl Pipe {
         }
     }
 
-    /// Ends both directions, and wakes who writes.
+    /// Ends both directions, and wakes a thread that writes.
     pub(super) fn close(&self) -> io::Result<()> {
         self.socket.shutdown(Shutdown::Both)
     }
 
-    /// Returns what the connection has carried: bytes of payload by this end's count, and with TLS by the kernel's, records and
-    /// handshake included.
+    /// Returns the traffic of the connection. The bytes of payload are those counted here; with TLS they are the kernel's
+    /// count, with records and handshake.
     pub(super) fn traffic(&self, sent_bytes: u64, received_bytes: u64) -> io::Result<Traffic> {
         match &self.tls {
             None => Traffic::of(&self.socket, sent_bytes, received_bytes),
@@ -160,7 +160,7 @@ fn shake_hands(
     Ok(connection)
 }
 
-/// Appends what is decrypted; `None` if there is nothing, and 0 bytes after the peer's last.
+/// Appends decrypted bytes, and returns their number: `None` if there are none yet, and 0 after the peer's last ones.
 fn decrypted(tls: &mut ClientConnection, buffer: &mut Vec<u8>) -> io::Result<Option<usize>> {
     let old = buffer.len();
     let is_end = match tls.reader().read_to_end(buffer) {
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
     use crate::lab::probe::Stream;
 
-    /// A server that makes the handshake with one client, and then does this.
+    /// Starts a server that makes the handshake with one client, and then calls `serve`.
     fn server(serve: impl FnOnce(ServerConnection, TcpStream) + Send + 'static) -> Place {
         let CertifiedKey { cert, signing_key } =
             rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -216,7 +216,7 @@ mod tests {
         Place { tls: Some(Box::new(tls)), ..Place::new(address) }
     }
 
-    /// The records that say this.
+    /// Returns the records that contain this data.
     fn records(connection: &mut ServerConnection, data: &[u8]) -> Vec<u8> {
         connection.writer().write_all(data).unwrap();
         let mut records = Vec::new();
@@ -226,7 +226,7 @@ mod tests {
         records
     }
 
-    /// Reads until there are so many bytes, or the connection ends.
+    /// Reads until there are `len` bytes, or the connection ends.
     fn read(pipe: &Pipe, len: usize) -> Vec<u8> {
         let mut all = Vec::new();
         while all.len() < len && pipe.read(&mut all).unwrap() != Some(0) {}

@@ -1,4 +1,4 @@
-//! Polls of a server that is not Anemone: a file says what its answers mean.
+//! Polls a server other than Anemone. A file describes its answers.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::piece::{OK, Piece, event, parse};
 use super::{Fault, Http};
 use crate::lab::description::Poll;
 
-/// Polls, each after the position that the one before has given.
+/// Polls, each from the position that the last answer gave.
 #[derive(Debug)]
 pub(super) struct PlainPolls {
     pub(super) http: Http,

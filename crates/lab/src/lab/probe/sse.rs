@@ -3,10 +3,10 @@
 use super::piece::Piece;
 use super::{Fault, within_limit};
 
-/// The event whose lines come.
+/// The event whose lines are arriving.
 #[derive(Debug)]
 pub(super) struct Sse {
-    /// Events have no meaning but their data: the server is not Anemone.
+    /// True if only the data of events has a meaning, since the server is not Anemone.
     is_plain: bool,
     data: Option<Vec<u8>>,
 }
@@ -16,7 +16,8 @@ impl Sse {
         Self { is_plain, data: None }
     }
 
-    /// Takes a line without its line feed. Returns what is complete with it, if anything, and keeps the position that it has.
+    /// Takes a line without its line feed. Returns the piece that it completes, if any, and notes its position in
+    /// `position`.
     pub(super) fn line(
         &mut self,
         line: &[u8],

@@ -10,16 +10,16 @@ use super::wait::Wait;
 use super::{Fault, MESSAGE_BYTES_MAX, Place};
 use crate::tcp_info::Traffic;
 
-/// So many bytes fit into the buffers between both ends.
+/// A number of bytes that fits into the buffers between both ends.
 pub(super) const AT_ONCE_BYTES: usize = 32 << 10;
 
-/// A connection, and the bytes that came and were not taken yet.
+/// A connection, and the received bytes that were not taken yet.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pipe: Arc<Pipe>,
     place: Place,
     buffer: Vec<u8>,
-    /// The bytes at the front of the buffer that were taken.
+    /// The number of bytes at the front of the buffer that were taken.
     taken: usize,
     sent_bytes: u64,
     received_bytes: u64,
@@ -40,36 +40,36 @@ impl Stream {
         &self.place
     }
 
-    /// Sends bytes with one write, if the kernel takes them so, and begins to wait for what they ask for.
+    /// Sends bytes, in one write if possible, and begins the wait for their answer.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         self.answer(bytes)?;
         self.begin_wait();
         Ok(())
     }
 
-    /// Sends bytes that ask for nothing, as a pong: what is waited for must be there as soon as before.
+    /// Sends bytes that need no answer, such as a pong. The present wait does not become longer.
     pub(crate) fn answer(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         self.pipe.write_all(bytes).map_err(|error| self.fault(error))?;
         self.sent_bytes += bytes.len() as u64;
         Ok(())
     }
 
-    /// Begins to wait for something, such as the next message of a server that sends them by itself.
+    /// Begins a wait, for example for the next message of a server that sends unasked.
     pub(crate) fn begin_wait(&mut self) {
         self.wait = Wait::begin(&self.place);
     }
 
-    /// Says that the newest bytes were a heartbeat: they make no wait longer.
+    /// Counts the newest bytes as a heartbeat, which does not make the wait longer.
     pub(super) fn count_as_heartbeat(&mut self, bytes: usize) {
         self.wait.count_as_heartbeat(bytes);
     }
 
-    /// Returns what came and was not taken.
+    /// Returns the received bytes that were not taken yet.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[self.taken..]
     }
 
-    /// Takes the first bytes, or all if there are fewer.
+    /// Takes the first `len` bytes, or all if there are fewer.
     pub(crate) fn take(&mut self, len: usize) -> Vec<u8> {
         let bytes = self.bytes();
         let bytes = bytes[..len.min(bytes.len())].to_vec();
@@ -77,7 +77,7 @@ impl Stream {
         bytes
     }
 
-    /// Drops the first bytes, of which there are as many.
+    /// Drops the first `len` bytes, which must have come.
     pub(super) fn skip(&mut self, len: usize) {
         self.taken += len;
     }
@@ -106,7 +106,7 @@ impl Stream {
         }
     }
 
-    /// Waits until there are as many bytes.
+    /// Waits until there are at least `len` bytes.
     pub(crate) fn fill_to(&mut self, len: usize) -> Result<(), Fault> {
         while self.bytes().len() < len {
             self.fill()?;
@@ -114,7 +114,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Sends bytes and waits for as many. Both go on at the same time, so bytes that fill every buffer on the way do not block.
+    /// Sends bytes, and waits for `len` bytes at the same time. So bytes that fill every buffer on the way do not block.
     pub(crate) fn exchange(&mut self, bytes: &[u8], len: usize) -> Result<(), Fault> {
         if bytes.len() <= AT_ONCE_BYTES {
             self.send(bytes)?;
@@ -123,8 +123,8 @@ impl Stream {
         self.send_beside(bytes, |stream| stream.fill_to(len))
     }
 
-    /// Sends many bytes on a thread of their own, while `receive` reads. A reply that comes before all is sent, such as a
-    /// refusal, counts; nothing more is sent then.
+    /// Sends many bytes on another thread while `receive` reads. If a reply comes before all are sent, such as a refusal,
+    /// it counts, and nothing more is sent.
     pub(crate) fn send_beside<T>(
         &mut self,
         bytes: &[u8],
@@ -147,7 +147,7 @@ impl Stream {
         })
     }
 
-    /// Closes this side, waits for the other, and returns what the connection carried.
+    /// Closes this side, waits for the other one, and returns the traffic of the connection.
     pub(crate) fn finish(mut self) -> Result<Traffic, Fault> {
         // The server may have closed the connection already.
         let _ = self.pipe.end();
@@ -174,8 +174,8 @@ impl Stream {
     }
 }
 
-/// Writes all bytes, unless it is over before or the connection breaks, which the end that reads finds out, too. A write that
-/// waits in the kernel ends after the patience.
+/// Writes all bytes, unless the exchange is over or the connection breaks; the reading thread notices that as well. A write
+/// that waits in the kernel ends after the patience.
 fn write_until(writer: &Pipe, mut bytes: &[u8], is_over: &AtomicBool) {
     while !bytes.is_empty() && !is_over.load(Ordering::Relaxed) {
         match writer.write(bytes) {
@@ -195,14 +195,14 @@ mod tests {
 
     use super::*;
 
-    /// Every protocol of Ethernet, in the order of bytes that the kernel wants.
+    /// All protocols of Ethernet, in network byte order.
     const ALL_PROTOCOLS: i32 = 0x0003_u16.to_be() as i32;
     const ETHERNET_BYTES: usize = 14;
     /// The payload of a full segment.
     const PAYLOAD_BYTES: usize = 1448;
 
-    /// The ports of what was captured of TCP over IPv4, and its segments: the kernel cuts long packets up only after a capture
-    /// has seen them.
+    /// Returns the ports and the number of segments of a captured packet of TCP over IPv4. The kernel divides long packets
+    /// only after a capture has seen them.
     fn segments(packet: &[u8]) -> Option<([u16; 2], usize)> {
         let ip = packet.get(ETHERNET_BYTES..)?;
         let header = usize::from(ip.first()? & 0x0f) * 4;
@@ -212,7 +212,7 @@ mod tests {
         Some(([at(0)?, at(2)?], payload.div_ceil(PAYLOAD_BYTES).max(1)))
     }
 
-    /// A connection's segments by the kernel's count, and by a capture; `None` to those who may not capture.
+    /// Returns the segments of a connection in the kernel's count and in a capture; `None` without the right to capture.
     fn counted_and_captured() -> Option<(u64, u64)> {
         let all = Some(Protocol::from(ALL_PROTOCOLS));
         let mut capture = Socket::new(Domain::PACKET, Type::RAW, all).ok()?;

@@ -1,4 +1,4 @@
-//! Servers that never come to an end.
+//! Tests with servers whose answers never end.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use anemone_ws::proto::handshake::accept_key;
 use super::*;
 use crate::lab::description::Form;
 
-/// A server that answers a request with `begin`, and goes on with `more` for ever, each after a pause.
+/// Starts a server that answers a request with `begin`, and then sends `more` for ever, with pauses.
 fn endless(begin: &'static str, more: Vec<u8>, pause: Duration) -> Place {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -33,7 +33,7 @@ fn endless(begin: &'static str, more: Vec<u8>, pause: Duration) -> Place {
     Place { patience, ..Place::new(address) }
 }
 
-/// Tries with a short patience, and with a longer one where a busy machine was late.
+/// Tries with a short patience, and then with longer ones, since a busy machine may be late.
 fn patiently<T>(attempt: impl Fn(Duration) -> Result<T, Fault>) -> T {
     let mut patience = SHORT;
     loop {
@@ -44,7 +44,7 @@ fn patiently<T>(attempt: impl Fn(Duration) -> Result<T, Fault>) -> T {
     }
 }
 
-/// Returns true if what is waited for is only heartbeats, by one of several patiences: a busy machine is late with some.
+/// Returns true if one of several patiences sees only heartbeats. A busy machine may be late with some.
 fn has_only_heartbeats(wait: impl Fn(Duration) -> Result<(), Fault>) -> bool {
     let mut patiences = (0..8).map(|doublings| SHORT * (1 << doublings));
     patiences.any(|patience| matches!(wait(patience), Err(Fault::Stalled(Stall::Heartbeats(_)))))

@@ -1,4 +1,4 @@
-//! How to speak TLS with a server.
+//! The TLS configuration for a server.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use tokio_rustls::rustls::{ClientConfig, ClientConnection, Error};
 
 use crate::load::client_config;
 
-/// How to speak TLS with a server. Its certificate is not verified, since nothing that is sent is secret, and no session is resumed.
+/// The TLS configuration for a server. The certificate is not verified, since nothing secret is sent. Sessions are not
+/// resumed.
 #[derive(Clone, Debug)]
 pub(crate) struct Tls {
     config: Arc<ClientConfig>,

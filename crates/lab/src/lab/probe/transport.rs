@@ -35,7 +35,7 @@ impl Transport {
         }
     }
 
-    /// Returns the field that asks for it.
+    /// Returns the header field that asks for this transport.
     pub(super) fn accept(self) -> &'static str {
         match self {
             Self::Sse => "Accept: text/event-stream\r\n",

@@ -1,24 +1,24 @@
-//! The time that something may take to come.
+//! Limits the time that an answer may take.
 //!
-//! A head, a small answer or an event must be there within one patience. Only what is long, and comes as fast as the slowest link
-//! carries it, may take longer.
+//! A head, a small answer or an event must come within the patience. Only long data may take longer, and only as much as
+//! the slowest link needs for it.
 
 use std::time::{Duration, Instant};
 
 use super::{Fault, Place, Stall};
 
-/// A link of 1 kbit a second, the slowest that can be emulated, carries 125.
+/// The least bytes a second of a long message. The slowest link that can be emulated, of 1 kbit a second, carries 125.
 const BYTES_PER_SECOND_MIN: u64 = 100;
 
-/// A wait for something that is not there as a whole.
+/// A wait for something that has not arrived completely.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wait {
     begun: Instant,
     patience: Duration,
     patience_of_all: Duration,
-    /// The bytes of it that have moved.
+    /// The number of its bytes that were sent or received.
     bytes: u64,
-    /// Something came that is no part of it.
+    /// True if heartbeats came meanwhile.
     has_heartbeats: bool,
 }
 
@@ -32,18 +32,18 @@ impl Wait {
         self.bytes += bytes as u64;
     }
 
-    /// Says that so many of the bytes that have moved are a heartbeat, which makes no wait longer.
+    /// Counts some of the moved bytes as a heartbeat, which does not make the wait longer.
     pub(super) fn count_as_heartbeat(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes as u64);
         self.has_heartbeats = true;
     }
 
-    /// Says that so many bytes have moved.
+    /// Returns the wait after this many bytes were sent or received.
     pub(super) fn with(self, bytes: usize) -> Self {
         Self { bytes: bytes as u64, ..self }
     }
 
-    /// Refuses to wait any longer than the bytes that have moved are worth.
+    /// Returns a fault if the wait is longer than its bytes allow.
     pub(super) fn check(&self) -> Result<(), Fault> {
         let worth = Duration::from_secs_f64(self.bytes as f64 / BYTES_PER_SECOND_MIN as f64);
         let allowed = (self.patience + worth).min(self.patience_of_all);
@@ -68,7 +68,7 @@ mod tests {
     use super::super::{FaultKind, Http, WebSocket};
     use super::*;
 
-    /// A server that answers the first request byte by byte.
+    /// Starts a server that answers the first request byte by byte.
     fn slow(answer: &'static [u8], pause: Duration, patience: Duration) -> Place {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

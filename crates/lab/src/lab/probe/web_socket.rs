@@ -1,4 +1,4 @@
-//! Messages over one WebSocket.
+//! Sends and receives messages over one WebSocket.
 
 use std::time::Duration;
 
@@ -48,12 +48,12 @@ impl WebSocket {
         self.stream.send(&frame)
     }
 
-    /// Returns the bytes of a message in one frame, so that they can be made before a clock starts.
+    /// Returns the bytes of a message in one frame, for a caller that makes them before a clock starts.
     pub(crate) fn frame(&mut self, opcode: Opcode, payload: &[u8]) -> Vec<u8> {
         self.masked(opcode, payload).0
     }
 
-    /// The same, with the time of masking.
+    /// Returns the bytes of a message in one frame, and the time of masking.
     pub(crate) fn masked(&mut self, opcode: Opcode, payload: &[u8]) -> (Vec<u8>, Duration) {
         let mut key = MaskKey([0; 4]);
         key.0.copy_from_slice(&self.random.bytes(4));
@@ -61,7 +61,7 @@ impl WebSocket {
         masked_and_timed(header, payload, key)
     }
 
-    /// Sends a [`frame`](Self::frame) and waits for a message. A long one is read while it is sent.
+    /// Sends a [`frame`](Self::frame), and waits for a message. Reads while a long one is sent.
     pub(crate) fn exchange(&mut self, frame: &[u8]) -> Result<Vec<u8>, Fault> {
         if frame.len() <= AT_ONCE_BYTES {
             self.stream.send(frame)?;
@@ -85,8 +85,8 @@ impl WebSocket {
         })
     }
 
-    /// Waits for a message, of one or more frames, and answers pings; `None` once the server has closed. Pings and pieces of
-    /// messages make no wait longer.
+    /// Waits for a message of one or more frames, and answers pings; `None` once the server has closed. Pings and parts of
+    /// messages do not make the wait longer.
     pub(crate) fn receive(&mut self) -> Result<Option<Vec<u8>>, Fault> {
         let mut message = Vec::new();
         self.stream.begin_wait();
@@ -118,7 +118,7 @@ impl WebSocket {
     }
 }
 
-/// Appends a frame's payload to its message, without a copy if it is the only one. Returns true if it is the last.
+/// Appends a frame's payload to its message, without a copy if the message has no other. Returns `is_last`.
 fn append(message: &mut Vec<u8>, payload: Vec<u8>, is_last: bool) -> Result<bool, Fault> {
     if message.is_empty() {
         *message = payload;
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// What a client says to a server that sends these bytes.
+    /// Returns the message that a client receives from a server that sends these bytes.
     fn received(bytes: &[u8]) -> Result<Vec<u8>, Fault> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut stream = Stream::connect(&Place::new(listener.local_addr().unwrap())).unwrap();

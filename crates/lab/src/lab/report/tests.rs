@@ -1,4 +1,4 @@
-//! Reports and series for tests, and tests of reports.
+//! Makes reports and series for tests, and tests reports.
 
 use super::*;
 
@@ -21,7 +21,7 @@ pub(crate) fn series(contender: &str, rounds: &[f64]) -> Series {
     }
 }
 
-/// A report without series.
+/// Returns a report without series.
 pub(crate) fn report() -> Report {
     Report {
         file: PathBuf::new(),

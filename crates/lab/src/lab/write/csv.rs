@@ -1,10 +1,10 @@
-//! A line for each value of each round (RFC 4180).
+//! Writes a report as CSV: a line for each value of each round (RFC 4180).
 
 use std::fmt::Write as _;
 
 use crate::lab::report::Report;
 
-/// Returns the values of all rounds. A round without a value has an empty field.
+/// Returns the values of all rounds. The field of a round without a value is empty.
 pub(super) fn csv(report: &Report) -> String {
     let mut text = "experiment,case,contender,quantity,unit,round,value\r\n".to_owned();
     for series in &report.series {

@@ -1,4 +1,4 @@
-//! All durations as a log of HDR histograms, which other programs read.
+//! Writes all durations as a log of HDR histograms, for other programs.
 
 use std::time::{Duration, UNIX_EPOCH};
 

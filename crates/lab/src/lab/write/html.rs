@@ -1,4 +1,4 @@
-//! A report as one HTML file: it opens from a disk, needs nothing else, and prints.
+//! Writes a report as a single HTML file, which can be opened from a disk and printed.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ pub(super) fn html(report: &Report) -> anyhow::Result<String> {
     Ok(page(&format!("{} · Anemone lab", report.experiment), &section(report, &estimates, 0)?))
 }
 
-/// Returns several reports as one file of HTML, with a table that leads to each.
+/// Returns several reports as one HTML file, with a table of links to each.
 pub(crate) fn all(reports: &[Report]) -> anyhow::Result<String> {
     let mut text = String::from(
         "<h1>Reports of the lab</h1>\n<div class=\"wide\" tabindex=\"0\"><table class=\"contents\">\n<thead><tr><th>experiment</th>\
@@ -71,7 +71,7 @@ fn page(title: &str, sections: &str) -> String {
     )
 }
 
-/// Returns all about a report, whose series have these estimates; `at` is its number on the page.
+/// Returns the section of a report whose series have these estimates. `at` is its number on the page.
 fn section(report: &Report, estimates: &[Option<Estimate>], at: usize) -> anyhow::Result<String> {
     let mut text = format!(
         "<section id=\"report-{at}\">\n<p class=\"name\">{}</p>\n<h1>{}</h1>\n",

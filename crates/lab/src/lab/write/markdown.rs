@@ -1,4 +1,4 @@
-//! A report for people, such as for a pull request.
+//! Writes a report as Markdown, for example for a pull request.
 
 use std::fmt::Write as _;
 
@@ -26,8 +26,9 @@ pub(crate) fn page(report: &Report, tables: &[Table]) -> String {
     text
 }
 
-/// Returns text that stays what it is, on its line: names in reports come from others, and must not become links, images, HTML or code,
-/// or more cells of a table. What cannot be markup where it stands is not escaped, since people also read it as it is.
+/// Escapes a text so that it has no markup and stays on its line. Names in reports come from others, and must not become
+/// links, images, HTML, code or further cells of a table. Characters that cannot be markup at their place stay, since
+/// people also read the text itself.
 pub(super) fn plain(text: &str) -> String {
     let text = text.trim();
     let marker = marker(text);
@@ -45,7 +46,8 @@ pub(super) fn plain(text: &str) -> String {
     shown
 }
 
-/// Returns the place of a character at the beginning of a text that would make it a heading, a list, a quotation or a box to tick.
+/// Returns the place of the character near the beginning of a text that would make it a heading, a list, a quotation or a
+/// check box.
 fn marker(text: &str) -> Option<usize> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let mut next = text[digits..].chars();
@@ -59,8 +61,8 @@ fn marker(text: &str) -> Option<usize> {
     is_marker.then_some(digits)
 }
 
-/// Returns true for a character that can begin or end markup within a line, between these two (CommonMark, section 6; tables and `~`
-/// are GitHub's). Brackets do so only where an address or its name follows.
+/// Returns true if a character between these two can begin or end markup within a line (CommonMark, section 6; tables and
+/// `~` are GitHub's). Brackets can only if an address or its name follows.
 fn is_markup(before: Option<char>, c: char, after: Option<char>) -> bool {
     let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     match c {

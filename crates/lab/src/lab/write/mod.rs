@@ -1,4 +1,4 @@
-//! Reports as files: HTML, JSON with all rounds, CSV, logs of histograms, and Markdown.
+//! Writes reports as files: HTML, JSON with all rounds, CSV, logs of histograms, and Markdown.
 
 mod changes;
 mod csv;
@@ -22,11 +22,10 @@ use super::regular_file::write_whole;
 use super::report::Report;
 use super::terminal::print;
 
-/// The forms of a report, by the ends of their names, in the order in which they are written: the one with every round first, since
-/// the others can be made of it.
+/// The extensions of a report's files, in the order of writing. JSON comes first, since the others can be made from it.
 const FORMS: [&str; 5] = ["json", "html", "csv", "hlog", "md"];
 
-/// Makes a directory for the reports of these experiments, and tries whether they can be written there.
+/// Creates a directory for the reports of these experiments, and checks that they can be written there.
 ///
 /// # Errors
 /// When a file cannot be created there, or one of an earlier report cannot be written.
@@ -50,11 +49,11 @@ fn file(directory: &Path, experiment: &str, form: &str) -> PathBuf {
     directory.join(format!("{experiment}.{form}"))
 }
 
-/// Prints a report as Markdown, and writes it to the directory if there is one. A run that was interrupted before anything was measured
-/// leaves the files of earlier runs as they are.
+/// Prints a report as Markdown, and writes it to the directory, if there is one. If a run was interrupted before anything
+/// was measured, the files of earlier runs stay as they are.
 ///
 /// # Errors
-/// As [`write`] has them.
+/// Those of [`write`].
 pub(crate) fn hand_out(
     pace: &Pace,
     mut report: Report,
@@ -79,7 +78,7 @@ pub(crate) fn hand_out(
     Ok(())
 }
 
-/// Says that an interrupted run has no report.
+/// Returns a sentence that an interrupted run has no report.
 fn nothing_measured(experiment: &str, directory: Option<&Path>) -> String {
     let rest = match directory {
         Some(directory) => {
@@ -90,11 +89,11 @@ fn nothing_measured(experiment: &str, directory: Option<&Path>) -> String {
     format!("{experiment} was interrupted before anything was measured: {rest}")
 }
 
-/// Writes a report, and this Markdown of it, in every form into a directory that [`prepare`] has made, and removes that of an earlier
-/// report in a form that this one does not have. Returns the names of the files.
+/// Writes the files of a report into a directory that [`prepare`] has created. Removes an earlier file in a form that this
+/// report does not have. Returns the names of the files.
 ///
 /// # Errors
-/// Once a file cannot be written whole, with those that were. The others are as they were before.
+/// When a file cannot be written whole; the error names the files that were. The others stay as they were.
 pub(crate) fn write(
     report: &Report,
     markdown: &str,
@@ -123,7 +122,7 @@ pub(crate) fn write(
     Ok(whole)
 }
 
-/// Returns a report in a form, if there is anything to say in it.
+/// Returns a report in a form; `None` if the report has nothing for it.
 fn formatted(report: &Report, markdown: &str, form: &str) -> anyhow::Result<Option<Vec<u8>>> {
     Ok(Some(match form {
         "json" => serde_json::to_vec_pretty(report)?,

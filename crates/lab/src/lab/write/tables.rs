@@ -1,4 +1,4 @@
-//! The tables of a report, the same in every form.
+//! Makes the tables of a report, which are the same in every form.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::statistics::Estimate;
 
 pub(crate) const NONE: &str = "–";
 
-/// A table with a heading. Columns whose head is not empty hold figures, but the last one.
+/// A table with a heading. Columns with a head contain figures, except for the last one.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) title: String,
@@ -22,14 +22,14 @@ impl Table {
         Self { title, head: head.iter().map(|&text| text.to_owned()).collect(), rows }
     }
 
-    /// Returns true for a column of figures, which stand at the right.
+    /// Returns true for a column of figures, which are aligned to the right.
     pub(super) fn is_figures(&self, column: usize) -> bool {
         !self.head[column].is_empty() && column + 1 < self.head.len()
     }
 }
 
-/// Returns what was measured, a table for each quantity, then the comparisons, then the publications. `estimates` are those of the
-/// series.
+/// Returns all tables: one for each measured quantity, then the comparisons, then the publications. `estimates` belong to
+/// the series.
 pub(super) fn tables(report: &Report, estimates: &[Option<Estimate>]) -> Vec<Table> {
     let mut quantities: Vec<(&str, &str)> = Vec::new();
     for series in &report.series {
@@ -70,7 +70,7 @@ fn measured(series: &[Estimated<'_>], quantity: &str, unit: &str) -> Table {
     Table::new(title, &head, series.into_iter().map(|one| row(*one, has_durations)).collect())
 }
 
-/// Returns the duration in milliseconds that this share of all does not exceed.
+/// Returns the duration in milliseconds that this share of all durations does not exceed, as text.
 pub(crate) fn percentile(series: &Series, share: f64) -> String {
     let [text] = percentiles(series, [share]);
     text
@@ -86,7 +86,7 @@ fn percentiles<const N: usize>(series: &Series, shares: [f64; N]) -> [String; N]
     })
 }
 
-/// Returns how much came.
+/// Returns the received share of what was expected, as text.
 pub(crate) fn reach(series: &Series) -> String {
     format!("{} / {}", count(series.received), count(series.expected))
 }
@@ -101,7 +101,7 @@ fn row((series, estimate): Estimated<'_>, has_durations: bool) -> Vec<String> {
     cells
 }
 
-/// The heads of the last columns: how much came, and how hard it was to measure.
+/// The heads of the last columns: the received share, the strain and the faults.
 const LAST: [&str; 4] = ["received / expected", "client late, ms (p99)", "client CPU, %", "faults"];
 
 fn last(series: &Series) -> [String; 4] {
@@ -115,7 +115,7 @@ fn last(series: &Series) -> [String; 4] {
     ]
 }
 
-/// Returns what theory says beside what was measured.
+/// Returns the table of theory beside the measured medians.
 fn modelled(report: &Report, series: &[Estimated<'_>]) -> Option<Table> {
     // Of several, the first counts.
     let of_quantity = series.iter().rev().filter(|(one, _)| one.quantity == report.quantity);
@@ -150,7 +150,7 @@ fn published(row: &Published) -> Vec<String> {
     vec![row.figure.clone(), row.published.clone(), row.measured.clone(), row.words()]
 }
 
-/// Returns an estimate with its interval.
+/// Returns an estimate with its interval, as text.
 pub(crate) fn interval(Estimate { value, low, high }: &Estimate) -> String {
     format!("{} [{}, {}]", figure(*value), figure(*low), figure(*high))
 }
