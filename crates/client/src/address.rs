@@ -23,7 +23,7 @@ pub(crate) struct Address {
     is_guessed: bool,
     /// The names and patterns of several topics; none for one.
     pub(crate) topics: Vec<String>,
-    /// The parameters that belong to others, unchanged.
+    /// The parameters of the URL that are not this crate's, unchanged.
     parameters: Vec<String>,
     pub(crate) start: Option<Start>,
     pub(crate) mode: Option<Mode>,
@@ -150,7 +150,7 @@ const OWN_PATHS: [&str; 2] = ["/topics/", "/runs/"];
 /// The most places at which a multiplexed connection to a server is tried.
 const PREFIXES_MAX: usize = 8;
 
-/// Returns the place of the last of the server's own paths that has something below it.
+/// Returns the place of the last of [`OWN_PATHS`] in this path that a name follows.
 fn own_path(path: &str) -> Option<usize> {
     OWN_PATHS.iter().filter_map(|own| path.rfind(own)).max()
 }
@@ -208,8 +208,8 @@ impl Address {
         Ok(address)
     }
 
-    /// Splits a URL into that of its server, and the path and query on it. Without one of the server's own paths,
-    /// nobody knows yet where the path of the server ends: see [`Address::prefixes`].
+    /// Splits a URL into the URL of its server, and the path and query there. If it has none of the server's own paths, the
+    /// end of the server's path is still unknown: see [`Address::prefixes`].
     pub(crate) fn split(text: &str) -> Result<(Self, String), UrlError> {
         let (mut address, query) = Self::without_query(text)?;
         let own_path = own_path(&address.path);
@@ -224,8 +224,8 @@ impl Address {
         format!("{}{target}", self.path)
     }
 
-    /// Returns the beginnings of the path of a call that may belong to a proxy and not to the server, the shortest first;
-    /// the first one is empty. Each is followed by a slash in the target.
+    /// Returns the beginnings of a call's path that may belong to a proxy instead of the server. The first is empty, and
+    /// each is longer than the one before. A slash follows each in the target.
     pub(crate) fn prefixes<'a>(&self, target: &'a str) -> impl Iterator<Item = &'a str> + use<'a> {
         let path = target.split('?').next().unwrap_or_default();
         let slashes = path.match_indices('/').map(|(at, _)| at);
@@ -233,9 +233,9 @@ impl Address {
         slashes.take(most).map(|at| &path[..at])
     }
 
-    /// Returns the path of the server which has this run. `location` is where a call to `target` says that the run is,
-    /// relative to the URL of the call (RFC 3986 section 5.2). `None` if that is not this run, or is at another host, which must
-    /// not get what is meant for this one.
+    /// Returns the path of the server that has this run. `location` is the URL of the run in the answer to a call to
+    /// `target`, and is relative to the URL of the call (RFC 3986 section 5.2). `None` if it is not this run's, or has
+    /// another host, which must not get requests that are meant for this one.
     pub(crate) fn path_of_run(&self, target: &str, location: &str, key: &str) -> Option<String> {
         let location = match location.split_once("://") {
             Some((_, rest)) => {
@@ -336,7 +336,7 @@ impl Address {
         format!("{scheme}://{}{target}", self.authority)
     }
 
-    /// Returns an example of a topic's URL, if this is none. A topic may have any path behind a proxy.
+    /// Returns an example of a topic's URL, if this is not one. Behind a proxy, a topic may have any path.
     pub(crate) fn example(&self) -> Option<String> {
         if self.run_key().is_some() {
             return None;
@@ -348,7 +348,7 @@ impl Address {
         Some(format!("{}/topics/NAME", self.server()))
     }
 
-    /// Returns the URL of the server, without a path, which can be appended.
+    /// Returns the URL of the server without a path. A path can be appended to it.
     fn server(&self) -> String {
         if let Some(socket) = &self.socket {
             return format!("unix:{socket}:");

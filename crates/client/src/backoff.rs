@@ -60,9 +60,8 @@ impl Backoff {
         Some(delay.max(asked_for(asked)))
     }
 
-    /// Counts a failed call. As [`next_delay`](Self::next_delay), but `chance` determines the whole delay, and it comes
-    /// after the delay that the server asked for: many clients may have called at once, and they were all told the
-    /// same.
+    /// Counts a failed call. Unlike in [`next_delay`](Self::next_delay), `chance` determines the whole delay, and the delay
+    /// that the server asked for comes on top. Many clients may have called at once and got the same answer.
     pub(crate) fn next_call_delay(
         &mut self,
         chance: f64,

@@ -150,7 +150,7 @@ pub enum Foreign {
         /// The subprotocol.
         expected: &'static str,
     },
-    /// It answered a call that starts a run as any other call.
+    /// The server answered a call that should start a run like any other call.
     #[error("it answered {status} and started no run")]
     NoRun {
         /// The HTTP status.

@@ -6,12 +6,12 @@ use std::time::Duration;
 use crate::text::{one_line, quoted};
 use crate::{After, EndReason, Error, Gap, Position, Token, UnixTime, Via};
 
-/// One of the things that a server tells, whatever the transport.
+/// An item from a server, over any transport.
 #[derive(Clone, Debug)]
 pub(crate) enum ServerItem {
-    /// To a reader of one topic.
+    /// An item for a reader of one topic.
     One(anemone_wire::Item<'static>),
-    /// To a reader of several.
+    /// An item for a reader of several topics.
     Several(anemone_wire::ReadItem),
 }
 

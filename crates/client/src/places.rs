@@ -132,7 +132,7 @@ impl SeveralPlaces {
         Ok(step?)
     }
 
-    /// Takes the places that the server has reached. Those of topics that are gone are forgotten.
+    /// Takes the places that the server has reached. Forgets the topics that are no longer among them.
     fn standing(&mut self, mut token: Token, items: &mut VecDeque<Item>) -> Result<Step, Error> {
         let before = self.token.clone();
         let is_read = |name: &&str| self.reads_index || *name != INDEX;
@@ -200,7 +200,7 @@ mod tests {
         Places::Several(SeveralPlaces::new(&["a".to_owned(), "b*".to_owned()], token, topics_max))
     }
 
-    /// What is told of these lines, and where it then continues.
+    /// Returns the items for these lines, and the token to continue from.
     fn told(places: &mut Places, lines: &[&str]) -> (Vec<String>, String) {
         let mut items = VecDeque::new();
         for line in lines {

@@ -21,7 +21,7 @@ impl RunProblem {
         &self.0.name
     }
 
-    /// Returns the end of "the run has failed": what it does not say itself.
+    /// Returns the reason as the end of the sentence "the run has failed".
     pub(crate) fn reason(&self) -> String {
         match (self.name(), self.detail()) {
             ("run-failed", "") => String::new(),

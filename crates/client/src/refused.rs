@@ -29,7 +29,7 @@ impl Refused {
     /// The most bytes of a problem that are read.
     pub(crate) const BODY_BYTES_MAX: usize = 64 << 10;
 
-    /// An answer with nothing but a status.
+    /// Creates a refusal with a status alone.
     fn bare(status: u16) -> Self {
         let (content_type, body) = (None, Bytes::new());
         Self { status, problem: None, retry_after: None, location: None, content_type, body }
@@ -53,12 +53,12 @@ impl Refused {
         }
     }
 
-    /// An answer that a multiplexed request ends with.
+    /// Creates a refusal from the final status of a multiplexed request.
     pub(crate) fn of_reply(reply: &Reply<'_>) -> Self {
         Self { problem: Details::parse(reply.payload), ..Self::bare(reply.status) }
     }
 
-    /// A problem that ends a stream.
+    /// Creates a refusal from the problem that ends a stream.
     pub(crate) fn of_problem(json: &str) -> Self {
         let problem = Details::parse(json.as_bytes());
         let status = problem.as_ref().map_or(500, |problem| problem.status);

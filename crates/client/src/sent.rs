@@ -1,9 +1,9 @@
-//! A note on whether a request has left.
+//! Remembers if a request was sent.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// True once any part of a request may have reached the server, which may then have carried it out.
+/// True once any part of a request may have reached the server. The server may then have carried it out.
 #[derive(Debug, Default)]
 pub(crate) struct Sent(AtomicBool);
 
@@ -17,7 +17,7 @@ impl Sent {
     }
 }
 
-/// A note on whether a call may have been carried out, which outlives the future of the call.
+/// Tells if a call may have been carried out. It outlives the future of the call.
 #[derive(Clone, Debug, Default)]
 pub struct CallMark(Arc<Mark>);
 
@@ -37,7 +37,7 @@ impl CallMark {
         self.0.before.is_set() || current.is_set()
     }
 
-    /// Begins the next attempt. `is_doubtful` says whether one before may have been carried out.
+    /// Begins the next attempt. `is_doubtful` is true if an earlier one may have been carried out.
     pub(crate) fn next(&self, is_doubtful: bool) -> Arc<Sent> {
         let mut current = self.0.current.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.before.set(is_doubtful);

@@ -29,11 +29,12 @@ use crate::{After, Error, Item, Limits, Mode, Retry, Token, UrlError, Via};
 /// The transports that are tried in turn if none is set: the first has the least overhead, the last works wherever
 /// HTTP does.
 const AUTO: [Via; 3] = [Via::WebSocket, Via::Sse, Via::LongPoll];
-/// The same for several topics, which no WebSocket carries. Lines take the fewest bytes, since blocks have a token each.
+/// The transports that are tried in turn for several topics, which a WebSocket does not carry. NDJSON takes fewer bytes
+/// than server-sent events, which repeat the token in each block.
 const AUTO_SEVERAL: [Via; 3] = [Via::Ndjson, Via::Sse, Via::LongPoll];
-/// After this many connections in a row that broke without an event, the transport is considered unsuitable.
+/// The number of connections in a row that break without an event, after which a transport is considered unsuitable.
 const LOSSES_MAX: u32 = 3;
-/// A connection that lasted this long was good, even without an event.
+/// The time after which a connection counts as good, even without an event.
 const STABLE: Duration = Duration::from_secs(60);
 
 /// The options of a new subscription.
@@ -256,10 +257,10 @@ struct Engine {
     said: Vec<ServerItem>,
     /// The items to return before anything else is done. It never holds more than one read produced.
     items: VecDeque<Item>,
-    /// The transports that found no topic at a URL that is not a topic's. They are reported when another one has a
-    /// different result.
+    /// The errors of transports that found no topic at a URL that is not a topic's. They are reported once another
+    /// transport has a different result.
     without_topic: VecDeque<Item>,
-    /// The error to return after that, before `None`.
+    /// The error to return after the items; `None` follows.
     error: Option<Error>,
     phase: Phase,
 }

@@ -37,8 +37,8 @@ pub(crate) fn shown(text: &str) -> String {
     shown
 }
 
-/// Returns the JSON of a typed event: the text itself if it is one JSON value, else a JSON string. A byte order mark before
-/// it is no part of it.
+/// Returns the JSON of an event that a user has typed: the text itself if it is one JSON value, otherwise a JSON string. A
+/// byte order mark at the beginning is removed.
 #[must_use]
 pub fn json_or_string(text: &str) -> Cow<'_, str> {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use crate::{EndReason, Gap, GapReason, Hole, Item, Position};
 
-/// What a server tells of a topic.
+/// An item of one topic, from a server.
 type TopicItem = anemone_wire::Item<'static>;
 
 /// Tracks a topic across all connections of a subscription.
@@ -204,7 +204,7 @@ mod tests {
         TopicItem::Gap(Gap { reason: GapReason::Retention, after, missed, resume })
     }
 
-    /// The items that are told of these, and how it ends.
+    /// Returns the items to report for these, and the hole that ends reading, if there is one.
     fn told(tracker: &mut Tracker, said: Vec<TopicItem>) -> (Vec<String>, Option<Hole>) {
         let mut items = VecDeque::new();
         let hole = said.into_iter().find_map(|item| tracker.receive(item, &mut items).err());

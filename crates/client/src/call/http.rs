@@ -73,7 +73,7 @@ impl HttpCalls {
     }
 }
 
-/// Tells an answer that is not HTTP from a connection that has failed.
+/// Converts the error of a failed exchange, if its cause is an answer that is not HTTP.
 fn told(error: Error) -> Error {
     match error {
         Error::Http(error) if error.is_parse() && !error.is_parse_too_large() => {

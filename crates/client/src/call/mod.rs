@@ -216,7 +216,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns a note on whether this call may have been carried out, for who drops the future of [`send`](Self::send).
+    /// Returns a mark that tells if this call may have been carried out, even after the future of [`send`](Self::send) was
+    /// dropped.
     #[must_use]
     pub fn mark(&self) -> CallMark {
         self.mark.clone()

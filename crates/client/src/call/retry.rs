@@ -23,7 +23,7 @@ pub(super) enum Repeat {
     Harmless,
     /// The server knows its key, and carries it out once.
     Keyed,
-    /// Carried out twice, it leaves the same as once, but may get another answer.
+    /// Twice has the same effect as once, but the answer may be different.
     Same,
     /// It may be carried out twice.
     Unsafe,

@@ -97,7 +97,7 @@ fn seconds(seconds: Option<f64>) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds?).ok()
 }
 
-/// The knowledge of a server about a run.
+/// The status of a run, as the server describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunStatus {
     /// The key.

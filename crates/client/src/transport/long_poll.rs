@@ -15,7 +15,7 @@ use crate::item::ServerItem;
 
 /// The longest time that the server should wait.
 const WAIT_MAX: Duration = Duration::from_secs(25);
-/// A page without events that arrives sooner was not waited for; the next request then waits, to avoid a busy loop.
+/// The shortest time from one request to the next if the first got nothing new. It avoids a busy loop.
 const HASTE: Duration = Duration::from_secs(1);
 
 struct LongPoll {

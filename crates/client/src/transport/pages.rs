@@ -26,7 +26,7 @@ const FULL: (usize, usize) = (1000, 1 << 20);
 pub(super) struct Turned {
     /// True if reading has got any further.
     pub(super) is_forward: bool,
-    /// True if there is probably more where it came from.
+    /// True if there are probably more events at once.
     pub(super) is_full: bool,
 }
 

@@ -202,9 +202,9 @@ impl Shared {
     }
 }
 
-/// Waits until a message of this length may wait. One that is longer than all there is needs all of it.
+/// Waits until there is room for a message of this length. A message that is longer than all the room takes all of it.
 async fn room(slot: &Slot, len: usize) -> Result<OwnedSemaphorePermit, Error> {
-    /// About what a reply costs besides its bytes.
+    /// The approximate memory of a reply besides its bytes.
     const REPLY_COST: usize = 128;
     let wanted = u32::try_from(len.saturating_add(REPLY_COST)).unwrap_or(u32::MAX);
     let room = Arc::clone(&slot.room).acquire_many_owned(wanted.min(slot.room_bytes)).await;

@@ -141,8 +141,8 @@ impl MuxCalls {
         Err(first.unwrap_or_else(|| UrlError::Target.into()))
     }
 
-    /// Returns the fields of a request: its own, and those of the client that requests may have. The others of the
-    /// client are those of the handshake.
+    /// Returns the fields of a request: its own, and those fields of the client that a request may have. The client's other
+    /// fields go into the handshake.
     fn fields(&self, ask: &Ask) -> Result<FieldList, Error> {
         let of_client = self.options.fields.iter();
         let of_client = of_client.map(|(name, value)| (name.to_ascii_lowercase(), value));
@@ -169,8 +169,8 @@ impl MuxCalls {
     }
 }
 
-/// Returns the item of a stream in a message, as a line over HTTP has it, or the part of another body; `None` if there
-/// is none. What has a position is an item of a topic or a run.
+/// Returns the item of a stream in a message, in the same form as a line over HTTP, or the part of another body; `None` if
+/// there is none. A message with a position has an item of a topic or a run.
 fn item(arrived: &Arrived) -> Result<Option<Bytes>, Malformed> {
     let payload = &arrived.payload;
     let item = match (arrived.status, arrived.position) {

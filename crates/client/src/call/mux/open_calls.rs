@@ -58,7 +58,7 @@ impl<C> OpenCalls<C> {
     }
 }
 
-/// A client has far fewer open calls than there are numbers.
+/// Returns the id of a key. It cannot overflow, since a client has far fewer open calls than there are ids.
 fn id(key: usize) -> Id {
     Id::from(u32::try_from(key).unwrap_or(u32::MAX))
 }

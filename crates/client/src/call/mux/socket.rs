@@ -102,7 +102,8 @@ impl Fragmented {
     }
 }
 
-/// Tells a message over the limit from another failure of the connection: it would be as long the next time.
+/// Converts an error of the connection. A message above the limit becomes a permanent error, since it would be as long the
+/// next time.
 fn of_turn(error: anemone_ws::Error) -> Error {
     use anemone_ws::proto::ProtocolError::{FrameTooBig, InflatedTooBig, MessageTooBig};
     match error {
@@ -113,7 +114,7 @@ fn of_turn(error: anemone_ws::Error) -> Error {
     }
 }
 
-/// Tells the length that an answer over HTTP begins with from another one that is too long.
+/// Converts the error of a length that is too long. The first bytes of an HTTP answer are such a length, too.
 fn too_long(error: framing::TooLong) -> Error {
     match error.len == u32::from_be_bytes(*b"HTTP") as usize {
         true => Foreign::Http.into(),
