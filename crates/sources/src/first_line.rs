@@ -30,12 +30,12 @@ impl FirstLine {
         Self { wait, due: None, is_told: false }
     }
 
-    /// Starts the time, when lines can come.
+    /// Starts the timer, when lines can come.
     pub(crate) fn expect(&mut self) {
         self.due = (!self.is_told).then(|| Instant::now() + self.wait);
     }
 
-    /// Stops the time, when no line can come any more.
+    /// Stops the timer, when no line can come any more.
     pub(crate) fn give_up(&mut self) {
         self.due = None;
     }
@@ -45,7 +45,7 @@ impl FirstLine {
         self.due
     }
 
-    /// Warns if it is due that nothing has come from `from` yet, with this advice.
+    /// Warns, if that is due, that nothing has come from `from` yet, with this advice.
     pub(crate) fn report_due(&mut self, status: &mut Status, from: &str, advice: &str) {
         if self.due.is_none_or(|at| Instant::now() < at) {
             return;

@@ -112,7 +112,7 @@ impl Lines {
         (self.given, self.too_long, self.skipping) = (false, false, false);
     }
 
-    /// Adds to the current line. Returns true if it is to be returned now.
+    /// Adds a piece to the current line. Returns true if the line is to be returned now.
     fn take(&mut self, piece: &[u8], ended: bool) -> bool {
         // Some bytes more than the limit: a byte order mark, and a CR that may turn out to belong to the line end.
         let room = (self.bytes_max + MARK.len() + 1).saturating_sub(self.partial.len());
@@ -198,7 +198,7 @@ pub fn data(text: &str) -> Data {
     Data::json(&text).expect("a string as JSON")
 }
 
-/// Saves most lines of prose the attempt to parse them.
+/// Returns false for most lines of prose, which then need not be parsed.
 fn may_be_json(text: &str) -> bool {
     let first = text.trim_ascii_start().bytes().next();
     first.is_some_and(|first| b"{[\"-0123456789tfn".contains(&first))

@@ -180,7 +180,7 @@ fn read_in_thread(mut input: impl Input) -> io::Result<(mpsc::Receiver<Piece>, P
 enum Readiness {
     /// There is input or its end, or the state is unknown.
     Input,
-    /// The same, and it will not be waited for again.
+    /// There is input or its end, and the source will not wait for it again.
     LastInput,
     /// The source is stopped, and there is no input.
     Stop,
@@ -255,7 +255,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_fault_ends_it_and_is_told_and_what_came_before_is_published() {
-        /// Something to read is always there.
+        /// An input that can always be read, and then fails.
         struct Faulty(usize, std::fs::File);
         #[cfg(unix)]
         impl std::os::fd::AsFd for Faulty {

@@ -1,4 +1,4 @@
-//! The number of a program's processes, looked at again and again.
+//! Counts the processes of a program at an interval.
 //!
 //! The system offers no limit for one group: `RLIMIT_NPROC` counts all processes of a user, and root has no such limit.
 //! So the processes are counted every [`EVERY`], and a program that starts many quickly may have more for that
@@ -12,10 +12,10 @@ use tokio::time::Instant;
 
 use super::group::Group;
 
-/// The time between two looks.
+/// The time between two counts.
 pub(super) const EVERY: Duration = Duration::from_millis(50);
 
-/// A count takes at most this part of a processor's time: the next one waits this many times as long as it took.
+/// The wait after a count, as a multiple of its duration. So counting takes at most this part of a processor's time.
 const PATIENCE: u32 = 20;
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Census {
         Self { due: Instant::now() + EVERY, newest: None }
     }
 
-    /// Returns the time of the next look.
+    /// Returns the time of the next count.
     pub(super) fn due(&self) -> Instant {
         self.due
     }

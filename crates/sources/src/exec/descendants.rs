@@ -1,7 +1,7 @@
-//! The processes below another one, and signals to all of them.
+//! Lists the descendants of a process, and sends signals to all of them.
 //!
 //! Linux lists all processes with their parents in `/proc` (proc_pid_stat(5)). A guard is a child subreaper, so a process
-//! whose parent has ended becomes its child: whatever session or group a descendant is in, it stays one.
+//! whose parent has ended becomes its child. A descendant therefore stays one, in whatever session or group it is.
 //!
 //! On other systems only the process group of the program is known.
 
@@ -58,8 +58,8 @@ pub(super) fn pids_of(ancestor: Pid) -> Option<Vec<Pid>> {
 /// True where the system lists the descendants of a process, and orphans become children of a guard.
 pub(super) const ARE_KNOWN: bool = cfg!(target_os = "linux");
 
-/// Returns true if processes are left in the group of a program that has no descendants here any more: elsewhere than on Linux,
-/// orphans are nobody's children.
+/// Returns true if processes are left in the group of a program without known descendants. On systems other than Linux,
+/// orphans do not become children of the guard.
 pub(super) fn are_left_in_group(program: Pid) -> bool {
     !ARE_KNOWN && test_kill_process_group(program).is_ok()
 }

@@ -1,4 +1,4 @@
-//! Standard error in the log: line by line, in moderation.
+//! Logs standard error line by line, at a limited rate.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -86,7 +86,7 @@ pub(super) struct ErrorLog {
     limit: Arc<LogLimit>,
     /// The beginning of the last line that is not empty.
     last: Vec<u8>,
-    /// True after a CR: what comes next replaces its line, unless it is LF.
+    /// True after a CR: the next text replaces the line, unless an LF follows.
     is_returned: bool,
 }
 
@@ -104,7 +104,7 @@ impl ErrorLog {
         Some(self.limit.started + self.limit.allowance().due()?)
     }
 
-    /// Takes more of it. Of a line that begins anew after a CR, as a progress bar does, the last text counts.
+    /// Takes more bytes. If a CR begins a line anew, as a progress bar does, only its last text counts.
     pub(super) fn receive(&mut self, bytes: &[u8]) {
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             let text = line.strip_suffix(b"\n").unwrap_or(line);

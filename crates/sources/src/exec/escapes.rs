@@ -1,4 +1,5 @@
-//! Escape sequences for a terminal in the output of a program (ECMA-48), which a program writes around its progress.
+//! Removes the escape sequences for terminals (ECMA-48) from the output of a program, which writes them around its
+//! progress.
 //!
 //! A sequence that moves the cursor, erases, or sets a mode or a title says nothing to a reader of lines, and is left out. One that
 //! moves the cursor so that the line is written anew counts as a CR. Colours stay, since they belong to the text
@@ -11,11 +12,11 @@ const ESC: u8 = 0x1b;
 /// The longest colour: more than all attributes together need.
 const COLOUR_BYTES_MAX: usize = 64;
 
-/// Leaves escape sequences out of a stream of bytes.
+/// Removes escape sequences from a stream of bytes.
 #[derive(Debug, Default)]
 pub(super) struct Escapes {
     place: SequencePlace,
-    /// The sequence up to here, if it may be a colour or a move.
+    /// The present sequence so far, if it may be a colour or a move.
     sequence: Vec<u8>,
     /// The rest of a piece without its sequences.
     plain: Vec<u8>,

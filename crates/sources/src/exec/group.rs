@@ -1,6 +1,6 @@
-//! A program and its descendants, which are ended as a whole.
+//! Runs a program, and ends it with all its descendants.
 //!
-//! Owns the start, and what follows from the reports of the [`guard`], which does the work.
+//! Owns the start of a program, and the reaction to the reports of its [`guard`], which does the work.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, pipe};
@@ -156,7 +156,7 @@ struct Members {
     /// The exit status of the program, once it has ended.
     exit: Option<ExitStatus>,
     grace: Duration,
-    /// The time at which those that are left are left to the guard, once all were asked to end.
+    /// The time at which the remaining processes are left to the guard; set once all were asked to end.
     given_up_at: Option<Instant>,
     is_killed: bool,
 }
@@ -233,7 +233,7 @@ impl Members {
         Ok(GuardReport::of(whole))
     }
 
-    /// Ends what can be found without the guard, which somebody has killed: the group of the program.
+    /// Kills the group of the program after somebody has killed the guard. Other descendants cannot be found without it.
     fn end_unguarded(&self) {
         let guard = self.guard.pid();
         tracing::warn!(
@@ -273,7 +273,7 @@ impl Members {
 /// A time that never comes.
 const FAR: Duration = Duration::from_secs(1 << 32);
 
-/// The process of a guard. It is reaped in the background once it has ended: it goes on as long as a descendant lives.
+/// The process of a guard. It runs as long as a descendant lives, and is reaped in the background.
 #[derive(Debug)]
 struct GuardProcess(Option<Child>);
 

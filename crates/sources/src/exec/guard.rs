@@ -1,12 +1,12 @@
 //! The guard of a program: a process that starts it, and ends it with all its descendants.
 //!
 //! It is another run of the executable ([`guard_or_continue`]) and the parent of the program. As a child subreaper
-//! (prctl(2)) it becomes the parent of every descendant whose own parent has ended. So none of them gets out of its sight by
-//! a process group or a session of its own, or by outliving its parents, and it has no child left exactly when all have ended.
+//! (prctl(2)) it becomes the parent of every descendant whose own parent has ended. So a descendant cannot escape it with a
+//! new process group or session, or by outliving its parents. The guard has no child left exactly when all have ended.
 //!
-//! It holds one end of a socket whose other end only the process has that wants the program. When the socket ends, even after
-//! `kill -9`, it ends the program as when it is asked to: SIGTERM to all, the grace period, SIGKILL to those that are left,
-//! and to those that begin meanwhile, until nobody is left.
+//! It holds one end of a socket. Only the process that wants the program has the other end. When the socket ends, even
+//! after `kill -9`, the guard ends the program as it does on request: SIGTERM to all, the grace period, SIGKILL to those
+//! that are left, and to those that begin meanwhile, until nobody is left.
 
 use std::collections::HashSet;
 use std::env::{args_os, current_exe};
@@ -139,8 +139,8 @@ async fn watch(order: Order, socket: UnixStream) -> io::Result<()> {
     }
 }
 
-/// Starts the program as the leader of a process group of its own. It has the priority of the thread that starts it, so that is
-/// another one.
+/// Starts the program as the leader of a new process group. It does so on a new thread with the program's priority, since a
+/// process inherits the priority of the thread that starts it.
 fn launch(order: Order) -> io::Result<Child> {
     let start = || {
         if order.priority == Priority::Low {
@@ -170,7 +170,7 @@ fn report(socket: &tokio::net::UnixStream, report: GuardReport) {
     let _ = rustix::io::write(socket, &report.to_bytes());
 }
 
-/// Takes the children that have ended, and reports the end of the program. Returns true if others are left.
+/// Reaps the children that have ended, and reports the end of the program. Returns true if others are left.
 fn reap(program: Pid, socket: &tokio::net::UnixStream) -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -184,17 +184,17 @@ fn reap(program: Pid, socket: &tokio::net::UnixStream) -> bool {
     }
 }
 
-/// The end of the program and its descendants.
+/// Ends the program and its descendants.
 struct GroupEnd {
     program: Pid,
     grace: Duration,
-    /// The time of the next SIGKILL, once they were asked to end.
+    /// The time of the next SIGKILL, once all were asked to end.
     due: Option<Instant>,
     kills: u32,
 }
 
-/// The time until all that are left are killed once more: new ones, those that hang in the kernel, and later those of another
-/// user, which cannot be killed.
+/// The time until the remaining processes are killed again: new ones, those that hang in the kernel, and later those of
+/// another user, which cannot be killed.
 const SOON: Duration = Duration::from_millis(20);
 const LATER: Duration = Duration::from_secs(1);
 const SOON_MAX: u32 = 100;
@@ -202,7 +202,7 @@ const SOON_MAX: u32 = 100;
 /// A time that never comes.
 const FAR: Duration = Duration::from_secs(1 << 32);
 
-/// The most looks for new processes at a time.
+/// The most looks for new processes in a row.
 const LOOKS_MAX: u32 = 100;
 
 impl GroupEnd {
@@ -210,7 +210,7 @@ impl GroupEnd {
         Self { program, grace, due: None, kills: 0 }
     }
 
-    /// Asks all to end, once.
+    /// Asks all to end (SIGTERM), unless they were asked before.
     fn begin(&mut self) {
         if self.due.is_none() {
             descendants::signal_all(self.program, Signal::TERM);
@@ -218,7 +218,8 @@ impl GroupEnd {
         }
     }
 
-    /// Kills all that are there. One that was killed starts no other, so a look that finds no new ones has found all.
+    /// Kills all processes. It looks for new ones until there are none, since a process that is still alive can start
+    /// others.
     fn kill(&mut self) {
         let mut killed = HashSet::new();
         for _ in 0..LOOKS_MAX {

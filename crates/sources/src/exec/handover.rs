@@ -1,7 +1,7 @@
-//! The words between a process and the guard of its program, on a socket that both hold an end of.
+//! The messages between a process and the guard of its program, on a socket.
 //!
-//! First goes the [`Order`]: the program, with its standard streams as descriptors. Then requests go one way, a byte each, and
-//! reports the other way, five bytes each. The end of the socket is a request to end.
+//! First, the [`Order`] is sent: the program, with its standard streams as descriptors. Then requests go one way, a byte
+//! each, and reports go the other way, five bytes each. The end of the socket is a request to end.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
@@ -33,13 +33,13 @@ pub(super) struct Order {
     pub(super) streams: [OwnedFd; 3],
 }
 
-/// The priority of a program. Its guard has that of the process that starts it, so that it gets its turn beside a program that takes
-/// all the time there is.
+/// The priority of a program. Its guard has the priority of this process, so that it gets its turn beside a program that
+/// takes all the time there is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Priority {
-    /// That of this process.
+    /// The priority of this process.
     Normal,
-    /// That of work of runs.
+    /// The low priority of runs.
     Low,
 }
 
@@ -109,7 +109,7 @@ impl Order {
     }
 }
 
-/// Returns the two numbers in one, the lower first.
+/// Splits a number into its lower and its upper half.
 fn both(numbers: u128) -> (u64, u64) {
     ((numbers & u128::from(u64::MAX)) as u64, (numbers >> 64) as u64)
 }

@@ -8,7 +8,7 @@ use super::escapes::{Escapes, without_colours};
 use super::program::Program;
 use crate::lines::{self, Line, Lines};
 
-/// The most lines that are published together. A read has few enough bytes that lines do not wait for others.
+/// The most lines that are published together. A read is short, so lines do not wait long for others.
 const TOGETHER_MAX: usize = 256;
 
 /// The results of a program.
@@ -19,11 +19,11 @@ pub(super) struct Results<'a> {
     partials: Vec<Data>,
     /// The last line, if it has a result: nothing may follow it.
     last: Option<ResultLine>,
-    /// True once the log has said which lines are progress.
+    /// True once the log has told which lines are progress.
     is_told: bool,
-    /// True once the log has said that a line is not what the program meant it to be.
+    /// True once the log has told about a line that was meant to be JSON, or is UTF-16.
     is_fault_told: bool,
-    /// True once a line has told progress in its own words.
+    /// True once a line of standard output has reported progress.
     has_own_progress: bool,
 }
 
@@ -86,7 +86,8 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Publishes a line as progress, or adds it to the partial results. A line with a result waits for what follows.
+    /// Publishes a line as progress, or adds it to the partial results. A line with a result waits until it is known to be
+    /// the last one.
     pub(super) fn pass_on(&mut self, line: Line<'_>) -> Result<(), Refused> {
         let Line::Whole(line) = line else { return Err(Refused::LineTooLong) };
         let text = lines::text(line);
@@ -113,13 +114,13 @@ impl<'a> Results<'a> {
         if self.partials.len() >= TOGETHER_MAX { Ok(self.publish()?) } else { Ok(()) }
     }
 
-    /// Tells progress, after the partial results before it.
+    /// Publishes progress, after the partial results before it.
     fn show(&mut self, progress: &ProgressLine) -> Result<(), Stopped> {
         self.publish()?;
         self.context.progress(progress.fraction, progress.text.as_deref())
     }
 
-    /// Tells the progress that bars show on standard error, unless the program tells its own.
+    /// Publishes the progress of bars on standard error, unless the program reports progress itself.
     pub(super) fn show_bars(&mut self, bars: &mut Bars, bytes: &[u8]) -> Result<(), Stopped> {
         match bars.last_of(bytes).filter(|_| !self.has_own_progress) {
             Some(bar) => self.context.progress(bar.fraction, bar.text.as_deref()),

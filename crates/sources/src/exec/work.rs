@@ -55,7 +55,7 @@ fn not_started(program: &Program, error: &io::Error) -> RunFailure {
     RunFailure::new(detail)
 }
 
-/// Returns the variables of the configuration, and those about the request, which win.
+/// Returns the variables of the configuration, and those about the request, which take precedence.
 fn environment(options: &ProgramOptions, input: &RunInput) -> Vec<(OsString, OsString)> {
     let of_request = [
         ("ANEMONE_PATH", input.path.as_str()),
@@ -229,7 +229,7 @@ impl<'a> Work<'a> {
         self.publish_after(passed);
     }
 
-    /// Publishes the partial results that came before the line which ends the program, or before the end of the read.
+    /// Publishes the partial results that came before the end of the read, or before a line that ends the program.
     fn publish_after(&mut self, passed: Result<(), Refused>) {
         if let Err(cut) = self.results.publish().map_err(Refused::from).and(passed) {
             self.cut(cut);

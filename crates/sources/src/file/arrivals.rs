@@ -36,7 +36,7 @@ pub(super) struct Arrivals {
     version: u64,
 }
 
-/// The next file to open: its name, and the version at which it has it.
+/// The next file to open: its name, and the version of the names at that time.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Candidate {
     pub(super) name: OsString,
@@ -82,7 +82,7 @@ impl Arrivals {
         self.version != before || name == self.name
     }
 
-    /// Counts a file of which nothing is known but that it may have come: notices were lost.
+    /// Counts a file that may have come while notices were lost.
     pub(super) fn overflow(&mut self) {
         self.gone += 1;
         self.version += 1;
@@ -163,7 +163,8 @@ impl Arrivals {
 mod tests {
     use super::*;
 
-    /// Handles notices: `+name` and `-name` create and delete, `from>to` renames, with `-` for another directory.
+    /// Returns the arrivals after these notices: `+name` and `-name` create and delete, `from>to` renames, with `-` for
+    /// another directory.
     fn after(notices: &[&str]) -> Arrivals {
         let mut arrivals = Arrivals::new("log".into());
         note(&mut arrivals, notices);

@@ -247,7 +247,7 @@ impl Follower {
         Ok(next.map(|next| (next, gap)))
     }
 
-    /// Takes the first held file with content, unless this one beside it, which nobody saw coming, is older.
+    /// Takes the first held file with content, unless this sibling, of which no notice came, is older.
     fn next_held(&mut self, beside: Option<&Sibling>) -> io::Result<Option<OpenFile>> {
         let Some(at) = self.held.iter().position(OpenFile::has_content) else { return Ok(None) };
         if let Some(beside) = beside

@@ -184,7 +184,7 @@ mod tests {
         Sibling { path: name.into(), id: (1, inode), len: 1, modified, changed: 0, mark }
     }
 
-    /// The name of the next one, and of a doubtful one.
+    /// Returns the names of the next file and of a doubtful one.
     fn next(siblings: &[Sibling], inode: u64, modified: i64) -> (String, String) {
         let Next { file, doubtful } = next_after(siblings, (1, inode), modified);
         let name = |file: Option<&Sibling>| {

@@ -44,7 +44,7 @@ mod system {
     /// The most attempts to open a file whose name changes all the time, for one turn.
     const ATTEMPTS_MAX: usize = 1000;
 
-    /// The queue of notices, and what those that were read mean.
+    /// The queue of notices, and the state that follows from those that were read.
     #[derive(Debug)]
     struct Queue {
         fd: Arc<OwnedFd>,
@@ -111,7 +111,7 @@ mod system {
     #[derive(Debug, Default)]
     pub(in crate::file) struct Watches {
         queue: Option<Arc<Queue>>,
-        /// In the order of [`Watched`].
+        /// The watches, in the order of [`Watched`].
         watches: [Option<i32>; 3],
     }
 
@@ -123,7 +123,7 @@ mod system {
     }
 
     impl Changes {
-        /// Must be called within a runtime.
+        /// Starts to watch this path. Must be called within a runtime.
         pub(in crate::file) fn start(path: &Path) -> io::Result<(Self, Watches)> {
             let fd = Arc::new(init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?);
             let arrivals = Arrivals::new(path.file_name().unwrap_or_default().to_owned());

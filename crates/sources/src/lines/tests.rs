@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Each line's bytes, and whether it is too long.
+/// The bytes of each line, and true if it is too long.
 type Seen = Vec<(Vec<u8>, bool)>;
 
 fn seen(line: Line<'_>) -> (Vec<u8>, bool) {
@@ -146,7 +146,7 @@ fn a_cr_alone_ends_a_line_of_a_run() {
     assert_eq!(found, [(b"abcd".to_vec(), true), (b"ok".to_vec(), false)]);
 }
 
-/// The same rules with all bytes at hand.
+/// Applies the rules to all bytes at once.
 fn expected(bytes_max: usize, bytes: &[u8]) -> Seen {
     let lines = bytes.split(|byte| *byte == b'\n').map(content);
     let lines = lines.filter(|line| !line.is_empty());

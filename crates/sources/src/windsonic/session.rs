@@ -35,9 +35,9 @@ pub(crate) enum Output {
 
 #[derive(Debug)]
 enum Task {
-    /// Only reading.
+    /// The session only reads.
     Listen,
-    /// Listening before the first poll, to notice an instrument that sends by itself.
+    /// The session listens before the first poll, to notice an instrument that sends by itself.
     Settle {
         until: Duration,
     },
@@ -65,7 +65,7 @@ pub(crate) struct Session {
     /// The number of bad lines since the last valid message.
     bad_lines: u64,
     newest_fault: String,
-    /// True if the newest bad line has bytes that no line of text has, as at a wrong speed.
+    /// True if the newest bad line has bytes that are not text, which a wrong speed causes.
     is_binary: bool,
     /// The newest line since the last valid message that is neither a measurement nor bad.
     newest_text: Option<String>,

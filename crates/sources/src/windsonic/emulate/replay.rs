@@ -89,7 +89,7 @@ struct Recorded {
 }
 
 impl Recorded {
-    /// Adds the lines of the instrument in it, in their order.
+    /// Adds the lines of the instrument that it contains, in their order.
     fn add_raw(self, lines: &mut Vec<String>) {
         lines.extend(self.raw);
         if let Some(data) = self.data {

@@ -103,7 +103,7 @@ impl Model {
 mod tests {
     use super::*;
 
-    /// Ten minutes at 4 Hz.
+    /// Returns ten minutes of wind at 4 Hz.
     fn samples(seed: u64) -> Vec<WindSample> {
         let mut model = Model::new(seed);
         (0..2400).map(|tick| model.sample(Duration::from_millis(250 * tick))).collect()

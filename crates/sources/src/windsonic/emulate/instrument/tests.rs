@@ -20,13 +20,13 @@ fn lines(instrument: &mut Instrument) -> Vec<String> {
     lines.map(|line| String::from_utf8(line).unwrap()).collect()
 }
 
-/// The answers that it gives to this at once.
+/// Returns the instrument's immediate answers to these bytes.
 fn answers(instrument: &mut Instrument, sent: &str) -> Vec<String> {
     instrument.receive(ms(100), sent.as_bytes());
     lines(instrument)
 }
 
-/// The messages that it sends by itself until then, with the times.
+/// Returns the messages that the instrument sends by itself until this time, with their times.
 fn pass(instrument: &mut Instrument, until: Duration) -> Vec<(Duration, Message)> {
     let mut sent = Vec::new();
     while let Some(at) = instrument.poll_timeout().filter(|at| *at <= until) {
@@ -169,7 +169,7 @@ fn a_recording_is_sent_in_its_own_format() {
     assert_eq!(lines(&mut instrument), [polar, "$WIMWV,229,R,002.74,M,A*06\r\n", polar]);
 }
 
-/// Both ends of the line: ours configures, with time standing still but for time-outs.
+/// Configures the instrument with the dialogue of this crate. Time passes only when the dialogue times out.
 fn configured(instrument: &mut Instrument) -> Outcome {
     const COMMANDS: &[&str] = &["M2", "P3"];
     let (mut now, wait) = (ms(0), ms(500));
