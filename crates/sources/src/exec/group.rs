@@ -204,12 +204,12 @@ impl Members {
                 Ok(None) => tokio::select! {
                     _ = self.socket.readable() => {}
                     () = sleep_until(self.given_up_at) => {
-                        self.tell_left();
+                        self.log_left();
                         return GroupEvent::Gone(self.exit);
                     }
                 },
                 Err(_) => {
-                    self.end_unguarded();
+                    self.kill_unguarded();
                     return GroupEvent::Gone(self.exit);
                 }
             }
@@ -234,7 +234,7 @@ impl Members {
     }
 
     /// Kills the group of the program after somebody has killed the guard. Other descendants cannot be found without it.
-    fn end_unguarded(&self) {
+    fn kill_unguarded(&self) {
         let guard = self.guard.pid();
         tracing::warn!(
             guard,
@@ -260,7 +260,7 @@ impl Members {
         descendants::pids_of(self.guard.pid().and_then(Pid::from_raw)?)
     }
 
-    fn tell_left(&self) {
+    fn log_left(&self) {
         let pids = self.living().unwrap_or_default();
         let pids: Vec<_> = pids.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
         tracing::warn!(
