@@ -35,7 +35,6 @@ const QUICK_EVENTS_MIN: usize = 2;
 const SERVER_LOG: &str = "bench-server.log";
 const QUICK_ROUNDS: usize = 3;
 const QUICK_SAMPLE: Duration = Duration::from_millis(200);
-/// The duration of each flood.
 const FLOOD: Duration = Duration::from_secs(60);
 const QUICK_FLOOD: Duration = Duration::from_secs(5);
 
@@ -323,7 +322,6 @@ impl BenchOptions {
         Ok(())
     }
 
-    /// Returns the experiments that are asked for.
     fn experiments(&self) -> Vec<BenchExperiment> {
         let all = BenchExperiment::value_variants().iter().copied();
         all.filter(|experiment| self.wants(*experiment)).collect()

@@ -250,7 +250,6 @@ fn busy_ticks(stat: &str) -> u64 {
         .sum::<u64>()
 }
 
-/// Returns the name of this machine's processor.
 pub(crate) fn processor() -> Option<String> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("model name"))?;

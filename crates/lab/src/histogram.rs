@@ -59,7 +59,6 @@ impl Histogram {
         (!self.0.is_empty()).then(|| Duration::from_nanos(self.0.value_at_quantile(share)))
     }
 
-    /// Adds the counts of another.
     pub(crate) fn add_counts(&mut self, other: &Counts) {
         for (nanos, count) in &other.counts {
             let _ = self.0.record_n(*nanos, *count);

@@ -25,14 +25,12 @@ const START_MAX: Duration = Duration::from_secs(30);
 /// The longest line that may contain an address.
 const LINE_BYTES_MAX: u64 = 4 << 10;
 
-/// A program with its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     path: PathBuf,
     args: Vec<String>,
     /// The services whose addresses it prints.
     prints: &'static [Service],
-    /// The file for its log.
     log: Option<PathBuf>,
 }
 
@@ -59,7 +57,6 @@ impl Program {
         Self { path, args, prints, log: Some(log) }
     }
 
-    /// Adds arguments.
     pub(crate) fn with(&self, args: &[&str]) -> Self {
         let more = args.iter().map(|&arg| arg.to_owned());
         Self { args: self.args.iter().cloned().chain(more).collect(), ..self.clone() }
@@ -163,7 +160,6 @@ impl Server {
         Ok(Self { process, _output: output, addresses })
     }
 
-    /// Returns the address of a service, if it has that.
     pub(crate) fn address(&self, service: Service) -> Option<SocketAddr> {
         self.addresses.get(&service).copied()
     }
@@ -191,7 +187,6 @@ impl Server {
         })
     }
 
-    /// Returns a topic of the server, if it has any.
     pub(crate) fn topic(&self, path: &str) -> Option<Topic> {
         Some(Topic { address: self.address(Service::Web)?, path: path.to_owned() })
     }

@@ -3,7 +3,6 @@
 use anemone_ws::split_unix_url;
 use http::Uri;
 
-/// The parsed URL of a server.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct ServerUrl {
     /// The path of the Unix socket that leads to the server; `None` for TCP.

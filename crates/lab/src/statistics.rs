@@ -53,7 +53,6 @@ impl Estimate {
         within(median(values).unwrap_or(f64::NAN), &medians, expanded(DOUBT, values.len()))
     }
 
-    /// Returns true if `value` is within the interval.
     pub(crate) fn holds(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }

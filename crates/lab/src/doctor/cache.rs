@@ -10,7 +10,6 @@ use super::way::{AnswerHead, Trouble, Way};
 
 const JSON: &str = "application/json";
 
-/// An answer to a poll.
 struct Polled {
     body: Vec<u8>,
     time: Duration,

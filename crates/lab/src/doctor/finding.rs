@@ -156,7 +156,6 @@ impl Finding {
         self.state == State::Unknown
     }
 
-    /// Returns the lines for people.
     pub(super) fn lines(&self) -> Vec<String> {
         let first = format!("  {:<6} {:<12} {}", self.state.words(), self.name.words(), self.words);
         let remedies = self.remedies.iter();

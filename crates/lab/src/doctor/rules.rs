@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// An examination.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Examination {
@@ -100,7 +99,6 @@ pub(super) struct Remedy {
     pub(super) setting: String,
 }
 
-/// The limits of the examinations.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Limits {
@@ -192,7 +190,6 @@ static RULES: LazyLock<Rules> = LazyLock::new(|| {
 });
 
 impl Examination {
-    /// Returns the words for people.
     pub(super) fn words(self) -> &'static str {
         RULES.examinations.get(&self).map_or("", String::as_str)
     }
@@ -233,12 +230,10 @@ fn filled(words: &str, values: &[(&str, &str)]) -> String {
     values.iter().fold(words.to_owned(), fill)
 }
 
-/// Returns the limits of the examinations.
 pub(super) fn limits() -> &'static Limits {
     &RULES.limits
 }
 
-/// Returns the statuses that say something about the way.
 pub(super) fn statuses() -> &'static Statuses {
     &RULES.statuses
 }

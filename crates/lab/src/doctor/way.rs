@@ -128,7 +128,6 @@ impl Way {
         fields.fold(connect, |connect, (name, value)| connect.header(name, value))
     }
 
-    /// Opens a connection for requests.
     pub(super) async fn open(&self) -> Result<HttpConnection, ConnectError> {
         let stream = self.socket("/").open_stream().await?;
         Ok(HttpConnection { stream, bytes: Vec::new(), end: BodyEnd::Connection })
@@ -154,7 +153,6 @@ impl Way {
     }
 }
 
-/// An HTTP/1.1 connection.
 pub(super) struct HttpConnection {
     stream: ClientStream,
     bytes: Vec<u8>,
@@ -162,7 +160,6 @@ pub(super) struct HttpConnection {
     end: BodyEnd,
 }
 
-/// The head of an answer.
 #[derive(Clone, Debug)]
 pub(super) struct AnswerHead {
     pub(super) status: u16,
@@ -228,7 +225,6 @@ pub(super) fn is_silence(error: &ConnectError) -> bool {
     matches!(error, ConnectError::TimedOut { .. })
 }
 
-/// Returns an error with all its causes.
 pub(super) fn with_causes(error: &ConnectError) -> String {
     if let ConnectError::Refused(refusal) = error {
         return format!("the handshake is answered with status {}", refusal.status());
@@ -262,7 +258,6 @@ impl HttpConnection {
         self.stream.flush().await
     }
 
-    /// Waits for the head of an answer.
     pub(super) async fn answer(&mut self, patience: Duration) -> Result<AnswerHead, Trouble> {
         let head = tokio::time::timeout(patience, self.head());
         head.await.unwrap_or(Err(Trouble::Silent(patience)))

@@ -202,7 +202,6 @@ pub(crate) fn layout(work: Work) -> Layout {
     Layout::of_cases(of, columns)
 }
 
-/// Returns the goals for the server.
 pub(crate) fn goals(works: &[Work]) -> Vec<Goal> {
     works.iter().flat_map(goals_of).collect()
 }

@@ -30,7 +30,6 @@ pub(crate) const BARE: &str = "WebSocket, no topic";
 const FIRST_READERS: usize = 10;
 const WARM_UP_EVENTS: usize = 1;
 
-/// The connections of a case.
 #[derive(Clone, Copy, Debug)]
 struct ReaderGroup {
     /// `None` for connections that read no topic.
@@ -84,7 +83,6 @@ pub(crate) fn run(
     Ok(Measured { report, goals, layouts: layouts().into() })
 }
 
-/// Lays out deliveries, and memory.
 pub(crate) fn layouts() -> [Layout; 2] {
     let deliveries = vec![
         Column::Cost(DELIVERY, OWN),

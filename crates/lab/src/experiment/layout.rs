@@ -23,7 +23,6 @@ pub(crate) enum Column {
     Goal(Quantity, &'static str),
     /// A percentile: the duration in milliseconds that this share does not exceed.
     Percentile(Quantity, &'static str, f64),
-    /// The longest duration.
     Longest(Quantity, &'static str),
     /// The share received of what was expected.
     Came(Quantity, &'static str),
@@ -35,7 +34,6 @@ pub(crate) enum Column {
     Named(&'static str, Box<Self>),
 }
 
-/// A row of a table.
 #[derive(Clone, Copy)]
 struct Row<'a> {
     report: &'a Report,

@@ -19,7 +19,6 @@ const OURS: &str = "ours";
 /// A XOR loop over u64 in C, compiled with -O3.
 const XOR: &str = "C";
 const XOR_AGAIN: &str = "C again";
-/// The duration of a sample.
 const TIME: Duration = Duration::from_millis(20);
 /// The offsets at which payloads begin: that of a whole buffer, and that after a short frame header.
 const OFFSETS: [usize; 2] = [0, 6];
@@ -27,7 +26,6 @@ const ALIGNMENT: usize = 64;
 /// The number of bytes between two readings of the clock.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Masks payloads of these sizes.
 pub(crate) fn run(session: &mut BenchSession, sizes: &[usize]) -> anyhow::Result<Measured> {
     let xor = Program::xor(&session.folder)?;
     let (mut cells, mut goals) = (Vec::new(), Vec::new());

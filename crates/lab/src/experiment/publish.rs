@@ -35,7 +35,6 @@ const WAYS: [PublishWay; 4] = [
 const FLUSHES: usize = 32;
 const FLUSHED_BYTES: usize = 128;
 
-/// The storage of events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Storage {
     Memory,

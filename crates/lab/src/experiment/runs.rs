@@ -71,7 +71,6 @@ pub(crate) fn run(session: &mut BenchSession, time: Duration) -> anyhow::Result<
     Ok(Measured { report, goals, layouts: layouts() })
 }
 
-/// Lays out the costs, and the waits.
 pub(crate) fn layouts() -> Vec<Layout> {
     let costs = vec![
         Column::Cost(RESULT, PARTIAL),

@@ -23,7 +23,6 @@ pub(crate) struct Times {
     pub(crate) warm_up: Duration,
 }
 
-/// A run of one experiment of the bench.
 #[derive(Debug)]
 pub(crate) struct BenchSession {
     /// The name of the report.

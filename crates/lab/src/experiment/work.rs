@@ -45,7 +45,6 @@ impl Contender {
     }
 }
 
-/// The work of one sample.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Work {
     /// Messages are echoed on open connections.

@@ -115,7 +115,6 @@ fn greet(
     Ok(())
 }
 
-/// Serves one lab.
 fn talk(
     mut reader: BufReader<TcpStream>,
     writer: &mut TcpStream,

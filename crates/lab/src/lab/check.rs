@@ -37,7 +37,6 @@ pub(crate) struct Checked {
 }
 
 impl Checked {
-    /// Returns the figures in a sentence.
     pub(crate) fn sentence(&self) -> String {
         let times = self.times.iter().map(|(what, measured, least, most)| {
             format!("{what} {:.1} ms for {:.1} to {:.1}", ms(*measured), ms(*least), ms(*most))

@@ -155,12 +155,10 @@ impl<'a> Figure<'a> {
     }
 }
 
-/// Returns a figure in words.
 pub(crate) fn name(series: &Series) -> String {
     format!("{} of {}, {}", series.quantity, series.contender, series.case)
 }
 
-/// Returns a run in words.
 pub(crate) fn run_name(run: &Report) -> String {
     let place = run.environment.sentences().join(" ");
     format!("{}, {}: {}", run.experiment, run.environment.when(), place.trim_end_matches('.'))

@@ -108,7 +108,6 @@ impl Description {
     }
 }
 
-/// Checks a path, if there is one.
 fn path(key: &str, path: Option<&str>) -> anyhow::Result<()> {
     let is_path =
         |path: &str| path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic());

@@ -28,7 +28,6 @@ pub(crate) enum Ask {
 /// Numbered events at planned times.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Events {
-    /// The path of the topic.
     pub(crate) topic: String,
     /// The number of the first event.
     pub(crate) first: usize,

@@ -68,7 +68,6 @@ pub(crate) fn titled(quantity: &str, unit: &str) -> String {
     if unit.is_empty() { quantity.to_owned() } else { format!("{quantity}, {unit}") }
 }
 
-/// The report of one experiment.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Report {
     /// The file that it was read from, if it was.
@@ -125,7 +124,6 @@ pub(crate) struct Environment {
     pub(crate) is_quick: bool,
 }
 
-/// Several runs that were merged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Runs {
     pub(crate) count: usize,
@@ -168,7 +166,6 @@ impl Environment {
         }
     }
 
-    /// Returns it in words.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let mut sentences = vec![format!(
             "{}; {}, cores: {}, {}; target: {}; link: {}; seed {}.",
@@ -206,7 +203,6 @@ pub(crate) struct Series {
     pub(crate) expected: u64,
     pub(crate) received: u64,
     pub(crate) faults: BTreeMap<FaultKind, u64>,
-    /// The traffic of the connections in all rounds.
     pub(crate) traffic: Option<Traffic>,
     /// The strain on this machine during the measurement.
     #[serde(default)]
@@ -235,7 +231,6 @@ pub(crate) struct Comparison {
     pub(crate) pairs: usize,
 }
 
-/// The verdict on a comparison.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Judgement {
     Distinguishable,

@@ -70,7 +70,6 @@ impl Sample {
         self.busy.is_some_and(Busy::is_disturbed)
     }
 
-    /// Counts a fault.
     pub(crate) fn fault(&mut self, fault: &Fault) {
         *self.faults.entry(fault.kind()).or_default() += 1;
         self.words = Some(fault.to_string());
@@ -168,7 +167,6 @@ fn undisturbed<E>(
     Ok(sample)
 }
 
-/// The samples of a cell.
 #[derive(Debug, Default)]
 struct CellSamples {
     /// A sample for each round that counts.

@@ -28,7 +28,6 @@ const QUICK_ROUNDS: usize = 4;
 /// The patience of a quick run. With it, a server that is silent in ten cases costs less than a minute.
 const QUICK_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The settings of a run of the lab.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) rounds: Option<usize>,
@@ -44,7 +43,6 @@ pub(crate) struct Settings {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish {
     pub(crate) rate: Rate,
-    /// The bytes of an event.
     pub(crate) bytes: usize,
     pub(crate) readers: u64,
     /// The time to a reader in one direction. Default: that of the run's link.
@@ -53,7 +51,6 @@ pub(crate) struct Wish {
     pub(crate) poll_every: Duration,
 }
 
-/// A run of one experiment.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) target: Target,

@@ -168,7 +168,6 @@ pub(crate) fn late(time: Duration) -> Duration {
     begun.elapsed().saturating_sub(time)
 }
 
-/// Returns the CPU time of this thread.
 pub(crate) fn thread_time() -> Duration {
     time_of(ClockId::ThreadCPUTime)
 }

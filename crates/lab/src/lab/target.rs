@@ -23,7 +23,6 @@ pub(crate) fn is_file(server: &str) -> bool {
     !server.contains("://") && !server.starts_with("unix:")
 }
 
-/// The measured server.
 #[derive(Debug)]
 pub(crate) enum Target {
     Reference(Reference),
@@ -158,7 +157,6 @@ impl Target {
         }
     }
 
-    /// Returns the path of the WebSocket echo.
     pub(crate) fn echo_socket(&self) -> anyhow::Result<String> {
         self.offered_echo_socket().context(missing("websocket in [echo]"))
     }
@@ -175,7 +173,6 @@ impl Target {
         path.map(str::to_owned).context(missing("http in [echo]"))
     }
 
-    /// Returns the server at a URL.
     fn at(url: &str) -> anyhow::Result<Self> {
         let wrong = |why: &str| WrongUse(format!("{url}: {why}"));
         let ServerUrl { socket, is_secure, authority, host: name, port, path } =

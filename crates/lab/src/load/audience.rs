@@ -86,7 +86,6 @@ impl Audience {
     }
 }
 
-/// One connection.
 #[derive(Debug)]
 struct Member<S = TcpStream> {
     stream: S,

@@ -29,7 +29,6 @@ const DATE_BYTES: usize = 29;
 /// The bytes to send, the bytes to expect, and the part of each reply that may differ.
 type ExpectedBytes = (Vec<u8>, Vec<u8>, Option<Range<usize>>);
 
-/// A way of calling.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum CallWay {
     /// Requests on multiplexed WebSockets.
@@ -55,7 +54,6 @@ impl fmt::Display for CallWay {
 pub(crate) struct CalledService {
     pub(crate) address: SocketAddr,
     pub(crate) path: String,
-    /// The body of its reply.
     pub(crate) body: String,
 }
 

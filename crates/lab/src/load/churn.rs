@@ -13,10 +13,8 @@ use crate::statistics::Random;
 
 /// The most connections of a sample. With more, ports could be used that are still in TIME_WAIT.
 const CONNECTIONS_MAX: u64 = 10_000;
-/// Close code 1000.
 const NORMAL_CLOSURE: [u8; 2] = 1000_u16.to_be_bytes();
 
-/// The way in which a connection ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Closing {
     /// The client closes the socket.

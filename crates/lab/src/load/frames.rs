@@ -24,7 +24,6 @@ const READ_AT_ONCE_BYTES: usize = 4096;
 /// The shape of the traffic on one connection: the size and the number of messages.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Shape {
-    /// Payload of one message.
     pub(crate) payload_bytes: usize,
     /// The number of messages without a complete reply.
     pub(crate) in_flight: usize,

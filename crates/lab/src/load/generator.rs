@@ -82,7 +82,6 @@ impl Generator {
         Ok(())
     }
 
-    /// Returns what all connections have carried.
     pub(crate) fn traffic(&self) -> io::Result<Traffic> {
         let mut all = Traffic::default();
         for connection in &self.connections {

@@ -128,7 +128,6 @@ impl Http2Calls {
         self.runtime.block_on(within_patience(all))
     }
 
-    /// Returns what all connections have carried.
     pub(crate) fn traffic(&self) -> io::Result<Traffic> {
         Traffic::of_all(&self.sockets)
     }

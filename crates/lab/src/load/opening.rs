@@ -220,7 +220,6 @@ pub(super) fn connect_all(address: SocketAddr, count: usize) -> anyhow::Result<V
     streams.with_context(|| format!("connecting to {address}"))
 }
 
-/// Opens `count` connections.
 pub(crate) fn open(opener: &mut Opener, count: usize) -> anyhow::Result<Vec<TcpStream>> {
     let mut streams = Vec::with_capacity(count);
     while streams.len() < count {

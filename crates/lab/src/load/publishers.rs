@@ -21,7 +21,6 @@ const EVENT_BYTES: usize = 100;
 const MULTIPLEXED_PATH: &str = "/ws";
 const SUBPROTOCOL: &str = "anemone.v1";
 
-/// A way of publishing.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum PublishWay {
     /// One event in each request, on this many connections that are kept open.
@@ -43,7 +42,6 @@ impl fmt::Display for PublishWay {
     }
 }
 
-/// The events that were acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Acknowledged {
     pub(crate) events: u64,
@@ -110,7 +108,6 @@ impl Publishers {
     }
 }
 
-/// One connection.
 #[derive(Debug)]
 struct PublisherConnection {
     stream: TcpStream,

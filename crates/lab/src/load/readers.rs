@@ -22,7 +22,6 @@ const EVENT_BYTES: usize = 100;
 /// The longest time without a delivery. After it, missing events count as lost.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
-/// The deliveries of the published events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deliveries {
     pub(crate) expected: u64,
@@ -114,7 +113,6 @@ impl Readers {
         Ok(deliveries)
     }
 
-    /// Sends the events that are due.
     fn publish_due(
         &mut self,
         waiting: &mut Vec<Instant>,
@@ -228,13 +226,11 @@ fn begin(delivery: Delivery, topic: &Topic, stream: &mut TcpStream) -> anyhow::R
     }
 }
 
-/// One reader's connection.
 #[derive(Debug)]
 struct ReaderConnection {
     stream: TcpStream,
     /// The beginning of an incomplete message.
     partial: Vec<u8>,
-    /// The number of events received.
     received: usize,
 }
 

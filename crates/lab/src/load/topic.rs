@@ -10,7 +10,6 @@ use super::http;
 const NOT_FOUND: u16 = 404;
 const CREATED: u16 = 201;
 
-/// The address of a topic.
 #[derive(Clone, Debug)]
 pub(crate) struct Topic {
     pub(crate) address: SocketAddr,

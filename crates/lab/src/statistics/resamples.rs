@@ -33,7 +33,6 @@ impl Draw {
 /// The values of a sample in ascending order.
 pub(super) struct Ordered {
     pub(super) values: Vec<f64>,
-    /// The place of each value in the sample.
     places: Vec<usize>,
 }
 

@@ -118,7 +118,6 @@ fn key(number: f64) -> u64 {
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }
 
-/// Returns the number that has this [`key`].
 fn number(key: u64) -> f64 {
     f64::from_bits(if key >> 63 == 1 { key & !(1 << 63) } else { !key })
 }
@@ -128,7 +127,6 @@ mod tests {
     use super::super::{Random, median};
     use super::*;
 
-    /// Computes the estimate from all pairs.
     fn by_all_pairs(values: &[f64]) -> Option<f64> {
         let pairs = values.iter().enumerate();
         let means: Vec<_> = pairs

@@ -42,7 +42,6 @@ const TOPICS: usize = 990;
 const EVENT_BYTES: usize = 10_000;
 const PAGE_EVENTS: usize = 105;
 
-/// A kind of flood.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Flood {
     /// Only the normal client

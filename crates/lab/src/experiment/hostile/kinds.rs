@@ -26,7 +26,6 @@ const MESSAGE_BYTES: usize = 1 << 20;
 const MASK: MaskKey = MaskKey([0x37, 0xfa, 0x21, 0x3d]);
 const ENDLESS: usize = usize::MAX;
 
-/// A kind of hostile peer.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, ValueEnum)]
 pub(crate) enum HostileKind {
     Silent,

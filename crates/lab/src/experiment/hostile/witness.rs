@@ -17,7 +17,6 @@ use crate::load::{Endpoint, connect, is_transient, masked_frame, response, shake
 
 /// The interval of echoes, and of `GET` requests.
 const INTERVAL: Duration = Duration::from_millis(15);
-/// The payload of an echo.
 const PAYLOAD: [u8; 125] = [b'w'; 125];
 const MASK: MaskKey = MaskKey([0x37, 0xfa, 0x21, 0x3d]);
 

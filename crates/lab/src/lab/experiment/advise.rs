@@ -174,7 +174,6 @@ fn on_the_wire(series: &Series, kb: f64) -> Series {
     }
 }
 
-/// The cost of a transport.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cost {
     transport: Transport,

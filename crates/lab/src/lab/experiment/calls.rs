@@ -32,7 +32,6 @@ const CALLS_MIN: u64 = 3;
 const ALIKE: f64 = 1.25;
 const BYTES_ALIKE: f64 = 1.1;
 
-/// A way of calling.
 #[derive(Clone, Debug)]
 enum Caller {
     Http {
@@ -104,7 +103,6 @@ fn fifty() -> String {
     format!("{AT_ONCE} at once")
 }
 
-/// An open connection.
 enum CallerConnection {
     Http(Box<Http>),
     Multiplexed(Multiplexed, u64),

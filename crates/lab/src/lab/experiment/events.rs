@@ -46,7 +46,6 @@ pub(super) enum Connections {
     New,
 }
 
-/// The events of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) topic: &'static str,
@@ -83,7 +82,6 @@ pub(super) struct PlannedReader {
     pub(super) place: Place,
 }
 
-/// The result of a stream.
 #[derive(Debug)]
 pub(super) struct Streamed {
     pub(super) series: Vec<Series>,
@@ -233,7 +231,6 @@ struct PlanPublisher {
     plan: Plan,
 }
 
-/// The events that were published.
 struct SentEvents {
     /// The planned time of each event. Latency counts from it, since a server that holds up the publisher holds up its
     /// readers, too.

@@ -158,7 +158,6 @@ fn deliver(fan: &Fan, events: u32, random: &mut Random) -> anyhow::Result<Delive
     readers.run(&times)
 }
 
-/// Opens the readers, and returns them with the times of the events.
 fn open(fan: &Fan, events: u32, random: &mut Random) -> anyhow::Result<(Readers, Vec<Duration>)> {
     let mut readers = Readers::open(fan.delivery, &fan.topic, fan.readers, random)?;
     // The first event finds every connection as its opening has left it.

@@ -41,7 +41,6 @@ const PUBLISHED_MASKING: f64 = 98.5;
 struct SizesWork {
     place: Place,
     contender: &'static str,
-    /// The path of the echo.
     path: String,
     payload_bytes: usize,
     count: usize,
@@ -239,7 +238,6 @@ fn small_sizes(sizes: &[(usize, usize)]) -> impl Iterator<Item = &(usize, usize)
     sizes.iter().filter(|(bytes, _)| *bytes < LARGE_BYTES)
 }
 
-/// Returns the least and the greatest value.
 fn range(values: &[f64]) -> Option<(f64, f64)> {
     let low = values.iter().copied().reduce(f64::min)?;
     Some((low, values.iter().copied().fold(low, f64::max)))

@@ -138,7 +138,6 @@ impl Feed {
         })
     }
 
-    /// Waits for the next piece.
     pub(crate) fn next(&mut self) -> Result<Piece, Fault> {
         let mut wait = Wait::begin(&self.place);
         loop {
@@ -173,7 +172,6 @@ impl Feed {
         Ok(())
     }
 
-    /// Returns what the connection has carried so far.
     pub(crate) fn traffic(&self) -> Result<Traffic, Fault> {
         match &self.reader {
             FeedReader::WebSocket(socket) | FeedReader::Events(socket) => socket.traffic(),

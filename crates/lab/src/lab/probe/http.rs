@@ -8,12 +8,10 @@ use crate::tcp_info::Traffic;
 /// The bytes of an event that contains only its number.
 pub(crate) const EVENT_BYTES_MIN: usize = 20;
 
-/// A response.
 #[derive(Debug)]
 pub(crate) struct HttpReply {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
-    /// The field `Location`, if there is one.
     pub(crate) location: Option<String>,
 }
 

@@ -33,7 +33,6 @@ impl Multiplexed {
         Ok(Self::WebSocket(Box::new(socket)))
     }
 
-    /// Connects to the TCP port of a server.
     pub(crate) fn tcp(place: &Place) -> Result<Self, Fault> {
         Ok(Self::Tcp(Box::new(Stream::connect(place)?)))
     }
@@ -83,7 +82,6 @@ impl Multiplexed {
         Ok(MultiplexedReply { status, id, position, payload: payload.to_vec() })
     }
 
-    /// Returns what the connection has carried so far.
     pub(crate) fn traffic(&self) -> Result<Traffic, Fault> {
         match self {
             Self::WebSocket(socket) => socket.traffic(),

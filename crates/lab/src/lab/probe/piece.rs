@@ -10,7 +10,6 @@ pub(super) const OK: u16 = 200;
 /// A piece of a stream, as a reader gets it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Piece {
-    /// The data of an event.
     Event(Vec<u8>),
     /// The end of the answer to a poll. Its events came before.
     Answer,

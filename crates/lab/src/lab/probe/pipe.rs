@@ -133,7 +133,6 @@ impl Pipe {
     }
 }
 
-/// Makes the whole handshake.
 fn shake_hands(
     mut socket: &TcpStream,
     tls: &Tls,

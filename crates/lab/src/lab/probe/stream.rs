@@ -164,7 +164,6 @@ impl Stream {
         self.traffic()
     }
 
-    /// Returns what the connection has carried so far.
     pub(crate) fn traffic(&self) -> Result<Traffic, Fault> {
         self.pipe.traffic(self.sent_bytes, self.received_bytes).map_err(Fault::Broken)
     }

@@ -12,7 +12,6 @@ use crate::load::masked_and_timed;
 use crate::statistics::Random;
 use crate::tcp_info::Traffic;
 
-/// An open WebSocket.
 #[derive(Debug)]
 pub(crate) struct WebSocket {
     stream: Stream,
@@ -112,7 +111,6 @@ impl WebSocket {
         self.stream.finish()
     }
 
-    /// Returns what the connection has carried so far.
     pub(crate) fn traffic(&self) -> Result<Traffic, Fault> {
         self.stream.traffic()
     }

@@ -13,7 +13,6 @@ use crate::statistics::{Estimate, in_parallel};
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
 
-/// Returns a report as HTML.
 pub(super) fn html(report: &Report) -> anyhow::Result<String> {
     let estimates = estimates(&report.series, || {});
     Ok(page(&format!("{} · Anemone lab", report.experiment), &section(report, &estimates, 0)?))

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use super::tables::{Table, tables};
 use crate::lab::report::{Report, estimates};
 
-/// Returns the report as Markdown.
 pub(crate) fn markdown(report: &Report) -> String {
     page(report, &tables(report, &estimates(&report.series, || {})))
 }
@@ -73,7 +72,6 @@ fn is_markup(before: Option<char>, c: char, after: Option<char>) -> bool {
     }
 }
 
-/// Returns a table with its heading.
 pub(super) fn rendered(table: &Table) -> String {
     let row = |cells: &[String]| {
         let cells: Vec<_> = cells.iter().map(|cell| plain(cell)).collect();

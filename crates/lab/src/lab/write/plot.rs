@@ -32,7 +32,6 @@ pub(super) struct Plot {
     pub(super) layers: Vec<Layer>,
 }
 
-/// The layer of one contender.
 #[derive(Debug)]
 pub(super) struct Layer {
     pub(super) contender: String,
@@ -134,7 +133,6 @@ pub(super) fn plot(
     Ok(Some(Plot { axes, layers: layers.collect::<Result<_, _>>()? }))
 }
 
-/// Returns the least and the greatest of some values.
 fn range(values: &[f64]) -> (f64, f64) {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     (least, values.iter().copied().fold(f64::NEG_INFINITY, f64::max))
