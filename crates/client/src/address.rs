@@ -29,7 +29,6 @@ pub(crate) struct Address {
     pub(crate) mode: Option<Mode>,
 }
 
-/// The protocol of an address.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Scheme {
     /// HTTP and WebSocket.
@@ -308,7 +307,6 @@ impl Address {
         Self { start, mode, ..self.topics() }
     }
 
-    /// Returns true if several topics are read.
     pub(crate) fn has_topics(&self) -> bool {
         !self.topics.is_empty()
     }

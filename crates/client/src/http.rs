@@ -147,7 +147,6 @@ impl Http {
         }
     }
 
-    /// Returns a whole body.
     pub(crate) async fn whole(
         &mut self,
         body: &mut Incoming,
@@ -185,7 +184,6 @@ impl Http {
         }
     }
 
-    /// Converts the response to an error.
     pub(crate) async fn read_refusal(&mut self, answer: Response<Incoming>) -> Error {
         let (head, mut body) = answer.into_parts();
         let limit = Refused::BODY_BYTES_MAX;

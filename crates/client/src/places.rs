@@ -83,7 +83,6 @@ impl Places {
 }
 
 impl SeveralPlaces {
-    /// Creates the places of a subscription to these topics, maybe one that continues.
     pub(crate) fn new(topics: &[String], token: Option<Token>, topics_max: usize) -> Self {
         let position = |name: &str| match token.as_ref()?.get(name)? {
             After::Position(position) => Some(position),

@@ -3,7 +3,6 @@
 use crate::text::encoded;
 use crate::{After, Token};
 
-/// The place where a subscription begins.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Start {
     /// A place.

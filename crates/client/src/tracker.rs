@@ -25,7 +25,6 @@ pub(crate) struct Tracker {
 /// The effect of a [`TopicItem`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Step {
-    /// The topic has moved on.
     Forward,
     /// Nothing new.
     Stay,

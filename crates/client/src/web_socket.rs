@@ -46,7 +46,6 @@ pub(crate) async fn receive(socket: &mut WebSocket<ClientStream>) -> Result<Inco
     }
 }
 
-/// Returns the end of a WebSocket as an error.
 pub(crate) fn closed(frame: Option<&CloseFrame>) -> Error {
     let reason = frame.map(|frame| frame.reason.as_str().to_owned()).unwrap_or_default();
     Error::Closed { code: frame.map(|frame| frame.code.get()), reason }

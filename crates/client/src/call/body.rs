@@ -55,7 +55,6 @@ impl ReplyStream {
         }
     }
 
-    /// Collects the whole reply.
     pub(super) async fn collect(mut self, options: &Options) -> Result<Reply, Error> {
         let (is_stream, limit) = (self.is_stream(), options.limits.reply_bytes_max);
         let stall = options.timeouts.stall;

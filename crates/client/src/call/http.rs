@@ -18,7 +18,6 @@ use crate::sent::Sent;
 /// The most connections that are kept without a call.
 const IDLE_MAX: usize = 8;
 
-/// The connections of a client.
 pub(super) struct HttpCalls {
     address: Arc<Address>,
     options: Arc<Options>,

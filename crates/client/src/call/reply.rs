@@ -20,7 +20,6 @@ impl Head {
         self.fields.get(name)?.to_str().ok()
     }
 
-    /// Returns the fields whose values are text.
     pub(super) fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         self.fields.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
     }

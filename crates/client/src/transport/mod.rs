@@ -17,7 +17,6 @@ use crate::item::ServerItem;
 use crate::{Error, Via};
 use http_stream::Decode;
 
-/// Opens a connection.
 pub(crate) async fn open(via: Via, reading: Reading) -> Result<Box<dyn Link>, Error> {
     let bytes_max = reading.options.limits.event_bytes_max;
     Ok(match via {

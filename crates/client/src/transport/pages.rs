@@ -11,7 +11,6 @@ use crate::item::ServerItem;
 use crate::start::Start;
 use crate::{After, Error, Malformed, Position};
 
-/// The pages of a topic, in order.
 pub(super) struct Pages {
     pub(super) reading: Reading,
     http: Http,
@@ -22,7 +21,6 @@ pub(super) struct Pages {
 /// The events and bytes of a full page with a server's defaults.
 const FULL: (usize, usize) = (1000, 1 << 20);
 
-/// The result of requesting a page.
 pub(super) struct Turned {
     /// True if reading has got any further.
     pub(super) is_forward: bool,

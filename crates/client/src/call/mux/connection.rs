@@ -36,7 +36,6 @@ struct Shared(Mutex<State>);
 #[derive(Default)]
 struct State {
     calls: OpenCalls<Arc<Slot>>,
-    /// The reason why the connection has ended.
     end: Option<Arc<Error>>,
 }
 
@@ -57,7 +56,6 @@ pub(super) struct OpenCall {
     is_over: bool,
 }
 
-/// A reply of the server.
 pub(super) struct Arrived {
     pub(super) status: u16,
     pub(super) is_final: bool,
@@ -74,7 +72,6 @@ enum Command {
 }
 
 impl Connection {
-    /// Starts the task of an open connection.
     pub(super) fn start(socket: Socket) -> Self {
         let (commands, received) = unbounded_channel();
         let shared = Arc::<Shared>::default();
@@ -185,7 +182,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Ends the connection if it has no call.
     fn end_if_idle(&self) -> bool {
         let mut state = self.lock();
         if state.calls.is_empty() {
@@ -194,7 +190,6 @@ impl Shared {
         state.end.is_some()
     }
 
-    /// Ends the connection and all its calls.
     fn end(&self, error: Error) {
         let mut state = self.lock();
         state.end.get_or_insert_with(|| Arc::new(error));

@@ -30,7 +30,6 @@ use crate::{Error, Malformed, UrlError, web_socket};
 /// The longest line of a message.
 const LINE_BYTES_MAX: usize = 4 << 10;
 
-/// The calls of a client.
 pub(super) struct MuxCalls {
     address: Arc<Address>,
     options: Arc<Options>,
@@ -51,7 +50,6 @@ impl Kept {
     }
 }
 
-/// The body of a reply.
 pub(super) struct MuxBody {
     call: OpenCall,
     /// The payload that came with the beginning of the reply.

@@ -42,7 +42,6 @@ impl<C> OpenCalls<C> {
         (*number == ticket.number).then_some(call)
     }
 
-    /// Returns the open call with this id.
     pub(super) fn get(&self, id: Id) -> Option<&C> {
         self.calls.get(key(id)?).map(|(_, call)| call)
     }
@@ -52,7 +51,6 @@ impl<C> OpenCalls<C> {
         self.calls.try_remove(key(id)?).map(|(_, call)| call)
     }
 
-    /// Removes all calls.
     pub(super) fn clear(&mut self) {
         self.calls.clear();
     }

@@ -122,7 +122,6 @@ fn too_long(error: framing::TooLong) -> Error {
     }
 }
 
-/// A TCP connection.
 pub(super) struct Framed {
     stream: ClientStream,
     decoder: Decoder,
@@ -163,7 +162,6 @@ impl Framed {
         Ok(message)
     }
 
-    /// Writes all that is queued.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         while !self.outgoing.is_empty() {
             match ready!(Pin::new(&mut self.stream).poll_write(cx, &self.outgoing))? {
