@@ -23,7 +23,6 @@ impl Backoff {
         step.mul_f64(1.0 - chance.clamp(0.0, 1.0) / 4.0)
     }
 
-    /// Returns to the shortest wait.
     pub(crate) fn reset(&mut self) {
         self.next = self.min;
     }

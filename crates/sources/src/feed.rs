@@ -88,7 +88,6 @@ pub(crate) async fn patiently(
     work.await;
 }
 
-/// The outcome of publishing a batch of lines.
 enum PublishOutcome {
     Kept,
     Refused(PublishError),

@@ -86,7 +86,6 @@ fn log_once(warned: &mut bool, error: &dyn std::error::Error) {
     }
 }
 
-/// One event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Sample {
     load: f64,

@@ -100,7 +100,6 @@ pub async fn run(options: SerialLinesOptions, topic: Arc<Topic>, status: Arc<Top
 
 struct LineSource {
     options: SerialLinesOptions,
-    /// The path, as text.
     path: String,
     feed: Feed,
     status: Status,
@@ -159,7 +158,6 @@ impl LineSource {
         }
     }
 
-    /// Publishes the lines that end in these bytes.
     async fn receive(&mut self, bytes: &[u8]) {
         let count = self.feed.receive(&mut self.status, wall_clock(), bytes).await;
         if count > 0 {

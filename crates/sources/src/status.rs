@@ -206,7 +206,6 @@ pub(crate) struct Status {
     started: Instant,
     /// The state and sentence from before the source had to wait.
     held: Option<(State, String)>,
-    /// The number of gaps that were logged.
     gaps_logged: u64,
 }
 
@@ -361,7 +360,6 @@ pub(crate) fn publish(topic: &Topic, at: UnixTime, value: &impl Serialize) -> bo
     published.is_ok()
 }
 
-/// Sleeps until `at`, or forever.
 pub(crate) async fn sleep_until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,

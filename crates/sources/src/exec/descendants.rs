@@ -87,7 +87,6 @@ pub(super) fn signal_all(program: Pid, signal: Signal) -> Vec<Pid> {
     descendants.into_iter().map(|descendant| descendant.pid).collect()
 }
 
-/// A process as its `stat` describes it.
 #[cfg(target_os = "linux")]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Stat {

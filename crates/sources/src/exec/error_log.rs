@@ -63,7 +63,6 @@ impl LogLimit {
         tracing::info!(topic, service, "standard error: {text}");
     }
 
-    /// Logs that a program has failed.
     pub(super) fn warn(&self, what: &str) {
         self.report_refused();
         if self.allowance().take(self.started.elapsed()) {

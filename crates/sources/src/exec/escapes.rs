@@ -22,7 +22,6 @@ pub(super) struct Escapes {
     plain: Vec<u8>,
 }
 
-/// A place in a sequence.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum SequencePlace {
     #[default]
@@ -111,7 +110,6 @@ impl Escapes {
     }
 }
 
-/// Returns a line without its colours.
 pub(super) fn without_colours(line: &str) -> Cow<'_, str> {
     if !line.contains('\u{1b}') {
         return line.into();

@@ -31,7 +31,6 @@ const START_WAIT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Group(Option<Members>);
 
-/// A program to start.
 pub(super) struct Launch<'a> {
     pub(super) command: &'a Command,
     /// Variables to add to the inherited environment.
@@ -43,7 +42,6 @@ pub(super) struct Launch<'a> {
     pub(super) input: ProgramInput,
 }
 
-/// The standard input of a program.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum ProgramInput {
     /// `/dev/null`.
@@ -51,7 +49,6 @@ pub(super) enum ProgramInput {
     Pipe,
 }
 
-/// The pipes of a program.
 pub(super) struct Pipes {
     /// `None` if its input is empty.
     pub(super) stdin: Option<Sender>,

@@ -34,7 +34,6 @@ use crate::status::sleep_until;
 /// The first argument of a guard.
 const FLAG: &str = "--guard-a-program";
 
-/// The executable of guards.
 static EXECUTABLE: OnceLock<PathBuf> = OnceLock::new();
 
 /// Makes this executable the guard of programs. Call it first in `main`: if this process was started as a guard, it does

@@ -29,7 +29,6 @@ pub(super) struct Order {
     pub(super) priority: Priority,
     /// The program with its arguments.
     pub(super) words: Vec<OsString>,
-    /// Its standard input, output and error.
     pub(super) streams: [OwnedFd; 3],
 }
 
@@ -50,7 +49,6 @@ const WORDS_BYTES_MAX: usize = 6 << 20;
 const HEAD_BYTES: usize = 17;
 
 impl Order {
-    /// Sends it.
     pub(super) fn send(&self, socket: &UnixStream) -> io::Result<()> {
         let mut words = Vec::new();
         for word in &self.words {
@@ -75,7 +73,6 @@ impl Order {
         (&mut &*socket).write_all(&words)
     }
 
-    /// Receives one.
     pub(super) fn receive(socket: &UnixStream) -> io::Result<Self> {
         let mut head = [0; HEAD_BYTES];
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(3))];
@@ -136,7 +133,6 @@ impl Request {
     }
 }
 
-/// A report of the guard.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum GuardReport {
     Started(Pid),

@@ -11,7 +11,6 @@ use crate::lines::{self, Line, Lines};
 /// The most lines that are published together. A read is short, so lines do not wait long for others.
 const TOGETHER_MAX: usize = 256;
 
-/// The results of a program.
 pub(super) struct Results<'a> {
     program: &'a Program,
     context: &'a RunContext,
@@ -54,7 +53,6 @@ impl Bars {
     }
 }
 
-/// A line with a result.
 struct ResultLine {
     /// The whole line, which is a partial result if another one follows.
     line: Data,
@@ -147,7 +145,6 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Publishes the partial results.
     pub(super) fn publish(&mut self) -> Result<(), Stopped> {
         let published = self.context.partials(&self.partials);
         self.partials.clear();

@@ -67,7 +67,6 @@ pub async fn run(
     }
 }
 
-/// The end of the program.
 struct ProgramEnd {
     exit: io::Result<Option<ExitStatus>>,
     /// True if `stop` ended it.

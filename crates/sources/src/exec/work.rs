@@ -91,7 +91,6 @@ impl From<Refused> for Cut {
     }
 }
 
-/// A running program.
 struct Work<'a> {
     program: &'a Program,
     context: &'a RunContext,

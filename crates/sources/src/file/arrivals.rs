@@ -16,7 +16,6 @@ pub(super) enum DirectoryNotice<'a> {
     MovedTo(&'a OsStr, u32),
 }
 
-/// The place of a file that came.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum ArrivalPlace {
     /// This name in the directory.

@@ -27,7 +27,6 @@ const HELD_MAX: usize = 64;
 /// The most times that names are read again because the file was rotated meanwhile.
 const ATTEMPTS_MAX: u32 = 4;
 
-/// The result of one turn.
 #[derive(Debug)]
 pub(super) enum Turn {
     /// The first file was opened, or one that did not exist before.

@@ -16,7 +16,6 @@ use super::siblings::modified;
 pub(super) struct Chunk {
     /// The range in the buffer. Before it are the preceding bytes of the file, up to [`WINDOW_BYTES`].
     pub(super) range: Range<usize>,
-    /// The offset in the file.
     pub(super) offset: u64,
 }
 
@@ -35,7 +34,6 @@ pub(super) struct OpenFile {
     pub(super) modified: i64,
 }
 
-/// The result of checking the open file.
 pub(super) enum FileState {
     More(Chunk),
     End,

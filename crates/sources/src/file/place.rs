@@ -40,7 +40,6 @@ impl Place {
         (self.id, self.offset) == ((0, 0), 0)
     }
 
-    /// Returns true if the place belongs to this path.
     pub(super) fn is_of(&self, path: &[u8]) -> bool {
         self.path == digest([path])
     }

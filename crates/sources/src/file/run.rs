@@ -104,7 +104,6 @@ async fn blocking(mut follower: Follower, mut buffer: Vec<u8>) -> (Follower, Vec
 }
 
 struct FileSource {
-    /// The path, as text.
     path: String,
     /// The interval between checks, as text.
     interval: String,

@@ -1,6 +1,5 @@
 //! The traffic of each network interface, as the system counts it.
 
-/// One interface's counts.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Counts {
     pub(super) received_bytes: u64,

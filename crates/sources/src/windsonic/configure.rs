@@ -29,7 +29,6 @@ const RECEIVED_BYTES_MAX: usize = 64;
 /// The text with which an instrument reports configuration mode.
 const ENTERED: &[u8] = b"CONFIGURATION MODE";
 
-/// The outcome of a dialogue.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Outcome {
     /// The instrument with this identifier accepted all commands.
@@ -47,7 +46,6 @@ enum Step {
     Command(usize),
 }
 
-/// One dialogue.
 #[derive(Debug)]
 pub(crate) struct Dialogue {
     unit: UnitId,
@@ -83,7 +81,6 @@ impl Dialogue {
         dialogue
     }
 
-    /// Handles bytes from the instrument.
     pub(crate) fn receive(&mut self, now: Duration, bytes: &[u8]) -> Option<Outcome> {
         for byte in bytes {
             if let Some(outcome) = self.receive_byte(now, *byte) {

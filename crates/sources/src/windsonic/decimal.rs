@@ -11,17 +11,14 @@ impl Decimal {
     pub(crate) const DECIMALS: usize = 6;
     const ONE: i64 = 1_000_000;
 
-    /// Creates a value from millionths.
     pub(crate) const fn millionths(millionths: i64) -> Self {
         Self(millionths)
     }
 
-    /// Creates a value from hundredths.
     pub(crate) const fn hundredths(hundredths: i64) -> Self {
         Self(hundredths * Self::ONE / 100)
     }
 
-    /// Creates a whole number.
     pub(crate) const fn whole(number: u16) -> Self {
         Self(number as i64 * Self::ONE)
     }
@@ -40,7 +37,6 @@ impl Decimal {
         millionths / one
     }
 
-    /// Returns the value if it has no fraction.
     pub(crate) fn as_whole(self) -> Option<i64> {
         (self.0 % Self::ONE == 0).then_some(self.0 / Self::ONE)
     }

@@ -185,11 +185,9 @@ pub(crate) enum Sender {
     Nmea(Option<Reference>),
 }
 
-/// One measurement.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Message {
     pub(crate) sender: Sender,
-    /// The wind.
     pub(crate) wind: Wind,
     /// The unit of the speeds. Only a void NMEA message may lack it.
     pub(crate) units: Option<SpeedUnits>,
@@ -259,7 +257,6 @@ impl Message {
         }
     }
 
-    /// Returns the data of the event.
     pub(crate) fn event<'a>(&'a self, raw: &'a str, t0: UnixTime) -> MessageEvent<'a> {
         let (u, v) = match self.wind {
             Wind::Polar { .. } | Wind::Void => (None, None),
@@ -334,7 +331,6 @@ pub(crate) fn nmea_line(content: &str) -> Vec<u8> {
     format!("${content}*{sum:02X}\r\n").into_bytes()
 }
 
-/// The JSON of a message's event.
 #[derive(Debug, Serialize)]
 pub(crate) struct MessageEvent<'a> {
     unit: Option<char>,

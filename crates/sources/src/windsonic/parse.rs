@@ -23,9 +23,7 @@ use super::message::{ETX, Message, OK, STX, Sender, SpeedUnits, UnitId, Wind, ch
 /// A message and its text. In the Gill formats, the text is the part between STX and ETX; in NMEA, it is the line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Parsed<'a> {
-    /// The message.
     pub(crate) message: Message,
-    /// Its text.
     pub(crate) raw: &'a str,
 }
 

@@ -22,14 +22,12 @@ const CONTINUOUS_4_HZ: &[&str] = &["M2", "P3"];
 /// Polar, polled.
 const POLLED: &[&str] = &["M4"];
 
-/// The output of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Output {
     /// A measurement with its text, and the time at which its last byte was read.
     Message(Message, String, UnixTime),
     /// A line that is not a measurement, and its fault.
     BadLine(String),
-    /// The state of the session.
     State(State, String),
 }
 
@@ -160,7 +158,6 @@ impl Session {
         }
     }
 
-    /// Handles a valid message.
     fn on_message(&mut self, now: Duration, fault: Option<String>) {
         self.last_message_at = now;
         self.bad_lines = 0;

@@ -19,7 +19,6 @@ const COMMAND_BYTES_MAX: usize = 16;
 /// The most lines that wait to be sent. Further ones are dropped, as on a line that is too slow for them.
 const TRANSMIT_LINES_MAX: usize = 64;
 
-/// The source of measurements.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     Model(Model),
@@ -58,7 +57,6 @@ impl Instrument {
         Self { stored, source, noise, state, due, transmit: VecDeque::new() }
     }
 
-    /// Handles bytes that were sent to the instrument.
     pub(crate) fn receive(&mut self, now: Duration, bytes: &[u8]) {
         for byte in bytes {
             match &mut self.state {
@@ -163,7 +161,6 @@ fn measuring(format: Format) -> InstrumentState {
     InstrumentState::Measuring { polls: format.is_polled(), last: 0 }
 }
 
-/// Returns the message for a sample, with these settings.
 fn message(settings: &Settings, sample: WindSample) -> Message {
     let per = settings.units.per_metre_per_second();
     let speed = sample.metres_per_second * per;

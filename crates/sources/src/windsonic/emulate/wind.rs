@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-/// The mean wind.
 const MEAN_METRES_PER_SECOND: f64 = 3.5;
 const MEAN_DIRECTION_DEGREES: f64 = 229.0;
 
