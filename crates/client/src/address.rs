@@ -72,7 +72,7 @@ pub enum UrlError {
     #[error("after")]
     After(#[from] AfterError),
     /// The parameter `after` of several topics is not valid.
-    #[error("after is no place, and no token of several topics")]
+    #[error("after is neither a place nor a token of several topics")]
     Token(#[from] TokenError),
     /// A token is given to read one topic.
     #[error("a token has places in several topics: name them, as in /topics?topic=wind&topic=cpu*")]

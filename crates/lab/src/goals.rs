@@ -47,8 +47,8 @@ pub(crate) fn answer(goals: &[Goal], report: &Report) -> String {
     let judged = goals.iter().filter_map(|goal| Some((goal.estimate(report)?.value, goal.limit)));
     let met: Vec<_> = judged.map(|(value, limit)| value <= limit).collect();
     match met.len() {
-        0 => "Nothing of it has a goal.".to_owned(),
-        all => format!("Goals that are met: {} of {all}.", met.iter().filter(|met| **met).count()),
+        0 => "These figures have no goal.".to_owned(),
+        all => format!("{} of {all} goals are met.", met.iter().filter(|met| **met).count()),
     }
 }
 

@@ -75,7 +75,7 @@ impl Histogram {
     /// Decodes a histogram that was [encoded](Self::encoded) here or by another program. It trusts no length in the text,
     /// so a wrong one allocates nothing.
     pub(crate) fn decoded(text: &str) -> anyhow::Result<Self> {
-        let bytes = STANDARD.decode(text).context("it is no Base64")?;
+        let bytes = STANDARD.decode(text).context("it is not Base64")?;
         let bytes = inflated(&bytes)?;
         check(&bytes)?;
         Ok(Self(Deserializer::new().deserialize(&mut &bytes[..])?))
@@ -95,7 +95,7 @@ pub(crate) struct Counts {
 impl Counts {
     /// Decodes the counts of a histogram that was [encoded](Histogram::encoded) here or by another program.
     pub(crate) fn decoded(text: &str) -> anyhow::Result<Self> {
-        let bytes = inflated(&STANDARD.decode(text).context("it is no Base64")?)?;
+        let bytes = inflated(&STANDARD.decode(text).context("it is not Base64")?)?;
         let scale = check(&bytes)?;
         let (mut counts, mut total) = (Vec::new(), 0_u64);
         let (mut index, mut rest) = (0_u64, &bytes[HEAD_BYTES..HEAD_BYTES + scale.bytes]);
@@ -168,7 +168,9 @@ impl Scale {
 
 /// Inflates a compressed histogram: a cookie, the length of the rest, and zlib data.
 fn inflated(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
-    let Some((COMPRESSED, rest)) = take_u32(bytes) else { bail!("it is no compressed histogram") };
+    let Some((COMPRESSED, rest)) = take_u32(bytes) else {
+        bail!("it is not a compressed histogram")
+    };
     let zlib = rest.get(4..).unwrap_or_default();
     let mut inflated = Vec::new();
     // 1 KiB of zlib can grow to 1 MiB.
@@ -191,7 +193,7 @@ fn check(bytes: &[u8]) -> anyhow::Result<Scale> {
         is_plain
             .then(|| (len as usize, digits, u64::from_be_bytes(*low), u64::from_be_bytes(*high)))
     };
-    let Some((len, digits, low, high)) = head() else { bail!("it is no histogram") };
+    let Some((len, digits, low, high)) = head() else { bail!("it is not a histogram") };
     let counts = bytes.len() - HEAD_BYTES;
     ensure!(len <= counts, "it claims {len} bytes of counts, and has {counts}");
     // Each digit more takes ten times the memory.
@@ -318,8 +320,8 @@ mod tests {
         };
         assert!(changed(4, u32::MAX).starts_with("it claims 4294967295 bytes of counts, and has "));
         assert_eq!(changed(12, 5), "it has 5 digits, at most 3 are read");
-        assert_eq!(changed(0, 7), "it is no histogram");
-        assert_eq!(error(&plain[..10]).unwrap_err(), "it is no histogram");
+        assert_eq!(changed(0, 7), "it is not a histogram");
+        assert_eq!(error(&plain[..10]).unwrap_err(), "it is not a histogram");
         let bomb = [&plain[..], &vec![0; 100 << 20]].concat();
         assert_eq!(error(&bomb).unwrap_err(), "it has more than 1048576 bytes");
         for wrong in ["", "AAAA", "HISTFA=="] {

@@ -154,7 +154,7 @@ impl Server {
         // It ends with the output, and so with the process.
         thread::spawn(move || sender.send(addresses_of(BufReader::new(output), &prints)));
         let Ok(said) = addresses.recv_timeout(most) else {
-            bail!("it has not said within {} s where it listens", most.as_secs());
+            bail!("it did not print its address within {} s", most.as_secs());
         };
         let (output, addresses) = said?;
         Ok(Self { process, _output: output, addresses })
@@ -241,7 +241,7 @@ fn addresses_of(
     while prints.iter().any(|service| !addresses.contains_key(service)) {
         let mut line = String::new();
         if output.by_ref().take(LINE_BYTES_MAX).read_line(&mut line)? == 0 {
-            bail!("it ended, or closed its output, before it said where it listens");
+            bail!("it ended, or closed its output, before it printed its address");
         }
         addresses.extend(announced(line.trim()));
     }
@@ -284,7 +284,7 @@ mod tests {
         let mut sleep = Command::new("sleep");
         sleep.arg("600");
         let error = Server::start_within(sleep, &[Service::Web], Duration::ZERO).unwrap_err();
-        assert_eq!(error.to_string(), "it has not said within 0 s where it listens");
+        assert_eq!(error.to_string(), "it did not print its address within 0 s");
         let mut echo = Command::new("echo");
         echo.arg("hello");
         let error = Server::start(echo, &[Service::Web]).unwrap_err();

@@ -369,5 +369,5 @@ fn an_agent_publishes_on_its_own_clock_and_its_latencies_are_those_of_the_link()
     let output = lab(&["wind", "--quick", "--agent", &place]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(4), "{said}");
-    assert!(said.contains("is no agent of a lab"), "{said}");
+    assert!(said.contains("is not an agent of anemone lab"), "{said}");
 }

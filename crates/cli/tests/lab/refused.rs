@@ -112,7 +112,7 @@ fn a_server_that_is_not_there_has_a_status_of_its_own() {
     });
     let output = lab(&["connect", "--quick", "--target", &target]);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(4) && said.contains("is no Anemone server"), "{said}");
+    assert!(output.status.code() == Some(4) && said.contains("is not an Anemone server"), "{said}");
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn what_is_no_link_and_no_target_is_refused_with_words() {
         (&["echo", "--link", "moon"][..], "satellite"),
         (&["echo", "--link", "delay=40ms,delay=50ms"], "each once"),
         (&["echo", "--link", "rate=99999999999999999999mbit"], "100gbit"),
-        (&["echo", "--target", "/dev/zero"], "/dev/zero is no regular file"),
+        (&["echo", "--target", "/dev/zero"], "/dev/zero is not a regular file"),
         (&["echo", "--target", manifest], "Cargo.toml describes no server: "),
         (&["echo", "--target", "ftp://host"], "not the URL of a server"),
         (&["echo", "--target", "http://:8080"], "not the URL of a server"),

@@ -42,8 +42,8 @@ pub struct BenchOptions {
     #[arg(long, value_name = "PATH")]
     services: Option<PathBuf>,
 
-    /// The server's arguments; it must print `listening on http://ADDR:PORT` and, if these hold --tcp-echo, `tcp
-    /// echo on ADDR:PORT`; topics to publish to are those of --demo
+    /// Arguments of the server. It must print `listening on http://ADDR:PORT`, and with --tcp-echo also `tcp echo on
+    /// ADDR:PORT`. It must have the topics of --demo, which accept events
     #[arg(
         long,
         value_name = "ARGS",
@@ -52,7 +52,7 @@ pub struct BenchOptions {
     )]
     server_args: String,
 
-    /// Path that echoes WebSocket messages
+    /// Path of the WebSocket echo
     #[arg(long, value_name = "PATH", default_value = "/echo")]
     path: String,
 
@@ -60,15 +60,15 @@ pub struct BenchOptions {
     #[arg(long)]
     control: bool,
 
-    /// Path where a message of one WebSocket goes to everyone
+    /// Path of the WebSocket broadcast, which sends each message to all
     #[arg(long, value_name = "PATH", default_value = "/broadcast")]
     broadcast_path: String,
 
-    /// A topic that may be published to
+    /// Path of a topic that accepts events
     #[arg(long, value_name = "PATH", default_value = "/topics/scratch-bench")]
     topic_path: String,
 
-    /// Only these experiments
+    /// Only these experiments [default: all]
     #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
     only: Vec<BenchExperiment>,
 
@@ -105,7 +105,7 @@ pub struct BenchOptions {
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1000,10000")]
     pub(super) readers: Vec<usize>,
 
-    /// Deliveries a second of the fan-out to all readers together: how often there is an event
+    /// Deliveries a second of the fan-out to all readers together, from which the rate of events follows
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(super) deliveries: u32,
 
@@ -121,15 +121,15 @@ pub struct BenchOptions {
     #[arg(long, value_name = "N", default_value_t = 10)]
     rounds: usize,
 
-    /// Length of one sample in milliseconds; a quarter of it is the warm-up before
+    /// Length of one sample in milliseconds, after a warm-up of a quarter of that
     #[arg(long, value_name = "MS", default_value_t = 800)]
     sample_ms: u64,
 
-    /// A first look: 3 rounds of short samples
+    /// Take a first look: 3 rounds of short samples
     #[arg(long, conflicts_with_all = ["rounds", "sample_ms"])]
     quick: bool,
 
-    /// Times that a sample is taken again when other processes used the machine meanwhile
+    /// Number of times that a sample is repeated if other processes used the machine meanwhile
     #[arg(long, value_name = "N", default_value_t = 2)]
     retries: usize,
 
@@ -137,7 +137,7 @@ pub struct BenchOptions {
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
 
-    /// Seed that orders and payloads are drawn from
+    /// Seed for random orders and payloads
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
@@ -157,13 +157,13 @@ pub(super) enum BenchExperiment {
     Echo,
     /// Messages on thousands of connections
     Connections,
-    /// Messages of one that go to a thousand connections, directly and by way of a topic
+    /// Messages of one connection that go to a thousand, directly and through a topic
     Broadcast,
-    /// A topic's events by each transport to thousands of readers, and the memory of those
+    /// Events of a topic to thousands of readers over each transport, and the memory of the readers
     FanOut,
     /// Events into a topic, in memory and on disk
     Publish,
-    /// Calls of a trivial service, beside an echo and beside hyper alone
+    /// Calls of a trivial service, compared with an echo and with hyper alone
     Calls,
     /// Partial results of runs, and an echo beside runs that compute
     Runs,
@@ -171,14 +171,14 @@ pub(super) enum BenchExperiment {
     Coverage,
     /// Opening and closing connections
     Connect,
-    /// User memory of connections that say nothing
+    /// User memory of idle connections
     Memory,
-    /// Masking against a XOR loop in C
+    /// Masking, compared with a XOR loop in C
     Mask,
-    /// Hostile peers: their cost, the time until they are ended, and a normal client's waits during floods; not with
-    /// --quick alone
+    /// Hostile peers: their cost, the time until they are ended, and a normal client's waits during floods. --quick leaves it
+    /// out unless it is named
     Hostile,
-    /// The floods among these
+    /// The floods of hostile peers alone
     Floods,
 }
 

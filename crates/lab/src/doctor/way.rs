@@ -187,7 +187,7 @@ pub(super) enum Trouble {
     Broken(#[from] io::Error),
     #[error("the connection was closed before an answer")]
     Closed,
-    #[error("the answer is no HTTP")]
+    #[error("the answer is not HTTP")]
     NotHttp,
     #[error("no answer came within {} s", .0.as_secs_f64())]
     Silent(Duration),

@@ -104,9 +104,9 @@ fn greet(
     say(&mut writer, &Answer::Hello { version: VERSION })?;
     let hello = hear(&mut reader, Instant::now() + HELLO_MAX)?;
     drop(stranger);
-    let Some(Ask::Hello { version: VERSION }) = hello else { bail!("it is no lab") };
+    let Some(Ask::Hello { version: VERSION }) = hello else { bail!("it is not a lab") };
     let Some(_place) = labs.take() else {
-        let words = format!("{LABS_MAX} labs have servers here, which is the most");
+        let words = format!("this agent serves {LABS_MAX} labs already, the most that it can");
         return say(&mut writer, &Answer::Failed(words));
     };
     tell(&format!("{peer}: a lab begins"));
@@ -188,7 +188,7 @@ fn check(events: &Events) -> anyhow::Result<()> {
     let Events { topic, first, count, period_ms, bytes } = events;
     let is_path =
         topic.starts_with("/topics/") && topic.bytes().all(|byte| byte.is_ascii_graphic());
-    ensure!(is_path, "{topic:?} is no topic");
+    ensure!(is_path, "{topic:?} is not a topic");
     ensure!(*first <= FIRST_MAX, "the first event is {first}: at most {FIRST_MAX}");
     ensure!(*count <= EVENTS_MAX, "{count} events: at most {EVENTS_MAX} at once");
     ensure!(*bytes <= EVENT_BYTES_MAX, "{bytes} bytes: at most {EVENT_BYTES_MAX}");

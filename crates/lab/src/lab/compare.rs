@@ -52,7 +52,7 @@ pub enum Regression {
     },
     /// The runs have too few rounds to tell anything.
     #[error(
-        "{figures} figures, of which one has only {rounds} rounds, are worse by chance too often: repeat both runs with --rounds {needed}"
+        "too few rounds to judge {figures} figures, of which one has only {rounds} rounds: repeat both runs with --rounds {needed}"
     )]
     TooFewRounds {
         /// The figures that both runs have.
@@ -67,7 +67,7 @@ pub enum Regression {
     Missing(String),
     /// Runs in B of the same experiments were compared with no run in A: their conditions are different, or they are older.
     #[error(
-        "compared with no run of A: {0}: leave them out of B, or give runs of A that were made as they were"
+        "no run of A has the conditions of these runs of B: {0}: leave them out of B, or add runs under the same conditions to A"
     )]
     Unjudged(String),
 }
@@ -469,7 +469,10 @@ mod tests {
         let error = judge(&compared, "5%".parse().unwrap()).unwrap_err();
         assert!(matches!(error, Regression::Worse { .. }), "{error}");
         let error = judge(&compared, "500%".parse().unwrap()).unwrap_err().to_string();
-        assert!(error.starts_with("compared with no run of A: echo, ") && error.contains(": v1; "));
+        assert!(
+            error.starts_with("no run of A has the conditions of these runs of B: echo, ")
+                && error.contains(": v1; ")
+        );
     }
 
     #[test]

@@ -113,7 +113,7 @@ fn path(key: &str, path: Option<&str>) -> anyhow::Result<()> {
         |path: &str| path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic());
     match path {
         Some(path) if !is_path(path) => {
-            bail!("{key}: {path:?} is no path, which begins with / and has no spaces")
+            bail!("{key}: {path:?} is not a path, which begins with / and has no spaces")
         }
         _ => Ok(()),
     }
@@ -167,7 +167,7 @@ impl Poll {
         for (key, pointer) in [("next", next), ("events", events), ("data", data)] {
             ensure!(
                 pointer.is_empty() || pointer.starts_with('/'),
-                "{table} {key}: {pointer:?} is no JSON Pointer, which begins with /"
+                "{table} {key}: {pointer:?} is not a JSON Pointer, which begins with /"
             );
         }
         Ok(())
@@ -232,13 +232,13 @@ mod tests {
     #[test]
     fn what_is_wrong_in_a_file_is_told() {
         for (right, wrong, words) in [
-            ("/ws-echo", "ws-echo", "[echo] websocket: \"ws-echo\" is no path"),
+            ("/ws-echo", "ws-echo", "[echo] websocket: \"ws-echo\" is not a path"),
             (
                 "{after}",
                 "after",
                 "[stream.long_poll] path: /poll?since=after&wait=30 has no {after}",
             ),
-            ("/items", "items", "[stream.long_poll] events: \"items\" is no JSON Pointer"),
+            ("/items", "items", "[stream.long_poll] events: \"items\" is not a JSON Pointer"),
             ("get =", "got =", "got"),
             ("publish", "publisch", "publisch"),
             ("url", "uri", "url"),

@@ -16,28 +16,29 @@ use super::{agent, files, merge, write};
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Evaluation {
-    /// Compare two runs, A before and B after: each figure with the interval of its change, as Markdown
+    /// Compare two runs, A before and B after: print each figure, its change and the interval of the change as Markdown
     ///
-    /// A and B are each NAME.json of a run, or the directory of `lab all --out`. The figures are paired by experiment, case, transport
-    /// and quantity, and runs of an experiment by their conditions, with the newest of B. Each difference of medians has a bootstrap interval over the rounds.
+    /// A and B are each a file NAME.json of a run, or the directory of `lab all --out`. Figures are paired by experiment, case,
+    /// transport and quantity. A run of A is paired with the newest run of B that has the same conditions. The interval of a
+    /// change is made by bootstrap over the rounds.
     Compare {
-        /// The run before
+        /// The earlier run
         #[arg(value_name = "A")]
         from: PathBuf,
-        /// The run after
+        /// The later run
         #[arg(value_name = "B")]
         to: PathBuf,
         /// Exit with status 12 if a figure is worse by more than this share, such as 5%
         ///
-        /// A figure counts only if its interval leaves no doubt, which is stricter the more figures there are. A figure or an
-        /// experiment that B does not have, a run that is invalid, and a run of B that is compared with none fail, too.
+        /// A figure counts only if its interval leaves no doubt. The more figures there are, the wider the intervals. The command
+        /// also fails if B lacks a figure or an experiment, if a run is invalid, or if a run of B has no partner in A.
         #[arg(long, value_name = "SHARE")]
         fail_on: Option<Tolerance>,
     },
-    /// Put runs together in one HTML file: of several times, of other machines, and of the Lab page in browsers
+    /// Put several runs into one HTML file: of other times, of other machines, or of the Lab page in browsers
     ///
-    /// Runs under the same conditions have their rounds and their histograms in common, and the report says from when to when; others
-    /// stand beside each other, and this says what differs.
+    /// Runs under the same conditions are merged: the report has the rounds and histograms of all, and says when they were made.
+    /// Other runs stand side by side, and this command says how their conditions differ.
     Report {
         /// Directories with reports, or single files
         #[arg(value_name = "DIR", required = true)]
@@ -46,11 +47,11 @@ pub(crate) enum Evaluation {
         #[arg(long, value_name = "FILE", default_value = "lab.html")]
         out: PathBuf,
     },
-    /// Wait for labs of other machines, which give --agent: start a server for each, publish, and tell the time
+    /// Serve labs on other machines that use --agent: start a server for each, publish events, and tell the time
     ///
-    /// Whoever reaches the port can start servers and make load, so it is for a network that you trust.
+    /// Anyone who reaches the port can start servers and make load. Use it only on a network that you trust.
     Agent {
-        /// The address and the port to listen on; the servers listen on the same address
+        /// Address and port to listen on. The servers use the same address
         #[arg(long, value_name = "IP:PORT", value_parser = listen)]
         listen: SocketAddr,
     },

@@ -78,7 +78,7 @@ impl Agent {
         let version = match hear(&mut reader, Instant::now() + HELLO_MAX) {
             Ok(Some(Answer::Hello { version })) => version,
             Ok(Some(Answer::Failed(words))) => return Err(refused(&words)),
-            _ => bail!(NoServer(format!("at {place} is no agent of a lab"))),
+            _ => bail!(NoServer(format!("{place} is not an agent of anemone lab"))),
         };
         ensure!(
             version == VERSION,
@@ -106,11 +106,11 @@ impl Agent {
             let asked = ms(self.clock.elapsed());
             say(&mut self.writer, &Ask::Time)?;
             let Answer::Time(theirs) = self.hear(deadline.min(Instant::now() + PATIENCE))? else {
-                bail!("the agent told no time")
+                bail!("the agent did not tell the time")
             };
             probes.push(Probe { asked, theirs, answered: ms(self.clock.elapsed()) });
         }
-        let offset = Offset::of(&probes).context("no time of the agent came")?;
+        let offset = Offset::of(&probes).context("the agent did not tell the time")?;
         Ok((ms(self.clock.elapsed()), offset))
     }
 

@@ -44,7 +44,7 @@ fn in_directory(path: &Path) -> std::io::Result<Vec<PathBuf>> {
 }
 
 fn parse(text: &str, amount: &mut Amount) -> anyhow::Result<Vec<Report>> {
-    const NO_REPORT: &str = "this is no report of anemone lab";
+    const NO_REPORT: &str = "this is not a report of anemone lab";
     let reports = match serde_json::from_str(text).context(NO_REPORT)? {
         Value::Array(reports) => reports,
         report => vec![report],
@@ -96,9 +96,9 @@ mod tests {
         let version = Report { version: 2, ..report() };
         let version = serde_json::to_string(&version).unwrap();
         for (text, words) in [
-            ("no JSON", "no report of anemone lab"),
-            ("{\"a\":1}", "no report of anemone lab"),
-            ("{\"version\":1}", "no report of anemone lab"),
+            ("no JSON", "not a report of anemone lab"),
+            ("{\"a\":1}", "not a report of anemone lab"),
+            ("{\"version\":1}", "not a report of anemone lab"),
             (&*version, "has version 2, and this program reads version 1"),
         ] {
             let error = format!("{:#}", parse(text, &mut Amount::default()).unwrap_err());

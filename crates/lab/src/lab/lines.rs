@@ -100,7 +100,7 @@ pub(crate) fn hear<T: for<'a> Deserialize<'a>>(
             break;
         }
     }
-    serde_json::from_slice(&line).map(Some).context("what came is no line of the lab")
+    serde_json::from_slice(&line).map(Some).context("what came is not a line of the lab")
 }
 
 /// Waits until `deadline` for bytes, and returns them; none at the end of the connection.

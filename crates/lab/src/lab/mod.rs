@@ -63,65 +63,67 @@ pub struct Options {
     #[command(subcommand)]
     evaluation: Option<Evaluation>,
 
-    /// The experiment
+    /// The experiment to run
     #[arg(value_name = "NAME", required = true)]
     experiment: Option<Experiment>,
 
-    /// The server to measure: the URL of an Anemone server, such as http://host:8080 or https://host, or a file that describes any other one
-    /// [default: a server that this command starts on this machine]
+    /// The server to measure: the URL of an Anemone server, such as http://host:8080 or https://host, or a file that describes
+    /// another server [default: a server that this command starts on this machine]
     ///
-    /// The file is TOML, and says where the server has an echo, an answer and a stream: docs/LAB.md has a whole one. What only a server of this machine can tell, its memory above all, is then left out of `all`. The certificate of an https server is not verified, since nothing that is sent is secret.
+    /// The file is in TOML, and names the paths of the server's echo, small answer and stream: docs/LAB.md has an example. `all`
+    /// leaves out the experiments that need more than the server has. The certificate of an https server is not verified, since
+    /// nothing secret is sent.
     #[arg(long, value_name = "URL|FILE")]
     target: Option<String>,
 
-    /// The agent of a second machine, such as 192.0.2.7:7000: it starts the server to measure, and publishes there
+    /// The agent on a second machine, such as 192.0.2.7:7000. It starts the server to measure, and publishes events there
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "target", value_parser = far::place)]
     agent: Option<String>,
 
-    /// A first look within a minute, and no result to quote: its 4 rounds are too few to call a difference sure, for which 6 are
-    /// needed
+    /// Take a first look within a minute. Do not quote its results: 4 rounds are too few for a sure difference, which needs 6
     #[arg(long)]
     quick: bool,
 
-    /// Rounds, each of which gives one value [default: 10, with --quick 4]
+    /// Number of rounds, each of which gives one value [default: 10, with --quick 4]
     #[arg(long, value_name = "N", value_parser = rounds)]
     rounds: Option<u16>,
 
-    /// Put an emulated network between: lan, wifi, wan, 4g, hsdpa, satellite, or such as delay=40ms,rate=10mbit,jitter=5ms
+    /// Emulate a network between client and server: lan, wifi, wan, 4g, hsdpa, satellite, or one such as
+    /// delay=40ms,rate=10mbit,jitter=5ms
     #[arg(long, value_name = "PROFILE")]
     link: Option<Link>,
 
-    /// Let the kernel emulate links (netem, on the loopback interface) in place of the lab's own relay: for root, and a kernel that has it
+    /// Let the kernel emulate the network (netem on the loopback interface) instead of the lab's own relay; needs root
     #[arg(long)]
     netem: bool,
 
-    /// Seed that orders and payloads are drawn from
+    /// Seed for random orders and payloads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed)]
     seed: u64,
 
-    /// advise: events of your stream, a second or as 1/min or 2/h [default: 4]
+    /// advise: rate of your stream, such as 10 (events a second), 1/min or 2/h [default: 4]
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
 
-    /// advise: bytes of an event, JSON of at least 20 [default: 22]
+    /// advise: bytes of an event, at least 20 [default: 22]
     #[arg(long, value_name = "BYTES", value_parser = size)]
     size: Option<u64>,
 
-    /// advise: readers at the same time [default: 100]
+    /// advise: number of readers at the same time [default: 100]
     #[arg(long, value_name = "N", value_parser = readers)]
     readers: Option<u64>,
 
-    /// advise: the time from the server to a reader, such as 40ms [default: that of --link, and without one 20ms for a
-    /// server on this machine]
+    /// advise: time from the server to a reader, such as 40ms [default: that of --link, otherwise 20ms for a server on this
+    /// machine]
     #[arg(long, value_name = "TIME", value_parser = distance)]
     distance: Option<Duration>,
 
-    /// advise: the pause of a poll after each answer, such as 10s [default: 150ms]
+    /// advise: pause of a poll after each answer, such as 10s [default: 150ms]
     #[arg(long, value_name = "TIME", value_parser = poll_every)]
     poll_every: Option<Duration>,
 
-    /// Directory for the reports: NAME.json with every round, NAME.csv, NAME.hlog (a log of HDR
-    /// histograms), NAME.html and NAME.md
+    /// Directory for the reports: NAME.json with all rounds, NAME.csv, NAME.hlog (a log of HDR histograms), NAME.html and
+    /// NAME.md
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -259,14 +261,14 @@ fn experiments(options: &Options) -> anyhow::Result<Vec<Experiment>> {
     if !others.is_empty() {
         let names: Vec<_> = others.into_iter().map(Experiment::name).collect();
         tell(&format!(
-            "left out, since they need more than is known of this server: {}",
+            "left out, because the server does not have what they need: {}",
             names.join(", ")
         ));
     }
     ensure!(
         !possible.is_empty(),
         WrongUse(format!(
-            "{server}: nothing that the lab measures; a file needs one of get, [echo] and [stream]"
+            "{server}: there is nothing to measure: add get, [echo] or [stream] to the file"
         ))
     );
     Ok(possible)
@@ -303,7 +305,7 @@ impl Options {
             !self.netem
                 || has_link
                 || self.experiment.is_some_and(|one| brings_links.contains(&one)),
-            WrongUse("--netem emulates a link, and without --link there is none".to_owned())
+            WrongUse("--netem emulates a link, but without --link there is none".to_owned())
         );
         let given = [
             ("--rate", self.rate.is_some()),
@@ -314,12 +316,7 @@ impl Options {
         ];
         let has_advise = matches!(self.experiment, Some(Experiment::Advise | Experiment::All));
         for (flag, is_given) in given {
-            ensure!(
-                has_advise || !is_given,
-                WrongUse(format!(
-                    "{flag} describes the stream that advise is asked about, and nothing else"
-                ))
-            );
+            ensure!(has_advise || !is_given, WrongUse(format!("{flag} is only for advise")));
         }
         Ok(())
     }

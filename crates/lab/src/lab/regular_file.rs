@@ -15,7 +15,7 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> anyhow::Result<String> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     let file = file.with_context(reading)?;
     let is_file = file.metadata().with_context(reading)?.is_file();
-    ensure!(is_file, "{} is no regular file", path.display());
+    ensure!(is_file, "{} is not a regular file", path.display());
     let mut bytes = Vec::new();
     file.take(bytes_max + 1).read_to_end(&mut bytes).with_context(reading)?;
     ensure!(
@@ -23,7 +23,7 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> anyhow::Result<String> {
         "{} has more than {bytes_max} bytes, which is the most that is read",
         path.display()
     );
-    String::from_utf8(bytes).ok().with_context(|| format!("{} is no text", path.display()))
+    String::from_utf8(bytes).ok().with_context(|| format!("{} is not text", path.display()))
 }
 
 /// Writes a file under another name in the same directory, and renames it once it is whole. If that fails, the old file
@@ -75,8 +75,8 @@ mod tests {
     #[test]
     fn only_regular_files_within_a_bound_are_read() {
         let told = |path: &str, max| format!("{:#}", read_text(path.as_ref(), max).unwrap_err());
-        assert_eq!(told("/dev/zero", 10), "/dev/zero is no regular file");
-        assert_eq!(told("/dev", 10), "/dev is no regular file");
+        assert_eq!(told("/dev/zero", 10), "/dev/zero is not a regular file");
+        assert_eq!(told("/dev", 10), "/dev is not a regular file");
         let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
         assert!(
             told(manifest, 10).ends_with("has more than 10 bytes, which is the most that is read")
@@ -88,6 +88,6 @@ mod tests {
         assert!(made.success());
         let refused = read_text(&pipe, 10);
         std::fs::remove_file(&pipe).unwrap();
-        assert!(refused.unwrap_err().to_string().ends_with("is no regular file"));
+        assert!(refused.unwrap_err().to_string().ends_with("is not a regular file"));
     }
 }

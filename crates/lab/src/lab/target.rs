@@ -85,9 +85,7 @@ impl Target {
             .stderr(Stdio::null());
         let prints = [Service::Web, Service::Tcp, Service::TcpEcho];
         let server = Server::start(command, &prints).with_context(|| {
-            format!(
-                "starting the reference server: anemone serve --demo --listen {free} tells more"
-            )
+            format!("starting the reference server: anemone serve --demo --listen {free} shows why")
         })?;
         let address = |service| server.address(service).context("it does not say where");
         let (web, tcp) = (address(Service::Web)?, address(Service::Tcp)?);
@@ -104,7 +102,7 @@ impl Target {
         }
         ensure!(
             Path::new(server).exists(),
-            WrongUse(format!("{server} is no file, and no URL such as http://{server}"))
+            WrongUse(format!("{server} is neither a file nor a URL such as http://{server}"))
         );
         let described = Description::read(Path::new(server))?;
         let target = Self::at(&described.url);
@@ -129,7 +127,7 @@ impl Target {
         ensure!(
             reply.status == 200,
             NoServer(format!(
-                "{host} is no Anemone server, since GET {HEALTH} has the status {}: --target FILE describes another one",
+                "{host} is not an Anemone server, since GET {HEALTH} has the status {}: --target FILE describes another one",
                 reply.status
             ))
         );

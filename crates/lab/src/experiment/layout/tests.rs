@@ -67,7 +67,7 @@ fn a_run_of_which_nothing_may_be_concluded_meets_no_goal() {
         (answer(&goals, report), row(&table, &["open, close the socket"]))
     };
     let (answered, judged) = told(&whole);
-    assert_eq!(answered, "Goals that are met: 1 of 1.");
+    assert_eq!(answered, "1 of 1 goals are met.");
     assert!(judged.contains("| 1.15 | met |"), "{judged}");
     let invalid = Report { invalid: Some("too busy".to_owned()), ..whole.clone() };
     for (report, flaw) in
@@ -77,7 +77,7 @@ fn a_run_of_which_nothing_may_be_concluded_meets_no_goal() {
         assert_eq!(answered, format!("No goal is judged: the run is {flaw}."));
         assert!(judged.contains(&format!("| 1.15 | {flaw} |")), "{judged}");
     }
-    assert_eq!(answer(&[], &report()), "Nothing of it has a goal.");
+    assert_eq!(answer(&[], &report()), "These figures have no goal.");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_result_is_judged_by_an_event_and_a_wait_by_its_99th_percentile() {
         Goal::new(WAIT, "16 runs", runs::ECHO, None, 5.0),
     ];
     let report = measured(&series);
-    assert_eq!(answer(&goals, &report), "Goals that are met: 0 of 2.");
+    assert_eq!(answer(&goals, &report), "0 of 2 goals are met.");
     let [table, waits] = &runs::layouts()[..] else { panic!("two tables") };
     let [table, waits] = [table, waits].map(|layout| layout.table(&report, &goals));
     assert_eq!(

@@ -28,35 +28,35 @@ use super::tryout::Lack;
 /// An experiment, by the question that it answers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub enum Experiment {
-    /// Can figures of this machine be trusted? Equal contenders, timers, clocks, the generator's cost
+    /// Trust in figures of this machine: equal contenders, timers, clocks, the generator's own cost
     Calibrate,
-    /// What opening costs: TCP, HTTP, WebSocket
+    /// Cost of opening a connection: TCP, HTTP, WebSocket
     Connect,
-    /// The time of an echo over WebSocket beside bare TCP, by size
+    /// Time of an echo over a WebSocket and over bare TCP, by size
     Echo,
-    /// Bytes and packets of a message by size, and of the handshake
+    /// Bytes and packets of a message, by size, and of the handshake
     Overhead,
-    /// The latency of a stream of four events a second over each transport, all at once
+    /// Latency of a stream of four events a second, over all transports at once
     Wind,
-    /// The same by the delay of the network, and where polls fall behind
+    /// Latency of that stream by the delay of the network, and the delay from which polls fall behind
     Distance,
-    /// Larger and larger data over HTTP and WebSocket, through several links; the share of masking
+    /// Time of larger and larger data over HTTP and WebSocket, on several networks; the share of masking
     Sizes,
-    /// Showing a long computation over each transport: communications, packets, bytes, time
+    /// Cost of showing a long computation over each transport: messages, packets, bytes, time
     Progress,
-    /// One call, fifty at once, and as many as fit into a time, over REST and a socket
+    /// Time of one call, of fifty at once, and the calls in a given time, over REST and over a socket
     Calls,
-    /// The number of calls from which the set-up of a socket pays
+    /// Number of calls from which opening a socket pays
     Amortise,
-    /// The number of readers that each transport serves until events come late
+    /// Number of readers that each transport serves until events come late
     Fanout,
-    /// The memory and the CPU time of a reader while nothing happens
+    /// Memory and CPU time of a reader while nothing happens
     Idle,
-    /// The time from a cut to the next event, and what is lost or doubled
+    /// Time from a cut connection to the next event, and the events that are lost or doubled
     Reconnect,
-    /// Which transport for a stream of yours: --rate, --size, --readers, --distance
+    /// Best transport for a stream of yours: --rate, --size, --readers, --distance
     Advise,
-    /// All of them, one after the other
+    /// All experiments, one after the other
     All,
 }
 
