@@ -177,7 +177,7 @@ async fn server_above(way: &Way) -> Option<String> {
     timeout(way.patience(), found).await.ok().flatten()
 }
 
-/// Returns advice on a status that lets this client not pass.
+/// Returns advice on a status that refuses this client.
 fn refusal(status: u16) -> Option<&'static str> {
     match status {
         401 | 407 => Some(

@@ -105,9 +105,9 @@ pub(super) struct Limits {
     /// The longest wait for a connection, and for an answer.
     #[serde(rename = "answer_ms_max", deserialize_with = "milliseconds")]
     pub(super) answer_max: Duration,
-    /// The number of waits for an answer that fit into the time limit of the short examinations.
+    /// The late answers that the time limit of the short examinations allows for.
     pub(super) late_answers: u32,
-    /// The number of waits for the beginning of a stream that fit into the time limit of the short examinations.
+    /// The late beginnings of a stream that the time limit of the short examinations allows for.
     pub(super) late_begins: u32,
     /// The longest time until a stream begins, besides some round trips. A later stream is held back, since the server
     /// sends the beginning at once.

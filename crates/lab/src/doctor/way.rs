@@ -25,7 +25,7 @@ pub struct Way {
     pub(super) is_secure: bool,
     /// The host, with the port if there is one; `localhost` behind a Unix socket.
     pub(super) authority: String,
-    /// The path before that of the server's own resources, without a slash at its end.
+    /// The path below which the server has its resources, without a slash at its end.
     base: String,
     fields: Vec<(String, String)>,
     tls: Option<Arc<ClientConfig>>,

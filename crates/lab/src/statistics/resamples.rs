@@ -105,8 +105,9 @@ pub(super) fn medians<const N: usize>(
     medians
 }
 
-/// Computes the [`medians`] of each item, and returns the result of `of` for the item's place and its medians. These depend
-/// only on the item. `None` for an item with an empty sample. Calls `step` after each of the others.
+/// Computes the [`medians`] of each item, and passes them with the item's place to `of`. Returns the results of `of`;
+/// `None` for an item with an empty sample. The medians of an item depend on no other item. Calls `step` after each item
+/// without an empty sample.
 pub(super) fn of_all<const N: usize, R: Send>(
     items: &[[Vec<f64>; N]],
     step: impl Fn() + Sync,
