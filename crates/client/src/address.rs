@@ -368,7 +368,8 @@ impl Address {
         Ok((self.with_query(&format!("{prefix}/ws"), &[]), target))
     }
 
-    /// Returns the address of the list of topics: next to the topic of a topic's URL, otherwise below this one.
+    /// Returns the address of the list of topics. The list of a topic's URL is beside the topic; that of any other URL is
+    /// below it.
     pub(crate) fn topics(&self) -> Self {
         let prefix = match self.path.rfind("/topics/") {
             Some(at) => &self.path[..at],

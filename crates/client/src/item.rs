@@ -60,17 +60,17 @@ pub enum Item {
         /// The reason.
         reason: EndReason,
     },
-    /// Of several topics: an event, a gap, skipped events or the end of this one. The end of a topic is not that of the
-    /// subscription: a topic that is created again comes again, and one whose reader was too slow goes on after the
-    /// gap with the next connection. The deletion of a topic may be told twice.
+    /// For several topics: an event, a gap, skipped events or the end of this topic. The subscription continues after the
+    /// end of a topic: a topic that is created again comes again, and a topic whose reader was too slow continues after the
+    /// gap on the next connection. The deletion of a topic may be reported twice.
     Of {
         /// The name of the topic.
         topic: Arc<str>,
         /// What happened.
         item: Box<Self>,
     },
-    /// Of several topics: the places in all of them. It comes when reading begins, and after topics have joined or left.
-    /// After each event, the place in its topic is its position ([`Token::set`]).
+    /// For several topics: the places in all of them. It comes when reading begins, and after topics have joined or left.
+    /// After each event, the place in its topic is the event's position ([`Token::set`]).
     Token(Token),
     /// A connection is open, and the server's messages are valid.
     Connected {

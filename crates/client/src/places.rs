@@ -153,7 +153,7 @@ impl SeveralPlaces {
         Ok(Step::Forward)
     }
 
-    /// Ends a topic. One whose reader was too slow goes on after the gap when the server reads it again.
+    /// Ends a topic. If its reader was too slow, the topic continues after the gap once the server reads it again.
     fn end(&mut self, topic: &str, reason: EndReason, items: &mut VecDeque<Item>) {
         let (name, tracker) = match self.trackers.remove_entry(topic) {
             Some(known) => known,

@@ -213,10 +213,10 @@ impl Subscription {
     /// Returns the next item; `None` after the end of the topic or an error.
     ///
     /// # Errors
-    /// Returns permanent errors ([`Error::is_permanent`]), and others after too many attempts
-    /// ([`Retry::failures_max`]). Other errors only cause an [`Item::Disconnected`]. Once the server has answered, so do
-    /// all answers that are not of an Anemone server: a page, a redirect, a refusal without a problem, a certificate
-    /// that is not trusted. They come from a network on the way, such as one that asks for a login.
+    /// Returns permanent errors ([`Error::is_permanent`]), and others after too many attempts ([`Retry::failures_max`]).
+    /// Other errors only cause an [`Item::Disconnected`]. Once the server has answered, that is also the effect of answers
+    /// that a network on the way may send, such as one that asks for a login: a page, a redirect, a refusal without a
+    /// problem, or a certificate that is not trusted.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.

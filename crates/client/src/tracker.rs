@@ -302,7 +302,8 @@ mod tests {
     }
 
     proptest! {
-        /// Events come in order, once, whatever a server says, and none is left out but in a gap or skipped.
+        /// Whatever a server says, events come in order and once. A missing event is always part of a gap, or counted as
+        /// skipped.
         #[test]
         fn a_resume_gives_each_event_once_or_says_there_is_a_gap(
             said in prop::collection::vec((0_u8..5, 1_u64..12, 1_u64..12), 0..60),

@@ -239,9 +239,9 @@ impl Call {
         self.body("application/json", body)
     }
 
-    /// Gives the call a key (`Idempotency-Key`), so that it may be made again if no answer came. The server must know
-    /// keys at this path: starting runs and creating records is safe then. `GET`, `HEAD`, `PUT` and `DELETE` are
-    /// repeated without a key.
+    /// Gives the call a key (`Idempotency-Key`), so that it may be made again if no answer came. The server must support
+    /// keys at this path, as it does for starting runs and creating records. `GET`, `HEAD`, `PUT` and `DELETE` are repeated
+    /// without a key.
     pub fn retrying(mut self) -> Self {
         self.is_retrying = true;
         self

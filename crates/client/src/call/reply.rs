@@ -51,8 +51,8 @@ impl<B> Reply<B> {
         self.head.field(name)
     }
 
-    /// Returns the header fields whose values are text, with names in lower case. A stream on a multiplexed connection
-    /// has those of its beginning.
+    /// Returns the header fields whose values are text, with names in lower case. For a stream on a multiplexed connection,
+    /// these are the fields at its beginning.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         self.head.fields()
     }

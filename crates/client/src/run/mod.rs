@@ -179,8 +179,9 @@ pub struct RunList {
 }
 
 impl Client {
-    /// Lists the runs of the server in these states, or in all if there are none: at most `limit` of them, 1 to 1,000,
-    /// those that have not ended before the others, each newest first. Only clients on the server's machine may.
+    /// Lists the runs of the server in these states, or in all states if none is given: at most `limit` runs, 1 to 1,000.
+    /// Runs that have not ended come first, then the others, both from the newest to the oldest. Only clients on the
+    /// server's machine may list runs.
     ///
     /// # Errors
     /// As [`Call::send`].

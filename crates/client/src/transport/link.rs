@@ -58,8 +58,8 @@ impl Reading {
     }
 }
 
-/// Returns the item in a message to the connection's one reader. Its final status is an error, unless it says that the
-/// reader has all of a run.
+/// Returns the item in a message to the connection's one reader. A final status is an error, except the one after all
+/// events of a run.
 pub(super) fn multiplexed_item(message: &[u8]) -> Result<Option<ServerItem>, Error> {
     let (_, reply) = Reply::parse(message)?;
     if reply.status == 200 && reply.payload.is_empty() {

@@ -110,8 +110,8 @@ impl MuxCalls {
         Ok((connection, target))
     }
 
-    /// Opens a connection: below this prefix, or below the first one of the target that has the server. Returns the
-    /// prefix, too.
+    /// Opens a connection below this prefix. Without one, tries the prefixes of the target in turn until a server answers.
+    /// Returns the prefix, too.
     async fn connect<'a>(
         &self,
         target: &'a str,
