@@ -24,7 +24,7 @@ const TURN_LINES: usize = 256;
 /// The number of characters of a bad line that are reported.
 const SHOWN_CHARS: usize = 60;
 
-/// The time between two attempts to keep lines: from this, doubling to the maximum.
+/// The first wait before lines are kept again. It doubles up to the maximum.
 const RETRY_MIN: Duration = Duration::from_millis(250);
 const RETRY_MAX: Duration = Duration::from_secs(5);
 

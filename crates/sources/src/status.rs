@@ -265,7 +265,7 @@ impl Status {
         self.set(State::Waiting, detail);
     }
 
-    /// Returns to the state before, since the events are kept.
+    /// Returns to the previous state, once the events are kept.
     pub(crate) fn resume(&mut self) {
         if let Some((state, detail)) = self.held.take() {
             self.set(state, detail);

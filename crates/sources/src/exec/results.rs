@@ -126,7 +126,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Says in the log, once for each run, that a line is no progress, if it was probably meant to be.
+    /// Logs a line that is not progress although it was probably meant to be. Does so once for each run.
     fn tell_forms(&mut self, line: &str) {
         if !self.is_told && ProgressLine::is_almost(line) {
             self.program.tell_forms(line);
@@ -134,7 +134,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Says in the log, once for each run, that a line is text, if it was meant to be JSON, or is UTF-16.
+    /// Logs a line that counts as text although it was meant to be JSON, or that is UTF-16. Does so once for each run.
     fn tell_fault(&mut self, line: &[u8], data: &Data) {
         if self.is_fault_told {
             return;

@@ -209,7 +209,7 @@ impl FileSource {
         }
     }
 
-    /// Ends the stream of bytes; what follows is another.
+    /// Ends the stream of bytes. The next bytes belong to another stream.
     async fn end_stream(&mut self) {
         let note = self.end.take().and_then(|place| place.to_note());
         let events = self.feed.finish_noted(&mut self.status, wall_clock(), note).await;
