@@ -2,8 +2,10 @@
 
 import collections
 import contextlib
+import hashlib
 import pathlib
 import subprocess
+import sys
 import threading
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -13,6 +15,21 @@ STOP_TIMEOUT = 10
 
 class CannotRun(Exception):
     """Something is missing, or did not run to its end; says nothing about what is tested."""
+
+
+def python_with(requirements, work, name="python3", options=()):
+    """A Python that has these packages, in an environment of this name below `work`; installed unless they are there already."""
+    environment = work / name
+    interpreter = environment / "bin" / "python"
+    stamp = work / f"{name}.stamp"
+    installed = hashlib.sha256(requirements.read_bytes()).hexdigest() + f" {sys.version}\n"
+    if not (interpreter.exists() and stamp.exists() and stamp.read_text() == installed):
+        stamp.unlink(missing_ok=True)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True)
+        options = ["--quiet", "--disable-pip-version-check", *options]
+        subprocess.run([interpreter, "-m", "pip", "install", *options, "-r", requirements], check=True)
+        stamp.write_text(installed)
+    return interpreter
 
 
 # Where it listens, as it says it, and the process.
