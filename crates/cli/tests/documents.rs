@@ -20,6 +20,7 @@ const README: &str = concat!(
     include_str!("../../../docs/LAB.md"),
     include_str!("../../../docs/CLI.md"),
 );
+const COOKBOOK: &str = include_str!("../../../docs/COOKBOOK.md");
 const FEATURES: &str = include_str!("../../../docs/FEATURES.md");
 const DEPLOY: &str = include_str!("../../../docs/DEPLOY.md");
 const PROTOCOL: &str = include_str!("../../../docs/PROTOCOL.md");
@@ -65,6 +66,8 @@ fn every_flag_in_the_documents_is_one() {
             README,
             "--data-binary --line-buffered --locked --path --staticdir --unix-socket",
         ),
+        // jq, and journalctl
+        ("docs/COOKBOOK.md", COOKBOOK, "--follow --lines --raw-output"),
         // jq
         ("docs/FEATURES.md", FEATURES, "--unbuffered"),
         ("docs/DEPLOY.md", DEPLOY, "--unix-socket --system --now"), // curl, useradd, systemctl
