@@ -21,6 +21,7 @@ const README: &str = concat!(
     include_str!("../../../docs/CLI.md"),
 );
 const COOKBOOK: &str = include_str!("../../../docs/COOKBOOK.md");
+const OPERATE: &str = include_str!("../../../docs/OPERATE.md");
 const FEATURES: &str = include_str!("../../../docs/FEATURES.md");
 const DEPLOY: &str = include_str!("../../../docs/DEPLOY.md");
 const PROTOCOL: &str = include_str!("../../../docs/PROTOCOL.md");
@@ -60,16 +61,15 @@ fn every_flag_in_the_documents_is_one() {
         ));
     }
     for (name, text, of_others) in [
-        // grep, cargo install, websocketd, curl
+        // grep, cargo install, websocketd, jq, curl, rsync
         (
             "README.md",
             README,
-            "--data-binary --line-buffered --locked --path --staticdir --unix-socket",
+            "--data-binary --inplace --line-buffered --locked --path --staticdir --unbuffered --unix-socket",
         ),
         // jq, and journalctl
         ("docs/COOKBOOK.md", COOKBOOK, "--follow --lines --raw-output"),
-        // jq
-        ("docs/FEATURES.md", FEATURES, "--unbuffered"),
+        ("docs/FEATURES.md", FEATURES, ""),
         ("docs/DEPLOY.md", DEPLOY, "--unix-socket --system --now"), // curl, useradd, systemctl
     ] {
         let unknown: Vec<_> =
@@ -116,7 +116,7 @@ fn in_words(value: &str) -> String {
 
 #[test]
 fn who_is_let_in_has_the_keys_flags_and_defaults_that_hold() {
-    let (_, section) = FEATURES.split_once("\n## Who is let in").unwrap();
+    let (_, section) = OPERATE.split_once("\n## Settings and their defaults").unwrap();
     let help = String::from_utf8(output(command(&["serve", "--help"]), "").stdout).unwrap();
     let mut count = 0;
     for row in rows(section.split("\n## ").next().unwrap()).iter().filter(|row| row.len() == 4) {

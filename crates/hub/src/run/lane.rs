@@ -50,7 +50,7 @@ mod tests {
             "anemone.toml",
             "crates/hub/src/run/limits.rs",
             "docs/COMPUTATIONS.md",
-            "docs/FEATURES.md",
+            "docs/OPERATE.md",
             "docs/PROTOCOL.md",
         ] {
             assert!(words(path).contains(&slots), "{path}");

@@ -70,7 +70,7 @@ fn line(fields: &Fields) -> String {
     assert_eq!(fields["message"], "request");
     assert!(fields["duration_ms"].parse::<f64>().unwrap() >= 0.0, "{fields:?}");
     if let Some(end) = fields.get("end") {
-        assert!(is_documented(end), "docs/FEATURES.md does not say that end may be {end:?}");
+        assert!(is_documented(end), "docs/OPERATE.md does not say that end may be {end:?}");
     }
     let words = ["method", "path", "status", "transport"];
     let words = words.iter().filter_map(|name| fields.get(name).map(String::as_str));
@@ -86,7 +86,7 @@ fn line(fields: &Fields) -> String {
 /// Returns true if the documentation of the access log lists this end, alone or as `lost: …`; numbers may differ.
 fn is_documented(end: &str) -> bool {
     let without_numbers = |text: &str| text.replace(|char: char| char.is_ascii_digit(), "");
-    let row = include_str!("../../../../docs/FEATURES.md")
+    let row = include_str!("../../../../docs/OPERATE.md")
         .lines()
         .find(|line| line.starts_with("| `end` |"));
     row.unwrap().split('`').skip(1).step_by(2).any(|said| match said.strip_suffix('…') {
