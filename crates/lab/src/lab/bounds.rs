@@ -129,25 +129,18 @@ mod tests {
 
     #[test]
     fn the_documentation_has_the_bounds() {
-        let document = include_str!("../../../../docs/LAB.md").replace('\n', " ");
+        let document = include_str!("../../../../docs/LAB.md");
         let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
         let number = |number: usize| crate::lab::numbers::count(number as u64);
         for words in [
-            format!(
-                "a file has at most {}, and all of them {};",
-                mib(FILE_BYTES_MAX),
-                mib(FILES_BYTES_MAX)
-            ),
-            format!(
-                "at most {} series, each of at most {} rounds,",
-                number(SERIES_MAX),
-                number(ROUNDS_MAX)
-            ),
-            format!("with figures up to {FIGURE_MAX:e}; "),
-            format!("have at most {} rounds,", number(MERGED_ROUNDS_MAX)),
-            format!("take at most {} in all once", mib(HISTOGRAM_BYTES_MAX as u64)),
-            format!("a million values, {} series, and,", number(SERIES_OF_ALL_MAX)),
-            format!("{} pairs of values (comparisons times rounds)", number(COMPARED_MAX)),
+            format!("| a file | {} |", mib(FILE_BYTES_MAX)),
+            format!("| all files | {} |", mib(FILES_BYTES_MAX)),
+            format!("| a report | {} series,", number(SERIES_MAX)),
+            format!("| {} rounds, with figures up to {FIGURE_MAX:e} |", number(ROUNDS_MAX)),
+            format!("| {} rounds |", number(MERGED_ROUNDS_MAX)),
+            format!("once inflated | {} |", mib(HISTOGRAM_BYTES_MAX as u64)),
+            format!("a million values and {} series |", number(SERIES_OF_ALL_MAX)),
+            format!("| {} pairs of values", number(COMPARED_MAX)),
         ] {
             assert!(document.contains(&words), "docs/LAB.md does not say: {words}");
         }
