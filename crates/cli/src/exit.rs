@@ -74,7 +74,7 @@ impl Exit {
                 "run: the run is done, but some of its events, perhaps with results, were lost, since the server keeps only the newest"
             }
             Self::Regressed => {
-                "lab: the answer of a run must not be relied on; lab compare: a figure is worse than --fail-on allows, was not measured again, a run of B is compared with none, or its runs are invalid or have too few rounds"
+                "lab: the answer of a run must not be relied on; lab compare: a figure is worse than --fail-on allows, or a figure or run has no partner, is invalid or has too few rounds"
             }
             Self::Unfit => "doctor: something on the way to the server is set wrong",
         }
