@@ -7,24 +7,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::process::Command;
 
+use anemone_testing::documents::{front, text};
 use anemone_testing::process::{self, command, output, read_until, request, serve};
 use tempfile::tempdir;
 
-/// The README, and the documents that go on where it ends.
-const README: &str = concat!(
-    include_str!("../../../README.md"),
-    include_str!("../../../docs/TUTORIAL.md"),
-    include_str!("../../../docs/RUNS.md"),
-    include_str!("../../../docs/OPERATE.md"),
-    include_str!("../../../docs/WIND.md"),
-    include_str!("../../../docs/LAB.md"),
-    include_str!("../../../docs/CLI.md"),
-);
-const COOKBOOK: &str = include_str!("../../../docs/COOKBOOK.md");
-const OPERATE: &str = include_str!("../../../docs/OPERATE.md");
-const FEATURES: &str = include_str!("../../../docs/FEATURES.md");
-const DEPLOY: &str = include_str!("../../../docs/DEPLOY.md");
-const PROTOCOL: &str = include_str!("../../../docs/PROTOCOL.md");
 const CONFIGURATION: &str = include_str!("../../../anemone.toml");
 
 /// Returns the cells of each row of the tables in a text, without inline code.
@@ -60,20 +46,20 @@ fn every_flag_in_the_documents_is_one() {
             &String::from_utf8(output(command(&[name, "--help"]), "").stdout).unwrap(),
         ));
     }
-    for (name, text, of_others) in [
+    for (name, told, of_others) in [
         // grep, cargo install, websocketd, jq, curl, rsync
         (
             "README.md",
-            README,
+            &*front(),
             "--data-binary --inplace --line-buffered --locked --path --staticdir --unbuffered --unix-socket",
         ),
         // jq, and journalctl
-        ("docs/COOKBOOK.md", COOKBOOK, "--follow --lines --raw-output"),
-        ("docs/FEATURES.md", FEATURES, ""),
-        ("docs/DEPLOY.md", DEPLOY, "--unix-socket --system --now"), // curl, useradd, systemctl
+        ("docs/COOKBOOK.md", text("docs/COOKBOOK.md"), "--follow --lines --raw-output"),
+        ("docs/FEATURES.md", text("docs/FEATURES.md"), ""),
+        ("docs/DEPLOY.md", text("docs/DEPLOY.md"), "--unix-socket --system --now"), // curl, useradd, systemctl
     ] {
         let unknown: Vec<_> =
-            flags(text).into_iter().filter(|flag| !known.contains(flag)).collect();
+            flags(told).into_iter().filter(|flag| !known.contains(flag)).collect();
         let of_others: Vec<_> = flags(of_others).into_iter().collect();
         assert_eq!(unknown, of_others, "{name}");
     }
@@ -116,7 +102,8 @@ fn in_words(value: &str) -> String {
 
 #[test]
 fn who_is_let_in_has_the_keys_flags_and_defaults_that_hold() {
-    let (_, section) = OPERATE.split_once("\n## Settings and their defaults").unwrap();
+    let (_, section) =
+        text("docs/OPERATE.md").split_once("\n## Settings and their defaults").unwrap();
     let help = String::from_utf8(output(command(&["serve", "--help"]), "").stdout).unwrap();
     let mut count = 0;
     for row in rows(section.split("\n## ").next().unwrap()).iter().filter(|row| row.len() == 4) {
@@ -153,9 +140,9 @@ fn who_is_let_in_has_the_keys_flags_and_defaults_that_hold() {
 
 #[test]
 fn every_problem_in_the_table_of_what_does_not_work_is_one_of_that_status() {
-    let problems = rows(PROTOCOL);
+    let problems = rows(text("docs/PROTOCOL.md"));
     let mut count = 0;
-    for row in rows(DEPLOY.split_once("\n## Something does not work").unwrap().1) {
+    for row in rows(text("docs/DEPLOY.md").split_once("\n## Something does not work").unwrap().1) {
         let (seen, rest) = (&row[0], row[0].split_once(' '));
         let Some((status, rest)) = rest.filter(|(status, _)| status.parse::<u16>().is_ok()) else {
             continue;
@@ -182,7 +169,9 @@ fn is_as_shown(text: &str, shown: &str) -> bool {
 
 #[test]
 fn a_refusal_is_as_docs_deploy_shows_it() {
-    let (_, shown) = DEPLOY.split_once("\n    $ curl https://wind.example/topics\n    ").unwrap();
+    let (_, shown) = text("docs/DEPLOY.md")
+        .split_once("\n    $ curl https://wind.example/topics\n    ")
+        .unwrap();
     let shown = shown.lines().next().unwrap();
     let (_server, address) = serve(&["--threads", "1"]);
     let mut stream = request_for(address, "wind.example");
@@ -213,7 +202,7 @@ fn a_stream_has_the_lines_that_docs_features_shows() {
     for (shown, part) in
         [("`{\"position\":P}`", "{\"position\":\""), ("`{\"end\":…}`", "{\"end\":{")]
     {
-        assert!(FEATURES.contains(shown), "{shown}");
+        assert!(text("docs/FEATURES.md").contains(shown), "{shown}");
         let line = lines.next().unwrap();
         assert!(line.starts_with(part) && line.ends_with('}'), "{line}");
         if part.starts_with("{\"position") {
@@ -226,7 +215,13 @@ fn a_stream_has_the_lines_that_docs_features_shows() {
 fn the_files_of_a_service_are_installed_as_docs_deploy_says() {
     let directory = tempdir().unwrap();
     let root = directory.path().display();
-    let lines = DEPLOY.split_once("All together,").unwrap().1.split("\n## ").next().unwrap();
+    let lines = text("docs/DEPLOY.md")
+        .split_once("All together,")
+        .unwrap()
+        .1
+        .split("\n## ")
+        .next()
+        .unwrap();
     let lines = lines.lines().filter_map(|line| line.strip_prefix("    "));
     let lines: Vec<_> = lines.map(|line| line.split("  #").next().unwrap().trim_end()).collect();
     let [install @ .., check, service] = &lines[..] else { panic!("{lines:?}") };

@@ -11,6 +11,7 @@
     reason = "only tests use this crate; a test panics where it fails, and waits for the next thing of many kinds"
 )]
 
+pub mod documents;
 mod log;
 #[cfg(feature = "server")]
 mod nobody;
