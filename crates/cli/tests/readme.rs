@@ -9,20 +9,16 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::LazyLock;
 
+use anemone_testing::documents::{document, front};
 use anemone_testing::process::{Watchdog, command, output};
 use anemone_testing::wait_until;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::tempdir;
 
-const README: &str = concat!(
-    include_str!("../../../README.md"),
-    include_str!("../../../docs/TUTORIAL.md"),
-    include_str!("../../../docs/RUNS.md"),
-    include_str!("../../../docs/OPERATE.md"),
-    include_str!("../../../docs/WIND.md"),
-    include_str!("../../../docs/LAB.md"),
-);
+/// The README, and the documents that go on where it ends.
+static README: LazyLock<String> = LazyLock::new(front);
 /// The address of the README's server.
 const ADDRESS: &str = "127.0.0.1:8080";
 
@@ -131,8 +127,7 @@ fn every_url_of_the_readme_is_answered() {
 
 #[test]
 fn the_front_door_is_short_and_its_commands_lead_to_own_events() {
-    let front = include_str!("../../../README.md");
-    let words = front.split_whitespace().count();
+    let words = document("README.md").text.split_whitespace().count();
     assert!(words <= 900, "{words} words");
     let directory = tempdir().unwrap();
     let lines = code("Five minutes");
@@ -230,6 +225,44 @@ fn the_long_computation_of_the_readme_runs_as_it_says() {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(asked(start, &origin, &root).starts_with("HTTP/1.1 202 "));
+}
+
+#[test]
+fn the_readme_runs_a_long_computation() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let lines = code("A long computation");
+    let [serve, run] = &lines.iter().filter(|line| !line.is_empty()).collect::<Vec<_>>()[..] else {
+        panic!("{lines:?}");
+    };
+    let (_server, origin) = Running::serve(&format!("exec {serve}"), &root);
+    assert_eq!(asked(run, &origin, &root), "2\n");
+}
+
+#[test]
+fn a_server_that_is_shared_answers() {
+    let directory = tempdir().unwrap();
+    let [serve] = &code("Share it")[..] else { panic!("one line") };
+    let serve = serve.replace(":8080", ":0");
+    let (_server, origin) = Running::serve(&format!("exec {serve}"), directory.path());
+    let list = asked(&format!("curl -s http://{ADDRESS}/topics"), &origin, directory.path());
+    assert!(list.contains("\"name\":\"cpu\""), "{list}");
+}
+
+#[test]
+fn each_example_of_the_demo_runs_as_its_document_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (_server, origin) = Running::serve("exec anemone serve --demo --threads 1", &root);
+    for (path, heading) in
+        [("docs/COMPUTATIONS.md", "Computations"), ("docs/PROPAGATION.md", "Propagation")]
+    {
+        let blocks = document(path).blocks();
+        let block = blocks.iter().find(|block| block.heading == heading).expect(heading);
+        assert_eq!(block.code.lines().count(), 2, "{}", block.code);
+        for line in block.code.lines() {
+            let said = asked(&line.replace("curl ", "curl -sN "), &origin, &root);
+            assert!(said.starts_with('{') && !said.contains("/problems/"), "{line}: {said}");
+        }
+    }
 }
 
 #[test]
