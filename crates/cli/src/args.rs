@@ -472,6 +472,35 @@ mod tests {
         assert_eq!(argument.get_default_values(), [&*of_page]);
     }
 
+    /// Returns the arguments of the commands `anemone …` in this line of a document, divided by the shell.
+    #[cfg(unix)]
+    fn commands(line: &str) -> Vec<Vec<String>> {
+        let line = line.split("  #").next().unwrap().split(" 2>").next().unwrap();
+        let commands = line.split(" | ").filter(|part| part.starts_with("anemone "));
+        let arguments = |command: &str| {
+            let script = format!("printf '%s\\n' {command}");
+            let said = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+            String::from_utf8(said.stdout).unwrap().lines().map(str::to_owned).collect()
+        };
+        commands.map(arguments).collect()
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn every_command_of_a_document_is_one() {
+        let mut count = 0;
+        for document in anemone_testing::documents::all() {
+            for block in document.blocks().iter().filter(|block| block.language.is_none()) {
+                for arguments in block.code.lines().flat_map(commands) {
+                    let said = Args::try_parse_from(&arguments).err();
+                    assert!(said.is_none(), "{}: {}", document.path, said.unwrap());
+                    count += 1;
+                }
+            }
+        }
+        assert!(count >= 50, "{count} commands");
+    }
+
     #[test]
     fn the_help_says_where_a_unix_socket_can_be_named() {
         let mut command = Args::command();
