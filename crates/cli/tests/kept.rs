@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use anemone_testing::process::{command, output, serve};
+use anemone_testing::process::{ask, command, output, serve};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -44,6 +44,9 @@ fn whatever_is_published_is_read_from_the_first_event_on_in_memory_and_on_disk()
         let read = done(&[&["sub", &url], &after[..]].concat(), "");
         assert!(read == seq(20_000), "{:?}", read.lines().next());
         assert_eq!(listed(address, "open-seq")["first"], 1);
+        let told = if storage.is_empty() { "memory" } else { "disk" };
+        let list = ask(address, "GET /topics HTTP/1.1", "");
+        assert!(list.contains(&format!("\"storage\":\"{told}\"")), "{list}");
     }
 }
 

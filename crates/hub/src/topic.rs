@@ -306,6 +306,12 @@ impl Topic {
         self.log().keeps()
     }
 
+    /// Returns true if its events are in a data directory, and so survive a restart.
+    #[must_use]
+    pub fn is_on_disk(&self) -> bool {
+        self.log().is_on_disk()
+    }
+
     /// Returns the distance of a reader at this position. Its time does not depend on the number of events, and it
     /// never waits for the disk.
     #[must_use]

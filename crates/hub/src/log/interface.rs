@@ -73,6 +73,11 @@ pub(crate) trait Log: fmt::Debug + Send + Sync {
     /// Returns what it keeps; `None` for the log of a topic that is not created.
     fn keeps(&self) -> Option<Keeps>;
 
+    /// Returns true if its events survive a restart.
+    fn is_on_disk(&self) -> bool {
+        false
+    }
+
     /// Returns its health. A log in memory is always well.
     fn health(&self) -> Health {
         Health::default()

@@ -204,6 +204,7 @@ struct ListedTopic<'a> {
     oldest: Option<UnixTime>,
     time: Option<UnixTime>,
     keeps: Option<String>,
+    storage: &'static str,
     readers: usize,
 }
 
@@ -234,6 +235,7 @@ fn listed(site: &Site, page: &TopicsPage, wanted: Wanted) -> ResourceValue {
             oldest: info.oldest,
             time: info.newest,
             keeps: topic.keeps().map(|keeps| keeps.to_string()),
+            storage: if topic.is_on_disk() { "disk" } else { "memory" },
             readers,
         }
     });

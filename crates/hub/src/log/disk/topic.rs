@@ -152,6 +152,10 @@ impl Log for DiskTopic {
         Some(kept.allowance.keeps(kept.retention))
     }
 
+    fn is_on_disk(&self) -> bool {
+        true
+    }
+
     fn health(&self) -> Health {
         self.log.health()
     }
