@@ -170,7 +170,8 @@ pub(crate) fn state(run: &Run) -> String {
     to_json(&run.status(Instant::now()))
 }
 
-/// Lists runs with their states, and says how many there are. Results may be large, so the list has none.
+/// Lists runs with their states, and says how many there are and how long they are kept after their end. Results may be large, so
+/// the list has none.
 fn list_runs(site: &Site, RunsQuery { service, states, limit }: &RunsQuery) -> String {
     let now = Instant::now();
     let RunList { total, runs, .. } = match service {
@@ -179,7 +180,8 @@ fn list_runs(site: &Site, RunsQuery { service, states, limit }: &RunsQuery) -> S
     };
     let states = runs.into_iter().map(|run| run.status(now).brief());
     let states = states.map(|state| to_json(&state)).collect::<Vec<_>>();
-    format!("{{\"total\":{total},\"runs\":[{}]}}", states.join(","))
+    let kept_ms = site.runs.limits().retention.as_millis();
+    format!("{{\"total\":{total},\"kept_ms\":{kept_ms},\"runs\":[{}]}}", states.join(","))
 }
 
 /// A page of the list of topics. It is made anew for each request, since the events of each topic change it.

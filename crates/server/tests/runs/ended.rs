@@ -243,6 +243,7 @@ fn the_list_has_the_newest_runs_first_without_their_results() {
     for (target, total) in [("", 3), ("?limit=1", 3), ("?state=running", 2), ("?state=failed", 0)] {
         assert_eq!(fixture.get(&format!("/runs{target}"), &[]).json()["total"], total, "{target}");
     }
+    assert_eq!(fixture.get("/runs?limit=1", &[]).json()["kept_ms"], 600_000);
     fixture.get("/runs?limit=1001", &[]).problem(400, "bad-parameter");
     fixture.get("/runs?service=driven", &[]).problem(400, "bad-parameter");
     let unknown = fixture.get("/runs?state=odd", &[]).problem(400, "bad-parameter");

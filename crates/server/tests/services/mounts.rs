@@ -100,7 +100,10 @@ fn a_browser_that_opens_runs_or_a_mount_with_a_page_gets_the_page_of_the_root() 
     assert_eq!(pages.request("POST", "/notes", &[BROWSER]).body, "/notes: /notes");
     for accept in ["*/*", "application/json", "text/html, application/json", "text/html;q=0, */*"] {
         let accept = [("Accept", accept)];
-        assert_eq!(pages.get("/runs", &accept).body.trim(), r#"{"total":0,"runs":[]}"#);
+        assert_eq!(
+            pages.get("/runs", &accept).body.trim(),
+            r#"{"total":0,"kept_ms":600000,"runs":[]}"#
+        );
         assert_eq!(pages.get("/notes", &accept).body, "/notes: /notes");
     }
     // A run that is no longer there has a page that says so; its state is for programs.
@@ -110,7 +113,10 @@ fn a_browser_that_opens_runs_or_a_mount_with_a_page_gets_the_page_of_the_root() 
     pages.get(&format!("/runs/{key}"), &[]).problem(404, "unknown-run");
     // Without such pages, all get what programs get.
     let none = fixture(named("/"));
-    assert_eq!(none.get("/runs", &[BROWSER]).body.trim(), r#"{"total":0,"runs":[]}"#);
+    assert_eq!(
+        none.get("/runs", &[BROWSER]).body.trim(),
+        r#"{"total":0,"kept_ms":600000,"runs":[]}"#
+    );
     assert_eq!(none.get("/notes", &[BROWSER]).body, "/notes: /notes");
     none.get(&format!("/runs/{key}"), &[BROWSER]).problem(404, "unknown-run");
 }
