@@ -10,9 +10,12 @@ use crate::site::Site;
 /// All paths that a server may have, without those of its mounts.
 const TEMPLATE: &str = include_str!("openapi.json");
 
+/// The summary of a run service that does not say what it does: people read it beside the form that starts a run.
+const RUNS: &str = "Starts a computation, which shows its progress and its results as they come.";
+
 /// The description of a POST to a run service.
 const STARTS: &str =
-    "Starts a run. The reply has its events, or with Prefer: respond-async its state.";
+    "The reply has the events of the run, or with Prefer: respond-async its state.";
 
 /// Returns the document: the paths that this server offers, and those that its mounts describe.
 pub(super) fn openapi(site: &Site) -> Value {
@@ -57,7 +60,8 @@ fn undescribed(mount: &Mount) -> Value {
     let mut item = json!({"post": {
         "operationId": format!("start{}", mount.path().replace('/', "_")),
         "tags": ["runs"],
-        "summary": STARTS,
+        "summary": RUNS,
+        "description": STARTS,
         "parameters": [
             {"name": "Prefer", "in": "header", "description": "respond-async: the run is watched at Location.", "schema": {"type": "string"}},
             {"name": "Idempotency-Key", "in": "header", "description": "Makes a retry safe.", "schema": {"type": "string"}},
@@ -89,7 +93,6 @@ fn undescribed(mount: &Mount) -> Value {
     if let Some((sentence, example)) = mount.says() {
         let post = &mut item["post"];
         post["summary"] = sentence.into();
-        post["description"] = STARTS.into();
         post["requestBody"]["content"]["application/json"]["example"] = example.clone();
     }
     item
