@@ -1,6 +1,7 @@
 //! The pages and the JavaScript client: files that are embedded in the binary, besides the server's topics.
 
 mod content;
+pub(crate) mod share;
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -19,6 +20,7 @@ use rust_embed::{EmbeddedFile, RustEmbed};
 use tower_service::Service;
 
 use self::content::{Content, is_compressible};
+use self::share::Links;
 
 #[derive(RustEmbed)]
 #[folder = "../../web"]
@@ -58,11 +60,12 @@ const BESIDE: [&str; 3] = ["/wind", "/lab", "/favicon.svg"];
 /// Mounts the pages at `/`. If a directory at `/` replaces the first one, mounts the JavaScript client for the pages in that
 /// directory, and what the pages about runs, topics and messages load. Files of the directory at the same paths go first.
 /// `services` are the paths of those that have a page of their own. `runs` are the paths at which runs start: those without a
-/// page of their own lead to the box that starts runs.
+/// page of their own lead to the box that starts runs. `links` are for the page at `/`.
 pub(crate) fn mounts(
     root: Option<&Path>,
     services: Arc<[&'static str]>,
     runs: Arc<[String]>,
+    links: Links,
 ) -> Result<Vec<Mount>, MountError> {
     let has = |path: &&str| root.is_some_and(|root| root.join(&path[1..]).exists());
     let is_client_free = !CLIENT.iter().any(&has);
@@ -71,7 +74,7 @@ pub(crate) fn mounts(
     let client = CLIENT.iter().filter(|_| root.is_some() && is_client_free);
     let parts = PARTS.iter().chain(BESIDE.iter().filter(|path| !has(path)));
     let parts = parts.filter(|_| root.is_some() && are_pages_free);
-    let pages = Pages { services, runs };
+    let pages = Pages { services, runs, links };
     let mount = |path| Ok(Mount::new(path, pages.clone())?.public_at(is_one).http_only());
     let mut mounts = client.chain(parts).copied().map(mount).collect::<Result<Vec<_>, _>>()?;
     let pages = mount("/")?;
@@ -84,6 +87,7 @@ pub(crate) fn mounts(
 struct Pages {
     services: Arc<[&'static str]>,
     runs: Arc<[String]>,
+    links: Links,
 }
 
 impl Service<Request<Body>> for Pages {
@@ -99,6 +103,9 @@ impl Service<Request<Body>> for Pages {
         let path = request.uri().path();
         if !self.services.contains(&path) && self.runs.iter().any(|run| run == path) {
             return ready(Ok(start_form(path)));
+        }
+        if let Some(reply) = self.links.answer(&request) {
+            return ready(Ok(reply.unwrap_or_else(Problem::into_response)));
         }
         let problem = request.extensions().get::<Problem>();
         if problem.is_some_and(|problem| problem.kind() == Kind::UnknownPath) {

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,6 +21,7 @@ use crate::config::{COMPUTATIONS, Config, Listen, Located, PROPAGATION, WITH_PAG
 use crate::log;
 use crate::output::announce;
 use crate::pages;
+use crate::pages::share::{Links, for_others};
 
 /// Starts to serve, and announces the addresses.
 pub(super) fn start(
@@ -55,7 +56,8 @@ pub(super) fn start(
         options.topics = messages.with_rule(&options.topics)?;
     }
     options.static_dirs = config.files.iter().map(|dir| dir.value.clone()).collect();
-    options.mounts = programs_and_pages(config)?;
+    let links = Links::new(config.messages.is_some());
+    options.mounts = programs_and_pages(config, links.clone())?;
     options.mounts.extend(messages.map(DemoMessages::mount).transpose()?);
     options.access_log = config.log_requests.into();
     let server = Server::bind(options, hub.clone())
@@ -72,6 +74,11 @@ pub(super) fn start(
     log::flush();
     announce_places(config, &running)?;
     let common = &running.places()[..listening.listen.len()];
+    let places = common
+        .iter()
+        .enumerate()
+        .filter_map(|(at, place)| Some((scheme(config, at), place.address()?)));
+    links.listens_at(places.collect());
     let address = common.iter().find_map(ListenAt::address);
     if let (Some(tls), Some(address)) = (tls.filter(|_| *config.tls.dev), address) {
         print_trust_hint(&tls, address, config.tls.dev_cert.as_deref());
@@ -102,8 +109,7 @@ fn announce_places(config: &Config, running: &Running) -> io::Result<()> {
             None => announce(&format!("{listening} on {place}"))?,
             Some(address) => {
                 announce(&format!("{listening} on {scheme}://{address}"))?;
-                if let Some(ip) = address.ip().is_unspecified().then(outside).flatten() {
-                    let address = SocketAddr::new(ip, address.port());
+                if let Some(address) = for_others(address).filter(|others| *others != address) {
                     tracing::info!("from other devices: {scheme}://{address}/");
                 }
             }
@@ -113,7 +119,7 @@ fn announce_places(config: &Config, running: &Running) -> io::Result<()> {
 }
 
 /// Returns the services of the configuration.
-fn programs_and_pages(config: &Config) -> Result<Vec<Mount>, MountError> {
+fn programs_and_pages(config: &Config, links: Links) -> Result<Vec<Mount>, MountError> {
     let root = config.files.iter().find(|dir| dir.value.path == StaticPath::root());
     let root = root.map(|root| root.value.dir.as_path());
     let programs = config.runs.iter().map(|run| run.mount());
@@ -125,7 +131,7 @@ fn programs_and_pages(config: &Config) -> Result<Vec<Mount>, MountError> {
     let services = if is_demo { WITH_PAGE.into() } else { Arc::default() };
     let paths = runs.iter().map(|run| run.path().to_owned()).collect();
     let mut mounts: Vec<_> = runs.into_iter().map(Mount::page_at_root).collect();
-    mounts.extend(pages::mounts(root, services, paths)?);
+    mounts.extend(pages::mounts(root, services, paths, links)?);
     Ok(mounts)
 }
 
@@ -148,17 +154,6 @@ fn demo_runs() -> Result<[Mount; 2], MountError> {
         Mount::run(PROPAGATION, Propagation::new())?
             .about("Computes the signal of radio transmitters at each point of an area.", coverage),
     ])
-}
-
-/// Returns the address by which others most likely reach this machine: the one from which it would send. Nothing is
-/// sent to find it.
-fn outside() -> Option<IpAddr> {
-    // TEST-NET-1 (RFC 5737), which is outside of any local network.
-    const ELSEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-    socket.connect(ELSEWHERE).ok()?;
-    let ip = socket.local_addr().ok()?.ip();
-    (!ip.is_loopback() && !ip.is_unspecified()).then_some(ip)
 }
 
 /// Returns the scheme of the place with this number. The places for this machine alone follow the others, and have no TLS.
