@@ -47,14 +47,16 @@ function trendOf(...events) {
   return trend;
 }
 
-test("the curve of a topic is its first number that rises and falls, and no direction", () => {
-  const wind = (/** @type {number} */ n) => ({ id: n, direction: 90 - (n % 2), speed: n % 3, units: "m/s", gust: n % 2 });
+test("the curve of a topic is its first number, unless that is a time or a direction", () => {
+  const wind = (/** @type {number} */ n) => ({ t0: 1_789_000_000_000 + n, direction: 90 - (n % 2), speed: 1, units: "m/s", gust: n % 2 });
   const trend = trendOf([0, wind(0)], [250, wind(1)]);
   assert.deepEqual([trend.curve], [null]);
   for (let n = 2; n < 9; n += 1) trend.add(n * 250, wind(n));
   assert.deepEqual([trend.curve?.caption, trend.curve?.series.length], ["speed, m/s", 9]);
   for (let n = 0; n < 3; n += 1) trend.add(3000, { later: n % 2, direction: 0 });
   assert.equal(trend.curve?.caption, "speed, m/s", "what is shown stays");
+  const others = Array.from({ length: 4 }, (_, n) => /** @type {[number, unknown]} */ ([n, n === 0 ? { once: 1 } : { level: n }]));
+  assert.equal(trendOf(...others).curve?.caption, "level", "a number that came once is no curve");
   assert.equal(trendOf([0, { heading: 359 }], [1, { heading: 1 }], [2, { heading: 0 }]).curve?.caption, "heading");
   assert.equal(trendOf([0, "r free"], [0, "1 20"], [1, "2 30"], [2, "1 40"], [3, "2 50"], [4, "1 60"]).curve?.caption, "r");
   assert.equal(trendOf([0, "a"], [1, "b"], [2, "c"], [3, null]).curve, null);

@@ -1,4 +1,4 @@
-/** The number of a topic that is worth a look, over the last minute. Pure. */
+/** The first number of a topic, over the last minute. Pure. */
 import { Columns, cellsOf, numberOf } from "../page/events/columns.js";
 import { Fields, numbersOf } from "../page/events/fields.js";
 import { captionOf, isDirection } from "../page/events/units.js";
@@ -9,12 +9,11 @@ const SPAN_MS_MIN = 10_000;
 const SPAN_MS = 60_000;
 /** A topic with fewer values in a minute shows the time of so many. */
 const VALUES_MIN = 20;
+const CURVE_VALUES_MIN = 3;
 
 export class Trend {
   #fields = new Fields(CAPACITY);
   #columns = new Columns((names) => this.#fields.rename(names));
-  /** @type {import("../page/events/fields.js").Field | null} */
-  #chosen = null;
 
   /**
    * @param {number} time
@@ -29,7 +28,7 @@ export class Trend {
   /** The curve up to the newest value; null for a topic with fewer than three. */
   get curve() {
     const field = this.#choose();
-    if (!field || field.series.length < 3) return null;
+    if (!field) return null;
     const { name, unit, series } = field;
     const since = (/** @type {number} */ index) => series.time(Math.max(series.first, index));
     const to = since(series.end - 1);
@@ -37,13 +36,13 @@ export class Trend {
     return { caption: captionOf(name, unit ?? ""), series, from, to };
   }
 
-  /** A field that moves is kept: another one may begin to move later. A direction jumps whenever it passes north. */
+  /**
+   * The first number in the data is shown, once it has some values; no time, and a direction only where there is nothing else, since it jumps
+   * whenever it passes north.
+   */
   #choose() {
-    if (this.#chosen?.falls) return this.#chosen;
-    const { all, best } = this.#fields;
-    const found = best.flatMap((wanted) => all.find(({ name }) => name === wanted) ?? []);
-    this.#chosen = found.find(({ name, unit }) => !isDirection(name, unit ?? "")) ?? found[0] ?? null;
-    return this.#chosen;
+    const fields = this.#fields.values.filter(({ series }) => series.length >= CURVE_VALUES_MIN);
+    return fields.find(({ name, unit }) => !isDirection(name, unit ?? "")) ?? fields[0];
   }
 }
 

@@ -106,13 +106,8 @@ export class Fields {
   choose() {
     const [first] = this.#first;
     if (first && this.#first.length === EVENTS_LOOKED_AT && this.#last - first.time >= LOOK_MS) this.#choice ??= this.#ranked;
-    const fields = (this.#choice ?? this.#values).slice(0, SHOWN_FIRST);
+    const fields = (this.#choice ?? this.values).slice(0, SHOWN_FIRST);
     return { names: fields.map(({ name }) => name), isDecided: this.#choice !== null };
-  }
-
-  /** The names of the fields that are the best so far. */
-  get best() {
-    return this.#ranked.slice(0, SHOWN_FIRST).map(({ name }) => name);
   }
 
   /** The fields that rise and fall, then those that change; of these, the shares of a whole before the others. No times. */
@@ -120,10 +115,11 @@ export class Fields {
     const shares = this.#first.length < EVENTS_LOOKED_AT ? [] : (this.#shares ??= sharesIn(this.all, this.#first.map(({ values }) => values)));
     /** @param {Field} field */
     const worth = (field) => (field.high === field.low ? 0 : (field.falls ? 2 : 1) + (shares.includes(field) ? 2 : 0));
-    return this.#values.sort((a, b) => worth(b) - worth(a));
+    return this.values.sort((a, b) => worth(b) - worth(a));
   }
 
-  get #values() {
+  /** The fields that are no times, as they come in the data. */
+  get values() {
     return this.all.filter(({ low, high }) => !isTime(low) || !isTime(high));
   }
 
