@@ -5,8 +5,10 @@
  * `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
  */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { dirname } from "node:path";
 import { after, before, test } from "node:test";
-import { PATIENCE_MS, becomes, kill, launch, serve, until } from "./support.js";
+import { BIN, PATIENCE_MS, becomes, folder, kill, launch, remove, serve, until } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
 const TOPICS = 500;
@@ -16,7 +18,7 @@ const TOPICS = 500;
 
 before(async () => {
   server = await serve("--demo", "--run", "slow=sleep 600", "--listen", "127.0.0.1:0");
-  browser = await launch("--no-proxy-server");
+  browser = await launch("--no-proxy-server", "--host-resolver-rules=MAP phone.example 127.0.0.1");
   for (let n = 0; n < TOPICS; n += 25) await Promise.all(Array.from({ length: 25 }, (_, index) => post(topic(n + index), { n: n + index })));
 });
 
@@ -77,7 +79,7 @@ async function says(page, name, field, expected) {
 test("500 topics are read over one connection, as far as they are in view", { timeout: STEP_MS_MAX }, async () => {
   await withHome(async (page, counts) => {
     await says(page, topic(0), "newest", /^\{"n":0\}$/);
-    await becomes("500 of the 502 topics", () => page.locator("#topics li").count(), TOPICS);
+    await becomes("500 of the 503 topics", () => page.locator("#topics li").count(), TOPICS);
     await page.getByLabel("Find a topic").fill("nowhere");
     await becomes("what is found", () => page.locator("#topics [data-field=count]").textContent(), "No topic has this in its name.");
     await page.getByLabel("Find a topic").fill("");
@@ -158,42 +160,71 @@ test("where no WebSocket passes, one request asks for all values in view", { tim
   }, "**/ws");
 });
 
-test("on a phone, many services are folded and the topics are in view", { timeout: STEP_MS_MAX }, async () => {
-  const runs = ["a", "b", "c", "d"].flatMap((name) => ["--run", `${name}=sleep 600`]);
-  const other = await serve("--demo", ...runs, "--listen", "127.0.0.1:0");
+test("on a phone, the first topic is in view", { timeout: STEP_MS_MAX }, async () => {
+  const page = await browser.newPage({ viewport: { width: 390, height: 844 } });
+  await page.goto(`${server.origin}/`);
+  await becomes("the first topic in view", async () => Number((await page.locator("#topics li").first().boundingBox())?.y) < 844, true);
+  await page.close();
+});
+
+test("what the demo shows comes last, each with a sentence", { timeout: STEP_MS_MAX }, async () => {
+  await withHome(async (page) => {
+    await page.getByLabel("Find a topic").fill("s");
+    await becomes("the last topics", async () => (await page.locator("#topics h3").allTextContents()).filter((name) => !name.startsWith("scratch")), []);
+    await page.getByLabel("Find a topic").fill("o");
+    await becomes("the order", () => page.locator("#topics h3").allTextContents(), ["host"]);
+    await becomes("the demos", () => page.locator("#demos dt").allTextContents(), ["Wind", "Messages", "Computations", "Propagation", "Host"]);
+    assert.ok((await page.locator("#demos dd").allTextContents()).every((words) => /^[A-Z].+\.$/.test(words)));
+  });
+});
+
+test("the link to share is there where others reach the server, and its code is a picture", { timeout: STEP_MS_MAX }, async () => {
+  await withHome(async (page) => {
+    await page.locator("#who", { hasText: /^So far, only this machine can open this page\. Start the server with --listen 0\.0\.0\.0:\d+, / }).waitFor({ timeout: PATIENCE_MS });
+    assert.deepEqual([await page.locator("#share li").count(), await page.locator("#share img").isVisible()], [0, false]);
+  });
+  const other = await serve("--listen", "0.0.0.0:0", "--allow-host", "phone.example");
+  const context = await browser.newContext();
   try {
-    for (const { width, isFolded } of [{ width: 390, isFolded: true }, { width: 1280, isFolded: false }]) {
-      const page = await browser.newPage({ viewport: { width, height: 844 } });
-      await page.goto(`${other.origin}/`);
-      const services = page.locator("#services li");
-      await services.nth(4).waitFor({ state: "attached", timeout: PATIENCE_MS });
-      await becomes("the services", () => services.first().isVisible(), !isFolded);
-      await becomes("the line to unfold them", () => page.locator("#services summary").isVisible(), isFolded);
-      if (isFolded) {
-        await becomes("the first topic in view", async () => Number((await page.locator("#topics li").first().boundingBox())?.y) < 844, true);
-        await page.getByText(/^All \d+ services$/).click();
-        await becomes("the services", () => services.last().isVisible(), true);
-      }
-      await page.close();
-    }
+    const page = await context.newPage();
+    const { port } = new URL(other.origin);
+    await page.goto(`http://phone.example:${port}/`);
+    await becomes("the link", () => page.locator("#share a").getAttribute("href"), `http://phone.example:${port}/`);
+    await becomes("the picture", () => page.locator("#share img").evaluate((image) => image instanceof HTMLImageElement && image.complete && image.naturalWidth > 0), true);
+    assert.equal(await page.locator("#share img").getAttribute("alt"), `QR code of http://phone.example:${port}/`);
   } finally {
+    await context.close();
     await kill(other);
+  }
+});
+
+test("the three lines for a page of one's own show the newest line of a program", { timeout: STEP_MS_MAX }, async () => {
+  const root = await folder("anemone-home-");
+  const page = await browser.newPage();
+  await page.goto(`${server.origin}/`);
+  const lines = String(await page.locator("#next code").last().textContent());
+  assert.equal(lines.split("\n").length, 3);
+  const [env, script] = [{ ...process.env, PATH: `${dirname(BIN)}:${process.env.PATH}`, ANEMONE_LISTEN: "127.0.0.1:0" }, lines.replace(/\nanemone/, "\nexec anemone")];
+  const shell = spawn("sh", ["-ec", script], { cwd: root, env, stdio: ["ignore", "pipe", "inherit"] });
+  try {
+    let said = "";
+    shell.stdout.setEncoding("utf8").on("data", (text) => (said += text));
+    await until("the server to listen", () => said.includes("\n"));
+    await page.goto(`${/http:\S+/.exec(said)?.[0]}/`);
+    await page.waitForFunction(() => /^"\s*\d+ +\d+ /.test(document.body.textContent ?? ""), null, { timeout: PATIENCE_MS });
+  } finally {
+    await kill({ process: shell, output: [] });
+    await page.close();
+    await remove(root);
   }
 });
 
 test("services are there with a line that calls each, and the runs that are going on", { timeout: STEP_MS_MAX }, async () => {
   await withHome(async (page) => {
     const services = page.locator("#services li");
-    await services.nth(3).waitFor({ timeout: PATIENCE_MS });
-    await becomes("the names", () => services.locator("h3").allTextContents(), ["/computations", "/messages", "/propagation", "/slow"]);
-    const { paths } = await (await fetch(`${server.origin}/openapi.json`)).json();
-    const example = (/** @type {string} */ path) => JSON.stringify(paths[path].post.requestBody.content["application/json"].example);
-    const started = (/** @type {string} */ path, sent = `--json '${example(path)}'`) => `curl -N '${server.origin}${path}' ${sent}`;
-    const commands = [started("/computations"), `curl '${server.origin}/messages'`, started("/propagation"), started("/slow", "-X POST")];
-    await becomes("the commands", () => services.locator("code").allTextContents(), commands);
-    const about = (/** @type {number} */ index) => services.nth(index).locator(".small").textContent();
-    assert.equal(await about(0), "POST · Makes lists and sorts them, and tells each state on the way.");
-    assert.match((await about(1)) ?? "", /^GET, POST, PUT, PATCH, DELETE · A resource: records \(.*text.*\) to find/);
+    await becomes("the names, without those of the demo", () => services.locator("h3").allTextContents(), ["/slow"]);
+    await becomes("the commands", () => services.locator("code").allTextContents(), [`curl -N '${server.origin}/slow' -X POST`]);
+    assert.equal(await services.first().locator(".small").textContent(), "POST · Starts a computation, which shows its progress and its results as they come.");
     assert.ok(!(await page.locator("#runs").isVisible()));
     const reply = await fetch(`${server.origin}/slow`, { method: "POST", headers: { Prefer: "respond-async" } });
     const { key } = await reply.json();

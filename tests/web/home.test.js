@@ -3,7 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { servicesIn } from "../../web/page/described.js";
 import { runsInWords } from "../../web/home/services.js";
+import { shared } from "../../web/home/share.js";
 import { Trend, hasNumbers } from "../../web/home/trend.js";
+import { keepsInWords, mostKept, retentionInWords, statusInWords, topicOfStatus } from "../../web/home/words.js";
+import { reading } from "../../web/page/commands.js";
 
 test("services are what a description of the paths has besides the server's own", () => {
   const own = { get: { tags: ["topics"] } };
@@ -71,4 +74,37 @@ test("a curve shows the last minute, or twenty values of a slow topic, up to the
   };
   assert.deepEqual([span(5, 1000), span(30, 1000), span(200, 1000), span(100, 10_000), span(5, 60_000)], [10, 29, 60, 190, 240]);
   assert.ok(trendOf(...Array.from({ length: 5000 }, (_, n) => /** @type {[number, unknown]} */ ([n, n]))).curve?.series.length === 256);
+});
+
+test("the status of a source belongs to its topic, and is said in words", () => {
+  const names = new Set(["cpu", "cpu.status", "lonely.status", ".status"]);
+  assert.deepEqual([...names].map((name) => topicOfStatus(name, names)), [null, "cpu", null, null]);
+  const said = (/** @type {unknown} */ data) => statusInWords(data)?.words ?? null;
+  assert.deepEqual(["opening", "live", "silent", "lost", "waiting", "ended"].map((state) => said({ state })), ["opening", "live", "silent", "trying again", "waiting for the disk", "ended"]);
+  assert.equal(statusInWords({ state: "ended", detail: "exit status: 1" })?.detail, "exit status: 1");
+  assert.deepEqual([said({ state: "toString" }), said("live"), said(null), said({ state: 1 })], [null, null, null, null]);
+});
+
+test("what topics keep is said once for those that keep the same, with whether a restart ends it", () => {
+  const [memory, disk, old] = [{ keeps: "7 d", storage: "memory" }, { keeps: "7 d", storage: "disk" }, { keeps: "7 d" }];
+  assert.deepEqual([memory, disk, old, {}, { keeps: null }].map(keepsInWords), ["7 d, in memory", "7 d, on disk", "7 d", "", ""]);
+  assert.deepEqual(mostKept([{}, memory, disk, disk, {}, {}]), disk);
+  assert.deepEqual(mostKept([]), {});
+  assert.equal(retentionInWords(memory, true), "Each keeps 7 d. That is in memory, and gone when the server stops; --data DIR keeps it on disk.");
+  assert.equal(retentionInWords(disk, false), "Unless it says otherwise, each keeps 7 d, on disk: it is still there after a restart.");
+  assert.deepEqual([retentionInWords(old, true), retentionInWords({}, true)], ["Each keeps 7 d.", ""]);
+});
+
+test("the link to share is the one of the network, or how to listen there", () => {
+  const from = (/** @type {string} */ url, /** @type {string[]} */ ...urls) => shared(urls, new URL(url));
+  assert.deepEqual(from("http://localhost:8080/", "http://192.0.2.7:8080/"), { links: ["http://192.0.2.7:8080/"], address: null });
+  assert.deepEqual(from("https://wind.example/below/"), { links: ["https://wind.example/below/"], address: null });
+  for (const here of ["localhost", "a.localhost", "127.0.0.1", "127.8.0.9", "[::1]"]) assert.deepEqual(from(`http://${here}:8080/`), { links: [], address: "0.0.0.0:8080" }, here);
+  assert.deepEqual([from("http://127.0.0.1/").address, from("https://127.0.0.1/").address], ["0.0.0.0:80", "0.0.0.0:443"]);
+  assert.deepEqual(from("http://127.0.0.1.example/").address, null, "a name is no address");
+});
+
+test("the command that reads a topic has quotes only where a shell needs them", () => {
+  assert.equal(reading("http://127.0.0.1:8080/topics/cpu_1.a-b"), "curl http://127.0.0.1:8080/topics/cpu_1.a-b");
+  assert.equal(reading("http://[::1]:8080/topics/cpu"), "curl -g 'http://[::1]:8080/topics/cpu'");
 });

@@ -12,6 +12,8 @@ export const NAMES_MAX = 20_000;
  * @property {number} first
  * @property {number} bytes
  * @property {number} readers
+ * @property {string | null} [keeps]
+ * @property {string} [storage]
  * @property {number | null} time of the newest event, the server's clock
  *
  * @typedef {object} Changes

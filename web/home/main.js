@@ -9,10 +9,13 @@ import { find, setText } from "../page/element.js";
 import { showPlaces } from "../page/places.js";
 import { SITE } from "../page/site.js";
 import { formatCount } from "../page/words.js";
+import { offerCopy } from "../page/commands.js";
 import { followTopics, NAMES_MAX } from "./index.js";
 import { Row } from "./row.js";
 import { Services } from "./services.js";
+import { askFacts, showShare } from "./share.js";
 import { Values } from "./values.js";
+import { keepsInWords, mostKept, retentionInWords, statusOf, topicOfStatus } from "./words.js";
 
 /** @typedef {import("./index.js").ListedTopic} ListedTopic */
 
@@ -25,7 +28,10 @@ const LIST_EVERY_MS = 5000;
 const LIST_MAX = 1000;
 const GONE_AFTER_MS = 1500;
 const SEEN_AFTER_MS = 150;
-const SERVICES_MS_MAX = 1000;
+const FACTS_MS_MAX = 1000;
+/** What a server with the demo has for that. */
+const DEMO_TOPICS = ["host", "messages", "wind"];
+const DEMO_SERVICES = ["/computations", "/messages", "/propagation"];
 
 const section = find(document, "#topics", HTMLElement);
 const list = find(section, "ul", HTMLElement);
@@ -35,7 +41,11 @@ const search = find(document, "#find", HTMLInputElement);
 // One WebSocket, and no shared one: where none passes, a tab that reads for all others would take all connections of the browser.
 const client = connect(SITE, { transports: ["mux", "sse", "long-poll", "poll"] });
 const services = new Services(client, find(document, "#services", HTMLElement), find(document, "#service", HTMLTemplateElement));
-const values = new Values(client, (name, newest) => rows.get(name)?.take(newest));
+const values = new Values(client, (name, newest) => {
+  const topic = topicOfStatus(name, names);
+  if (topic === null) rows.get(name)?.take(newest);
+  else rows.get(topic)?.takeStatus(newest.data);
+});
 
 /** @type {Set<string>} all topics */
 const names = new Set();
@@ -44,21 +54,24 @@ let sorted = [];
 /** @type {Map<string, Row>} those in the page */
 const rows = new Map();
 let isListStale = false;
+/** What most topics keep. */
+let usual = "";
+/** Shown after the others. @type {readonly string[]} */
+let demos = [];
 let isThere = false;
 let clockOffset = 0;
-
-// --- which topics there are ---
 
 void followTopics(client, {
   onList(topics) {
     names.clear();
     for (const { name } of topics) names.add(name);
+    showKept(topics);
     showList();
     for (const topic of topics) rows.get(topic.name)?.list(topic);
     void setClock().then(showFacts);
-    // What is above the topics comes first, so that they do not move.
-    const late = new Promise((resolve) => setTimeout(resolve, SERVICES_MS_MAX));
-    void Promise.race([services.look(), late]).then(() => (section.hidden = false));
+    // All parts are shown at once, so that none moves another.
+    const late = new Promise((resolve) => setTimeout(resolve, FACTS_MS_MAX));
+    void Promise.race([showServer(), late]).then(() => (section.hidden = find(document, "#next", HTMLElement).hidden = false));
   },
   onCreated(name) {
     if (names.size < NAMES_MAX) names.add(name);
@@ -78,12 +91,24 @@ void followTopics(client, {
   },
 });
 
+/** Shows what the server says about itself, which may be another one when it is there again. */
+async function showServer() {
+  const known = await askFacts();
+  showShare(find(document, "#share", HTMLElement), known);
+  find(document, "#demos", HTMLElement).hidden = !known.demo;
+  demos = known.demo ? DEMO_TOPICS : [];
+  isListStale = true;
+  await services.look(known.demo ? DEMO_SERVICES : []);
+}
+
 /** Puts the rows of the topics that are to be shown into the page, in order; those that are there stay. */
 function showList() {
   isListStale = false;
   const wanted = search.value.trim().toLowerCase();
   sorted = [...names].sort(byName);
-  const found = sorted.filter((name) => name.toLowerCase().includes(wanted));
+  const topics = sorted.filter((name) => topicOfStatus(name, names) === null);
+  const hasText = (/** @type {string} */ name) => withStatus(name).some((each) => each.toLowerCase().includes(wanted));
+  const found = topics.filter(hasText).sort((a, b) => Number(demos.includes(a)) - Number(demos.includes(b)));
   const shown = found.slice(0, ROWS_MAX);
   const isShown = new Set(shown);
   for (const [name, { element }] of rows) {
@@ -99,13 +124,22 @@ function showList() {
     if (row.element === place) place = place.nextElementSibling;
     else list.insertBefore(row.element, place);
   }
-  find(document, "#lead-wind", HTMLElement).hidden = !names.has("wind");
-  // Who has wind needs no hint to have it.
-  find(document, "#hints", HTMLElement).hidden = names.has("wind");
-  find(document, "#begin", HTMLElement).hidden = names.size > 0;
   find(document, "#finding", HTMLElement).hidden = names.size === 0;
-  setText(find(section, "[data-field=count]", HTMLElement), countInWords(wanted !== "", found.length));
+  setText(find(section, "[data-field=count]", HTMLElement), countInWords(wanted !== "", found.length, topics.length));
   showSeen();
+}
+
+/** Returns a topic, and the one with the status of its source. @param {string} name */
+function withStatus(name) {
+  return names.has(statusOf(name)) ? [name, statusOf(name)] : [name];
+}
+
+/** Says what topics keep: once for all that keep the same. @param {readonly ListedTopic[]} topics */
+function showKept(topics) {
+  const own = topics.filter(({ name }) => topicOfStatus(name, names) === null);
+  const kept = mostKept(own);
+  usual = keepsInWords(kept);
+  setText(find(document, "#keeps", HTMLElement), retentionInWords(kept, own.every((topic) => keepsInWords(topic) === usual)));
 }
 
 /** @param {string} name */
@@ -128,10 +162,11 @@ function byName(a, b) {
 /**
  * @param {boolean} isSearch
  * @param {number} found
+ * @param {number} count
  */
-function countInWords(isSearch, found) {
-  if (names.size === 0) return "It has no topic yet.";
-  const all = names.size >= NAMES_MAX ? `the first ${formatCount(NAMES_MAX)}` : formatCount(names.size);
+function countInWords(isSearch, found, count) {
+  if (count === 0) return "There is no topic yet. Each appears here as soon as it is there; the commands below make one.";
+  const all = names.size >= NAMES_MAX ? `the first ${formatCount(count)}` : formatCount(count);
   if (found > ROWS_MAX) return `The first ${ROWS_MAX} of ${formatCount(found)} by name; type to find others.`;
   if (isSearch && found === 0) return "No topic has this in its name.";
   return isSearch ? `${formatCount(found)} of ${all}` : "";
@@ -154,7 +189,7 @@ let seenTimer;
 /** Reads what is in view, once scrolling has come to rest; a hidden page reads nothing. */
 function showSeen() {
   clearTimeout(seenTimer);
-  seenTimer = setTimeout(() => values.show(document.visibilityState === "visible" ? seenRows().map(({ name }) => name) : []), SEEN_AFTER_MS);
+  seenTimer = setTimeout(() => values.show(document.visibilityState === "visible" ? seenRows().flatMap(({ name }) => withStatus(name)) : []), SEEN_AFTER_MS);
 }
 
 function seenRows() {
@@ -171,7 +206,7 @@ function show() {
 function showFacts() {
   if (document.visibilityState === "hidden") return;
   const serverNow = now() + clockOffset;
-  for (const row of seenRows()) row.showFacts(serverNow, values.reads(row.name));
+  for (const row of seenRows()) row.showFacts(serverNow, values.reads(row.name), usual);
 }
 
 /** Asks what the topics in view keep, and who reads them: one request for all from the first to the last. */
@@ -207,5 +242,8 @@ document.addEventListener("visibilitychange", () => {
 setInterval(show, SHOW_EVERY_MS);
 setInterval(showFacts, FACTS_EVERY_MS);
 setInterval(lookAgain, LIST_EVERY_MS);
+for (const command of document.querySelectorAll("#next .command")) {
+  offerCopy(find(command, "button", HTMLButtonElement), find(command, "code", HTMLElement), String(command.parentElement?.querySelector("h3")?.textContent));
+}
 find(document, "#notice-no-script", HTMLElement).remove();
 void showPlaces();

@@ -1,10 +1,11 @@
 /** One topic on Home: its newest value, its curve, how fast it grows, what it keeps, who reads it, and a command to read it. */
-import { following, offerCopy } from "../page/commands.js";
+import { offerCopy, reading } from "../page/commands.js";
 import { fieldsOf, find, setText } from "../page/element.js";
 import { Rate, rateInWords } from "../page/rates.js";
 import { at } from "../page/site.js";
 import { formatBytes, formatCount, formatDuration } from "../page/words.js";
 import { parsePosition } from "../client.js";
+import { keepsInWords, statusInWords, statusOf } from "./words.js";
 
 const VALUE_CHARS_MAX = 300;
 /** The age up to which an event has just come. */
@@ -19,11 +20,12 @@ export class Row {
   isSeen = false;
   #name;
   #field;
+  #status;
   #rate = new Rate();
   #next = "";
   /** The time of that event, if it is known. @type {number | null} */
   #nextTime = null;
-  #kept = { first: 1, bytes: 0, readers: 0 };
+  #kept = { first: 1, bytes: 0, readers: 0, keeps: "" };
   /** @type {{ time: number, data: unknown } | null} */
   #newest = null;
   #isChanged = false;
@@ -48,15 +50,17 @@ export class Row {
     const link = document.createElement("a");
     link.href = at(`topics/${name}`);
     link.textContent = link.title = name;
-    find(this.element, "h2", HTMLElement).append(link);
+    find(this.element, "h3", HTMLElement).append(link);
+    this.#status = find(this.element, ".status", HTMLAnchorElement);
+    this.#status.href = at(`topics/${statusOf(name)}`);
     this.#field = fieldsOf(this.element);
-    this.#field("command").textContent = following(link.href);
+    this.#field("command").textContent = reading(link.href);
     offerCopy(find(this.element, "button", HTMLButtonElement), this.#field("command"), name);
   }
 
   /** @param {import("./index.js").ListedTopic} listed */
-  list({ next, first, bytes, readers, time }) {
-    this.#kept = { first, bytes, readers };
+  list({ next, first, bytes, readers, time, keeps, storage }) {
+    this.#kept = { first, bytes, readers, keeps: keepsInWords({ keeps, storage }) };
     if (this.#isNews(next)) [this.#next, this.#nextTime] = [next, time];
     if (this.#newest === null && time !== null) this.#newest = { time, data: undefined };
   }
@@ -68,6 +72,17 @@ export class Row {
     [this.#next, this.#nextTime] = [position, time];
     this.#newest = { time, data };
     this.#isChanged = true;
+  }
+
+  /** Shows the status of its source. @param {unknown} data of the newest event about that */
+  takeStatus(data) {
+    const status = statusInWords(data);
+    this.#status.hidden = status === null;
+    if (status === null) return;
+    this.#status.dataset.source = status.state;
+    this.#status.title = status.detail;
+    setText(this.#field("state"), status.words);
+    setText(this.#field("detail"), status.detail && `: ${status.detail}`);
   }
 
   /** Shows the newest value; returns false if that has not changed. */
@@ -85,16 +100,18 @@ export class Row {
    * Shows what is known about it. To be called once a second, while it is in view.
    * @param {number} serverNow
    * @param {boolean} isReadHere whether this page is one of its readers
+   * @param {string} usual what most topics keep
    */
-  showFacts(serverNow, isReadHere) {
+  showFacts(serverNow, isReadHere, usual) {
     this.#rate.look(this.#next, serverNow, this.#nextTime ?? serverNow);
-    const { first, bytes, readers } = this.#kept;
+    const { first, bytes, readers, keeps } = this.#kept;
     const count = (parsePosition(this.#next)?.offset ?? 0) - first + 1;
     const others = Math.max(0, readers - (isReadHere ? 1 : 0));
     setText(this.#field("rate"), rateInWords(this.#rate.perSecond));
     setText(this.#field("age"), this.#newest === null || count <= 0 ? "" : ageInWords(serverNow - this.#newest.time));
     setText(this.#field("kept"), count > 0 ? `${formatCount(count)} kept, ${formatBytes(bytes)}` : "empty");
     setText(this.#field("readers"), others === 0 ? "" : others === 1 ? "1 reader" : `${formatCount(others)} readers`);
+    setText(this.#field("keeps"), keeps === "" || keeps === usual ? "" : `keeps ${keeps}`);
   }
 
   // --- the curve ---

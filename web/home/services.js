@@ -7,9 +7,6 @@ import { formatCount } from "../page/words.js";
 
 const LOOK_EVERY_MS = 5000;
 const RUNS_MAX = 1000;
-/** More services than this are folded on a phone, where they would push the topics out of view. */
-const UNFOLDED_MAX = 3;
-const PHONE = "(max-width: 43.99rem)";
 
 export class Services {
   #client;
@@ -29,11 +26,14 @@ export class Services {
     setInterval(() => document.visibilityState === "visible" && void this.#lookForRuns(), LOOK_EVERY_MS);
   }
 
-  /** To be called when the server is there, or there again: it may offer others. */
-  async look() {
+  /**
+   * To be called when the server is there, or there again: it may offer others.
+   * @param {readonly string[]} others the paths of those that are shown elsewhere
+   */
+  async look(others) {
     try {
       const { data } = await this.#client.call("GET", "openapi.json");
-      this.#show(servicesIn(data));
+      this.#show(servicesIn(data).filter(({ path }) => !others.includes(path)));
       this.#hasRuns = true;
       await this.#lookForRuns();
     } catch {
@@ -63,19 +63,7 @@ export class Services {
         return item;
       }),
     );
-    this.#fold(services.length);
     this.#section.hidden = services.length === 0;
-  }
-
-  /** @param {number} count */
-  #fold(count) {
-    const details = find(this.#section, "details", HTMLDetailsElement);
-    const summary = find(details, "summary", HTMLElement);
-    const isLong = count > UNFOLDED_MAX && matchMedia(PHONE).matches;
-    // Whoever has opened or closed it has chosen.
-    if (summary.hidden === isLong) details.open = !isLong;
-    summary.hidden = !isLong;
-    setText(summary, `All ${formatCount(count)} services`);
   }
 
   async #lookForRuns() {

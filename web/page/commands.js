@@ -21,11 +21,11 @@ function events(url) {
 }
 
 /**
- * A command that prints a topic's newest event, and all later ones.
- * @param {string} topic its URL
+ * A command that prints the newest event of a topic: one line that a person reads.
+ * @param {string} url of the topic
  */
-export function following(topic) {
-  return events(`${topic}?after=-1`);
+export function reading(url) {
+  return /^[\w.:/-]+$/.test(url) ? `curl ${url}` : `curl -g '${url}'`;
 }
 
 /**

@@ -1,0 +1,73 @@
+/** What Home says about topics, in the words of a person. Pure. */
+
+/** The end of the name of a topic that has the status of a source. */
+const STATUS = ".status";
+
+/**
+ * Returns the topic whose source has its status in this one; null if this is no such topic.
+ * @param {string} name
+ * @param {{ has(name: string): boolean }} names of all topics
+ */
+export function topicOfStatus(name, names) {
+  const topic = name.endsWith(STATUS) ? name.slice(0, -STATUS.length) : "";
+  return topic !== "" && names.has(topic) ? topic : null;
+}
+
+/** @param {string} topic */
+export function statusOf(topic) {
+  return topic + STATUS;
+}
+
+/** The states of a source as people say them. @type {Record<string, string>} */
+const STATES = { opening: "opening", live: "live", silent: "silent", lost: "trying again", waiting: "waiting for the disk", ended: "ended" };
+
+/**
+ * Returns the status of a source in two words, and in a sentence; null if the event has none.
+ * @param {any} data
+ */
+export function statusInWords(data) {
+  const words = typeof data?.state === "string" && Object.hasOwn(STATES, data.state) ? STATES[data.state] : undefined;
+  if (words === undefined) return null;
+  return { state: String(data.state), words, detail: typeof data.detail === "string" ? data.detail : "" };
+}
+
+/** @typedef {{ keeps?: string | null, storage?: string }} Kept */
+
+/**
+ * Says what a topic keeps, and where: "7 d, at most 64 MiB, in memory". "" if the server does not say.
+ * @param {Kept} kept
+ */
+export function keepsInWords({ keeps, storage }) {
+  if (!keeps) return "";
+  return storage === undefined ? keeps : `${keeps}, ${storage === "disk" ? "on disk" : "in memory"}`;
+}
+
+/**
+ * Returns what most of these topics keep.
+ * @param {readonly Kept[]} topics
+ * @returns {Kept}
+ */
+export function mostKept(topics) {
+  /** @type {Map<string, { kept: Kept, count: number }>} */
+  const found = new Map();
+  for (const kept of topics) {
+    const words = keepsInWords(kept);
+    if (words === "") continue;
+    const entry = found.get(words) ?? { kept, count: 0 };
+    entry.count += 1;
+    found.set(words, entry);
+  }
+  return [...found.values()].reduce((most, entry) => (entry.count > most.count ? entry : most), { kept: {}, count: 0 }).kept;
+}
+
+/**
+ * Says what the topics keep, and whether that survives a restart.
+ * @param {Kept} kept
+ * @param {boolean} isOfAll
+ */
+export function retentionInWords(kept, isOfAll) {
+  if (!kept.keeps) return "";
+  const words = `${isOfAll ? "Each" : "Unless it says otherwise, each"} keeps ${kept.keeps}`;
+  if (kept.storage === undefined) return `${words}.`;
+  return kept.storage === "disk" ? `${words}, on disk: it is still there after a restart.` : `${words}. That is in memory, and gone when the server stops; --data DIR keeps it on disk.`;
+}
