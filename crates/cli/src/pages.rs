@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn the_client_and_the_other_pages_are_there_beside_a_directory_that_replaces_the_first_one() {
         let paths = |root: Option<&Path>| {
-            mounts(root, Arc::default(), Arc::default())
+            mounts(root, Arc::default(), Arc::default(), Links::default())
                 .unwrap()
                 .iter()
                 .map(|mount| mount.path().to_owned())
@@ -397,7 +397,8 @@ mod tests {
     #[test]
     fn a_service_has_its_page_where_the_service_is() {
         let shown = |services: &[&'static str]| {
-            let pages = Pages { services: services.into(), runs: Arc::default() };
+            let pages =
+                Pages { services: services.into(), runs: Arc::default(), links: Links::default() };
             pages.shown_at("/messages", false)
         };
         assert_eq!((shown(&[]), shown(&["/messages"])), (None, Some("messages.html".into())));
@@ -428,7 +429,8 @@ mod tests {
     fn what_is_not_a_page_is_not_served() {
         for path in ["/nothing", "/../Cargo.toml", "//index.html", "/index.html/", ""] {
             assert_eq!(
-                Pages { services: Arc::default(), runs: Arc::default() }.shown_at(path, false),
+                Pages { services: Arc::default(), runs: Arc::default(), links: Links::default() }
+                    .shown_at(path, false),
                 None,
                 "{path}"
             );
