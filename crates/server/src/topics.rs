@@ -2,6 +2,7 @@
 //!
 //! Owns the rules and their validity. `publish` applies them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -187,11 +188,21 @@ pub struct TopicRule {
     pub storage: Storage,
     /// The treatment of a reader that is too slow for the retention. Default: a gap.
     pub slow_reader: SlowReader,
+    /// The units of the numbers in events, for pages: of each field by its path, such as `speed` or `motor.current`; `value`
+    /// is that of an event that is a number. At most [`UNITS_MAX`](Self::UNITS_MAX), each of 1 to
+    /// [`UNIT_CHARS_MAX`](Self::UNIT_CHARS_MAX) characters. Default: none.
+    pub units: BTreeMap<String, String>,
 }
 
 impl TopicRule {
     /// The greatest [`event_bytes_max`](Self::event_bytes_max), which fits a body.
     pub const EVENT_BYTES_MAX: usize = 1 << 20;
+
+    /// The most units: as many as a page shows fields.
+    pub const UNITS_MAX: usize = 32;
+
+    /// The most characters of a unit.
+    pub const UNIT_CHARS_MAX: usize = 16;
 
     /// Creates a rule for these topics with the defaults.
     #[must_use]
@@ -206,6 +217,7 @@ impl TopicRule {
             keys: KeyWindow::default(),
             storage: Storage::default(),
             slow_reader: SlowReader::default(),
+            units: BTreeMap::new(),
         }
     }
 
@@ -235,6 +247,10 @@ impl TopicRule {
                 topics: topics(),
                 bytes: self.event_bytes_max,
             });
+        }
+        let is_unit = |unit: &String| (1..=Self::UNIT_CHARS_MAX).contains(&unit.chars().count());
+        if self.units.len() > Self::UNITS_MAX || !self.units.values().all(is_unit) {
+            return Err(TopicRulesError::Units { topics: topics() });
         }
         let bytes_min = self.event_bytes_max as u64 + Self::OVERHEAD_BYTES_MAX;
         if self.publish != PublishRight::Nobody && self.retention.bytes_max < bytes_min {
@@ -274,6 +290,16 @@ pub enum TopicRulesError {
         topics: TopicPattern,
         /// The value.
         bytes: usize,
+    },
+    /// There are too many units, or one is empty or too long.
+    #[error(
+        "units of {topics} must be at most {}, each of 1 to {} characters",
+        TopicRule::UNITS_MAX,
+        TopicRule::UNIT_CHARS_MAX
+    )]
+    Units {
+        /// The pattern of the rule.
+        topics: TopicPattern,
     },
     /// The retention is too small for one event.
     #[error(

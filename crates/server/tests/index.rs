@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use anemone_hub::{Data, Hub, Retention};
-use anemone_server::{PublishRight, TopicRule, TopicRules};
+use anemone_server::{PublishRight, TopicRule, TopicRules, TopicRulesError};
 use anemone_testing::multiplexed::{Carrier, Client};
 use anemone_testing::{Fixture, wait_for, wait_until};
 use serde_json::{Value, json};
@@ -31,6 +31,38 @@ fn list(fixture: &Fixture, target: &str) -> Value {
     let reply = fixture.get(target, &[]);
     assert_eq!(reply.status, 200, "{reply:?}");
     reply.json()
+}
+
+#[test]
+fn the_list_has_the_units_of_the_closest_rule_and_says_where_events_are_stored() {
+    let units = |unit: &str| [("speed".to_owned(), unit.to_owned())].into();
+    let rule = |name: &str, unit: &str| TopicRule {
+        units: units(unit),
+        ..TopicRule::new(name.parse().unwrap())
+    };
+    let rules = TopicRules::new([rule("t-*", "kn"), rule("t-1", "m/s")]).unwrap();
+    let fixture = Fixture::with(|options| options.topics = rules, Retention::default());
+    fixture.hub.create("t-2".parse().unwrap(), Retention::default()).unwrap();
+    let list = list(&fixture, "/topics");
+    let units = |at: usize| list["topics"][at]["units"].clone();
+    assert_eq!(names(&list), ["t-1", "t-2", "wind"]);
+    assert_eq!([units(0), units(1)], [json!({"speed": "m/s"}), json!({"speed": "kn"})]);
+    assert_eq!(units(2), Value::Null, "without a rule");
+    assert_eq!(list["topics"][0]["storage"], "memory");
+}
+
+#[test]
+fn a_rule_has_few_short_units() {
+    let rules = |units: Vec<(String, String)>| {
+        let rule = TopicRule::new("t".parse().unwrap());
+        TopicRules::new([TopicRule { units: units.into_iter().collect(), ..rule }])
+    };
+    let many = |count: usize| (0..count).map(|n| (n.to_string(), "m/s".to_owned())).collect();
+    let one = |unit: &str| vec![("speed".to_owned(), unit.to_owned())];
+    assert!(rules(many(32)).is_ok() && rules(one("µg/m³ in the air")).is_ok());
+    for refused in [many(33), one(""), one("metres per second")] {
+        assert!(matches!(rules(refused), Err(TopicRulesError::Units { .. })));
+    }
 }
 
 /// A client that lists the topics in pages and then follows the index, until `is_over` and it has all.

@@ -1,11 +1,16 @@
 //! `[[topic]]`: rules for topics.
 
+use std::collections::BTreeMap;
+
 use anemone_hub::{KeyWindow, Retention, Storage};
 use anemone_server::{PublishRight, SlowReader, TopicPattern, TopicRule, TopicRules};
 
+use super::document::{Entry, Node, Value};
 use super::place::Located;
 use super::table::Table;
-use super::values::{AGE_MAX, DAY, MILLISECOND, SECOND, TIB, duration, number, parsed, size, word};
+use super::values::{
+    AGE_MAX, DAY, MILLISECOND, SECOND, TIB, duration, number, parsed, size, text, word,
+};
 
 pub(super) const RIGHTS: [(&str, PublishRight); 3] = [
     ("nobody", PublishRight::Nobody),
@@ -44,6 +49,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<Located<TopicRule>> {
             age_max: t.value("keys_age_max", keys.age_max, duration(MILLISECOND..=DAY)),
         },
         slow_reader: t.value("slow_reader", default.slow_reader, word(ends)),
+        units: t.value("units", default.units, units),
         topics_max: topics_max.as_deref().copied().unwrap_or(default.topics_max),
         bytes_total_max: bytes_total_max.as_deref().copied(),
         ..default
@@ -67,4 +73,16 @@ pub(super) fn read(mut table: Table<'_>) -> Option<Located<TopicRule>> {
     }
     table.finish();
     name.map(|name| Located::new(rule, name.place))
+}
+
+/// Reads the units of fields: `{ speed = "m/s" }`.
+fn units(node: &Node) -> Result<BTreeMap<String, String>, String> {
+    let Value::Table(entries) = &node.content else {
+        return Err("expected a table, such as { speed = \"m/s\" }".to_owned());
+    };
+    let unit = |entry: &Entry| {
+        let unit = text(&entry.node).map_err(|fault| format!("{}: {fault}", entry.key))?;
+        Ok((entry.key.clone(), unit))
+    };
+    entries.iter().map(unit).collect()
 }

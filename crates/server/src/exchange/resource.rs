@@ -1,5 +1,6 @@
 //! Resources besides the events of topics and runs: JSON, over HTTP and multiplexed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -207,6 +208,8 @@ struct ListedTopic<'a> {
     time: Option<UnixTime>,
     keeps: Option<String>,
     storage: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    units: Option<&'a BTreeMap<String, String>>,
     readers: usize,
 }
 
@@ -238,6 +241,7 @@ fn listed(site: &Site, page: &TopicsPage, wanted: Wanted) -> ResourceValue {
             time: info.newest,
             keeps: topic.keeps().map(|keeps| keeps.to_string()),
             storage: if topic.is_on_disk() { "disk" } else { "memory" },
+            units: site.publishing.units(topic.name()),
             readers,
         }
     });

@@ -1,5 +1,6 @@
 //! The permissions for publishing, and the topics that clients create and delete.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -104,6 +105,11 @@ impl Publishing {
     /// Returns the treatment of slow readers of the topic of this name; without a rule, a gap.
     pub(crate) fn slow_reader(&self, name: &TopicName) -> SlowReader {
         self.terms(name).map_or(SlowReader::Gap, |terms| terms.slow_reader)
+    }
+
+    /// Returns the units of the topic of this name, if its rule has some.
+    pub(crate) fn units(&self, name: &TopicName) -> Option<&BTreeMap<String, String>> {
+        self.terms(name).map(|terms| &terms.units).filter(|units| !units.is_empty())
     }
 
     fn rule(&self, name: &TopicName) -> Option<&Arc<Rule>> {

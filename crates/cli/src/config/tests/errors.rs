@@ -290,6 +290,18 @@ fn rules_that_do_not_go_together_are_refused() {
             "3:19: topic.bytes_total_max: \"a\" is a single topic; this key needs a pattern, such as \"a-*\"",
         ),
         (
+            "[[topic]]\nname = \"a\"\nunits = \"m/s\"",
+            "3:9: topic.units: expected a table, such as { speed = \"m/s\" }",
+        ),
+        (
+            "[[topic]]\nname = \"a\"\nunits = { speed = 3 }",
+            "3:9: topic.units: speed: expected a string, but found a number",
+        ),
+        (
+            "[[topic]]\nname = \"a\"\nunits = { speed = \"metres per second\" }",
+            "2:8: topic: units of a must be at most 32, each of 1 to 16 characters",
+        ),
+        (
             "[[topic]]\nname = \"a\"\nslow_reader = \"wait\"",
             "3:15: topic.slow_reader: \"wait\" is not one of \"gap\", \"close\"",
         ),

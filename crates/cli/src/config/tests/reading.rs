@@ -108,6 +108,7 @@ fn a_rule_is_read_with_all_its_keys() {
         event_bytes_max = "1KiB"
         topics_max = 3
         slow_reader = "close"
+        units = { speed = "m/s", "motor.current" = "A" }
         keys_max = 9
         keys_age_max = "1min"
         storage = "memory"
@@ -123,6 +124,9 @@ fn a_rule_is_read_with_all_its_keys() {
         event_bytes_max: 1024,
         topics_max: 3,
         slow_reader: SlowReader::Close,
+        units: [("speed", "m/s"), ("motor.current", "A")]
+            .map(|(field, unit)| (field.into(), unit.into()))
+            .into(),
         keys: anemone_hub::KeyWindow { keys_max: 9, age_max: Duration::from_secs(60) },
         storage: Storage::Memory,
         ..TopicRule::new("chat-*".parse().unwrap())
