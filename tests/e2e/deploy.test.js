@@ -396,7 +396,7 @@ test("the page is live behind each, and breaks no rule of its own", { timeout: S
       const said = [];
       page.on("console", (message) => said.push(message.text()));
       page.on("pageerror", (error) => said.push(String(error)));
-      await page.goto(`${proxy.origin}/wind`);
+      await page.goto(`${proxy.origin}/transports`);
       await panesConnect(page);
       assert.equal(await page.evaluate(() => isSecureContext && crossOriginIsolated), true, name);
       assert.deepEqual(said, [], name);

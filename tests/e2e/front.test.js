@@ -11,7 +11,7 @@ import { PATIENCE_MS, becomes, kill, launch, ownAddress, serve } from "./support
 
 const STEP_MS_MAX = 300_000;
 /** What is of the wind alone. */
-const WIND = ["#sensor", "#wind", ".transports", ".take"];
+const WIND = ["#sensor", "#wind", ".take"];
 
 /** @type {import("./support.js").Server} */ let server;
 /** @type {import("playwright-core").Browser} */ let browser;
@@ -91,7 +91,7 @@ test("the wind page waits for wind, and home leads to it", { timeout: STEP_MS_MA
   await home.locator("#notice-no-server").waitFor({ timeout: PATIENCE_MS });
   assert.deepEqual(await visible(home, ["#topics"]), ["#topics"], "what was last said stays");
   server = await serve("--demo", "--listen", new URL(server.origin).host);
-  await page.locator('.pane[data-transport="websocket"][data-state="connected"]').waitFor({ timeout: PATIENCE_MS });
+  await page.locator('#sensor[data-mood="good"]').waitFor({ timeout: PATIENCE_MS });
   await becomes("the wind alone", () => visible(page, ["#no-wind", "#notice-no-server", ...WIND]), WIND);
   // No command is cut off where its box ends.
   const cut = () => page.locator("#commands pre").evaluateAll((all) => all.filter((pre) => pre.scrollWidth > pre.clientWidth).length);
@@ -104,7 +104,7 @@ test("the wind page waits for wind, and home leads to it", { timeout: STEP_MS_MA
 test("without its script the page is the notice alone", { timeout: STEP_MS_MAX }, async () => {
   const context = await browser.newContext({ javaScriptEnabled: false });
   const page = await context.newPage();
-  for (const path of ["/", "/wind"]) {
+  for (const path of ["/", "/wind", "/transports"]) {
     await page.goto(server.origin + path);
     await page.locator("#notice-no-script").waitFor({ timeout: PATIENCE_MS });
     assert.deepEqual(await visible(page, ["#topics", "#share", ...WIND, "#reset", "#host"]), [], path);

@@ -20,7 +20,8 @@ const OTHER = "phone.example";
 /** Each page, and what is there once it has data. @type {[string, string][]} */
 const PAGES = [
   ["/", "#topics li [data-field=rate]:not(:empty)"],
-  ["/wind", '.pane.measured[data-transport="websocket"]'],
+  ["/wind", "#rose-words:not(:empty)"],
+  ["/transports", '.pane.measured[data-transport="websocket"]'],
   ["/topics/wind", "#plot #fields label"],
   ["/topics/cpu", "#table tbody td"],
   ["/topics/scratch-page", "#publish textarea"],
@@ -155,7 +156,7 @@ test("over plain http from another machine, no page has an error", { timeout: ST
 });
 
 /** The most bytes that a browser receives for all files of a page, with the header fields of each reply. Those of Home are with curves. */
-const RECEIVED_BYTES_MAX = { "/": 78 * 1024, "/wind": 120 * 1024 };
+const RECEIVED_BYTES_MAX = { "/": 78 * 1024, "/wind": 110 * 1024, "/transports": 88 * 1024 };
 
 test("a browser receives each page compressed", { timeout: STEP_MS_MAX }, async (context) => {
   for (const [path, most] of Object.entries(RECEIVED_BYTES_MAX)) {
@@ -191,7 +192,7 @@ test("no page makes a script of a string", { timeout: STEP_MS_MAX }, async () =>
     const refused = await page.evaluate(() => {
       const tries = [
         () => (document.createElement("p").innerHTML = "<b>text</b>"),
-        () => new Worker("/wind/worker.js"),
+        () => new Worker("/transports/worker.js"),
         () => Reflect.get(window, "trustedTypes").createPolicy("other", {}),
       ];
       return tries.map((attempt) => {

@@ -145,7 +145,7 @@ test("a browser that was given the password reads each way with it", { timeout: 
   const browser = await launch(`--host-resolver-rules=MAP ${NAME} 127.0.0.1`, "--no-proxy-server", "--ignore-certificate-errors");
   try {
     const page = await browser.newPage({ httpCredentials: { username: USER, password: PASSWORD } });
-    await page.goto(`${proxy.origin}/wind`);
+    await page.goto(`${proxy.origin}/transports`);
     await panesConnect(page);
   } finally {
     await browser.close();

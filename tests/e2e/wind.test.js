@@ -1,5 +1,5 @@
 /**
- * The wind page in a real browser, on the real server, with an emulated sensor on a pseudo-terminal.
+ * The pages about the wind and about the transports in a real browser, on the real server, with an emulated sensor on a pseudo-terminal.
  *
  * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`) and Chromium
  * (`CHROMIUM`, default `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
@@ -20,7 +20,8 @@ const NEW_MESSAGES = 8;
 /** @type {import("./support.js").Program} */ let emulator;
 /** @type {import("./support.js").Server} */ let server;
 /** @type {import("playwright-core").Browser} */ let browser;
-/** @type {import("playwright-core").Page} */ let page;
+/** That about the wind. @type {import("playwright-core").Page} */ let page;
+/** That about the transports. @type {import("playwright-core").Page} */ let compared;
 /** @type {string[]} */ const browserSays = [];
 /** @type {string[]} */ const faults = [];
 
@@ -51,7 +52,7 @@ async function sensorSays(phrase) {
 
 /** How many messages each pane shows. */
 async function counts() {
-  return await page.evaluate(
+  return await compared.evaluate(
     (names) =>
       names.map((name) => {
         const text = document.querySelector(`#pane-${name} [data-field="messages"]`)?.textContent ?? "";
@@ -70,8 +71,8 @@ async function panesAdvance() {
   });
   for (const name of PANES) {
     await until(`${name} to be connected and measured`, async () => {
-      const state = (await page.textContent(`#pane-${name} [data-field="state"]`)) ?? "";
-      const latency = (await page.textContent(`#pane-${name} [data-field="latency"]`)) ?? "";
+      const state = (await compared.textContent(`#pane-${name} [data-field="state"]`)) ?? "";
+      const latency = (await compared.textContent(`#pane-${name} [data-field="latency"]`)) ?? "";
       return state.startsWith("connected") && /^-?[\d.]+ ms$/.test(latency);
     });
   }
@@ -86,7 +87,7 @@ function direction() {
 }
 
 async function wasNotReloaded() {
-  assert.equal(await page.evaluate(() => Reflect.get(window, "notReloaded")), true, "the page was reloaded");
+  for (const each of [page, compared]) assert.equal(await each.evaluate(() => Reflect.get(window, "notReloaded")), true, "the page was reloaded");
 }
 
 /**
@@ -100,12 +101,25 @@ function step(name, body) {
       await body();
       assert.deepEqual(faults, [], "scripts failed on the page");
     } catch (error) {
-      const text = await page?.evaluate(() => document.body.innerText).catch(() => "(the page is gone)");
-      console.error(`--- page ---\n${text}\n--- browser ---\n${browserSays.slice(-30).join("\n")}`);
+      const texts = await Promise.all([page, compared].map((each) => each?.evaluate(() => document.body.innerText).catch(() => "(the page is gone)")));
+      console.error(`--- pages ---\n${texts.join("\n---\n")}\n--- browser ---\n${browserSays.slice(-30).join("\n")}`);
       console.error(`--- server ---\n${server?.output.join("")}\n--- emulator ---\n${emulator?.output.join("")}`);
       throw error;
     }
   });
+}
+
+/**
+ * @param {import("playwright-core").BrowserContext} context
+ * @param {string} path
+ */
+async function open(context, path) {
+  const opened = await context.newPage();
+  opened.on("console", (message) => browserSays.push(`${message.type()}: ${message.text()}`));
+  opened.on("pageerror", (error) => faults.push(String(error.stack ?? error)));
+  await opened.goto(`${server.origin}/${path}`);
+  await opened.evaluate(() => Reflect.set(window, "notReloaded", true));
+  return opened;
 }
 
 before(async () => {
@@ -113,11 +127,9 @@ before(async () => {
   await startEmulator();
   await startServer(await ownAddress());
   browser = await launch();
-  page = await (await browser.newContext()).newPage();
-  page.on("console", (message) => browserSays.push(`${message.type()}: ${message.text()}`));
-  page.on("pageerror", (error) => faults.push(String(error.stack ?? error)));
-  await page.goto(`${server.origin}/wind`);
-  await page.evaluate(() => Reflect.set(window, "notReloaded", true));
+  const context = await browser.newContext();
+  page = await open(context, "wind");
+  compared = await open(context, "transports");
 });
 
 after(async () => {
@@ -140,15 +152,15 @@ step("the dial moves", async () => {
 });
 
 step("a forever-frame begins when it is asked for", async () => {
-  const frames = () => page.locator("iframe").count();
+  const frames = () => compared.locator("iframe").count();
   assert.equal(await frames(), 0);
-  await page.getByRole("button", { name: "Begin: Forever-frame" }).click();
+  await compared.getByRole("button", { name: "Begin: Forever-frame" }).click();
   await until("events of the frame", async () => {
-    const [state, messages] = await Promise.all(["state", "messages"].map((field) => page.textContent(`#pane-forever-frame [data-field="${field}"]`)));
+    const [state, messages] = await Promise.all(["state", "messages"].map((field) => compared.textContent(`#pane-forever-frame [data-field="${field}"]`)));
     return String(state).startsWith("connected") && Number(messages) >= NEW_MESSAGES;
   });
   assert.equal(await frames(), 1);
-  assert.match((await page.textContent('#pane-forever-frame [data-field="gaps"]')) ?? "", /^none/);
+  assert.match((await compared.textContent('#pane-forever-frame [data-field="gaps"]')) ?? "", /^none/);
 });
 
 step("older measurements are read back, and the rose shows those in view", async () => {
@@ -158,7 +170,7 @@ step("older measurements are read back, and the rose shows those in view", async
   const offered = () => page.locator("#ranges button:visible").allTextContents();
   assert.deepEqual(await offered(), ["2 min", "All"], "no span that reaches beyond what is kept");
   await page.getByRole("button", { name: "All" }).click();
-  await until("all to be shown", async () => /^the server keeps .+, [\d,]+ measurements$/.test((await said.textContent()) ?? ""));
+  await until("all to be shown", async () => /^the server keeps .+, [\d,]+ events$/.test((await said.textContent()) ?? ""));
   await until(`${events.length} measurements up to ${next} in the rose`, async () => (await total()) >= events.length);
   await becomes("the words of the rose", () => page.textContent("#rose-words"), /^[\d,]+ measurements in view, most often from [NESW]{1,3} \d+ %/);
   await page.getByRole("button", { name: "2 min" }).click();
@@ -166,36 +178,33 @@ step("older measurements are read back, and the rose shows those in view", async
 });
 
 step("a second window waits with its streams, and takes its turn", async () => {
-  const other = await page.context().newPage();
-  await other.goto(`${server.origin}/wind`);
+  const other = await open(compared.context(), "transports");
   const state = (/** @type {string} */ name) => other.textContent(`#pane-${name} [data-field="state"]`);
   await until("what needs no stream to be connected", async () => String(await state("polling")).startsWith("connected"));
   for (const name of ["sse", "ndjson"]) await becomes(`the reason of ${name}`, () => other.textContent(`#pane-${name} [data-field="how"]`), /^waits until another window/);
-  await page.close();
+  await compared.close();
   await until("the streams of the other window", async () => String(await state("sse")).startsWith("connected"));
-  page = other;
-  page.on("pageerror", (error) => faults.push(String(error.stack ?? error)));
-  await page.evaluate(() => Reflect.set(window, "notReloaded", true));
+  compared = other;
 });
 
 step("no event is lost or doubled, and bytes are told", async () => {
   for (const name of PANES) {
-    const field = (/** @type {string} */ field) => () => page.textContent(`#pane-${name} [data-field="${field}"]`);
+    const field = (/** @type {string} */ field) => () => compared.textContent(`#pane-${name} [data-field="${field}"]`);
     await becomes(`the bytes of ${name}`, field("bytes"), /^[\d.]+ k?B$/);
     await becomes(`the gaps of ${name}`, field("gaps"), /^none(, \d+ caught up)?$/);
   }
 });
 
 step("the machine's load is shown", async () => {
-  await until("each core's load", async () => (await page.locator("#cores li").count()) > 0);
-  await becomes("the memory", () => page.textContent('#host [data-field="memory"]'), / of /);
+  await until("each core's load", async () => (await compared.locator("#cores li").count()) > 0);
+  await becomes("the memory", () => compared.textContent('#host [data-field="memory"]'), / of /);
 });
 
 step("a killed sensor is told, and the panes stay connected", async () => {
   await kill(emulator);
   await sensorSays("sensor lost");
   for (const name of PANES) {
-    assert.match((await page.textContent(`#pane-${name} [data-field="state"]`)) ?? "", /^connected/);
+    assert.match((await compared.textContent(`#pane-${name} [data-field="state"]`)) ?? "", /^connected/);
   }
 });
 
@@ -227,7 +236,7 @@ step("a server that goes is told", async () => {
   await sensorSays("server not reached");
   for (const name of PANES) {
     await until(`${name} to say that it is not connected`, async () => {
-      const state = (await page.textContent(`#pane-${name} [data-field="state"]`)) ?? "";
+      const state = (await compared.textContent(`#pane-${name} [data-field="state"]`)) ?? "";
       return /^(reconnecting|connecting)/.test(state);
     });
   }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { driftPerMinute, estimate, narrowed, probeBlock } from "../../web/measure/clock.js";
 import { Statistics } from "../../web/measure/statistics.js";
-import { Figures } from "../../web/wind/figures.js";
+import { Figures } from "../../web/transports/figures.js";
 import { world } from "./fakes.js";
 
 test("the probe with the shortest round trip gives offset and bound", () => {

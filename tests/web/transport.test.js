@@ -1,7 +1,7 @@
 /** What the pages make of the client: states in words, counts, pauses. What the client itself does is tested in tests/client. */
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
-import { pageUrl, requestPage, split } from "../../web/transport/page.js";
+import { requestPage, split } from "../../web/transport/page.js";
 import { overFrame, overWebSocket } from "../../web/transport/lines.js";
 import { reader } from "../../web/transport/reader.js";
 import { Reading } from "../../web/transport/reading.js";
@@ -160,8 +160,6 @@ test("a page is requested, or the reason said", async () => {
 
 test("a topic's URL has the server before it", () => {
   assert.deepEqual(split(TOPIC), { base: "http://localhost/below/", path: "topics/wind" });
-  assert.equal(pageUrl("/t", undefined), "/t");
-  assert.equal(pageUrl("/t", "e-1"), "/t?after=e-1");
 });
 
 test("a reading that was paused goes on from its position", async () => {

@@ -7,7 +7,7 @@ import { formatBytes, formatCount, formatDuration, formatMs, formatNumber, parse
 import { beaufort, compassPoint, faultInWords, normal, shortestTurn, windInWords } from "../../web/wind/words.js";
 import { signed } from "../../web/page/propagation/words.js";
 import { windOf } from "../../web/wind/wind.js";
-import { isFilled, SPANS } from "../../web/wind/spans.js";
+import { SPANS, WIND_SPANS, filledBy, offered, placeOf } from "../../web/page/ranges/spans.js";
 
 test("the compass has 16 points and closes", () => {
   /** @type {[number, string][]} */
@@ -148,7 +148,10 @@ test("a chart offers no time that reaches beyond what is kept", () => {
     [7 * day, ["1 hour", "1 day", "1 week"]],
   ];
   for (const [keptMs, expected] of cases) {
-    const titles = SPANS.filter((span) => isFilled(span, keptMs)).map(({ title }) => title);
+    const titles = offered(WIND_SPANS, keptMs).map(({ title }) => title);
     assert.deepEqual(titles, ["2 min", ...expected, "All"], String(keptMs));
   }
+  const filled = (/** @type {number} */ ms) => filledBy(SPANS, ms).title;
+  assert.deepEqual([0, minute, 5 * minute - 1, 5 * minute, 100 * day].map(filled), ["1 min", "1 min", "1 min", "5 min", "24 h"]);
+  assert.deepEqual(SPANS.map(placeOf), ["since=60000ms", "since=300000ms", "since=3600000ms", "since=21600000ms", "since=86400000ms", "after=earliest"]);
 });

@@ -4,7 +4,6 @@ import { fadeEdges } from "./edges.js";
 import { at } from "./site.js";
 
 const ANSWER_MS_MAX = 10_000;
-const NAMES_BETWEEN = 100;
 
 /** Shows the links in the header whose topics, resources and services exist. */
 export async function showPlaces() {
@@ -37,14 +36,24 @@ function showHere() {
  * @returns {Promise<boolean | null>} null when the server does not say
  */
 export async function hasTopic(name) {
-  // The list is in order and begins after a name: one that comes shortly before this one.
-  const before = `${name.slice(0, -1)}${String.fromCharCode(name.charCodeAt(name.length - 1) - 1)}zzzz`;
-  const list = await listTopics(`?after=${before}&limit=${NAMES_BETWEEN}`);
-  return list && list.topics.some((topic) => topic.name === name);
+  const list = await listTopics(`?prefix=${name}&limit=1`); // the list begins with the name itself
+  return list && list.topics[0]?.name === name;
 }
 
 /**
- * @typedef {{ name: string, next: string, first: number, bytes: number, oldest: number | null, keeps: string }} ListedTopic
+ * Returns what the list says about a topic.
+ * @param {string} name
+ * @returns {Promise<ListedTopic | null>} null without such a topic, and when the server does not say
+ */
+export async function listedTopic(name) {
+  // The list begins with the name itself.
+  const topic = (await listTopics(`?prefix=${name}&limit=1`))?.topics[0];
+  return topic?.name === name ? topic : null;
+}
+
+/**
+ * @typedef {{ name: string, next: string, first: number, bytes: number, events: number, oldest: number | null, keeps: string,
+ *   stored: string, units?: Record<string, string> }} ListedTopic
  * @param {string} [query]
  * @returns {Promise<{ topics: ListedTopic[], next?: string } | null>} null when the server does not say
  */

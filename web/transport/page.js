@@ -4,14 +4,6 @@ import { connect } from "../client.js";
 /** @typedef {import("../anemone-client/types.js").Page} Page */
 
 /**
- * @param {string} topicUrl
- * @param {string | undefined} after
- */
-export function pageUrl(topicUrl, after) {
-  return after === undefined ? topicUrl : `${topicUrl}?after=${encodeURIComponent(after)}`;
-}
-
-/**
  * Splits the URL of a topic: returns that of its server, and the path there.
  * @param {string} url
  */

@@ -5,25 +5,30 @@
 import { Chart } from "../chart/chart.js";
 import { Series } from "../chart/series.js";
 import { roseOf } from "./rose.js";
+import { windOf } from "./wind.js";
 import { compassPoint } from "./words.js";
 
 const SPAN_MS = 120_000;
 /** The shortest interruption that is drawn as one: the slowest instrument sends every second. */
 const HOLE_MS = 2500;
 
-/** @typedef {{ speed: Series, direction: Series, units: string, apartMs: number }} Past older values, and the time between their parts */
+/** @typedef {{ speed: Series, direction: Series, units: string }} Past older values */
 
 export class StripChart {
   #chart;
+  #now;
   #units = "";
   #speed = new Series();
   #direction = new Series();
+  /** Hears that another time is shown. */
+  onShown = () => {};
 
   /**
    * @param {HTMLCanvasElement} canvas
    * @param {() => number} now the server's clock
    */
   constructor(canvas, now) {
+    this.#now = now;
     const name = "Strip chart of wind speed and direction";
     this.#chart = new Chart(canvas, { name, spanMs: SPAN_MS, holeMs: HOLE_MS, holeWords: "nothing measured", now });
     this.#measureIn("m/s");
@@ -42,13 +47,42 @@ export class StripChart {
     this.#chart.redraw();
   }
 
+  /** The page has what came while it was open, and its first span of what came before. @param {import("../page/ranges/spans.js").Span} span */
+  has({ spanMs }) {
+    return spanMs === SPAN_MS;
+  }
+
+  /** Begins to collect older values. */
+  begin() {
+    /** @type {Past} */
+    const past = { speed: new Series(), direction: new Series(), units: "" };
+    return {
+      take: (/** @type {import("../transport/types.js").TopicEvent} */ event) => {
+        const wind = windOf(event);
+        if (!wind) return;
+        const { t0, speed, direction, units } = wind;
+        // A series has one unit: the newest.
+        if (speed !== null && units !== past.units) Object.assign(past, { speed: new Series(), direction: new Series(), units });
+        past.speed.add(t0, speed ?? NaN);
+        past.direction.add(t0, direction ?? NaN);
+      },
+      show: (/** @type {import("../page/ranges/spans.js").Span} */ { spanMs }, /** @type {number} */ apartMs) => {
+        if (past.speed.length === 0) return 0;
+        const reachMs = this.#now() - past.speed.time(past.speed.first);
+        this.#prepend(past, apartMs);
+        this.fit(Number.isFinite(spanMs) ? spanMs : Math.max(SPAN_MS, reachMs * 1.02));
+        return reachMs;
+      },
+    };
+  }
+
   /**
-   * Shows older values before those that are here.
+   * Puts older values before those that are here.
    * @param {Past} past
-   * @param {number} spanMs the time in view
+   * @param {number} apartMs the time between their parts
    */
-  prepend({ speed, direction, units, apartMs }, spanMs) {
-    const newest = speed.length > 0 ? speed.time(speed.end - 1) : -Infinity;
+  #prepend({ speed, direction, units }, apartMs) {
+    const newest = speed.time(speed.end - 1);
     for (let index = this.#speed.indexAfter(newest); index < this.#speed.end && units === this.#units; index += 1) {
       speed.add(this.#speed.time(index), this.#speed.value(index));
       direction.add(this.#direction.time(index), this.#direction.value(index));
@@ -56,12 +90,12 @@ export class StripChart {
     [this.#speed, this.#direction] = [speed, direction];
     this.#chart.holeMs = Math.max(HOLE_MS, apartMs * 1.5);
     this.#measureIn(units || this.#units);
-    this.#chart.fit(spanMs);
   }
 
   /** @param {number} spanMs the time in view, up to now */
   fit(spanMs) {
     this.#chart.fit(spanMs);
+    this.onShown();
   }
 
   /** The measurements in view, and the unit of their speed. */

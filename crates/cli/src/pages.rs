@@ -55,7 +55,7 @@ const CLIENT: [&str; 2] = ["/client.js", "/anemone-client"];
 const PARTS: [&str; 7] =
     ["/page", "/chart", "/home", "/measure", "/missing", "/topic", "/transport"];
 /// The paths of what these pages link to, or do without.
-const BESIDE: [&str; 3] = ["/wind", "/lab", "/favicon.svg"];
+const BESIDE: [&str; 4] = ["/wind", "/transports", "/lab", "/favicon.svg"];
 
 /// Mounts the pages at `/`. If a directory at `/` replaces the first one, mounts the JavaScript client for the pages in that
 /// directory, and what the pages about runs, topics and messages load. Files of the directory at the same paths go first.
@@ -202,12 +202,13 @@ fn embedded(name: &str) -> Option<EmbeddedFile> {
     Web::get(name).or_else(|| JsClient::get(name))
 }
 
-/// Returns the name of the file at this path: `/`, `/wind` and `/lab` are pages.
+/// Returns the name of the file at this path: `/`, `/wind`, `/transports` and `/lab` are pages.
 fn name_of(path: &str) -> Option<&str> {
     let name = match path.strip_prefix('/')? {
         "" => "index.html",
         "wind" => "wind.html",
         "lab" => "lab.html",
+        "transports" => "transports.html",
         name => name,
     };
     embedded(name).map(|_| name)

@@ -24,6 +24,7 @@ fn the_pages_have_their_fields_and_are_not_sent_twice() {
         ("/", "text/html; charset=utf-8"),
         ("/index.html", "text/html; charset=utf-8"),
         ("/wind", "text/html; charset=utf-8"),
+        ("/transports", "text/html; charset=utf-8"),
         ("/wind/main.js", "text/javascript; charset=utf-8"),
         ("/wind/style.css", "text/css; charset=utf-8"),
         ("/favicon.svg", "image/svg+xml"),

@@ -8,33 +8,29 @@
  *   | { type: "begin", pane: import("./panes.js").PaneName }
  *   | { type: "frame line", id: number, line: string }} ToWorker
  *
- * @typedef {{ type: "history", events: import("../transport/types.js").TopicEvent[] }
- *   | { type: "event", pane: import("./panes.js").PaneName, event: import("../transport/types.js").TopicEvent }
+ * @typedef {{ type: "event", pane: import("./panes.js").PaneName, event: import("../transport/types.js").TopicEvent }
  *   | { type: "state", pane: import("./panes.js").PaneName, state: import("../transport/types.js").State }
  *   | { type: "figures", panes: Record<import("./panes.js").PaneName, import("./figures.js").Snapshot> }
  *   | { type: "frame", id: number, url: string | null }
  *   | { type: "clock", offset: number, bound: number, driftPerMinute: number | null }} FromWorker a frame without a URL is to be removed
  */
-import { formatPosition } from "../anemone-client/position.js";
-import { parsePosition } from "../client.js";
 import { driftPerMinute, probeBlock } from "../measure/clock.js";
 import { at } from "../page/site.js";
 import { browser } from "../transport/environment.js";
 import { overFrame, overWebSocket } from "../transport/lines.js";
-import { pageUrl, requestPage } from "../transport/page.js";
+import { requestPage } from "../transport/page.js";
 import { reader } from "../transport/reader.js";
 import { Reading } from "../transport/reading.js";
 import { Figures } from "./figures.js";
 import { LONG_POLL_SECONDS, PANES, POLL_PAUSE_MS } from "./panes.js";
 import { Turn } from "./turn.js";
-import { windOf } from "./wind.js";
+import { windOf } from "../wind/wind.js";
 
 /** @typedef {import("./panes.js").PaneName} PaneName */
 /** @typedef {import("../transport/types.js").TopicEvent} TopicEvent */
 
 const TOPIC = at("topics/wind");
-const HISTORY_EVENTS = 480; // two minutes at 4 Hz, the width of the strip chart
-const HISTORY_MS_MAX = 5000;
+const ANSWER_MS_MAX = 5000;
 const CLOCK_EVERY_MS = 60_000;
 const CLOCK_RETRY_MS = 2000;
 const FIGURES_EVERY_MS = 250;
@@ -123,23 +119,13 @@ function startReading(name, after) {
 }
 
 /**
- * Reads the last two minutes for the chart, and returns the position after them. All readings begin there, so they get
- * the same events.
+ * Returns the position after the newest event. All readings begin there, so they get the same events.
  * @returns {Promise<string | undefined>} undefined when there is nothing to begin from yet
  */
-async function readHistory() {
-  const options = { signal: AbortSignal.timeout(HISTORY_MS_MAX), timeoutMs: HISTORY_MS_MAX, environment: browser };
+async function newestPosition() {
   try {
-    const { page: newest } = await requestPage(TOPIC, options);
-    const head = parsePosition(newest.next);
-    if (!head) return undefined;
-    const start = formatPosition({ epoch: head.epoch, offset: Math.max(0, head.offset - HISTORY_EVENTS) });
-    const { page: history, received } = await requestPage(pageUrl(TOPIC, start), options);
-    const events = history.events.map(({ offset, time, data }) => {
-      return { position: formatPosition({ epoch: history.epoch, offset }), time, data, received };
-    });
-    page.postMessage({ type: "history", events });
-    return history.next;
+    const options = { signal: AbortSignal.timeout(ANSWER_MS_MAX), timeoutMs: ANSWER_MS_MAX, environment: browser };
+    return (await requestPage(TOPIC, options)).page.next;
   } catch {
     return undefined; // each reading will find out for itself, and say so in its own pane
   }
@@ -230,7 +216,7 @@ setInterval(() => {
 }, FIGURES_EVERY_MS);
 
 void keepClock();
-const after = await readHistory();
+const after = await newestPosition();
 for (const { name } of PANES) readings.set(name, startReading(name, after));
 if (!paused) turn.ask();
 follow();

@@ -1,0 +1,90 @@
+/**
+ * Older events, read back from a topic: page after page, or, where there are too many for a chart, evenly spaced parts of them.
+ */
+import { formatPosition } from "../../anemone-client/position.js";
+import { parsePosition } from "../../client.js";
+import { browser } from "../../transport/environment.js";
+import { requestPage } from "../../transport/page.js";
+
+const PAGE_EVENTS = 1000;
+/** As many as the smallest series of a chart keeps. */
+const EVENTS_MAX = 30_000;
+/** The bytes of what is read for a chart, by the mean of all events of the topic. */
+const BYTES_MAX = 16_000_000;
+/** The events of a part, when only parts are read. */
+const PART_EVENTS = 100;
+const ANSWER_MS_MAX = 10_000;
+
+/**
+ * @typedef {object} Progress
+ * @property {number} done 0 to 1
+ * @property {number} read events so far
+ * @property {number} all events in this time
+ * @property {number} apartMs the time between two parts; 0 if everything is read
+ *
+ * @typedef {import("../../transport/types.js").TopicEvent} TopicEvent
+ */
+
+/**
+ * @param {string} topic its URL
+ * @param {string} query
+ * @param {AbortSignal} signal
+ */
+async function ask(topic, query, signal) {
+  const { page, received } = await requestPage(`${topic}?${query}`, { signal, timeoutMs: ANSWER_MS_MAX, environment: browser });
+  const events = page.events.map(({ offset, time, data }) => ({ position: formatPosition({ epoch: page.epoch, offset }), time, data, received }));
+  return { events, epoch: page.epoch, next: page.next };
+}
+
+/**
+ * Reads what the topic has from a place on.
+ * @param {string} topic its URL
+ * @param {string} place the parameter of a request, such as `since=1h`
+ * @param {{ signal: AbortSignal, bytesEach: number, onEvent: (event: TopicEvent) => void, onProgress: (progress: Progress) => void }} options
+ *   `bytesEach` is the mean of the topic's events
+ * @returns {Promise<Progress | null>} null if there is nothing
+ */
+export async function readBack(topic, place, { signal, bytesEach, onEvent, onProgress }) {
+  const [begin, newest] = [await ask(topic, `${place}&limit=1`, signal), await ask(topic, "after=-1", signal)];
+  const [first, last] = [parsePosition(begin.events[0]?.position ?? ""), newest.events.at(-1)];
+  const head = parsePosition(newest.next);
+  if (!first || !last || !head || first.epoch !== head.epoch) return null;
+  const all = head.offset - first.offset + 1;
+  const most = Math.min(EVENTS_MAX, Math.max(PART_EVENTS, Math.floor(BYTES_MAX / Math.max(1, bytesEach))));
+  const isWhole = all <= most;
+  const limit = isWhole ? PAGE_EVENTS : PART_EVENTS;
+  const stride = isWhole ? PAGE_EVENTS : Math.ceil((all * PART_EVENTS) / most);
+  const apartMs = isWhole ? 0 : ((last.time - Number(begin.events[0]?.time)) * stride) / all;
+  let read = 0;
+  /** @type {Progress} */
+  let progress = { done: 0, read, all, apartMs };
+  for (let offset = first.offset - 1; offset < head.offset; ) {
+    const page = await ask(topic, `after=${formatPosition({ epoch: head.epoch, offset })}&limit=${limit}`, signal);
+    for (const event of page.events) onEvent(event);
+    read += page.events.length;
+    const reached = parsePosition(page.next)?.offset ?? head.offset;
+    if (page.epoch !== head.epoch || reached <= offset) break;
+    offset = isWhole ? reached : Math.max(reached, offset + stride);
+    progress = { done: Math.min(1, (offset - first.offset + 1) / all), read, all, apartMs };
+    onProgress(progress);
+  }
+  return { ...progress, done: 1 };
+}
+
+/**
+ * Reads every event between two times, or the first ones of them.
+ * @param {string} topic its URL
+ * @param {{ from: number, to: number }} times
+ * @param {{ countMax: number, signal: AbortSignal }} options
+ */
+export async function readBetween(topic, { from, to }, { countMax, signal }) {
+  /** @type {TopicEvent[]} */
+  const found = [];
+  for (let place = `since=${Math.max(1e11, from).toFixed(3)}`; ; ) {
+    const page = await ask(topic, place, signal);
+    for (const event of page.events) if (event.time >= from && event.time <= to) found.push(event);
+    const isOver = page.events.length === 0 || page.events.every(({ time }) => time > to);
+    if (isOver || found.length > countMax) return { events: found.slice(0, countMax), hasMore: found.length > countMax };
+    place = `after=${page.next}`;
+  }
+}

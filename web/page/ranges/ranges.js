@@ -1,0 +1,120 @@
+/** The range of a chart: buttons for the last minutes, hours and days, which read back what the page has not received. */
+import { find, setText } from "../element.js";
+import { listedTopic } from "../places.js";
+import { formatCount, formatDuration } from "../words.js";
+import { readBack } from "./history.js";
+import { offered, placeOf } from "./spans.js";
+
+/** What is kept reaches further back with time. */
+const LOOK_MS = 60_000;
+
+/** @typedef {import("./spans.js").Span} Span */
+
+/**
+ * The chart whose range it is.
+ * @typedef {object} Shown
+ * @property {(span: Span) => boolean} has whether all values of this time are here
+ * @property {(spanMs: number) => void} fit shows this much time, up to now
+ * @property {() => Past} begin begins to collect older values
+ *
+ * @typedef {object} Past
+ * @property {(event: import("../../transport/types.js").TopicEvent) => void} take
+ * @property {(span: Span, apartMs: number) => number} show shows what was taken before what is here, and returns how far back that reaches, ms; 0 without a value
+ */
+
+export class Ranges {
+  #root;
+  #name;
+  #topic;
+  #spans;
+  #shown;
+  /** @type {HTMLButtonElement[]} */
+  #buttons;
+  #reading = new AbortController();
+  /** The mean of the topic's events. */
+  #bytesEach = 0;
+  /** Hears what the server says about the topic. @type {(topic: import("../places.js").ListedTopic) => void} */
+  #onListed;
+
+  /**
+   * @param {HTMLElement} root
+   * @param {{ name: string, topic: string, spans: readonly Span[], shown: Shown, onListed?: (topic: import("../places.js").ListedTopic) => void }} options
+   *   `topic` is its URL
+   */
+  constructor(root, { name, topic, spans, shown, onListed = () => {} }) {
+    this.#root = root;
+    this.#name = name;
+    this.#topic = topic;
+    this.#spans = spans;
+    this.#shown = shown;
+    this.#onListed = onListed;
+    this.#buttons = spans.map((span) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = span.title;
+      button.addEventListener("click", () => void this.show(span));
+      return button;
+    });
+    find(root, "[role=group]", HTMLElement).append(...this.#buttons);
+    this.mark(null);
+    this.#offer(0);
+    setInterval(() => document.visibilityState !== "hidden" && void this.look(), LOOK_MS);
+  }
+
+  /** Asks what is kept, and offers the spans that it fills. The one that is shown stays. */
+  async look() {
+    const listed = await listedTopic(this.#name);
+    if (listed === null) return;
+    this.#bytesEach = listed.bytes / Math.max(1, listed.events);
+    this.#onListed(listed);
+    if (listed.oldest !== null) this.#offer(Date.now() - listed.oldest);
+  }
+
+  /** @param {number} keptMs */
+  #offer(keptMs) {
+    const titles = offered(this.#spans, keptMs).map(({ title }) => title);
+    for (const button of this.#buttons) button.hidden = !titles.includes(button.textContent ?? "") && button.getAttribute("aria-pressed") === "false";
+  }
+
+  /**
+   * Says which span is shown.
+   * @param {Span | null} span
+   */
+  mark(span) {
+    this.#reading.abort();
+    this.#say("");
+    for (const button of this.#buttons) {
+      const isShown = button.textContent === span?.title;
+      button.setAttribute("aria-pressed", String(isShown));
+      if (isShown) button.hidden = false;
+    }
+  }
+
+  /**
+   * Shows this much time; what is not here is read back.
+   * @param {Span} span
+   */
+  async show(span) {
+    this.mark(span);
+    if (this.#shown.has(span)) return this.#shown.fit(span.spanMs);
+    const { signal } = (this.#reading = new AbortController());
+    this.#say("reading…");
+    try {
+      const past = this.#shown.begin();
+      const onProgress = (/** @type {import("./history.js").Progress} */ { done }) => this.#say(`reading, ${Math.floor(done * 100)} %`);
+      const found = await readBack(this.#topic, placeOf(span), { signal, bytesEach: this.#bytesEach, onEvent: past.take, onProgress });
+      if (signal.aborted) return;
+      const reachMs = found ? past.show(span, found.apartMs) : 0;
+      if (!found || reachMs === 0) return this.#say("the server keeps nothing of this time");
+      const part = found.apartMs > 0 ? `; ${formatCount(found.read)} are shown, evenly spaced` : "";
+      this.#say(`${reachMs < span.spanMs * 0.95 ? `the server keeps ${formatDuration(reachMs)}, ` : ""}${formatCount(found.all)} events${part}`);
+    } catch {
+      if (!signal.aborted) this.#say("the server does not answer; try again");
+    }
+  }
+
+  /** @param {string} words */
+  #say(words) {
+    setText(find(this.#root, "[role=status]", HTMLElement), words);
+  }
+}
