@@ -299,7 +299,7 @@ fn what_is_no_link_and_no_target_is_refused_with_words() {
         (&["nothing"], "possible values"),
         (&["wind", "--rate", "4"], "advise"),
         (&["wind", "--netem"], "without --link there is none"),
-        (&["wind", "--target", "127.0.0.1:1"], "no URL such as http://127.0.0.1:1"),
+        (&["wind", "--target", "127.0.0.1:1"], "a URL such as http://127.0.0.1:1"),
     ] {
         let output = lab(args);
         let said = String::from_utf8_lossy(&output.stderr);
