@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -13,6 +14,9 @@ use super::numbers::count;
 use super::report::{Environment, Quantity, Report, Series, VERSION};
 use super::terminal::tell;
 use crate::statistics::Random;
+
+/// The time between two looks whether the user asks to stop, during a wait.
+const STOP_LOOK: Duration = Duration::from_millis(100);
 
 /// The pace of a run of one experiment, of the lab or of the bench.
 #[derive(Debug)]
@@ -89,8 +93,23 @@ impl Pace {
 
     /// Returns true if the user has asked to stop. The caller then measures nothing more, and the report says so.
     pub(crate) fn cut_if_stopped(&mut self) -> bool {
-        self.was_cut |= self.is_stopped();
+        if self.is_stopped() && !self.was_cut {
+            self.was_cut = true;
+            self.say("stopping; Ctrl-C again ends at once, without a report");
+        }
         self.was_cut
+    }
+
+    /// Waits for this time, which the bar shows in seconds. Returns false as soon as the user asks to stop.
+    pub(crate) fn wait(&mut self, time: Duration) -> bool {
+        self.begin(time.as_secs() as usize);
+        let begun = Instant::now();
+        while begun.elapsed() < time && !self.cut_if_stopped() {
+            thread::sleep(STOP_LOOK.min(time.saturating_sub(begun.elapsed())));
+            self.bar.set_position(begun.elapsed().as_secs());
+        }
+        self.end();
+        !self.was_cut
     }
 
     /// Begins a part with this many steps.
@@ -231,5 +250,15 @@ mod tests {
         assert!(pace.cut_if_stopped());
         let words = pace.rounds_run(&all);
         assert!(words.starts_with("Rounds: 4 of 200, since it was interrupted; in"), "{words}");
+    }
+
+    #[test]
+    fn a_wait_ends_when_the_user_asks_to_stop() {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut pace = Pace::new(1, 1, Arc::clone(&stop), String::new());
+        assert!(pace.wait(Duration::from_millis(1)), "it was whole");
+        let user = thread::spawn(move || stop.store(true, Ordering::Relaxed));
+        assert!(!pace.wait(Duration::from_secs(3600)), "it was cut");
+        user.join().unwrap();
     }
 }

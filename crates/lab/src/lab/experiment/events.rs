@@ -16,6 +16,7 @@ use crate::histogram::Histogram;
 use crate::lab::description::{Form, StreamPaths};
 use crate::lab::lines::Events;
 use crate::lab::numbers::count;
+use crate::lab::pace::Pace;
 use crate::lab::probe::{
     EVENT_BYTES_MIN, Fault, FaultKind, Feed, Http, Piece, Place, Source, Transport, number,
 };
@@ -85,7 +86,7 @@ pub(super) struct PlannedReader {
 #[derive(Debug)]
 pub(super) struct Streamed {
     pub(super) series: Vec<Series>,
-    /// The traffic of each reader, if it had a single connection.
+    /// The traffic of each reader, if it had a single connection, and the quiet time of the plan was whole.
     pub(super) carried: Vec<Option<Carried>>,
     /// The sentence about the method.
     pub(super) method: String,
@@ -146,7 +147,10 @@ pub(super) fn stream(
     let (meter, begun) = (StrainMeter::start(), Moment::now());
     let is_read = || readers.iter().any(|(_, reader)| !reader.is_finished());
     let SentEvents { sent, lag, clocks, mut fault } = publisher.all(session, is_read)?;
-    thread::sleep(quiet.max(period + pause + 8 * delay_max));
+    let quiet_begun = Instant::now();
+    let is_whole =
+        quiet.is_zero() || (sent.len() == events && keep_quiet(&mut session.pace, quiet));
+    thread::sleep((period + pause + 8 * delay_max).saturating_sub(quiet_begun.elapsed()));
     let mut strained = meter.since(begun);
     strained.behind.add(&lag);
     let last = sent.last_key_value().map_or(0, |(&number, _)| number);
@@ -171,13 +175,23 @@ pub(super) fn stream(
             *own.faults.entry(FaultKind::Wrong).or_default() += doubled;
         }
         own.traffic = carried.map(|carried| carried.events.0);
-        all_carried.push(carried);
+        // The bytes of events and those of silence can be told apart only with the whole of both.
+        all_carried.push(carried.filter(|_| is_whole));
         series.push(own);
     }
     let from = if session.target.is_own() { "" } else { FROM_HERE };
     let method =
         format!("{}{from}{}", method(&series, sent.len(), plan), told(plan, &lag, &clocks));
     Ok(Streamed { series, carried: all_carried, method, fault })
+}
+
+/// Publishes nothing for the quiet time of a plan, and says so. Returns false if the user has cut it short.
+fn keep_quiet(pace: &mut Pace, quiet: Duration) -> bool {
+    let seconds = quiet.as_secs();
+    pace.say(&format!(
+        "publishing nothing for {seconds} s, to measure the bytes of a quiet stream"
+    ));
+    pace.wait(quiet)
 }
 
 /// Returns the sentences about the method of a stream with this number of events.
