@@ -90,14 +90,14 @@ impl Description {
     fn parse(text: &str) -> anyhow::Result<Self> {
         let own: Self = toml::from_str(text)?;
         let Self { echo, get, stream, .. } = &own;
-        path("get", get.as_deref())?;
-        path("[echo] websocket", echo.websocket.as_deref())?;
-        path("[echo] http", echo.http.as_deref())?;
+        check_path("get", get.as_deref())?;
+        check_path("[echo] websocket", echo.websocket.as_deref())?;
+        check_path("[echo] http", echo.http.as_deref())?;
         if let Some(stream) = stream {
-            path("[stream] publish", Some(&stream.publish))?;
-            path("[stream] websocket", stream.websocket.as_deref())?;
-            path("[stream] sse", stream.sse.as_deref())?;
-            path("[stream] ndjson", stream.ndjson.as_deref())?;
+            check_path("[stream] publish", Some(&stream.publish))?;
+            check_path("[stream] websocket", stream.websocket.as_deref())?;
+            check_path("[stream] sse", stream.sse.as_deref())?;
+            check_path("[stream] ndjson", stream.ndjson.as_deref())?;
             let polls =
                 [("[stream.poll]", &stream.poll), ("[stream.long_poll]", &stream.long_poll)];
             for (table, poll) in polls {
@@ -108,7 +108,7 @@ impl Description {
     }
 }
 
-fn path(key: &str, path: Option<&str>) -> anyhow::Result<()> {
+fn check_path(key: &str, path: Option<&str>) -> anyhow::Result<()> {
     let is_path =
         |path: &str| path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic());
     match path {
@@ -159,7 +159,7 @@ fn percent_encoded(text: &str) -> String {
 impl Poll {
     fn check(&self, table: &str) -> anyhow::Result<()> {
         let Self { path: own, next, events, data, .. } = self;
-        path(&format!("{table} path"), Some(own))?;
+        check_path(&format!("{table} path"), Some(own))?;
         ensure!(
             own.contains(AFTER),
             "{table} path: {own} has no {AFTER}, where the position comes"

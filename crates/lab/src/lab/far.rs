@@ -46,7 +46,7 @@ fn time_of(ms: f64) -> Duration {
 }
 
 /// Checks the place of an agent, `HOST:PORT`.
-pub(crate) fn place(text: &str) -> Result<String, String> {
+pub(crate) fn parse_place(text: &str) -> Result<String, String> {
     let parts = text.rsplit_once(':').filter(|(host, port)| {
         let is_bare = host.contains(':') && !host.starts_with('[');
         !host.is_empty() && !is_bare && port.parse::<u16>().is_ok_and(|port| port > 0)
@@ -100,7 +100,7 @@ impl Agent {
 
     /// Compares the clocks with a block of probes. Returns the moment of the comparison, in milliseconds of this end's
     /// clock, and the offset.
-    pub(crate) fn compare(&mut self) -> anyhow::Result<(f64, Offset)> {
+    pub(crate) fn compare_clocks(&mut self) -> anyhow::Result<(f64, Offset)> {
         let (mut probes, deadline) = (Vec::new(), Instant::now() + PROBES_MAX);
         for _ in 0..PROBES {
             let asked = ms(self.clock.elapsed());
@@ -121,7 +121,7 @@ impl Agent {
         events: &Events,
         mut step: impl FnMut() -> bool,
     ) -> anyhow::Result<(Vec<Sent>, String)> {
-        let (from, first) = self.compare()?;
+        let (from, first) = self.compare_clocks()?;
         let period = Duration::from_secs_f64(events.period_ms / 1e3);
         // Each event in time, and all of them as the plan has it.
         let all = Instant::now() + period * events.count + PATIENCE;
@@ -142,7 +142,7 @@ impl Agent {
                 say(&mut self.writer, &Ask::Stop)?;
             }
         }
-        let (until, last) = self.compare()?;
+        let (until, last) = self.compare_clocks()?;
         let time = (until - from).max(1e-3);
         let drift = (last.offset - first.offset) / time;
         let here = |theirs: f64| {
@@ -180,10 +180,10 @@ mod tests {
     #[test]
     fn the_place_of_an_agent_is_a_host_and_a_port() {
         for right in ["192.0.2.7:7000", "host:1", "[::1]:7000"] {
-            assert_eq!(place(right).as_deref(), Ok(right));
+            assert_eq!(parse_place(right).as_deref(), Ok(right));
         }
         for wrong in ["127.0.0.1", "7000", ":7000", "host:", "host:0", "host:99999", "::1"] {
-            assert!(place(wrong).unwrap_err().contains("such as 192.0.2.7:7000"), "{wrong}");
+            assert!(parse_place(wrong).unwrap_err().contains("such as 192.0.2.7:7000"), "{wrong}");
         }
     }
 }

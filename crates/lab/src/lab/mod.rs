@@ -77,7 +77,7 @@ pub struct Options {
     target: Option<String>,
 
     /// The agent on a second machine, such as 192.0.2.7:7000. It starts the server to measure, and publishes events there
-    #[arg(long, value_name = "HOST:PORT", conflicts_with = "target", value_parser = far::place)]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "target", value_parser = far::parse_place)]
     agent: Option<String>,
 
     /// Take a first look within a minute. Do not quote its results: 4 rounds are too few for a sure difference, which needs 6

@@ -77,12 +77,12 @@ impl Pace {
     }
 
     /// Returns the bar, for a caller that cannot borrow the pace.
-    pub(crate) fn progress(&self) -> ProgressBar {
+    pub(crate) fn bar(&self) -> ProgressBar {
         self.bar.clone()
     }
 
     /// Returns the flag that is true once the user has asked to stop.
-    pub(crate) fn stop(&self) -> Arc<AtomicBool> {
+    pub(crate) fn stop_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
 

@@ -284,7 +284,7 @@ impl PlanPublisher {
         session.pace.begin(events);
         let (mut sent, mut lag, mut fault) = (BTreeMap::new(), Histogram::default(), None);
         let whole = self.events(1, events);
-        let (progress, stop) = (session.pace.progress(), session.pace.stop());
+        let (progress, stop) = (session.pace.bar(), session.pace.stop_flag());
         if let Some(agent) = session.target.agent() {
             let mut count = 0;
             let step = || {

@@ -42,13 +42,13 @@ impl Stream {
 
     /// Sends bytes, in one write if possible, and begins the wait for their answer.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Fault> {
-        self.answer(bytes)?;
+        self.send_aside(bytes)?;
         self.begin_wait();
         Ok(())
     }
 
     /// Sends bytes that need no answer, such as a pong. The present wait does not become longer.
-    pub(crate) fn answer(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn send_aside(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         self.pipe.write_all(bytes).map_err(|error| self.fault(error))?;
         self.sent_bytes += bytes.len() as u64;
         Ok(())

@@ -94,7 +94,7 @@ impl WebSocket {
             match header.opcode {
                 Opcode::Ping => {
                     let pong = self.frame(Opcode::Pong, &payload);
-                    self.stream.answer(&pong)?;
+                    self.stream.send_aside(&pong)?;
                 }
                 Opcode::Pong => {}
                 Opcode::Close => return Ok(None),
