@@ -98,12 +98,12 @@ impl SeveralPlaces {
 
     fn receive(&mut self, said: ReadItem, items: &mut VecDeque<Item>) -> Result<Step, Error> {
         match said {
-            ReadItem::At(token) => self.standing(token, items),
+            ReadItem::At(token) => self.on_places(token, items),
             ReadItem::Of { topic, item: anemone_wire::Item::End(reason) } => {
                 self.end(&topic, reason, items);
                 Ok(Step::Stay)
             }
-            ReadItem::Of { topic, item } => self.of(&topic, item, items),
+            ReadItem::Of { topic, item } => self.on_item(&topic, item, items),
             ReadItem::Failed(problem) => {
                 Err(Error::Refused(Box::new(Refused::of_problem(&problem))))
             }
@@ -111,7 +111,7 @@ impl SeveralPlaces {
     }
 
     /// Takes an event or a notice of a topic.
-    fn of(
+    fn on_item(
         &mut self,
         topic: &str,
         said: anemone_wire::Item<'static>,
@@ -132,13 +132,13 @@ impl SeveralPlaces {
     }
 
     /// Takes the places that the server has reached. Forgets the topics that are no longer among them.
-    fn standing(&mut self, mut token: Token, items: &mut VecDeque<Item>) -> Result<Step, Error> {
+    fn on_places(&mut self, mut token: Token, items: &mut VecDeque<Item>) -> Result<Step, Error> {
         let before = self.token.clone();
         let is_read = |name: &&str| self.reads_index || *name != INDEX;
         let names: Vec<_> = token.names().filter(is_read).map(str::to_owned).collect();
         for topic in &names {
             if let Some(After::Position(found)) = token.get(topic) {
-                self.of(topic, anemone_wire::Item::Begin(found), items)?;
+                self.on_item(topic, anemone_wire::Item::Begin(found), items)?;
                 // It may be behind what was told.
                 let position = self.trackers.get(topic.as_str()).and_then(Tracker::position);
                 token.set(topic, After::Position(position.unwrap_or(found)));

@@ -332,7 +332,7 @@ impl Engine {
     async fn read(&mut self) -> Result<(), Error> {
         let Phase::Open { link, .. } = &mut self.phase else { return Ok(()) };
         let limit = self.options.timeouts.stall;
-        let read = timeout(limit.saturating_add(link.is_quiet_for()), link.read(&mut self.said));
+        let read = timeout(limit.saturating_add(link.quiet_max()), link.read(&mut self.said));
         let read = read.await.unwrap_or(Err(Error::Stalled { limit }));
         self.take_said()?;
         read

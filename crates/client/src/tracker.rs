@@ -109,7 +109,7 @@ impl Tracker {
         if position.epoch == found.epoch && found.offset <= position.offset {
             return Ok(Step::Stay);
         }
-        self.hole(found, found, items)?;
+        self.on_hole(found, found, items)?;
         Ok(Step::Forward)
     }
 
@@ -126,7 +126,7 @@ impl Tracker {
             }
         }
         let before = found.at(found.offset.saturating_sub(1));
-        self.hole(found, before, items)?;
+        self.on_hole(found, before, items)?;
         Ok(true)
     }
 
@@ -151,7 +151,7 @@ impl Tracker {
 
     /// Handles events that are missing without notice up to `resume`. The first time this is an error, since another
     /// connection may return them; the second time it is a gap.
-    fn hole(
+    fn on_hole(
         &mut self,
         found: Position,
         resume: Position,

@@ -46,7 +46,7 @@ impl HttpCalls {
     ) -> Result<(Head, HttpBody), Error> {
         let ask = Ask { target: self.address.join(&ask.target), ..ask.clone() };
         let mut http = self.take();
-        let response = http.send_once(&ask, sent).await.map_err(told)?;
+        let response = http.send_once(&ask, sent).await.map_err(as_not_http)?;
         let status = response.status();
         if !(status.is_success() || status == http::StatusCode::NOT_MODIFIED) {
             let error = http.read_refusal(response).await;
@@ -73,7 +73,7 @@ impl HttpCalls {
 }
 
 /// Converts the error of a failed exchange, if its cause is an answer that is not HTTP.
-fn told(error: Error) -> Error {
+fn as_not_http(error: Error) -> Error {
     match error {
         Error::Http(error) if error.is_parse() && !error.is_parse_too_large() => {
             Foreign::NotHttp(error).into()

@@ -29,7 +29,7 @@ pub(crate) trait Link: Send {
     fn read<'a>(&'a mut self, items: &'a mut Vec<ServerItem>) -> BoxFuture<'a, Result<(), Error>>;
 
     /// Returns the time for which the connection may be silent on purpose.
-    fn is_quiet_for(&self) -> Duration {
+    fn quiet_max(&self) -> Duration {
         Duration::ZERO
     }
 }

@@ -34,7 +34,7 @@ impl Link for Poll {
         })
     }
 
-    fn is_quiet_for(&self) -> Duration {
+    fn quiet_max(&self) -> Duration {
         self.interval
     }
 }

@@ -29,7 +29,7 @@ impl Link for EventsSocket {
     }
 
     /// Pings and pongs are not visible here; they have their own timeout.
-    fn is_quiet_for(&self) -> Duration {
+    fn quiet_max(&self) -> Duration {
         Duration::MAX
     }
 }
