@@ -93,7 +93,7 @@ impl Order {
             return Err(io::ErrorKind::UnexpectedEof.into());
         };
         let [numbers @ .., is_low] = head;
-        let (grace, len) = both(u128::from_le_bytes(numbers));
+        let (grace, len) = halves(u128::from_le_bytes(numbers));
         let priority = if is_low == 1 { Priority::Low } else { Priority::Normal };
         let len = usize::try_from(len).ok().filter(|len| *len <= WORDS_BYTES_MAX);
         let mut words = vec![0; len.ok_or(io::ErrorKind::InvalidData)?];
@@ -107,7 +107,7 @@ impl Order {
 }
 
 /// Splits a number into its lower and its upper half.
-fn both(numbers: u128) -> (u64, u64) {
+fn halves(numbers: u128) -> (u64, u64) {
     ((numbers & u128::from(u64::MAX)) as u64, (numbers >> 64) as u64)
 }
 

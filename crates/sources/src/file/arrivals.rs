@@ -52,10 +52,10 @@ impl Arrivals {
         let before = self.version;
         match notice {
             DirectoryNotice::Created(name) => {
-                self.leave(name);
+                self.on_left(name);
                 self.come(name);
             }
-            DirectoryNotice::Deleted(name) => self.leave(name),
+            DirectoryNotice::Deleted(name) => self.on_left(name),
             DirectoryNotice::MovedFrom(name, number) => {
                 if let Some(place) = self.at(name) {
                     *place = ArrivalPlace::Moving { number, is_old: false };
@@ -63,7 +63,7 @@ impl Arrivals {
                 }
             }
             DirectoryNotice::MovedTo(name, number) => {
-                self.leave(name);
+                self.on_left(name);
                 let is_it = |place: &&mut ArrivalPlace| matches!(place, ArrivalPlace::Moving { number: other, .. } if *other == number);
                 match self.files.iter_mut().find(is_it) {
                     Some(place) => {
@@ -82,7 +82,7 @@ impl Arrivals {
     }
 
     /// Counts a file that may have come while notices were lost.
-    pub(super) fn overflow(&mut self) {
+    pub(super) fn on_overflow(&mut self) {
         self.gone += 1;
         self.version += 1;
     }
@@ -92,7 +92,7 @@ impl Arrivals {
         self.gone > 0 || !self.files.is_empty()
     }
 
-    /// Returns the oldest file. Call [`Arrivals::opened`] when it is open and all notices until then are handled.
+    /// Returns the oldest file. Call [`Arrivals::on_opened`] when it is open and all notices until then are handled.
     pub(super) fn next(&mut self) -> Option<Candidate> {
         loop {
             let is_old = match self.files.front_mut()? {
@@ -112,7 +112,7 @@ impl Arrivals {
 
     /// Handles the opening of a file; `is_there` is false if there was none. Returns false if the names have changed
     /// since: it may be another file then.
-    pub(super) fn opened(&mut self, candidate: &Candidate, is_there: bool) -> bool {
+    pub(super) fn on_opened(&mut self, candidate: &Candidate, is_there: bool) -> bool {
         if candidate.version != self.version {
             return false;
         }
@@ -145,7 +145,7 @@ impl Arrivals {
     }
 
     /// Removes the file of this name, which was deleted or replaced.
-    fn leave(&mut self, name: &OsStr) {
+    fn on_left(&mut self, name: &OsStr) {
         let found = self
             .files
             .iter()
@@ -193,7 +193,7 @@ mod tests {
         for _ in 0..2 {
             while let Some(candidate) = arrivals.next() {
                 names.push(candidate.name.to_str().unwrap().to_owned());
-                assert!(arrivals.opened(&candidate, true));
+                assert!(arrivals.on_opened(&candidate, true));
             }
         }
         (names, arrivals.take_gone())
@@ -227,11 +227,11 @@ mod tests {
         let mut arrivals = after(&["+log"]);
         let candidate = arrivals.next().unwrap();
         note(&mut arrivals, &["tmp>log"]);
-        assert!(!arrivals.opened(&candidate, true));
+        assert!(!arrivals.on_opened(&candidate, true));
         assert_eq!(opened(arrivals), (vec!["log".to_owned()], 1));
         let mut arrivals = after(&["+log"]);
         let candidate = arrivals.next().unwrap();
-        assert!(arrivals.opened(&candidate, false));
+        assert!(arrivals.on_opened(&candidate, false));
         assert_eq!(opened(arrivals), (vec![], 1));
     }
 
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(opened(arrivals).1, 2);
         let mut arrivals = after(&notices);
         assert!(arrivals.has_news() && !after(&["+other"]).has_news());
-        arrivals.overflow();
+        arrivals.on_overflow();
         assert_eq!(opened(arrivals), (vec!["a".to_owned()], 1));
     }
 }

@@ -143,7 +143,7 @@ impl Follower {
         match open.check(buffer) {
             Ok(FileState::More(chunk)) => return Turn::Read(chunk),
             Ok(FileState::End) => {}
-            Ok(FileState::Changed) => return self.changed(),
+            Ok(FileState::Changed) => return self.on_changed(),
             // There may be another file that can be read.
             Err(error) => {
                 let gap = Missing::Rest(open.position);
@@ -156,7 +156,7 @@ impl Follower {
         let open_id = open.id;
         let stands = std::fs::metadata(&self.path);
         if stands.as_ref().is_ok_and(|metadata| id(metadata) == open_id) {
-            return self.back_again();
+            return self.on_back_again();
         }
         match (self.next_file(), stands) {
             (Ok(Some((other, gap))), _) => self.replace_at_end(other, gap, buffer),
@@ -164,7 +164,7 @@ impl Follower {
             (Ok(None), Ok(metadata)) if !metadata.is_file() => Turn::Lost(not_a_file()),
             // Another file counts once it has content: until then, somebody may still write to this one.
             (Ok(None), Ok(_)) => {
-                self.watches.other(&self.path);
+                self.watches.watch_other(&self.path);
                 Turn::Idle
             }
         }
@@ -192,7 +192,7 @@ impl Follower {
 
     /// Handles the end of the open file while it is under the path. Files that came after it were there only for a
     /// moment.
-    fn back_again(&mut self) -> Turn {
+    fn on_back_again(&mut self) -> Turn {
         let brief = self.held.iter().filter(|file| file.has_content()).count();
         if brief == 0 {
             return Turn::Idle;
@@ -288,13 +288,13 @@ impl Follower {
     fn replace_at_end(&mut self, other: OpenFile, gap: Option<Missing>, buffer: &mut [u8]) -> Turn {
         match self.open.as_mut().map(|open| open.check(buffer)) {
             Some(Ok(FileState::More(chunk))) => Turn::Read(chunk),
-            Some(Ok(FileState::Changed)) => self.changed(),
+            Some(Ok(FileState::Changed)) => self.on_changed(),
             _ => self.replace(other, gap),
         }
     }
 
     /// Handles an open file that no longer contains the bytes that were read.
-    fn changed(&mut self) -> Turn {
+    fn on_changed(&mut self) -> Turn {
         let Some(open) = &mut self.open else { return Turn::Idle };
         let (id, position) = (open.id, open.position);
         // The contents of files in /proc are generated at each read.
@@ -418,7 +418,7 @@ impl Follower {
 
     fn watch(&mut self, open: OpenFile) {
         self.held.retain(|held| held.id != open.id);
-        self.watches.open(&open.file);
+        self.watches.watch_file(&open.file);
         self.open = Some(open);
     }
 }

@@ -76,7 +76,7 @@ mod system {
         fn note(&mut self, event: &Event<'_>) {
             let kind = event.events();
             if kind.contains(ReadFlags::QUEUE_OVERFLOW) {
-                self.arrivals.overflow();
+                self.arrivals.on_overflow();
             }
             // Notices without a name are about a file itself.
             let Some(name) = event.file_name() else {
@@ -177,7 +177,7 @@ mod system {
                 let opened = open(&next.name);
                 let is_there =
                     !opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-                if queue.read().arrivals.opened(&next, is_there) {
+                if queue.read().arrivals.on_opened(&next, is_there) {
                     found.files.extend(opened);
                 }
             }
@@ -186,14 +186,14 @@ mod system {
         }
 
         /// Watches the file that is read.
-        pub(in crate::file) fn open(&mut self, file: &File) {
+        pub(in crate::file) fn watch_file(&mut self, file: &File) {
             // Its name may have changed meanwhile.
             let path = format!("/proc/self/fd/{}", file.as_raw_fd());
             self.set(Watched::Open, Path::new(&path), WatchFlags::MODIFY);
         }
 
         /// Watches another file under the path, which is still empty.
-        pub(in crate::file) fn other(&mut self, path: &Path) {
+        pub(in crate::file) fn watch_other(&mut self, path: &Path) {
             self.set(Watched::Other, path, WatchFlags::MODIFY);
         }
 
@@ -264,9 +264,9 @@ mod system {
             Found::default()
         }
 
-        pub(in crate::file) fn open(&mut self, _: &File) {}
+        pub(in crate::file) fn watch_file(&mut self, _: &File) {}
 
-        pub(in crate::file) fn other(&mut self, _: &Path) {}
+        pub(in crate::file) fn watch_other(&mut self, _: &Path) {}
 
         pub(in crate::file) fn directory_of(&mut self, _: &Path) {}
     }

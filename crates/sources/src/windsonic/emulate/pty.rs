@@ -120,7 +120,7 @@ impl Pty {
                 Ok(len) if len > 0 => return Ok(Wait::Received(len)),
                 Err(Errno::AGAIN) if !closed => ready.clear_ready(),
                 Err(Errno::INTR) => {}
-                Ok(_) | Err(Errno::AGAIN | Errno::IO) => self.forget()?,
+                Ok(_) | Err(Errno::AGAIN | Errno::IO) => self.on_close()?,
                 Err(errno) => return Err(errno.into()),
             }
         }
@@ -128,7 +128,7 @@ impl Pty {
 
     /// Handles a close of the other end. Drops output that was not read, so that the next program does not take it for
     /// new.
-    fn forget(&mut self) -> io::Result<()> {
+    fn on_close(&mut self) -> io::Result<()> {
         self.heard = None;
         if self.is_open()? {
             return Ok(()); // a program has just opened it; a program that opens a serial device flushes it
