@@ -131,8 +131,8 @@ impl Refused {
         }
     }
 
-    /// Returns the reason why reading has ended, if this is one. A missing topic was deleted only if it `was_there`
-    /// before.
+    /// Returns the reason why reading has ended, if this refusal gives one. If a topic is missing, it was deleted only if
+    /// it `was_there` before.
     pub(crate) fn end_reason(&self, was_there: bool) -> Option<EndReason> {
         let problem = self.problem.as_ref()?;
         match problem.kind()? {

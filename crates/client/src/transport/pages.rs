@@ -34,7 +34,7 @@ impl Pages {
         Self { reading, http, has_begun: false }
     }
 
-    /// Takes the items of a page of several topics. Even an empty one may have more behind it.
+    /// Takes the items of a page of several topics. More events may follow even an empty page.
     fn take_several(&mut self, text: &[u8], items: &mut Vec<ServerItem>) -> Result<Turned, Error> {
         let page = ReadItem::parse_page(text)?;
         let Some(ReadItem::At(next)) = page.last() else { return Err(Malformed::Page.into()) };
