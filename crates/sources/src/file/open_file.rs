@@ -144,8 +144,8 @@ impl OpenFile {
         false
     }
 
-    /// Moves to the beginning of an unfinished last line, or to the end of the file. In a line that is too long,
-    /// moves to a place from which it is still too long.
+    /// Moves to the beginning of an unfinished last line, or to the end of the file. If the last line is too long, moves to
+    /// a place in it from which the rest is still too long.
     pub(super) fn skip_to_last_line(&mut self, line_bytes_max: usize) -> io::Result<()> {
         let len = self.file.metadata()?.len();
         // A line of the maximum length may end with CR LF.

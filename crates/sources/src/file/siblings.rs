@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::place::Id;
 
-/// The most files that are considered, in the order of the directory. If there are as many, a possible gap is
-/// reported.
+/// The most files that are considered, in the order of the directory. With this many, a possible gap is reported.
 pub(super) const COUNT_MAX: usize = 10_000;
 
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -21,7 +21,8 @@ const READ_BYTES: usize = 1024;
 ///
 /// Runs on the calling task, in a tokio runtime with IO and time drivers; a current-thread runtime is enough.
 ///
-/// # Cancel safety Dropping the future closes the device. No event is published in part.
+/// # Cancel safety
+/// Dropping the future closes the device. No event is published in part.
 pub async fn run(options: WindsonicOptions, topic: Arc<Topic>, status: Arc<Topic>) -> Infallible {
     let mut source = SerialSource::new(options, topic, status);
     loop {

@@ -30,7 +30,8 @@ impl Emulator {
     /// Creates the pseudo-terminal, and the link to it if the options name one. Replaces an existing link; anything
     /// else at that path is an error. Dropping the emulator removes the link.
     ///
-    /// # Errors One variant of [`OpenError`] for each cause.
+    /// # Errors
+    /// One variant of [`OpenError`] for each cause.
     pub fn open(options: EmulatorOptions) -> Result<Self, OpenError> {
         if !(0.0..=1.0).contains(&options.noise) {
             return Err(OpenError::Noise(options.noise));
@@ -72,7 +73,8 @@ impl Emulator {
     /// Measures and answers until dropped. Programs may open and close the device at any time. Messages are lost while
     /// no program has it open, or if the program reads too slowly. Needs a tokio runtime with IO and time drivers.
     ///
-    /// # Errors The system's error if the pseudo-terminal fails, which should not happen.
+    /// # Errors
+    /// The system's error if the pseudo-terminal fails, which should not happen.
     ///
     /// # Cancel safety
     /// Dropping the future ends the emulation and removes the link.
