@@ -21,12 +21,9 @@ use tokio::task::yield_now;
 use tokio::time::Instant;
 
 pub(crate) use self::lane::Lane;
-use crate::turn::TURN_TIME;
+use self::lane::SHARE;
 
 mod lane;
-
-/// The share of a round: two turns. The last task to begin may exceed it.
-const SHARE: Duration = TURN_TIME.saturating_mul(2);
 
 /// The rounds for one kind of task on one thread.
 #[derive(Debug, Default)]

@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::SHARE;
+use crate::turn::TURN_TIME;
+
+/// The share of a round: two turns. The last task to begin may exceed it.
+pub(super) const SHARE: Duration = TURN_TIME.saturating_mul(2);
 
 /// The tasks that have one place in the line together.
 #[derive(Debug)]
