@@ -61,7 +61,7 @@ impl Sender {
         }
         let (opcode, payload) = (opcode(message.kind()), message.as_bytes());
         if self.deflate.is_some() || self.mask_keys.is_some() {
-            self.data(Header::new(opcode, 0), payload);
+            self.queue_data(Header::new(opcode, 0), payload);
         } else {
             let output = self.output.get_or_insert_default();
             Header::encode_plain(opcode, payload.len(), output.own_mut());
@@ -87,7 +87,7 @@ impl Sender {
         };
         match shared {
             Some(frame) => self.output.get_or_insert_default().append_shared(frame),
-            None => self.data(Header::new(opcode(prepared.kind()), 0), prepared.payload()),
+            None => self.queue_data(Header::new(opcode(prepared.kind()), 0), prepared.payload()),
         }
         Ok(())
     }
@@ -112,7 +112,7 @@ impl Sender {
             Some(_) => return Err(MisuseError::KindChanged),
         };
         self.fragmented = (!fin).then_some(kind);
-        self.data(Header { fin, ..Header::new(opcode, 0) }, payload);
+        self.queue_data(Header { fin, ..Header::new(opcode, 0) }, payload);
         Ok(())
     }
 
@@ -139,7 +139,7 @@ impl Sender {
     pub fn close(&mut self, frame: Option<&CloseFrame>) -> Result<(), MisuseError> {
         self.check_open()?;
         let payload = frame.map(CloseFrame::encode).unwrap_or_default();
-        self.frame(Header::new(Opcode::Close, 0), &payload);
+        self.queue_frame(Header::new(Opcode::Close, 0), &payload);
         self.close_sent = true;
         Ok(())
     }
@@ -195,33 +195,33 @@ impl Sender {
         if payload.len() > 125 {
             return Err(MisuseError::ControlPayloadTooLong { len: payload.len() });
         }
-        self.frame(Header::new(opcode, 0), payload);
+        self.queue_frame(Header::new(opcode, 0), payload);
         Ok(())
     }
 
     /// Queues a frame of a message, compressed if that was negotiated and makes it smaller.
     #[inline(never)]
-    fn data(&mut self, header: Header, payload: &[u8]) {
-        if self.deflate.is_none() || !self.compressed(header, payload) {
-            self.frame(header, payload);
+    fn queue_data(&mut self, header: Header, payload: &[u8]) {
+        if self.deflate.is_none() || !self.queue_compressed(header, payload) {
+            self.queue_frame(header, payload);
         }
     }
 
     /// Queues the frame compressed; returns false if it is to be sent uncompressed.
     #[inline(never)]
-    fn compressed(&mut self, header: Header, payload: &[u8]) -> bool {
+    fn queue_compressed(&mut self, header: Header, payload: &[u8]) -> bool {
         let is_first = header.opcode != Opcode::Continuation;
         let deflate = self.deflate.as_mut();
         let compressed =
             deflate.and_then(|deflate| deflate.compress(payload, is_first, header.fin));
         let Some(compressed) = compressed else { return false };
         // On the first fragment only (RFC 7692 section 6.1).
-        self.frame(Header { rsv1: is_first, ..header }, compressed.payload());
+        self.queue_frame(Header { rsv1: is_first, ..header }, compressed.payload());
         true
     }
 
     /// Queues a frame, with its length and masking key.
-    fn frame(&mut self, header: Header, payload: &[u8]) {
+    fn queue_frame(&mut self, header: Header, payload: &[u8]) {
         let mask = self.mask_keys.as_mut().map(|next| next());
         let output = self.output.get_or_insert_default();
         let header = Header { mask, payload_len: payload.len() as u64, ..header };
