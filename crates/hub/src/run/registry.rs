@@ -47,7 +47,7 @@ pub(crate) struct Registry {
     /// Runs that are no longer in the list, and whose events are to be dropped, which may take long.
     forgotten: Vec<Arc<Run>>,
     is_stopping: bool,
-    /// True while a caller of [`Registry::begins`] begins works.
+    /// True while a caller of [`Registry::claim_beginning`] begins works.
     is_beginning: bool,
 }
 
@@ -156,7 +156,7 @@ impl Registry {
 
     /// Returns true if the caller must begin works, one after another, until there is none. Others leave the slots that come
     /// free meanwhile to this caller. Besides it, each start may begin one work.
-    pub(crate) fn begins(&mut self) -> bool {
+    pub(crate) fn claim_beginning(&mut self) -> bool {
         !std::mem::replace(&mut self.is_beginning, true)
     }
 

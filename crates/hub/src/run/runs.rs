@@ -234,7 +234,7 @@ impl SharedRuns {
     /// Begins the works that may begin. A work that ends at once, or gets no thread, calls this again; so only the
     /// first caller begins works, in a loop.
     fn begin_next(&self) {
-        if !self.lock().begins() {
+        if !self.lock().claim_beginning() {
             return;
         }
         loop {

@@ -36,7 +36,7 @@ impl Limits {
         }
     }
 
-    pub(super) fn hold(self, bytes: u64, events: u64) -> bool {
+    pub(super) fn can_hold(self, bytes: u64, events: u64) -> bool {
         bytes <= self.bytes && events <= self.events
     }
 }
@@ -130,7 +130,7 @@ impl Active {
         time: UnixTime,
     ) -> bool {
         let too_old = self.begun.is_some_and(|begun| time.since(begun) > limits.age);
-        self.events > 0 && (too_old || !limits.hold(self.len + bytes, self.events + events))
+        self.events > 0 && (too_old || !limits.can_hold(self.len + bytes, self.events + events))
     }
 
     /// Switches to a new file, which is created by the first write.

@@ -162,7 +162,7 @@ impl DiskLog {
             let bytes = file.len + records.len() as u64 + job.bytes;
             let new_events = job.events.len() as u64;
             // The first batch always fits: the new file was begun for it.
-            if count > 0 && !limits.hold(bytes, file.events + events + new_events) {
+            if count > 0 && !limits.can_hold(bytes, file.events + events + new_events) {
                 break;
             }
             job.encode(file.origin(), file.flushed, &mut records);
