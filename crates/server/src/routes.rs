@@ -220,8 +220,8 @@ pub(crate) fn begin_stream(site: &Arc<Site>, peer: Peer, head: &Head<'_>) -> Opt
     let reader = read.open_stream(transport.name).ok()?;
     let arrival = arrival.with_access_line(head);
     let access = arrival.access.clone();
-    access.status(StatusCode::OK.as_u16());
-    access.by(AnswerKind::Stream(transport.name));
+    access.set_status(StatusCode::OK.as_u16());
+    access.set_answer(AnswerKind::Stream(transport.name));
     let reader = reader.with_access_line(access);
     let head = stream::in_loop::head(transport.representation.media_type);
     let (head, place) = arrival.finish_head(vary(head, CHOICE));

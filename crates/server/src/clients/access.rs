@@ -141,15 +141,15 @@ impl AccessLine {
         self.0.is_some()
     }
 
-    pub(crate) fn by(&self, answer: AnswerKind) {
+    pub(crate) fn set_answer(&self, answer: AnswerKind) {
         self.change(|outcome| outcome.answer = answer);
     }
 
-    pub(crate) fn status(&self, status: u16) {
+    pub(crate) fn set_status(&self, status: u16) {
         self.change(|outcome| outcome.status = Some(status));
     }
 
-    pub(crate) fn reads(&self, topics: impl FnOnce() -> String) {
+    pub(crate) fn set_topics(&self, topics: impl FnOnce() -> String) {
         if let Some(draft) = &self.0 {
             let text = start(&topics(), PATH_CHARS_MAX);
             let held = draft.log.memory.reserve(text.len());
@@ -158,17 +158,17 @@ impl AccessLine {
         }
     }
 
-    pub(crate) fn sent(&self, bytes: usize) {
+    pub(crate) fn count_sent(&self, bytes: usize) {
         self.change(|outcome| outcome.bytes += bytes as u64);
     }
 
     /// Sets the last position in the reply.
-    pub(crate) fn reached(&self, position: Position) {
+    pub(crate) fn set_position(&self, position: Position) {
         self.change(|outcome| outcome.position = Some(Reached::Position(position)));
     }
 
     /// Sets the places in several topics up to which the reply goes.
-    pub(crate) fn reached_all(&self, token: &Token) {
+    pub(crate) fn set_places(&self, token: &Token) {
         self.change(|outcome| {
             let text = start(&token.to_string(), PATH_CHARS_MAX);
             outcome.position = Some(Reached::Token(text));
@@ -191,7 +191,7 @@ impl AccessLine {
     /// Makes the line end with this reply.
     pub(crate) fn follow(self, response: Response<Body>) -> Response<Body> {
         let Some(draft) = &self.0 else { return response };
-        self.status(response.status().as_u16());
+        self.set_status(response.status().as_u16());
         // The body of such a reply is not sent.
         let is_whole = draft.request.method == "HEAD";
         response.map(|body| {
@@ -226,7 +226,7 @@ impl http_body::Body for LoggedBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         match &frame {
-            Some(Ok(frame)) => self.line.sent(frame.data_ref().map_or(0, Bytes::len)),
+            Some(Ok(frame)) => self.line.count_sent(frame.data_ref().map_or(0, Bytes::len)),
             Some(Err(error)) => self.line.set_end(format!("broken off: {error}")),
             None => {}
         }

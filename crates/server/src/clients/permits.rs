@@ -95,7 +95,7 @@ impl ConnectionPermits {
         proxies: &Proxies,
     ) -> Result<ConnectionPermit, NoPermit> {
         // A proxy has many clients, which all share its address.
-        let is_proxy = proxies.trust(peer);
+        let is_proxy = proxies.trusts(peer);
         let is_own = !is_proxy && peer.is_own();
         let source = if is_proxy || is_own { None } else { peer.source() };
         let place = match source {

@@ -53,11 +53,11 @@ impl Places {
     }
 
     pub(crate) fn take(self: &Arc<Self>, source: Source) -> Option<Place> {
-        self.count(source).then(|| Place { places: Arc::clone(self), source })
+        self.try_count(source).then(|| Place { places: Arc::clone(self), source })
     }
 
     /// Counts one more and returns true, if the source may have one.
-    fn count(&self, source: Source) -> bool {
+    fn try_count(&self, source: Source) -> bool {
         let mut taken = self.lock();
         let count = taken.by_source.entry(source).or_default();
         if *count < self.max {

@@ -108,7 +108,7 @@ impl Arrival {
     /// Returns the handoff of an accepted handshake's connection.
     pub(crate) fn hand_off(self, handoff: Handoff) -> Handoff {
         let Self { client, place, access, .. } = self;
-        access.status(StatusCode::SWITCHING_PROTOCOLS.as_u16());
+        access.set_status(StatusCode::SWITCHING_PROTOCOLS.as_u16());
         handoff.keeping(access, client.address(), place)
     }
 

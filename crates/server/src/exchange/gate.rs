@@ -27,7 +27,7 @@ pub(crate) struct Admitted {
 pub(crate) fn admit(site: &Site, peer: Peer, head: &Head<'_>) -> Result<Admitted, Problem> {
     let (fields, version) = (head.fields, head.version);
     let host = host::of(fields, version)?;
-    let said = if site.proxies.trust(peer) { Some(site.proxies.read(fields)?) } else { None };
+    let said = if site.proxies.trusts(peer) { Some(site.proxies.read(fields)?) } else { None };
     // All forwarded hosts are checked: a proxy may forward a field of its client, but it also names its own host.
     let forwarded = said.iter().flat_map(|said| &said.hosts);
     let port = said.as_ref().and_then(|said| said.port);
@@ -66,7 +66,7 @@ fn is_for_any_page(site: &Site, head: &Head<'_>) -> bool {
 /// Returns the address of a client whose request is refused, as far as it is known.
 pub(crate) fn address_of(site: &Site, peer: Peer, fields: Fields<'_>) -> Option<SocketAddr> {
     match site.proxies.read(fields) {
-        Ok(said) if site.proxies.trust(peer) => Client::of_proxy(peer, &said).address(),
+        Ok(said) if site.proxies.trusts(peer) => Client::of_proxy(peer, &said).address(),
         _ => peer.address(),
     }
 }

@@ -57,7 +57,7 @@ impl Reply {
     pub(crate) fn into_parts(self) -> (Response<Body>, Option<Handoff>) {
         let Self { response, handoff, access } = self;
         if let Some(handoff) = &handoff {
-            handoff.access.status(response.status().as_u16());
+            handoff.access.set_status(response.status().as_u16());
         }
         (access.follow(response), handoff)
     }
@@ -174,7 +174,7 @@ impl Handoff {
         let Self { successor, transport, limits, deflate, place, client, access } = self;
         let config = Arc::clone(limits.of(&local.site.limits));
         let permit = permit.beside(place);
-        access.by(AnswerKind::Stream(transport));
+        access.set_answer(AnswerKind::Stream(transport));
         let visit = Visit::new(&local.site, client, limits, access, protocol);
         (
             successor.0,

@@ -80,7 +80,7 @@ impl ManyRequest {
     }
 
     pub(crate) fn with_access_line(self, access: AccessLine) -> Self {
-        access.reads(|| self.topics.choices.to_string());
+        access.set_topics(|| self.topics.choices.to_string());
         Self { access, ..self }
     }
 
@@ -116,7 +116,7 @@ impl ManyRequest {
     }
 
     pub(crate) fn open(&self, reading: ManyReading) -> Result<ManyReader, Problem> {
-        self.access.by(match reading {
+        self.access.set_answer(match reading {
             ManyReading::Page(transport) | ManyReading::Waiting(transport) => {
                 AnswerKind::Page(transport)
             }
@@ -221,7 +221,7 @@ impl ManyRequest {
             }
             item.write(token, list);
         })?;
-        self.access.reached_all(many.token());
+        self.access.set_places(many.token());
         let body = match wanted {
             Wanted::Head => omitted(),
             Wanted::All => {

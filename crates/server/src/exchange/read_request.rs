@@ -134,7 +134,7 @@ impl ReadRequest {
 
     /// Opens a reader for one page that begins where the request says, or else at `default`.
     pub(crate) fn open(&self, transport: TransportName, default: Start) -> Result<Reader, Problem> {
-        self.access.by(AnswerKind::Page(transport));
+        self.access.set_answer(AnswerKind::Page(transport));
         self.place.iter().for_each(|place| place.reads_by(transport));
         self.open_page(self.readable.clone(), default)
     }
@@ -170,13 +170,13 @@ impl ReadRequest {
         transport: TransportName,
         default: Start,
     ) -> Result<Reader, Problem> {
-        self.access.by(AnswerKind::Page(transport));
+        self.access.set_answer(AnswerKind::Page(transport));
         Ok(self.list(self.open_page(self.awaited()?, default)?, transport))
     }
 
     /// Opens a reader that stays, from where the request says, or else for future events.
     pub(crate) fn open_stream(&self, transport: TransportName) -> Result<Reader, Problem> {
-        self.access.by(AnswerKind::Stream(transport));
+        self.access.set_answer(AnswerKind::Stream(transport));
         let limit = PageLimit { bytes_max: self.site.limits.stream_bytes_max, ..self.query.page };
         let start = self.start(After::Latest.into());
         let reader = self.open_at(self.awaited()?, start, limit)?;

@@ -80,7 +80,7 @@ impl Visit {
         }
         let before = sender.queued_bytes();
         let done = work(sender);
-        self.access.sent(sender.queued_bytes().saturating_sub(before));
+        self.access.count_sent(sender.queued_bytes().saturating_sub(before));
         done
     }
 

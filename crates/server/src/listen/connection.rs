@@ -259,7 +259,7 @@ fn note_malformed(local: &Local, peer: Peer, error: &hyper::Error) {
         return;
     }
     let access = local.site.accesses.begin(peer.address(), "-", "-");
-    access.status(if error.is_parse_too_large() { 431 } else { 400 });
+    access.set_status(if error.is_parse_too_large() { 431 } else { 400 });
     access.set_end(format!("malformed request: {error}"));
 }
 

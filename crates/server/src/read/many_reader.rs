@@ -184,8 +184,8 @@ impl ManyReader {
     }
 
     /// Notes that the token is sent, and returns true if events had come without.
-    pub(crate) fn token_sent(&mut self) -> bool {
-        self.token.sent()
+    pub(crate) fn note_token_sent(&mut self) -> bool {
+        self.token.note_sent()
     }
 
     pub(crate) fn check_token(&mut self) -> Result<(), Problem> {
@@ -259,7 +259,7 @@ impl ManyReader {
             // Events do not say as of when the topics are in the token. A reader that resumes before this place would be
             // told again which topics were created and are gone.
             self.check_token()?;
-            self.token.sent();
+            self.token.note_sent();
             emit(&TopicItem::At, self.token.token(), true);
         }
         self.emit_pages(&pages, limit, emit);
@@ -440,7 +440,7 @@ impl ManyReader {
                     has_token &= self.token.comes_with(event_bytes);
                 }
                 if has_token {
-                    self.token.sent();
+                    self.token.note_sent();
                     bytes += self.token.bytes() as u64;
                 }
                 emit(&TopicItem::Of { topic: name, item }, self.token.token(), has_token);
@@ -451,7 +451,7 @@ impl ManyReader {
         }
         drop(items);
         if has_tokens && self.token.is_due() && self.check_token().is_ok() {
-            self.token.sent();
+            self.token.note_sent();
             emit(&TopicItem::At, self.token.token(), true);
         }
         let names = || pages.iter().map(|(name, _)| name).zip(&told);
@@ -472,7 +472,7 @@ impl ManyReader {
             }
             let item = Item::End(reason);
             let has_token = self.check_token().is_ok();
-            self.token.sent();
+            self.token.note_sent();
             emit(&TopicItem::Of { topic: name.as_str(), item }, self.token.token(), has_token);
         }
     }

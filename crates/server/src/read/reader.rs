@@ -76,7 +76,7 @@ impl Reader {
     }
 
     pub(crate) fn with_access_line(self, access: AccessLine) -> Self {
-        access.reached(self.place.position);
+        access.set_position(self.place.position);
         Self { access, ..self }
     }
 
@@ -176,7 +176,7 @@ impl Reader {
         if let Some(listing) = &self.listing {
             listing.moved(self.place.position.epoch, next);
         }
-        self.access.reached(next);
+        self.access.set_position(next);
         self.place.position = next;
         self.place.slow = self.slow;
     }

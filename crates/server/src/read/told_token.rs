@@ -96,7 +96,7 @@ impl ToldToken {
     }
 
     /// Notes that the token is sent, and returns true if events had come without.
-    pub(crate) fn sent(&mut self) -> bool {
+    pub(crate) fn note_sent(&mut self) -> bool {
         self.owed_since = None;
         std::mem::take(&mut self.event_bytes) > 0
     }
@@ -146,14 +146,14 @@ mod tests {
         assert!(bytes > SHORT_BYTES);
         assert!(!told.is_due(), "nothing came");
         assert!(!told.comes_with(bytes - 1) && told.comes_with(1));
-        assert!(told.sent() && !told.sent());
+        assert!(told.note_sent() && !told.note_sent());
         assert!(!told.comes_with(1) && !told.is_due());
         let due = told.due().unwrap();
         tokio::time::advance(DELAY / 2).await;
         assert!(!told.comes_with(1) && !told.is_due());
         assert_eq!(told.due(), Some(due), "the first event counts");
         tokio::time::advance(DELAY / 2).await;
-        assert!(told.is_due() && told.sent() && !told.is_due());
+        assert!(told.is_due() && told.note_sent() && !told.is_due());
         assert_eq!(told.due(), None);
     }
 

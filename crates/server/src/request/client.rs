@@ -91,7 +91,7 @@ impl Client {
     /// Returns the client of a connection, before any request.
     pub(crate) fn of_connection(peer: Peer, proxies: &Proxies) -> Self {
         let foreign = match peer {
-            _ if proxies.trust(peer) => Some(Foreign::ProxyAddress),
+            _ if proxies.trusts(peer) => Some(Foreign::ProxyAddress),
             _ if peer.is_local() => None,
             _ => Some(Foreign::Elsewhere),
         };

@@ -145,7 +145,7 @@ impl Proxies {
         Self(trusted)
     }
 
-    pub(crate) fn trust(&self, peer: Peer) -> bool {
+    pub(crate) fn trusts(&self, peer: Peer) -> bool {
         match peer {
             _ if peer.is_direct() => false,
             Peer::Unix(..) => self.0.contains(&TrustedProxy(Range::Unix)),

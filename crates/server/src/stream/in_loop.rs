@@ -63,7 +63,7 @@ impl InLoop {
     ) -> Self {
         let mut reply = EndlessReply::new(reader, Instant::now());
         let begin = one(&reply.begin(), encoding.append);
-        reply.reader().access().sent(begin.len());
+        reply.reader().access().count_sent(begin.len());
         head.extend_from_slice(&chunk(&begin));
         let local = Rc::clone(local);
         Self { local, reply, encoding, woken: None, alarm: None, _permit: permit }
@@ -71,7 +71,7 @@ impl InLoop {
 
     fn send(&self, item: &Item<'_>, output: &mut Output) {
         let text = one(item, self.encoding.append);
-        self.reply.reader().access().sent(text.len());
+        self.reply.reader().access().count_sent(text.len());
         output.extend_from_slice(&chunk(&text));
     }
 
@@ -121,7 +121,7 @@ impl InLoop {
             EndlessPart::Page(page) => {
                 let access = self.reply.reader().access();
                 if access.is_some() {
-                    access.sent(text_bytes(&page.chunk));
+                    access.count_sent(text_bytes(&page.chunk));
                 }
                 output.extend_from_slice(&page.chunk);
             }

@@ -98,7 +98,7 @@ struct ManyReply<F> {
 
 impl<F> Drop for ManyReply<F> {
     fn drop(&mut self) {
-        self.access.reached_all(self.reader.token());
+        self.access.set_places(self.reader.token());
         let described = Described::new(self.client, self.kind, OwnPath::TOPICS.in_log());
         self.site.closed.add(&described, Some(self.since), Cause::of_stream(self.why));
     }
@@ -126,7 +126,7 @@ impl<F: Fn(&TopicItem<'_>, &Token, bool, &mut String)> ManyReply<F> {
             self.admitted().await;
             match &self.phase {
                 ManyPhase::Over => {
-                    let is_owed = self.reader.token_sent();
+                    let is_owed = self.reader.note_token_sent();
                     return is_owed.then(|| self.one(&TopicItem::At));
                 }
                 ManyPhase::Ending(ends) if self.reader.has_reached(ends) => return None,
@@ -180,7 +180,7 @@ impl<F: Fn(&TopicItem<'_>, &Token, bool, &mut String)> ManyReply<F> {
         });
         if let Err(problem) = turn {
             let json = problem.to_json();
-            self.reader.token_sent();
+            self.reader.note_token_sent();
             let has_token = self.reader.check_token().is_ok();
             append(&TopicItem::Failed(&json), self.reader.token(), has_token, &mut text);
             self.fail(&problem);

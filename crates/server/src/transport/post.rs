@@ -49,7 +49,7 @@ async fn publish(
     let body = receive(request, bounds, &site.memory, Some(stop)).await?;
     let sent = SentBody { content, body: body.as_ref(), key, expected };
     let published = permit.submit(&site.limits, sent).await?;
-    access.reached(published.last);
+    access.set_position(published.last);
     let body = full(Published::from(published).to_json() + "\n");
     let mut response = reply("application/json", "no-store", body);
     *response.status_mut() = if published.repeated { StatusCode::OK } else { StatusCode::CREATED };

@@ -114,7 +114,7 @@ impl Multiplexer {
             Step::Begin(id, request) => {
                 let (method, (path, _)) = (request.method, request.path_and_query());
                 let (access, entered) = arrival::enter(&self.site, self.client, method, path);
-                access.by(AnswerKind::Stream(self.carrier.name));
+                access.set_answer(AnswerKind::Stream(self.carrier.name));
                 let begun =
                     entered.and_then(|path| self.begin(id, &path, &request, &access, outlet));
                 if let Err(problem) = begun {
@@ -137,7 +137,7 @@ impl Multiplexer {
                     .as_ref()
                     .map_or(("-", "-"), |request| (request.method, request.path_and_query().0));
                 let access = arrival::record(&self.site, &problem, asked, line);
-                access.by(AnswerKind::Stream(self.carrier.name));
+                access.set_answer(AnswerKind::Stream(self.carrier.name));
                 if request.is_none() && access.is_some() {
                     access.set_end(format!("malformed request: {}", problem.detail()));
                 }

@@ -33,13 +33,13 @@ pub(super) fn send_begin(
     let begin = Reply::of_service(status::STANDING, fields.as_fields(), b"");
     let access = reply.reader().access();
     send_reply(id, Reply { position, ..begin }, access, outlet);
-    access.status(status::EVENT);
+    access.set_status(status::EVENT);
 }
 
 pub(super) fn send_item(id: Id, item: &Item<'_>, reply: &EndlessReply, outlet: &mut impl Outlet) {
     let mut message = String::new();
     write_item(id, item, reply.reader().position(), &mut message);
-    reply.reader().access().sent(message.len());
+    reply.reader().access().count_sent(message.len());
     outlet.put(&message);
 }
 
@@ -50,12 +50,12 @@ pub(super) fn send_reply(
     access: &AccessLine,
     outlet: &mut impl Outlet,
 ) {
-    access.status(reply.status);
+    access.set_status(reply.status);
     if let Some(position) = reply.position {
-        access.reached(position);
+        access.set_position(position);
     }
     let message = reply.to_bytes(id.into());
-    access.sent(message.len());
+    access.count_sent(message.len());
     outlet.put_bytes(&message);
 }
 

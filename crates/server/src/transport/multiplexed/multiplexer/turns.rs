@@ -71,7 +71,7 @@ impl Multiplexer {
                 match reply.poll(now, heartbeat, read) {
                     EndlessPart::Page(page) => {
                         let bytes = send_page(id, &page, outlet);
-                        reply.reader().access().sent(bytes);
+                        reply.reader().access().count_sent(bytes);
                         if reply.is_behind() || !reply.is_open() {
                             self.session.give_turn(id);
                         }
