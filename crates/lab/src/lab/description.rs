@@ -222,6 +222,21 @@ mod tests {
     }
 
     #[test]
+    fn the_file_in_the_documentation_describes_a_server() {
+        let (_, file) = include_str!("../../../../docs/LAB.md")
+            .split_once("\n```toml\n")
+            .expect("one is shown");
+        let shown = Description::parse(file.split("\n```").next().unwrap()).unwrap();
+        let shown = shown.stream.unwrap();
+        for transport in
+            [Transport::WebSocket, Transport::Sse, Transport::Ndjson, Transport::LongPoll]
+        {
+            assert!(shown.has(transport), "{transport:?}");
+        }
+        assert_eq!(shown.poll(Transport::LongPoll).unwrap().first(), "latest");
+    }
+
+    #[test]
     fn a_file_that_cannot_be_read_is_wrong_use() {
         assert!(Description::read(Path::new("/dev/null")).is_err());
         let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
