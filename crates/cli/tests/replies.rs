@@ -2,10 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests too")]
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 
 use anemone_testing::documents::document;
-use anemone_testing::process::{ask, get, read_until, request, serve};
+use anemone_testing::process::{LONG, ask, get, read_until, request, serve};
 use anemone_testing::wait_until;
 
 /// Returns the names of all members in JSON, or in what looks like it.
@@ -28,7 +29,7 @@ fn members_are_found_at_every_depth() {
 }
 
 /// A reader of the wind over SSE, until this is dropped.
-fn reader(address: SocketAddr) -> std::net::TcpStream {
+fn reader(address: SocketAddr) -> TcpStream {
     let mut stream = request(address, "GET /topics/wind HTTP/1.1\r\nAccept: text/event-stream");
     read_until(&mut stream, b"data: ");
     stream
@@ -98,4 +99,62 @@ fn the_first_requests_of_docs_protocol_are_answered_as_it_shows() {
     assert_eq!(members(reply.split_once("\r\n\r\n").unwrap().1), members(published));
     let read = read.strip_prefix("GET ").unwrap().split('?').next().unwrap();
     becomes_as_shown(address, read, page);
+}
+
+/// Sends a message of `anemone.v1` over TCP.
+fn send(tcp: &mut TcpStream, message: &str) {
+    let length = u32::try_from(message.len()).unwrap();
+    tcp.write_all(&[&length.to_be_bytes(), message.as_bytes()].concat()).unwrap();
+}
+
+/// Receives the next message of `anemone.v1` over TCP.
+fn receive(tcp: &mut TcpStream) -> String {
+    let mut length = [0; 4];
+    tcp.read_exact(&mut length).unwrap();
+    let mut message = vec![0; u32::from_be_bytes(length) as usize];
+    tcp.read_exact(&mut message).unwrap();
+    String::from_utf8(message).unwrap()
+}
+
+/// Returns the status, and the id, of a message.
+fn answered(message: &str) -> Vec<&str> {
+    message.split([' ', '\n', '\u{23ce}']).take(2).collect()
+}
+
+#[test]
+fn the_messages_of_docs_protocol_are_answered_as_it_shows() {
+    let flags = ["--demo", "--threads", "1", "--run", "primes=cat", "--tcp", "127.0.0.1:0"];
+    let (mut server, address) = serve(&flags);
+    let line = server.line();
+    let mut tcp = TcpStream::connect(line.strip_prefix("tcp on ").expect(&line)).unwrap();
+    tcp.set_read_timeout(Some(LONG)).unwrap();
+    // The first record has the id 1, as the one that is patched.
+    let record = "POST /messages HTTP/1.1\r\nContent-Type: application/json";
+    let created = ask(address, record, "{\"text\":\"hi\"}");
+    let tag = created.split_once("etag: ").expect(&created).1.split("\r\n").next().unwrap();
+    let tag = tag.replace('"', "%22");
+
+    let blocks = document("docs/PROTOCOL.md").blocks();
+    let block = blocks.iter().find(|block| block.code.contains("GET 7 /clock")).unwrap();
+    let mut count = 0;
+    for line in block.code.lines() {
+        let (client, server) = line.split_once("server   ").unwrap();
+        if let Some(message) = client.trim_end().strip_prefix("client   ") {
+            let message = message
+                .replace("?after=4zq81x-41", "?after=-1")
+                .replace("%22…-1%22", &tag)
+                .replace("{…}", "{\"text\":\"new\"}")
+                .replace('\u{23ce}', "\n");
+            send(&mut tcp, &message);
+        }
+        // The wind goes on meanwhile.
+        let is_of_wind = |reply: &str| reply.starts_with("206 8 ") && !server.starts_with("206 ");
+        let mut reply = receive(&mut tcp);
+        while is_of_wind(&reply) {
+            reply = receive(&mut tcp);
+        }
+        assert_eq!(answered(&reply), answered(server), "{line}: {reply}");
+        count += 1;
+    }
+    assert_eq!(count, 10);
 }
