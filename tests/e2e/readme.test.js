@@ -1,5 +1,5 @@
 /**
- * The JavaScript of the README and of the documents that go on where it ends, as it is, in pages of the server; the other languages
+ * The JavaScript of the README, of the documents that go on where it ends, and of the client's README, as it is; the other languages
  * are in crates/cli/tests/readme.rs.
  *
  * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`) and Chromium (`CHROMIUM`, default
@@ -10,12 +10,22 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { connect } from "../../clients/js/src/client.js";
 import { PATIENCE_MS, becomes, folder, kill, launch, remove, serve, until } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
 const ROOT = new URL("../../", import.meta.url);
 const DOCUMENTS = ["README.md", "docs/TUTORIAL.md", "docs/RUNS.md"];
+const COMPUTATIONS = await readFile(new URL("docs/COMPUTATIONS.md", ROOT), "utf8");
+const CLIENT = await readFile(new URL("clients/js/README.md", ROOT), "utf8");
 const README = (await Promise.all(DOCUMENTS.map((path) => readFile(new URL(path, ROOT), "utf8")))).join("\n");
+
+/**
+ * The blocks between fences of a text, in this language.
+ * @param {string} text
+ * @param {string} language
+ */
+const blocks = (text, language) => [...text.matchAll(RegExp(`^\`{3}${language}\\n(.*?)^\`{3}$`, "gms"))].map(([, code]) => String(code));
 
 test("the page shows the newest line", { timeout: STEP_MS_MAX }, async () => {
   const [, page] = /^```html\n(.*?)^```$/ms.exec(README) ?? [];
@@ -91,5 +101,87 @@ test("a page starts a run and shows its events", { timeout: STEP_MS_MAX }, async
     await browser.close();
     await kill(server);
     await remove(root);
+  }
+});
+
+test("the client that the server has shows the wind", { timeout: STEP_MS_MAX }, async () => {
+  const script = blocks(README, "js").find((code) => code.includes("/client.js"));
+  const [page] = blocks(CLIENT, "html");
+  const root = await folder("anemone-readme-");
+  await writeFile(join(root, "index.html"), String(page));
+  const server = await serve("--demo", "--listen", "127.0.0.1:0", "--static", root);
+  const browser = await launch();
+  try {
+    const page = await browser.newPage();
+    /** @type {import("playwright-core").ConsoleMessage[]} */
+    const said = [];
+    page.on("console", (message) => message.type() === "log" && said.push(message));
+    await page.goto(`${server.origin}/`);
+    await page.waitForFunction(() => /^[\d.]+ m\/s$/.test(document.title), null, { timeout: PATIENCE_MS });
+    // It reads until the page goes.
+    void page.evaluate(`(async () => { ${script} })()`).catch(() => undefined);
+    await until("an event", () => said.length > 0);
+    const event = await said[0]?.args()[0]?.jsonValue();
+    assert.equal(typeof event?.direction, "number");
+  } finally {
+    await browser.close();
+    await kill(server);
+    await remove(root);
+  }
+});
+
+test("the README of the client reads, publishes, calls and runs as it says", { timeout: STEP_MS_MAX }, async () => {
+  const program = fileURLToPath(new URL("examples/primes.py", ROOT));
+  const server = await serve("--demo", "--listen", "127.0.0.1:0", "--run", `primes=python3 -u ${program}`);
+  /** @type {unknown[][]} */
+  const said = [];
+  const log = (/** @type {unknown[]} */ ...words) => void said.push(words);
+  const [loop, callbacks, calls] = blocks(CLIENT, "js");
+  /** @type {ReturnType<typeof connect>[]} */
+  const clients = [];
+  const connecting = () => {
+    const client = connect(`${server.origin}/`);
+    clients.push(client);
+    return client;
+  };
+  const client = connecting();
+  /** @type {new (...parts: string[]) => (...values: unknown[]) => Promise<void>} */
+  const Code = Object.getPrototypeOf(async () => undefined).constructor;
+  const run = (/** @type {string | undefined} */ code) => {
+    return new Code("client", "connect", "console", String(code).replace("const client =", "client ="))(client, connecting, { log, warn: log });
+  };
+  try {
+    await run(calls);
+    const shown = (/** @type {unknown} */ value) => said.some((words) => words.some((word) => JSON.stringify(word) === JSON.stringify(value)));
+    assert.ok(shown(19_997) && shown({ partial: 2 }) && said.some(([progress, text]) => progress === 1 && text === "up to 20000"), JSON.stringify(said.slice(-5)));
+    said.length = 0;
+    await run(callbacks);
+    await until("the transport and an event", () => said.some(([word]) => word === "reading by") && said.some(([data]) => typeof data === "object"));
+    said.length = 0;
+    // It reads until its client is closed.
+    void run(loop).catch(() => undefined);
+    await until("an event with its position", () => said.some(([position, data]) => typeof position === "string" && typeof data === "object"));
+  } finally {
+    for (const one of clients) one.close();
+    await kill(server);
+  }
+});
+
+test("the document of docs/COMPUTATIONS.md is computed, and its function draws the lists", { timeout: STEP_MS_MAX }, async () => {
+  const server = await serve("--demo", "--listen", "127.0.0.1:0");
+  const client = connect(`${server.origin}/`);
+  const apply = new Function(`${blocks(COMPUTATIONS, "js")[0]} return apply;`)();
+  /** @type {Map<number, number[]>} */
+  const lists = new Map();
+  try {
+    for await (const event of client.run("/computations", JSON.parse(String(blocks(COMPUTATIONS, "json")[0])))) apply(lists, event);
+    const [, quick = [], merge = []] = [0, 1, 2].map((action) => lists.get(action));
+    assert.deepEqual(quick, Array.from({ length: 2000 }, (_, at) => at + 1));
+    const digits = merge.map((value) => value % 10);
+    assert.deepEqual(digits, [...digits].sort());
+    assert.equal(digits.length, 2000);
+  } finally {
+    client.close();
+    await kill(server);
   }
 });
