@@ -199,10 +199,10 @@ impl Reading {
     }
 }
 
-/// Returns the text of an item of a list, which this line begins.
+/// Returns the text of an item of a list, which this line begins. A longer number is one of a sentence.
 fn item(line: &str) -> Option<&str> {
     let digits = line.len() - line.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let numbered = (digits > 0).then(|| line[digits..].strip_prefix(". ")).flatten();
+    let numbered = (1..=2).contains(&digits).then(|| line[digits..].strip_prefix(". ")).flatten();
     line.strip_prefix("- ").or(numbered)
 }
 
