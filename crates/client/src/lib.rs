@@ -1,4 +1,6 @@
-//! Reads, publishes and calls over every transport, and never loses its place.
+#![doc = include_str!("../README.md")]
+//!
+//! # The parts
 //!
 //! - [`Subscribe`] starts a [`Subscription`], which yields [`Item`]s: events, each once and in order, and notices,
 //!   above all of missing events. When a connection breaks, it opens another one and continues from its position; it
@@ -11,26 +13,6 @@
 //! - A URL may be that of a Unix socket: `unix:SOCKET:/topics/NAME`. All transports but TCP work over it.
 //! - [`Via`] lists the transports. A position is valid on all of them, so a subscription can change its transport
 //!   between two events, and does so by itself unless one is set.
-//!
-//! ```no_run
-//! # async fn example() -> Result<(), anemone_client::Error> {
-//! use anemone_client::{Content, Item, Publisher, Subscribe};
-//!
-//! let mut publisher = Publisher::new("http://127.0.0.1:8080/topics/scratch-a")?;
-//! let published = publisher.publish(Content::Json, r#"{"text":"hi"}"#).await?;
-//!
-//! let url = format!("http://127.0.0.1:8080/topics/scratch-a?after={}", published.position);
-//! let mut subscription = Subscribe::new(url).start()?;
-//! while let Some(item) = subscription.next().await? {
-//!     match item {
-//!         Item::Event { data, .. } => println!("{data}"),
-//!         Item::Gap(gap) => println!("{gap}"),
-//!         _ => {}
-//!     }
-//! }
-//! # Ok(())
-//! # }
-//! ```
 //!
 //! Parsers without IO read the messages of servers and keep no more than [`Limits`] allow. One place checks the order
 //! of items for all transports.
