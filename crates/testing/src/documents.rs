@@ -1,5 +1,7 @@
 //! The documents of the repository, and what is in them: sentences, and blocks of code.
 
+use std::collections::BTreeSet;
+
 /// A document: its path in the repository, and its text.
 #[derive(Clone, Copy, Debug)]
 pub struct Document {
@@ -76,6 +78,30 @@ impl Document {
         self.parts().into_iter().filter_map(Part::into_block).collect()
     }
 
+    /// Returns the targets of all links and images.
+    pub fn links(&self) -> Vec<String> {
+        let prose = self.parts().into_iter().filter_map(Part::into_prose);
+        let in_prose = |prose: String| {
+            let targets =
+                prose.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0));
+            targets.map(str::to_owned).collect::<Vec<_>>()
+        };
+        prose.flat_map(in_prose).collect()
+    }
+
+    /// Returns the names by which links lead to headings, and to other places that have one.
+    pub fn anchors(&self) -> BTreeSet<String> {
+        let headings = self.parts().into_iter().filter_map(Part::into_heading);
+        let named = self.text.split("<a id=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        headings.map(|heading| anchor(&heading)).chain(named.map(str::to_owned)).collect()
+    }
+
+    /// Returns the text below the heading of this name, up to the next heading.
+    pub fn below(&self, heading: &str) -> Option<&str> {
+        let (_, rest) = self.text.split_once(&format!("# {heading}\n"))?;
+        rest.split("\n#").next()
+    }
+
     /// Returns the sentences of paragraphs, items of lists, and cells of tables. A piece of inline code is the word `Code`.
     pub fn sentences(&self) -> Vec<String> {
         let prose = self.parts().into_iter().filter_map(Part::into_prose);
@@ -93,23 +119,22 @@ impl Document {
 }
 
 enum Part {
+    Heading(String),
     Block(Block),
     Prose(String),
 }
 
 impl Part {
+    fn into_heading(self) -> Option<String> {
+        if let Self::Heading(heading) = self { Some(heading) } else { None }
+    }
+
     fn into_block(self) -> Option<Block> {
-        match self {
-            Self::Block(block) => Some(block),
-            Self::Prose(_) => None,
-        }
+        if let Self::Block(block) = self { Some(block) } else { None }
     }
 
     fn into_prose(self) -> Option<String> {
-        match self {
-            Self::Block(_) => None,
-            Self::Prose(prose) => Some(prose),
-        }
+        if let Self::Prose(prose) = self { Some(prose) } else { None }
     }
 }
 
@@ -181,6 +206,7 @@ impl Reading {
             self.parts.extend(row.split('|').map(|cell| Part::Prose(cell.to_owned())));
         } else if text.starts_with('#') {
             text.trim_start_matches('#').trim().clone_into(&mut self.heading);
+            self.parts.push(Part::Heading(self.heading.clone()));
         } else {
             self.prose += item.unwrap_or(text);
             self.prose.push(' ');
@@ -197,6 +223,12 @@ impl Reading {
             self.parts.push(Part::Prose(std::mem::take(&mut self.prose)));
         }
     }
+}
+
+/// Returns the name by which links lead to a heading.
+fn anchor(heading: &str) -> String {
+    let heading = heading.to_lowercase().replace(' ', "-");
+    heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
 }
 
 /// Returns the text of an item of a list, which this line begins. A longer number is one of a sentence.
