@@ -235,10 +235,10 @@ test("services are there with a line that calls each, and the runs that are goin
   });
 });
 
-test("the box that starts a run says what the service does, and begins with an input that works", { timeout: STEP_MS_MAX }, async () => {
+test("the form that starts a run says what the service does, and begins with an input that works", { timeout: STEP_MS_MAX }, async () => {
   const page = await browser.newPage();
   await page.goto(`${server.origin}/runs`);
-  const choose = (/** @type {string} */ path) => page.getByLabel("Service").selectOption(path);
+  const choose = (/** @type {string} */ path) => page.getByLabel("What to run").selectOption(path);
   const input = page.getByLabel(/^Its input/);
   await choose("/slow");
   await becomes("no input", () => input.inputValue(), "");
@@ -248,6 +248,17 @@ test("the box that starts a run says what the service does, and begins with an i
   await input.press("Control+Enter");
   await page.locator("#start [role=status]", { hasText: /^Started: watch it$/ }).waitFor({ timeout: PATIENCE_MS });
   assert.match((await page.getByRole("link", { name: "watch it" }).getAttribute("href")) ?? "", /\/runs\/[0-9a-f]{32}$/);
+  const pace = page.getByLabel("Pace");
+  assert.deepEqual([await pace.getAttribute("type"), await pace.getAttribute("min")], ["number", "1"]);
+  assert.match((await page.locator("#about-batch").textContent()) ?? "", /^The most states in one event\. 1 to [\d,]+\. Without it: \d+\.$/);
+  await pace.fill("0");
+  await page.getByRole("button", { name: "Start", exact: true }).click();
+  await becomes("what is invalid", () => page.locator("input:invalid").getAttribute("name"), "pace");
+  await pace.fill("1000");
+  await page.getByText("The same from a terminal or a program").click();
+  await becomes("the line for curl", () => page.locator("[data-program=curl]").textContent(), /^curl -gN 'http:\S+\/computations\?pace=1000' --data-raw '\{"actions":/);
+  await page.getByRole("button", { name: "Start", exact: true }).click();
+  await until("the run with that pace", async () => (await (await fetch(`${server.origin}/runs`)).json()).runs.some((/** @type {any} */ run) => run.input?.query === "pace=1000"));
   await input.fill("mine");
   await choose("/propagation");
   assert.equal(await input.inputValue(), "mine");

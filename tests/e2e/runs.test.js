@@ -147,10 +147,10 @@ test("a browser gets the pages, and programs get JSON", { timeout: STEP_MS_MAX }
 
 test("a run is started in the page, shown as it goes, and cancelled with the keyboard", { timeout: STEP_MS_MAX }, async () => {
   await withPage("/runs", async (page) => {
-    await page.getByLabel("Service").selectOption("/waits");
+    await page.getByLabel("What to run").selectOption("/waits");
     const input = page.getByLabel(/^Its input/);
     await input.fill("it's text");
-    await becomes("the command", () => page.locator("#start code").textContent(), `anemone run '${server.origin}/waits' 'it'\\''s text' --type text`);
+    await becomes("the command", () => page.locator("#start [data-program=anemone]").textContent(), `anemone run '${server.origin}/waits' 'it'\\''s text' --type text`);
     await input.press("Control+Enter");
     const location = page.locator("#start [role=status] a");
     await location.waitFor({ timeout: PATIENCE_MS });
@@ -187,15 +187,24 @@ test("a run is started in the page, shown as it goes, and cancelled with the key
   });
 });
 
-test("the command in the page sends what is in the box, whatever it begins with", { timeout: STEP_MS_MAX }, async () => {
+test("the commands in the page send what is in the form, whatever it begins with", { timeout: STEP_MS_MAX }, async () => {
   await withPage("/runs", async (page) => {
-    await page.getByLabel("Service").selectOption("/says");
+    await page.getByLabel("What to run").selectOption("/says");
     for (const text of ["@file", "-", "--help", "-5", "it's 100 %"]) {
       await page.getByLabel(/^Its input/).fill(text);
-      const line = String(await page.locator("#start code").textContent());
+      const line = String(await page.locator("#start [data-program=anemone]").textContent());
       const said = await output("sh", ["-c", line.replace("anemone run", `'${BIN}' run -o line`)]);
       assert.equal(said.text, `${text}\n`, `${line}: ${said.errors}`);
+      const curl = String(await page.locator("#start [data-program=curl]").textContent());
+      const events = await output("sh", ["-c", `${curl} --noproxy '*'`]);
+      assert.ok(events.text.includes(`{"partial":${JSON.stringify(text === "-5" ? -5 : text)}}`), `${curl}: ${events.text} ${events.errors}`);
     }
+  });
+});
+
+test("the page says how long runs are kept", { timeout: STEP_MS_MAX }, async () => {
+  await withPage("/runs", async (page) => {
+    await becomes("the time", () => page.locator("#kept").textContent(), "A run and its results are kept for 10 min after its end, in memory. ");
   });
 });
 
@@ -418,7 +427,7 @@ test("a browser that opens the URL of a service gets the box that starts its run
   assert.deepEqual([reply.status, reply.headers.get("content-type")], [405, "application/problem+json"]);
   await withPage("/steps", async (page) => {
     await becomes("the page", () => page.url(), `${server.origin}/runs#start=/steps`);
-    await becomes("the service", () => page.getByLabel("Service").inputValue(), "/steps");
+    await becomes("the service", () => page.getByLabel("What to run").inputValue(), "/steps");
   });
 });
 

@@ -17,7 +17,7 @@ test("services are what a description of the paths has besides the server's own"
     "/runs": { get: { tags: ["runs"] } },
     "/runs/{key}": { get: { tags: ["runs"] } },
     "/slow": { post: { tags: ["runs"], operationId: "start_slow", summary: "Starts a run." } },
-    "/sort": { post: { tags: ["runs"], operationId: "start_sort", summary: "Sorts.", requestBody: sends({ example: [2, 1] }) } },
+    "/sort": { post: { tags: ["runs"], operationId: "start_sort", summary: "Sorts.", parameters: [{ name: "Prefer", in: "header" }, { name: "name", in: "query" }, { name: "pace", in: "query" }], requestBody: sends({ example: [2, 1] }) } },
     "/messages": { get: { tags: ["Message"], summary: "Finds records." }, post: { requestBody: sends({ schema: { properties: { id: {}, text: {} } } }) } },
     "/notes": { get: {} },
     "/notes/{id}": { get: {} },
@@ -29,7 +29,7 @@ test("services are what a description of the paths has besides the server's own"
     { path: "/messages", about: "A resource: records (id, text) to find, and to change as its methods allow.", methods: ["GET", "POST", "DELETE"], startsRuns: false, isRunService: false },
     { path: "/notes", about: "A resource: records to find, and to change as its methods allow.", methods: ["GET"], startsRuns: false, isRunService: false },
     { path: "/slow", about: "Starts a run.", methods: ["POST"], startsRuns: true, isRunService: true },
-    { path: "/sort", about: "Sorts.", example: "[2,1]", methods: ["POST"], startsRuns: true, isRunService: true },
+    { path: "/sort", about: "Sorts.", example: "[2,1]", parameters: [{ name: "pace", in: "query" }], methods: ["POST"], startsRuns: true, isRunService: true },
   ]);
 });
 
@@ -91,7 +91,7 @@ test("what topics keep is said once for those that keep the same, with whether a
   assert.deepEqual(mostKept([{}, memory, disk, disk, {}, {}]), disk);
   assert.deepEqual(mostKept([]), {});
   assert.equal(retentionInWords(memory, true), "Each keeps 7 d. That is in memory, and gone when the server stops; --data DIR keeps it on disk.");
-  assert.equal(retentionInWords(disk, false), "Unless it says otherwise, each keeps 7 d, on disk: it is still there after a restart.");
+  assert.equal(retentionInWords(disk, false), "Unless it says otherwise, each keeps 7 d, on disk: events are still there after a restart.");
   assert.deepEqual([retentionInWords(old, true), retentionInWords({}, true)], ["Each keeps 7 d.", ""]);
 });
 

@@ -3,8 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { waysTo } from "../../web/page/events/ways.js";
 import { Records, isSame } from "../../web/page/messages/records.js";
+import { commandFor, curlFor } from "../../web/page/runs/calls.js";
 import { csvOf, ndjsonOf } from "../../web/page/runs/download.js";
-import { STATES, countInWords, countsInWords, drawnAt, hasText, inOrder, inputInWords, nameOf, partInWords, progressInWords, reasonOf, statesIn, targetOf, timesInWords, unknownInWords } from "../../web/page/runs/words.js";
+import { aboutInWords, queryOf, wordsOf } from "../../web/page/runs/parameters.js";
+import { STATES, countInWords, countsInWords, drawnAt, hasText, inOrder, inputInWords, keptInWords, nameOf, partInWords, progressInWords, reasonOf, statesIn, targetOf, timesInWords, unknownInWords } from "../../web/page/runs/words.js";
 
 /** @type {import("../../web/page/runs/words.js").RunState} */
 const RUN = { key: "0123456789abcdef0123456789abcdef", service: "/primes", state: "running", progress: null, text: null, left: null, place: null, created: 1000, started: 2000, ended: null, problem: null };
@@ -169,4 +171,25 @@ test("two messages are the same if their text and sender are", () => {
   assert.ok(isSame({ text: "a" }, { text: "a", from: "" }));
   assert.ok(!isSame({ text: "a" }, { text: "b" }));
   assert.ok(!isSame({ text: "a", from: "x" }, { text: "a" }));
+});
+
+test("how long runs are kept", () => {
+  const words = (/** @type {unknown} */ ms) => /for (.+) after/.exec(keptInWords(ms))?.[1] ?? "";
+  assert.deepEqual([600_000, 90_000, 7_200_000, 86_400_000, 0, undefined].map(words), ["10 min", "1 min 30 s", "2 h", "1 d", "0 s", ""]);
+});
+
+test("a form has what its parameters say, and sends what is filled in", () => {
+  assert.deepEqual(["pace", "step_m"].map(wordsOf), ["Pace", "Step m"]);
+  const about = (/** @type {Record<string, any>} */ schema) => aboutInWords({ name: "n", description: "How many.", schema });
+  assert.deepEqual([{}, { minimum: 1, maximum: 9, default: 5 }, { minimum: 0 }, { maximum: 9 }].map(about), ["How many.", "How many. 1 to 9. Without it: 5.", "How many. At least 0.", "How many. At most 9."]);
+  assert.equal(queryOf([{ name: "a", value: "" }]), null);
+  assert.equal(queryOf([{ name: "a", value: "1 2" }, { name: "b", value: "" }, { name: "c", value: "&" }]), "a=1+2&c=%26");
+});
+
+test("the commands of a form have its query, its text and its name", () => {
+  const filled = { path: "/primes", query: "a=1", text: "it's", name: "my run" };
+  assert.match(commandFor(filled), /^anemone run '\S+\/primes\?a=1' 'it'\\''s' --type text --name='my run'$/);
+  assert.match(curlFor(filled), /^curl -gN '\S+\/primes\?a=1&name=my%20run' --data-raw 'it'\\''s' -H 'Content-Type: text\/plain'$/);
+  assert.match(curlFor({ path: "/primes", query: null, text: "20", name: "" }), /\/primes' --data-raw '20' -H 'Content-Type: application\/json'$/);
+  assert.match(curlFor({ path: "/primes", query: null, text: "", name: "" }), /^curl -gN '\S+\/primes' -X POST$/);
 });

@@ -69,5 +69,5 @@ export function retentionInWords(kept, isOfAll) {
   if (!kept.keeps) return "";
   const words = `${isOfAll ? "Each" : "Unless it says otherwise, each"} keeps ${kept.keeps}`;
   if (kept.storage === undefined) return `${words}.`;
-  return kept.storage === "disk" ? `${words}, on disk: it is still there after a restart.` : `${words}. That is in memory, and gone when the server stops; --data DIR keeps it on disk.`;
+  return kept.storage === "disk" ? `${words}, on disk: events are still there after a restart.` : `${words}. That is in memory, and gone when the server stops; --data DIR keeps it on disk.`;
 }

@@ -5,6 +5,7 @@
  * @property {string} path
  * @property {string} about one sentence
  * @property {string} [example] the JSON that a first call may send
+ * @property {import("./runs/parameters.js").Parameter[]} [parameters] of the query of a POST, besides those that every run has
  * @property {string[]} methods in capitals; none if the service has not described itself
  * @property {boolean} startsRuns
  * @property {boolean} isRunService each POST starts a run
@@ -13,6 +14,8 @@
 const METHODS = ["get", "put", "post", "patch", "delete"];
 /** The tags of what every server has. */
 const OWN_TAGS = ["topics", "server"];
+/** The parameters of the query that every start of a run has. */
+const START_PARAMETERS = ["attach", "name"];
 
 /**
  * Returns the services: each at its shortest path, with the methods there and below.
@@ -33,6 +36,8 @@ export function servicesIn(document) {
     service.isRunService ||= operations.some((method) => item[method].operationId?.startsWith("start_"));
     const { example } = sentTo(item);
     if (example !== undefined) service.example = JSON.stringify(example);
+    const parameters = parametersOf(item);
+    if (parameters.length > 0) service.parameters = parameters;
     if (path !== base) service.about = resourceInWords(document.paths[base]);
     service.about ||= String(item.summary ?? item.description ?? item[operations[0] ?? ""]?.summary ?? "");
   }
@@ -45,6 +50,13 @@ export function servicesIn(document) {
  * @returns {{ example?: unknown, schema?: any }}
  */
 const sentTo = (item) => item?.post?.requestBody?.content?.["application/json"] ?? {};
+
+/** @param {any} item */
+function parametersOf(item) {
+  /** @type {any[]} */
+  const all = Array.isArray(item.post?.parameters) ? item.post.parameters : [];
+  return all.filter((parameter) => parameter?.in === "query" && typeof parameter.name === "string" && !START_PARAMETERS.includes(parameter.name));
+}
 
 /** @param {any} item that of the path with all records */
 function resourceInWords(item) {

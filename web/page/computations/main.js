@@ -9,7 +9,7 @@ import { fieldsOf, find, setText } from "../element.js";
 import { showReached } from "../following.js";
 import { showPlaces } from "../places.js";
 import { cancel } from "../runs/cancel.js";
-import { commandFor } from "../runs/start.js";
+import { commandFor } from "../runs/calls.js";
 import { isOver, nameOf, percent, progressInWords, reasonOf, timesInWords } from "../runs/words.js";
 import { newKey, patience, sendOnEnter } from "../sending.js";
 import { client, failureInWords, isGone, learnClock, sentence, serverNow } from "../server.js";
@@ -226,7 +226,7 @@ function onInput() {
   key = newKey();
   isEdited = isChanged = true;
   setText(element("#said"), "");
-  setText(find(document, ".document .command code", HTMLElement), commandFor(`/${target()}`, editor.text));
+  setText(find(document, ".document .command code", HTMLElement), commandFor({ path: `/${target()}`, query: null, text: editor.text, name: "" }));
 }
 
 editor.onchange = onInput;
@@ -263,5 +263,5 @@ const hasRun = /^#run=/.test(location.hash);
 if (recall()) isEdited = !hasRun;
 else if (!hasRun) editor.text = EXAMPLES[0]?.text ?? "";
 open();
-setText(find(document, ".document .command code", HTMLElement), commandFor(`/${target()}`, editor.text));
+setText(find(document, ".document .command code", HTMLElement), commandFor({ path: `/${target()}`, query: null, text: editor.text, name: "" }));
 void others();

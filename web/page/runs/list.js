@@ -14,7 +14,7 @@ import { AnemoneError, now, sleep } from "../../client.js";
 import { cancel } from "./cancel.js";
 import { showOutcome } from "./outcome.js";
 import { offerStarts } from "./start.js";
-import { STATES, countsInWords, hasText, inOrder, isOver, nameOf, progressInWords, reasonOf, statesIn, timesInWords, unknownInWords } from "./words.js";
+import { STATES, countsInWords, hasText, inOrder, isOver, keptInWords, nameOf, progressInWords, reasonOf, statesIn, timesInWords, unknownInWords } from "./words.js";
 
 const LOOK_BUSY_MS = 1000;
 const LOOK_IDLE_MS = 3000;
@@ -192,6 +192,7 @@ async function look() {
     element("#none").hidden = data.runs.length > 0 || query !== "";
     offerServices(data.runs.map((/** @type {RunState} */ run) => run.service));
     [total, answered] = [data.total, query];
+    setText(element("#kept"), keptInWords(data.kept_ms));
     const hasMore = total > data.runs.length && listedMax < LISTED_MAX;
     if (!hasMore && element("#more") === document.activeElement) list.focus({ preventScroll: true });
     element("#more").hidden = !hasMore;

@@ -1,11 +1,12 @@
-/** The box that starts a run, for each run service of the server. */
-import { offerCopy, quoted } from "../commands.js";
+/** The form that starts a run, for each run service of the server. */
+import { offerCopy } from "../commands.js";
 import { servicesIn } from "../described.js";
 import { find, part, setText } from "../element.js";
 import { isJson, newKey, sendOnEnter } from "../sending.js";
 import { client } from "../server.js";
-import { at } from "../site.js";
 import { begin } from "./begin.js";
+import { commandFor, curlFor } from "./calls.js";
+import { fieldsFor, queryOf } from "./parameters.js";
 
 /** @typedef {import("../described.js").DescribedService} DescribedService */
 
@@ -27,7 +28,9 @@ class Start {
   #text;
   #name;
   #said;
-  #code;
+  #form;
+  #codes;
+  #parameters;
   #about;
   /** The example that is in the box, unless somebody has written there. */
   #example = "";
@@ -45,15 +48,23 @@ class Start {
     this.#text = find(section, "textarea", HTMLTextAreaElement);
     this.#name = find(section, "#name", HTMLInputElement);
     this.#said = find(section, "[role=status]", HTMLElement);
-    this.#code = find(section, "code", HTMLElement);
+    this.#form = find(section, "form", HTMLFormElement);
+    this.#codes = [...section.querySelectorAll("code")];
+    this.#parameters = find(section, ".parameters", HTMLElement);
     this.#about = find(section, ".about", HTMLElement);
     section.hidden = false;
     this.#choice.replaceChildren(...services.map(({ path }) => new Option(path)));
     this.#choice.addEventListener("input", () => this.#showService());
-    for (const box of [this.#text, this.#name]) box.addEventListener("input", () => this.#showCommand());
-    find(section, "#begin", HTMLButtonElement).addEventListener("click", () => void this.#start());
-    for (const box of [this.#text, this.#name]) sendOnEnter(box, () => this.#start());
-    offerCopy(find(section, ".command button", HTMLButtonElement), this.#code, "the same from a terminal");
+    this.#form.addEventListener("input", () => this.#showCommands());
+    this.#form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      void this.#start();
+    });
+    sendOnEnter(this.#text, () => this.#form.requestSubmit());
+    for (const code of this.#codes) {
+      const button = code.closest(".command")?.querySelector("button");
+      if (button) offerCopy(button, code, `the same with ${code.dataset["program"]}`);
+    }
     this.#open();
     this.#showService();
   }
@@ -73,18 +84,26 @@ class Start {
     const isUntouched = this.#text.value === this.#example;
     this.#example = service?.example ?? "";
     if (isUntouched) this.#text.value = this.#example;
-    this.#showCommand();
+    this.#parameters.replaceChildren(...fieldsFor(service?.parameters ?? []));
+    this.#showCommands();
   }
 
-  #showCommand() {
+  #filled() {
+    const boxes = this.#parameters.querySelectorAll("input, select");
+    const query = queryOf(/** @type {NodeListOf<HTMLInputElement | HTMLSelectElement>} */ (boxes));
+    return { path: this.#choice.value, query, text: this.#text.value, name: this.#name.value.trim() };
+  }
+
+  #showCommands() {
     this.#key = newKey();
-    setText(this.#code, commandFor(this.#choice.value, this.#text.value, this.#name.value.trim()));
+    const filled = this.#filled();
+    for (const code of this.#codes) setText(code, code.dataset["program"] === "curl" ? curlFor(filled) : commandFor(filled));
   }
 
   async #start() {
     this.#said.classList.remove("failure");
     setText(this.#said, "starting");
-    const { words, location, isKnown } = await begin(inputOf(this.#choice.value, this.#text.value, this.#name.value.trim()), this.#key);
+    const { words, location, isKnown } = await begin(inputOf(this.#filled()), this.#key);
     this.#said.replaceChildren(words);
     this.#said.classList.toggle("failure", location === null);
     if (location !== null) this.#said.append(linkTo(location));
@@ -101,14 +120,12 @@ async function runServices() {
 }
 
 /**
- * @param {string} path
- * @param {string} text without quotes it is a text, unless it is JSON
- * @param {string} name
+ * @param {import("./calls.js").Filled} filled the text is without quotes, unless it is JSON
  * @returns {import("./words.js").Start}
  */
-function inputOf(path, text, name) {
+function inputOf({ path, query, text, name }) {
   const type = text === "" ? null : isJson(text) ? "application/json" : "text/plain";
-  return { path, query: null, type, body: text === "" ? null : text, name: name || null };
+  return { path, query, type, body: text === "" ? null : text, name: name || null };
 }
 
 /** @param {string} location */
@@ -116,19 +133,4 @@ function linkTo(location) {
   const link = part("a", "", "watch it");
   link.href = location;
   return link;
-}
-
-/**
- * The command that starts the same run from a terminal.
- * @param {string} path
- * @param {string} text
- * @param {string} [name]
- */
-export function commandFor(path, text, name = "") {
-  const type = text === "" || isJson(text) ? "" : " --type text";
-  const named = name === "" ? "" : ` --name=${quoted(name)}`;
-  const run = (/** @type {string} */ input) => `anemone run '${at(path.slice(1))}'${input}${type}${named}`;
-  // As an argument, it would be a file, standard input or an option.
-  if (/^[@-]/.test(text)) return `printf %s ${quoted(text)} | ${run(" -")}`;
-  return run(text === "" ? "" : ` ${quoted(text)}`);
 }

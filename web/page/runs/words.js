@@ -193,6 +193,14 @@ export function countInWords({ results, count, first, last, isNewest, fitting, i
   return words.join("; ");
 }
 
+/**
+ * Says how long a run is kept, before the next sentence; "" if the server does not say.
+ * @param {unknown} ms
+ */
+export function keptInWords(ms) {
+  return typeof ms === "number" ? `A run and its results are kept for ${formatDuration(ms).replace(/ 0 \w+$/, "")} after its end, in memory. ` : "";
+}
+
 /** @param {RunState["problem"]} problem */
 export function reasonOf(problem) {
   return problem?.detail ?? problem?.title ?? "";
