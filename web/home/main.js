@@ -69,9 +69,9 @@ void followTopics(client, {
     showList();
     for (const topic of topics) rows.get(topic.name)?.list(topic);
     void setClock().then(showFacts);
-    // All parts are shown at once, so that none moves another.
+    // What is above the topics comes first, so that they do not move.
     const late = new Promise((resolve) => setTimeout(resolve, FACTS_MS_MAX));
-    void Promise.race([showServer(), late]).then(() => (section.hidden = find(document, "#next", HTMLElement).hidden = false));
+    void Promise.race([showServer(), late]).then(() => (section.hidden = false));
   },
   onCreated(name) {
     if (names.size < NAMES_MAX) names.add(name);
@@ -99,6 +99,8 @@ async function showServer() {
   demos = known.demo ? DEMO_TOPICS : [];
   isListStale = true;
   await services.look(known.demo ? DEMO_SERVICES : []);
+  // The parts below the topics are shown at once, so that none moves another.
+  find(document, "main", HTMLElement).classList.add("known");
 }
 
 /** Puts the rows of the topics that are to be shown into the page, in order; those that are there stay. */
