@@ -40,7 +40,7 @@ import { View } from "./view.js";
 
 /** @typedef {import("./axes.js").Box} Box */
 
-const LEFT = 46;
+const LEFT = 54; // for "1,013.5"
 const RIGHT = 12;
 const CAPTION = 24;
 const GAP = 8;
