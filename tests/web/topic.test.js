@@ -70,6 +70,12 @@ test("numbers have the unit that their event says, and directions degrees", () =
   }
 });
 
+test("a value may have a unit of its own", () => {
+  assert.deepEqual(numbersOf({ value: 3, unit: "m/s", n: 1 }), [["value", 3, "m/s"], ["n", 1]]);
+  assert.deepEqual(numbersOf({ speed: 3, unit: "Q" }), [["speed", 3]], "a unit may be a device");
+  assert.deepEqual(numbersOf({ value: 3, unit: 7 }), [["value", 3], ["unit", 7]]);
+});
+
 test("lines of columns are a table with the names of its head", () => {
   assert.deepEqual(cellsOf(" 1  2.5 x "), ["1", "2.5", "x"]);
   assert.deepEqual(cellsOf("a b, c"), ["a b", "c"]);

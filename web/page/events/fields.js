@@ -2,7 +2,7 @@
  * The numbers in events, found by themselves: a series for each field that has some. Pure.
  */
 import { CAPACITY_MAX, Series } from "../../chart/series.js";
-import { unitOf } from "./units.js";
+import { unitOf, unitsIn } from "./units.js";
 
 export const FIELDS_MAX = 32;
 /** Fields that keep as much as a series can; the others keep less, so that a page stays below 30 MB. */
@@ -188,7 +188,7 @@ function collect(data, { path, unit, depth }, found) {
     if (path !== "" || data !== null) found.push(hasUnit ? [path, data, unit] : [path || "value", data]);
   } else if (typeof data === "object" && depth < DEPTH_MAX) {
     const isList = Array.isArray(data);
-    const units = isList ? null : Reflect.get(data, "units");
+    const units = isList ? null : unitsIn(data);
     for (const [key, value] of Object.entries(data)) {
       const inner = isList ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`;
       collect(value, { path: inner, unit: isList ? unit : unitOf(key, units), depth: depth + 1 }, found);

@@ -1,5 +1,6 @@
 /**
- * The units that events carry: `"units":"m/s"` is that of the numbers beside it, and `"units":{"speed":"m/s"}` has one for each. Pure.
+ * The units that events carry: `"units":"m/s"` is that of the numbers beside it, `"units":{"speed":"m/s"}` has one for each, and
+ * `{"value":3,"unit":"m/s"}` is a value with its own. Pure.
  */
 
 const UNIT_CHARS_MAX = 16;
@@ -7,6 +8,14 @@ const UNIT_CHARS_MAX = 16;
 const BARE = /^(id|n|no|number|seq|sequence|count|index|code|status|version)$/i;
 const DIRECTION = /(direction|heading|bearing|azimuth)(_?deg(rees)?)?$/i;
 const DEGREES = ["°", "deg", "degree", "degrees"];
+
+/**
+ * Returns what an object says about the units of its numbers.
+ * @param {object} data
+ */
+export function unitsIn(data) {
+  return Reflect.get(data, "units") ?? (Object.hasOwn(data, "value") ? { value: Reflect.get(data, "unit") } : null);
+}
 
 /**
  * Returns the unit of a number; an empty text if it is not known.
