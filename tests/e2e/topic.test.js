@@ -22,7 +22,7 @@ const HTML = { Accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/
 before(async () => {
   directory = await folder("anemone-topic-");
   const config = join(directory, "anemone.toml");
-  const topics = [["open", "anyone", ""], ["closed", "nobody", ""], ["small", "anyone", "events_max = 5\n"], ["kept", "anyone", "events_max = 600\n"], ["text", "anyone", ""], ["long", "anyone", ""], ["busy", "anyone", ""], ["published", "anyone", ""], ["young", "anyone", ""], ["wide", "anyone", ""]];
+  const topics = [["open", "anyone", ""], ["closed", "nobody", ""], ["small", "anyone", "events_max = 5\n"], ["kept", "anyone", "events_max = 600\n"], ["text", "anyone", ""], ["long", "anyone", ""], ["busy", "anyone", ""], ["published", "anyone", ""], ["young", "anyone", ""], ["wide", "anyone", ""], ["past", "anyone", `units = { n = "m/s" }\n`], ["much", "anyone", ""]];
   await writeFile(config, topics.map(([name, who, more]) => `[[topic]]\nname = "${name}"\npublish = "${who}"\n${more}`).join(""));
   server = await serve("--config", config, "--listen", await ownAddress());
   browser = await launch("--no-proxy-server");
@@ -201,6 +201,84 @@ test("one can jump to an event, and back to now", { timeout: STEP_MS_MAX }, asyn
     await page.getByRole("button", { name: "Follow" }).click();
     await says(page, "count", /^6$/);
     await says(page, "state", /^connected/);
+  });
+});
+
+/**
+ * Publishes `{"n":1}` and so on up to a number.
+ * @param {string} name
+ * @param {number} count
+ */
+async function postMany(name, count) {
+  for (let done = 0; done < count; done += 1000) {
+    const body = Array.from({ length: Math.min(1000, count - done) }, (_, index) => JSON.stringify({ n: done + index + 1 })).join("\n");
+    const reply = await fetch(at(name), { method: "POST", headers: { "Content-Type": "application/x-ndjson" }, body });
+    assert.equal(reply.status, 201);
+  }
+}
+
+/**
+ * The values that the chart has, as its keys read them.
+ * @param {import("playwright-core").Page} page
+ * @param {string} name
+ * @param {"Home" | "End"} key
+ */
+async function readsAt(page, name, key) {
+  const chart = page.getByRole("slider", { name: `Chart of ${name}` });
+  await chart.focus();
+  await page.keyboard.press(key);
+  return await chart.getAttribute("aria-valuetext");
+}
+
+test("a range reads back what is kept, stays live, and is saved as it is shown", { timeout: STEP_MS_MAX }, async () => {
+  await postMany("past", 3000);
+  await withPage("past", async (page) => {
+    await says(page, "count", /^1,000$/);
+    await page.locator("#keeps", { hasText: /^The server keeps 3,000 events of the last \d+ s, [\d.]+ kB in memory\. Its limit: what fits in .+\.$/ }).waitFor({ timeout: PATIENCE_MS });
+    const range = page.getByRole("group", { name: "Time in the chart" });
+    await becomes("the spans that what is kept fills", () => range.locator("button:visible").allTextContents(), ["1 min", "All"]);
+    await becomes("the one that is shown", () => range.locator("[aria-pressed=true]").allTextContents(), ["1 min"]);
+    await becomes("the first value here", () => readsAt(page, "past", "Home"), / n 2,001 m\/s$/);
+    await range.getByRole("button", { name: "All" }).click();
+    await page.locator("#ranges [role=status]", { hasText: /^the server keeps \d+ s, 3,000 events$/ }).waitFor({ timeout: PATIENCE_MS });
+    await becomes("the first value of all", () => readsAt(page, "past", "Home"), / n 1 m\/s$/);
+    await post("past", { n: 5000 });
+    await becomes("a value that comes later", () => readsAt(page, "past", "End"), / n 5,000 m\/s$/);
+    await page.keyboard.press("Escape");
+    const saved = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Save as CSV" }).click();
+    const file = await (await saved).createReadStream();
+    const lines = (await file.toArray()).join("").split("\r\n");
+    assert.deepEqual([lines.length, lines[0]], [3003, "time,n"]);
+    assert.deepEqual([lines[1], lines[3001]].map((line) => /^\d{4}-\d\d-\d\dT[\d:.]+Z,(\d+)$/.exec(String(line))?.[1]), ["1", "5000"]);
+    await page.locator("#saved", { hasText: /^3,001 events of \d\d:\d\d:\d\d/ }).waitFor({ timeout: PATIENCE_MS });
+    // From old events, a range leads back to now.
+    await page.getByRole("textbox", { name: "Jump to" }).fill("4");
+    await page.getByRole("button", { name: "Go" }).click();
+    await says(page, "state", /^not following/);
+    await becomes("no span", () => range.locator("[aria-pressed=true]").count(), 0);
+    await range.getByRole("button", { name: "All" }).click();
+    await says(page, "state", /^connected/);
+    await becomes("the first value of all", () => readsAt(page, "past", "Home"), / n 1 m\/s$/);
+  });
+});
+
+test("of very many events, evenly spaced ones are shown", { timeout: STEP_MS_MAX }, async () => {
+  const EVENTS = 60_000;
+  await postMany("much", EVENTS);
+  await withPage("much", async (page) => {
+    await says(page, "count", /^1,000$/);
+    let requests = 0;
+    page.on("request", () => (requests += 1));
+    await page.getByRole("button", { name: "All" }).click();
+    const said = page.locator("#ranges [role=status]", { hasText: /60,000 events; [\d,]+ are shown, evenly spaced$/ });
+    await said.waitFor({ timeout: PATIENCE_MS });
+    const shown = Number(/([\d,]+) are shown/.exec((await said.textContent()) ?? "")?.[1]?.replaceAll(",", ""));
+    assert.ok(shown > 20_000 && shown <= 30_000, `${shown} are shown`);
+    assert.ok(requests < 320, `${requests} requests`);
+    await becomes("the first value", () => readsAt(page, "much", "Home"), / n 1$/);
+    await post("much", { n: EVENTS + 1 });
+    await becomes("a value that comes later", () => readsAt(page, "much", "End"), / n 60,001$/);
   });
 });
 

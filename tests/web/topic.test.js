@@ -8,6 +8,8 @@ import { waysTo } from "../../web/page/events/ways.js";
 import { captionOf, isDirection, withUnit } from "../../web/page/events/units.js";
 import { gapInWords, inOneLine, shortName } from "../../web/page/events/words.js";
 import { looksLikeJson } from "../../web/page/sending.js";
+import { csvOfEvents } from "../../web/topic/file.js";
+import { keptInWords } from "../../web/topic/kept.js";
 import { placeOf } from "../../web/topic/places.js";
 
 test("numbers are found wherever they are", () => {
@@ -74,6 +76,37 @@ test("a value may have a unit of its own", () => {
   assert.deepEqual(numbersOf({ value: 3, unit: "m/s", n: 1 }), [["value", 3, "m/s"], ["n", 1]]);
   assert.deepEqual(numbersOf({ speed: 3, unit: "Q" }), [["speed", 3]], "a unit may be a device");
   assert.deepEqual(numbersOf({ value: 3, unit: 7 }), [["value", 3], ["unit", 7]]);
+});
+
+test("earlier values come before those that were added, in place of others that came before", () => {
+  const here = new Fields();
+  for (const time of [30, 30, 50]) here.add(time, [["a", time], ["late", time]]);
+  const prepend = (/** @type {number[]} */ ...times) => {
+    const earlier = new Fields();
+    for (const time of times) earlier.add(time, [["a", time, "V"], ["early", -time]]);
+    here.prepend(earlier);
+  };
+  const values = () => here.all.map(({ name, series }) => [name, ...Array.from({ length: series.length }, (_, index) => series.value(series.first + index))]);
+  prepend(10, 20, 30);
+  assert.deepEqual(values(), [["a", 10, 20, 30, 30, 30, 50], ["late", 30, 30, 50], ["early", -10, -20, -30]]);
+  const [a] = here.all;
+  assert.deepEqual([a?.unit, a?.low, a?.high], ["V", 10, 50]);
+  here.add(60, [["a", 60], ["early", -60]]);
+  prepend(25);
+  assert.deepEqual(values(), [["a", 25, 30, 30, 50, 60], ["late", 30, 30, 50], ["early", -25, -60]]);
+});
+
+test("what is kept is said with number, time, bytes and limit", () => {
+  const topic = { name: "t", next: "e-5", first: 1, events: 5, bytes: 1234, oldest: 1000, keeps: "7 d", stored: "disk" };
+  assert.equal(keptInWords(topic, 62_000), "The server keeps 5 events of the last 1 min 1 s, 1.23 kB on disk. Its limit: 7 d.");
+  assert.equal(keptInWords({ ...topic, events: 0, bytes: 0, oldest: null, stored: "memory" }, 0), "The server keeps no event yet, and will keep them in memory. Its limit: 7 d.");
+});
+
+test("events are saved as CSV, and rows of lines with the names of their head", () => {
+  const csv = (/** @type {unknown[]} */ ...all) => csvOfEvents(all.map((data) => ({ time: 0, data }))).replaceAll("1970-01-01T00:00:00.000Z", "T").trimEnd().split("\r\n");
+  assert.deepEqual(csv({ speed: 1.5, time: 3 }, { speed: -2, text: "=1+1" }, 7), ["time,speed,data.time,text,value", "T,1.5,3,,", "T,-2,,'=1+1,", "T,,,,7"]);
+  assert.deepEqual(csv("-a", "two, words"), ["time,value", "T,'-a", 'T,"two, words"']);
+  assert.deepEqual(csv("1 20", "r free", "2 30", "r free", "3 40", "4 -5", "this is over"), ["time,r,free,value", "T,1,20,", "T,2,30,", "T,3,40,", "T,4,-5,", "T,,,this is over"]);
 });
 
 test("lines of columns are a table with the names of its head", () => {

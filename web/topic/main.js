@@ -5,22 +5,26 @@
  */
 import { fieldsOf, find, setText } from "../page/element.js";
 import { Columns } from "../page/events/columns.js";
-import { numbersOf } from "../page/events/fields.js";
+import { Fields, numbersOf } from "../page/events/fields.js";
 import { showWays } from "../page/events/how.js";
 import { KEPT_MAX, Log, ROWS_MAX, pretty } from "../page/events/log.js";
 import { Plot } from "../page/events/plot.js";
 import { gapInWords } from "../page/events/words.js";
 import { showReached } from "../page/following.js";
-import { listTopics, showPlaces } from "../page/places.js";
+import { showPlaces } from "../page/places.js";
+import { Ranges } from "../page/ranges/ranges.js";
+import { SPANS, filledBy } from "../page/ranges/spans.js";
 import { Rate, rateInWords } from "../page/rates.js";
 import { keepShowing } from "../page/showing.js";
 import { at } from "../page/site.js";
-import { countOf, formatCount, formatDuration } from "../page/words.js";
+import { countOf, formatCount } from "../page/words.js";
 import { PROBES_IN_BLOCK, probeBlock } from "../measure/clock.js";
 import { parsePosition } from "../client.js";
 import { browser } from "../transport/environment.js";
+import { keptInWords } from "./kept.js";
 import { placeOf } from "./places.js";
 import { offerPublishing } from "./publish.js";
+import { offerSaving } from "./saving.js";
 import { follow, now, pageAt } from "./source.js";
 
 /** @typedef {import("../transport/types.js").TopicEvent} TopicEvent */
@@ -45,6 +49,7 @@ const button = (selector) => find(document, selector, HTMLButtonElement);
 const field = fieldsOf(document.body);
 
 let clockOffset = 0;
+const serverNow = () => now() + clockOffset;
 /** The time of the newest event of a page of old ones; null while the page follows. @type {number | null} */
 let stoppedAt = null;
 /** Since when no event can come; null while the page is connected. @type {number | null} */
@@ -52,7 +57,7 @@ let lostAt = null;
 
 const columns = new Columns((names) => plot.rename(names));
 const log = new Log(element("#events"), () => columns.names);
-const plot = new Plot(element("#plot"), name, () => stoppedAt ?? lostAt ?? now() + clockOffset, () => first <= 1);
+const plot = new Plot(element("#plot"), name, () => stoppedAt ?? lostAt ?? serverNow(), () => wholeFrom === -Infinity);
 plot.onChosen = (/** @type {readonly string[]} */ names) => log.reveal(names);
 const rate = new Rate();
 
@@ -63,8 +68,12 @@ let told = null;
 /** The epoch of the topic, once an event has told it. @type {string | null} */
 let epoch = null;
 let count = 0;
-/** The number of the first event that was taken. */
+/** The time from which the chart has all values. */
+let wholeFrom = Infinity;
+/** The first event that came here, by its number; the chart may have older ones, which were read back. */
 let first = 0;
+/** Its time. */
+let firstAt = 0;
 let isChanged = false;
 /** True from the first part that had events; the last part then shows the page. */
 let hasShown = false;
@@ -83,15 +92,26 @@ function take(event) {
   if (isAfterGap) plot.interrupt(event.time);
   isAfterGap = false;
   const number = parsePosition(event.position)?.offset ?? 0;
-  if (newest === null) first = number;
+  const isBegun = newest !== null;
   newest = event;
+  if (!isBegun || epoch !== parsePosition(event.position)?.epoch) [first, firstAt] = [number, event.time];
+  if (!isBegun) wholeFrom = number <= 1 ? -Infinity : event.time;
   epoch = parsePosition(event.position)?.epoch ?? epoch;
   count += 1;
   isChanged = true;
-  const cells = typeof event.data === "string" ? columns.row(event.data) : null;
-  if (cells === null) plot.add(event.time, numbersOf(event.data), number);
-  else if (columns.isTable) plot.add(event.time, columns.numbers(cells), number);
+  const { cells, numbers } = partsOf(event.data, columns);
+  plot.add(event.time, numbers, number);
   log.add(event, cells);
+}
+
+/**
+ * Returns the cells of a line that is a row, and the numbers in an event.
+ * @param {unknown} data
+ * @param {Columns} columns
+ */
+function partsOf(data, columns) {
+  const cells = typeof data === "string" ? columns.row(data) : null;
+  return { cells, numbers: cells === null ? numbersOf(data) : columns.isTable ? columns.numbers(cells) : [] };
 }
 
 /** @param {import("../transport/types.js").Gap} gap */
@@ -125,6 +145,7 @@ const PARTS = [
   () => log.finish(),
   () => {
     plot.update();
+    if (wanted !== null) showWanted();
     if (stoppedAt === null) plot.redraw();
   },
   // The chart is painted here.
@@ -204,7 +225,7 @@ function followFrom(after) {
     onState: (next) => {
       announce(state, next);
       state = next;
-      lostAt = next.kind === "connected" ? null : (lostAt ?? now() + clockOffset);
+      lostAt = next.kind === "connected" ? null : (lostAt ?? serverNow());
       if (lostAt !== null) rate.forget(now());
       // What has come is shown as a whole, unless that takes very long.
       if (next.kind !== "connecting") {
@@ -245,6 +266,60 @@ function followVisibility() {
   else reading.resume();
 }
 
+// --- the range of the chart ---
+
+/** The span to show as soon as there is a chart: "filled" is the longest one that the events here fill. @type {"filled" | import("../page/ranges/spans.js").Span | null} */
+let wanted = "filled";
+
+function showWanted() {
+  if (wanted === null || plot.times === null) return;
+  const span = wanted;
+  wanted = null;
+  if (stoppedAt !== null) return;
+  if (span !== "filled") return void ranges.show(span);
+  const filled = filledBy(SPANS, plot.reachMs);
+  ranges.mark(filled);
+  plot.fit(filled.spanMs);
+}
+
+/** Collects older events in a chart of their own. */
+function beginPast() {
+  const fields = new Fields();
+  const cut = new Columns((names) => fields.rename(names), columns.head);
+  return {
+    take: (/** @type {TopicEvent} */ { position, time, data }) => {
+      const { numbers } = partsOf(data, cut);
+      if (Number(parsePosition(position)?.offset) < first) fields.add(time, numbers);
+    },
+    show: (/** @type {import("../page/ranges/spans.js").Span} */ { spanMs }, /** @type {number} */ apartMs) => {
+      plot.prepend(fields, spanMs);
+      wholeFrom = apartMs > 0 ? firstAt : serverNow() - spanMs;
+      return plot.reachMs;
+    },
+  };
+}
+
+const ranges = new Ranges(element("#ranges"), {
+  name,
+  topic: url,
+  spans: SPANS,
+  shown: {
+    has: (span) => {
+      // Old events are shown: the new ones come first.
+      if (stoppedAt !== null) goLive(span);
+      return wanted !== null || serverNow() - span.spanMs >= wholeFrom;
+    },
+    fit: (spanMs) => plot.fit(spanMs),
+    begin: beginPast,
+  },
+  onListed: (topic) => {
+    plot.units = topic.units ?? {};
+    setText(element("#keeps"), keptInWords(topic, serverNow()));
+  },
+});
+
+offerSaving(element("#events"), { name, url, times: () => plot.times ?? (log.oldestTime === null ? null : { from: log.oldestTime, to: serverNow() }) });
+
 // --- hands ---
 
 button("#pause").addEventListener("click", () => {
@@ -257,7 +332,9 @@ button("#pause").addEventListener("click", () => {
   showState();
 });
 
-function goLive() {
+/** @param {"filled" | import("../page/ranges/spans.js").Span} span the one to show */
+function goLive(span = "filled") {
+  wanted = span;
   forget();
   log.hold(KEPT_MAX, ROWS_MAX);
   setText(element("#jumped"), "");
@@ -298,7 +375,8 @@ async function jump(text) {
       setText(said, "There is nothing after this.");
       return;
     }
-    stoppedAt = last?.time ?? now() + clockOffset;
+    stoppedAt = last?.time ?? serverNow();
+    ranges.mark(null);
     reading.pause();
     forget();
     log.hold(PAGE_EVENTS + 1, PAGE_EVENTS + 1); // and the notice of a gap
@@ -310,14 +388,6 @@ async function jump(text) {
   } catch (error) {
     setText(said, error instanceof Error ? error.message : "The server does not answer.");
   }
-}
-
-/** Says what the topic keeps, and how far back that reaches. The list begins with the name itself. */
-async function showKept() {
-  const topic = (await listTopics(`?prefix=${name}&limit=1`))?.topics[0];
-  if (topic?.name !== name || !topic.keeps) return;
-  const reaches = topic.oldest === null ? "" : `; now it has the last ${formatDuration(Math.max(0, now() + clockOffset - topic.oldest))}`;
-  setText(element("#keeps"), `The server keeps ${topic.keeps}${reaches}.`);
 }
 
 // --- beginning ---
@@ -338,4 +408,4 @@ if (place !== null) void jump(place);
 
 const clock = await probeBlock(at("clock"), { environment: browser, signal: AbortSignal.timeout(30_000), probes: PROBES });
 clockOffset = clock?.offset ?? 0;
-void showKept();
+void ranges.look();

@@ -31,9 +31,18 @@ export class Columns {
   #head = [];
   #renamed;
 
-  /** @param {(names: [string, string][]) => void} renamed rows came before their first head: each name so far, and the one that it has now */
-  constructor(renamed = () => {}) {
+  /**
+   * @param {(names: [string, string][]) => void} renamed rows came before their first head: each name so far, and the one that it has now
+   * @param {readonly string[]} head a line that was the head of such rows
+   */
+  constructor(renamed = () => {}, head = []) {
     this.#renamed = renamed;
+    this.#head = [...head];
+  }
+
+  /** The last line that may be a head; empty without one. @returns {readonly string[]} */
+  get head() {
+    return this.#head;
   }
 
   /** Whether the last lines were rows of a table. */

@@ -5,9 +5,9 @@ import { CAPACITY_MAX, Series } from "../../chart/series.js";
 import { unitOf, unitsIn } from "./units.js";
 
 export const FIELDS_MAX = 32;
-/** Fields that keep as much as a series can; the others keep less, so that a page stays below 30 MB. */
-const LARGE_FIELDS = 8;
-const CAPACITY_SMALL = 8192;
+/** Fields that keep as much as a series can; the others keep what is read back at once, so that a page stays below 30 MB. */
+const LARGE_FIELDS = 6;
+const CAPACITY_SMALL = 2 ** 15;
 const DEPTH_MAX = 4;
 const SHOWN_FIRST = 3;
 /** So many events, over so much time, show which fields are the best. */
@@ -22,6 +22,7 @@ const ROUNDING = 2;
  * @property {string} name
  * @property {string | null} unit null until one is known; empty if there are several
  * @property {Series} series
+ * @property {number} addedAt the index in it of the first value that is not of earlier ones
  * @property {number} low
  * @property {number} high
  * @property {boolean} falls
@@ -99,6 +100,26 @@ export class Fields {
   }
 
   /**
+   * Puts earlier values before those that were added here, in place of earlier ones that were put there before.
+   * @param {Fields} earlier
+   */
+  prepend(earlier) {
+    for (const field of earlier.all) {
+      const { series } = field;
+      if (series.length === 0) continue;
+      const own = this.#fields.get(field.name);
+      if (!own) {
+        if (this.#fields.size < FIELDS_MAX) this.#fields.set(field.name, Object.assign(field, { addedAt: series.end }));
+        continue;
+      }
+      const from = Math.max(own.addedAt, own.series.first);
+      const addedAt = series.end;
+      for (let index = from; index < own.series.end; index += 1) series.add(own.series.time(index), own.series.value(index));
+      Object.assign(own, { series, addedAt, unit: own.unit ?? field.unit, low: Math.min(own.low, field.low), high: Math.max(own.high, field.high), falls: own.falls || field.falls });
+    }
+  }
+
+  /**
    * Chooses the fields that are shown unless a hand chooses others: at first those that came first, and after enough events the best ones.
    * From then on, nothing changes that.
    * @returns {{ names: string[], isDecided: boolean }}
@@ -132,7 +153,7 @@ export class Fields {
     if (count >= FIELDS_MAX || value === null) return null;
     const series = new Series(Math.min(this.#capacityMax, count < LARGE_FIELDS ? CAPACITY_MAX : CAPACITY_SMALL));
     /** @type {Field} */
-    const field = { name, unit: null, series, low: Infinity, high: -Infinity, falls: false };
+    const field = { name, unit: null, series, addedAt: 0, low: Infinity, high: -Infinity, falls: false };
     this.#fields.set(name, field);
     return field;
   }

@@ -152,6 +152,11 @@ export class Log {
     return this.#hasForgotten ? this.#kept.find(({ event }) => event !== null)?.event?.position : undefined;
   }
 
+  /** The time of the first event that is kept; null without one. */
+  get oldestTime() {
+    return this.#kept.find(({ event }) => event !== null)?.event?.time ?? null;
+  }
+
   clear() {
     this.#kept = [];
     this.#fitting = this.#wanted === "" ? this.#kept : [];

@@ -44,6 +44,10 @@ export class Plot {
   #isNew = false;
   /** What was shown stays until all that is added now is there. */
   #isHeld = false;
+  /** The time in view, once it is chosen. @type {number | null} */
+  #spanMs = null;
+  /** Units of fields whose events say none, by the names of the fields. @type {Readonly<Record<string, string>>} */
+  #units = {};
 
   /**
    * @param {HTMLElement} section
@@ -112,12 +116,56 @@ export class Plot {
     this.#firstTime = null;
     this.#isHeld = this.#isEnded;
     this.#count = 0;
+    this.#spanMs = null;
+  }
+
+  /**
+   * Shows this much time, up to now: of a younger topic, all that there is.
+   * @param {number} spanMs
+   */
+  fit(spanMs) {
+    this.#spanMs = spanMs;
+    this.#fit();
+  }
+
+  /**
+   * Shows earlier values before those that are here.
+   * @param {Fields} earlier
+   * @param {number} spanMs the time in view
+   */
+  prepend(earlier, spanMs) {
+    this.#numbered = null;
+    this.#fields.prepend(earlier);
+    this.#count = -1; // the choices are shown anew
+    this.update();
+    this.fit(spanMs);
+  }
+
+  /** The times in view; null without a chart. */
+  get times() {
+    return this.#count === 0 ? null : this.#chart.times;
+  }
+
+  /** The time from the oldest value to now; 0 without one. */
+  get reachMs() {
+    const oldest = this.#oldest();
+    return Number.isFinite(oldest) ? this.#now() - oldest : 0;
+  }
+
+  /** @param {Readonly<Record<string, string>>} units of fields whose events say none */
+  set units(units) {
+    this.#units = units;
+  }
+
+  /** All fields, with the units that are shown. */
+  get #all() {
+    return this.#fields.all.map((field) => ({ ...field, unit: field.unit || (Object.hasOwn(this.#units, field.name) ? String(this.#units[field.name]) : "") }));
   }
 
   /** Shows what was added. */
   update() {
     if (this.#isHeld) return;
-    const all = this.#fields.all;
+    const all = this.#all;
     this.#section.hidden = all.length === 0;
     if (all.length === 0) return;
     const isNews = this.#choose();
@@ -151,7 +199,7 @@ export class Plot {
     const newest = Math.max(...this.#fields.all.map(({ series }) => series.time(series.end - 1)));
     const { from, to } = this.#chart.times;
     const edge = from + (to - from) * EDGE_PART;
-    const isYoung = this.#chart.isFirst && to - from < SPAN_MS && this.#oldest() < edge;
+    const isYoung = this.#chart.isFirst && to - from < (this.#spanMs ?? SPAN_MS) && this.#oldest() < edge;
     if (isYoung || (this.#chart.follows && newest < edge)) this.#fit();
     this.#chart.redraw();
   }
@@ -171,9 +219,11 @@ export class Plot {
     return words.filter(Boolean).join("; ");
   }
 
-  /** Shows all the time of which there are values, so that a slow topic is no empty chart. */
+  /** Shows no more time than there are values for, and enough to have the newest in view, so that a slow topic is no empty chart. */
   #fit() {
-    this.#chart.fit(Math.max(SPAN_MS_MIN, (this.#now() - this.#oldest()) * 1.1));
+    const newestMs = this.#now() - Math.max(...this.#fields.all.map(({ series }) => series.time(series.end - 1)));
+    const most = Math.max(this.#spanMs ?? Infinity, newestMs * 1.2);
+    this.#chart.fit(Math.max(SPAN_MS_MIN, Math.min(most, this.reachMs * 1.1)));
   }
 
   #oldest() {
@@ -191,7 +241,7 @@ export class Plot {
   }
 
   #shown() {
-    return this.#fields.all.filter(({ name }) => this.#chosen.has(name));
+    return this.#all.filter(({ name }) => this.#chosen.has(name));
   }
 
   #showChoices() {
@@ -213,7 +263,7 @@ export class Plot {
     const shown = this.#shown();
     this.#canvas.style.height = `${shown.length * PANEL_PX + FRAME_PX}px`;
     this.#canvas.hidden = shown.length === 0;
-    this.#look = lookOf(this.#fields.all);
+    this.#look = lookOf(this.#all);
     this.#chart.show(
       shown.map((field) => ({
         caption: captionOf(shortName(field.name), field.unit ?? ""),
