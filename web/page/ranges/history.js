@@ -13,6 +13,8 @@ const EVENTS_MAX = 30_000;
 const BYTES_MAX = 16_000_000;
 /** The events of a part, when only parts are read. */
 const PART_EVENTS = 100;
+/** A browser opens six connections to a server, and streams hold some of them. */
+const PARTS_AT_ONCE = 3;
 const ANSWER_MS_MAX = 10_000;
 
 /**
@@ -55,17 +57,27 @@ export async function readBack(topic, place, { signal, bytesEach, onEvent, onPro
   const limit = isWhole ? PAGE_EVENTS : PART_EVENTS;
   const stride = isWhole ? PAGE_EVENTS : Math.ceil((all * PART_EVENTS) / most);
   const apartMs = isWhole ? 0 : ((last.time - Number(begin.events[0]?.time)) * stride) / all;
-  let read = 0;
+  const offsetOf = (/** @type {string} */ position) => parsePosition(position)?.offset ?? head.offset;
+  let [read, readTo, next] = [0, first.offset - 1, first.offset - 1];
   /** @type {Progress} */
   let progress = { done: 0, read, all, apartMs };
-  for (let offset = first.offset - 1; offset < head.offset; ) {
-    const page = await ask(topic, `after=${formatPosition({ epoch: head.epoch, offset })}&limit=${limit}`, signal);
-    for (const event of page.events) onEvent(event);
-    read += page.events.length;
-    const reached = parsePosition(page.next)?.offset ?? head.offset;
-    if (page.epoch !== head.epoch || reached <= offset) break;
-    offset = isWhole ? reached : Math.max(reached, offset + stride);
-    progress = { done: Math.min(1, (offset - first.offset + 1) / all), read, all, apartMs };
+  /** @type {ReturnType<typeof ask>[]} */
+  const asked = [];
+  while (asked.length > 0 || next < head.offset) {
+    for (; next < head.offset && asked.length < (isWhole ? 1 : PARTS_AT_ONCE); next += stride) {
+      const part = ask(topic, `after=${formatPosition({ epoch: head.epoch, offset: next })}&limit=${limit}`, signal);
+      part.catch(() => {}); // told when its turn comes
+      asked.push(part);
+    }
+    const page = await asked.shift();
+    if (page?.epoch !== head.epoch) break;
+    // Where the topic no longer keeps a part, there are later events in its place.
+    const events = page.events.filter(({ position }) => offsetOf(position) > readTo);
+    for (const event of events) onEvent(event);
+    read += events.length;
+    readTo = Math.max(readTo, offsetOf(page.next));
+    if (isWhole) next = events.length > 0 ? readTo : head.offset; // a page may end early
+    progress = { done: Math.min(1, (readTo - first.offset + 1) / all), read, all, apartMs };
     onProgress(progress);
   }
   return { ...progress, done: 1 };
