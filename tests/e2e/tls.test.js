@@ -28,7 +28,7 @@ async function withPage(args, body) {
   const browser = await launch(...args);
   try {
     const page = await browser.newPage();
-    await page.goto(`${server.origin}/wind`);
+    await page.goto(`${server.origin}/transports`);
     await body(page);
   } catch (error) {
     console.error(`--- server ---\n${server.output.join("")}`);

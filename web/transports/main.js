@@ -179,8 +179,8 @@ void showPlaces();
 // Everything is set up, so the script has loaded.
 element("#notice-no-script").remove();
 
-await showOnceWindy();
+// What is above the machine comes first, so that it does not move.
+await showOnceWindy(() => void addHost());
 startWorker();
 followVisibility();
-// What is above it comes first, so that it does not move.
-await addHost();
+if (!isHostThere) await addHost();
