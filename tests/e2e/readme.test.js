@@ -1,6 +1,6 @@
 /**
  * The JavaScript of the README, of the documents that go on where it ends, and of the client's README, as it is; the other languages
- * are in crates/cli/tests/readme.rs.
+ * are in crates/cli/tests/shared/readme.rs.
  *
  * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`) and Chromium (`CHROMIUM`, default
  * `/usr/bin/chromium`).
