@@ -5,6 +5,7 @@ mod calls;
 mod client;
 mod computations;
 mod config;
+mod dependencies;
 mod doctor;
 mod documents;
 mod files;
