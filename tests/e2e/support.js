@@ -12,7 +12,7 @@ import { inspect, isDeepStrictEqual } from "node:util";
 import { chromium } from "playwright-core";
 
 export const BIN = resolve(process.env.TEST_ANEMONE_BIN ?? "target/debug/anemone");
-const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium-headless-shell";
 const CHROMIUM_ARGS = [
   "--no-sandbox",
   "--disable-gpu",
