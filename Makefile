@@ -1,14 +1,14 @@
 # The commands people type. `make run` and `make test` do all the set-up themselves.
 
-.PHONY: run test check conformance fuzz bench
+.PHONY: run test check soak conformance fuzz bench
 
 run: ## Build the release binary and show live wind at http://127.0.0.1:8080/
 	cargo build --release --bin anemone
 	target/release/anemone serve --demo
 
-test: ## Install what the tests need (or say what is missing), then run every test
+test: ## Install what the tests need (or say what is missing), then run every test; make test T=hub: those of one crate or file
 	scripts/test-tools
-	scripts/test
+	scripts/test $(T)
 
 check: ## Only what the compiler and the linters say
 	cargo fmt --all --check
