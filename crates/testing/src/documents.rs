@@ -110,7 +110,7 @@ impl Document {
 
     fn parts(&self) -> Vec<Part> {
         let mut reading = Reading::default();
-        for line in without_comments(self.text).lines() {
+        for line in without(self.text, "<!--", "-->").lines() {
             reading.line(line);
         }
         reading.end();
@@ -236,12 +236,6 @@ fn item(line: &str) -> Option<&str> {
     let digits = line.len() - line.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let numbered = (1..=2).contains(&digits).then(|| line[digits..].strip_prefix(". ")).flatten();
     line.strip_prefix("- ").or(numbered)
-}
-
-/// Returns a document without its comments, and without what the lab has measured between two of them.
-fn without_comments(text: &str) -> String {
-    let text = without(text, "<!-- measured -->", "<!-- end of what was measured -->");
-    without(&text, "<!--", "-->")
 }
 
 /// Returns a text without all that is between two marks, and without the marks.

@@ -39,13 +39,13 @@ pub(crate) struct Checked {
 impl Checked {
     pub(crate) fn sentence(&self) -> String {
         let times = self.times.iter().map(|(what, measured, least, most)| {
-            format!("{what} {:.1} ms for {:.1} to {:.1}", ms(*measured), ms(*least), ms(*most))
+            let (first, rest) = what.split_at(1);
+            let [measured, least, most] = [measured, least, most].map(|time| ms(*time));
+            let first = first.to_uppercase();
+            format!(" {first}{rest} took {measured:.1} ms for {least:.1} to {most:.1}.")
         });
-        format!(
-            "The emulated link ({}) was checked before use: {}.",
-            self.link,
-            times.collect::<Vec<_>>().join(", ")
-        )
+        let link = &self.link;
+        format!("The emulated link ({link}) was checked before use.{}", times.collect::<String>())
     }
 
     /// Returns the reason why the link cannot be used, if there is one.
@@ -181,7 +181,7 @@ mod tests {
             for (what, measured, least, _) in &checked.times {
                 assert!(*measured + EARLY >= *least, "{link}: {what}: {measured:?} {least:?}");
             }
-            let sentence = checked.sentence();
+            let sentence = checked.sentence().to_lowercase();
             assert!(sentence.contains("a round trip"), "{sentence}");
             let has_rate = link.rate_bits.is_some();
             assert_eq!(sentence.contains("an answer of many bytes"), has_rate, "{sentence}");

@@ -112,8 +112,8 @@ fn answer(report: &mut Report, delays: &[u64]) {
         return;
     }
     report.answer = format!(
-        "Long polling is as early as a WebSocket {} of the delays that were measured (theory: 125 ms each way), and {} if each request \
-         opens a connection (theory: 62.5 ms); polling is {} to {} ms later than a WebSocket.",
+        "Long polling is as early as a WebSocket {} of the delays that were measured (theory: 125 ms each way). If each request \
+         opens a connection, it is so {} (theory: 62.5 ms). Polling is {} to {} ms later than a WebSocket.",
         up_to(READERS[1].0),
         up_to(LONG_POLL_NEW),
         fixed(least, 0),

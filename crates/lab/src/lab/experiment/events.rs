@@ -198,8 +198,8 @@ fn keep_quiet(pace: &mut Pace, quiet: Duration) -> bool {
 fn method(series: &[Series], events: usize, plan: Plan) -> String {
     let rounds = series.iter().map(|series| series.rounds.len()).max().unwrap_or(0);
     format!(
-        "{} events, one every {} ms, to one topic that all transports read at the same time; latency from the moment for which \
-         the event is planned until its reader has parsed it; the first {WARM_UP_EVENTS} are dropped, \
+        "{} events, one every {} ms, to one topic that all transports read at the same time. Latency counts from the moment for which \
+         the event is planned until its reader has parsed it. The first {WARM_UP_EVENTS} are dropped, \
          and the others are cut into {rounds} rounds, one after the other, whose medians are paired by event. ",
         count(events as u64),
         plan.period.as_millis()

@@ -94,7 +94,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     report.method.push(format!(
         "One topic, an event of 100 B every {} ms; all readers are on one thread, which publishes, too. Latency counts from the \
          planned time of an event to its delivery. A number of readers holds if all came, 99 of 100 within {} ms, and the thread of \
-         the readers works for less than {:.0} % of the time; the next greater number is tried until one does not hold, and what held \
+         the readers works for less than {:.0} % of the time. The next greater number is tried until one does not hold, and what held \
          is measured in rounds.",
         PERIOD.as_millis(),
         PERIOD.as_millis(),
@@ -208,14 +208,14 @@ fn answer(report: &mut Report, bends: &[(Delivery, Bend)], steps: &[usize]) {
         };
         // The least number is measured also if it did not hold.
         let less = if bend.readers() == Some(most) { "fewer than " } else { "" };
-        Some(format!("{name} {less}{} (p99 {latency:.1} ms; {why})", number(most)))
+        Some(format!("{name}: {less}{} (p99 {latency:.1} ms; {why})", number(most)))
     });
     let parts: Vec<_> = parts.collect();
     if !parts.is_empty() {
         report.answer = format!(
-            "At four events a second, readers served before the next event comes, of at most {} that were tried: {}.",
+            "At four events a second, of at most {} readers that were tried, so many are served before the next event comes. {}.",
             number(steps.iter().copied().max().unwrap_or(0)),
-            parts.join(", ")
+            parts.join(". ")
         );
     }
 }

@@ -161,7 +161,7 @@ fn answer(report: &mut Report) {
     let most = all.iter().filter_map(|name| of(name, CPU)).reduce(f64::max);
     let (Some(most), false) = (most, parts.is_empty()) else { return };
     report.answer = format!(
-        "While nothing happens, a reader takes of the server's memory {}; a heartbeat every {DEFAULT_SECONDS} s for each of 10,000 readers keeps a \
+        "While nothing happens, a reader takes of the server's memory {}. A heartbeat every {DEFAULT_SECONDS} s for each of 10,000 readers keeps a \
          core busy for at most {:.1} % of the time.",
         parts.join(", "),
         most / 1e6 / DEFAULT_SECONDS * 10_000.0 * 100.0

@@ -102,8 +102,8 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     }
     judge(&mut report, session.target.is_secure());
     report.method.push(format!(
-        "{count} echoes on a connection of their own in each round, one at a time, after {WARM_UP} that do not count; bytes by the client's own count (within TLS by the kernel's), packets by \
-         the kernel's (TCP_INFO) before and after; on the wire is the payload and 90 bytes a packet."
+        "{count} echoes on a connection of their own in each round, one at a time, after {WARM_UP} that do not count. Bytes are by the client's own count (within TLS by the kernel's), and packets by \
+         the kernel's (TCP_INFO) before and after. On the wire is the payload and 90 bytes a packet."
     ));
     Ok(report)
 }
@@ -114,7 +114,7 @@ fn judge(report: &mut Report, is_secure: bool) {
     let wire = |contender| report.median(&small, contender, WIRE.name);
     let on_the_wire = match (wire(WEB_SOCKET), wire(TCP)) {
         (Some(web_socket), Some(tcp)) => format!(
-            "; on the wire, an echo of 1 byte takes {web_socket:.0} bytes instead of {tcp:.0}"
+            ". On the wire, an echo of 1 byte takes {web_socket:.0} bytes instead of {tcp:.0}"
         ),
         _ => String::new(),
     };

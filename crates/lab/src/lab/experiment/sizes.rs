@@ -89,7 +89,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     }
     report.method.push(format!(
         "Each message is sent once its predecessor has come back whole (POST /echo, and the echo by WebSocket), and is compared \
-         with what was sent; the time is that of all messages over a connection that is open, or over one that is opened for each. \
+         with what was sent. The time is that of all messages over a connection that is open, or over one that is opened for each. \
          A WebSocket's echo may come back while it is sent, that of a POST comes once the server has the body. A link that would need \
          more than {} s for a case is not asked. Frames are made and masked within the time, and the share of masking is of the time \
          there and back.",
@@ -195,7 +195,7 @@ fn judge(report: &mut Report, networks: &[String], sizes: &[(usize, usize)]) {
         small_sizes(sizes).flat_map(|size| FAR.iter().filter_map(|of| gain(of, *size))).collect();
     report.answer = format!(
         "Over a connection that stays open, HTTP takes {small_low:.2} to {small_high:.2} times as long as WebSocket for messages below \
-         100 kB, and {large_low:.2} to {large_high:.2} times from there on; masking is at most {masking:.1} % of the time to send."
+         100 kB, and {large_low:.2} to {large_high:.2} times from there on. Masking is at most {masking:.1} % of the time to send."
     );
     let far = range(&far_gains);
     report.published.push(Published {
@@ -206,8 +206,8 @@ fn judge(report: &mut Report, networks: &[String], sizes: &[(usize, usize)]) {
             |(low, high)| format!("HTTP takes {low:.2} to {high:.2} times as long there"),
         ),
         verdict: far.map_or(Verdict::NotTestableHere, |(low, _)| Verdict::of(low > SOONER)),
-        because: "a request of their page had the fields of a browser and often a connection of its own; \
-                  a request over an open connection costs one round trip as an echo by WebSocket does"
+        because: "a request of their page had the fields of a browser and often a connection of its own. \
+                  A request over an open connection costs one round trip, as an echo by WebSocket does"
             .to_owned(),
     });
     report.published.push(Published {
