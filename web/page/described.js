@@ -1,11 +1,13 @@
 /**
  * The services in a server's description of its paths (OpenAPI). Pure.
  *
+ * @typedef {{ name: string, description?: string, required?: boolean, schema?: Record<string, any> }} Parameter one of a query
+ *
  * @typedef {object} DescribedService
  * @property {string} path
  * @property {string} about one sentence
  * @property {string} [example] the JSON that a first call may send
- * @property {import("./runs/parameters.js").Parameter[]} [parameters] of the query of a POST, besides those that every run has
+ * @property {Parameter[]} [parameters] of the query of a POST, besides those that every run has
  * @property {string[]} methods in capitals; none if the service has not described itself
  * @property {boolean} startsRuns
  * @property {boolean} isRunService each POST starts a run

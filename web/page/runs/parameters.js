@@ -2,7 +2,7 @@
 import { part } from "../element.js";
 import { formatCount } from "../words.js";
 
-/** @typedef {{ name: string, description?: string, required?: boolean, schema?: Record<string, any> }} Parameter one of the query */
+/** @typedef {import("../described.js").Parameter} Parameter */
 
 /**
  * Creates a field with its label and words for each parameter.
