@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anemone_server::{Mount, MountError, StartRight};
 use anemone_sources::exec::{Command, ProgramOptions, ProgramService};
+use serde_json::Value;
 
 use super::place::{Located, Place};
 use super::sources::{beside, command, environment};
@@ -17,6 +18,8 @@ use super::values::{
 pub(crate) struct RunProgram {
     pub(crate) path: Located<String>,
     pub(crate) start_right: StartRight,
+    /// A sentence for people.
+    pub(crate) about: Option<String>,
     pub(crate) options: ProgramOptions,
 }
 
@@ -27,7 +30,11 @@ impl RunProgram {
     /// When no service can have this path, which was checked before.
     pub(crate) fn mount(&self) -> Result<Mount, MountError> {
         let service = ProgramService::new(&*self.path, self.options.clone());
-        Ok(Mount::run(&self.path, service)?.start_right(self.start_right))
+        let mount = Mount::run(&self.path, service)?.start_right(self.start_right);
+        Ok(match &self.about {
+            Some(about) => mount.about(about, Value::Null),
+            None => mount,
+        })
     }
 }
 
@@ -43,6 +50,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<RunProgram> {
     let default = ProgramOptions::new(command);
     let start_right = [("loopback", StartRight::Local), ("anyone", StartRight::Anyone)];
     let start_right = t.value("start", StartRight::Local, word(start_right));
+    let about = t.optional("about", text).map(|found| found.value);
     let directory = t.optional("directory", path).map(|found| found.value);
     let times = duration(MILLISECOND..=DAY.saturating_mul(36_500));
     let options = ProgramOptions {
@@ -62,13 +70,14 @@ pub(super) fn read(mut table: Table<'_>) -> Option<RunProgram> {
         ..default
     };
     table.finish();
-    found.then_some(RunProgram { path: at?, start_right, options })
+    found.then_some(RunProgram { path: at?, start_right, about, options })
 }
 
 pub(super) fn of_flag(path: &str, line: &str) -> RunProgram {
     RunProgram {
         path: Located::new(path.to_owned(), Place::Flag("--run")),
         start_right: StartRight::Local,
+        about: None,
         options: ProgramOptions::new(Command::Shell(line.into())),
     }
 }

@@ -224,8 +224,8 @@ impl Mount {
         Self { description: Some(Arc::new(paths)), ..self }
     }
 
-    /// Says in one sentence what a run service does, with the body of a request that shows it, unless its paths are
-    /// [described](Self::describe).
+    /// Says in one sentence what a run service does, with the body of a request that shows it, or null for none, unless its
+    /// paths are [described](Self::describe).
     #[must_use]
     pub fn about(self, sentence: &str, example: Value) -> Self {
         Self { about: Some((sentence.into(), Arc::new(example))), ..self }

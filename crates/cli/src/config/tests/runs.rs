@@ -27,6 +27,7 @@ fn every_key_of_a_program_holds() {
         path = "/simulate/wind"
         command = ["python3", "-u", "wind.py"]
         start = "anyone"
+        about = "Blows."
         directory = "/srv"
         environment = { TZ = "UTC" }
         time_max = "10min"
@@ -40,6 +41,7 @@ fn every_key_of_a_program_holds() {
     let config = read(text, &[]).unwrap();
     let [run] = &config.runs[..] else { panic!("{:?}", config.runs) };
     assert_eq!((run.path.as_str(), run.start_right), ("/simulate/wind", StartRight::Anyone));
+    assert_eq!(run.about.as_deref(), Some("Blows."));
     let options = &run.options;
     assert_eq!(options.command, Command::program("python3", ["-u", "wind.py"]));
     assert_eq!(options.directory.as_deref(), Some(Path::new("/srv")));

@@ -93,14 +93,38 @@ fn undescribed(mount: &Mount) -> Value {
     if let Some((sentence, example)) = mount.says() {
         let post = &mut item["post"];
         post["summary"] = sentence.into();
-        post["requestBody"]["content"]["application/json"]["example"] = example.clone();
+        if !example.is_null() {
+            post["requestBody"]["content"]["application/json"]["example"] = example.clone();
+        }
     }
     item
 }
 
 #[cfg(test)]
 mod tests {
+    use anemone_hub::run::{RunInput, RunRefusal};
+
     use super::*;
+
+    #[test]
+    fn a_run_service_has_its_own_sentence_and_example_or_none() {
+        let mount = || {
+            let refuse = |_: RunInput| Err(RunRefusal::BadBody(String::new()));
+            Mount::run("/primes", refuse).unwrap()
+        };
+        let said = |mount: &Mount| {
+            let post = undescribed(mount)["post"].clone();
+            assert_eq!(post["description"], STARTS);
+            let example = &post["requestBody"]["content"]["application/json"]["example"];
+            (post["summary"].as_str().unwrap().to_owned(), example.clone())
+        };
+        assert_eq!(said(&mount()), (RUNS.to_owned(), Value::Null));
+        assert_eq!(said(&mount().about("Counts.", 7.into())), ("Counts.".to_owned(), 7.into()));
+        let silent = mount().about("Counts.", Value::Null);
+        assert_eq!(said(&silent), ("Counts.".to_owned(), Value::Null));
+        let content = &undescribed(&silent)["post"]["requestBody"]["content"];
+        assert_eq!(content["application/json"].get("example"), None);
+    }
 
     #[test]
     fn the_template_is_json_and_has_only_the_servers_own_paths() {
