@@ -5,12 +5,13 @@ import { SITE, at } from "../page/site.js";
 
 const ANSWER_MS_MAX = 10_000;
 
-/** @typedef {{ urls: string[], demo: boolean }} Facts what the server says about itself to this client */
+/** @typedef {{ urls: string[], demo: boolean }} Facts what the server says about itself to this client: the links that have a code */
 
 /** @returns {Promise<Facts>} */
 export async function askFacts() {
   try {
-    const reply = await fetch(at("home/server.json"), { cache: "no-store", signal: AbortSignal.timeout(ANSWER_MS_MAX) });
+    const query = isOfThisMachine(SITE) ? "" : `?url=${encodeURIComponent(SITE.href)}`;
+    const reply = await fetch(at(`home/server.json${query}`), { cache: "no-store", signal: AbortSignal.timeout(ANSWER_MS_MAX) });
     if (reply.ok) return await reply.json();
   } catch {
     // The page says elsewhere that the server is away.
@@ -29,12 +30,11 @@ export function showShare(section, { urls }) {
   const who = find(section, "#who", HTMLElement);
   if (address === null) setText(who, "Everybody who reaches this address may read.");
   else who.replaceChildren("So far, only this machine can open this page. Start the server with ", part("code", "", `--listen ${address}`), ", and everybody who reaches that port may read.");
-  const [first] = links;
+  const [first] = urls;
   const image = find(section, "img", HTMLImageElement);
   image.hidden = first === undefined;
   if (first === undefined) return;
   image.alt = `QR code of ${first}`;
-  image.onerror = () => (image.hidden = true); // an address that the server does not know as its own
   image.src = at(`home/code.svg?url=${encodeURIComponent(first)}`);
 }
 
@@ -59,7 +59,11 @@ function itemOf(url) {
  */
 export function shared(urls, here) {
   if (urls.length > 0) return { links: [...urls], address: null };
-  const isOfThisMachine = /^(localhost|.*\.localhost|127\.[\d.]+|\[::1\])$/.test(here.hostname);
-  if (!isOfThisMachine) return { links: [here.href], address: null };
+  if (!isOfThisMachine(here)) return { links: [here.href], address: null };
   return { links: [], address: `0.0.0.0:${here.port || (here.protocol === "https:" ? "443" : "80")}` };
+}
+
+/** @param {Pick<URL, "hostname">} url */
+function isOfThisMachine({ hostname }) {
+  return /^(localhost|.*\.localhost|127\.[\d.]+|\[::1\])$/.test(hostname);
 }

@@ -1,7 +1,8 @@
 //! The links by which others open this server, and their QR codes: `/home/server.json` and `/home/code.svg?url=URL`.
 //!
 //! A program of this machine learns the machine's own address, if the server listens there. Everybody else learns no address: they
-//! have the URL by which they came, and get the code of that one alone.
+//! name the URL by which they came, `/home/server.json?url=URL`, and get the code of that one alone. It has no code if a proxy has
+//! replaced its host.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -54,7 +55,11 @@ impl Links {
     }
 
     fn facts(&self, request: &Request<Body>) -> Response<Body> {
-        let facts = json!({"urls": self.urls_for(request), "demo": self.has_demo});
+        let mut urls = self.urls_for(request);
+        if urls.is_empty() {
+            urls.extend(asked_url(request).filter(|url| has_come_by(request, url)));
+        }
+        let facts = json!({"urls": urls, "demo": self.has_demo});
         reply(format!("{facts}\n"), "application/json", "no-store")
     }
 
@@ -72,13 +77,19 @@ impl Links {
 
     /// Returns the code of the URL in the query, if this client has or may know that.
     fn code(&self, request: &Request<Body>) -> Option<Response<Body>> {
-        let query = request.uri().query().unwrap_or_default();
-        let (_, url) = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "url")?;
-        let is_known = url.len() <= URL_BYTES_MAX
-            && (has_come_by(request, &url) || self.urls_for(request).iter().any(|own| *own == url));
+        let url = asked_url(request)?;
+        let is_known =
+            has_come_by(request, &url) || self.urls_for(request).iter().any(|own| *own == url);
         let code = is_known.then(|| QrCode::encode_text(&url, QrCodeEcc::Medium).ok()).flatten()?;
         Some(reply(svg(&code), "image/svg+xml", "private, max-age=86400"))
     }
+}
+
+/// Returns the URL in a query, unless it is too long for a code.
+fn asked_url(request: &Request<Body>) -> Option<String> {
+    let query = request.uri().query().unwrap_or_default();
+    let (_, url) = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "url")?;
+    (url.len() <= URL_BYTES_MAX).then(|| url.into_owned())
 }
 
 /// Returns true for a URL of the host that a request is for. The server has checked that this is its own.

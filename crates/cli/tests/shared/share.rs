@@ -17,7 +17,11 @@ fn status(reply: &str) -> &str {
 }
 
 fn facts(address: SocketAddr, fields: &str) -> Value {
-    let reply = get(address, "/home/server.json", fields);
+    facts_with(address, "", fields)
+}
+
+fn facts_with(address: SocketAddr, query: &str, fields: &str) -> Value {
+    let reply = get(address, &format!("/home/server.json{query}"), fields);
     assert!(
         status(&reply) == "200" && reply.contains("\r\ncache-control: no-store\r\n"),
         "{reply}"
@@ -74,6 +78,10 @@ fn a_code_is_only_for_the_host_that_was_asked() {
         }
         assert!(reply.contains("\r\n\r\n<svg xmlns="), "{reply}");
     }
+    let known = |url: &str| facts_with(address, &code_of(url)["/home/code.svg".len()..], FORWARDED);
+    let own = format!("http://{address}/below/");
+    assert_eq!(known(&own), json!({"urls": [own], "demo": false}));
+    assert_eq!(known("http://wind.example/"), json!({"urls": [], "demo": false}));
     let long = format!("http://{address}/{}", "a".repeat(200));
     let other = format!("http://localhost:{}/", address.port());
     let query = format!("http://{address}/?a");
