@@ -212,6 +212,23 @@ fn a_stream_has_the_lines_that_docs_features_shows() {
 }
 
 #[test]
+fn each_limit_that_docs_deploy_sets_is_fine() {
+    let directory = tempdir().unwrap();
+    let file = directory.path().join("my.toml");
+    let lines = text("docs/DEPLOY.md").lines().filter_map(|line| line.strip_prefix("    keep = "));
+    let lines: Vec<_> =
+        lines.map(|line| format!("keep = {line}\n[data]\ndir = \"state\"\n")).collect();
+    for line in &lines {
+        std::fs::write(&file, line).unwrap();
+        let mut check = command(&["check", "--config"]);
+        check.arg(&file).current_dir(&directory);
+        let said = output(check, "");
+        assert!(said.status.success(), "{line}: {said:?}");
+    }
+    assert_eq!(lines.len(), 2);
+}
+
+#[test]
 fn the_files_of_a_service_are_installed_as_docs_deploy_says() {
     let directory = tempdir().unwrap();
     let root = directory.path().display();
