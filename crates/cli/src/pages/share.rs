@@ -78,8 +78,7 @@ impl Links {
     /// Returns the code of the URL in the query, if this client has or may know that.
     fn code(&self, request: &Request<Body>) -> Option<Response<Body>> {
         let url = asked_url(request)?;
-        let is_known =
-            has_come_by(request, &url) || self.urls_for(request).iter().any(|own| *own == url);
+        let is_known = has_come_by(request, &url) || self.urls_for(request).contains(&url);
         let code = is_known.then(|| QrCode::encode_text(&url, QrCodeEcc::Medium).ok()).flatten()?;
         Some(reply(svg(&code), "image/svg+xml", "private, max-age=86400"))
     }
