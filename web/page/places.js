@@ -53,7 +53,7 @@ export async function listedTopic(name) {
 
 /**
  * @typedef {{ name: string, next: string, first: number, bytes: number, events: number, oldest: number | null, keeps: string,
- *   stored: string, units?: Record<string, string> }} ListedTopic
+ *   storage: string, units?: Record<string, string> }} ListedTopic
  * @param {string} [query]
  * @returns {Promise<{ topics: ListedTopic[], next?: string } | null>} null when the server does not say
  */
