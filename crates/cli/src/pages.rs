@@ -369,7 +369,8 @@ mod tests {
         assert_eq!(paths(Some(root.path())), all);
         std::fs::write(root.path().join("favicon.svg"), "<svg/>").unwrap();
         std::fs::create_dir(root.path().join("wind")).unwrap();
-        assert_eq!(paths(Some(root.path())), [&CLIENT[..], &PARTS, &["/lab", "/"]].concat());
+        let others = [&CLIENT[..], &PARTS, &["/transports", "/lab", "/"]].concat();
+        assert_eq!(paths(Some(root.path())), others);
         std::fs::create_dir(root.path().join("chart")).unwrap();
         assert_eq!(paths(Some(root.path())), [&CLIENT[..], &["/"]].concat());
         std::fs::write(root.path().join("client.js"), "export const mine = 1;").unwrap();
@@ -389,7 +390,10 @@ mod tests {
     fn the_pages_load_nothing_else() {
         let is_part =
             |name: &str| PARTS.iter().any(|part| name.starts_with(&format!("{}/", &part[1..])));
-        let is_beside = |name: &str| name.ends_with(".html") || name.starts_with("wind/");
+        let is_beside = |name: &str| {
+            let beside = ["wind/", "transports/"];
+            name.ends_with(".html") || beside.iter().any(|folder| name.starts_with(folder))
+        };
         for name in Web::iter().filter(|name| !is_beside(name)) {
             assert!(is_part(&name) || BESIDE.contains(&&*format!("/{name}")), "{name}");
         }
