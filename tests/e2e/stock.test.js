@@ -149,7 +149,7 @@ test("below a path of a proxy's own there is all that there is elsewhere", { tim
     assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector(".pane") ?? document.body).borderTopStyle), "solid", "has its style");
   });
   await withPage(`http://${addressed.host}/wind/`, async (page) => {
-    await page.locator('#topics li[data-name="wind"] a').click({ timeout: PATIENCE_MS });
+    await page.locator('#topics li[data-name="wind"] h3 a').click({ timeout: PATIENCE_MS });
     await page.locator("#list code", { hasText: '"speed"' }).first().waitFor({ timeout: PATIENCE_MS });
     assert.equal(page.url(), `http://${addressed.host}/wind/topics/wind`);
     await page.getByRole("link", { name: "Wind" }).click({ timeout: PATIENCE_MS });
