@@ -81,7 +81,7 @@ fn packages(manifest: &str) -> Vec<Package> {
     let output = cargo.arg(root().join(manifest)).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let lines: BTreeSet<_> = std::str::from_utf8(&output.stdout).unwrap().lines().collect();
-    lines.into_iter().map(package).collect()
+    lines.into_iter().filter(|line| !line.is_empty()).map(package).collect()
 }
 
 /// Reads `NAME vVERSION (WHAT IT IS) (WHERE IT COMES FROM)|LICENSE (*)`, without the parentheses where there is nothing to say.
