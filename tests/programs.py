@@ -4,6 +4,7 @@ import collections
 import contextlib
 import hashlib
 import pathlib
+import signal
 import subprocess
 import sys
 import threading
@@ -11,6 +12,10 @@ import threading
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # How long what was started may take to end, in seconds.
 STOP_TIMEOUT = 10
+
+
+# An end by SIGTERM stops what was started, as one by Ctrl-C does.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 class CannotRun(Exception):
