@@ -190,7 +190,9 @@ pub struct TopicRule {
     pub slow_reader: SlowReader,
     /// The units of the numbers in events, for pages: of each field by its path, such as `speed` or `motor.current`; `value`
     /// is that of an event that is a number. At most [`UNITS_MAX`](Self::UNITS_MAX), each of 1 to
-    /// [`UNIT_CHARS_MAX`](Self::UNIT_CHARS_MAX) characters. Default: none.
+    /// [`UNIT_CHARS_MAX`](Self::UNIT_CHARS_MAX) characters, for paths of up to
+    /// [`UNIT_PATH_BYTES_MAX`](Self::UNIT_PATH_BYTES_MAX) bytes; no control character and no mark that turns the direction of text
+    /// is in either. Default: none.
     pub units: BTreeMap<String, String>,
 }
 
@@ -203,6 +205,9 @@ impl TopicRule {
 
     /// The most characters of a unit.
     pub const UNIT_CHARS_MAX: usize = 16;
+
+    /// The longest path of a field that has a unit: a list of topics repeats it for each topic of a pattern.
+    pub const UNIT_PATH_BYTES_MAX: usize = 64;
 
     /// Creates a rule for these topics with the defaults.
     #[must_use]
@@ -248,8 +253,12 @@ impl TopicRule {
                 bytes: self.event_bytes_max,
             });
         }
-        let is_unit = |unit: &String| (1..=Self::UNIT_CHARS_MAX).contains(&unit.chars().count());
-        if self.units.len() > Self::UNITS_MAX || !self.units.values().all(is_unit) {
+        let is_unit = |(path, unit): (&String, &String)| {
+            (1..=Self::UNIT_CHARS_MAX).contains(&unit.chars().count())
+                && (1..=Self::UNIT_PATH_BYTES_MAX).contains(&path.len())
+                && !path.chars().chain(unit.chars()).any(is_invisible)
+        };
+        if self.units.len() > Self::UNITS_MAX || !self.units.iter().all(is_unit) {
             return Err(TopicRulesError::Units { topics: topics() });
         }
         let bytes_min = self.event_bytes_max as u64 + Self::OVERHEAD_BYTES_MAX;
@@ -266,6 +275,12 @@ impl TopicRule {
         }
         Ok(())
     }
+}
+
+/// Returns true for a control character, or a mark that turns the direction of the text after it (Unicode UAX 9).
+fn is_invisible(character: char) -> bool {
+    let turns = matches!(character, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    character.is_control() || turns
 }
 
 /// The rules for topics. If several rules match a topic, the closest one applies: its name before a prefix, a longer
@@ -291,11 +306,12 @@ pub enum TopicRulesError {
         /// The value.
         bytes: usize,
     },
-    /// There are too many units, or one is empty or too long.
+    /// There are too many units, or one or its path is empty, too long, or has a character that nobody sees.
     #[error(
-        "units of {topics} must be at most {}, each of 1 to {} characters",
+        "units of {topics} must be at most {}, each of 1 to {} visible characters, for paths of 1 to {} bytes",
         TopicRule::UNITS_MAX,
-        TopicRule::UNIT_CHARS_MAX
+        TopicRule::UNIT_CHARS_MAX,
+        TopicRule::UNIT_PATH_BYTES_MAX
     )]
     Units {
         /// The pattern of the rule.

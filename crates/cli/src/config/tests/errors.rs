@@ -299,7 +299,7 @@ fn rules_that_do_not_go_together_are_refused() {
         ),
         (
             "[[topic]]\nname = \"a\"\nunits = { speed = \"metres per second\" }",
-            "2:8: topic: units of a must be at most 32, each of 1 to 16 characters",
+            "2:8: topic: units of a must be at most 32, each of 1 to 16 visible characters, for paths of 1 to 64 bytes",
         ),
         (
             "[[topic]]\nname = \"a\"\nslow_reader = \"wait\"",
