@@ -10,14 +10,14 @@ use std::sync::{Arc, OnceLock};
 
 use anemone_server::{Body, Caller, Problem, full, reading_only};
 use http::{HeaderValue, Request, Response, Uri, header};
-use qrcodegen::{QrCode, QrCodeEcc};
+use qrcodegen::{Mask, QrCode, QrCodeEcc, QrSegment, Version};
 use serde_json::json;
 
 const FACTS: &str = "/home/server.json";
 const CODE: &str = "/home/code.svg";
 
 /// The longest URL that gets a code: the squares of a longer one are too small for many cameras.
-const URL_BYTES_MAX: usize = 200;
+const URL_BYTES_MAX: usize = 128;
 
 /// The white squares around a code (ISO 18004 section 9.1).
 const MARGIN: i32 = 4;
@@ -79,9 +79,17 @@ impl Links {
     fn code(&self, request: &Request<Body>) -> Option<Response<Body>> {
         let url = asked_url(request)?;
         let is_known = has_come_by(request, &url) || self.urls_for(request).contains(&url);
-        let code = is_known.then(|| QrCode::encode_text(&url, QrCodeEcc::Medium).ok()).flatten()?;
+        let code = is_known.then(|| code_of(&url)).flatten()?;
         Some(reply(svg(&code), "image/svg+xml", "private, max-age=86400"))
     }
+}
+
+/// Makes the code of a URL. Any of the eight masks makes a code that can be read; to look for the best one takes five times as long,
+/// and anybody may ask for codes.
+fn code_of(url: &str) -> Option<QrCode> {
+    let segments = QrSegment::make_segments(url);
+    let (least, most, mask) = (Version::MIN, Version::MAX, Some(Mask::new(0)));
+    QrCode::encode_segments_advanced(&segments, QrCodeEcc::Medium, least, most, mask, false).ok()
 }
 
 /// Returns the URL in a query, unless it is too long for a code.
@@ -91,13 +99,21 @@ fn asked_url(request: &Request<Body>) -> Option<String> {
     (url.len() <= URL_BYTES_MAX).then(|| url.into_owned())
 }
 
-/// Returns true for a URL of the host that a request is for. The server has checked that this is its own.
+/// Returns true for a URL of the host that a request is for, which the server has checked to be its own. One of this machine alone
+/// is no link for others: a proxy has put it there, and it would tell them where the server listens.
 fn has_come_by(request: &Request<Body>, url: &str) -> bool {
     let host = request.headers().get(header::HOST).map(HeaderValue::as_bytes);
     let Ok(url) = url.parse::<Uri>() else { return false };
     matches!(url.scheme_str(), Some("http" | "https"))
         && url.query().is_none()
         && url.authority().is_some_and(|own| host == Some(own.as_str().as_bytes()))
+        && !url.host().is_some_and(is_of_this_machine)
+}
+
+fn is_of_this_machine(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost")
+        || address.is_ok_and(|ip| ip.to_canonical().is_loopback() || ip.is_unspecified())
 }
 
 /// Returns the address by which other devices reach a place that listens at this one; `None` if they cannot.
@@ -164,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_code_is_black_squares_on_white_with_a_margin() {
-        let code = QrCode::encode_text("http://192.0.2.7/", QrCodeEcc::Medium).unwrap();
+        let code = code_of("http://192.0.2.7/").unwrap();
         let drawn = svg(&code);
         let dark = (0..code.size()).flat_map(|y| (0..code.size()).map(move |x| (x, y)));
         let dark = dark.filter(|(x, y)| code.get_module(*x, *y)).count();

@@ -1,8 +1,8 @@
 //! The links by which others open the server, and who learns which of them.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::io::Read;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 
 use anemone_testing::process::{self, Logging, command, serve};
 use serde_json::{Value, json};
@@ -17,11 +17,7 @@ fn status(reply: &str) -> &str {
 }
 
 fn facts(address: SocketAddr, fields: &str) -> Value {
-    facts_with(address, "", fields)
-}
-
-fn facts_with(address: SocketAddr, query: &str, fields: &str) -> Value {
-    let reply = get(address, &format!("/home/server.json{query}"), fields);
+    let reply = get(address, "/home/server.json", fields);
     assert!(
         status(&reply) == "200" && reply.contains("\r\ncache-control: no-store\r\n"),
         "{reply}"
@@ -67,28 +63,53 @@ fn a_server_for_this_machine_alone_has_no_link_for_others() {
     assert_eq!(facts(address, ""), json!({"urls": [], "demo": true}));
 }
 
+/// The whole reply to a GET by a name of the server.
+fn get_by(name: &str, address: SocketAddr, target: &str, fields: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = format!("GET {target} HTTP/1.1\r\nHost: {name}\r\n{fields}Connection: close");
+    write!(stream, "{head}\r\n\r\n").unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    reply
+}
+
 #[test]
 fn a_code_is_only_for_the_host_that_was_asked() {
-    let (_server, address) = serve(&["--threads", "1"]);
-    for url in [format!("http://{address}/"), format!("https://{address}/below/a/proxy/")] {
-        let reply = get(address, &code_of(&url), "");
+    let (_server, address) = serve(&["--threads", "1", "--allow-host", "wind.example"]);
+    let get = |target: &str, fields: &str| get_by("wind.example", address, target, fields);
+    for url in ["http://wind.example/", "https://wind.example/below/a/proxy/"] {
+        let reply = get(&code_of(url), "");
         assert_eq!(status(&reply), "200", "{reply}");
         for field in ["content-type: image/svg+xml", "cache-control: private, max-age=86400"] {
             assert!(reply.contains(&format!("\r\n{field}\r\n")), "{field}: {reply}");
         }
         assert!(reply.contains("\r\n\r\n<svg xmlns="), "{reply}");
     }
-    let known = |url: &str| facts_with(address, &code_of(url)["/home/code.svg".len()..], FORWARDED);
-    let own = format!("http://{address}/below/");
-    assert_eq!(known(&own), json!({"urls": [own], "demo": false}));
-    assert_eq!(known("http://wind.example/"), json!({"urls": [], "demo": false}));
-    let long = format!("http://{address}/{}", "a".repeat(200));
-    let other = format!("http://localhost:{}/", address.port());
-    let query = format!("http://{address}/?a");
-    let script = format!("javascript://{address}/");
-    for url in ["", "http://wind.example/", &long, &other, &query, &script, &address.to_string()] {
-        assert_eq!(status(&get(address, &code_of(url), "")), "404", "{url}");
+    let known = |url: &str| {
+        let target = code_of(url).replace("code.svg", "server.json");
+        let reply = get(&target, FORWARDED);
+        serde_json::from_str::<Value>(reply.split_once("\r\n\r\n").unwrap().1).unwrap()
+    };
+    let own = "http://wind.example/below/";
+    assert_eq!(known(own), json!({"urls": [own], "demo": false}));
+    assert_eq!(known("http://other.example/"), json!({"urls": [], "demo": false}));
+    let long = format!("http://wind.example/{}", "a".repeat(128));
+    for url in [
+        "",
+        "http://other.example/",
+        &long,
+        "http://wind.example/?a",
+        "javascript://wind.example/",
+        "wind.example",
+    ] {
+        assert_eq!(status(&get(&code_of(url), "")), "404", "{url}");
     }
+    // A proxy that replaces the host would tell everybody where the server listens.
+    for name in [address.to_string(), format!("localhost:{}", address.port())] {
+        let reply = get_by(&name, address, &code_of(&format!("http://{name}/")), "");
+        assert_eq!(status(&reply), "404", "{name}");
+    }
+    let get = self::get;
     assert_eq!(status(&get(address, "/home/code.svg", "")), "404");
     for target in ["/home/server.json", "/home/code.svg"] {
         let posted = process::ask(address, &format!("POST {target} HTTP/1.1"), "{}");
