@@ -13,6 +13,8 @@ import { chromium } from "playwright-core";
 
 export const BIN = resolve(process.env.TEST_ANEMONE_BIN ?? "target/debug/anemone");
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium-headless-shell";
+/** It keeps pages that were left, and freezes hidden ones, which its shell does not. */
+const WHOLE_CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const CHROMIUM_ARGS = [
   "--no-sandbox",
   "--disable-gpu",
@@ -50,7 +52,7 @@ function patient(browser) {
 /** Chromium that keeps pages which were left, as it does for people; Playwright turns that off. */
 export async function launchKeepingPages() {
   const ignoreDefaultArgs = ["--disable-back-forward-cache"];
-  return patient(await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_ARGS, ignoreDefaultArgs, timeout: PATIENCE_MS }));
+  return patient(await chromium.launch({ executablePath: WHOLE_CHROMIUM, args: CHROMIUM_ARGS, ignoreDefaultArgs, timeout: PATIENCE_MS }));
 }
 
 /**
