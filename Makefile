@@ -10,6 +10,9 @@ test: ## Install what the tests need (or say what is missing), then run every te
 	scripts/test-tools
 	scripts/test $(T)
 
+soak: ## The tests that find more the longer they run, for about half an hour
+	scripts/soak
+
 check: ## Only what the compiler and the linters say
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
