@@ -81,7 +81,8 @@ impl Content {
             Self::JsonOrText => {
                 let advice = [LOOKS_LIKE_JSON, AS_TEXT];
                 text().and_then(|text| {
-                    Data::typed(text).map_err(|error| unfit(&error, text, 0, &advice))
+                    let read = if has_no_number(text) { Data::parse } else { Data::typed };
+                    read(text).map_err(|error| unfit(&error, text, 0, &advice))
                 })
             }
             Self::Json | Self::Lines => text().and_then(|text| {
@@ -138,14 +139,18 @@ pub(crate) fn of_message(message: Message<'_>, event_bytes_max: usize) -> Result
         Message::Text(text) => match Data::parse(text) {
             Ok(data) => data,
             Err(error @ DataError::TooDeep) => return Err(unfit(&error, text, 0, &[])),
-            Err(error) if Data::typed(text).is_err() && not_a_number(text).is_some() => {
-                return Err(unfit(&error, text, 0, &[]));
-            }
+            Err(error) if has_no_number(text) => return Err(unfit(&error, text, 0, &[])),
             Err(_) => string_data(text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text))?,
         },
     };
     check_size(&data, event_bytes_max)?;
     Ok(data)
+}
+
+/// Returns true for an array or an object that would be JSON but for `NaN` or the like. Alone, that may be a word.
+fn has_no_number(text: &str) -> bool {
+    let begin = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text).trim_start();
+    begin.starts_with(['[', '{']) && not_a_number(text).is_some()
 }
 
 fn not_a_number(text: &str) -> Option<TextFault> {
@@ -297,6 +302,15 @@ mod tests {
         }
         let error = of_message(Message::Text("[1, -Infinity]"), 100).unwrap_err();
         assert!(error.detail().contains("-Infinity is not JSON"), "{}", error.detail());
+        // Not the beginning of a line of a log, such as [NaNny].
+        for array in ["[NaN]", " [Infinity, 1]", "\u{feff}[nan]", "[[-inf]]"] {
+            assert!(of_message(Message::Text(array), 100).is_err(), "{array}");
+            assert!(events(Content::JsonOrText, array.as_bytes()).is_err(), "{array}");
+        }
+        for text in ["[NaNny] is here", "[INFO] NaN"] {
+            assert!(of_message(Message::Text(text), 100).is_ok(), "{text}");
+            assert!(events(Content::JsonOrText, text.as_bytes()).is_ok(), "{text}");
+        }
         // Alone it may be a word.
         assert_eq!(of_message(Message::Text("NaN"), 100).unwrap().as_str(), "\"NaN\"");
         assert_eq!(events(Content::JsonOrText, b"NaN").unwrap(), ["\"NaN\""]);
