@@ -3,25 +3,30 @@ import { csvOf } from "../page/csv.js";
 import { Columns, cellsOf } from "../page/events/columns.js";
 
 /**
- * The events as CSV. Lines of text that are rows of a table have a column for each cell, with the names of its head; the head itself is
- * no row then.
+ * The events as CSV. Lines of text that are rows of a table have a column for each cell, with the names of the head before them; those
+ * before the first head have its names. A head is no row then.
  * @param {readonly { time: number, data: unknown }[]} events
  */
 export function csvOfEvents(events) {
   const columns = new Columns();
-  /** Those of the last row: any line of words may be a new head. @type {readonly string[]} */
-  let names = [];
-  const cells = events.map(({ data }) => {
-    const row = typeof data === "string" ? columns.row(data) : null;
-    if (row) ({ names } = columns);
-    return row;
+  /** The newest head for each number of cells: any line of words may be one. @type {Map<number, readonly string[]>} */
+  const heads = new Map();
+  const rows = events.map(({ data }) => {
+    const cells = typeof data === "string" ? columns.row(data) : null;
+    if (cells) return { cells, head: heads.get(cells.length) };
+    heads.set(columns.head.length, columns.head);
+    return null;
   });
   if (!columns.isTable) return csvOf(events, "data");
-  const isRow = (/** @type {number} */ index) => cells[index]?.length === names.length;
-  const isHead = (/** @type {unknown} */ data) => typeof data === "string" && cellsOf(data).join() === names.join();
-  const rows = events.flatMap(({ time, data }, index) => {
-    if (isRow(index)) return [{ time, data: Object.fromEntries(names.map((name, at) => [name, cells[index]?.[at]])) }];
+  const width = columns.names.length;
+  const ofTable = rows.map((row) => (row?.cells.length === width ? row : null));
+  const first = ofTable.find((row) => row?.head)?.head ?? heads.get(width) ?? columns.names;
+  const used = new Set(ofTable.flatMap((row) => (row ? [row.head ?? first] : [])).map((head) => JSON.stringify(head)));
+  const isHead = (/** @type {unknown} */ data) => typeof data === "string" && used.has(JSON.stringify(cellsOf(data)));
+  const found = events.flatMap(({ time, data }, index) => {
+    const row = ofTable[index];
+    if (row) return [{ time, data: Object.fromEntries((row.head ?? first).map((name, at) => [name, row.cells[at]])) }];
     return isHead(data) ? [] : [{ time, data }];
   });
-  return csvOf(rows, "data");
+  return csvOf(found, "data");
 }
