@@ -72,14 +72,14 @@ test("a run is saved as the lines of its events, and as a table of its partial r
   const events = [{ state: "running" }, { partial: { n: 2, words: 'say "so", twice' } }, { progress: 0.5 }, { partial: { n: 3, list: [1, 2], none: null } }, { partial: "a\nb" }, { partial: false }].map((data, at) => ({ offset: at + 1, time: 1000 * at, data }));
   assert.equal(ndjsonOf({ epoch: "e", events: events.slice(0, 2) }), '{"position":"e-1","time":0,"data":{"state":"running"}}\n{"position":"e-2","time":1000,"data":{"partial":{"n":2,"words":"say \\"so\\", twice"}}}\n');
   const lines = ["time,n,words,list,none,value", '1970-01-01T00:00:01.000Z,2,"say ""so"", twice",,,', '1970-01-01T00:00:03.000Z,3,,"[1,2]",,', '1970-01-01T00:00:04.000Z,,,,,"a\nb"', "1970-01-01T00:00:05.000Z,,,,,false"];
-  assert.equal(csvOf(events), lines.map((line) => `${line}\r\n`).join(""));
-  assert.equal(csvOf([]), "time\r\n");
+  assert.equal(csvOf(events), `\ufeff${lines.map((line) => `${line}\r\n`).join("")}`);
+  assert.equal(csvOf([]), "\ufefftime\r\n", "by the mark, Excel knows UTF-8");
 });
 
 /** @param {readonly unknown[]} partials @returns {string[][]} the cells of each line; none may have a comma or a line break */
 function cellsOf(...partials) {
   const text = csvOf(partials.map((partial, at) => ({ offset: at + 1, time: 0, data: { partial } })));
-  return text.trimEnd().split("\r\n").map((line) => line.split(","));
+  return text.slice(1).trimEnd().split("\r\n").map((line) => line.split(","));
 }
 
 test("no text in a CSV is a formula for a spreadsheet, and numbers stay numbers", () => {
@@ -89,6 +89,15 @@ test("no text in a CSV is a formula for a spreadsheet, and numbers stay numbers"
   for (const text of ["\rx", "\nx"]) assert.ok(csvOf([{ offset: 1, time: 0, data: { partial: text } }]).includes(`,"'${text}"`));
   for (const value of [-3.5, 0, true, "-3.5", "+5", "-.5e-3", "a=b", "", "'a"]) assert.equal(cellsOf({ value })[1]?.[1], String(value));
   assert.deepEqual(cellsOf({ "=a": 1, "-b": 2, "-1": 3 })[0], ["time", "'=a", "'-b", "-1"]);
+});
+
+test("no text in a CSV is a formula where semicolons or tabs part the cells, or in a line of its own", () => {
+  const value = "x;=1+1;y\t@a\n+b\r-c; =d;\"=e\";a=b;-3;\t＝f";
+  const safe = "x;'=1+1;y\t'@a\n'+b\r'-c;' =d;'\"=e\";a=b;-3;\t'＝f";
+  assert.equal(csvOf([{ offset: 1, time: 0, data: { partial: value } }]).split("Z,")[1], `"${safe.replaceAll('"', '""')}"\r\n`);
+  assert.equal(cellsOf({ "a;=1": 0 })[0]?.[1], "a;'=1");
+  assert.equal(cellsOf({ list: ["x;=1+1"] })[1]?.[1], `"[""x;'=1+1""]"`);
+  for (const partial of [{ a: { "b;=1+1;": "c;-d" } }, { "e;\t=f": [";+g"] }]) assert.doesNotMatch(csvOf([{ offset: 1, time: 0, data: { partial } }]), /(^|[;\t\r\n])[ "]*[=+\-@]/);
 });
 
 test("a member of a result called as a column of ours has another heading", () => {
@@ -102,14 +111,25 @@ test("a run with thousands of different members has a thousand columns, and one 
   const text = csvOf(partials.map((partial, at) => ({ offset: at + 1, time: 0, data: { partial } })));
   assert.ok(text.length < 30_000_000, `${text.length} characters`);
   const lines = text.split("\r\n");
-  assert.equal(lines[0], ["time", ...Array.from({ length: 1000 }, (_, at) => member(at)), "others"].join(","));
+  assert.equal(lines[0], ["\ufefftime", ...Array.from({ length: 1000 }, (_, at) => member(at)), "others"].join(","));
   assert.equal(lines[1000], `1970-01-01T00:00:00.000Z${",".repeat(1000)}999,`);
   assert.equal(lines[1001], `1970-01-01T00:00:00.000Z${",".repeat(1001)}"{""m1000"":1000}"`);
   // Our own column is distinct here, too, and names of the language are members like others.
   const wide = Object.fromEntries([["others", 1], ...Array.from({ length: 1000 }, (_, at) => [member(at), 0]), ["__proto__", 5]]);
   const [head, row] = csvOf([{ offset: 1, time: 0, data: { partial: wide } }]).split("\r\n");
-  assert.match(String(head), /^time,partial\.others,m0,.*,m998,others$/);
+  assert.match(String(head), /^\ufefftime,partial\.others,m0,.*,m998,others$/);
   assert.ok(row?.endsWith('"{""m999"":0,""__proto__"":5}"'));
+});
+
+test("a field that few rows have is among the others where its column would be a file of commas", { timeout: 60_000 }, () => {
+  const wide = Object.fromEntries(Array.from({ length: 999 }, (_, at) => [`m${at}`, at]));
+  const all = Array.from({ length: 100_000 }, (_, at) => ({ time: 0, data: { partial: at === 0 ? { ...wide, last: 0 } : { last: at } } }));
+  const text = csvOf(all.map((each, at) => ({ offset: at + 1, ...each })));
+  assert.ok(text.length < 30_000_000, `${text.length} characters`);
+  const [head, first, second] = text.split("\r\n");
+  assert.match(String(head), /^\ufefftime,m0,.*,m199,last,others$/);
+  assert.match(String(first), /,199,0,"\{""m200"":200,.*""m998"":998\}"$/);
+  assert.ok(second?.endsWith(",,1,"));
 });
 
 test("the states of an address are those that the server knows, each once", () => {

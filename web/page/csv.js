@@ -1,27 +1,47 @@
 /** Rows as CSV (RFC 4180), which no spreadsheet takes for formulas. Pure. */
 
-/** Members beyond that have one column together: a run with a new key in each result would be a file of commas. */
+/** Fields beyond these have one column together: a run with a new one in each result would be a file of commas. */
 const COLUMNS_MAX = 1000;
+/** Empty cells. A field that few rows have is among the others once there are so many. */
+const EMPTY_MAX = 20_000_000;
+/** By which Excel knows UTF-8. */
+const BOM = "\ufeff";
 const TIME = "time";
 const OTHERS = "others";
 
 /**
  * A row for each of these: the time in ISO 8601, and a column for each field that any of them has. What has no fields is in the column
- * `value`; a field that is no text, number or truth value is JSON. Fields for which there are no columns are JSON in the last one.
+ * `value`; a field that is no text, number or truth value is JSON. Fields for which there are no columns are JSON in the last one, so that
+ * nothing is left out.
  * @param {readonly { time: number, data: unknown }[]} rows
  * @param {string} place of the fields in an event: a field with the name of one of our own columns has it in its heading
  */
 export function csvOf(rows, place) {
   const results = rows.map(({ time, data }) => ({ time, fields: fieldsOf(data) }));
-  /** @type {Set<string>} */
-  const all = new Set();
-  for (const { fields } of results) for (const name of Object.keys(fields)) all.add(name);
-  const names = [...all].slice(0, COLUMNS_MAX);
-  const own = all.size > names.length ? [TIME, OTHERS] : [TIME];
+  /** How many rows have each field. @type {Map<string, number>} */
+  const counts = new Map();
+  for (const { fields } of results) for (const name of Object.keys(fields)) counts.set(name, (counts.get(name) ?? 0) + 1);
+  const names = columnsOf(counts, rows.length);
+  const own = counts.size > names.length ? [TIME, OTHERS] : [TIME];
   const head = [TIME, ...headingsOf(names, own, place), ...own.slice(1)];
   const places = new Map(names.map((name, at) => [name, at + 1]));
   const lines = results.map(({ time, fields }) => `${new Date(time).toISOString()}${cellsOf(fields, places, head.length - 1)}`);
-  return [head.map(cell).join(","), ...lines].map((line) => `${line}\r\n`).join("");
+  return BOM + [head.map(cell).join(","), ...lines].map((line) => `${line}\r\n`).join("");
+}
+
+/**
+ * The fields that have a column of their own.
+ * @param {ReadonlyMap<string, number>} counts how many rows have each field
+ * @param {number} rows
+ */
+function columnsOf(counts, rows) {
+  let empty = 0;
+  const names = [...counts].flatMap(([name, count]) => {
+    if (empty + rows - count > EMPTY_MAX) return [];
+    empty += rows - count;
+    return [name];
+  });
+  return names.slice(0, COLUMNS_MAX);
 }
 
 /**
@@ -69,18 +89,23 @@ function cellsOf(fields, places, last) {
 
 /** @param {unknown} value */
 function cell(value) {
-  const text = typeof value === "string" ? unlikeFormula(value) : value === null ? "" : JSON.stringify(value);
+  const text = value === null ? "" : unlikeFormula(typeof value === "string" ? value : JSON.stringify(value));
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** What makes a spreadsheet run a text as a formula (OWASP, "CSV Injection"); NUL is of ASVS 1.2.10. */
-const FORMULA = /^[=+\-@＝＋－＠\t\r\n\0]/;
+/**
+ * What a spreadsheet may run as a formula (OWASP, "CSV Injection"; NUL is of ASVS 1.2.10): at the beginning of a cell, and, since many are set
+ * to semicolons or tabs instead of commas, behind each of these and in each line. Such a cell may have quotes.
+ */
+const FORMULA = /(^|[;\t\r\n])([ "]*[=+\-@＝＋－＠\0][^;\t\r\n]*)/g;
+const BREAK = /^[\t\r\n]/;
 const NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 
 /**
- * Puts an apostrophe before a text that a spreadsheet would run, so that it shows the text. A number is only a number.
+ * Puts an apostrophe before what a spreadsheet would run, so that it shows the text. A number is only a number.
  * @param {string} text
  */
 function unlikeFormula(text) {
-  return FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text;
+  const shown = text.replace(FORMULA, (whole, before, part) => (NUMBER.test(part) ? whole : `${before}'${part}`));
+  return BREAK.test(text) ? `'${shown}` : shown;
 }
