@@ -194,6 +194,8 @@ pub struct TopicRule {
     /// [`UNIT_PATH_BYTES_MAX`](Self::UNIT_PATH_BYTES_MAX) bytes; no control character and no mark that turns the direction of text
     /// is in either. Default: none.
     pub units: BTreeMap<String, String>,
+    /// The topic whose source tells its status in this one, for pages. Only for a topic that is named. Default: none.
+    pub status_of: Option<TopicName>,
 }
 
 impl TopicRule {
@@ -223,6 +225,7 @@ impl TopicRule {
             storage: Storage::default(),
             slow_reader: SlowReader::default(),
             units: BTreeMap::new(),
+            status_of: None,
         }
     }
 

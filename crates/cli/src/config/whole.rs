@@ -75,11 +75,16 @@ impl Config {
     pub(crate) fn rules(&self) -> Result<TopicRules, TopicRulesError> {
         let declared: Vec<_> = self.topics.iter().map(|rule| rule.value.clone()).collect();
         let rules = TopicRules::new(declared.iter().cloned())?;
-        let mut all = declared.clone();
+        let mut all = declared;
         for source in &self.sources {
             for (name, part) in source.topics() {
-                if declared.iter().all(|rule| rule.topics.name() != Some(&name)) {
+                let at = all.iter().position(|rule| rule.topics.name() == Some(&name));
+                let at = at.unwrap_or_else(|| {
                     all.push(source.rule(&name, part, self.retention(), &rules));
+                    all.len() - 1
+                });
+                if part == Part::Status {
+                    all[at].status_of = Some(source.topic.value.clone());
                 }
             }
         }

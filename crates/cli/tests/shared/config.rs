@@ -12,6 +12,7 @@ use anemone_testing::process::{
     Process, SERVE, Watchdog, ask, command, get, listening, output, read_until, request, serve,
 };
 use rustix::process::{Pid, Signal, test_kill_process};
+use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 
 /// A directory with this configuration in it, and the path of that.
@@ -90,6 +91,31 @@ fn the_lines_of_a_program_are_a_topic_and_how_it_does_is_another() {
     assert_eq!(Events::of(address, "cpu.stderr").next(), "\"oops\"");
     let mut status = Events::of(address, "cpu.status");
     while !status.next().contains("\"state\":\"live\"") {}
+}
+
+#[test]
+fn only_the_topics_with_the_status_of_a_source_are_listed_as_such() {
+    let status =
+        |name: &str| format!("[[topic]]\nname = \"{name}.status\"\npublish = \"nobody\"\n");
+    let open = "[[topic]]\nname = \"room-*\"\npublish = \"anyone\"\n";
+    let text = exec("cpu", "echo 1") + &exec("own", "echo 1") + &status("own") + &status("not");
+    let (_directory, _server, address) = serving(&(text + open));
+    for name in ["room-a", "room-a.status", "room-a.status.status"] {
+        let published = ask(address, &format!("POST /topics/{name} HTTP/1.1"), "1");
+        assert!(published.starts_with("HTTP/1.1 201 "), "{published}");
+    }
+    let list = get(address, "/topics");
+    let list: Value = serde_json::from_str(list.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let all = list["topics"].as_array().unwrap();
+    let told =
+        |name: &str| all.iter().find(|topic| topic["name"] == name).unwrap().get("status_of");
+    assert_eq!(
+        [told("cpu.status"), told("own.status")],
+        [Some(&json!("cpu")), Some(&json!("own"))]
+    );
+    for name in ["cpu", "not.status", "room-a.status", "room-a.status.status"] {
+        assert_eq!(told(name), None, "{name}");
+    }
 }
 
 #[test]

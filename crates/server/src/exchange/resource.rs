@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anemone_hub::run::{Run, RunList};
-use anemone_hub::{Topic, UnixTime};
+use anemone_hub::{Topic, TopicName, UnixTime};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
@@ -210,6 +210,8 @@ struct ListedTopic<'a> {
     storage: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     units: Option<&'a BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status_of: Option<&'a str>,
     readers: usize,
 }
 
@@ -242,6 +244,7 @@ fn listed(site: &Site, page: &TopicsPage, wanted: Wanted) -> ResourceValue {
             keeps: topic.keeps().map(|keeps| keeps.to_string()),
             storage: if topic.is_on_disk() { "disk" } else { "memory" },
             units: site.publishing.units(topic.name()),
+            status_of: site.publishing.status_of(topic.name()).map(TopicName::as_str),
             readers,
         }
     });

@@ -112,6 +112,12 @@ impl Publishing {
         self.terms(name).map(|terms| &terms.units).filter(|units| !units.is_empty())
     }
 
+    /// Returns the topic whose source tells its status in the topic of this name.
+    pub(crate) fn status_of(&self, name: &TopicName) -> Option<&TopicName> {
+        let named = self.terms(name).filter(|terms| terms.topics.name().is_some());
+        named.and_then(|terms| terms.status_of.as_ref())
+    }
+
     fn rule(&self, name: &TopicName) -> Option<&Arc<Rule>> {
         closest(&self.rules, |rule| &rule.terms.topics, name)
     }

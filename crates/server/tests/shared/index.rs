@@ -52,6 +52,22 @@ fn the_list_has_the_units_of_the_closest_rule_and_says_where_events_are_stored()
 }
 
 #[test]
+fn the_list_says_of_which_source_a_topic_has_the_status_and_nothing_of_one_that_only_has_the_name()
+{
+    let status = |name: &str| TopicRule {
+        status_of: Some("wind".parse().unwrap()),
+        ..TopicRule::new(name.parse().unwrap())
+    };
+    let rules = TopicRules::new([status("wind.status"), status("t-*")]).unwrap();
+    let fixture = Fixture::with(|options| options.topics = rules, Retention::default());
+    fixture.hub.create("t-1.status".parse().unwrap(), Retention::default()).unwrap();
+    let list = list(&fixture, "/topics");
+    assert_eq!(names(&list), ["t-1.status", "wind", "wind.status"]);
+    let of = list["topics"].as_array().unwrap().iter().map(|topic| topic["status_of"].clone());
+    assert_eq!(of.collect::<Vec<_>>(), [Value::Null, Value::Null, json!("wind")]);
+}
+
+#[test]
 fn a_rule_has_few_short_units() {
     let rules = |units: Vec<(String, String)>| {
         let rule = TopicRule::new("t".parse().unwrap());
