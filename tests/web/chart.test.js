@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { fillBelow } from "../../web/chart/area.js";
 import { meanDirectionOf, meanOf } from "../../web/chart/mean.js";
 import { columns, commonHoles, outline } from "../../web/chart/outline.js";
-import { formatLevel, formatValue, niceMs, niceRange, timeStep } from "../../web/chart/scale.js";
+import { formatLevel, formatValue, niceMs, niceRange, partOf, roundedTo, timeStep } from "../../web/chart/scale.js";
 import { LATE_MAX, Series } from "../../web/chart/series.js";
 import { View } from "../../web/chart/view.js";
 
@@ -188,6 +188,25 @@ test("scales are round, and stay while they fit", () => {
   assert.deepEqual([timeStep(120_000, 8), timeStep(1000, 5), timeStep(86_400_000, 12)], [15_000, 200, 7_200_000]);
   assert.deepEqual([0.1 + 0.2, 1013.25, 12_400_000, 2.5e-7, -3, 0].map(formatValue), ["0.3", "1,013.25", "12.4M", "2.5e-7", "-3", "0"]);
   assert.deepEqual([0.25, 5000, -300_000, 1_500_000, 2.5e10, 1e21, 1e-5].map(formatLevel), ["0.25", "5,000", "-300k", "1.5M", "25G", "1e+21", "0.00001"]);
+});
+
+test("the greatest numbers have a scale, a place and a mean, which are numbers, too", () => {
+  const most = Number.MAX_VALUE;
+  assert.deepEqual(niceRange(-1e308, 1e308, null), { low: -1e308, high: 1e308, ticks: [-1e308, 0, 1e308] });
+  for (const [low, high] of /** @type {const} */ ([[-1e308, 1e308], [0, most], [-most, most], [most, most], [-most, 3]])) {
+    const range = niceRange(low, high, niceRange(-most, most, null));
+    assert.ok([range.low, range.high, ...range.ticks].every(Number.isFinite) && range.low < range.high, JSON.stringify(range));
+    assert.ok(0 <= partOf(low, range) && partOf(low, range) <= partOf(high, range) && partOf(high, range) <= 1, JSON.stringify(range));
+    assert.deepEqual([low, high].map((value) => Number.isFinite(roundedTo(value, 4))), [true, true]);
+    assert.doesNotMatch(formatValue(low) + formatLevel(high), /Infinity|NaN/);
+  }
+  assert.equal(partOf(0, { low: -most, high: most }), 0.5);
+  const mean = (/** @type {number[]} */ ...values) => {
+    const series = new Series();
+    values.forEach((value, time) => series.add(time, value));
+    return meanOf(series, series.first, series.end).mean;
+  };
+  assert.deepEqual([mean(1e308, 1e308), mean(most, most, most), mean(most, -most), mean(-1e308, NaN, -1e308, 1e308, -1e308)], [1e308, most, 0, -5e307]);
 });
 
 test("a scale ends at a round number that is greater", () => {

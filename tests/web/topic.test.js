@@ -18,6 +18,7 @@ test("numbers are found wherever they are", () => {
   assert.deepEqual(numbersOf(null), []);
   assert.deepEqual(numbersOf({ a: 1, b: { c: [2, { d: 3 }] }, e: null, f: "4", g: true }), [["a", 1], ["b.c[0]", 2], ["b.c[1].d", 3], ["e", null]]);
   assert.deepEqual(numbersOf({ a: { b: { c: { d: { e: 1 } } } } }), []);
+  assert.deepEqual(numbersOf(JSON.parse('{"great":1e308,"greater":1e999}')), [["great", 1e308]]);
   assert.ok(numbersOf(Array.from({ length: 10_000 }, (_, index) => index)).length <= 2 * FIELDS_MAX);
 });
 
@@ -120,7 +121,7 @@ test("lines of columns are a table with the names of its head", () => {
   assert.deepEqual(cellsOf(" 1  2.5 x "), ["1", "2.5", "x"]);
   assert.deepEqual(cellsOf("a b, c"), ["a b", "c"]);
   assert.deepEqual(cellsOf("  "), []);
-  assert.deepEqual(["1", "-2.5e3", "98%", "1a", "", "0x1f"].map(numberOf), [1, -2500, 98, null, null, null]);
+  assert.deepEqual(["1", "-2.5e3", "98%", "1a", "", "0x1f", "1e999"].map(numberOf), [1, -2500, 98, null, null, null, null]);
   const columns = new Columns();
   for (const line of ["procs ---memory---", " r  free", "1 20", "2 30"]) columns.row(line);
   assert.ok(!columns.isTable);

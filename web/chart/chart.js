@@ -34,7 +34,7 @@ import { listen } from "./gestures.js";
 import { meanDirectionOf, meanOf } from "./mean.js";
 import { commonHoles, outline } from "./outline.js";
 import { drawReading, nearest } from "./reading.js";
-import { formatLevel, formatValue, niceRange, niceScale } from "./scale.js";
+import { formatLevel, formatValue, niceRange, niceScale, partOf } from "./scale.js";
 import { addTools } from "./tools.js";
 import { View } from "./view.js";
 
@@ -392,9 +392,8 @@ function fromZero(top) {
  * @returns {(value: number) => number}
  */
 function drawPanel(context, { caption, lines, label = formatLevel }, box, outlines, range, x) {
-  const perUnit = (box.bottom - box.top) / (range.high - range.low);
   /** @param {number} value */
-  const y = (value) => box.bottom - (value - range.low) * perUnit;
+  const y = (value) => box.bottom - partOf(value, range) * (box.bottom - box.top);
   drawLevels(context, box, range.ticks, y, label);
   drawCaption(context, box, caption, lines.length > 1 ? lines : []);
   context.save();

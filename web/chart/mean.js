@@ -1,7 +1,12 @@
 /** Means of the values of a series between two indexes. Pure. */
 
+import { finite } from "./scale.js";
+
 /** As long as this share of the values, the sum of directions points somewhere. */
 const RESULTANT_MIN = 0.1;
+
+/** Parts of great values, whose sum is no number otherwise. A power of two, so that no digit is lost. */
+const PART = 2 ** -40;
 
 /**
  * @param {import("./series.js").Series} series
@@ -10,14 +15,15 @@ const RESULTANT_MIN = 0.1;
  * @returns {{ mean: number, count: number }}
  */
 export function meanOf(series, begin, end) {
-  let [sum, count] = [0, 0];
+  let [sum, parts, count] = [0, 0, 0];
   for (let index = begin; index < end; index += 1) {
     const value = series.value(index);
     if (Number.isNaN(value)) continue;
     sum += value;
+    parts += value * PART;
     count += 1;
   }
-  return { mean: sum / count, count };
+  return { mean: count === 0 || Number.isFinite(sum) ? sum / count : finite(parts / count / PART), count };
 }
 
 /**

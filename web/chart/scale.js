@@ -30,6 +30,7 @@ export function niceMs(ms) {
  * @returns {Range}
  */
 export function niceRange(low, high, current) {
+  if (Math.max(-low, high) > GREAT) return greatRange(low, high);
   const spread = high - low || Math.abs(high) || 1;
   if (current && low >= current.low && high <= current.high && spread > (current.high - current.low) * 0.4) return current;
   const [from, to] = high === low ? [low - spread / 2, high + spread / 2] : [low, high];
@@ -37,6 +38,35 @@ export function niceRange(low, high, current) {
   const [first, last] = [Math.floor(from / step), Math.ceil(to / step)];
   const ticks = Array.from({ length: last - first + 1 }, (_, index) => (first + index) * step);
   return { low: first * step, high: last * step, ticks };
+}
+
+/** Of numbers beyond this, the difference and the next round one may be too great for a number. A power of ten. */
+const GREAT = 1e300;
+
+/**
+ * @param {number} low
+ * @param {number} high
+ * @returns {Range}
+ */
+function greatRange(low, high) {
+  const range = niceRange(low / GREAT, high / GREAT, null);
+  const back = (/** @type {number} */ value) => finite(value * GREAT);
+  return { low: back(range.low), high: back(range.high), ticks: [...new Set(range.ticks.map(back))] };
+}
+
+/** Returns the nearest number that is finite. @param {number} value */
+export function finite(value) {
+  return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, value));
+}
+
+/**
+ * Returns where a value is between two others: 0 at the low one, 1 at the high one. The difference of great numbers may be too great for a
+ * number; that of their halves is not.
+ * @param {number} value
+ * @param {{ low: number, high: number }} range
+ */
+export function partOf(value, { low, high }) {
+  return (value / 2 - low / 2) / (high / 2 - low / 2);
 }
 
 /** @typedef {{ low: number, high: number, ticks: number[] }} Range */
@@ -84,6 +114,11 @@ function rounded(value, digits) {
   return format.format(value);
 }
 
+/** Returns the number with so many digits that count. @param {number} value @param {number} digits */
+export function roundedTo(value, digits) {
+  return finite(Number(value.toPrecision(digits)));
+}
+
 /**
  * Formats a value with as many digits as help: "0.3", "1,013.25", "12.4M", "2.5e-7".
  * @param {number} value
@@ -105,12 +140,12 @@ export function formatLevel(value) {
  * @param {number} least what is still written without an exponent
  */
 function withDigits(value, least) {
-  return value !== 0 && Math.abs(value) < least ? String(Number(value.toPrecision(4))) : rounded(value, 7);
+  return value !== 0 && Math.abs(value) < least ? String(roundedTo(value, 4)) : rounded(value, 7);
 }
 
 /** @param {number} value */
 function withPrefix(value) {
   const power = Math.floor(Math.log10(Math.abs(value)) / 3 + 1e-9);
-  if (power > 5) return String(Number(value.toPrecision(4)));
+  if (power > 5) return String(roundedTo(value, 4));
   return `${rounded(value / 1000 ** power, 4)}${["", "k", "M", "G", "T", "P"][power]}`;
 }

@@ -1,6 +1,7 @@
 /** A small line without axes: the last values, newest at the right. */
 import { colour, fitted } from "./canvas.js";
 import { outline } from "./outline.js";
+import { partOf } from "./scale.js";
 
 /** No sparkline has many more pixels. */
 const COLUMNS = 160;
@@ -48,9 +49,7 @@ export class Sparkline {
    */
   follow(series, from, to) {
     const { stretches, low, high } = outline(series, from, to, { step: (to - from) / COLUMNS, holeMs: Infinity });
-    // Values that are all the same are a line in the middle.
-    const more = high > low ? 0 : 1;
-    this.#curve = { stretches, from, to, low: low - more, high: high + more, hasFloor: false };
+    this.#curve = { stretches, from, to, low, high, hasFloor: false };
     this.#ask();
   }
 }
@@ -64,7 +63,9 @@ export class Sparkline {
  */
 function draw(context, width, height, { stretches, from, to, low, high, hasFloor }, paint) {
   const x = (/** @type {number} */ place) => width - 2 - ((to - place) * (width - 3)) / (to - from);
-  const y = (/** @type {number} */ value) => height - 2 - Math.max(0, Math.min(1, (value - low) / (high - low))) * (height - 4);
+  // Values that are all the same are a line in the middle.
+  const part = (/** @type {number} */ value) => (high > low ? Math.max(0, Math.min(1, partOf(value, { low, high }))) : 0.5);
+  const y = (/** @type {number} */ value) => height - 2 - part(value) * (height - 4);
   if (hasFloor) {
     context.strokeStyle = colour("line");
     context.beginPath();

@@ -21,7 +21,8 @@ export function cellsOf(line) {
 
 /** @param {string} cell */
 export function numberOf(cell) {
-  return NUMBER.test(cell) ? Number.parseFloat(cell) : null;
+  const number = NUMBER.test(cell) ? Number.parseFloat(cell) : NaN;
+  return Number.isFinite(number) ? number : null;
 }
 
 export class Columns {

@@ -204,7 +204,8 @@ export function numbersOf(data) {
  */
 function collect(data, { path, unit, depth }, found) {
   if (found.length >= 2 * FIELDS_MAX) return;
-  if (typeof data === "number" || data === null) {
+  // 1e999 is JSON, but too great for a number.
+  if ((typeof data === "number" && Number.isFinite(data)) || data === null) {
     const hasUnit = unit !== "" && data !== null && !isTime(data);
     if (path !== "" || data !== null) found.push(hasUnit ? [path, data, unit] : [path || "value", data]);
   } else if (typeof data === "object" && depth < DEPTH_MAX) {

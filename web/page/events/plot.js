@@ -2,7 +2,7 @@
 import { Chart } from "../../chart/chart.js";
 import { find, setText } from "../element.js";
 import { formatCount } from "../words.js";
-import { formatValue } from "../../chart/scale.js";
+import { formatValue, roundedTo } from "../../chart/scale.js";
 import { FIELDS_MAX, Fields } from "./fields.js";
 import { captionOf, isDirection, withUnit } from "./units.js";
 import { shortName } from "./words.js";
@@ -211,7 +211,7 @@ export class Plot {
       const name = shortName(field.name);
       const summary = this.#chart.summary(series, kind);
       if (!summary) return "";
-      const mean = `mean ${words(Number(summary.mean.toPrecision(4)))}`;
+      const mean = `mean ${words(roundedTo(summary.mean, 4))}`;
       // The least and the greatest direction are those beside north.
       if (kind === "dots") return Number.isNaN(summary.mean) ? `${name} all round` : `${name} ${mean}`;
       return `${name} ${formatValue(summary.low)} to ${words(summary.high)}, ${mean}`;
