@@ -4,9 +4,10 @@ import { classesInWords, roseOf } from "../../web/wind/rose.js";
 import { niceScale } from "../../web/chart/scale.js";
 import { judge, sensorStatusOf } from "../../web/wind/sensor.js";
 import { formatBytes, formatCount, formatDuration, formatMs, formatNumber, parseNumber, stateInWords } from "../../web/page/words.js";
-import { beaufort, compassPoint, faultInWords, normal, shortestTurn, windInWords } from "../../web/wind/words.js";
+import { compassPoint, normal } from "../../web/page/wind/compass.js";
+import { beaufort, faultInWords, shortestTurn, windInWords } from "../../web/wind/words.js";
 import { signed } from "../../web/page/propagation/words.js";
-import { windOf } from "../../web/wind/wind.js";
+import { windOf } from "../../web/page/wind/wind.js";
 import { SPANS, WIND_SPANS, filledBy, offered, placeOf } from "../../web/page/ranges/spans.js";
 
 test("the compass has 16 points and closes", () => {

@@ -3,7 +3,7 @@ import { fieldsOf, find, setText } from "../page/element.js";
 import { RECENT } from "./figures.js";
 import { Sparkline } from "../chart/sparkline.js";
 import { formatBytes, formatCount, formatMs, stateInWords, waitInWords } from "../page/words.js";
-import { compassPoint } from "../wind/words.js";
+import { compassPoint } from "../page/wind/compass.js";
 
 /** @typedef {import("./figures.js").Snapshot} Snapshot */
 
@@ -49,7 +49,7 @@ export class Pane {
     this.#sparkline = new Sparkline(canvas, { paint: name, capacity: RECENT });
   }
 
-  /** @param {import("../wind/wind.js").Wind} wind */
+  /** @param {import("../page/wind/wind.js").Wind} wind */
   showWind({ direction, speed, units }) {
     if (speed === null) return setText(this.#field("value"), "not measured");
     const from = direction === null ? "calm" : `${compassPoint(direction)} ${direction}°`;

@@ -24,7 +24,7 @@ import { Reading } from "../transport/reading.js";
 import { Figures } from "./figures.js";
 import { LONG_POLL_SECONDS, PANES, POLL_PAUSE_MS } from "./panes.js";
 import { Turn } from "./turn.js";
-import { windOf } from "../wind/wind.js";
+import { windOf } from "../page/wind/wind.js";
 
 /** @typedef {import("./panes.js").PaneName} PaneName */
 /** @typedef {import("../transport/types.js").TopicEvent} TopicEvent */

@@ -3,7 +3,8 @@
  * the rim show the directions of the last half minute.
  */
 import { colour, fitted, font, reducedMotion } from "../chart/canvas.js";
-import { compassPoint, normal, shortestTurn, windInWords } from "./words.js";
+import { compassPoint, normal } from "../page/wind/compass.js";
+import { shortestTurn, windInWords } from "./words.js";
 
 const TRAIL_MS = 30_000;
 const TRAIL_MAX = 400;
@@ -13,7 +14,7 @@ const ALT_TEXT_EVERY_MS = 5000;
 export class Dial {
   #canvas;
   #ask;
-  /** @type {import("./wind.js").Wind | null} */
+  /** @type {import("../page/wind/wind.js").Wind | null} */
   #wind = null;
   #angle = NaN;
   #drawnAt = 0;
@@ -28,7 +29,7 @@ export class Dial {
     this.#ask = fitted(canvas, (context, width, height) => this.#draw(context, Math.min(width, height), width, height));
   }
 
-  /** @param {import("./wind.js").Wind} wind */
+  /** @param {import("../page/wind/wind.js").Wind} wind */
   show(wind) {
     this.#wind = wind;
     this.#stale = false;
@@ -134,7 +135,7 @@ export class Dial {
   }
 }
 
-/** @param {import("./wind.js").Wind} wind */
+/** @param {import("../page/wind/wind.js").Wind} wind */
 function underSpeed({ direction, speed }) {
   if (speed === null) return "not measured";
   return direction === null ? "calm" : `from ${compassPoint(direction)}`;

@@ -11,6 +11,8 @@ import { showPlaces } from "../page/places.js";
 import { Ranges } from "../page/ranges/ranges.js";
 import { WIND_SPANS } from "../page/ranges/spans.js";
 import { at } from "../page/site.js";
+import { showOnceWindy } from "../page/wind/waiting.js";
+import { windOf } from "../page/wind/wind.js";
 import { formatCount, formatDuration } from "../page/words.js";
 import { browser } from "../transport/environment.js";
 import { reader } from "../transport/reader.js";
@@ -19,8 +21,6 @@ import { Dial } from "./dial.js";
 import { RoseChart } from "./rose-chart.js";
 import { judge, sensorStatusOf } from "./sensor.js";
 import { StripChart } from "./strip-chart.js";
-import { showOnceWindy } from "./waiting.js";
-import { windOf } from "./wind.js";
 import { faultInWords, windInWords } from "./words.js";
 
 const REDRAW_EVERY_MS = 250;
@@ -45,7 +45,7 @@ showCommands(element("#commands"), find(document, "#command", HTMLTemplateElemen
 // --- wind ---
 
 let lastWindAt = -Infinity;
-/** @type {import("./wind.js").Wind | null} */
+/** @type {import("../page/wind/wind.js").Wind | null} */
 let wind = null;
 /** True while the instrument reports a fault of its own. */
 let isFaulty = false;

@@ -1,9 +1,9 @@
 /** The wind rose: a petal for each direction, as long as the wind came from there often, in rings of classes of speed. */
 import { colour, fitted, font } from "../chart/canvas.js";
 import { setText } from "../page/element.js";
+import { compassPoint } from "../page/wind/compass.js";
 import { formatCount } from "../page/words.js";
 import { CLASSES, SECTORS, classesInWords, sum } from "./rose.js";
-import { compassPoint } from "./words.js";
 
 const PETAL_PART = 0.84;
 const LEVELS = [0.05, 0.1, 0.2, 0.25, 0.5, 1];

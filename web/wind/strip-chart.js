@@ -4,9 +4,9 @@
  */
 import { Chart } from "../chart/chart.js";
 import { Series } from "../chart/series.js";
+import { compassPoint } from "../page/wind/compass.js";
+import { windOf } from "../page/wind/wind.js";
 import { roseOf } from "./rose.js";
-import { windOf } from "./wind.js";
-import { compassPoint } from "./words.js";
 
 const SPAN_MS = 120_000;
 /** The shortest interruption that is drawn as one: the slowest instrument sends every second. */
@@ -34,7 +34,7 @@ export class StripChart {
     this.#measureIn("m/s");
   }
 
-  /** @param {import("./wind.js").Wind} wind */
+  /** @param {import("../page/wind/wind.js").Wind} wind */
   add({ t0, speed, direction, units }) {
     if (speed !== null && units !== this.#units) this.#measureIn(units);
     // What could not be measured interrupts the line.

@@ -1,22 +1,5 @@
 /** Formats wind. Pure. */
-
-const POINTS = ["N", "NNE", "NE", "ENE", "E", "ESE", "SE", "SSE", "S", "SSW", "SW", "WSW", "W", "WNW", "NW", "NNW"];
-
-/**
- * Returns the nearest of the 16 compass points.
- * @param {number} degrees
- */
-export function compassPoint(degrees) {
-  return String(POINTS[Math.round(normal(degrees) / 22.5) % 16]);
-}
-
-/**
- * Normalizes an angle to 0 up to 360.
- * @param {number} degrees
- */
-export function normal(degrees) {
-  return ((degrees % 360) + 360) % 360;
-}
+import { compassPoint, normal } from "../page/wind/compass.js";
 
 /**
  * Returns the shorter turn from one direction to another: above -180 up to 180, clockwise positive.
@@ -77,7 +60,7 @@ export function beaufort(speed, units) {
 
 /**
  * "SW 229°, 2.74 m/s, light breeze (Beaufort 2)", or "not measured"
- * @param {import("./wind.js").Wind} wind
+ * @param {import("../page/wind/wind.js").Wind} wind
  */
 export function windInWords({ direction, speed, units }) {
   if (speed === null) return "not measured";

@@ -397,6 +397,35 @@ mod tests {
         for name in Web::iter().filter(|name| !is_beside(name)) {
             assert!(is_part(&name) || BESIDE.contains(&&*format!("/{name}")), "{name}");
         }
+        for name in Web::iter().filter(|name| name.ends_with(".js")) {
+            let own = format!("/{}/", name.split('/').next().unwrap());
+            for import in imports_of(&name) {
+                let is_there = import.starts_with(&own)
+                    || CLIENT.iter().any(|path| import.starts_with(path))
+                    || is_part(&import[1..]);
+                assert!(is_there, "{name} imports {import}, which a directory may replace");
+            }
+        }
+    }
+
+    /// Returns the paths of the modules that this one names.
+    fn imports_of(name: &str) -> Vec<String> {
+        let file = embedded(name).unwrap();
+        let text = String::from_utf8_lossy(&file.data).into_owned();
+        let is_import = |word: &&str| word.starts_with('.') && word.ends_with(".js");
+        let resolve = |import: &str| {
+            let mut path: Vec<_> = name.split('/').collect();
+            path.pop();
+            for part in import.split('/') {
+                match part {
+                    "." => {}
+                    ".." => _ = path.pop(),
+                    part => path.push(part),
+                }
+            }
+            format!("/{}", path.join("/"))
+        };
+        text.split('"').filter(is_import).map(resolve).collect()
     }
 
     #[test]

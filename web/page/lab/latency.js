@@ -1,7 +1,7 @@
 /** The one-way latency of the wind, four events a second, over each transport at once: paired by event, so that the clock cancels. */
 import { median } from "../../measure/bootstrap.js";
 import { reader } from "../../transport/reader.js";
-import { windOf } from "../../wind/wind.js";
+import { windOf } from "../wind/wind.js";
 import { sleep } from "../../client.js";
 import { at } from "../site.js";
 import { seriesOf, WARM_UP } from "./rounds.js";

@@ -11,7 +11,7 @@
  */
 
 /**
- * @param {import("../transport/types.js").TopicEvent} event
+ * @param {import("../../transport/types.js").TopicEvent} event
  * @returns {Wind | null} null when the event is something else
  */
 export function windOf({ data, time }) {

@@ -1,7 +1,7 @@
 /** Waits for a topic `wind`, and shows the parts of the page that need one. */
-import { find } from "../page/element.js";
-import { hasTopic } from "../page/places.js";
-import { browser } from "../transport/environment.js";
+import { find } from "../element.js";
+import { hasTopic } from "../places.js";
+import { browser } from "../../transport/environment.js";
 
 const LOOK_EVERY_MS = 5000;
 
