@@ -5,7 +5,7 @@ import { Rate, rateInWords } from "../../web/page/rates.js";
 import { Columns, cellsOf, numberOf } from "../../web/page/events/columns.js";
 import { FIELDS_MAX, Fields, numbersOf } from "../../web/page/events/fields.js";
 import { waysTo } from "../../web/page/events/ways.js";
-import { captionOf, isDirection, withUnit } from "../../web/page/events/units.js";
+import { captionOf, isDirection, shownUnit, withUnit } from "../../web/page/events/units.js";
 import { gapInWords, inOneLine, shortName } from "../../web/page/events/words.js";
 import { looksLikeJson } from "../../web/page/sending.js";
 import { csvOfEvents } from "../../web/topic/file.js";
@@ -71,6 +71,13 @@ test("numbers have the unit that their event says, and directions degrees", () =
     fields.add(time, numbersOf({ speed: time, ...(time === 1 ? {} : { units }), bare: 1 }));
     assert.deepEqual(fields.all.map(({ unit }) => unit)[0], time < 2 ? "m/s" : "", "none is shown where there are several");
   }
+});
+
+test("a configured unit is shown where the events say none, and not where they say several", () => {
+  const configured = { bare: "V", one: "V", several: "V" };
+  const fields = new Fields();
+  for (const [time, unit] of ["m/s", "kn"].entries()) fields.add(time, [["bare", time], ["one", time, "m/s"], ["several", time, unit], ["toString", time]]);
+  assert.deepEqual(fields.all.map((field) => [field.name, shownUnit(field, configured)]), [["bare", "V"], ["one", "m/s"], ["several", ""], ["toString", ""]]);
 });
 
 test("a value may have a unit of its own", () => {

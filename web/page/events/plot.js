@@ -4,7 +4,7 @@ import { find, setText } from "../element.js";
 import { formatCount } from "../words.js";
 import { formatValue, roundedTo } from "../../chart/scale.js";
 import { FIELDS_MAX, Fields } from "./fields.js";
-import { captionOf, isDirection, withUnit } from "./units.js";
+import { captionOf, isDirection, shownUnit, withUnit } from "./units.js";
 import { shortName } from "./words.js";
 
 const SPAN_MS = 60_000;
@@ -159,7 +159,7 @@ export class Plot {
 
   /** All fields, with the units that are shown. */
   get #all() {
-    return this.#fields.all.map((field) => ({ ...field, unit: field.unit || (Object.hasOwn(this.#units, field.name) ? String(this.#units[field.name]) : "") }));
+    return this.#fields.all.map((field) => ({ ...field, unit: shownUnit(field, this.#units) }));
   }
 
   /** Shows what was added. */

@@ -29,6 +29,16 @@ export function unitOf(key, units) {
 }
 
 /**
+ * Returns the unit that a field is shown with: that of its events, or the configured one if they say none. A field whose events have
+ * several units has none.
+ * @param {{ name: string, unit: string | null }} field
+ * @param {Readonly<Record<string, string>>} configured by the names of the fields
+ */
+export function shownUnit({ name, unit }, configured) {
+  return unit ?? (Object.hasOwn(configured, name) ? String(configured[name]) : "");
+}
+
+/**
  * Returns true if a field is a direction: its values go round, so that 359° and 1° are neighbours.
  * @param {string} name
  * @param {string} unit
