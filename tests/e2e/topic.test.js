@@ -252,6 +252,12 @@ test("a range reads back what is kept, stays live, and is saved as it is shown",
     assert.deepEqual([lines.length, lines[0]], [3003, "\ufefftime,n"]);
     assert.deepEqual([lines[1], lines[3001]].map((line) => /^\d{4}-\d\d-\d\dT[\d:.]+Z,(\d+)$/.exec(String(line))?.[1]), ["1", "5000"]);
     await page.locator("#saved", { hasText: /^3,001 events of \d\d:\d\d:\d\d/ }).waitFor({ timeout: PATIENCE_MS });
+    // While it reads, its button stops it.
+    await page.route(/since=\d+\.\d/, () => {});
+    await page.getByRole("button", { name: "Save as CSV" }).click();
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.locator("#saved", { hasText: /^Stopped; nothing is saved\.$/ }).waitFor({ timeout: PATIENCE_MS });
+    await page.getByRole("button", { name: "Save as CSV" }).waitFor({ timeout: PATIENCE_MS });
     // From old events, a range leads back to now.
     await page.getByRole("textbox", { name: "Jump to" }).fill("4");
     await page.getByRole("button", { name: "Go" }).click();

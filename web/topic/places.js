@@ -1,4 +1,5 @@
 /** Places in a topic, as a person types them. Pure. */
+import { TIME_MS_MIN } from "../page/ranges/spans.js";
 
 /**
  * What somebody types to jump somewhere, as the parameter of a request.
@@ -9,7 +10,7 @@
 export function placeOf(text, epoch) {
   const place = text.trim();
   if (/^(earliest|latest|-\d{1,18}|[0-9a-z]{1,10}-\d+~?)$/.test(place)) return { name: "after", value: place };
-  if (/^\d{1,15}(ms|s|m|h|d)$/.test(place) || /^\d{4}-\d\d-\d\dT/.test(place) || /^\d{12,}(\.\d+)?$/.test(place)) return { name: "since", value: place };
+  if (/^\d{1,15}(ms|s|m|h|d)$/.test(place) || /^\d{4}-\d\d-\d\dT/.test(place) || (/^\d+(\.\d+)?$/.test(place) && Number(place) >= TIME_MS_MIN)) return { name: "since", value: place };
   // The number of an event: reading begins before it.
   const number = /^#?(\d{1,11})$/.exec(place)?.[1];
   if (number !== undefined && epoch !== null) return { name: "after", value: `${epoch}-${Math.max(0, Number(number) - 1)}` };

@@ -8,6 +8,7 @@ import { csvOfEvents } from "./file.js";
 
 /** A file is made in memory. */
 const EVENTS_MAX = 100_000;
+const BYTES_MAX = 64_000_000;
 
 /**
  * @param {HTMLElement} section
@@ -17,19 +18,26 @@ const EVENTS_MAX = 100_000;
 export function offerSaving(section, { name, url, times }) {
   const button = find(section, "#csv", HTMLButtonElement);
   const said = find(section, "#saved", HTMLElement);
+  const title = String(button.textContent);
+  /** @type {AbortController | null} null while nothing is read */
+  let reading = null;
   button.addEventListener("click", async () => {
+    if (reading !== null) return reading.abort();
     const shown = times();
     if (shown === null) return setText(said, "There is no event yet.");
-    button.disabled = true;
+    const { signal } = (reading = new AbortController());
+    setText(button, "Stop");
     setText(said, "reading…");
     try {
-      const { events, hasMore } = await readBetween(url, shown, { countMax: EVENTS_MAX, signal: new AbortController().signal });
+      const onProgress = (/** @type {number} */ done) => setText(said, `reading, ${Math.floor(done * 100)} %`);
+      const { events, hasMore } = await readBetween(url, shown, { eventsMax: EVENTS_MAX, bytesMax: BYTES_MAX, signal, onProgress });
       save(csvOfEvents(events), "text/csv", `${name}.csv`);
       const [from, to] = [shown.from, shown.to].map((time) => timeInWords(time, shown.to - shown.from));
       setText(said, `${hasMore ? "the first " : ""}${countOf(events.length, "event")} of ${from} to ${to}`);
     } catch (error) {
-      setText(said, error instanceof Error ? error.message : "The server does not answer.");
+      setText(said, signal.aborted ? "Stopped; nothing is saved." : error instanceof Error ? error.message : "The server does not answer.");
     }
-    button.disabled = false;
+    reading = null;
+    setText(button, title);
   });
 }

@@ -5,6 +5,7 @@ import { formatPosition } from "../../anemone-client/position.js";
 import { parsePosition } from "../../client.js";
 import { browser } from "../../transport/environment.js";
 import { requestPage } from "../../transport/page.js";
+import { since } from "./spans.js";
 
 const PAGE_EVENTS = 1000;
 /** As many as the smallest series of a chart keeps. */
@@ -84,19 +85,32 @@ export async function readBack(topic, place, { signal, bytesEach, onEvent, onPro
 }
 
 /**
- * Reads every event between two times, or the first ones of them.
+ * Reads every event between two times, or the first of them.
  * @param {string} topic its URL
  * @param {{ from: number, to: number }} times
- * @param {{ countMax: number, signal: AbortSignal }} options
+ * @param {{ eventsMax: number, bytesMax: number, signal: AbortSignal, onProgress: (done: number) => void }} options
+ *   `bytesMax` is of their data, each character a byte; `done` is 0 to 1
  */
-export async function readBetween(topic, { from, to }, { countMax, signal }) {
+export async function readBetween(topic, { from, to }, { eventsMax, bytesMax, signal, onProgress }) {
   /** @type {TopicEvent[]} */
-  const found = [];
-  for (let place = `since=${Math.max(1e11, from).toFixed(3)}`; ; ) {
+  const events = [];
+  let bytes = 0;
+  for (let place = since(from); ; ) {
     const page = await ask(topic, place, signal);
-    for (const event of page.events) if (event.time >= from && event.time <= to) found.push(event);
-    const isOver = page.events.length === 0 || page.events.every(({ time }) => time > to);
-    if (isOver || found.length > countMax) return { events: found.slice(0, countMax), hasMore: found.length > countMax };
+    for (const event of page.events.filter(({ time }) => time >= from && time <= to)) {
+      bytes += bytesOf(event.data);
+      if (events.length === eventsMax || bytes > bytesMax) return { events, hasMore: true };
+      events.push(event);
+    }
+    const last = page.events.at(-1);
+    if (!last || page.events.every(({ time }) => time > to)) return { events, hasMore: false };
+    const begin = Math.max(from, events[0]?.time ?? from);
+    onProgress(Math.min(1, (last.time - begin) / Math.max(1, to - begin)));
     place = `after=${page.next}`;
   }
+}
+
+/** @param {unknown} data of an event */
+function bytesOf(data) {
+  return typeof data === "string" ? data.length : JSON.stringify(data).length;
 }

@@ -46,6 +46,17 @@ export function filledBy(spans, ms) {
   return spans.filter(({ spanMs }) => spanMs <= ms).at(-1) ?? spans[0] ?? ALL;
 }
 
+/** The first time that the server takes for one: a number with fewer digits is none. */
+export const TIME_MS_MIN = 100_000_000_000;
+
+/**
+ * Returns the place where the events from a time on begin, as the parameter of a request.
+ * @param {number} time
+ */
+export function since(time) {
+  return `since=${Math.max(TIME_MS_MIN, time).toFixed(3)}`;
+}
+
 /**
  * Returns the place where a span begins, as the parameter of a request.
  * @param {Span} span
