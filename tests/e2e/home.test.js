@@ -6,7 +6,8 @@
  */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { dirname } from "node:path";
+import { writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { BIN, PATIENCE_MS, becomes, folder, kill, launch, remove, serve, until } from "./support.js";
 
@@ -173,9 +174,28 @@ test("what the demo shows comes last, each with a sentence", { timeout: STEP_MS_
     await becomes("the last topics", async () => (await page.locator("#topics h3").allTextContents()).filter((name) => !name.startsWith("scratch")), []);
     await page.getByLabel("Find a topic").fill("o");
     await becomes("the order", () => page.locator("#topics h3").allTextContents(), ["host"]);
-    await becomes("the demos", () => page.locator("#demos dt").allTextContents(), ["Wind", "Messages", "Computations", "Propagation", "Host"]);
+    await becomes("the demos", () => page.locator("#demos dt:visible").allTextContents(), ["Wind", "Transports", "Messages", "Computations", "Propagation", "Host"]);
     assert.ok((await page.locator("#demos dd").allTextContents()).every((words) => /^[A-Z].+\.$/.test(words)));
   });
+});
+
+test("of the demo, Home shows what this server has", { timeout: STEP_MS_MAX }, async () => {
+  const own = await folder("anemone-home-");
+  const config = join(own, "anemone.toml");
+  await writeFile(config, "demo = true\nhost = false\n");
+  const without = await serve("--config", config, "--listen", "127.0.0.1:0");
+  const page = await browser.newPage();
+  try {
+    await page.goto(`${without.origin}/`);
+    await becomes("the demos", () => page.locator("#demos dt:visible").allTextContents(), ["Wind", "Transports", "Messages", "Computations", "Propagation"]);
+    const links = await page.locator("#demos a:visible").evaluateAll((all) => all.map((link) => link instanceof HTMLAnchorElement && link.href));
+    const found = await Promise.all(links.map(async (link) => (await fetch(String(link), { headers: { Accept: "text/html" } })).status));
+    assert.deepEqual(found, [200, 200, 200, 200, 200]);
+  } finally {
+    await page.close();
+    await kill(without);
+    await remove(own);
+  }
 });
 
 test("the link to share is there where others reach the server, and its code is a picture", { timeout: STEP_MS_MAX }, async () => {

@@ -5,8 +5,9 @@
  * second.
  */
 import { connect, now } from "../client.js";
+import { fadeEdges } from "../page/edges.js";
 import { find, setText } from "../page/element.js";
-import { showPlaces } from "../page/places.js";
+import { lookForPlaces } from "../page/places.js";
 import { SITE } from "../page/site.js";
 import { formatCount } from "../page/words.js";
 import { offerCopy } from "../page/commands.js";
@@ -98,7 +99,7 @@ async function showServer() {
   find(document, "#demos", HTMLElement).hidden = !known.demo;
   demos = known.demo ? DEMO_TOPICS : [];
   isListStale = true;
-  await services.look(known.demo ? DEMO_SERVICES : []);
+  await Promise.all([services.look(known.demo ? DEMO_SERVICES : []), lookForPlaces()]);
   // The parts below the topics are shown at once, so that none moves another.
   find(document, "main", HTMLElement).classList.add("known");
 }
@@ -247,5 +248,5 @@ setInterval(lookAgain, LIST_EVERY_MS);
 for (const command of document.querySelectorAll("#next .command")) {
   offerCopy(find(command, "button", HTMLButtonElement), find(command, "code", HTMLElement), String(command.parentElement?.querySelector("h3")?.textContent));
 }
+fadeEdges(find(document, ".places", HTMLElement));
 find(document, "#notice-no-script", HTMLElement).remove();
-void showPlaces();

@@ -1,24 +1,35 @@
-/** The places in the header that not every server has, and whether a topic exists. */
+/** The places that not every server has, and whether a topic exists. */
 import { browser } from "../transport/environment.js";
 import { fadeEdges } from "./edges.js";
 import { at } from "./site.js";
 
 const ANSWER_MS_MAX = 10_000;
 
-/** Shows the links in the header whose topics, resources and services exist. */
+/** Shows the places in the header, as far as this server has them. */
 export async function showPlaces() {
   const line = document.querySelector(".places");
   if (line instanceof HTMLElement) fadeEdges(line);
+  await lookForPlaces();
+}
+
+/** Shows those places of the page that are hidden, and whose topics, resources and services exist. */
+export async function lookForPlaces() {
   showHere();
   const described = askJson("openapi.json");
+  /** @type {Map<string, ReturnType<typeof hasTopic>>} */
+  const topics = new Map();
+  const isTopic = (/** @type {string} */ name) => {
+    if (!topics.has(name)) topics.set(name, hasTopic(name));
+    return topics.get(name);
+  };
   const hasService = async (/** @type {string} */ name) => (await described)?.paths?.[`/${name}`]?.post !== undefined;
-  for (const link of document.querySelectorAll(".places [hidden]")) {
-    if (!(link instanceof HTMLElement)) continue;
-    const { topic, resource, service = resource } = link.dataset;
+  for (const place of document.querySelectorAll(":is([data-topic], [data-resource], [data-service])[hidden]")) {
+    if (!(place instanceof HTMLElement)) continue;
+    const { topic, resource, service = resource } = place.dataset;
     // A resource is a service with a topic of its name.
     const needed = topic ?? resource;
-    const isThere = (!needed || (await hasTopic(needed))) && (!service || (await hasService(service)));
-    link.hidden = !isThere;
+    const isThere = (!needed || (await isTopic(needed))) && (!service || (await hasService(service)));
+    place.hidden = !isThere;
   }
   showHere();
 }
