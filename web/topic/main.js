@@ -349,10 +349,10 @@ find(document, "#as-table", HTMLInputElement).addEventListener("change", ({ targ
   if (target instanceof HTMLInputElement) log.showAsTable(target.checked);
 });
 
-// Not a form: the policy of the page allows none.
-const placeField = find(document, "#place", HTMLInputElement);
-placeField.addEventListener("keydown", ({ key }) => key === "Enter" && void jump(placeField.value));
-button("#jump").addEventListener("click", () => void jump(placeField.value));
+find(document, ".jump", HTMLFormElement).addEventListener("submit", (event) => {
+  event.preventDefault();
+  void jump(find(document, "#place", HTMLInputElement).value);
+});
 
 /** @param {string} text */
 async function jump(text) {
