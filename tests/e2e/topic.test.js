@@ -22,7 +22,7 @@ const HTML = { Accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/
 before(async () => {
   directory = await folder("anemone-topic-");
   const config = join(directory, "anemone.toml");
-  const topics = [["open", "anyone", ""], ["closed", "nobody", ""], ["small", "anyone", "events_max = 5\n"], ["kept", "anyone", "events_max = 600\n"], ["text", "anyone", ""], ["long", "anyone", ""], ["busy", "anyone", ""], ["published", "anyone", ""], ["young", "anyone", ""], ["wide", "anyone", ""], ["past", "anyone", `units = { n = "m/s" }\n`], ["much", "anyone", ""]];
+  const topics = [["open", "anyone", ""], ["closed", "nobody", ""], ["small", "anyone", "events_max = 5\n"], ["kept", "anyone", "events_max = 600\n"], ["text", "anyone", ""], ["long", "anyone", ""], ["busy", "anyone", ""], ["published", "anyone", ""], ["young", "anyone", ""], ["wide", "anyone", ""], ["past", "anyone", `units = { n = "m/s" }\n`], ["much", "anyone", ""], ["late", "anyone", ""]];
   await writeFile(config, topics.map(([name, who, more]) => `[[topic]]\nname = "${name}"\npublish = "${who}"\n${more}`).join(""));
   server = await serve("--config", config, "--listen", await ownAddress());
   browser = await launch("--no-proxy-server");
@@ -267,6 +267,19 @@ test("a range reads back what is kept, stays live, and is saved as it is shown",
     await says(page, "state", /^connected/);
     await becomes("the first value of all", () => readsAt(page, "past", "Home"), / n 1 m\/s$/);
   });
+});
+
+test("the spans that are offered follow the clock of the server", { timeout: STEP_MS_MAX }, async () => {
+  await postMany("late", 10);
+  const page = await browser.newPage();
+  await page.addInitScript(() => {
+    const { now } = Date;
+    Date.now = () => now() + 3 * 86_400_000;
+  });
+  await page.goto(at("late"));
+  await page.locator("#keeps", { hasText: /^The server keeps 10 events of the last \d+ s,/ }).waitFor({ timeout: PATIENCE_MS });
+  await becomes("the spans", () => page.locator("#ranges button:visible").allTextContents(), ["1 min", "All"]);
+  await page.close();
 });
 
 test("of very many events, evenly spaced ones are shown", { timeout: STEP_MS_MAX }, async () => {

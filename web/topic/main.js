@@ -303,6 +303,7 @@ const ranges = new Ranges(element("#ranges"), {
   name,
   topic: url,
   spans: SPANS,
+  now: serverNow,
   shown: {
     has: (span) => {
       // Old events are shown: the new ones come first.

@@ -39,7 +39,7 @@ const serverNow = () => browser.now() + (clockOffset ?? 0);
 const dial = new Dial(find(document, "#dial", HTMLCanvasElement));
 const chart = new StripChart(find(document, "#chart", HTMLCanvasElement), serverNow);
 const rose = new RoseChart(find(document, "#rose", HTMLCanvasElement), element("#rose-legend"), element("#rose-words"));
-const ranges = new Ranges(element("#ranges"), { name: "wind", topic: at("topics/wind"), spans: WIND_SPANS, shown: chart });
+const ranges = new Ranges(element("#ranges"), { name: "wind", topic: at("topics/wind"), spans: WIND_SPANS, shown: chart, now: serverNow });
 showCommands(element("#commands"), find(document, "#command", HTMLTemplateElement), at("topics/wind"));
 
 // --- wind ---
@@ -157,7 +157,7 @@ function followVisibility() {
   const isHidden = document.visibilityState === "hidden";
   for (const reading of [windReading, statusReading]) isHidden ? reading.pause() : reading.resume();
   // The machine may have been suspended, and the browser's clock stopped meanwhile.
-  if (!isHidden) void measureClock();
+  if (!isHidden) void measureClock().then(() => ranges.look());
 }
 
 void showPlaces();
@@ -166,7 +166,6 @@ element("#notice-no-script").remove();
 
 await showOnceWindy();
 ranges.mark(WIND_SPANS[0] ?? null);
-void ranges.look();
 followVisibility();
 document.addEventListener("visibilitychange", followVisibility);
 setInterval(() => document.visibilityState !== "hidden" && void measureClock(), CLOCK_EVERY_MS);

@@ -33,20 +33,22 @@ export class Ranges {
   #reading = new AbortController();
   /** The mean of the topic's events. */
   #bytesEach = 0;
+  #now;
   /** Hears what the server says about the topic. @type {(topic: import("../places.js").ListedTopic) => void} */
   #onListed;
 
   /**
    * @param {HTMLElement} root
-   * @param {{ name: string, topic: string, spans: readonly Span[], shown: Shown, onListed?: (topic: import("../places.js").ListedTopic) => void }} options
-   *   `topic` is its URL
+   * @param {{ name: string, topic: string, spans: readonly Span[], shown: Shown, now: () => number, onListed?: (topic: import("../places.js").ListedTopic) => void }} options
+   *   `topic` is its URL, and `now` the server's clock
    */
-  constructor(root, { name, topic, spans, shown, onListed = () => {} }) {
+  constructor(root, { name, topic, spans, shown, now, onListed = () => {} }) {
     this.#root = root;
     this.#name = name;
     this.#topic = topic;
     this.#spans = spans;
     this.#shown = shown;
+    this.#now = now;
     this.#onListed = onListed;
     this.#buttons = spans.map((span) => {
       const button = document.createElement("button");
@@ -67,7 +69,7 @@ export class Ranges {
     if (listed === null) return;
     this.#bytesEach = listed.bytes / Math.max(1, listed.events);
     this.#onListed(listed);
-    if (listed.oldest !== null) this.#offer(Date.now() - listed.oldest);
+    if (listed.oldest !== null) this.#offer(this.#now() - listed.oldest);
   }
 
   /** @param {number} keptMs */
