@@ -144,9 +144,9 @@ test("a chart offers no time that reaches beyond what is kept", () => {
     [0, []],
     [42 * minute, []],
     [hour - 1, []],
-    [hour, ["1 hour"]],
-    [3 * day, ["1 hour", "1 day"]],
-    [7 * day, ["1 hour", "1 day", "1 week"]],
+    [hour, ["1 h"]],
+    [3 * day, ["1 h", "24 h"]],
+    [7 * day, ["1 h", "24 h", "7 d"]],
   ];
   for (const [keptMs, expected] of cases) {
     const titles = offered(WIND_SPANS, keptMs).map(({ title }) => title);

@@ -9,7 +9,7 @@ import { showCommands } from "../page/commands.js";
 import { find, setText } from "../page/element.js";
 import { showPlaces } from "../page/places.js";
 import { Ranges } from "../page/ranges/ranges.js";
-import { WIND_SPANS } from "../page/ranges/spans.js";
+import { WIND_SPAN, WIND_SPANS } from "../page/ranges/spans.js";
 import { at } from "../page/site.js";
 import { showOnceWindy } from "../page/wind/waiting.js";
 import { windOf } from "../page/wind/wind.js";
@@ -27,7 +27,9 @@ const REDRAW_EVERY_MS = 250;
 const STALE_MS = 3000;
 const SUMMARY_EVERY_MS = 2000;
 const CLOCK_EVERY_MS = 60_000;
-const HISTORY_EVENTS = 480; // two minutes at 4 Hz, the width of the strip chart
+const EVENTS_PER_SECOND_MAX = 4;
+/** Those that the strip chart shows at first. */
+const HISTORY_EVENTS = (WIND_SPAN.spanMs / 1000) * EVENTS_PER_SECOND_MAX;
 
 /** @param {string} selector */
 const element = (selector) => find(document, selector, HTMLElement);
@@ -165,7 +167,7 @@ void showPlaces();
 element("#notice-no-script").remove();
 
 await showOnceWindy();
-ranges.mark(WIND_SPANS[0] ?? null);
+ranges.mark(WIND_SPAN);
 followVisibility();
 document.addEventListener("visibilitychange", followVisibility);
 setInterval(() => document.visibilityState !== "hidden" && void measureClock(), CLOCK_EVERY_MS);

@@ -4,11 +4,11 @@
  */
 import { Chart } from "../chart/chart.js";
 import { Series } from "../chart/series.js";
+import { WIND_SPAN } from "../page/ranges/spans.js";
 import { compassPoint } from "../page/wind/compass.js";
 import { windOf } from "../page/wind/wind.js";
 import { roseOf } from "./rose.js";
 
-const SPAN_MS = 120_000;
 /** The shortest interruption that is drawn as one: the slowest instrument sends every second. */
 const HOLE_MS = 2500;
 
@@ -30,7 +30,7 @@ export class StripChart {
   constructor(canvas, now) {
     this.#now = now;
     const name = "Strip chart of wind speed and direction";
-    this.#chart = new Chart(canvas, { name, spanMs: SPAN_MS, holeMs: HOLE_MS, holeWords: "nothing measured", now });
+    this.#chart = new Chart(canvas, { name, spanMs: WIND_SPAN.spanMs, holeMs: HOLE_MS, holeWords: "nothing measured", now });
     this.#measureIn("m/s");
   }
 
@@ -49,7 +49,7 @@ export class StripChart {
 
   /** The page has what came while it was open, and its first span of what came before. @param {import("../page/ranges/spans.js").Span} span */
   has({ spanMs }) {
-    return spanMs === SPAN_MS;
+    return spanMs === WIND_SPAN.spanMs;
   }
 
   /** Begins to collect older values. */
@@ -70,7 +70,7 @@ export class StripChart {
         if (past.speed.length === 0) return 0;
         const reachMs = this.#now() - past.speed.time(past.speed.first);
         this.#prepend(past, apartMs);
-        this.fit(Number.isFinite(spanMs) ? spanMs : Math.max(SPAN_MS, reachMs * 1.02));
+        this.fit(Number.isFinite(spanMs) ? spanMs : Math.max(WIND_SPAN.spanMs, reachMs * 1.02));
         return reachMs;
       },
     };

@@ -19,12 +19,15 @@ export const SPANS = [
   ALL,
 ];
 
+/** The time in the chart of the wind at first. @type {Span} */
+export const WIND_SPAN = { title: "2 min", spanMs: 2 * MINUTE_MS };
+
 /** Those of the wind. @type {readonly Span[]} */
 export const WIND_SPANS = [
-  { title: "2 min", spanMs: 2 * MINUTE_MS },
-  { title: "1 hour", spanMs: HOUR_MS },
-  { title: "1 day", spanMs: DAY_MS },
-  { title: "1 week", spanMs: 7 * DAY_MS },
+  WIND_SPAN,
+  { title: "1 h", spanMs: HOUR_MS },
+  { title: "24 h", spanMs: DAY_MS },
+  { title: "7 d", spanMs: 7 * DAY_MS },
   ALL,
 ];
 
