@@ -90,7 +90,7 @@ test("what topics keep is said once for those that keep the same, with whether a
   assert.deepEqual([memory, disk, old, {}, { keeps: null }].map(keepsInWords), ["7 d, in memory", "7 d, on disk", "7 d", "", ""]);
   assert.deepEqual(mostKept([{}, memory, disk, disk, {}, {}]), disk);
   assert.deepEqual(mostKept([]), {});
-  assert.equal(retentionInWords(memory, true), "Each keeps 7 d. That is in memory, and gone when the server stops; --data DIR keeps it on disk.");
+  assert.equal(retentionInWords(memory, true), "Each keeps 7 d, in memory: events are gone when the server stops; --data DIR keeps them on disk.");
   assert.equal(retentionInWords(disk, false), "Unless it says otherwise, each keeps 7 d, on disk: events are still there after a restart.");
   assert.deepEqual([retentionInWords(old, true), retentionInWords({}, true)], ["Each keeps 7 d.", ""]);
 });

@@ -1,4 +1,5 @@
 /** What Home says about topics, in the words of a person. Pure. */
+import { storageInWords } from "../page/words.js";
 
 /** The end of the name of a topic that has the status of a source. */
 const STATUS = ".status";
@@ -39,7 +40,7 @@ export function statusInWords(data) {
  */
 export function keepsInWords({ keeps, storage }) {
   if (!keeps) return "";
-  return storage === undefined ? keeps : `${keeps}, ${storage === "disk" ? "on disk" : "in memory"}`;
+  return storage === undefined ? keeps : `${keeps}, ${storageInWords(storage)}`;
 }
 
 /**
@@ -67,7 +68,7 @@ export function mostKept(topics) {
  */
 export function retentionInWords(kept, isOfAll) {
   if (!kept.keeps) return "";
-  const words = `${isOfAll ? "Each" : "Unless it says otherwise, each"} keeps ${kept.keeps}`;
+  const words = `${isOfAll ? "Each" : "Unless it says otherwise, each"} keeps ${keepsInWords(kept)}`;
   if (kept.storage === undefined) return `${words}.`;
-  return kept.storage === "disk" ? `${words}, on disk: events are still there after a restart.` : `${words}. That is in memory, and gone when the server stops; --data DIR keeps it on disk.`;
+  return `${words}: events are ${kept.storage === "disk" ? "still there after a restart." : "gone when the server stops; --data DIR keeps them on disk."}`;
 }

@@ -84,6 +84,14 @@ export function formatDuration(ms) {
 }
 
 /**
+ * Says where a topic is kept: "on disk".
+ * @param {string} storage as the server lists it
+ */
+export function storageInWords(storage) {
+  return storage === "disk" ? "on disk" : "in memory";
+}
+
+/**
  * Describes a connection's state.
  * @param {import("../transport/types.js").State} state
  * @param {number} now
