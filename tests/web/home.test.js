@@ -66,6 +66,13 @@ test("the curve of a topic is its first number, unless that is a time or a direc
   assert.deepEqual([3, null, { a: 1 }, { a: "1" }, "1 2", "a b", "1", undefined].map(hasNumbers), [true, false, true, false, true, false, false, false]);
 });
 
+test("a curve has the configured unit of its number where the events say none", () => {
+  const trend = trendOf([0, { course: 1, level: 3 }], [1, { course: 2, level: 4 }], [2, { course: 3, level: 5 }]);
+  assert.equal(trend.curve?.caption, "course");
+  trend.units = { course: "°", level: "m" };
+  assert.equal(trend.curve?.caption, "level, m", "a direction is no curve");
+});
+
 test("a curve shows the last minute, or twenty values of a slow topic, up to the newest", () => {
   const span = (/** @type {number} */ count, /** @type {number} */ apartMs) => {
     const { curve } = trendOf(...Array.from({ length: count }, (_, n) => /** @type {[number, unknown]} */ ([1e6 + n * apartMs, n % 2])));

@@ -105,7 +105,7 @@ test("earlier values come before those that were added, in place of others that 
 });
 
 test("what is kept is said with number, time, bytes and limit", () => {
-  const topic = { name: "t", next: "e-5", first: 1, events: 5, bytes: 1234, oldest: 1000, keeps: "7 d", storage: "disk" };
+  const topic = { name: "t", next: "e-5", first: 1, events: 5, bytes: 1234, oldest: 1000, time: 2000, readers: 0, keeps: "7 d", storage: "disk" };
   assert.equal(keptInWords(topic, 62_000), "The server keeps 5 events of the last 1 min 1 s, 1.23 kB on disk. Its limit: 7 d.");
   assert.equal(keptInWords({ ...topic, events: 0, bytes: 0, oldest: null, storage: "memory" }, 0), "The server keeps no event yet, and will keep them in memory. Its limit: 7 d.");
 });

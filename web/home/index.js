@@ -6,15 +6,7 @@ const PAGE_TOPICS = 1000;
 export const NAMES_MAX = 20_000;
 
 /**
- * @typedef {object} ListedTopic
- * @property {string} name
- * @property {string} next the position of the newest event
- * @property {number} first
- * @property {number} bytes
- * @property {number} readers
- * @property {string | null} [keeps]
- * @property {string} [storage]
- * @property {number | null} time of the newest event, the server's clock
+ * @typedef {import("../page/places.js").ListedTopic} ListedTopic
  *
  * @typedef {object} Changes
  * @property {(topics: ListedTopic[]) => void} onList all topics, in order

@@ -18,7 +18,7 @@ import { askFacts, showShare } from "./share.js";
 import { Values } from "./values.js";
 import { keepsInWords, mostKept, retentionInWords, statusOf, topicOfStatus } from "./words.js";
 
-/** @typedef {import("./index.js").ListedTopic} ListedTopic */
+/** @typedef {import("../page/places.js").ListedTopic} ListedTopic */
 
 /** Topics in the page; those beyond them are found by typing. */
 const ROWS_MAX = 500;

@@ -26,6 +26,8 @@ export class Row {
   /** The time of that event, if it is known. @type {number | null} */
   #nextTime = null;
   #kept = { first: 1, bytes: 0, readers: 0, keeps: "" };
+  /** Units of fields whose events say none. @type {Readonly<Record<string, string>>} */
+  #units = {};
   /** @type {{ time: number, data: unknown } | null} */
   #newest = null;
   #isChanged = false;
@@ -58,8 +60,9 @@ export class Row {
     offerCopy(find(this.element, "button", HTMLButtonElement), this.#field("command"), name);
   }
 
-  /** @param {import("./index.js").ListedTopic} listed */
-  list({ next, first, bytes, readers, time, keeps, storage }) {
+  /** @param {import("../page/places.js").ListedTopic} listed */
+  list({ next, first, bytes, readers, time, keeps, storage, units = {} }) {
+    this.#units = units;
     this.#kept = { first, bytes, readers, keeps: keepsInWords({ keeps, storage }) };
     if (this.#isNews(next)) [this.#next, this.#nextTime] = [next, time];
     if (this.#newest === null && time !== null) this.#newest = { time, data: undefined };
@@ -148,6 +151,7 @@ export class Row {
     if (!this.#trend || !this.#newest) return;
     if (offset > this.#trendEnd) this.#trend.add(this.#newest.time, this.#newest.data);
     this.#trendEnd = Math.max(this.#trendEnd, offset);
+    this.#trend.units = this.#units;
     const { curve } = this.#trend;
     if (!curve) return;
     this.#sparkline?.follow(curve.series, curve.from, curve.to);

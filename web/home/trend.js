@@ -1,7 +1,7 @@
 /** The first number of a topic, over the last minute. Pure. */
 import { Columns, cellsOf, numberOf } from "../page/events/columns.js";
 import { Fields, numbersOf } from "../page/events/fields.js";
-import { captionOf, isDirection } from "../page/events/units.js";
+import { captionOf, isDirection, shownUnit } from "../page/events/units.js";
 
 /** A minute at four values a second. A power of two. */
 const CAPACITY = 256;
@@ -12,6 +12,8 @@ const VALUES_MIN = 20;
 const CURVE_VALUES_MIN = 3;
 
 export class Trend {
+  /** Units of fields whose events say none, by the names of the fields. @type {Readonly<Record<string, string>>} */
+  units = {};
   #fields = new Fields(CAPACITY);
   #columns = new Columns((names) => this.#fields.rename(names));
 
@@ -29,11 +31,11 @@ export class Trend {
   get curve() {
     const field = this.#choose();
     if (!field) return null;
-    const { name, unit, series } = field;
+    const { name, series } = field;
     const since = (/** @type {number} */ index) => series.time(Math.max(series.first, index));
     const to = since(series.end - 1);
     const from = Math.min(to - SPAN_MS_MIN, since(series.end - VALUES_MIN), Math.max(to - SPAN_MS, since(0)));
-    return { caption: captionOf(name, unit ?? ""), series, from, to };
+    return { caption: captionOf(name, shownUnit(field, this.units)), series, from, to };
   }
 
   /**
@@ -42,7 +44,7 @@ export class Trend {
    */
   #choose() {
     const fields = this.#fields.values.filter(({ series }) => series.length >= CURVE_VALUES_MIN);
-    return fields.find(({ name, unit }) => !isDirection(name, unit ?? "")) ?? fields[0];
+    return fields.find((field) => !isDirection(field.name, shownUnit(field, this.units))) ?? fields[0];
   }
 }
 

@@ -63,8 +63,23 @@ export async function listedTopic(name) {
 }
 
 /**
- * @typedef {{ name: string, next: string, first: number, bytes: number, events: number, oldest: number | null, keeps: string,
- *   storage: string, units?: Record<string, string> }} ListedTopic
+ * What the list says about a topic.
+ *
+ * @typedef {object} ListedTopic
+ * @property {string} name
+ * @property {string} next the position of the newest event
+ * @property {number} first the offset of the oldest one
+ * @property {number} events
+ * @property {number} bytes
+ * @property {number | null} oldest the time of the oldest event, the server's clock
+ * @property {number | null} time that of the newest one
+ * @property {number} readers
+ * @property {string} keeps
+ * @property {string} storage
+ * @property {Record<string, string>} [units] those of fields whose events say none
+ */
+
+/**
  * @param {string} [query]
  * @returns {Promise<{ topics: ListedTopic[], next?: string } | null>} null when the server does not say
  */
