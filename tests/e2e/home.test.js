@@ -179,23 +179,42 @@ test("what the demo shows comes last, each with a sentence", { timeout: STEP_MS_
   });
 });
 
-test("of the demo, Home shows what this server has", { timeout: STEP_MS_MAX }, async () => {
+/**
+ * Opens Home of a server with this configuration.
+ * @param {string} text
+ * @param {(page: import("playwright-core").Page, origin: string) => Promise<void>} body
+ */
+async function withConfig(text, body) {
   const own = await folder("anemone-home-");
   const config = join(own, "anemone.toml");
-  await writeFile(config, "demo = true\nhost = false\n");
-  const without = await serve("--config", config, "--listen", "127.0.0.1:0");
+  await writeFile(config, text);
+  const { origin, ...program } = await serve("--config", config, "--listen", "127.0.0.1:0");
   const page = await browser.newPage();
   try {
-    await page.goto(`${without.origin}/`);
+    await page.goto(`${origin}/`);
+    await body(page, origin);
+  } finally {
+    await page.close();
+    await kill(program);
+    await remove(own);
+  }
+}
+
+test("of the demo, Home shows what this server has", { timeout: STEP_MS_MAX }, async () => {
+  await withConfig("demo = true\nhost = false\n", async (page) => {
     await becomes("the demos", () => page.locator("#demos dt:visible").allTextContents(), ["Wind", "Transports", "Messages", "Computations", "Propagation"]);
     const links = await page.locator("#demos a:visible").evaluateAll((all) => all.map((link) => link instanceof HTMLAnchorElement && link.href));
     const found = await Promise.all(links.map(async (link) => (await fetch(String(link), { headers: { Accept: "text/html" } })).status));
     assert.deepEqual(found, [200, 200, 200, 200, 200]);
-  } finally {
-    await page.close();
-    await kill(without);
-    await remove(own);
-  }
+  });
+});
+
+test("the curve of a topic has the configured unit", { timeout: STEP_MS_MAX }, async () => {
+  await withConfig('[[topic]]\nname = "tide"\npublish = "anyone"\nunits = { level = "m" }\n', async (page, origin) => {
+    for (const level of [1, 2, 3]) await fetch(`${origin}/topics/tide`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ level }) });
+    await page.reload(); // the curve begins with what is kept
+    await says(page, "tide", "trend", /^level, m$/);
+  });
 });
 
 test("the link to share is there where others reach the server, and its code is a picture", { timeout: STEP_MS_MAX }, async () => {
