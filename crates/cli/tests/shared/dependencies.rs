@@ -81,6 +81,7 @@ fn packages(manifest: &str) -> Vec<Package> {
     let output = cargo.arg(root().join(manifest)).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let lines: BTreeSet<_> = std::str::from_utf8(&output.stdout).unwrap().lines().collect();
+    // An empty line is between the trees of two members.
     lines.into_iter().filter(|line| !line.is_empty()).map(package).collect()
 }
 
@@ -136,9 +137,40 @@ fn licences_versions_and_sources_of_all_dependencies_are_allowed() {
         let packages = packages(manifest);
         assert!(packages.len() > 5, "{manifest}: {packages:?}");
         assert_eq!(faults(&rules(), &packages), [""; 0], "{manifest}");
-        // Any version would be taken.
-        assert!(!std::fs::read_to_string(root().join(manifest)).unwrap().contains("= \"*\""));
     }
+}
+
+#[test]
+fn no_manifest_takes_any_version() {
+    let crates = std::fs::read_dir(root().join("crates")).unwrap();
+    let of_crates = crates.map(|entry| entry.unwrap().path().join("Cargo.toml"));
+    let manifests: Vec<_> =
+        MANIFESTS.map(|path| root().join(path)).into_iter().chain(of_crates).collect();
+    assert!(manifests.len() > 10, "{manifests:?}");
+    for manifest in manifests {
+        let text = std::fs::read_to_string(&manifest).unwrap();
+        assert!(!text.contains("= \"*\""), "{}", manifest.display());
+    }
+}
+
+#[test]
+fn deny_toml_asks_for_what_is_checked_here() {
+    let rules = std::fs::read_to_string(root().join("deny.toml")).unwrap();
+    let rules: toml::Table = rules.parse().unwrap();
+    for (table, key, value) in [
+        ("graph", "all-features", toml::Value::from(true)),
+        ("licenses", "include-build", toml::Value::from(true)),
+        ("licenses", "include-dev", toml::Value::from(true)),
+        ("bans", "multiple-versions", toml::Value::from("deny")),
+        ("bans", "multiple-versions-include-dev", toml::Value::from(true)),
+        ("bans", "wildcards", toml::Value::from("deny")),
+        ("sources", "unknown-git", toml::Value::from("deny")),
+        ("sources", "unknown-registry", toml::Value::from("deny")),
+    ] {
+        assert_eq!(rules[table].get(key), Some(&value), "{table}.{key}");
+    }
+    // It allows no other source.
+    assert_eq!(rules["sources"].as_table().unwrap().len(), 2);
 }
 
 #[test]
