@@ -1,23 +1,19 @@
 //! The documents of the repository, and what is in them: sentences, and blocks of code.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// A document: its path in the repository, and its text.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Document {
-    pub path: &'static str,
-    pub text: &'static str,
-}
-
-/// Returns a document for each path.
-macro_rules! documents {
-    ($($path:literal),* $(,)?) => {
-        [$(Document { path: $path, text: include_str!(concat!("../../../", $path)) }),*]
-    };
+    pub path: String,
+    pub text: String,
 }
 
 /// The README, and the documents that go on where it ends.
-pub const FRONT: [Document; 7] = documents![
+const FRONT: [&str; 7] = [
     "README.md",
     "docs/TUTORIAL.md",
     "docs/RUNS.md",
@@ -27,41 +23,54 @@ pub const FRONT: [Document; 7] = documents![
     "docs/CLI.md",
 ];
 
-/// The other documents.
-pub const REFERENCE: [Document; 13] = documents![
-    "docs/COOKBOOK.md",
-    "docs/DEPLOY.md",
-    "docs/FEATURES.md",
-    "docs/PROTOCOL.md",
-    "docs/COMPUTATIONS.md",
-    "docs/PROPAGATION.md",
-    "docs/PERFORMANCE.md",
-    "docs/RESULTS.md",
-    "docs/MODULES.md",
-    "ARCHITECTURE.md",
-    "CONTRIBUTING.md",
-    "SECURITY.md",
-    "clients/js/README.md",
-];
+// They are read when a test runs, so that a changed word builds no test anew.
+static ALL: LazyLock<Vec<Document>> = LazyLock::new(|| {
+    let read = |path: String| Document {
+        text: fs::read_to_string(root().join(&path)).expect(&path),
+        path,
+    };
+    paths().into_iter().map(read).collect()
+});
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Returns the names in a directory of the repository, in order.
+fn names(directory: &str) -> BTreeSet<String> {
+    let entries = fs::read_dir(root().join(directory)).expect(directory);
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// Returns the paths of all documents: those of the repository and of `docs`, and the README of each part that has one.
+fn paths() -> Vec<String> {
+    let below = |directory: &'static str| {
+        names(directory).into_iter().map(move |name| format!("{directory}/{name}"))
+    };
+    let parts = ["clients/js", "conformance"].map(str::to_owned).into_iter().chain(below("crates"));
+    let paths =
+        names("").into_iter().chain(below("docs")).chain(parts.map(|part| part + "/README.md"));
+    paths.filter(|path| path.ends_with(".md") && root().join(path).is_file()).collect()
+}
 
 /// The text of the documents that go on from each other, one after the other.
 pub fn front() -> String {
-    FRONT.map(|document| document.text).concat()
+    FRONT.map(text).concat()
 }
 
 /// Returns all documents.
-pub fn all() -> impl Iterator<Item = Document> {
-    FRONT.into_iter().chain(REFERENCE)
+pub fn all() -> impl Iterator<Item = &'static Document> {
+    ALL.iter()
 }
 
 /// Returns the document at this path.
-pub fn document(path: &str) -> Document {
-    all().find(|document| document.path == path).expect("the lists have the document")
+pub fn document(path: &str) -> &'static Document {
+    all().find(|document| document.path == path).expect(path)
 }
 
 /// Returns the text of the document at this path.
 pub fn text(path: &str) -> &'static str {
-    document(path).text
+    &document(path).text
 }
 
 /// A block of code: the heading above it, its language if it is between fences, and its lines without indentation.
@@ -110,7 +119,7 @@ impl Document {
 
     fn parts(&self) -> Vec<Part> {
         let mut reading = Reading::default();
-        for line in without(self.text, "<!--", "-->").lines() {
+        for line in without(&self.text, "<!--", "-->").lines() {
             reading.line(line);
         }
         reading.end();
@@ -290,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_document_has_sentences_and_blocks() {
-        let document = Document { path: "x.md", text: TEXT };
+        let document = Document { path: "x.md".to_owned(), text: TEXT.to_owned() };
         let sentences: Vec<_> =
             document.sentences().iter().map(|said| said.trim().to_owned()).collect();
         let expected = [

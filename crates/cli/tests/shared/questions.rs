@@ -49,7 +49,7 @@ const QUESTIONS: [(&str, &str, &str, &str); 10] = [
 fn target(from: &Document, link: &str) -> (PathBuf, Option<String>) {
     let (path, place) =
         link.split_once('#').map_or((link, None), |(path, place)| (path, Some(place)));
-    let mut whole = PathBuf::from(from.path);
+    let mut whole = PathBuf::from(&from.path);
     if !path.is_empty() {
         whole.pop();
     }
@@ -71,11 +71,11 @@ fn own_links(of: &Document) -> Vec<String> {
 fn every_link_leads_to_a_file_and_to_a_place_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let anchors: BTreeMap<_, BTreeSet<_>> =
-        all().map(|document| (PathBuf::from(document.path), document.anchors())).collect();
+        all().map(|document| (PathBuf::from(&document.path), document.anchors())).collect();
     let mut count = 0;
     for document in all() {
-        for link in own_links(&document) {
-            let (path, place) = target(&document, &link);
+        for link in own_links(document) {
+            let (path, place) = target(document, &link);
             assert!(root.join(&path).exists(), "{}: {link}", document.path);
             if let (Some(place), Some(there)) = (place, anchors.get(&path)) {
                 assert!(there.contains(&place), "{}: {link}", document.path);
@@ -90,9 +90,9 @@ fn every_link_leads_to_a_file_and_to_a_place_there() {
 fn within(clicks: usize) -> BTreeSet<PathBuf> {
     let mut reached = BTreeSet::from([PathBuf::from("README.md")]);
     for _ in 0..clicks {
-        let known = all().filter(|document| reached.contains(Path::new(document.path)));
+        let known = all().filter(|document| reached.contains(Path::new(&document.path)));
         let links = known
-            .flat_map(|from| own_links(&from).into_iter().map(move |link| target(&from, &link).0));
+            .flat_map(|from| own_links(from).into_iter().map(move |link| target(from, &link).0));
         let next: Vec<_> = links.collect();
         reached.extend(next);
     }

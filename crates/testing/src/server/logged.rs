@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use tracing::Event;
 use tracing::field::{Field, Visit};
 
+use crate::documents::text;
 use crate::log::Events;
 use crate::wait_for;
 
@@ -86,9 +87,7 @@ fn line(fields: &Fields) -> String {
 /// Returns true if the documentation of the access log lists this end, alone or as `lost: …`; numbers may differ.
 fn is_documented(end: &str) -> bool {
     let without_numbers = |text: &str| text.replace(|char: char| char.is_ascii_digit(), "");
-    let row = include_str!("../../../../docs/OPERATE.md")
-        .lines()
-        .find(|line| line.starts_with("| `end` |"));
+    let row = text("docs/OPERATE.md").lines().find(|line| line.starts_with("| `end` |"));
     row.unwrap().split('`').skip(1).step_by(2).any(|said| match said.strip_suffix('…') {
         Some(begin) => without_numbers(end).starts_with(&without_numbers(begin)),
         None => without_numbers(end) == without_numbers(said),
