@@ -422,7 +422,7 @@ test("what the server no longer keeps of a run is not offered", { timeout: STEP_
   await kill(other);
 });
 
-test("a browser that opens the URL of a service gets the box that starts its runs", { timeout: STEP_MS_MAX }, async () => {
+test("a browser that opens the URL of a service gets the form that starts its runs", { timeout: STEP_MS_MAX }, async () => {
   const reply = await fetch(`${server.origin}/steps`);
   assert.deepEqual([reply.status, reply.headers.get("content-type")], [405, "application/problem+json"]);
   await withPage("/steps", async (page) => {

@@ -1,4 +1,4 @@
-//! Messages on a TCP stream, each after its length: 4 bytes, big-endian ("Multiplexed" in `docs/PROTOCOL.md`).
+//! Messages on a TCP stream, each after its length: 4 bytes, big-endian ("Multiplexed: `anemone.v1`" in `docs/PROTOCOL.md`).
 //!
 //! A length over the limit is an error, and the stream cannot be read any further. The first bytes of HTTP and TLS are
 //! lengths of more than 16 MiB. So with a limit of up to [`MESSAGE_BYTES_MAX`], no page can make its browser send

@@ -1,4 +1,4 @@
-//! The rule for idempotency keys ("Publishing" in `docs/PROTOCOL.md`).
+//! The rule for idempotency keys ("`POST /topics/NAME`" in `docs/PROTOCOL.md`).
 
 const BYTES_MAX: usize = 128;
 

@@ -29,6 +29,7 @@ mod refusals;
 mod replies;
 mod requests;
 mod resources;
+mod sections;
 mod served;
 mod several;
 mod share;

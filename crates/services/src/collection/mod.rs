@@ -1,4 +1,4 @@
-//! A resource whose records are kept in a topic alone ("Events" in `docs/PROTOCOL.md`).
+//! A resource whose records are kept in a topic alone ("Resources" in `docs/PROTOCOL.md`).
 //!
 //! `event` has the data of the topic's events, `state` the records that they make, and `plan` what a wish means for them;
 //! all three are pure. A `Collection` joins them with the topic: one change after the other is planned, published and,

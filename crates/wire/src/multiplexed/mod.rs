@@ -1,4 +1,4 @@
-//! `anemone.v1`: many requests on one connection ("Multiplexed" in `docs/PROTOCOL.md`).
+//! `anemone.v1`: many requests on one connection ("Multiplexed: `anemone.v1`" in `docs/PROTOCOL.md`).
 //!
 //! A message is a line of ASCII, perhaps with a line feed and a payload after it. Over WebSocket, it is one message; over
 //! TCP, its [length](crate::framing) precedes it.
