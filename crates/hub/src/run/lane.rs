@@ -8,13 +8,13 @@ pub(crate) const LIGHT_ONE_IN: u32 = 16;
 const LIGHT_SLOTS_MAX: usize = 256;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Lane {
+pub(crate) enum RunLane {
     Computing,
     /// The lane of light works, which sleep nearly all the time.
     Light,
 }
 
-impl Lane {
+impl RunLane {
     pub(crate) const ALL: [Self; 2] = [Self::Computing, Self::Light];
 
     /// Returns the number of its slots. All light works together compute at most as much as there are slots for those that
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn light_works_have_so_many_times_the_slots_up_to_a_limit() {
-        let slots = |running_max| Lane::ALL.map(|lane| lane.slots(running_max));
+        let slots = |running_max| RunLane::ALL.map(|lane| lane.slots(running_max));
         assert_eq!(slots(1), [1, 16]);
         assert_eq!(slots(16), [16, 256]);
         assert_eq!(slots(usize::MAX), [usize::MAX, 256]);

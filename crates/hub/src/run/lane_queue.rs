@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::lane::Lane;
+use super::lane::RunLane;
 use super::limits::RunLimits;
 use super::moment::Moment;
 use super::owner::OwnerKey;
@@ -51,7 +51,7 @@ pub(crate) struct LaneQueue {
 }
 
 impl LaneQueue {
-    pub(crate) fn new(lane: Lane, of_runs: RunLimits) -> Self {
+    pub(crate) fn new(lane: RunLane, of_runs: RunLimits) -> Self {
         let RunLimits { queued_max, queued_per_owner_max, .. } = of_runs;
         let running_max = lane.slots(of_runs.running_max);
         let limits = QueueLimits { running_max, queued_max, queued_per_owner_max };

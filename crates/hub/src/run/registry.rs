@@ -11,7 +11,7 @@ use anemone_wire::RunState;
 use super::held::HeldBytes;
 use super::input::InputDigest;
 use super::key::RunKey;
-use super::lane::Lane;
+use super::lane::RunLane;
 use super::lane_queue::{LaneQueue, RunJob, WaitingJobs, Working};
 use super::limits::RunLimits;
 use super::list::{EndedRuns, ListedRuns, RunList};
@@ -32,8 +32,8 @@ pub(crate) type ReplayKey = (Option<OwnerKey>, String, IdempotencyKey);
 #[derive(Debug)]
 pub(crate) struct Registry {
     limits: RunLimits,
-    /// The jobs that wait, and the works that have not returned, by their [`Lane`].
-    lanes: [LaneQueue; Lane::ALL.len()],
+    /// The jobs that wait, and the works that have not returned, by their [`RunLane`].
+    lanes: [LaneQueue; RunLane::ALL.len()],
     /// The number of each run, which counts up.
     numbers: HashMap<RunKey, u64>,
     runs: BTreeMap<u64, KeptRun>,
@@ -69,7 +69,7 @@ impl Registry {
     pub(crate) fn new(limits: RunLimits) -> Self {
         Self {
             limits,
-            lanes: Lane::ALL.map(|lane| LaneQueue::new(lane, limits)),
+            lanes: RunLane::ALL.map(|lane| LaneQueue::new(lane, limits)),
             numbers: HashMap::new(),
             runs: BTreeMap::new(),
             ended: EndedRuns::default(),
@@ -102,14 +102,14 @@ impl Registry {
     /// Checks that one more run may start in this lane, which holds this many bytes.
     pub(crate) fn admits(
         &self,
-        lane: Lane,
+        lane: RunLane,
         owner: Option<OwnerKey>,
         held: u64,
     ) -> Result<(), StartError> {
         if self.is_stopping {
             return Err(StartError::Stopping);
         }
-        let others = Lane::ALL.into_iter().filter(|other| *other != lane);
+        let others = RunLane::ALL.into_iter().filter(|other| *other != lane);
         let elsewhere = others.fold(WaitingJobs::default(), |sum, other| {
             let WaitingJobs { all, of_owner } = self.lane(other).waiting(owner);
             WaitingJobs { all: sum.all + all, of_owner: sum.of_owner + of_owner }
@@ -129,7 +129,7 @@ impl Registry {
         own == 0 || own + more <= left / HELD_PER_OWNER_ONE_IN
     }
 
-    fn lane(&self, lane: Lane) -> &LaneQueue {
+    fn lane(&self, lane: RunLane) -> &LaneQueue {
         &self.lanes[lane as usize]
     }
 
@@ -150,7 +150,7 @@ impl Registry {
     }
 
     /// Returns the next job of a lane whose work may begin now; it has a slot.
-    pub(crate) fn next_job(&mut self, lane: Lane, now: Moment) -> Option<RunJob> {
+    pub(crate) fn next_job(&mut self, lane: RunLane, now: Moment) -> Option<RunJob> {
         self.lanes[lane as usize].next(now)
     }
 
@@ -162,20 +162,20 @@ impl Registry {
 
     /// Returns the next job for the one who begins works; `None` ends that, and then another may begin works.
     pub(crate) fn next_job_or_end(&mut self, now: Moment) -> Option<RunJob> {
-        let job = Lane::ALL.into_iter().find_map(|lane| self.next_job(lane, now));
+        let job = RunLane::ALL.into_iter().find_map(|lane| self.next_job(lane, now));
         self.is_beginning = job.is_some();
         job
     }
 
     /// Tells the runs of a lane that are next their places, and so `new`, a run of it that waits.
-    pub(crate) fn tell_places(&self, lane: Lane, now: Moment, new: Option<&Arc<Run>>) {
+    pub(crate) fn tell_places(&self, lane: RunLane, now: Moment, new: Option<&Arc<Run>>) {
         if !self.is_stopping {
             self.lane(lane).tell_places(now, new);
         }
     }
 
     /// Updates the places in the queue of a lane, if it has moved. Returns the number of runs that have begun there.
-    pub(crate) fn update_places(&mut self, lane: Lane, now: Moment) -> u64 {
+    pub(crate) fn update_places(&mut self, lane: RunLane, now: Moment) -> u64 {
         let is_stopping = self.is_stopping;
         let lane = &mut self.lanes[lane as usize];
         if !is_stopping {

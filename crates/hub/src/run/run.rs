@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::events;
 use super::failure::Stopped;
 use super::key::RunKey;
-use super::lane::Lane;
+use super::lane::RunLane;
 use super::moment::Moment;
 use super::name::RunName;
 use super::owner::OwnerKey;
@@ -38,9 +38,9 @@ pub struct Run {
     /// The client who started it; `None` for those who count together.
     owner: Option<OwnerKey>,
     is_timed: bool,
-    lane: Lane,
+    lane: RunLane,
     topic: Arc<Topic>,
-    known: Mutex<RunFacts>,
+    facts: Mutex<RunFacts>,
     /// Notified at the end.
     ended: Condvar,
     stopped: watch::Sender<Option<Stopped>>,
@@ -66,7 +66,7 @@ pub(crate) trait Keeper: Send + Sync {
     fn tell_later(&self);
 
     /// Updates the places of the runs of a lane that wait and start next. Returns the number of runs that have begun there.
-    fn update_places(&self, lane: Lane) -> u64;
+    fn update_places(&self, lane: RunLane) -> u64;
 }
 
 /// An error: the run has ended already.
@@ -92,7 +92,7 @@ pub(crate) struct NewRun {
     pub(crate) owner: Option<OwnerKey>,
     /// True if it has a time limit by default.
     pub(crate) is_timed: bool,
-    pub(crate) lane: Lane,
+    pub(crate) lane: RunLane,
     pub(crate) topic: Topic,
 }
 
@@ -109,7 +109,7 @@ impl Run {
             is_timed,
             lane,
             topic: Arc::new(topic),
-            known: Mutex::new(RunFacts::new(now.time)),
+            facts: Mutex::new(RunFacts::new(now.time)),
             ended: Condvar::new(),
             stopped: watch::Sender::new(None),
             held_bytes: AtomicU64::new(0),
@@ -140,7 +140,7 @@ impl Run {
         self.owner
     }
 
-    pub(crate) fn lane(&self) -> Lane {
+    pub(crate) fn lane(&self) -> RunLane {
         self.lane
     }
 
@@ -155,29 +155,29 @@ impl Run {
     pub fn status(&self, now: Instant) -> RunStatus {
         let keeper = self.keeper.upgrade().filter(|_| self.is_queued());
         let begun = keeper.map(|keeper| keeper.update_places(self.lane));
-        let known = self.lock();
-        let progress = known.progress.as_ref();
-        let left = progress.filter(|_| known.state == RunState::Running);
+        let facts = self.lock();
+        let progress = facts.progress.as_ref();
+        let left = progress.filter(|_| facts.state == RunState::Running);
         // Many programs tell less at their end than they have done.
         let value = progress.and_then(RunProgress::value);
-        let value = value.map(|value| if known.state == RunState::Done { 1.0 } else { value });
+        let value = value.map(|value| if facts.state == RunState::Done { 1.0 } else { value });
         RunStatus {
             key: self.key,
             service: self.service.clone(),
             name: self.name.clone(),
             input: self.input.clone(),
-            state: known.state,
+            state: facts.state,
             progress: value,
             text: progress.and_then(RunProgress::text).map(str::to_owned),
             left: left.and_then(|progress| progress.left(now)).map(events::tenths),
-            place: known.place.map(|place| place.before(begun.unwrap_or(place.begun))),
-            created: known.created,
-            started: known.started,
-            ended: known.ended,
-            next: self.topic.info(known.created).head,
-            result: Some(known.result.clone()),
-            problem: known.problem.clone(),
-            stderr: known.stderr(),
+            place: facts.place.map(|place| place.before(begun.unwrap_or(place.begun))),
+            created: facts.created,
+            started: facts.started,
+            ended: facts.ended,
+            next: self.topic.info(facts.created).head,
+            result: Some(facts.result.clone()),
+            problem: facts.problem.clone(),
+            stderr: facts.stderr(),
         }
     }
 
@@ -236,17 +236,17 @@ impl Run {
 
     /// Moves it in the queue. Tells its watchers the first place, and others if `is_told`.
     pub(crate) fn move_to(&self, now: UnixTime, place: QueuePlace, is_told: bool) {
-        let mut known = self.lock();
-        let is_new = known.place.is_none();
-        if known.move_to(place) && (is_told || is_new) {
+        let mut facts = self.lock();
+        let is_new = facts.place.is_none();
+        if facts.move_to(place) && (is_told || is_new) {
             self.publish(now, events::queued(place.before));
         }
     }
 
     /// Begins the work. Returns false if it has ended.
     pub(crate) fn begin(&self, now: Moment) -> bool {
-        let mut known = self.lock();
-        let begins = known.begin(now);
+        let mut facts = self.lock();
+        let begins = facts.begin(now);
         if begins {
             self.publish(now.time, events::running());
         }
@@ -260,20 +260,20 @@ impl Run {
         value: f64,
         text: Option<&str>,
     ) -> Result<bool, Stopped> {
-        let mut known = self.lock();
-        if let Some(stopped) = known.stopped {
+        let mut facts = self.lock();
+        if let Some(stopped) = facts.stopped {
             return Err(stopped);
         }
-        let Some(progress) = &mut known.progress else { return Ok(false) };
+        let Some(progress) = &mut facts.progress else { return Ok(false) };
         progress.report(now.instant, value, text);
         Ok(self.tell(progress, now))
     }
 
     /// Tells a report that was withheld, if it is time. Returns true if one is still withheld.
     pub(crate) fn tell_withheld(&self, now: Moment) -> bool {
-        let mut known = self.lock();
-        let is_running = known.state == RunState::Running;
-        let progress = known.progress.as_mut().filter(|_| is_running);
+        let mut facts = self.lock();
+        let is_running = facts.state == RunState::Running;
+        let progress = facts.progress.as_mut().filter(|_| is_running);
         progress.is_some_and(|progress| self.tell(progress, now))
     }
 
@@ -287,8 +287,8 @@ impl Run {
     /// Tells a report that was withheld before later output, or drops it if it is too early: its event never comes after
     /// that output.
     fn tell_before_output(&self) {
-        let mut known = self.lock();
-        if let Some(progress) = known.progress.as_mut().filter(|progress| progress.is_untold()) {
+        let mut facts = self.lock();
+        if let Some(progress) = facts.progress.as_mut().filter(|progress| progress.is_untold()) {
             self.tell(progress, Moment::now());
             progress.drop_untold();
         }
@@ -310,16 +310,16 @@ impl Run {
     /// Ends it: publishes the last progress and the last event, and tells the work to stop. Returns false if it has
     /// ended before.
     pub(crate) fn end(&self, now: Moment, ending: Ending) -> bool {
-        let mut known = self.lock();
-        if !known.end(now, &ending) {
+        let mut facts = self.lock();
+        if !facts.end(now, &ending) {
             return false;
         }
-        if let Some(report) = known.progress.as_mut().and_then(|last| last.rest(now.instant)) {
+        if let Some(report) = facts.progress.as_mut().and_then(|last| last.rest(now.instant)) {
             self.publish(now.time, events::progress(report));
         }
         self.topic.end_with(NewEvent { time: now.time, data: ending.event });
         self.stopped.send_replace(Some(ending.reason));
-        drop(known);
+        drop(facts);
         self.ended.notify_all();
         true
     }
@@ -352,8 +352,8 @@ impl Run {
 
     /// Blocks the thread for this time, or until the end.
     pub(crate) fn sleep(&self, time: Duration) -> Option<Stopped> {
-        let known = self.lock();
-        let waited = self.ended.wait_timeout_while(known, time, |known| known.stopped.is_none());
+        let facts = self.lock();
+        let waited = self.ended.wait_timeout_while(facts, time, |facts| facts.stopped.is_none());
         waited.unwrap_or_else(PoisonError::into_inner).0.stopped
     }
 
@@ -414,6 +414,6 @@ impl Run {
     }
 
     fn lock(&self) -> MutexGuard<'_, RunFacts> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

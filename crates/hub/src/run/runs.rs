@@ -12,7 +12,7 @@ use super::attachment::Attachment;
 use super::context::RunContext;
 use super::failure::RunFailure;
 use super::key::RunKey;
-use super::lane::Lane;
+use super::lane::RunLane;
 use super::lane_queue::RunJob;
 use super::limits::RunLimits;
 use super::list::{ListedRuns, RunList};
@@ -169,7 +169,7 @@ impl Keeper for SharedRuns {
         }
     }
 
-    fn update_places(&self, lane: Lane) -> u64 {
+    fn update_places(&self, lane: RunLane) -> u64 {
         self.lock().update_places(lane, Moment::now())
     }
 }

@@ -6,7 +6,7 @@ use std::{fmt, mem};
 use super::context::RunContext;
 use super::failure::{RunFailure, RunOutcome};
 use super::input::RunInput;
-use super::lane::{self, Lane};
+use super::lane::{self, RunLane};
 use super::thread::Priority;
 
 /// Makes the work of a run from the input of a client.
@@ -75,7 +75,7 @@ pub struct RunWork {
     /// The bytes that its values own elsewhere, if it says so.
     holding: Option<u64>,
     priority: Priority,
-    lane: Lane,
+    lane: RunLane,
 }
 
 type Work = dyn FnOnce(&RunContext) -> RunOutcome + Send;
@@ -90,7 +90,7 @@ impl RunWork {
     where
         W: FnOnce(&RunContext) -> RunOutcome + Send + 'static,
     {
-        let (bytes, priority, lane) = (size_of::<W>(), Priority::Low, Lane::Computing);
+        let (bytes, priority, lane) = (size_of::<W>(), Priority::Low, RunLane::Computing);
         Self { work: Some(Box::new(work)), bytes, holding: None, priority, lane }
     }
 
@@ -108,7 +108,7 @@ impl RunWork {
     /// that runs that compute do not wait for those that sleep. The work has to keep to this itself: nothing measures it.
     #[must_use]
     pub fn light(mut self) -> Self {
-        self.lane = Lane::Light;
+        self.lane = RunLane::Light;
         self
     }
 
@@ -130,7 +130,7 @@ impl RunWork {
         self.priority
     }
 
-    pub(crate) fn lane(&self) -> Lane {
+    pub(crate) fn lane(&self) -> RunLane {
         self.lane
     }
 

@@ -214,23 +214,23 @@ mod tests {
 
     #[test]
     fn a_run_waits_begins_and_ends_once() {
-        let mut known = RunFacts::new(at(1).time);
-        assert!(known.move_to(place(2)) && !known.move_to(place(2)) && known.move_to(place(1)));
-        assert!(known.begin(at(2)) && !known.begin(at(3)) && !known.move_to(place(0)));
-        assert_eq!((known.state, known.place), (RunState::Running, None));
-        assert!(known.end(at(4), &Ending::of(Ok(Some(Data::json(&1).unwrap())), 9)));
-        assert!(!known.end(at(5), &Ending::cancelled()));
-        assert_eq!((known.state, known.stopped), (RunState::Done, Some(Stopped::Ended)));
-        assert_eq!(known.result.as_ref().map(Json::as_str), Some("1"));
-        assert_eq!([known.started, known.ended], [Some(at(2).time), Some(at(4).time)]);
+        let mut facts = RunFacts::new(at(1).time);
+        assert!(facts.move_to(place(2)) && !facts.move_to(place(2)) && facts.move_to(place(1)));
+        assert!(facts.begin(at(2)) && !facts.begin(at(3)) && !facts.move_to(place(0)));
+        assert_eq!((facts.state, facts.place), (RunState::Running, None));
+        assert!(facts.end(at(4), &Ending::of(Ok(Some(Data::json(&1).unwrap())), 9)));
+        assert!(!facts.end(at(5), &Ending::cancelled()));
+        assert_eq!((facts.state, facts.stopped), (RunState::Done, Some(Stopped::Ended)));
+        assert_eq!(facts.result.as_ref().map(Json::as_str), Some("1"));
+        assert_eq!([facts.started, facts.ended], [Some(at(2).time), Some(at(4).time)]);
     }
 
     #[test]
     fn a_queued_run_can_end_and_never_begins_then() {
-        let mut known = RunFacts::new(at(1).time);
-        known.move_to(place(3));
-        assert!(known.end(at(2), &Ending::cancelled()) && !known.begin(at(3)));
-        assert_eq!((known.state, known.place, known.started), (RunState::Cancelled, None, None));
+        let mut facts = RunFacts::new(at(1).time);
+        facts.move_to(place(3));
+        assert!(facts.end(at(2), &Ending::cancelled()) && !facts.begin(at(3)));
+        assert_eq!((facts.state, facts.place, facts.started), (RunState::Cancelled, None, None));
     }
 
     #[test]
@@ -254,31 +254,31 @@ mod tests {
             ("a\rb\n\rc\r\r\nd\r\r\re\rf", "b\nc\nf"),
         ] {
             for len in 1..=written.len() {
-                let mut known = RunFacts::new(at(1).time);
-                written.as_bytes().chunks(len).for_each(|bytes| known.keep_stderr(bytes));
-                assert_eq!(known.stderr().as_deref(), Some(kept), "{written:?} by {len}");
+                let mut facts = RunFacts::new(at(1).time);
+                written.as_bytes().chunks(len).for_each(|bytes| facts.keep_stderr(bytes));
+                assert_eq!(facts.stderr().as_deref(), Some(kept), "{written:?} by {len}");
             }
         }
-        let mut known = RunFacts::new(at(1).time);
-        known.keep_stderr(b"first\n");
-        (0..100_000).for_each(|n| known.keep_stderr(format!("{n} of 100000\r").as_bytes()));
-        assert_eq!(known.stderr().unwrap(), "first\n99999 of 100000", "a bar drops nothing else");
+        let mut facts = RunFacts::new(at(1).time);
+        facts.keep_stderr(b"first\n");
+        (0..100_000).for_each(|n| facts.keep_stderr(format!("{n} of 100000\r").as_bytes()));
+        assert_eq!(facts.stderr().unwrap(), "first\n99999 of 100000", "a bar drops nothing else");
         // The beginning of a line that is too long was dropped.
-        known.keep_stderr(&[b'x'; 2 * STDERR_BYTES_MAX]);
-        known.keep_stderr(b"\rlast");
-        assert_eq!(known.stderr().unwrap(), "last");
+        facts.keep_stderr(&[b'x'; 2 * STDERR_BYTES_MAX]);
+        facts.keep_stderr(b"\rlast");
+        assert_eq!(facts.stderr().unwrap(), "last");
     }
 
     #[test]
     fn the_last_of_standard_error_is_kept() {
-        let mut known = RunFacts::new(at(1).time);
-        assert_eq!(known.stderr(), None);
-        known.keep_stderr(b"begin");
-        known.keep_stderr(&[b'x'; STDERR_BYTES_MAX - 3]);
-        let kept = known.stderr().unwrap();
+        let mut facts = RunFacts::new(at(1).time);
+        assert_eq!(facts.stderr(), None);
+        facts.keep_stderr(b"begin");
+        facts.keep_stderr(&[b'x'; STDERR_BYTES_MAX - 3]);
+        let kept = facts.stderr().unwrap();
         assert!(kept.starts_with("ginx") && kept.len() == STDERR_BYTES_MAX);
-        known.keep_stderr(&[b'y'; 2 * STDERR_BYTES_MAX]);
-        assert_eq!(known.stderr().unwrap(), "y".repeat(STDERR_BYTES_MAX));
-        assert!(known.bytes() <= 2 * STDERR_BYTES_MAX as u64);
+        facts.keep_stderr(&[b'y'; 2 * STDERR_BYTES_MAX]);
+        assert_eq!(facts.stderr().unwrap(), "y".repeat(STDERR_BYTES_MAX));
+        assert!(facts.bytes() <= 2 * STDERR_BYTES_MAX as u64);
     }
 }

@@ -19,7 +19,7 @@ pub(super) const SHARE: Duration = TURN_TIME.saturating_mul(2);
 pub(crate) struct Lane {
     /// Those who wait; while there are some, the lane is in a line. Changes only under the lock of the rounds.
     waiting: Mutex<VecDeque<oneshot::Sender<()>>>,
-    /// How dear its last turns were: two more for each that took a whole share, one less for each other. One alone makes no
+    /// The cost of its last turns: two more for each that took a whole share, one less for each other. One alone makes no
     /// lane dear, since the system may have done something else meanwhile.
     cost: AtomicU8,
 }

@@ -17,7 +17,7 @@ impl Keeper for Nobody {
     }
     fn count(&self, _: &Run) {}
     fn tell_later(&self) {}
-    fn update_places(&self, _: Lane) -> u64 {
+    fn update_places(&self, _: RunLane) -> u64 {
         0
     }
 }
@@ -68,10 +68,10 @@ impl World {
     }
 
     fn next(&mut self, seconds: u64) -> Option<Arc<Run>> {
-        self.next_of(Lane::Computing, seconds)
+        self.next_of(RunLane::Computing, seconds)
     }
 
-    fn next_of(&mut self, lane: Lane, seconds: u64) -> Option<Arc<Run>> {
+    fn next_of(&mut self, lane: RunLane, seconds: u64) -> Option<Arc<Run>> {
         let now = self.at(seconds);
         let run = self.registry.next_job(lane, now)?.run;
         assert!(run.begin(now));
@@ -214,9 +214,9 @@ fn a_move_of_a_long_queue_takes_few_steps_and_so_does_a_question_after_it() {
     while runs.len() > 1_000 {
         let working = world.next(1).unwrap();
         assert!(Arc::ptr_eq(&working, &runs.remove(0)));
-        world.registry.tell_places(Lane::Computing, world.at(1), None);
+        world.registry.tell_places(RunLane::Computing, world.at(1), None);
         let now = world.at(1);
-        let begun = world.registry.update_places(Lane::Computing, now);
+        let begun = world.registry.update_places(RunLane::Computing, now);
         // A step of the walk tells a run its place of this moment.
         let is_told = |run: &&Arc<Run>| run.known_place().unwrap().begun == begun;
         let told = runs.iter().filter(is_told).count();
