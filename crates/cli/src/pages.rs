@@ -1,7 +1,7 @@
 //! The pages and the JavaScript client: files that are embedded in the binary, besides the server's topics.
 
 mod content;
-pub(crate) mod share;
+pub(crate) mod facts;
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -20,7 +20,7 @@ use rust_embed::{EmbeddedFile, RustEmbed};
 use tower_service::Service;
 
 use self::content::{Content, is_compressible};
-use self::share::Links;
+use self::facts::ServerFacts;
 
 #[derive(RustEmbed)]
 #[folder = "../../web"]
@@ -60,12 +60,12 @@ const BESIDE: [&str; 4] = ["/wind", "/transports", "/lab", "/favicon.svg"];
 /// Mounts the pages at `/`. If a directory at `/` replaces the first one, mounts the JavaScript client for the pages in that
 /// directory, and what the pages about runs, topics and messages load. Files of the directory at the same paths go first.
 /// `services` are the paths of those that have a page of their own. `runs` are the paths at which runs start: those without a
-/// page of their own lead to the box that starts runs. `links` are for the page at `/`.
+/// page of their own lead to the form that starts runs. `facts` are for the page at `/`.
 pub(crate) fn mounts(
     root: Option<&Path>,
     services: Arc<[&'static str]>,
     runs: Arc<[String]>,
-    links: Links,
+    facts: ServerFacts,
 ) -> Result<Vec<Mount>, MountError> {
     let has = |path: &&str| root.is_some_and(|root| root.join(&path[1..]).exists());
     let is_client_free = !CLIENT.iter().any(&has);
@@ -74,7 +74,7 @@ pub(crate) fn mounts(
     let client = CLIENT.iter().filter(|_| root.is_some() && is_client_free);
     let parts = PARTS.iter().chain(BESIDE.iter().filter(|path| !has(path)));
     let parts = parts.filter(|_| root.is_some() && are_pages_free);
-    let pages = Pages { services, runs, links };
+    let pages = Pages { services, runs, facts };
     let mount = |path| Ok(Mount::new(path, pages.clone())?.public_at(is_one).http_only());
     let mut mounts = client.chain(parts).copied().map(mount).collect::<Result<Vec<_>, _>>()?;
     let pages = mount("/")?;
@@ -87,7 +87,7 @@ pub(crate) fn mounts(
 struct Pages {
     services: Arc<[&'static str]>,
     runs: Arc<[String]>,
-    links: Links,
+    facts: ServerFacts,
 }
 
 impl Service<Request<Body>> for Pages {
@@ -104,7 +104,7 @@ impl Service<Request<Body>> for Pages {
         if !self.services.contains(&path) && self.runs.iter().any(|run| run == path) {
             return ready(Ok(start_form(path)));
         }
-        if let Some(reply) = self.links.answer(&request) {
+        if let Some(reply) = self.facts.answer(&request) {
             return ready(Ok(reply.unwrap_or_else(Problem::into_response)));
         }
         let problem = request.extensions().get::<Problem>();
@@ -143,7 +143,7 @@ impl Pages {
     }
 }
 
-/// Sends a browser from the path at which runs start to the box that starts them. The place is relative, since a proxy may
+/// Sends a browser from the path at which runs start to the form that starts them. The place is relative, since a proxy may
 /// put a path in front.
 fn start_form(path: &str) -> Response<Body> {
     let up = "../".repeat(path.matches('/').count() - 1);
@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn the_client_and_the_other_pages_are_there_beside_a_directory_that_replaces_the_first_one() {
         let paths = |root: Option<&Path>| {
-            mounts(root, Arc::default(), Arc::default(), Links::default())
+            mounts(root, Arc::default(), Arc::default(), ServerFacts::default())
                 .unwrap()
                 .iter()
                 .map(|mount| mount.path().to_owned())
@@ -431,8 +431,11 @@ mod tests {
     #[test]
     fn a_service_has_its_page_where_the_service_is() {
         let shown = |services: &[&'static str]| {
-            let pages =
-                Pages { services: services.into(), runs: Arc::default(), links: Links::default() };
+            let pages = Pages {
+                services: services.into(),
+                runs: Arc::default(),
+                facts: ServerFacts::default(),
+            };
             pages.shown_at("/messages", false)
         };
         assert_eq!((shown(&[]), shown(&["/messages"])), (None, Some("messages.html".into())));
@@ -463,8 +466,12 @@ mod tests {
     fn what_is_not_a_page_is_not_served() {
         for path in ["/nothing", "/../Cargo.toml", "//index.html", "/index.html/", ""] {
             assert_eq!(
-                Pages { services: Arc::default(), runs: Arc::default(), links: Links::default() }
-                    .shown_at(path, false),
+                Pages {
+                    services: Arc::default(),
+                    runs: Arc::default(),
+                    facts: ServerFacts::default()
+                }
+                .shown_at(path, false),
                 None,
                 "{path}"
             );

@@ -1,4 +1,5 @@
-//! The links by which others open this server, and their QR codes: `/home/server.json` and `/home/code.svg?url=URL`.
+//! The facts about the server that the first page shows: the links by which others open it, their QR codes, and whether it has the
+//! demo. They are at `/home/server.json` and `/home/code.svg?url=URL`.
 //!
 //! A program of this machine learns the machine's own address, if the server listens there. Everybody else learns no address: they
 //! name the URL by which they came, `/home/server.json?url=URL`, and get the code of that one alone. It has no code if a proxy has
@@ -22,17 +23,17 @@ const URL_BYTES_MAX: usize = 128;
 /// The white squares around a code (ISO 18004 section 9.1).
 const MARGIN: i32 = 4;
 
-/// What the first page says about the server, besides its topics and services.
+/// The facts about the server that the first page shows, besides its topics and services.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Links {
+pub(crate) struct ServerFacts {
     /// The scheme and address of each place that the server lets everybody use; none before it listens.
     places: Arc<OnceLock<Vec<(&'static str, SocketAddr)>>>,
-    has_demo: bool,
+    demo: bool,
 }
 
-impl Links {
-    pub(crate) fn new(has_demo: bool) -> Self {
-        Self { has_demo, ..Self::default() }
+impl ServerFacts {
+    pub(crate) fn new(demo: bool) -> Self {
+        Self { demo, ..Self::default() }
     }
 
     /// Sets the scheme and address of each place, once the server listens.
@@ -41,7 +42,7 @@ impl Links {
         let _ = self.places.set(places);
     }
 
-    /// Answers a request for the links or a code; `None` for any other path.
+    /// Answers a request for the facts or a code; `None` for any other path.
     pub(super) fn answer(
         &self,
         request: &Request<Body>,
@@ -59,7 +60,7 @@ impl Links {
         if urls.is_empty() {
             urls.extend(asked_url(request).filter(|url| has_come_by(request, url)));
         }
-        let facts = json!({"urls": urls, "demo": self.has_demo});
+        let facts = json!({"urls": urls, "demo": self.demo});
         reply(format!("{facts}\n"), "application/json", "no-store")
     }
 

@@ -21,7 +21,7 @@ use crate::config::{COMPUTATIONS, Config, Listen, Located, PROPAGATION, WITH_PAG
 use crate::log;
 use crate::output::announce;
 use crate::pages;
-use crate::pages::share::{Links, for_others};
+use crate::pages::facts::{ServerFacts, for_others};
 
 /// Starts to serve, and announces the addresses.
 pub(super) fn start(
@@ -56,8 +56,8 @@ pub(super) fn start(
         options.topics = messages.with_rule(&options.topics)?;
     }
     options.static_dirs = config.files.iter().map(|dir| dir.value.clone()).collect();
-    let links = Links::new(config.messages.is_some());
-    options.mounts = programs_and_pages(config, links.clone())?;
+    let facts = ServerFacts::new(config.messages.is_some());
+    options.mounts = programs_and_pages(config, facts.clone())?;
     options.mounts.extend(messages.map(DemoMessages::mount).transpose()?);
     options.access_log = config.log_requests.into();
     let server = Server::bind(options, hub.clone())
@@ -78,7 +78,7 @@ pub(super) fn start(
         .iter()
         .enumerate()
         .filter_map(|(at, place)| Some((scheme(config, at), place.address()?)));
-    links.listens_at(places.collect());
+    facts.listens_at(places.collect());
     let address = common.iter().find_map(ListenAt::address);
     if let (Some(tls), Some(address)) = (tls.filter(|_| *config.tls.dev), address) {
         print_trust_hint(&tls, address, config.tls.dev_cert.as_deref());
@@ -119,7 +119,7 @@ fn announce_places(config: &Config, running: &Running) -> io::Result<()> {
 }
 
 /// Returns the services of the configuration.
-fn programs_and_pages(config: &Config, links: Links) -> Result<Vec<Mount>, MountError> {
+fn programs_and_pages(config: &Config, facts: ServerFacts) -> Result<Vec<Mount>, MountError> {
     let root = config.files.iter().find(|dir| dir.value.path == StaticPath::root());
     let root = root.map(|root| root.value.dir.as_path());
     let programs = config.runs.iter().map(|run| run.mount());
@@ -131,7 +131,7 @@ fn programs_and_pages(config: &Config, links: Links) -> Result<Vec<Mount>, Mount
     let services = if is_demo { WITH_PAGE.into() } else { Arc::default() };
     let paths = runs.iter().map(|run| run.path().to_owned()).collect();
     let mut mounts: Vec<_> = runs.into_iter().map(Mount::page_at_root).collect();
-    mounts.extend(pages::mounts(root, services, paths, links)?);
+    mounts.extend(pages::mounts(root, services, paths, facts)?);
     Ok(mounts)
 }
 
