@@ -1,4 +1,4 @@
-"""How conformance/run and those of tests/ start what they test."""
+"""Starts the programs that conformance/run and the tests of other languages test."""
 
 import collections
 import contextlib
@@ -10,7 +10,7 @@ import sys
 import threading
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# How long what was started may take to end, in seconds.
+# The time in seconds for a program to end.
 STOP_TIMEOUT = 10
 
 
@@ -37,13 +37,13 @@ def python_with(requirements, work, name="python3", options=()):
     return interpreter
 
 
-# Where it listens, as it says it, and the process.
+# A server: the URL at which it says that it listens, and its process.
 Server = collections.namedtuple("Server", "url pid")
 
 
 @contextlib.contextmanager
 def started(command, **streams):
-    """What `command` starts; stopped at the end."""
+    """Starts a program, and stops it at the end."""
     try:
         program = subprocess.Popen(command, cwd=ROOT, text=True, **streams)
     except OSError as error:
@@ -61,7 +61,7 @@ def started(command, **streams):
 
 @contextlib.contextmanager
 def listening(command, log_path, start_timeout):
-    """A server that `command` starts, and that says within so many seconds where it listens."""
+    """Starts a server, which has to say within `start_timeout` seconds where it listens."""
     with open(log_path, "a") as log, started(command, stdout=subprocess.PIPE, stderr=log) as server:
         # Ends the server, and with it the reading, if it never says where it listens.
         watchdog = threading.Timer(start_timeout, server.kill)

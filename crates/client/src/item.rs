@@ -66,7 +66,7 @@ pub enum Item {
     Of {
         /// The name of the topic.
         topic: Arc<str>,
-        /// What happened.
+        /// The event, the gap, the skipped events or the end.
         item: Box<Self>,
     },
     /// For several topics: the places in all of them. It comes when reading begins, and after topics have joined or left.

@@ -88,7 +88,7 @@ pub(crate) struct Options {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) retry: Retry,
-    /// The words in the log on how to try less often.
+    /// The words that the log adds when it says that something is tried again.
     pub(crate) retry_advice: &'static str,
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// Escapes the control characters of a peer's text, but not its quotes, and no backslash: the peer may have escaped
+/// Escapes the control characters in a peer's text. Quotes and backslashes stay as they are, since the peer may have escaped
 /// something already.
 pub(crate) fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());

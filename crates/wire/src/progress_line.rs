@@ -35,8 +35,8 @@ impl ProgressLine {
     /// members, a number that is not finite, or one above 1: that may be a percentage or a count. A number below 0 counts
     /// as 0, and more than 100% or all of a count as 1. Blanks around the line do not count.
     ///
-    /// What can be read in two ways is no progress: `1,250`, which is a decimal comma in one country and a thousand in another, and
-    /// `1 of 7`, which has no sign of a count.
+    /// A line that can be read in two ways is no progress: `1,250` has a decimal comma in one country and is above a thousand in
+    /// another, and `1 of 7` has no sign of a count.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
         let (number, text) = match line.trim_start_matches(BLANKS).strip_prefix("progress") {

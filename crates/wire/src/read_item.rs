@@ -1,4 +1,4 @@
-//! What a reader of several topics is told, on a stream or in a page ("Many topics" in `docs/PROTOCOL.md`).
+//! The items for a reader of several topics, on a stream or in a page ("Many topics" in `docs/PROTOCOL.md`).
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -1,4 +1,4 @@
-//! An event as a request of `anemone.v1`, on a WebSocket that is kept.
+//! Publishes each event by a request of `anemone.v1`. The WebSocket stays open for the next one.
 
 use std::borrow::Cow;
 

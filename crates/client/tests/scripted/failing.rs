@@ -1,4 +1,4 @@
-//! Failures: one that does not get better is an error at once; one that may is tried again, not too soon.
+//! Failures: one that will last is an error at once. After any other, the client waits and tries again.
 
 use std::time::Duration;
 

@@ -251,7 +251,7 @@ pub(crate) struct Log {
     pub(crate) hidden: Option<u64>,
     /// True if it ignores the requested position.
     pub(crate) is_deaf: bool,
-    /// True if it is that of a run, which ends after its last event.
+    /// True for the topic of a run, which ends after its last event.
     pub(crate) is_run: bool,
 }
 

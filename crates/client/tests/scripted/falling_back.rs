@@ -1,4 +1,4 @@
-//! Without a choice: what does not work is left for what does.
+//! A client that may use any transport leaves one that does not work for one that does.
 
 use std::time::Duration;
 

@@ -24,7 +24,7 @@ fn place(token: &Token, topic: &str) -> Option<u64> {
     token.get(topic)?.position().map(|position| position.offset)
 }
 
-/// What the server tells after these places: each object, and the token after it.
+/// Returns the objects that the server sends to a reader at these places, each with the token after it.
 fn objects(after: &Token) -> Vec<(String, Token)> {
     let mut token = after.clone();
     let mut objects = Vec::new();

@@ -77,12 +77,13 @@ impl Way {
         self
     }
 
-    /// Returns the way after a silence: it waits no longer than this for a connection or an answer.
+    /// Returns the same way with less patience: it waits at most this long for a connection or an answer. It is used once the server has
+    /// been silent.
     pub(super) fn hasty(self, most: Duration) -> Self {
         Self { is_hasty: true, timeout: self.timeout.min(most), ..self }
     }
 
-    /// Returns true if the patience is short, after a silence.
+    /// Returns true if it has less patience, because the server has been silent.
     pub(super) fn is_hasty(&self) -> bool {
         self.is_hasty
     }

@@ -65,7 +65,7 @@ pub enum Regression {
     /// Figures or whole runs were not measured a second time.
     #[error("not measured in B: {0}")]
     Missing(String),
-    /// Runs in B of the same experiments were compared with no run in A: their conditions are different, or they are older.
+    /// B has runs that were not compared, though A has their experiments: no run of A has their conditions, or B has a newer run.
     #[error(
         "no run of A has the conditions of these runs of B: {0}: leave them out of B, or add runs under the same conditions to A"
     )]

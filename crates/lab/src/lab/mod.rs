@@ -53,7 +53,7 @@ use self::target::Target;
 use self::terminal::tell;
 use self::tryout::EntryFault;
 
-/// The range of the pause of polls. A run waits for several pauses.
+/// The shortest and the longest pause between two polls. A run lasts several pauses, so longer ones would take hours.
 const POLL_EVERY: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(600);
 
 /// The settings of a run of the lab.

@@ -174,7 +174,7 @@ impl Pace {
         }
     }
 
-    /// Returns a sentence about the number of rounds; of an interrupted run, about the complete ones.
+    /// Returns a sentence with the number of rounds. If the run was interrupted, the sentence counts the complete rounds.
     pub(crate) fn rounds_run(&self, series: &[Series]) -> String {
         let mut rounds = count(self.rounds as u64);
         if self.was_cut {

@@ -1,9 +1,8 @@
-//! Counts the processes of a program at an interval.
+//! Counts the processes of a program every [`EVERY`].
 //!
-//! The system offers no limit for one group: `RLIMIT_NPROC` counts all processes of a user, and root has no such limit.
-//! So the processes are counted every [`EVERY`], and a program that starts many quickly may have more for that
-//! long. Counting reads `/proc`, which is cheap to avoid: the system tells the number of its newest process, and no
-//! process is new while that stays the same.
+//! The system can limit only the processes of a user (`RLIMIT_NPROC`), and not those of root. Between two counts, a program may have
+//! more processes than its limit. A count reads all of `/proc`, so it is left out while the newest process of the system is the same:
+//! then no process is new.
 
 use std::fs;
 use std::time::Duration;

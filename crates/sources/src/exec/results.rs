@@ -54,7 +54,7 @@ impl Bars {
 }
 
 struct ResultLine {
-    /// The whole line, which is a partial result if another one follows.
+    /// The line as it was written. It becomes a partial result if another such line follows.
     line: Data,
     result: Data,
 }

@@ -228,7 +228,7 @@ impl<'a> Work<'a> {
         self.publish_after(passed);
     }
 
-    /// Publishes the partial results that came before the end of the read, or before a line that ends the program.
+    /// Publishes the partial results of a read. Ends the program if that fails, or if a line was refused.
     fn publish_after(&mut self, passed: Result<(), Refused>) {
         if let Err(cut) = self.results.publish().map_err(Refused::from).and(passed) {
             self.cut(cut);

@@ -190,8 +190,8 @@ impl Follower {
         gone
     }
 
-    /// Handles the end of the open file while it is under the path. Files that came after it were there only for a
-    /// moment.
+    /// Handles the end of the open file if the path leads to it. Other files that the path has led to since then were there only
+    /// for a moment.
     fn on_back_again(&mut self) -> Turn {
         let brief = self.held.iter().filter(|file| file.has_content()).count();
         if brief == 0 {

@@ -1,4 +1,4 @@
-//! Descendants that do what saves a process elsewhere: they end with their program all the same.
+//! The descendants of a program end with it, whatever they do to outlive it.
 #![cfg(target_os = "linux")]
 
 use std::future::pending;

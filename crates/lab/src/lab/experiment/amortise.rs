@@ -16,7 +16,7 @@ const CONNECTIONS: usize = 100;
 /// The calls of each connection, as published.
 const CALLS: [usize; 6] = [1, 10, 50, 500, 1000, 2000];
 const QUICK_CALLS: [usize; 3] = [1, 10, 50];
-/// The most seconds of round trips in a sample. Over a slow link, there are fewer calls.
+/// The most seconds that the round trips of a sample may take. Over a slow link, a sample has fewer calls.
 const ROUND_TRIPS_MAX: f64 = 20.0;
 /// The publication's gain of the socket over REST for some numbers of calls.
 const PUBLISHED: [(usize, &str, std::ops::Range<f64>); 3] =

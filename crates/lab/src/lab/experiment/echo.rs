@@ -14,7 +14,7 @@ use crate::statistics::Random;
 pub(super) const ROUND_TRIP: Quantity = Quantity::less("round trip", "ms");
 pub(super) const TCP: &str = "TCP";
 pub(super) const WEB_SOCKET: &str = "WebSocket";
-/// The longest message that an Anemone server echoes while it comes.
+/// The longest message for an Anemone server that the lab has not started, since its limits are unknown.
 const LARGE: usize = 1 << 20;
 const SIZES: [usize; 10] = [1, 16, 125, 126, 1024, 16_384, 65_535, 65_536, 1 << 20, 16 << 20];
 /// The publication's result for the smallest messages; below, that for the largest.

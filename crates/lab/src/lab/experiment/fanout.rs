@@ -44,7 +44,7 @@ struct Fan {
 enum Bend {
     /// It served the greatest number that was tried.
     None,
-    /// With this many readers, events came later than the next one, or never.
+    /// With this many readers, an event was lost, or more than one in 100 came only when the next one was due.
     Late(usize),
     /// With this many readers, the generator had no time left.
     Generator(usize),

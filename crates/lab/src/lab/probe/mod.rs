@@ -217,7 +217,7 @@ fn start(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(SHOWN_BYTES)]
 }
 
-/// Refuses a head that is longer than any server's.
+/// Refuses a head that is too long to be one of a web server.
 fn within_head(bytes: usize) -> Result<(), Fault> {
     if bytes <= HEAD_BYTES_MAX {
         return Ok(());
@@ -225,7 +225,7 @@ fn within_head(bytes: usize) -> Result<(), Fault> {
     Err(Fault::Wrong(format!("a head has more than {HEAD_BYTES_MAX} bytes")))
 }
 
-/// Refuses a message that is longer than any that is asked for.
+/// Refuses a message that is longer than every message that the lab asks for.
 fn within_limit(bytes: usize) -> Result<(), Fault> {
     if bytes <= MESSAGE_BYTES_MAX {
         return Ok(());
