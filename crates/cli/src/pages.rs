@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_browser_is_sent_to_the_box_that_starts_runs() {
+    fn a_browser_is_sent_to_the_form_that_starts_runs() {
         for (path, place) in [("/primes", "runs#start=/primes"), ("/a/b", "../runs#start=/a/b")] {
             let response = start_form(path);
             assert_eq!(response.status(), StatusCode::SEE_OTHER);
