@@ -43,7 +43,7 @@ test("a server without wind shows its topics and how each is read", { timeout: S
   assert.deepEqual(await visible(page, [...WIND, "#notice-no-server", "#notice-refused"]), []);
   assert.deepEqual(await items.locator("h3").allTextContents(), ["cpu"]);
   assert.equal(await items.locator("a").first().getAttribute("href"), `${server.origin}/topics/cpu`);
-  await becomes("what is kept", () => page.locator("#keeps").textContent(), /^Each keeps .+ in memory, and gone when the server stops; --data DIR/);
+  await becomes("what is kept", () => page.locator("#keeps").textContent(), /^Each keeps .+ in memory: events are gone when the server stops; --data DIR/);
   const status = items.first().locator(".status");
   await becomes("the status", () => status.textContent(), "live: receiving from the shell command vmstat");
   assert.deepEqual([await status.getAttribute("title"), await status.getAttribute("href")], ["receiving from the shell command vmstat", `${server.origin}/topics/cpu.status`]);
