@@ -4,8 +4,9 @@ import { test } from "node:test";
 import { servicesIn } from "../../web/page/described.js";
 import { runsInWords } from "../../web/home/services.js";
 import { shared } from "../../web/home/share.js";
+import { Statuses } from "../../web/home/statuses.js";
 import { Trend, hasNumbers } from "../../web/home/trend.js";
-import { keepsInWords, mostKept, retentionInWords, statusInWords, topicOfStatus } from "../../web/home/words.js";
+import { keepsInWords, mostKept, retentionInWords, statusInWords } from "../../web/home/words.js";
 import { reading } from "../../web/page/commands.js";
 
 test("services are what a description of the paths has besides the server's own", () => {
@@ -83,12 +84,19 @@ test("a curve shows the last minute, or twenty values of a slow topic, up to the
   assert.ok(trendOf(...Array.from({ length: 5000 }, (_, n) => /** @type {[number, unknown]} */ ([n, n]))).curve?.series.length === 256);
 });
 
-test("the status of a source belongs to its topic, and is said in words", () => {
-  const names = new Set(["cpu", "cpu.status", "lonely.status", ".status"]);
-  assert.deepEqual([...names].map((name) => topicOfStatus(name, names)), [null, "cpu", null, null]);
+test("a topic has the status of a source only if the server says so, whatever its name", () => {
+  const topics = [{ name: "cpu" }, { name: "cpu.status", status_of: "cpu" }, { name: "room" }, { name: "room.status" }, { name: "lonely.status", status_of: "gone" }];
+  const statuses = new Statuses();
+  statuses.list(topics);
+  assert.deepEqual(topics.map(({ name }) => statuses.topicOf(name)), [null, "cpu", null, null, null]);
+  assert.deepEqual(["cpu", "room", "gone"].map((topic) => statuses.withStatus(topic)), [["cpu", "cpu.status"], ["room"], ["gone"]]);
+});
+
+test("the status of a source is said in words", () => {
   const said = (/** @type {unknown} */ data) => statusInWords(data)?.words ?? null;
   assert.deepEqual(["opening", "live", "silent", "lost", "waiting", "ended"].map((state) => said({ state })), ["opening", "live", "silent", "trying again", "waiting for the disk", "ended"]);
   assert.equal(statusInWords({ state: "ended", detail: "exit status: 1" })?.detail, "exit status: 1");
+  assert.equal(statusInWords({ state: "lost", detail: "d".repeat(750_000) })?.detail, `${"d".repeat(300)}…`);
   assert.deepEqual([said({ state: "toString" }), said("live"), said(null), said({ state: 1 })], [null, null, null, null]);
 });
 

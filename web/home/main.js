@@ -15,8 +15,9 @@ import { followTopics, NAMES_MAX } from "./index.js";
 import { Row } from "./row.js";
 import { Services } from "./services.js";
 import { askFacts, showShare } from "./share.js";
+import { Statuses } from "./statuses.js";
 import { Values } from "./values.js";
-import { keepsInWords, mostKept, retentionInWords, statusOf, topicOfStatus } from "./words.js";
+import { keepsInWords, mostKept, retentionInWords } from "./words.js";
 
 /** @typedef {import("../page/places.js").ListedTopic} ListedTopic */
 
@@ -43,13 +44,14 @@ const search = find(document, "#find", HTMLInputElement);
 const client = connect(SITE, { transports: ["mux", "sse", "long-poll", "poll"] });
 const services = new Services(client, find(document, "#services", HTMLElement), find(document, "#service", HTMLTemplateElement));
 const values = new Values(client, (name, newest) => {
-  const topic = topicOfStatus(name, names);
+  const topic = statuses.topicOf(name);
   if (topic === null) rows.get(name)?.take(newest);
-  else rows.get(topic)?.takeStatus(newest.data);
+  else rows.get(topic)?.takeStatus(name, newest.data);
 });
 
 /** @type {Set<string>} all topics */
 const names = new Set();
+const statuses = new Statuses();
 /** @type {string[]} */
 let sorted = [];
 /** @type {Map<string, Row>} those in the page */
@@ -66,6 +68,7 @@ void followTopics(client, {
   onList(topics) {
     names.clear();
     for (const { name } of topics) names.add(name);
+    statuses.list(topics);
     showKept(topics);
     showList();
     for (const topic of topics) rows.get(topic.name)?.list(topic);
@@ -109,8 +112,8 @@ function showList() {
   isListStale = false;
   const wanted = search.value.trim().toLowerCase();
   sorted = [...names].sort(byName);
-  const topics = sorted.filter((name) => topicOfStatus(name, names) === null);
-  const hasText = (/** @type {string} */ name) => withStatus(name).some((each) => each.toLowerCase().includes(wanted));
+  const topics = sorted.filter((name) => statuses.topicOf(name) === null);
+  const hasText = (/** @type {string} */ name) => statuses.withStatus(name).some((each) => each.toLowerCase().includes(wanted));
   const found = topics.filter(hasText).sort((a, b) => Number(demos.includes(a)) - Number(demos.includes(b)));
   const shown = found.slice(0, ROWS_MAX);
   const isShown = new Set(shown);
@@ -132,14 +135,9 @@ function showList() {
   showSeen();
 }
 
-/** Returns a topic, and the one with the status of its source. @param {string} name */
-function withStatus(name) {
-  return names.has(statusOf(name)) ? [name, statusOf(name)] : [name];
-}
-
 /** Says what topics keep: once for all that keep the same. @param {readonly ListedTopic[]} topics */
 function showKept(topics) {
-  const own = topics.filter(({ name }) => topicOfStatus(name, names) === null);
+  const own = topics.filter(({ name }) => statuses.topicOf(name) === null);
   const kept = mostKept(own);
   usual = keepsInWords(kept);
   setText(find(document, "#keeps", HTMLElement), retentionInWords(kept, own.every((topic) => keepsInWords(topic) === usual)));
@@ -192,7 +190,7 @@ let seenTimer;
 /** Reads what is in view, once scrolling has come to rest; a hidden page reads nothing. */
 function showSeen() {
   clearTimeout(seenTimer);
-  seenTimer = setTimeout(() => values.show(document.visibilityState === "visible" ? seenRows().flatMap(({ name }) => withStatus(name)) : []), SEEN_AFTER_MS);
+  seenTimer = setTimeout(() => values.show(document.visibilityState === "visible" ? seenRows().flatMap(({ name }) => statuses.withStatus(name)) : []), SEEN_AFTER_MS);
 }
 
 function seenRows() {

@@ -5,9 +5,8 @@ import { Rate, rateInWords } from "../page/rates.js";
 import { at } from "../page/site.js";
 import { formatBytes, formatCount, formatDuration } from "../page/words.js";
 import { parsePosition } from "../client.js";
-import { keepsInWords, statusInWords, statusOf } from "./words.js";
+import { cut, keepsInWords, statusInWords } from "./words.js";
 
-const VALUE_CHARS_MAX = 300;
 /** The age up to which an event has just come. */
 const FRESH_MS = 1500;
 /** The events that a curve begins with, and their bytes in all. */
@@ -54,7 +53,6 @@ export class Row {
     link.textContent = link.title = name;
     find(this.element, "h3", HTMLElement).append(link);
     this.#status = find(this.element, ".status", HTMLAnchorElement);
-    this.#status.href = at(`topics/${statusOf(name)}`);
     this.#field = fieldsOf(this.element);
     this.#field("command").textContent = reading(link.href);
     offerCopy(find(this.element, "button", HTMLButtonElement), this.#field("command"), name);
@@ -77,11 +75,16 @@ export class Row {
     this.#isChanged = true;
   }
 
-  /** Shows the status of its source. @param {unknown} data of the newest event about that */
-  takeStatus(data) {
+  /**
+   * Shows the status of its source.
+   * @param {string} name of the topic with that
+   * @param {unknown} data of its newest event
+   */
+  takeStatus(name, data) {
     const status = statusInWords(data);
     this.#status.hidden = status === null;
     if (status === null) return;
+    this.#status.href = at(`topics/${name}`);
     this.#status.dataset.source = status.state;
     this.#status.title = status.detail;
     setText(this.#field("state"), status.words);
@@ -95,7 +98,7 @@ export class Row {
     const { data } = this.#newest;
     this.#extend();
     const text = typeof data === "string" ? data : (JSON.stringify(data) ?? "–");
-    setText(this.#field("newest"), text.length > VALUE_CHARS_MAX ? `${text.slice(0, VALUE_CHARS_MAX)}…` : text);
+    setText(this.#field("newest"), cut(text));
     return true;
   }
 

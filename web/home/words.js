@@ -1,24 +1,6 @@
 /** What Home says about topics, in the words of a person. Pure. */
 import { storageInWords } from "../page/words.js";
 
-/** The end of the name of a topic that has the status of a source. */
-const STATUS = ".status";
-
-/**
- * Returns the topic whose source has its status in this one; null if this is no such topic.
- * @param {string} name
- * @param {{ has(name: string): boolean }} names of all topics
- */
-export function topicOfStatus(name, names) {
-  const topic = name.endsWith(STATUS) ? name.slice(0, -STATUS.length) : "";
-  return topic !== "" && names.has(topic) ? topic : null;
-}
-
-/** @param {string} topic */
-export function statusOf(topic) {
-  return topic + STATUS;
-}
-
 /** The states of a source as people say them. @type {Record<string, string>} */
 const STATES = { opening: "opening", live: "live", silent: "silent", lost: "trying again", waiting: "waiting for the disk", ended: "ended" };
 
@@ -29,7 +11,14 @@ const STATES = { opening: "opening", live: "live", silent: "silent", lost: "tryi
 export function statusInWords(data) {
   const words = typeof data?.state === "string" && Object.hasOwn(STATES, data.state) ? STATES[data.state] : undefined;
   if (words === undefined) return null;
-  return { state: String(data.state), words, detail: typeof data.detail === "string" ? data.detail : "" };
+  return { state: String(data.state), words, detail: typeof data.detail === "string" ? cut(data.detail) : "" };
+}
+
+const TEXT_CHARS_MAX = 300;
+
+/** @param {string} text of an event, which may be of any length */
+export function cut(text) {
+  return text.length > TEXT_CHARS_MAX ? `${text.slice(0, TEXT_CHARS_MAX)}…` : text;
 }
 
 /** @typedef {{ keeps?: string | null, storage?: string }} Kept */

@@ -77,6 +77,7 @@ export async function listedTopic(name) {
  * @property {string} keeps
  * @property {string} storage
  * @property {Record<string, string>} [units] those of fields whose events say none
+ * @property {string} [status_of] the topic whose source has its status in this one
  */
 
 /**
