@@ -140,6 +140,20 @@ test("topics come and go as they are made and deleted", { timeout: STEP_MS_MAX }
   });
 });
 
+test("whoever publishes to a topic called as the status of another one says nothing about that", { timeout: STEP_MS_MAX }, async () => {
+  const fake = `${topic(0)}.status`;
+  await post(fake, { state: "lost", detail: "all is lost" });
+  await withHome(async (page) => {
+    await page.getByLabel("Find a topic").fill("wind");
+    await page.locator(`${row("wind")} .status`, { hasText: /^live/ }).waitFor({ timeout: PATIENCE_MS });
+    await page.getByLabel("Find a topic").fill(topic(0));
+    await says(page, fake, "newest", /all is lost/);
+    await says(page, topic(0), "newest", /./);
+    assert.ok(!(await page.locator(`${row(topic(0))} .status`).isVisible()));
+  });
+  assert.equal((await fetch(`${server.origin}/topics/${fake}`, { method: "DELETE" })).status, 204);
+});
+
 test("somebody else who reads a topic is counted, this page is not", { timeout: STEP_MS_MAX }, async () => {
   const stream = new AbortController();
   await withHome(async (page) => {
