@@ -120,7 +120,8 @@ test("events are saved as CSV, and rows of lines with the names of their head", 
 test("a saved row has the names of the head before it, and no head is a row", () => {
   const csv = (/** @type {string[]} */ ...all) => csvOfEvents(all.map((data) => ({ time: 0, data }))).slice(1).replaceAll("1970-01-01T00:00:00.000Z", "T").trimEnd().split("\r\n");
   assert.deepEqual(csv("temp,hum", "1,2", "3,4", "5,6", "hum,temp", "7,8", "temp,hum"), ["time,temp,hum", "T,1,2", "T,3,4", "T,5,6", "T,8,7"]);
-  assert.deepEqual(csv("1,2", "temp,hum", "3,4", "temp,dew", "5,6"), ["time,temp,hum,dew", "T,1,2,", "T,3,4,", "T,5,,6"], "a row before the first head has its names");
+  assert.deepEqual(csv("1,2", "temp,hum", "3,4", "temp,hum", "5,6"), ["time,temp,hum", "T,1,2", "T,3,4", "T,5,6"], "a row before the only head has its names");
+  assert.deepEqual(csv("1,2", "temp,hum", "3,4", "temp,dew", "5,6"), ["time,column 1,column 2,temp,hum,dew", "T,1,2,,,", "T,,,3,4,", "T,,,5,,6"], "where heads change, that before the first row is not known");
   assert.deepEqual(csv("r free", "1 2", "three words here", "3 4", "5 6"), ["time,r,free,value", "T,1,2,", "T,,,three words here", "T,3,4,", "T,5,6,"], "a line of words of another length is no head of theirs");
 });
 

@@ -3,8 +3,8 @@ import { csvOf } from "../page/csv.js";
 import { Columns, cellsOf } from "../page/events/columns.js";
 
 /**
- * The events as CSV. Lines of text that are rows of a table have a column for each cell, with the names of the head before them; those
- * before the first head have its names. A head is no row then.
+ * The events as CSV. Lines of text that are rows of a table have a column for each cell, with the names of the head before them. Those
+ * before the first head have its names if there is no other one; else nobody knows them. A head is no row then.
  * @param {readonly { time: number, data: unknown }[]} events
  */
 export function csvOfEvents(events) {
@@ -20,8 +20,10 @@ export function csvOfEvents(events) {
   if (!columns.isTable) return csvOf(events, "data");
   const width = columns.names.length;
   const ofTable = rows.map((row) => (row?.cells.length === width ? row : null));
-  const first = ofTable.find((row) => row?.head)?.head ?? heads.get(width) ?? columns.names;
-  const used = new Set(ofTable.flatMap((row) => (row ? [row.head ?? first] : [])).map((head) => JSON.stringify(head)));
+  const all = new Map(ofTable.flatMap((row) => (row?.head ? [[JSON.stringify(row.head), row.head]] : [])));
+  const [only, another] = all.size > 0 ? all.values() : [heads.get(width)];
+  const first = only && !another ? only : Array.from({ length: width }, (_, at) => `column ${at + 1}`);
+  const used = new Set([...all.keys(), JSON.stringify(first)]);
   const isHead = (/** @type {unknown} */ data) => typeof data === "string" && used.has(JSON.stringify(cellsOf(data)));
   const found = events.flatMap(({ time, data }, index) => {
     const row = ofTable[index];
