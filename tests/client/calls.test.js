@@ -1,10 +1,9 @@
 /** Calls and events that are published: what is made again, how often, and what of a refusal or of no answer. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import { WebSocket } from "ws";
 import { connect } from "../../clients/js/src/client.js";
 import { until } from "../e2e/support.js";
-import { fake, problem } from "./fakes.js";
+import { fake, problem, test } from "./fakes.js";
 
 test("a call to another server is refused with its status", async () => {
   const { origin } = await fake(() => ({ status: 404, body: "<h1>404" }));

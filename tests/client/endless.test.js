@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { after, test } from "node:test";
+import { after } from "node:test";
 import { WebSocket } from "ws";
 import { connect } from "../../clients/js/src/client.js";
-import { fake } from "./fakes.js";
+import { fake, test } from "./fakes.js";
 
 /** What is on its way when a client has had enough: buffers of both ends. */
 const ON_ITS_WAY = 32 * 2 ** 20;

@@ -1,9 +1,8 @@
 /** Loops and `onclose`: who gets the events that wait, and when the end is told. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import { connect } from "../../clients/js/src/client.js";
 import { until } from "../e2e/support.js";
-import { fake, page } from "./fakes.js";
+import { fake, page, test } from "./fakes.js";
 
 const ENDED = { end: { reason: "ended" } };
 

@@ -1,14 +1,24 @@
 /** Servers that say what a test wants: over HTTP, and over WebSockets with `anemone.v1`. */
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { after } from "node:test";
+import { after, test as nodeTest } from "node:test";
 import { WebSocketServer } from "ws";
+import { PATIENCE_MS } from "../e2e/support.js";
 
 /**
  * @typedef {{ status?: number, headers?: Record<string, string>, body?: unknown, isOpen?: boolean, isCut?: boolean, isSilent?: boolean }} Answer `isOpen`: the reply goes on; `isSilent`: none comes
  * @typedef {(request: import("node:http").IncomingMessage, body: string) => Answer | undefined} Answerer undefined: the connection is cut
  * @typedef {(say: (text: string) => void, message: string, socket: import("ws").WebSocket) => void} OnMessage
  */
+
+/**
+ * Declares a test that fails by its name if it waits for what does not come.
+ * @param {string} name
+ * @param {(context: import("node:test").TestContext) => unknown} run
+ */
+export function test(name, run) {
+  return nodeTest(name, { timeout: 2 * PATIENCE_MS }, async (context) => void (await run(context)));
+}
 
 /**
  * Starts a server, which ends with the tests of the file.

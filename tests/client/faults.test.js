@@ -1,10 +1,9 @@
 /** The faults of servers, networks and callers: each is a typed error with a code and a sentence, never a silent stall or a fast loop. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import { WebSocket } from "ws";
 import { AnemoneError, connect } from "../../clients/js/src/client.js";
 import { until } from "../e2e/support.js";
-import { fake, page, problem } from "./fakes.js";
+import { fake, page, problem, test } from "./fakes.js";
 
 /** @typedef {import("../../clients/js/src/anemone-client/types.js").Options} Options */
 /** @typedef {import("../../clients/js/src/anemone-client/types.js").TransportName} TransportName */
@@ -98,14 +97,17 @@ test("what a network answers in the middle is waited out", async () => {
   const block = (/** @type {number} */ offset) => ({ headers: { "content-type": "text/event-stream" }, body: `id: e-${offset}\ntime: 1\ndata: ${offset}\n\n` });
   const line = (/** @type {number} */ offset) => ({ headers: { "content-type": "application/x-ndjson" }, body: `{"position":"e-${offset}","time":1,"data":${offset}}\n` });
   const onePage = (/** @type {number} */ offset) => page(`e-${offset}`, [offset]);
-  for (const [transport, answer] of /** @type {const} */ ([["sse", block], ["ndjson", line], ["long-poll", onePage], ["poll", onePage]])) {
-    for (const foreign of login) {
+  const answers = /** @type {const} */ ([["sse", block], ["ndjson", line], ["long-poll", onePage], ["poll", onePage]]);
+  const reading = answers.flatMap(([transport, answer]) =>
+    login.map(async (foreign) => {
       let asked = 0;
-      const { origin } = await fake(() => ((asked += 1) === 1 ? answer(2) : asked < 12 ? foreign : answer(3)));
+      // An answer that comes too late on a busy machine is asked for again: what is asked decides, and not how often.
+      const { origin } = await fake(({ url }) => (!url?.includes("e-2") ? answer(2) : (asked += 1) < 11 ? foreign : answer(3)));
       const told = await read(origin, { transports: [transport] }, { enough: 2 });
       assert.deepEqual(told.positions, ["e-2", "e-3"], `${transport}: ${JSON.stringify(foreign)}`);
-    }
-  }
+    }),
+  );
+  await Promise.all(reading);
 });
 
 test("a protocol of the future is not guessed at", async () => {

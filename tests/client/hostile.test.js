@@ -1,10 +1,9 @@
 /** Answers that are in no protocol: an object in the place of a word, a run without a key, pages without events. Each is a typed error, or a pause. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import { WebSocket } from "ws";
 import { connect } from "../../clients/js/src/client.js";
 import { until } from "../e2e/support.js";
-import { fake } from "./fakes.js";
+import { fake, test } from "./fakes.js";
 
 /** Whoever makes a text or a number of it gets a TypeError. */
 const ODD = '{"toString":1}';

@@ -2,13 +2,12 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { readdir, readFile } from "node:fs/promises";
-import { test } from "node:test";
 import { inspect } from "node:util";
 import { runInNewContext } from "node:vm";
 import { WebSocket } from "ws";
 import { connect } from "../../clients/js/src/client.js";
 import { until } from "../e2e/support.js";
-import { fake, page, problem } from "./fakes.js";
+import { fake, page, problem, test } from "./fakes.js";
 
 const SOURCES = "clients/js/src/anemone-client";
 

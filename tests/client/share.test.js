@@ -1,10 +1,9 @@
 /** The messages between tabs that share a connection: a tab that stands still is not sent without a bound, and one that is slow is not left. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import { Link } from "../../clients/js/src/anemone-client/link.js";
 import { read, serve } from "../../clients/js/src/anemone-client/tabs.js";
 import { until } from "../e2e/support.js";
-import { fake, page } from "./fakes.js";
+import { fake, page, test } from "./fakes.js";
 
 const EVENTS = 5000;
 

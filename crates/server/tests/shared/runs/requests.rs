@@ -51,6 +51,7 @@ fn a_run_shows_its_name_and_the_input_of_its_start() {
         assert_eq!(state["name"], "up to 3");
         let expected = json!({"path": "/math/count", "query": null, "type": "application/json", "body": "3", "bytes": 1});
         assert_eq!(state["input"], expected);
+        served.until(&run, "done");
     }
     let list = served.fixture.get("/runs?limit=1", &[]).json();
     assert_eq!(
