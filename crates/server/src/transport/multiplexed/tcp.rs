@@ -178,8 +178,10 @@ impl StreamHandler for TcpConnection {
     }
 
     fn on_close(&mut self, output: &mut Output) {
-        // Readers of runs, which were cancelled before, see the end.
-        self.on_ready(output);
+        self.give_up_late(output);
+        if !self.is_over {
+            self.multiplexer.finish(&mut Framed(output));
+        }
         self.give_up(&Problem::new(Kind::Stopping, "the server is stopping"), output);
     }
 

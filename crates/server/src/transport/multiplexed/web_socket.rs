@@ -97,9 +97,9 @@ impl Handler for Socket {
         self.visit.counted(sender, |sender| multiplexer.on_end(sender))
     }
 
-    /// Readers of runs, which were cancelled before, see the end.
     fn on_shutdown(&mut self, sender: &mut Sender) {
-        self.on_ready(sender);
+        let multiplexer = &mut self.multiplexer;
+        self.visit.counted(sender, |sender| multiplexer.finish(sender));
     }
 
     fn open_bytes(&self) -> usize {

@@ -1,5 +1,6 @@
 //! Watchers of runs when their server stops.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
@@ -8,6 +9,7 @@ use anemone_hub::run::{
 };
 use anemone_hub::{Data, UnixTime};
 use anemone_server::{Mount, StartRight};
+use anemone_testing::multiplexed::{BOTH, Client};
 use anemone_testing::ways::{ALL, Kind, Lines, Reading, Told};
 use anemone_testing::{Endpoint, Fixture, request, send, wait_until};
 use serde_json::{Value, json};
@@ -36,6 +38,36 @@ fn a_stop_cancels_runs_and_every_watcher_sees_it_before_its_stream_ends() {
             assert_eq!(reader.next(), way.ended(), "{}", way.name);
         }
     });
+}
+
+/// More than a connection serves before others have their turn.
+const READERS: usize = 90;
+
+#[test]
+fn all_watchers_of_one_connection_see_the_end() {
+    for carrier in BOTH {
+        let mut fixture = Fixture::start();
+        let work = StartRun::new("/wait", RunWork::new(wait));
+        let path = format!("/runs/{}", fixture.runs.start(work).unwrap().run.key());
+        let mut client = Client::open(carrier, &fixture);
+        client.send_all(&(0..READERS).map(|id| format!("GET {id} {path}")).collect::<Vec<_>>());
+        let (mut begun, mut ended) = (BTreeSet::new(), BTreeSet::new());
+        while begun.len() < READERS {
+            let reply = client.next();
+            if reply.payload.contains("partial") {
+                begun.insert(reply.id);
+            }
+        }
+        fixture.stop_while(move || {
+            while ended.len() < READERS {
+                let reply = client.next();
+                if reply.is_final() {
+                    assert_eq!(reply.status, 200, "{reply:?}");
+                    ended.insert(reply.id);
+                }
+            }
+        });
+    }
 }
 
 /// The events of a run that no buffers of sockets hold, and fewer bytes than a run keeps.

@@ -25,6 +25,16 @@ const TURNS_MAX: usize = 64;
 impl Multiplexer {
     /// Serves requests, after a wake-up or when queued output was written.
     pub(in crate::transport::multiplexed) fn ready(&mut self, outlet: &mut impl Outlet) {
+        self.serve_ready(outlet, is_enough);
+    }
+
+    /// Serves each request that has something to send before the server stops, as far as the output takes it: watchers of
+    /// runs, which were cancelled before, see the end.
+    pub(in crate::transport::multiplexed) fn finish(&mut self, outlet: &mut impl Outlet) {
+        self.serve_ready(outlet, |_, _| false);
+    }
+
+    fn serve_ready(&mut self, outlet: &mut impl Outlet, is_enough: fn(usize, Duration) -> bool) {
         for (id, result) in self.submissions.take() {
             if let Some(Work::Submit(submitted)) = self.session.end(id) {
                 self.payloads.remove(submitted.bytes);
