@@ -135,6 +135,14 @@ impl Allowances {
         missing == 0
     }
 
+    /// Returns true if a topic that joins now could hold this much.
+    pub(crate) fn another_can_hold(&mut self, bytes: u64) -> bool {
+        let another = self.join(0);
+        let can = self.can_hold(another, bytes);
+        self.leave(another);
+        can
+    }
+
     /// Returns the allowance that a topic keeps in any case while another one grows to `goal`: as much as that one has
     /// then, and an equal share.
     fn floor(&self, goal: u64) -> u64 {

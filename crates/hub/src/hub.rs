@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 
 use crate::awaited::{Awaited, Epochs};
 use crate::index::Index;
-use crate::log::{DataDir, SharedBytes};
+use crate::log::{DataDir, SharedBytes, batch_bytes};
 use crate::{
-    CreateError, DeleteError, Epoch, OpenError, Storage, StorageError, Topic, TopicName,
-    TopicOptions,
+    Batch, CreateError, DeleteError, Epoch, OpenError, PublishError, Storage, StorageError, Topic,
+    TopicName, TopicOptions,
 };
 
 /// All topics of a server. Cheap to clone; clones share the topics.
@@ -122,6 +122,23 @@ impl Hub {
             return Err(CreateError::Exists(name));
         }
         self.0.create(name, options.into())
+    }
+
+    /// Checks that a topic which is created now with these options could take a batch, so that none is created for events
+    /// that it must refuse. Others may take the room meanwhile.
+    ///
+    /// # Errors
+    /// [`PublishError::TooBig`] when the batch exceeds what the topic could hold.
+    pub fn check_first(
+        &self,
+        options: impl Into<TopicOptions>,
+        batch: &Batch,
+    ) -> Result<(), PublishError> {
+        let TopicOptions { retention, storage, .. } = options.into();
+        match self.data() {
+            Some(data) if storage == Storage::Data => data.check_first(retention, batch),
+            _ => self.0.memory.check_another(retention, batch_bytes(batch)),
+        }
     }
 
     /// Returns the topic of this name after setting these options, and creates it if there is none. An existing topic

@@ -250,6 +250,11 @@ impl Log for MemoryLog {
     }
 }
 
+/// Returns the bytes for which a batch counts in memory, without its key.
+pub(crate) fn batch_bytes(batch: &Batch) -> u64 {
+    batch.events.iter().map(|event| cost_bytes(&event.data)).sum()
+}
+
 impl Contents {
     /// Returns the offset of the oldest kept event, or else that of the next one.
     fn first(&self) -> u64 {
@@ -261,7 +266,7 @@ impl Contents {
     }
 
     fn append(&mut self, batch: &Batch, keyed: Option<Keyed>) -> Result<Place, PublishError> {
-        let bytes = batch.events.iter().map(|event| cost_bytes(&event.data)).sum();
+        let bytes = batch_bytes(batch);
         let keys_bytes = if keyed.is_some() { KEY_BYTES } else { 0 };
         let bytes_max = self.make_room(keys_bytes, bytes).min(Batch::BYTES_MAX);
         if bytes > bytes_max {

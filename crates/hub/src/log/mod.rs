@@ -16,7 +16,7 @@ pub use disk::{DataDir, DataOptions, Fsync};
 #[cfg(feature = "testing")]
 pub use disk::{DiskFault, FailingDisk};
 pub(crate) use interface::{Extent, Log, Slice, WhenFull};
-pub(crate) use memory::MemoryLog;
+pub(crate) use memory::{MemoryLog, batch_bytes};
 pub(crate) use none::NoLog;
 pub(crate) use progress::TopicProgress;
 pub(crate) use ring::cost_bytes;

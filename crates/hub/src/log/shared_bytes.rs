@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::allowances::{Allowances, Change, Need, enough};
-use crate::{Keeps, Retention};
+use crate::{Batch, Keeps, PublishError, Retention};
 
 /// The bytes that some logs share. No other lock is taken while its own is held.
 #[derive(Debug)]
@@ -66,6 +66,25 @@ impl SharedBytes {
         sharing.logs.insert(number, Sharer { bytes: Arc::clone(&bytes), log });
         self.equal_share.store(sharing.allowances.equal_share(), Ordering::Relaxed);
         Allowance { shared: Arc::clone(self), number, bytes }
+    }
+
+    /// Checks that a log which joins now could take a batch of this size.
+    pub(crate) fn check_another(
+        &self,
+        retention: Retention,
+        bytes: u64,
+    ) -> Result<(), PublishError> {
+        let (can_hold, most) = if retention.shares_bytes() {
+            let mut sharing = self.lock();
+            let share = sharing.allowances.bytes_max() / (sharing.logs.len() as u64 + 1);
+            (sharing.allowances.another_can_hold(bytes), share)
+        } else {
+            (bytes <= retention.bytes_max, retention.bytes_max)
+        };
+        if can_hold && bytes <= Batch::BYTES_MAX {
+            return Ok(());
+        }
+        Err(PublishError::TooBig { bytes, bytes_max: most.min(Batch::BYTES_MAX) })
     }
 
     /// Lowers the largest allowances, so that all together fit, and evicts.

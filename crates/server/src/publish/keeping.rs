@@ -4,8 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use anemone_hub::{
-    Batch, CreateError, Data, DeleteError, IdempotencyKey, NewEvent, Position, PublishError,
-    Published, StorageError, Topic, UnixTime,
+    Batch, CreateError, DeleteError, PublishError, Published, StorageError, Topic, UnixTime,
 };
 use futures_util::FutureExt;
 use http::HeaderValue;
@@ -13,24 +12,23 @@ use tokio::time::timeout;
 
 use crate::{Kind, Problem};
 
-/// Appends events in a row, with one time, and waits until they are kept.
+/// Appends a batch, and waits until it is kept.
 pub(super) async fn append(
     topic: &Topic,
-    events: Vec<Data>,
-    key: Option<IdempotencyKey>,
-    heads: Option<Vec<Position>>,
+    time: UnixTime,
+    batch: &Batch,
     limit: Duration,
 ) -> Result<Published, Problem> {
-    let (time, count) = (UnixTime::now(), events.len());
-    let events = events.into_iter().map(|data| NewEvent { time, data }).collect();
-    let batch = Batch { key, heads, ..Batch::new(events) };
-    match in_time(limit, topic.publish_kept(time, &batch)).await? {
-        Ok(published) => Ok(published),
-        Err(error @ PublishError::TooBig { .. }) if count > 1 => {
-            Err(Problem::new(Kind::BodyTooBig, error.to_string()))
-        }
-        Err(error) => Err(error.into()),
+    let outcome = in_time(limit, topic.publish_kept(time, batch)).await?;
+    outcome.map_err(|error| refused(error, batch))
+}
+
+/// Returns the problem of a batch that is refused: of several events, the body is too big, and none of them alone.
+pub(super) fn refused(error: PublishError, batch: &Batch) -> Problem {
+    if matches!(error, PublishError::TooBig { .. }) && batch.events.len() > 1 {
+        return Problem::new(Kind::BodyTooBig, error.to_string());
     }
+    error.into()
 }
 
 /// Returns the outcome of a change, if it is known in time.

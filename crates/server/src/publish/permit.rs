@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anemone_hub::{
-    Data, Hub, IdempotencyKey, Published, Storage, TooManyWait, Topic, TopicName, UnixTime, Waiter,
+    Batch, Data, Hub, IdempotencyKey, NewEvent, Published, Storage, TooManyWait, Topic, TopicName,
+    UnixTime, Waiter,
 };
 use http::HeaderValue;
 use tokio::task::spawn_blocking;
 
 use super::content::{Bounds, Content};
 use super::expected::Expected;
-use super::keeping::{append, in_time};
+use super::keeping::{append, in_time, refused};
 use super::rule::Rule;
 use super::total::Admission;
 use crate::request::client::{Client, Foreign};
@@ -199,26 +200,35 @@ impl PublishPermit {
         let is_retry =
             topic.as_ref().zip(key).is_some_and(|(topic, key)| topic.knows(UnixTime::now(), key));
         let _admission = if is_retry { None } else { self.admit(topic.as_deref(), &events)? };
+        let time = UnixTime::now();
+        let events = events.into_iter().map(|data| NewEvent { time, data }).collect();
+        let heads = match &expected {
+            Expected::Heads(heads) => Some(heads.clone()),
+            Expected::Anything | Expected::Topic => None,
+        };
+        let batch = Batch { key, heads, ..Batch::new(events) };
         let topic = match topic {
             Some(topic) => topic,
             None if expected != Expected::Anything => {
                 let detail = "this topic does not exist yet: publish to it without If-Match";
                 return Err(Problem::new(Kind::PreconditionFailed, detail));
             }
-            None => self.create(limits.publish_timeout).await?,
+            None => self.create(&batch, limits.publish_timeout).await?,
         };
-        let heads = match expected {
-            Expected::Heads(heads) => Some(heads),
-            Expected::Anything | Expected::Topic => None,
-        };
-        append(&topic, events, key, heads, limits.publish_timeout).await
+        append(&topic, time, &batch, limits.publish_timeout).await
     }
 
-    /// Creates the topic, unless it exists.
+    /// Creates the topic for its first batch, unless it exists. A batch that it could not take creates nothing.
     ///
     /// # Cancel safety
     /// After dropping the future, the topic may be created or not.
-    pub(super) async fn create(&self, timeout: Duration) -> Result<Arc<Topic>, Problem> {
+    pub(super) async fn create(
+        &self,
+        first: &Batch,
+        timeout: Duration,
+    ) -> Result<Arc<Topic>, Problem> {
+        let options = self.rule.terms.options();
+        self.publishing.hub.check_first(options, first).map_err(|error| refused(error, first))?;
         let name = self.name.clone();
         in_time(timeout, self.change(move |hub, rule| rule.create(hub, name))).await?
     }
@@ -303,6 +313,42 @@ mod tests {
         }
     }
 
+    /// A batch of one event with so many bytes.
+    fn batch(bytes: usize) -> Batch {
+        let data = Data::json(&"x".repeat(bytes)).unwrap();
+        NewEvent { time: UnixTime::now(), data }.into()
+    }
+
+    #[tokio::test]
+    async fn an_event_that_a_new_topic_cannot_hold_creates_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = DataOptions { bytes_max: 40 << 10, ..DataOptions::default() };
+        let data = DataDir::open(folder.path(), options).unwrap();
+        let on_disk = Hub::with_data(Epoch::from_bits(1), data).unwrap();
+        let in_memory = Hub::new(Epoch::from_bits(1));
+        in_memory.keep_in_memory(40 << 10);
+        for hub in [on_disk, in_memory] {
+            let rule = TopicRule {
+                publish: PublishRight::Anyone,
+                ..TopicRule::new("open-*".parse().unwrap())
+            };
+            let rules = TopicRules::new([rule]).unwrap();
+            let publishing = Arc::new(Publishing::new(hub, rules).unwrap());
+            let client = Client::of_connection(Peer::Unknown, &Proxies::default());
+            let create = async |name: &str, bytes| {
+                let permit = publishing.permit(&name.parse().unwrap(), client).unwrap();
+                permit.create(&batch(bytes), Duration::from_secs(60)).await
+            };
+            create("open-a", 30 << 10).await.unwrap();
+            // The two would share 40 KiB.
+            let problem = create("open-b", 41 << 10).await.unwrap_err();
+            assert_eq!(problem.kind(), Kind::EventTooBig);
+            let created = publishing.rules[0].created.load(Ordering::Relaxed);
+            assert_eq!((created, publishing.hub.topics().len()), (1, 1));
+            create("open-b", 10 << 10).await.unwrap();
+        }
+    }
+
     #[tokio::test]
     async fn a_client_creates_its_topic_after_one_of_another_client_whatever_that_one_creates() {
         let rule = TopicRule {
@@ -315,7 +361,7 @@ mod tests {
             let peer = Peer::new(Ok(SocketAddr::new(address.parse().unwrap(), 1)));
             let client = Client::of_connection(peer, &Proxies::default());
             let permit = publishing.permit(&name.parse().unwrap(), client).unwrap();
-            async move { permit.create(Duration::from_secs(60)).await }
+            async move { permit.create(&batch(1), Duration::from_secs(60)).await }
         };
         let turn = publishing.rules[0].changing.try_take().unwrap();
         let mut busy: Vec<_> =
@@ -344,11 +390,12 @@ mod tests {
         let permit = publishing.permit(&"open-a".parse().unwrap(), client).unwrap();
         let created = || publishing.rules[0].created.load(Ordering::Relaxed);
         // The first look begins the change.
-        let mut create = Box::pin(permit.create(Duration::from_secs(60)));
+        let first = batch(1);
+        let mut create = Box::pin(permit.create(&first, Duration::from_secs(60)));
         let _ = create.as_mut().now_or_never();
         drop(create);
         // The next one has its turn after it.
-        permit.create(Duration::from_secs(60)).await.unwrap();
+        permit.create(&batch(1), Duration::from_secs(60)).await.unwrap();
         assert_eq!(created(), 1);
         let mut delete = Box::pin(permit.delete());
         let _ = delete.as_mut().now_or_never();

@@ -37,8 +37,9 @@ impl Writer {
     /// Creates the topic, if there is room for its first event.
     pub(crate) async fn create(self, first: Data) -> Result<(), Problem> {
         let Self { permit, timeout, .. } = self;
-        let _admission = permit.admit(None, &[first])?;
-        permit.create(timeout).await?;
+        let _admission = permit.admit(None, std::slice::from_ref(&first))?;
+        let time = UnixTime::now();
+        permit.create(&NewEvent { time, data: first }.into(), timeout).await?;
         Ok(())
     }
 

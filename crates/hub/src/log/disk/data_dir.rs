@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use super::active::{Active, Found};
 use super::carried::Carried;
 use super::desk::Desk;
+use super::intake::batch_bytes;
 use super::lock::{LAST, Lock, lock};
 use super::log::{DiskLog, InitialContents};
 use super::options::DataOptions;
@@ -27,7 +28,10 @@ use super::{name, writer};
 use crate::error::Action;
 use crate::keys::Keys;
 use crate::log::TopicProgress;
-use crate::{Epoch, Health, OpenError, StorageError, TopicName, TopicOptions, UnixTime};
+use crate::{
+    Batch, Epoch, Health, OpenError, PublishError, Retention, StorageError, TopicName,
+    TopicOptions, UnixTime,
+};
 
 /// The time of waiting for the disk after which that is reported.
 const BEHIND_MIN: Duration = Duration::from_secs(5);
@@ -207,6 +211,16 @@ impl DataDir {
         // Added only now: the writer would otherwise sweep them, or begin with only some of them.
         logs.iter().for_each(|log| desk.add(log));
         Ok((found, coming))
+    }
+
+    /// Checks that a topic which is created now could take a batch.
+    pub(crate) fn check_first(
+        &self,
+        retention: Retention,
+        batch: &Batch,
+    ) -> Result<(), PublishError> {
+        let bytes = batch_bytes(batch, batch.keyed());
+        self.0.desk.disk.shared_bytes.check_another(retention, bytes)
     }
 
     pub(crate) fn create(

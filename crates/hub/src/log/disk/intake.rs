@@ -91,8 +91,7 @@ impl Intake {
 
     /// Returns the length of the records of a batch, if a log may keep that much.
     pub(super) fn bytes_of(&self, batch: &Batch, key: Option<Keyed>) -> Result<u64, PublishError> {
-        let data = batch.events.iter().map(|event| event.data.bytes().len());
-        let bytes = lengths(data, key, batch.note.as_ref()).sum();
+        let bytes = batch_bytes(batch, key);
         if bytes > self.bytes_max {
             return Err(PublishError::TooBig { bytes, bytes_max: self.bytes_max });
         }
@@ -128,6 +127,12 @@ impl Job {
         // Fails if nobody waits.
         let _ = self.done.send(result);
     }
+}
+
+/// Returns the length of the records of a batch.
+pub(super) fn batch_bytes(batch: &Batch, key: Option<Keyed>) -> u64 {
+    let data = batch.events.iter().map(|event| event.data.bytes().len());
+    lengths(data, key, batch.note.as_ref()).sum()
 }
 
 /// Returns the lengths of the records of a batch; the first one includes the key and the note.
