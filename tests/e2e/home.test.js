@@ -150,6 +150,14 @@ test("whoever publishes to a topic called as the status of another one says noth
     await says(page, fake, "newest", /all is lost/);
     await says(page, topic(0), "newest", /./);
     assert.ok(!(await page.locator(`${row(topic(0))} .status`).isVisible()));
+    // The same on the pages of the two topics.
+    await page.goto(`${server.origin}/topics/wind`);
+    await page.locator("#status", { hasText: /^source: live/ }).waitFor({ timeout: PATIENCE_MS });
+    const listed = page.waitForResponse((reply) => reply.url().includes(`prefix=${fake}`), { timeout: PATIENCE_MS });
+    await page.goto(`${server.origin}/topics/${topic(0)}`);
+    await (await listed).finished();
+    await page.locator("main.begun").waitFor({ timeout: PATIENCE_MS });
+    assert.ok(!(await page.locator("#status").isVisible()));
   });
   assert.equal((await fetch(`${server.origin}/topics/${fake}`, { method: "DELETE" })).status, 204);
 });

@@ -6,8 +6,9 @@ import { runsInWords } from "../../web/home/services.js";
 import { shared } from "../../web/home/share.js";
 import { Statuses } from "../../web/home/statuses.js";
 import { Trend, hasNumbers } from "../../web/home/trend.js";
-import { keepsInWords, mostKept, retentionInWords, statusInWords } from "../../web/home/words.js";
+import { keepsInWords, mostKept, retentionInWords } from "../../web/home/words.js";
 import { reading } from "../../web/page/commands.js";
+import { statusInWords } from "../../web/page/status.js";
 
 test("services are what a description of the paths has besides the server's own", () => {
   const own = { get: { tags: ["topics"] } };

@@ -5,7 +5,8 @@ import { Rate, rateInWords } from "../page/rates.js";
 import { at } from "../page/site.js";
 import { formatBytes, formatCount, formatDuration } from "../page/words.js";
 import { parsePosition } from "../client.js";
-import { cut, keepsInWords, statusInWords } from "./words.js";
+import { cut, showStatus } from "../page/status.js";
+import { keepsInWords } from "./words.js";
 
 /** The age up to which an event has just come. */
 const FRESH_MS = 1500;
@@ -81,14 +82,7 @@ export class Row {
    * @param {unknown} data of its newest event
    */
   takeStatus(name, data) {
-    const status = statusInWords(data);
-    this.#status.hidden = status === null;
-    if (status === null) return;
-    this.#status.href = at(`topics/${name}`);
-    this.#status.dataset.source = status.state;
-    this.#status.title = status.detail;
-    setText(this.#field("state"), status.words);
-    setText(this.#field("detail"), status.detail && `: ${status.detail}`);
+    showStatus(this.#status, name, data);
   }
 
   /** Shows the newest value; returns false if that has not changed. */

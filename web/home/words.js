@@ -1,26 +1,6 @@
 /** What Home says about topics, in the words of a person. Pure. */
 import { storageInWords } from "../page/words.js";
 
-/** The states of a source as people say them. @type {Record<string, string>} */
-const STATES = { opening: "opening", live: "live", silent: "silent", lost: "trying again", waiting: "waiting for the disk", ended: "ended" };
-
-/**
- * Returns the status of a source in two words, and in a sentence; null if the event has none.
- * @param {any} data
- */
-export function statusInWords(data) {
-  const words = typeof data?.state === "string" && Object.hasOwn(STATES, data.state) ? STATES[data.state] : undefined;
-  if (words === undefined) return null;
-  return { state: String(data.state), words, detail: typeof data.detail === "string" ? cut(data.detail) : "" };
-}
-
-const TEXT_CHARS_MAX = 300;
-
-/** @param {string} text of an event, which may be of any length */
-export function cut(text) {
-  return text.length > TEXT_CHARS_MAX ? `${text.slice(0, TEXT_CHARS_MAX)}…` : text;
-}
-
 /** @typedef {{ keeps?: string | null, storage?: string }} Kept */
 
 /**

@@ -26,6 +26,7 @@ import { placeOf } from "./places.js";
 import { offerPublishing } from "./publish.js";
 import { offerSaving } from "./saving.js";
 import { follow, now, pageAt } from "./source.js";
+import { offerStatus } from "./status.js";
 
 /** @typedef {import("../transport/types.js").TopicEvent} TopicEvent */
 
@@ -397,6 +398,7 @@ document.title = `${name} · Anemone`;
 setText(element("#title"), name);
 showWays(element("#how"), find(document, "#command", HTMLTemplateElement), url);
 void offerPublishing(element("#publish"), url);
+void offerStatus(find(document, "#status", HTMLAnchorElement), name);
 void showPlaces();
 document.addEventListener("visibilitychange", followVisibility);
 void keepShowing(PARTS, takeNews);
