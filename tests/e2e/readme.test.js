@@ -6,6 +6,7 @@
  * `/usr/bin/chromium`).
  */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -15,7 +16,8 @@ import { PATIENCE_MS, becomes, folder, kill, launch, remove, serve, until } from
 
 const STEP_MS_MAX = 300_000;
 const ROOT = new URL("../../", import.meta.url);
-const DOCUMENTS = ["README.md", "docs/TUTORIAL.md", "docs/RUNS.md"];
+const DOCUMENTS = ["docs/TUTORIAL.md", "docs/RUNS.md"];
+const FRONT = await readFile(new URL("README.md", ROOT), "utf8");
 const COMPUTATIONS = await readFile(new URL("docs/COMPUTATIONS.md", ROOT), "utf8");
 const CLIENT = await readFile(new URL("clients/js/README.md", ROOT), "utf8");
 const README = (await Promise.all(DOCUMENTS.map((path) => readFile(new URL(path, ROOT), "utf8")))).join("\n");
@@ -42,6 +44,33 @@ test("the page shows the newest line", { timeout: STEP_MS_MAX }, async () => {
     await page.waitForFunction(() => /^\s*\d+ +\d+ /.test(document.querySelector("pre")?.textContent ?? ""), null, { timeout: PATIENCE_MS });
   } finally {
     await browser.close();
+    await kill(server);
+    await remove(root);
+  }
+});
+
+test("three lines read a topic in a page and in Node", { timeout: STEP_MS_MAX }, async () => {
+  const [script = ""] = blocks(FRONT, "js");
+  assert.equal(script.trimEnd().split("\n").length, 3);
+  const root = await folder("anemone-readme-");
+  await writeFile(join(root, "index.html"), `<!doctype html><script type="module">${script}</script>`);
+  const server = await serve("--listen", "127.0.0.1:0", "--static", root, "--exec", "cpu=vmstat 1");
+  const inNode = script.replace("/client.js", new URL("clients/js/src/client.js", ROOT).href).replace('connect("/")', `connect("${server.origin}")`);
+  const program = spawn(process.execPath, ["--input-type=module", "--eval", inNode], { stdio: ["ignore", "pipe", "inherit"] });
+  let printed = "";
+  program.stdout.on("data", (text) => (printed += text));
+  const browser = await launch();
+  try {
+    const page = await browser.newPage();
+    /** @type {string[]} */
+    const said = [];
+    page.on("console", (message) => message.type() === "log" && said.push(message.text()));
+    await page.goto(`${server.origin}/`);
+    const isLine = (/** @type {string} */ text) => /^\s*\d+ +\d+ /m.test(text);
+    await until("a line in the page and in Node", () => said.some(isLine) && isLine(printed));
+  } finally {
+    await browser.close();
+    program.kill();
     await kill(server);
     await remove(root);
   }

@@ -42,7 +42,7 @@ const QUESTIONS: [(&str, &str, &str, &str); 10] = [
         "| a page that shows new events | SSE",
     ),
     ("From Python?", "docs/TUTORIAL.md", "From Python", "urllib.request.urlopen(request)"),
-    ("From Rust?", "README.md", "Five minutes", "(crates/client/README.md)"),
+    ("From Rust?", "README.md", "In a page, Node, Rust", "anemone_client::Subscribe"),
 ];
 
 /// Returns the path in the repository that a link in this document leads to, and the place there.

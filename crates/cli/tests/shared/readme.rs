@@ -149,6 +149,20 @@ fn the_front_door_is_short_and_its_commands_lead_to_own_events() {
 }
 
 #[test]
+fn the_front_door_shows_what_the_readme_of_the_client_compiles() {
+    let shown = |path: &str, language: &str| {
+        let blocks = document(path).blocks();
+        let block =
+            blocks.iter().find(|block| block.language.as_deref() == Some(language)).unwrap();
+        let lines = block.code.lines().filter(|line| !line.starts_with("# "));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let front = shown("README.md", "rust");
+    assert!(front.contains("anemone_client::"), "{front}");
+    assert_eq!(front, shown("crates/client/README.md", "rust,no_run"));
+}
+
+#[test]
 fn every_source_of_the_readme_is_one_and_read_as_it_says() {
     let directory = tempdir().unwrap();
     let lines = code("Your own data");
