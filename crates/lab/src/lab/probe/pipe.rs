@@ -5,6 +5,8 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::buffer::spare_capacity;
+use rustix::net::{RecvFlags, recv};
 use tokio_rustls::rustls::{self, ClientConnection};
 
 use super::{Fault, Place, Stall, Tls};
@@ -61,11 +63,9 @@ impl Pipe {
     /// no data has come yet, only a part of a record for instance.
     pub(super) fn read(&self, buffer: &mut Vec<u8>) -> io::Result<Option<usize>> {
         let Some(mut tls) = self.tls() else {
-            let old = buffer.len();
-            buffer.resize(old + READ_BYTES, 0);
-            let read = (&self.socket).read(&mut buffer[old..]);
-            buffer.truncate(old + *read.as_ref().unwrap_or(&0));
-            return read.map(Some);
+            buffer.reserve(READ_BYTES);
+            let (len, _) = recv(&self.socket, spare_capacity(buffer), RecvFlags::empty())?;
+            return Ok(Some(len));
         };
         let waiting = decrypted(&mut tls, buffer)?;
         // The thread that writes needs it while this one waits.
