@@ -19,16 +19,16 @@ pub(super) enum Body {
 
 /// A reply whose items arrive one at a time: a success, or 304.
 ///
-/// Nothing is read while no item is awaited, so a slow caller holds the service back. On a multiplexed connection, a few
-/// items wait ([`Limits::waiting_bytes_max`](crate::Limits::waiting_bytes_max)), and then the caller holds back all calls
-/// of its client. Dropping it cancels the call and ends the service's work.
+/// Nothing is read while no item is awaited, so a slow caller slows the service down. On a multiplexed connection, up
+/// to [`Limits::waiting_bytes_max`](crate::Limits::waiting_bytes_max) bytes of items wait; beyond that, the connection
+/// stops, and with it all calls of the client. Dropping the reply cancels the call and ends the service's work.
 pub type ReplyStream = Reply<ReplyItems>;
 
 /// The items of a [`ReplyStream`].
 #[derive(Debug)]
 pub struct ReplyItems {
     pub(super) body: Body,
-    /// A place among the open calls of the client.
+    /// The permit that counts this call among the open calls of the client.
     pub(super) _place: OwnedSemaphorePermit,
 }
 
@@ -44,7 +44,7 @@ impl ReplyStream {
     /// A service may take any time for an item.
     ///
     /// # Errors
-    /// When the service fails midway, or the connection is lost. The reply cannot be continued.
+    /// An error means that the service failed midway, or that the connection was lost. The reply cannot be continued.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.

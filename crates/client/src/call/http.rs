@@ -1,4 +1,4 @@
-//! Calls over HTTP/1.1: each open call has a connection, which is kept for the next one.
+//! Calls over HTTP/1.1. Each open call has a connection of its own, which is kept for a later call.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use crate::http::{Ask, Http};
 use crate::options::Options;
 use crate::sent::Sent;
 
-/// The most connections that are kept without a call.
+/// The most idle connections that are kept.
 const IDLE_MAX: usize = 8;
 
 pub(super) struct HttpCalls {
@@ -38,7 +38,7 @@ impl HttpCalls {
         Self { address, options, idle: Mutex::default() }
     }
 
-    /// Makes a call, and returns the beginning of a reply that is not a refusal.
+    /// Makes a call. Returns the beginning of its reply; a refusal is an error.
     pub(super) async fn open(
         self: Arc<Self>,
         ask: &Ask,
@@ -72,7 +72,7 @@ impl HttpCalls {
     }
 }
 
-/// Converts the error of a failed exchange, if its cause is an answer that is not HTTP.
+/// Converts the error of an exchange that failed because the answer is not HTTP.
 fn as_not_http(error: Error) -> Error {
     match error {
         Error::Http(error) if error.is_parse() && !error.is_parse_too_large() => {

@@ -1,4 +1,4 @@
-//! The items of an NDJSON body, whatever they are. Pure.
+//! The lines of an NDJSON body, whatever their items are. Pure.
 
 use std::mem;
 
@@ -11,7 +11,7 @@ use crate::Malformed;
 pub(super) struct Lines {
     line_bytes_max: usize,
     buffer: BytesMut,
-    /// The bytes of the buffer that are known to have no line feed.
+    /// The number of bytes at the start of the buffer that are known to have no line feed.
     searched: usize,
 }
 
@@ -21,12 +21,12 @@ impl Lines {
         Self { line_bytes_max, buffer: BytesMut::new(), searched: 0 }
     }
 
-    /// Takes a piece of the body. The lines before it must have been taken.
+    /// Takes a piece of the body. All complete lines of the pieces before must have been returned.
     pub(super) fn feed(&mut self, piece: &[u8]) {
         self.buffer.extend_from_slice(piece);
     }
 
-    /// Returns the next line, without its end; `None` if more of the body is needed.
+    /// Returns the next line, without its line feed; `None` if more of the body is needed.
     pub(super) fn next(&mut self) -> Result<Option<Bytes>, Malformed> {
         loop {
             let rest = &self.buffer[self.searched..];
@@ -42,7 +42,7 @@ impl Lines {
         }
     }
 
-    /// Returns the last line of a body that has ended, if the body does not end with a line feed.
+    /// Returns the last line of a body that ended without a line feed.
     pub(super) fn last(&mut self) -> Option<Bytes> {
         self.searched = 0;
         without_end(mem::take(&mut self.buffer).freeze())

@@ -1,6 +1,7 @@
 //! Calls to the services of a server.
 //!
-//! Owns what a call is, and how many are open. `retry` decides whether a call is made again; `http` and `mux` make it.
+//! Owns the description of a call, and the number of open calls. `retry` decides whether a call is made again; `http`
+//! and `mux` make it.
 
 mod body;
 mod http;
@@ -72,25 +73,27 @@ enum CallCarrier {
     Mux(Arc<MuxCalls>),
 }
 
-/// The failures in a row before a call is given up: half a minute on average, with the default delays.
+/// The most failures in a row before a call is given up. With the default delays, that takes half a minute on average.
 const FAILURES_MAX: u32 = 8;
-/// The time that a service may take to begin its reply. A server gives up after 30 s by default, and says so.
+/// The time that a service may take to begin its reply. A server gives up after 30 s by default, and reports that.
 const ANSWER: Duration = Duration::from_secs(45);
 
 impl Client {
-    /// Creates a client of the server at `url`, such as `http://127.0.0.1:8080/` or `unix:SOCKET`. A path belongs to a proxy, or to the
-    /// program that contains the server, and precedes the path of each call.
+    /// Creates a client of the server at `url`, such as `http://127.0.0.1:8080/` or `unix:SOCKET`. A path in the URL
+    /// belongs to a proxy, or to the program that contains the server. It precedes the path of each call.
     ///
     /// # Errors
-    /// [`Error::Url`] when the URL is not a server's.
+    /// [`Error::Url`] when the URL is not that of a server.
     pub fn new(url: &str) -> Result<Self, Error> {
         Ok(Self::of(Address::of_server(url)?))
     }
 
-    /// Splits the URL of a call, such as `http://127.0.0.1:8080/messages?$limit=2`: returns the client of its server,
-    /// and the path and query. The server is before `/topics/` or `/runs/`. For any other path, the server may be at the
-    /// root, or a proxy may serve it below the first segments of the path (at most 7): [`CallVia::Mux`] tries these
-    /// places one after the other until a server answers.
+    /// Splits the URL of a call, such as `http://127.0.0.1:8080/messages?$limit=2`, into the client of its server, and
+    /// the path and query.
+    ///
+    /// The server's path ends before `/topics/` or `/runs/`. For any other URL, the server may be at the root, or a
+    /// proxy may serve it below the first segments of the path (at most 7). [`CallVia::Mux`] tries these places one
+    /// after the other until a server answers.
     ///
     /// # Errors
     /// [`Error::Url`] when the URL is not valid.
@@ -110,9 +113,9 @@ impl Client {
         Self { address, options, via, carrier, open }
     }
 
-    /// Sets the transport. Default: HTTP, or TCP for `tcp://HOST:PORT`. The multiplexed ones ([`CallVia::Mux`] and
-    /// [`CallVia::Tcp`]) need a tokio runtime, on which a task drives the connection; they open another connection for
-    /// the next call when it has ended.
+    /// Sets the transport. Default: HTTP, or TCP for `tcp://HOST:PORT`. The multiplexed transports ([`CallVia::Mux`]
+    /// and [`CallVia::Tcp`]) need a tokio runtime, since a task drives the connection. When the connection has ended,
+    /// the next call opens another one.
     #[must_use]
     pub fn via(self, via: CallVia) -> Self {
         Self { via, ..self }.with(|_| {})
@@ -127,21 +130,21 @@ impl Client {
         Self { open, ..self.with(|options| options.limits = limits) }
     }
 
-    /// Sets the delays before a call is made again. Default: 8 attempts. They should not take longer than the server
-    /// remembers a key, which is 10 minutes by default.
+    /// Sets the delays before a call is made again. Default: 8 retries. All delays together should be shorter than the
+    /// time for which the server remembers a key, by default 10 minutes.
     #[must_use]
     pub fn retry(self, retry: Retry) -> Self {
         self.with(|options| options.retry = retry)
     }
 
-    /// Sets the words that the log adds when it says that a call is made again, such as the name of a setting that limits
-    /// the attempts. Default: none.
+    /// Sets words for the log line about a new attempt at a call. They may name the setting that limits the attempts.
+    /// Default: none.
     #[must_use]
     pub fn retry_advice(self, words: &'static str) -> Self {
         self.with(|options| options.retry_advice = words)
     }
 
-    /// Changes the path of the server, which precedes that of each call.
+    /// Changes the path of the server. It precedes the path of each call.
     fn below(self, path: String) -> Self {
         if path == self.address.path {
             return self;
@@ -156,7 +159,7 @@ impl Client {
         self
     }
 
-    /// Returns the URL of the server, without a slash at its end: a path can be appended to it.
+    /// Returns the URL of the server without a slash at its end, so that a path can be appended.
     #[must_use]
     pub fn url(&self) -> String {
         self.address.to_string()
@@ -216,8 +219,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns a mark that tells if this call may have been carried out, even after the future of [`send`](Self::send) was
-    /// dropped.
+    /// Returns a mark that tells if this call may have been carried out. It remains valid after the future of
+    /// [`send`](Self::send) was dropped.
     #[must_use]
     pub fn mark(&self) -> CallMark {
         self.mark.clone()
@@ -239,9 +242,9 @@ impl Call {
         self.body("application/json", body)
     }
 
-    /// Gives the call a key (`Idempotency-Key`), so that it may be made again if no answer came. The server must support
-    /// keys at this path, as it does for starting runs and creating records. `GET`, `HEAD`, `PUT` and `DELETE` are repeated
-    /// without a key.
+    /// Gives the call a key (`Idempotency-Key`), so that the call may be made again if no answer came. The server must
+    /// support keys at this path, as it does for starting runs and creating records. `GET`, `HEAD`, `PUT` and `DELETE`
+    /// are repeated without a key.
     pub fn retrying(mut self) -> Self {
         self.is_retrying = true;
         self
@@ -250,8 +253,8 @@ impl Call {
     /// Makes the call and returns the whole reply.
     ///
     /// # Errors
-    /// [`Error::Refused`] for a status other than a success and 304; [`Error::Uncertain`] when nobody knows whether
-    /// the call was carried out.
+    /// [`Error::Refused`] for a status other than a success and 304; [`Error::Uncertain`] when the call may have been
+    /// carried out or not.
     ///
     /// # Cancel safety
     /// After dropping the future, the call may be carried out or not.
@@ -264,7 +267,7 @@ impl Call {
         retry::repeat(client.attempts(ask), &mark, attempt).await
     }
 
-    /// Makes the call and returns the beginning of its reply. The call is not made again after that.
+    /// Makes the call and returns the beginning of its reply. From then on, the call is not made again.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -282,7 +285,7 @@ impl Call {
         &self.method
     }
 
-    /// Returns the client of the server that has the run, which this call has started.
+    /// Returns a client for the server of the run that this call started.
     pub(crate) fn client_of_run(&self, location: Option<&str>, key: &str) -> Client {
         let client = self.client.clone();
         match location.and_then(|at| client.address.path_of_run(&self.target, at, key)) {
@@ -326,7 +329,7 @@ impl fmt::Debug for Call {
     }
 }
 
-/// Returns a valid field that this crate does not set itself.
+/// Checks a header field and converts it. A field that this crate sets itself is an error.
 fn field(name: &str, value: String) -> Result<(HeaderName, String), Error> {
     Options::check_field(name, &value)?;
     let invalid = |_| Error::HeaderInvalid { name: name.escape_debug().to_string() };

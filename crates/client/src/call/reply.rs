@@ -31,7 +31,7 @@ impl Head {
     }
 }
 
-/// A reply: a success, or 304. Its body is whole, or that of a [`ReplyStream`](crate::ReplyStream).
+/// A reply: a success, or 304. The body is complete, or arrives in pieces, as in a [`ReplyStream`](crate::ReplyStream).
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Reply<B = Bytes> {
     pub(super) head: Head,
@@ -51,15 +51,15 @@ impl<B> Reply<B> {
         self.head.field(name)
     }
 
-    /// Returns the header fields whose values are text, with names in lower case. For a stream on a multiplexed connection,
-    /// these are the fields at its beginning.
+    /// Returns the header fields whose values are text, with names in lower case. For a stream on a multiplexed
+    /// connection, these are only the fields at its beginning.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         self.head.fields()
     }
 }
 
 impl Reply {
-    /// Returns the body. That of a stream has a line for each item.
+    /// Returns the body. The body of a stream has a line for each item.
     #[must_use]
     pub fn body(&self) -> &Bytes {
         &self.body
@@ -68,7 +68,7 @@ impl Reply {
     /// Parses the body as JSON.
     ///
     /// # Errors
-    /// [`Error::Malformed`] when it is not the expected JSON.
+    /// [`Error::Malformed`] when the body is not the expected JSON.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_slice(&self.body).map_err(|error| Error::Malformed(error.into()))
     }

@@ -13,24 +13,24 @@ use crate::http::Ask;
 use crate::sent::{CallMark, Sent};
 use crate::{Error, Retry};
 
-/// The field that makes any call safe to repeat.
+/// The header field with the key of a call. A call with a key is safe to repeat.
 pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The effect of making the same call twice.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Repeat {
-    /// It changes nothing, however often it is made.
+    /// The call changes nothing, however often it is made.
     Harmless,
-    /// The server knows its key, and carries it out once.
+    /// The server knows the key of the call, and carries the call out once.
     Keyed,
-    /// Twice has the same effect as once, but the answer may be different.
+    /// Two calls have the same effect as one, but the second answer may be different.
     Same,
-    /// It may be carried out twice.
+    /// The call may be carried out twice.
     Unsafe,
 }
 
 impl Repeat {
-    /// Returns the effect of a request (RFC 9110 section 9.2).
+    /// Returns the effect of making a request twice (RFC 9110 section 9.2).
     pub(super) fn of(ask: &Ask) -> Self {
         match &ask.method {
             &Method::GET | &Method::HEAD | &Method::OPTIONS => Self::Harmless,
@@ -46,7 +46,7 @@ impl Repeat {
 pub(super) struct Attempts {
     repeat: Repeat,
     backoff: Backoff,
-    /// True if an attempt without an answer may have been carried out.
+    /// True if an attempt that got no answer may have been carried out.
     is_doubtful: bool,
     log: RetryLog,
 }
@@ -99,7 +99,7 @@ fn is_declined(error: &Error) -> bool {
     matches!(error, Error::Refused(refused) if refused.is_declined())
 }
 
-/// Makes a call until it succeeds, or must not be repeated.
+/// Makes a call until it succeeds or must not be made again.
 pub(super) async fn repeat<T, F: Future<Output = Result<T, Error>>>(
     mut attempts: Attempts,
     mark: &CallMark,

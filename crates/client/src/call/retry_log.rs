@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::Error;
 use crate::error::chain;
 
-/// Logs why a call is made again: once for each cause, since the same one may come many times in a row.
+/// Logs that a call is made again, and why. The same cause may come many times in a row; it is logged only the first
+/// time.
 #[derive(Debug)]
 pub(super) struct RetryLog {
     url: String,
@@ -19,7 +20,7 @@ impl RetryLog {
         Self { url, advice, cause: String::new() }
     }
 
-    /// Logs that a call is made again after this delay, and for how long at most.
+    /// Logs that a call is made again after `delay`, and for how long attempts may go on.
     pub(super) fn tell(&mut self, error: &Error, delay: Duration, longest: Option<Duration>) {
         match self.words(error, delay, longest) {
             Some(words) => tracing::warn!("{words}"),
@@ -27,7 +28,7 @@ impl RetryLog {
         }
     }
 
-    /// Returns the words about a cause that is not the same as before.
+    /// Returns the text of the log line, if the cause is another one than the last.
     fn words(
         &mut self,
         error: &Error,

@@ -1,7 +1,7 @@
-//! One connection for many calls, which a task of its own reads and writes.
+//! One connection for many calls. One task reads and writes it.
 //!
-//! A reply waits for the call that it belongs to. If a caller takes nothing while replies of `waiting_bytes_max` wait,
-//! the task reads no further, and the server holds back.
+//! A reply waits until its call takes it. When the waiting replies of a call exceed `waiting_bytes_max`, the task stops
+//! reading, and the server must wait.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ use crate::sent::Sent;
 /// The time that a connection is kept without a call. A server ends a quiet TCP connection after 60 s.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// A handle of the connection. The connection ends with the last one.
+/// A handle of the connection. The connection ends when its last handle is dropped.
 #[derive(Clone)]
 pub(super) struct Connection {
     shared: Arc<Shared>,
@@ -42,7 +42,7 @@ struct State {
 /// The task's side of a call.
 struct Slot {
     arrived: UnboundedSender<Arrived>,
-    /// The room for replies that wait, in bytes.
+    /// The bytes of replies that may still wait for the call.
     room: Arc<Semaphore>,
     room_bytes: u32,
     sent: Arc<Sent>,
@@ -83,7 +83,7 @@ impl Connection {
         self.shared.lock().end.is_some()
     }
 
-    /// Begins a call. `to_message` makes its message, given its id. `None` if the connection has ended.
+    /// Begins a call. `to_message` makes the request from the call's id. Returns `None` if the connection has ended.
     pub(super) fn begin(
         &self,
         waiting_bytes_max: usize,
@@ -109,7 +109,7 @@ impl OpenCall {
     /// Returns the next reply.
     ///
     /// # Errors
-    /// When the connection has ended before the final status.
+    /// The connection ended before the final status.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -142,7 +142,7 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the message of a command, unless its call is over.
+    /// Returns the message of a command; `None` if the call is already over.
     fn message(&self, command: Command) -> Option<Bytes> {
         let state = self.lock();
         match command {
@@ -157,7 +157,7 @@ impl Shared {
         }
     }
 
-    /// Passes a reply to its call, once that has room for it.
+    /// Passes a reply to its call, and waits until the call has room for it.
     async fn deliver(&self, message: Bytes) -> Result<(), Error> {
         let (id, reply) = Reply::parse(&message)?;
         let Some(id) = id else {
@@ -197,7 +197,7 @@ impl Shared {
     }
 }
 
-/// Waits until there is room for a message of this length. A message that is longer than all the room takes all of it.
+/// Waits until there is room for a message of this length. A message longer than the whole room takes the whole room.
 async fn room(slot: &Slot, len: usize) -> Result<OwnedSemaphorePermit, Error> {
     /// The approximate memory of a reply besides its bytes.
     const REPLY_COST: usize = 128;
@@ -224,7 +224,8 @@ async fn run(mut socket: Socket, commands: UnboundedReceiver<Command>, shared: A
     }
 }
 
-/// Drives the connection until nobody needs it.
+/// Drives the connection until its last handle and call are gone, or until it has been quiet without a call for
+/// [`IDLE`].
 async fn drive(
     socket: &mut Socket,
     mut commands: UnboundedReceiver<Command>,

@@ -1,4 +1,4 @@
-//! Calls over `anemone.v1`, all of them on one connection, which is opened anew when it has ended.
+//! Calls over `anemone.v1`. All calls share one connection; after it has ended, the next call opens another one.
 
 mod connection;
 mod open_calls;
@@ -27,24 +27,24 @@ use crate::refused::Refused;
 use crate::sent::Sent;
 use crate::{Error, Malformed, UrlError, web_socket};
 
-/// The longest line of a message.
+/// The longest first line of a message.
 const LINE_BYTES_MAX: usize = 4 << 10;
 
 pub(super) struct MuxCalls {
     address: Arc<Address>,
     options: Arc<Options>,
-    /// Only one call opens a connection; others wait for it.
+    /// The connection in use. One call at a time opens a connection, while the others wait.
     kept: Mutex<Option<Kept>>,
 }
 
-/// A connection, and the beginning of the path of each call on it, which belongs to a proxy.
+/// A connection, and the prefix of each call's path that belongs to a proxy.
 struct Kept {
     connection: Connection,
     prefix: String,
 }
 
 impl Kept {
-    /// Returns the path of a call without the proxy's part; `None` if the call is not to this server.
+    /// Returns the path of a call without the proxy's prefix; `None` if the path does not begin with that prefix.
     fn target<'a>(&self, target: &'a str) -> Option<&'a str> {
         target.strip_prefix(&*self.prefix).filter(|target| target.starts_with('/'))
     }
@@ -52,7 +52,7 @@ impl Kept {
 
 pub(super) struct MuxBody {
     call: OpenCall,
-    /// The payload that came with the beginning of the reply.
+    /// The payload of the reply's first message.
     first: Option<Bytes>,
     is_over: bool,
 }
@@ -62,7 +62,7 @@ impl MuxCalls {
         Self { address, options, kept: Mutex::default() }
     }
 
-    /// Makes a call, and returns the beginning of a reply that is not a refusal.
+    /// Makes a call. Returns the beginning of its reply; a refusal is an error.
     pub(super) async fn open(&self, ask: &Ask, sent: Arc<Sent>) -> Result<(Head, MuxBody), Error> {
         let fields = self.fields(ask)?;
         let waiting_bytes_max = self.options.limits.waiting_bytes_max;
@@ -110,8 +110,8 @@ impl MuxCalls {
         Ok((connection, target))
     }
 
-    /// Opens a connection below this prefix. Without one, tries the prefixes of the target in turn until a server answers.
-    /// Returns the prefix, too.
+    /// Opens a connection at the known prefix. If none is known, tries the prefixes of the target in turn until a
+    /// server answers. Returns the prefix, too.
     async fn connect<'a>(
         &self,
         target: &'a str,
@@ -139,8 +139,8 @@ impl MuxCalls {
         Err(first.unwrap_or_else(|| UrlError::Target.into()))
     }
 
-    /// Returns the fields of a request: its own, and those fields of the client that a request may have. The client's other
-    /// fields go into the handshake.
+    /// Returns the fields of a request: those of the call, and those of the client that a request may have. The
+    /// client's other fields go into the handshake.
     fn fields(&self, ask: &Ask) -> Result<FieldList, Error> {
         let of_client = self.options.fields.iter();
         let of_client = of_client.map(|(name, value)| (name.to_ascii_lowercase(), value));
@@ -167,8 +167,8 @@ impl MuxCalls {
     }
 }
 
-/// Returns the item of a stream in a message, in the same form as a line over HTTP, or the part of another body; `None` if
-/// there is none. A message with a position has an item of a topic or a run.
+/// Returns the item in a message of a stream, in the form of a line over HTTP; for any other body, its next part.
+/// Returns `None` if the message has neither. A message with a position has an item of a topic or a run.
 fn item(arrived: &Arrived) -> Result<Option<Bytes>, Malformed> {
     let payload = &arrived.payload;
     let item = match (arrived.status, arrived.position) {
@@ -208,7 +208,7 @@ fn begin(mut arrived: Arrived, call: OpenCall) -> Result<(Head, MuxBody), Error>
     Ok((Head { status, fields: arrived.fields }, MuxBody { call, first, is_over }))
 }
 
-/// Returns the refusal in a final status.
+/// Returns the final status as an error, if it is a refusal.
 fn check(arrived: &Arrived) -> Result<(), Error> {
     let Arrived { status, fields, payload, .. } = arrived;
     if (200..300).contains(status) || *status == 304 {

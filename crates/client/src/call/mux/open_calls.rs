@@ -1,9 +1,9 @@
-//! The open calls of a connection, and their ids. Pure.
+//! The open calls of a connection by their ids. Pure.
 
 use anemone_wire::multiplexed::Id;
 use slab::Slab;
 
-/// The calls that have no final status yet. The id of a call is used again after it, so ids stay short.
+/// The calls that have no final status yet. An id is free again after the call's final status, so ids stay short.
 #[derive(Debug)]
 pub(super) struct OpenCalls<C> {
     calls: Slab<(u64, C)>,
@@ -11,7 +11,8 @@ pub(super) struct OpenCalls<C> {
     count: u64,
 }
 
-/// A call's place. No two calls of a connection have the same, even under the same id.
+/// The identity of a call. Two calls of a connection never have the same ticket, even if the second one gets the id of
+/// the first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Ticket {
     pub(super) id: Id,
@@ -46,7 +47,7 @@ impl<C> OpenCalls<C> {
         self.calls.get(key(id)?).map(|(_, call)| call)
     }
 
-    /// Removes the call with this id, whose final status has come.
+    /// Removes the call with this id, since its final status has come.
     pub(super) fn close(&mut self, id: Id) -> Option<C> {
         self.calls.try_remove(key(id)?).map(|(_, call)| call)
     }
@@ -56,12 +57,13 @@ impl<C> OpenCalls<C> {
     }
 }
 
-/// Returns the id of a key. It cannot overflow, since a client has far fewer open calls than there are ids.
+/// Returns the id for a key of the slab. The conversion cannot overflow, since a client has far fewer open calls than
+/// there are ids.
 fn id(key: usize) -> Id {
     Id::from(u32::try_from(key).unwrap_or(u32::MAX))
 }
 
-/// Returns the place of an id, if it is one of ours.
+/// Returns the key for an id; `None` if this client does not use the id.
 fn key(own: Id) -> Option<usize> {
     let key = own.as_str().parse().ok()?;
     (id(key) == own).then_some(key)

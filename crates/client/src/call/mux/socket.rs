@@ -1,7 +1,8 @@
-//! The two carriers of `anemone.v1`: messages on a WebSocket, and messages after their length on TCP.
+//! The two carriers of `anemone.v1`: a WebSocket, with one message in each of its messages, and TCP, with a length
+//! before each message.
 //!
-//! Both write only as fast as the other end takes it, and read meanwhile: a server that cannot write its replies reads
-//! no requests, so a client that only writes would wait for ever.
+//! Both read while they wait to write. A server that cannot write its replies reads no requests, so a client that only
+//! writes would wait forever.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -17,7 +18,7 @@ use crate::error::Foreign;
 use crate::web_socket::closed;
 use crate::{Error, Malformed};
 
-/// The most bytes that are queued for the connection, apart from the message that is being sent.
+/// The most bytes that are queued for the connection, apart from the rest of the message being sent.
 const QUEUED_BYTES_MAX: usize = 32 << 10;
 
 /// A connection of many calls.
@@ -27,7 +28,7 @@ pub(super) enum Socket {
 }
 
 impl Socket {
-    /// Returns true if it takes another message.
+    /// Returns true if another message can be queued.
     pub(super) fn has_room(&self) -> bool {
         match self {
             Self::WebSocket(socket) => socket.outgoing.is_empty(),
@@ -43,9 +44,11 @@ impl Socket {
         }
     }
 
-    /// Writes and reads. Returns the next message, or `None` when there may be room for another one to send.
+    /// Writes and reads. Returns the next message that arrives, or `None` when another message may have room in the
+    /// queue.
     ///
     /// # Cancel safety
+    ///
     /// Dropping the future loses nothing.
     pub(super) async fn turn(&mut self) -> Result<Option<Bytes>, Error> {
         match self {
@@ -102,8 +105,8 @@ impl Fragmented {
     }
 }
 
-/// Converts an error of the connection. A message above the limit becomes a permanent error, since it would be as long the
-/// next time.
+/// Converts an error of the connection. A message above the limit becomes a permanent error, since the next attempt
+/// would get a message of the same length.
 fn of_turn(error: anemone_ws::Error) -> Error {
     use anemone_ws::proto::ProtocolError::{FrameTooBig, InflatedTooBig, MessageTooBig};
     match error {
@@ -114,7 +117,8 @@ fn of_turn(error: anemone_ws::Error) -> Error {
     }
 }
 
-/// Converts the error of a length that is too long. The first bytes of an HTTP answer are such a length, too.
+/// Converts the error about a length above the limit. If a server answers in HTTP, its first bytes are read as such a
+/// length.
 fn too_long(error: framing::TooLong) -> Error {
     match error.len == u32::from_be_bytes(*b"HTTP") as usize {
         true => Foreign::Http.into(),
