@@ -15,9 +15,9 @@ use crate::{Error, Malformed, Position};
 pub struct RunProgress {
     /// The share that is done, from 0 to 1; `None` if the run does not say.
     pub done: Option<f64>,
-    /// The words about what it does now.
+    /// The words about the current work.
     pub text: Option<String>,
-    /// An estimate of the time left.
+    /// An estimate of the time until the end.
     pub left: Option<Duration>,
 }
 
@@ -26,7 +26,7 @@ pub struct RunProgress {
 pub struct RunChange {
     /// The state.
     pub state: RunState,
-    /// The number of runs that start before this one, while it is queued.
+    /// The number of runs that will start before this one, while this one is queued.
     pub place: Option<u64>,
     /// The result of a run that is done, as JSON; `None` if it has none.
     pub result: Option<String>,
@@ -52,14 +52,14 @@ pub struct RunChange {
 pub enum RunEvent {
     /// The state has changed.
     State(RunChange),
-    /// The run has got further.
+    /// The run has made progress.
     Progress(RunProgress),
     /// A partial result, as JSON.
     Partial(String),
 }
 
 impl RunEvent {
-    /// Parses the data of an event; `None` if it is of a kind that this crate does not know.
+    /// Parses the data of an event; `None` for an event of an unknown kind.
     #[must_use]
     pub fn parse(data: &str) -> Option<Self> {
         let object: RunMembers<'_> = serde_json::from_str(data).ok()?;
@@ -104,7 +104,7 @@ pub struct RunStatus {
     pub key: String,
     /// The path of its service.
     pub service: String,
-    /// The name that its starter gave it.
+    /// The name that the client gave it when it started the run.
     pub name: Option<String>,
     /// The state, with the result or the problem.
     pub change: RunChange,
@@ -112,9 +112,9 @@ pub struct RunStatus {
     pub progress: RunProgress,
     /// The position of the newest event.
     pub next: Position,
-    /// The last standard error of a program.
+    /// The end of the standard error, if the run is a program.
     pub stderr: Option<String>,
-    /// The JSON object, as the server sent it.
+    /// The whole status as JSON, exactly as the server sent it.
     pub json: String,
 }
 

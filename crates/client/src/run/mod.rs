@@ -1,4 +1,4 @@
-//! Runs: long computations of a server, which go on when their client has gone.
+//! Runs: long computations of a server. A run continues when its client has gone.
 
 mod event;
 
@@ -42,8 +42,8 @@ pub struct RunHandle {
 }
 
 impl Call {
-    /// Starts a run instead of waiting for a reply (`Prefer: respond-async`), once, with as many attempts as necessary:
-    /// the call has a key. Any service can be run.
+    /// Starts a run instead of waiting for a reply (`Prefer: respond-async`). Any service can be run. The call has a
+    /// key, so the run is started once, with as many attempts as necessary.
     ///
     /// # Errors
     /// As [`send`](Self::send); [`Error::NotPost`] for another method, and [`Error::Foreign`] if the server replied, but started no run.
@@ -74,7 +74,7 @@ impl RunHandle {
     /// Returns the handle of the run at this URL, such as `http://127.0.0.1:8080/runs/KEY`.
     ///
     /// # Errors
-    /// [`Error::Url`] when the URL is not a run's.
+    /// [`Error::Url`] when the URL is not that of a run.
     pub fn at(url: &str) -> Result<Self, Error> {
         let (client, target) = Client::split(url)?;
         let path = target.split('?').next().unwrap_or_default();
@@ -105,8 +105,8 @@ impl RunHandle {
         format!("/runs/{}", self.key)
     }
 
-    /// Returns a subscription to the run's events, from the first one on, as for any topic: it resumes where it was when
-    /// a connection breaks, and ends with [`Item::End`]. [`RunEvent::parse`] parses an event's data.
+    /// Returns a subscription to the run's events, from the first one on. As for any topic, it resumes from its
+    /// position when a connection breaks, and ends with [`Item::End`]. [`RunEvent::parse`] parses an event's data.
     pub fn watch(&self) -> Subscribe {
         let mut options = self.client.options().clone();
         options.retry = Retry::default();
@@ -130,10 +130,10 @@ impl RunHandle {
         status(&self.client.call("GET", target).send().await?)
     }
 
-    /// Cancels the run, and returns its state then.
+    /// Cancels the run, and returns its state after that.
     ///
     /// # Errors
-    /// As [`Call::send`]; [`Error::Refused`] with `run-ended` if it has ended before.
+    /// As [`Call::send`]; [`Error::Refused`] with `run-ended` if the run has already ended.
     pub async fn cancel(&self) -> Result<RunStatus, Error> {
         match self.client.call("DELETE", self.target()).send().await {
             // It had no answer before, and so may have ended by this.
@@ -145,7 +145,7 @@ impl RunHandle {
     /// Waits for the end of the run, and returns its result as JSON, if it has one.
     ///
     /// # Errors
-    /// [`Error::RunFailed`] and [`Error::RunCancelled`] when it has ended so; others as
+    /// [`Error::RunFailed`] and [`Error::RunCancelled`] if the run failed or was cancelled; other errors as
     /// [`Subscription::next`](crate::Subscription::next).
     ///
     /// # Cancel safety
@@ -168,13 +168,13 @@ impl RunHandle {
     }
 }
 
-/// Some of the runs of a server.
+/// A part of the list of a server's runs.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RunList {
-    /// The number of runs that were asked for, listed or not; `None` if the server does not say.
+    /// The number of all runs that match, listed or not; `None` if the server does not say.
     pub total: Option<u64>,
-    /// The first of them.
+    /// The listed runs: the first of those that match.
     pub runs: Vec<RunStatus>,
 }
 
@@ -189,7 +189,7 @@ impl Client {
         self.listed("", states, limit).await
     }
 
-    /// Lists the runs of the service at this path, such as `/primes`, as [`Self::runs`] lists those of all services.
+    /// Lists the runs of the service at this path, such as `/primes`. Apart from that, it is like [`Self::runs`].
     ///
     /// # Errors
     /// As [`Call::send`].
