@@ -1,4 +1,4 @@
-//! Publishing: a batch is published whole and once, however often it must be sent.
+//! Publishing. A batch is published completely and once, however often it must be sent.
 
 mod content;
 mod http;
@@ -21,7 +21,7 @@ use crate::{Error, Published, Retry, UrlError};
 
 /// Publishes to a topic.
 ///
-/// Each batch has its own key (`Idempotency-Key`). It can therefore be sent again when no answer came, and is
+/// Each batch has its own key (`Idempotency-Key`). A batch can therefore be sent again when no answer came. It is
 /// published once, as long as the server remembers the key.
 ///
 /// ```no_run
@@ -45,14 +45,14 @@ enum BatchCarrier {
     Mux(Box<mux::MuxCarrier>),
 }
 
-/// The failures in a row before a publisher gives up: a minute, with the default delays.
+/// The most failures in a row before a publisher gives up. With the default delays, that takes about a minute.
 const FAILURES_MAX: u32 = 8;
 
 impl Publisher {
     /// Creates a publisher to the topic at `url`, by POST.
     ///
     /// # Errors
-    /// [`Error::Url`] when the URL is not a topic's.
+    /// [`Error::Url`] when the URL is not that of a topic.
     pub fn new(url: &str) -> Result<Self, Error> {
         let address: Arc<Address> = Arc::new(url.parse()?);
         if address.scheme == Scheme::Tcp {
@@ -64,7 +64,7 @@ impl Publisher {
         Ok(Self { address, options, carrier: BatchCarrier::Http(Box::new(carrier)) })
     }
 
-    /// Publishes on a multiplexed WebSocket instead, which stays open between batches.
+    /// Publishes on a multiplexed WebSocket instead. It stays open between batches.
     #[must_use]
     pub fn multiplexed(mut self) -> Self {
         self.carrier = BatchCarrier::Mux(Box::default());
@@ -73,8 +73,8 @@ impl Publisher {
 
     option_setters!();
 
-    /// Sets the delays before trying again. Default: 8 attempts, which take about a minute. They should not take
-    /// longer than the server remembers a key, which is 10 minutes by default.
+    /// Sets the delays before trying again. Default: 8 retries, which take about a minute. All delays together should
+    /// be shorter than the time for which the server remembers a key, by default 10 minutes.
     #[must_use]
     pub fn retry(self, retry: Retry) -> Self {
         self.with(|options| options.retry = retry)
@@ -97,8 +97,8 @@ impl Publisher {
     /// Publishes a batch under a new key.
     ///
     /// # Errors
-    /// Returns permanent errors, and others after too many attempts. In the second case the batch may have been
-    /// published.
+    /// Returns permanent errors at once, and other errors after too many attempts. After too many attempts, the batch
+    /// may have been published.
     ///
     /// # Cancel safety
     /// After dropping the future, the batch may be published or not.
@@ -110,7 +110,7 @@ impl Publisher {
         self.publish_with_key(content, body, &format!("{:032x}", rand::random::<u128>())).await
     }
 
-    /// Publishes a batch under this key. The server appends nothing if it has seen the same batch under the key
+    /// Publishes a batch under this key. The server appends nothing if it has seen the same batch under this key
     /// before.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Publishes each event by a request of `anemone.v1`. The WebSocket stays open for the next one.
+//! Publishes each event with a request of `anemone.v1`. The WebSocket stays open for the next event.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::web_socket;
 #[derive(Default)]
 pub(super) struct MuxCarrier {
     socket: Option<WebSocket<ClientStream>>,
-    /// The number of requests made on it, which is the next id.
+    /// The number of requests on this WebSocket so far, and the id of the next one.
     count: u32,
 }
 
