@@ -17,7 +17,7 @@ struct HttpStream<D> {
     decode: Decode<D>,
 }
 
-/// Takes the next item from bytes of the body.
+/// Takes the next item from the bytes of the body.
 pub(super) type Decode<D> = fn(&mut D, &mut &[u8]) -> Result<Option<ServerItem>, Malformed>;
 
 pub(super) async fn open<D: Send>(

@@ -1,4 +1,4 @@
-//! The interface of a transport: the topic to read, and the connection.
+//! The interface of a transport: a description of the topic to read, and an open connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,11 +24,11 @@ pub(crate) struct Reading {
 
 /// An open connection of a transport.
 pub(crate) trait Link: Send {
-    /// Waits for data and appends its items to `items`; none for a mere sign of life. Items that were appended before
-    /// an error count.
+    /// Waits for data and appends the items in them to `items`. A mere sign of life appends none. After an error, the
+    /// items appended before it are still valid.
     fn read<'a>(&'a mut self, items: &'a mut Vec<ServerItem>) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// Returns the time for which the connection may be silent on purpose.
+    /// Returns the longest time for which the connection may be silent on purpose.
     fn quiet_max(&self) -> Duration {
         Duration::ZERO
     }
@@ -49,7 +49,7 @@ impl Reading {
         self.address.target(&self.parameters(&self.start))
     }
 
-    /// Returns the URL of the multiplexed socket, and the message that begins its one reader.
+    /// Returns the URL of the multiplexed socket, and the message that begins its only reader.
     pub(super) fn multiplexed(&self) -> Result<(String, Vec<u8>), Error> {
         let (socket, target) = self.address.multiplexed(&self.parameters(&self.start))?;
         let fields = Fields::default();
@@ -58,8 +58,8 @@ impl Reading {
     }
 }
 
-/// Returns the item in a message to the connection's one reader. A final status is an error, except the one after all
-/// events of a run.
+/// Returns the item in a message to the connection's only reader. A final status is an error, except the status after
+/// all events of a run.
 pub(super) fn multiplexed_item(message: &[u8]) -> Result<Option<ServerItem>, Error> {
     let (_, reply) = Reply::parse(message)?;
     if reply.status == 200 && reply.payload.is_empty() {

@@ -1,7 +1,7 @@
-//! Long poll: requests pages for which the server waits.
+//! Long poll: the server answers a request once there is an event.
 //!
-//! The first request does not wait: its page contains the position, so that no event is lost if the connection breaks
-//! before its first event.
+//! The server answers the first request at once, and its page contains the position. Thus no event is lost if the
+//! connection breaks before the first event.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use super::pages::Pages;
 use crate::Error;
 use crate::item::ServerItem;
 
-/// The longest time that the server should wait.
+/// The longest wait that is asked of the server.
 const WAIT_MAX: Duration = Duration::from_secs(25);
-/// The shortest time from one request to the next if the first got nothing new. It avoids a busy loop.
+/// The least time from one request to the next, if the first one brought nothing new. It avoids a busy loop.
 const HASTE: Duration = Duration::from_secs(1);
 
 struct LongPoll {
     pages: Pages,
-    /// `None` before the first page.
+    /// The wait that is asked of the server; `None` before the first page.
     wait: Option<Duration>,
     due_at: Instant,
 }

@@ -1,4 +1,4 @@
-//! The transports; none uses another.
+//! The transports. They do not depend on each other.
 
 mod http_stream;
 mod link;

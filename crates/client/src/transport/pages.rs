@@ -1,4 +1,4 @@
-//! The pages of both kinds of polls.
+//! The pages of polls and long polls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +14,18 @@ use crate::{After, Error, Malformed, Position};
 pub(super) struct Pages {
     pub(super) reading: Reading,
     http: Http,
-    /// True once a page has come. The first request asks for a position like a stream, to begin there.
+    /// True once a page has come. The first request begins at its position even if events are missing there, as a
+    /// stream does.
     has_begun: bool,
 }
 
-/// The events and bytes of a full page with a server's defaults.
+/// The number of events, and of bytes, in a full page of a server with default settings.
 const FULL: (usize, usize) = (1000, 1 << 20);
 
 pub(super) struct Turned {
-    /// True if reading has got any further.
+    /// True if the page moved the position on.
     pub(super) is_forward: bool,
-    /// True if there are probably more events at once.
+    /// True if there probably are more events now.
     pub(super) is_full: bool,
 }
 
@@ -34,7 +35,7 @@ impl Pages {
         Self { reading, http, has_begun: false }
     }
 
-    /// Takes the items of a page of several topics. More events may follow even an empty page.
+    /// Takes the items of a page of several topics. Even after an empty page, more events may follow at once.
     fn take_several(&mut self, text: &[u8], items: &mut Vec<ServerItem>) -> Result<Turned, Error> {
         let page = ReadItem::parse_page(text)?;
         let Some(ReadItem::At(next)) = page.last() else { return Err(Malformed::Page.into()) };
@@ -46,7 +47,7 @@ impl Pages {
         Ok(Turned { is_forward, is_full })
     }
 
-    /// Requests the next page, for which the server may wait.
+    /// Requests the next page. With `wait`, the server waits up to this time for an event.
     pub(super) async fn turn(
         &mut self,
         wait: Option<Duration>,
@@ -86,7 +87,7 @@ impl Pages {
         })
     }
 
-    /// Returns the position of the next request.
+    /// Returns the position that the next request asks for, if it is one.
     fn position(&self) -> Option<Position> {
         match self.reading.start {
             Start::After(after) => after.position(),

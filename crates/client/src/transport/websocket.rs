@@ -28,7 +28,7 @@ impl Link for EventsSocket {
         })
     }
 
-    /// Pings and pongs are not visible here; they have their own timeout.
+    /// Returns no limit, since pings and pongs are not visible here. They have their own timeout.
     fn quiet_max(&self) -> Duration {
         Duration::MAX
     }
