@@ -19,11 +19,11 @@ pub(crate) struct Address {
     /// The host, with the port if there is one; `localhost` behind a Unix socket.
     pub(crate) authority: String,
     pub(crate) path: String,
-    /// True if the path of the server may go on with the first segments of the path of a call.
+    /// True if the first segments of a call's path may still belong to the path of the server.
     is_guessed: bool,
     /// The names and patterns of several topics; none for one.
     pub(crate) topics: Vec<String>,
-    /// The parameters of the URL that are not this crate's, unchanged.
+    /// The parameters of the URL that this crate does not know, unchanged.
     parameters: Vec<String>,
     pub(crate) start: Option<Start>,
     pub(crate) mode: Option<Mode>,
@@ -71,13 +71,13 @@ pub enum UrlError {
     /// The parameter `after` is not valid.
     #[error("after")]
     After(#[from] AfterError),
-    /// The parameter `after` of several topics is not valid.
+    /// The parameter `after` of a URL for several topics is not valid.
     #[error("after is neither a place nor a token of several topics")]
     Token(#[from] TokenError),
-    /// A token is given to read one topic.
+    /// The URL has a token as the place to begin, but reads one topic.
     #[error("a token has places in several topics: name them, as in /topics?topic=wind&topic=cpu*")]
     TokenOfOne,
-    /// The transport does not carry several topics.
+    /// The transport carries one topic only, but the URL reads several.
     #[error("{via} carries one topic: several are read over ndjson, sse, long-poll or poll")]
     ViaOfOne {
         /// The transport.
@@ -98,13 +98,13 @@ pub enum UrlError {
     /// Publishing does not support `tcp://`.
     #[error("publishing works over http, https, ws or wss, not over tcp")]
     PublishByTcp,
-    /// `tcp://` has no header fields.
+    /// Header fields are set, but `tcp://` has none.
     #[error("tcp:// has no header fields")]
     FieldsByTcp,
     /// Listing topics does not support `tcp://`.
     #[error("listing topics works over http, https, ws or wss, not over tcp")]
     TopicsByTcp,
-    /// The path is not a topic's or a run's, which the multiplexed transports require.
+    /// The path is not that of a topic or a run, and a multiplexed transport carries nothing else.
     #[error("the path must be that of a topic, /topics/NAME, or of a run, /runs/KEY")]
     NoTopic,
     /// The transport of calls does not match the scheme.
@@ -119,7 +119,7 @@ pub enum UrlError {
     /// The path of a call is not valid.
     #[error("a path must begin with / and be percent-encoded, such as /messages/1")]
     Target,
-    /// The URL is not a run's.
+    /// The URL is not that of a run.
     #[error("not the URL of a run, such as http://127.0.0.1:8080/runs/KEY")]
     NoRun,
 }
@@ -143,19 +143,19 @@ fn encode(text: &str) -> String {
     text.bytes().map(encode).collect()
 }
 
-/// The paths of the server itself that have paths below them. A path before them belongs to a proxy.
+/// The paths of the server below which topics and runs are. A path before them belongs to a proxy.
 const OWN_PATHS: [&str; 2] = ["/topics/", "/runs/"];
 
-/// The most places at which a multiplexed connection to a server is tried.
+/// The most paths that are tried to find the server for a multiplexed connection.
 const PREFIXES_MAX: usize = 8;
 
-/// Returns the place of the last of [`OWN_PATHS`] in this path that a name follows.
+/// Returns the index at which the last of [`OWN_PATHS`] begins in `path`.
 fn own_path(path: &str) -> Option<usize> {
     OWN_PATHS.iter().filter_map(|own| path.rfind(own)).max()
 }
 
 impl Address {
-    /// Parses a URL, and returns its query apart.
+    /// Parses a URL. Returns the address without the query, and the query.
     fn without_query(text: &str) -> Result<(Self, String), UrlError> {
         let Some((socket, target)) = split_unix_url(text) else { return Self::over_tcp(text) };
         if socket.is_empty() {
@@ -197,7 +197,7 @@ impl Address {
         Ok((address, uri.query().unwrap_or_default().to_owned()))
     }
 
-    /// Parses the URL of a server; its path is that of a proxy.
+    /// Parses the URL of a server. A path in the URL belongs to a proxy.
     pub(crate) fn of_server(text: &str) -> Result<Self, UrlError> {
         let (mut address, query) = Self::without_query(text)?;
         if !query.is_empty() {
@@ -207,8 +207,8 @@ impl Address {
         Ok(address)
     }
 
-    /// Splits a URL into the URL of its server, and the path and query there. If it has none of the server's own paths, the
-    /// end of the server's path is still unknown: see [`Address::prefixes`].
+    /// Splits a URL into the address of the server, and the path and query of a call on it. A URL without any of
+    /// [`OWN_PATHS`] does not show where the server's path ends: see [`Address::prefixes`].
     pub(crate) fn split(text: &str) -> Result<(Self, String), UrlError> {
         let (mut address, query) = Self::without_query(text)?;
         let own_path = own_path(&address.path);
@@ -223,8 +223,8 @@ impl Address {
         format!("{}{target}", self.path)
     }
 
-    /// Returns the beginnings of a call's path that may belong to a proxy instead of the server. The first is empty, and
-    /// each is longer than the one before. A slash follows each in the target.
+    /// Returns the prefixes of a call's path that may belong to a proxy, from the shortest to the longest. The first is
+    /// empty. Each ends before a slash of the path.
     pub(crate) fn prefixes<'a>(&self, target: &'a str) -> impl Iterator<Item = &'a str> + use<'a> {
         let path = target.split('?').next().unwrap_or_default();
         let slashes = path.match_indices('/').map(|(at, _)| at);
@@ -233,8 +233,8 @@ impl Address {
     }
 
     /// Returns the path of the server that has this run. `location` is the URL of the run in the answer to a call to
-    /// `target`, and is relative to the URL of the call (RFC 3986 section 5.2). `None` if it is not this run's, or has
-    /// another host, which must not get requests that are meant for this one.
+    /// `target`. It is relative to the URL of the call (RFC 3986 section 5.2). Returns `None` if `location` is not the
+    /// URL of this run. Returns `None` for another host, too: requests for this server must not go there.
     pub(crate) fn path_of_run(&self, target: &str, location: &str, key: &str) -> Option<String> {
         let location = match location.split_once("://") {
             Some((_, rest)) => {
@@ -262,7 +262,7 @@ impl Address {
         is_run.then(|| server.iter().map(|segment| format!("/{segment}")).collect())
     }
 
-    /// Returns the address with another path, which is that of the server.
+    /// Returns the address of the server at `path`.
     pub(crate) fn with_path(&self, path: String) -> Self {
         Self { path, is_guessed: false, ..self.clone() }
     }
@@ -295,7 +295,7 @@ impl Address {
         Ok(())
     }
 
-    /// Returns the address for reading these topics too, on one stream.
+    /// Returns the address for reading these topics on one stream, together with those that it has.
     pub(crate) fn with_topics(mut self, more: Vec<String>) -> Self {
         if more.is_empty() && self.topics.is_empty() {
             return self;
@@ -334,7 +334,8 @@ impl Address {
         format!("{scheme}://{}{target}", self.authority)
     }
 
-    /// Returns an example of a topic's URL, if this is not one. Behind a proxy, a topic may have any path.
+    /// Returns an example of a topic's URL, if this URL is not a topic's or a run's. A proxy may serve a topic at any
+    /// path, so the example is only advice.
     pub(crate) fn example(&self) -> Option<String> {
         if self.run_key().is_some() {
             return None;
@@ -346,7 +347,7 @@ impl Address {
         Some(format!("{}/topics/NAME", self.server()))
     }
 
-    /// Returns the URL of the server without a path. A path can be appended to it.
+    /// Returns the URL of the server without a path, so that a path can be appended.
     fn server(&self) -> String {
         if let Some(socket) = &self.socket {
             return format!("unix:{socket}:");
@@ -368,8 +369,7 @@ impl Address {
         Ok((self.with_query(&format!("{prefix}/ws"), &[]), target))
     }
 
-    /// Returns the address of the list of topics. The list of a topic's URL is beside the topic; that of any other URL is
-    /// below it.
+    /// Returns the address of the list of topics: `/topics`, after the part of the path that belongs to a proxy.
     pub(crate) fn topics(&self) -> Self {
         let prefix = match self.path.rfind("/topics/") {
             Some(at) => &self.path[..at],
@@ -378,7 +378,7 @@ impl Address {
         Self { path: format!("{prefix}/topics"), start: None, mode: None, ..self.clone() }
     }
 
-    /// Returns the key of the run at this URL; `None` if it is not a run's.
+    /// Returns the key of the run at this URL; `None` if the URL is not that of a run.
     pub(crate) fn run_key(&self) -> Option<&str> {
         let (_, key) = self.path.rsplit_once("/runs/")?;
         is_run_key(key).then_some(key)
@@ -409,7 +409,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Returns true for the key of a run: 32 hexadecimal digits.
+/// Returns true if the text is the key of a run: 32 hexadecimal digits.
 pub(crate) fn is_run_key(text: &str) -> bool {
     text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

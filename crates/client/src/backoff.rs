@@ -23,12 +23,12 @@ pub struct Retry {
     pub delay_min: Duration,
     /// The longest delay, unless a server asks for more. Default 30 s.
     pub delay_max: Duration,
-    /// The most failures in a row; the next one is an error. Default: unlimited.
+    /// The most failures in a row. The next failure is returned as an error. Default: unlimited.
     pub failures_max: Option<u32>,
 }
 
 impl Retry {
-    /// The longest `Retry-After` that is respected.
+    /// The longest `Retry-After` that is respected; a longer one counts as this time.
     pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 }
 
@@ -39,7 +39,7 @@ impl Default for Retry {
     }
 }
 
-/// The delays of one client; each is up to twice the one before.
+/// The delays of one client. The longest delay doubles with each failure.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     retry: Retry,
@@ -52,16 +52,17 @@ impl Backoff {
     }
 
     /// Counts a failure. Returns the delay before the next attempt, or `None` to give up. `chance` is from 0 to 1 and
-    /// determines half of the delay, so that clients that lost their server together do not return together. `asked`
-    /// is the delay that the server asked for.
+    /// determines half of the delay: clients that lost their server together then do not return together. `asked` is
+    /// the delay that the server asked for, and the least one.
     pub(crate) fn next_delay(&mut self, chance: f64, asked: Option<Duration>) -> Option<Duration> {
         let longest = self.longest()?;
         let delay = longest.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0);
         Some(delay.max(asked_for(asked)))
     }
 
-    /// Counts a failed call. Unlike in [`next_delay`](Self::next_delay), `chance` determines the whole delay, and the delay
-    /// that the server asked for comes on top. Many clients may have called at once and got the same answer.
+    /// Counts a failed call. `chance` determines the whole delay, and the delay that the server asked for is added.
+    /// Many clients may have called at once and got the same answer, so they spread more than in
+    /// [`next_delay`](Self::next_delay).
     pub(crate) fn next_call_delay(
         &mut self,
         chance: f64,

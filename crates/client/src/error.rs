@@ -1,4 +1,4 @@
-//! Errors, and which of them are permanent.
+//! The errors of this crate, and the distinction between permanent errors and others.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -17,7 +17,7 @@ use crate::{Hole, Malformed};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The URL is not a topic's.
+    /// The URL is not valid for this use.
     #[error("URL is not valid")]
     Url(#[from] UrlError),
     /// A header field's name or value has characters that are not allowed.
@@ -32,7 +32,7 @@ pub enum Error {
         /// Its name.
         name: String,
     },
-    /// An idempotency key is 1 to 128 visible characters of ASCII.
+    /// The idempotency key is not 1 to 128 visible ASCII characters.
     #[error("an idempotency key has 1 to 128 visible ASCII characters")]
     KeyInvalid,
     /// The text to publish is not UTF-8.
@@ -47,7 +47,7 @@ pub enum Error {
     /// The other end is not an Anemone server.
     #[error("not an Anemone server")]
     Foreign(#[from] Foreign),
-    /// The URL is not a topic's, and neither is the answer.
+    /// The URL is not that of a topic, and the server has no topic at that path.
     #[error("this URL is not a topic's; a topic's looks like {example}")]
     NoTopic {
         /// An example of a topic's URL.
@@ -56,10 +56,10 @@ pub enum Error {
     /// The server sent something invalid.
     #[error("server sent something that is not valid")]
     Malformed(#[from] Malformed),
-    /// Events are missing without notice.
+    /// Events are missing, and the server did not report a gap.
     #[error(transparent)]
     Hole(#[from] Hole),
-    /// The server tells of more topics than are allowed.
+    /// The server names more topics than are allowed.
     #[error("the patterns match more than {limit} topics")]
     TooManyTopics {
         /// [`Limits::topics_max`](crate::Limits::topics_max).
@@ -79,7 +79,7 @@ pub enum Error {
     Closed {
         /// The close code, if there was one.
         code: Option<u16>,
-        /// The server's reason, maybe empty.
+        /// The server's reason; may be empty.
         reason: String,
     },
     /// The server ended the stream.
@@ -91,7 +91,7 @@ pub enum Error {
         /// [`Timeouts::answer`](crate::Timeouts::answer).
         limit: Duration,
     },
-    /// Not even a heartbeat arrived.
+    /// The connection was silent for too long: not even a heartbeat arrived.
     #[error("nothing arrived for {limit:?}")]
     Stalled {
         /// [`Timeouts::stall`](crate::Timeouts::stall).
@@ -115,14 +115,14 @@ pub enum Error {
     /// The run has failed.
     #[error("the run has failed{}", problem.as_deref().map(RunProblem::reason).unwrap_or_default())]
     RunFailed {
-        /// Why, if the server said it.
+        /// The problem, if the server named it.
         problem: Option<Box<RunProblem>>,
     },
     /// The run was cancelled.
     #[error("the run was cancelled")]
     RunCancelled,
-    /// No answer came to a call, so nobody knows whether it was carried out. It is not safe to repeat, or was repeated
-    /// too often.
+    /// No answer came to a call, so the call may have been carried out or not. The call is not safe to repeat, or was
+    /// repeated too often.
     #[error("the request may or may not have been carried out")]
     Uncertain(#[source] Box<Self>),
 }
@@ -136,7 +136,7 @@ fn close(code: Option<u16>, reason: &str) -> String {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Foreign {
-    /// A success of the wrong type.
+    /// A success with an unexpected content type.
     #[error("its answer is {found}, not {expected}")]
     ContentType {
         /// The `Content-Type`, or a note that there is none.
@@ -144,13 +144,13 @@ pub enum Foreign {
         /// The expected type.
         expected: &'static str,
     },
-    /// The WebSocket does not support the subprotocol.
+    /// The server does not support the subprotocol.
     #[error("its WebSocket does not speak {expected}")]
     Subprotocol {
         /// The subprotocol.
         expected: &'static str,
     },
-    /// The server answered a call that should start a run like any other call.
+    /// The server answered a request to start a run, but started none.
     #[error("it answered {status} and started no run")]
     NoRun {
         /// The HTTP status.
@@ -162,7 +162,7 @@ pub enum Foreign {
     /// The answer over bare TCP is HTTP.
     #[error("it answers with HTTP: use http://")]
     Http,
-    /// Nothing from the server was understood.
+    /// Nothing that the server sent was understood.
     #[error("its first message is not understood")]
     Content(#[source] Malformed),
 }
@@ -182,7 +182,7 @@ impl From<ConnectError> for Error {
 }
 
 impl Error {
-    /// Returns the error that a multiplexed request ends with.
+    /// Creates the error for a multiplexed request from its final status.
     pub(crate) fn of_reply(reply: &Reply<'_>) -> Self {
         Self::Refused(Box::new(Refused::of_reply(reply)))
     }
@@ -220,7 +220,7 @@ impl Error {
         }
     }
 
-    /// Returns true if the server's certificate is invalid: not trusted, or another server's.
+    /// Returns true if the server's certificate is not valid: it is not trusted, or belongs to another server.
     #[must_use]
     pub fn is_about_certificate(&self) -> bool {
         matches!(self, Self::Connect(error) if error.is_about_certificate())
@@ -247,7 +247,7 @@ impl Error {
         }
     }
 
-    /// Returns the time that the server asks to wait.
+    /// Returns the time to wait for which the server asked.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -257,8 +257,8 @@ impl Error {
         }
     }
 
-    /// Converts the error to one about the URL, if the path is not a topic's and the answer is a success of another
-    /// kind, or says that there is nothing to read or to publish to.
+    /// Converts an answer from a path without topics into [`Error::NoTopic`], if the URL is not that of a topic. Such
+    /// an answer is a success of another kind, or a refusal since the path is unknown or does not allow the method.
     pub(crate) fn at(self, address: &Address) -> Self {
         let is_none = match &self {
             Self::Foreign(_) => true,
@@ -274,7 +274,7 @@ impl Error {
         }
     }
 
-    /// Returns true if the answer to a handshake is not that of an Anemone server, but of something else at its path.
+    /// Returns true if something that is not an Anemone server answered the handshake.
     pub(crate) fn is_of_another_server(&self) -> bool {
         match self {
             Self::Refused(refused) => refused.problem().is_none(),
@@ -283,8 +283,8 @@ impl Error {
         }
     }
 
-    /// Returns true if something on the way may have answered in the server's place, such as a network that asks for a
-    /// login: with a page, a redirect, a refusal or a certificate of its own.
+    /// Returns true if the answer may come from the network instead of the server. A network that asks for a login
+    /// answers with a page, a redirect, a refusal or its own certificate.
     pub(crate) fn may_be_of_network(&self) -> bool {
         match self {
             Self::Refused(refused) => refused.kind().is_none(),
@@ -293,8 +293,8 @@ impl Error {
         }
     }
 
-    /// Returns true if the error may depend on the transport, so that another one could work. `is_open` is true if
-    /// the connection had worked.
+    /// Returns true if the error may depend on the transport, so that another transport could work. `is_open` is true
+    /// if the connection worked before.
     pub(crate) fn is_about_transport(&self, is_open: bool) -> bool {
         match self {
             Self::Foreign(_)

@@ -1,15 +1,15 @@
-//! Missing events that the server did not announce.
+//! Events that are missing without a gap from the server.
 
 use crate::Position;
 
-/// Events are missing without notice. A new connection may return them.
+/// Events are missing, and the server did not report a gap. A new connection may return them.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error(
     "{found} arrived after {after}, and the server did not say what happened to the events in between"
 )]
 pub struct Hole {
-    /// The position of the last event.
+    /// The position of the last event before the hole.
     pub after: Position,
-    /// The position that came next.
+    /// The position that the server sent next.
     pub found: Position,
 }

@@ -1,4 +1,4 @@
-//! One HTTP/1.1 connection. It is kept for the next request, and driven by the task that waits for an answer.
+//! One HTTP/1.1 connection. It is kept for the next request. The task that waits for an answer drives it.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -24,9 +24,9 @@ use crate::{Error, Malformed};
 
 type Driver = Pin<Box<http1::Connection<TokioIo<ClientStream>, Full<Bytes>>>>;
 
-/// The most bytes of a head, and of one read of a body.
+/// The most bytes of a response's head, and of one read of a body.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
-/// The time to wait for a refusal's body, which only explains.
+/// The longest wait for the body of a refusal. The body only explains the refusal.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A request that may be made more than once.
@@ -45,7 +45,7 @@ impl Ask {
     }
 }
 
-/// An error of an exchange, with the request if nothing of it was sent.
+/// An error of an exchange. `unsent` has the request if no part of it was sent.
 struct TrySendError {
     error: hyper::Error,
     unsent: Option<Request<Full<Bytes>>>,
@@ -71,8 +71,8 @@ impl Http {
         Self { address, options, sender: None, driver: None }
     }
 
-    /// Makes a request and returns its response, with any status. If a kept connection was closed meanwhile, makes
-    /// the request again on a new one.
+    /// Makes a request and returns its response, whatever the status. If a kept connection turns out to be closed,
+    /// makes the request again on a new connection.
     pub(crate) async fn send(&mut self, ask: &Ask) -> Result<Response<Incoming>, Error> {
         let (was_kept, sent) = (self.sender.is_some(), Sent::default());
         match self.send_once(ask, &sent).await {
@@ -84,8 +84,8 @@ impl Http {
         }
     }
 
-    /// Makes a request at most once and returns its response, with any status. If a kept connection was closed before
-    /// anything of the request was sent, makes it on a new one.
+    /// Makes a request at most once and returns its response, whatever the status. If a kept connection was closed
+    /// before any part of the request was sent, opens a new connection for it.
     pub(crate) async fn send_once(
         &mut self,
         ask: &Ask,
@@ -107,7 +107,7 @@ impl Http {
         Ok(self.exchange(sender, request, sent).await?)
     }
 
-    /// Returns true if the connection can carry another request, as far as is known.
+    /// Returns true if, as far as is known, the connection can carry another request.
     pub(crate) fn is_open(&self) -> bool {
         self.driver.is_some() && self.sender.is_some()
     }
@@ -162,7 +162,7 @@ impl Http {
         Ok(whole)
     }
 
-    /// Returns the response, if it is a success of this type.
+    /// Returns the body of the response, if the response is a success of this type.
     pub(crate) async fn expect(
         &mut self,
         answer: Response<Incoming>,
@@ -216,7 +216,7 @@ impl Http {
         Ok(request)
     }
 
-    /// Waits for `work`, and drives the connection meanwhile.
+    /// Waits for `work` while driving the connection.
     async fn drive<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         poll_fn(|cx| {

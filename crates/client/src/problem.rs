@@ -1,4 +1,4 @@
-//! The problems that a server tells, in words.
+//! Problems from a server, in words.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ impl RunProblem {
         &self.0.name
     }
 
-    /// Returns the reason as the end of the sentence "the run has failed".
+    /// Returns the reason, as the words after "the run has failed".
     pub(crate) fn reason(&self) -> String {
         match (self.name(), self.detail()) {
             ("run-failed", "") => String::new(),
@@ -43,7 +43,7 @@ impl fmt::Display for RunProblem {
     }
 }
 
-/// Returns a problem in words, with the place in the input that it is about.
+/// Returns the text of a problem. It names the place in the input, if the problem is about one.
 pub(crate) fn words(details: &Details<'_>) -> String {
     let words = title_and_detail(details);
     match details.pointer.as_deref().filter(|pointer| !pointer.is_empty()) {

@@ -1,4 +1,4 @@
-//! A response that refuses a request: what it says, and whether asking again may help.
+//! A response that refuses a request, and the rules for trying again.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -26,7 +26,7 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// The most bytes of a problem that are read.
+    /// The most bytes that are read of a refusal's body.
     pub(crate) const BODY_BYTES_MAX: usize = 64 << 10;
 
     /// Creates a refusal with a status alone.
@@ -101,7 +101,7 @@ impl Refused {
         self.content_type.as_deref()
     }
 
-    /// Returns the body: a problem, or what a service or a proxy says. Empty if it is longer than 64 KiB.
+    /// Returns the body: a problem, or any text of a service or a proxy. Empty if the body is longer than 64 KiB.
     #[must_use]
     pub fn body(&self) -> &Bytes {
         &self.body
@@ -121,8 +121,8 @@ impl Refused {
         )
     }
 
-    /// Returns true if the same call may succeed later. A service that was too slow once would be slow again, and one
-    /// that cannot read a body (`bad-body`) could not read it again.
+    /// Returns true if the same call may succeed later. A service that was too slow is likely to be too slow again. A
+    /// body that a service cannot read (`bad-body`) does not become readable.
     pub(crate) fn is_brief(&self) -> bool {
         match self.status {
             408 | 425 | 429 | 502 | 503 => true,
@@ -131,8 +131,8 @@ impl Refused {
         }
     }
 
-    /// Returns the reason why reading has ended, if this refusal gives one. If a topic is missing, it was deleted only if
-    /// it `was_there` before.
+    /// Returns the reason why a topic has ended, if this refusal means that. A missing topic means a deleted topic only
+    /// if it `was_there` before.
     pub(crate) fn end_reason(&self, was_there: bool) -> Option<EndReason> {
         let problem = self.problem.as_ref()?;
         match problem.kind()? {
@@ -159,7 +159,7 @@ impl Refused {
         }
     }
 
-    /// Returns true if another transport may get a different answer.
+    /// Returns true if the answer may be different over another transport.
     pub(crate) fn is_about_transport(&self) -> bool {
         match (&self.problem, self.status) {
             (Some(problem), _) => {

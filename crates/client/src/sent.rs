@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// True once any part of a request may have reached the server. The server may then have carried it out.
+/// A mark that is set once any part of a request may have reached the server. From then on, the server may have carried
+/// the request out.
 #[derive(Debug, Default)]
 pub(crate) struct Sent(AtomicBool);
 
@@ -17,20 +18,20 @@ impl Sent {
     }
 }
 
-/// Tells if a call may have been carried out. It outlives the future of the call.
+/// A mark that tells if a call may have been carried out. It outlives the future of the call.
 #[derive(Clone, Debug, Default)]
 pub struct CallMark(Arc<Mark>);
 
 #[derive(Debug, Default)]
 struct Mark {
-    /// True if an attempt before the current one may have been carried out.
+    /// Set if an attempt before the current one may have been carried out.
     before: Sent,
     current: Mutex<Arc<Sent>>,
 }
 
 impl CallMark {
-    /// Returns true if any attempt to make the call may have been carried out. False is certain once the future of the
-    /// call is dropped.
+    /// Returns true if any attempt to make the call may have been carried out. While the call is being made, false may
+    /// still become true; once the future of the call is dropped, false is final.
     #[must_use]
     pub fn is_doubtful(&self) -> bool {
         let current = self.0.current.lock().unwrap_or_else(PoisonError::into_inner);
