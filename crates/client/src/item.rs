@@ -41,17 +41,17 @@ impl From<anemone_wire::Item<'_>> for ServerItem {
 pub enum Item {
     /// The position at which reading begins. It comes once, before any other item of the topic.
     Position(Position),
-    /// An event. Each comes once.
+    /// An event. Each event comes once.
     Event {
-        /// The position after it.
+        /// The position after the event.
         position: Position,
-        /// The time at which the server took it. Older servers do not send it with SSE and the multiplexed
+        /// The time at which the server received the event. Older servers do not send it with SSE and the multiplexed
         /// transports.
         time: Option<UnixTime>,
         /// The data as JSON, as the server sent it.
         data: String,
     },
-    /// Events are missing for good.
+    /// Events are missing, and cannot be read any more.
     Gap(Gap),
     /// With [`Mode::Latest`](crate::Mode::Latest): the number of events that were skipped.
     Skipped(u64),
@@ -60,17 +60,19 @@ pub enum Item {
         /// The reason.
         reason: EndReason,
     },
-    /// For several topics: an event, a gap, skipped events or the end of this topic. The subscription continues after the
-    /// end of a topic: a topic that is created again comes again, and a topic whose reader was too slow continues after the
-    /// gap on the next connection. The deletion of a topic may be reported twice.
+    /// An item of one of several topics: an event, a gap, skipped events or the end of the topic.
+    ///
+    /// The subscription continues after the end of a topic. A topic that is created again is read again. If the reader
+    /// was too slow, the topic continues after the gap on the next connection. The deletion of a topic may be reported
+    /// twice.
     Of {
         /// The name of the topic.
         topic: Arc<str>,
         /// The event, the gap, the skipped events or the end.
         item: Box<Self>,
     },
-    /// For several topics: the places in all of them. It comes when reading begins, and after topics have joined or left.
-    /// After each event, the place in its topic is the event's position ([`Token::set`]).
+    /// The places in all of several topics. It comes when reading begins, and after topics have joined or left. After
+    /// each event, the place in its topic is the event's position ([`Token::set`]).
     Token(Token),
     /// A connection is open, and the server's messages are valid.
     Connected {
@@ -91,7 +93,8 @@ pub enum Item {
 }
 
 impl Item {
-    /// Returns the item's line in a server's NDJSON, without a line feed. `None` for an item about the connection.
+    /// Returns the line for the item in a server's NDJSON, without a line feed; `None` for an item about the
+    /// connection.
     #[must_use]
     pub fn to_json(&self) -> Option<String> {
         let mut out = String::new();

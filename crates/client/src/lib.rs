@@ -3,16 +3,16 @@
 //! # The parts
 //!
 //! - [`Subscribe`] starts a [`Subscription`], which yields [`Item`]s: events, each once and in order, and notices,
-//!   above all of missing events. When a connection breaks, it opens another one and continues from its position; it
-//!   reports that too.
-//!   [`Subscribe::topic`] reads several topics on one stream, also all whose names begin alike.
-//! - [`Publisher`] publishes events, each once, with as many attempts as necessary.
+//!   above all of missing events. When a connection breaks, the subscription reports that, opens another connection and
+//!   continues from its position. [`Subscribe::topic`] reads several topics on one stream, for example all topics whose
+//!   names have the same prefix.
+//! - [`Publisher`] publishes each event once, with as many attempts as necessary.
 //! - [`Topics`] lists the topics of a server.
 //! - [`Client`] calls the services of a server, and makes a call again where that is safe. [`RunHandle`] is a run, a long
 //!   computation on a server: watch it, cancel it, wait for its result.
 //! - A URL may be that of a Unix socket: `unix:SOCKET:/topics/NAME`. All transports but TCP work over it.
-//! - [`Via`] lists the transports. A position is valid on all of them, so a subscription can change its transport
-//!   between two events, and does so by itself unless one is set.
+//! - [`Via`] lists the transports. A position is valid on all transports, so a subscription can change its transport
+//!   between two events. It does so by itself unless a transport is set.
 //!
 //! Parsers without IO read the messages of servers and keep no more than [`Limits`] allow. One place checks the order
 //! of items for all transports.

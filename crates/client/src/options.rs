@@ -14,20 +14,20 @@ use crate::{Error, Retry, UrlError};
 /// Limits on the memory for data from a server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// The longest message, line or block of an event stream. Default 1 MiB; a server's default limit for an event is
-    /// 64 KiB.
+    /// The longest message, line or block of an event stream. Default 1 MiB; the default limit of a server for an event
+    /// is 64 KiB.
     pub event_bytes_max: usize,
     /// The longest page. Default 8 MiB; a server's page ends soon after 1 MiB of data.
     pub page_bytes_max: usize,
-    /// The longest body of a reply that is returned whole. Default 16 MiB; a stream may be longer.
+    /// The longest body of a reply that is returned in one piece. Default 16 MiB. A stream may be longer.
     pub reply_bytes_max: usize,
-    /// The bytes of a stream's items that may wait on a connection that several calls share; the connection then
-    /// waits. Default 2 MiB, two of the longest items of a server.
+    /// The most bytes of a stream's items that wait for their call, if several calls share a connection. Beyond that,
+    /// the connection stops reading. Default 2 MiB, two of a server's longest items.
     pub waiting_bytes_max: usize,
-    /// The most topics of a subscription to several. Default 4,096, more than a token of a server can have.
+    /// The most topics of a subscription to several topics. Default 4,096, more than the token of any server can name.
     pub topics_max: usize,
-    /// The most open calls of a client; more of them wait. Default 256, fewer than the requests that a server accepts
-    /// at once on a multiplexed connection (1,000), or the connections from one address.
+    /// The most open calls of a client; further calls wait. Default 256: fewer than the requests that a server accepts
+    /// at once on a multiplexed connection (1,000), and fewer than the connections that it accepts from one address.
     pub calls_max: usize,
 }
 
@@ -47,12 +47,12 @@ impl Default for Limits {
 /// The time limits of connections.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Timeouts {
-    /// The time to open a connection. Default 10 s.
+    /// The longest time to open a connection. Default 10 s.
     pub connect: Duration,
-    /// The time from an open connection to the server's first item. Default 10 s: a server sends at once where
-    /// reading begins, so a later one means that something holds back the stream.
+    /// The longest time from an open connection to the server's first item. Default 10 s. A server sends the position
+    /// at once, so a late first item means that something holds the stream back.
     pub answer: Duration,
-    /// The time between two signs of life. Default 45 s, three heartbeats of a server.
+    /// The longest time between two signs of life. Default 45 s, three heartbeats of a server.
     pub stall: Duration,
     /// The time between two polls. Default 1 s.
     pub poll_interval: Duration,
@@ -70,7 +70,7 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// Returns the result of work that opens a connection, if the server answers in time.
+    /// Waits for `work`, which opens a connection. It is an error if the server does not answer in time.
     pub(crate) async fn await_answer<T>(
         self,
         work: impl Future<Output = Result<T, Error>>,
@@ -88,11 +88,11 @@ pub(crate) struct Options {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) retry: Retry,
-    /// The words that the log adds when it says that something is tried again.
+    /// The words for the log line about a new attempt.
     pub(crate) retry_advice: &'static str,
 }
 
-/// The setters of options that subscriptions, publishers and lists of topics share; each type provides `with`.
+/// The setters of the options that subscriptions, publishers and lists of topics share. Each type provides `with`.
 macro_rules! option_setters {
     () => {
         /// Adds a header field to each request or handshake, such as `Authorization`. The fields of a WebSocket
@@ -118,12 +118,12 @@ macro_rules! option_setters {
 }
 pub(crate) use option_setters;
 
-/// The header fields that this crate sets itself, and those that break a WebSocket handshake.
+/// The header fields that this crate sets itself, and fields that would break a WebSocket handshake.
 const OWN_FIELDS: [&str; 5] =
     ["host", "upgrade", "connection", "content-length", "transfer-encoding"];
 
 impl Options {
-    /// Checks that its header fields can be sent to this address.
+    /// Checks that the header fields can be sent to this address.
     pub(crate) fn check(&self, address: &Address) -> Result<(), Error> {
         self.fields.iter().try_for_each(|(name, value)| Self::check_field(name, value))?;
         match address.scheme == Scheme::Tcp && !self.fields.is_empty() {
@@ -132,7 +132,7 @@ impl Options {
         }
     }
 
-    /// Checks that a header field can be sent.
+    /// Checks that this crate does not set the header field itself, and that the field is valid.
     pub(crate) fn check_field(name: &str, value: &str) -> Result<(), Error> {
         let name = name.to_ascii_lowercase();
         if OWN_FIELDS.contains(&&*name) || name.starts_with("sec-websocket-") {

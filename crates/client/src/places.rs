@@ -1,4 +1,4 @@
-//! The places of a subscription: those in one topic, or in each of several. Pure.
+//! The places of a subscription: one in its only topic, or one in each of several topics. Pure.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use crate::start::Start;
 use crate::tracker::{Step, Tracker};
 use crate::{After, EndReason, Error, Item, Position};
 
-/// The name of the index, whose place is in each token of a server.
+/// The name of the index of topics. Its place is in each token of a server.
 const INDEX: &str = "$topics";
 
 /// The places of a subscription, across all its connections.
@@ -22,13 +22,13 @@ pub(crate) enum Places {
     Several(SeveralPlaces),
 }
 
-/// A tracker for each topic, and the token of all.
+/// A tracker for each topic, and one token with all places.
 #[derive(Debug)]
 pub(crate) struct SeveralPlaces {
     trackers: HashMap<Arc<str>, Tracker>,
     /// `None` until the server has told where reading begins.
     token: Option<Token>,
-    /// True if the index itself is read.
+    /// True if the subscription reads the index itself.
     reads_index: bool,
     topics_max: usize,
     repeated: u64,
@@ -43,7 +43,7 @@ impl Places {
         }
     }
 
-    /// Returns the number of events that came again, on any connection.
+    /// Returns the number of events that the server sent again, over all connections.
     pub(crate) fn repeated(&self) -> u64 {
         match self {
             Self::One(tracker) => tracker.repeated(),
@@ -51,7 +51,7 @@ impl Places {
         }
     }
 
-    /// Begins a new connection, which repeats the unreported items of the last one.
+    /// Begins a new connection. The server sends the items again that were not reported.
     pub(crate) fn reconnect(&mut self) {
         match self {
             Self::One(tracker) => tracker.reconnect(),
@@ -73,7 +73,8 @@ impl Places {
         }
     }
 
-    /// Returns the end of a subscription to one topic, if an answer is one. Several have none.
+    /// Returns the end of the topic, if the refusal means that the only topic has ended. A subscription to several
+    /// topics does not end.
     pub(crate) fn end_of(&self, refused: &Refused, was_there: bool) -> Option<Item> {
         match self {
             Self::One(tracker) => Some(tracker.end(refused.end_reason(was_there)?)),
@@ -131,7 +132,7 @@ impl SeveralPlaces {
         Ok(step?)
     }
 
-    /// Takes the places that the server has reached. Forgets the topics that are no longer among them.
+    /// Takes the places that the server has reached. Forgets the topics that the token no longer names.
     fn on_places(&mut self, mut token: Token, items: &mut VecDeque<Item>) -> Result<Step, Error> {
         let before = self.token.clone();
         let is_read = |name: &&str| self.reads_index || *name != INDEX;
@@ -153,7 +154,8 @@ impl SeveralPlaces {
         Ok(Step::Forward)
     }
 
-    /// Ends a topic. If its reader was too slow, the topic continues after the gap once the server reads it again.
+    /// Ends a topic. If the reader was too slow, the topic continues after the gap once the server reads the topic
+    /// again.
     fn end(&mut self, topic: &str, reason: EndReason, items: &mut VecDeque<Item>) {
         let (name, tracker) = match self.trackers.remove_entry(topic) {
             Some(known) => known,
@@ -174,7 +176,7 @@ impl SeveralPlaces {
         }
     }
 
-    /// Returns the name of a topic, unless there are too many.
+    /// Returns the shared name of a topic. It is an error if there are too many topics.
     fn name(&self, topic: &str) -> Result<Arc<str>, Error> {
         match self.trackers.get_key_value(topic) {
             Some((name, _)) => Ok(Arc::clone(name)),
@@ -199,7 +201,7 @@ mod tests {
         Places::Several(SeveralPlaces::new(&["a".to_owned(), "b*".to_owned()], token, topics_max))
     }
 
-    /// Returns the items for these lines, and the token to continue from.
+    /// Returns the reported items for these lines, and the token to continue from.
     fn told(places: &mut Places, lines: &[&str]) -> (Vec<String>, String) {
         let mut items = VecDeque::new();
         for line in lines {

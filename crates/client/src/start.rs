@@ -9,9 +9,9 @@ pub(crate) enum Start {
     After(After),
     /// A place in each of several topics.
     Token(Token),
-    /// The first event of a run, where the server begins by itself.
+    /// The first event of a run. The server begins there by default.
     First,
-    /// The first event of this time or later; the server parses it.
+    /// The first event at this time or later. The server parses the time.
     Since(String),
 }
 
@@ -22,14 +22,15 @@ impl Default for Start {
 }
 
 impl From<After> for Start {
-    /// A subscription always begins where it is told to, so [`After::Anew`] and [`After::Position`] are the same.
+    /// Converts a place. A subscription always begins exactly there, so [`After::Anew`] and [`After::Position`] are the
+    /// same.
     fn from(after: After) -> Self {
         Self::After(after.position().map_or(after, After::Position))
     }
 }
 
 impl Start {
-    /// Returns the parameter for the server, percent-encoded.
+    /// Returns the query parameter for the server, percent-encoded.
     pub(crate) fn parameter(&self) -> Option<(&'static str, String)> {
         match self {
             Self::After(after) => Some(("after", after.to_string())),

@@ -1,7 +1,7 @@
-//! A subscription: one topic or several, over as many connections as necessary.
+//! A subscription to one topic or several, over as many connections as necessary.
 //!
-//! Owns the decisions when to connect, when to change the transport, and what to report. The places check the order
-//! of items, and the back-off computes delays.
+//! Decides when to connect, when to change the transport, and what to report. The places check the order of items, and
+//! the back-off computes delays.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -26,13 +26,13 @@ use crate::tracker::{Step, Tracker};
 use crate::transport::{self, Link, Reading};
 use crate::{After, Error, Item, Limits, Mode, Retry, Token, UrlError, Via};
 
-/// The transports that are tried in turn if none is set: the first has the least overhead, the last works wherever
-/// HTTP does.
+/// The transports that are tried in turn if none is set. The first has the least overhead; the last works wherever HTTP
+/// works.
 const AUTO: [Via; 3] = [Via::WebSocket, Via::Sse, Via::LongPoll];
-/// The transports that are tried in turn for several topics, which a WebSocket does not carry. NDJSON takes fewer bytes
-/// than server-sent events, which repeat the token in each block.
+/// The transports that are tried in turn for several topics. A WebSocket does not carry several. NDJSON takes fewer
+/// bytes than server-sent events, which repeat the token in each block.
 const AUTO_SEVERAL: [Via; 3] = [Via::Ndjson, Via::Sse, Via::LongPoll];
-/// The number of connections in a row that break without an event, after which a transport is considered unsuitable.
+/// The number of connections in a row that break without an event before another transport is tried.
 const LOSSES_MAX: u32 = 3;
 /// The time after which a connection counts as good, even without an event.
 const STABLE: Duration = Duration::from_secs(60);
@@ -66,9 +66,11 @@ pub struct Subscribe {
 }
 
 impl Subscribe {
-    /// Creates a subscription to the topic or run at `url`, or with [`Subscribe::topic`] to several topics: `http://`, `https://`, `ws://` or `wss://`, the first two
-    /// meaning the same as the last two, `tcp://HOST:PORT/topics/NAME`, or `unix:SOCKET:/topics/NAME`. Takes `after`, `since` and `mode` from its
-    /// query.
+    /// Creates a subscription to the topic or run at `url`; with [`Subscribe::topic`], to several topics.
+    ///
+    /// The URL begins with `http://` or `ws://`, which mean the same, or with `https://` or `wss://`, which mean the
+    /// same; or it is `tcp://HOST:PORT/topics/NAME` or `unix:SOCKET:/topics/NAME`. The parameters `after`, `since` and
+    /// `mode` are taken from its query.
     pub fn new(url: impl Into<String>) -> Self {
         Self::with_options(url.into(), Options::default())
     }
@@ -77,15 +79,17 @@ impl Subscribe {
         Self { url, topics: Vec::new(), via: None, start: None, mode: None, options }
     }
 
-    /// Reads this topic too, or with `PREFIX*` all topics whose names begin so: several topics on one stream. The URL is
-    /// that of the server, or of one of the topics; `/topics?topic=wind&topic=cpu*` means the same. The items of a topic
-    /// come as [`Item::Of`], and a topic that is created later joins with its first event.
+    /// Adds a topic, or with `PREFIX*` all topics whose names begin with `PREFIX`. All topics come on one stream.
+    ///
+    /// The URL is that of the server, or of one of the topics. The query in `/topics?topic=wind&topic=cpu*` has the
+    /// same effect. The items of a topic come as [`Item::Of`]. A topic that is created later joins with its first
+    /// event.
     pub fn topic(mut self, name: impl Into<String>) -> Self {
         self.topics.push(name.into());
         self
     }
 
-    /// Continues in several topics, each after its place.
+    /// Continues each of several topics after its place in the token.
     pub fn resume(mut self, token: Token) -> Self {
         self.start = Some(Start::Token(token));
         self
@@ -98,20 +102,20 @@ impl Subscribe {
         self
     }
 
-    /// Sets the place to begin. Default: that of the URL, else future events, or the first event of a run.
+    /// Sets the place to begin. Default: the place in the URL, otherwise future events, or the first event of a run.
     pub fn after(mut self, after: After) -> Self {
         self.start = Some(after.into());
         self
     }
 
-    /// Begins with the first event of this time or later: a duration before now, such as `10m`, or a time, such as
-    /// `2026-11-22T10:00:00Z`. The server uses its own clock.
+    /// Begins with the first event at this time or later. The time is a duration before now, such as `10m`, or a time,
+    /// such as `2026-11-22T10:00:00Z`. The server uses its own clock.
     pub fn since(mut self, time: impl Into<String>) -> Self {
         self.start = Some(Start::Since(time.into()));
         self
     }
 
-    /// Sets the events to get when behind. Default: those of the URL, else every event.
+    /// Sets which events a slow reader gets. Default: the mode in the URL, otherwise every event.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = Some(mode);
         self
@@ -202,9 +206,11 @@ impl fmt::Debug for Subscribe {
 
 /// The events of a topic, over any number of connections.
 ///
-/// Within the server's retention each event comes once and in order; an [`Item::Gap`] reports missing events. It has
-/// no task and no queue of its own: while no item is awaited nothing is read, and a connection that the server closes
-/// meanwhile is opened again. Dropping it closes the connection.
+/// Within the server's retention, each event comes once and in order. An [`Item::Gap`] reports missing events.
+///
+/// A subscription has no task and no queue of its own, so it reads nothing while no item is awaited. If the server
+/// closes the connection in that time, the subscription opens another one. Dropping the subscription closes the
+/// connection.
 pub struct Subscription {
     items: Pin<Box<dyn Stream<Item = Result<Item, Error>> + Send>>,
 }
@@ -213,10 +219,10 @@ impl Subscription {
     /// Returns the next item; `None` after the end of the topic or an error.
     ///
     /// # Errors
-    /// Returns permanent errors ([`Error::is_permanent`]), and others after too many attempts ([`Retry::failures_max`]).
-    /// Other errors only cause an [`Item::Disconnected`]. Once the server has answered, that is also the effect of answers
-    /// that a network on the way may send, such as one that asks for a login: a page, a redirect, a refusal without a
-    /// problem, or a certificate that is not trusted.
+    /// Returns permanent errors ([`Error::is_permanent`]) at once, and other errors after too many attempts
+    /// ([`Retry::failures_max`]). Before that, each of the others causes an [`Item::Disconnected`]. A network that asks
+    /// for a login may answer in the server's place: with a page, a redirect, a refusal without a problem, or a
+    /// certificate that is not trusted. Once the server itself has answered, such an answer is not a permanent error.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -242,25 +248,25 @@ impl fmt::Debug for Subscription {
 struct Engine {
     address: Arc<Address>,
     options: Arc<Options>,
-    /// The place to begin, while there is no position.
+    /// The place to begin, as long as no position is known.
     start: Start,
     mode: Mode,
     /// The transports to try in turn.
     vias: Vec<Via>,
     current: usize,
-    /// The number of connections in a row that broke without news.
+    /// The number of connections in a row that broke without a new event.
     losses: u32,
     places: Places,
     /// True if the server has sent something about the topic before.
     was_there: bool,
     backoff: Backoff,
     said: Vec<ServerItem>,
-    /// The items to return before anything else is done. It never holds more than one read produced.
+    /// The items to return before anything else is done. They are those of one read at most.
     items: VecDeque<Item>,
-    /// The errors of transports that found no topic at a URL that is not a topic's. They are reported once another
+    /// The errors of transports that found no topic, if the URL is not that of a topic. They are reported once another
     /// transport has a different result.
     without_topic: VecDeque<Item>,
-    /// The error to return after the items; `None` follows.
+    /// The error to return after the items. After the error, `next` returns `None`.
     error: Option<Error>,
     phase: Phase,
 }

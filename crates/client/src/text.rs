@@ -1,11 +1,11 @@
-//! Text for a line, for JSON and for a terminal.
+//! Conversions of text into one line, into JSON, and into a form that is safe on a terminal.
 
 use std::borrow::Cow;
 
 use anemone_wire::BYTE_ORDER_MARK;
 use serde_json::value::RawValue;
 
-/// Returns the same JSON in one line. Line breaks only stand between tokens, since strings escape them.
+/// Returns the same JSON in one line. Line breaks stand only between tokens, since a string must escape them.
 #[must_use]
 pub fn one_line(json: &str) -> Cow<'_, str> {
     match json.contains(['\n', '\r']) {
@@ -19,13 +19,13 @@ pub(crate) fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }
 
-/// Returns the text as the value of a query's parameter.
+/// Returns the text, encoded as the value of a query parameter.
 pub(crate) fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// Escapes the control characters in a peer's text. Quotes and backslashes stay as they are, since the peer may have escaped
-/// something already.
+/// Escapes the control characters in text from a peer. Quotes and backslashes stay unchanged, since the peer may have
+/// escaped something already.
 pub(crate) fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -37,8 +37,8 @@ pub(crate) fn shown(text: &str) -> String {
     shown
 }
 
-/// Returns the JSON of an event that a user has typed: the text itself if it is one JSON value, otherwise a JSON string. A
-/// byte order mark at the beginning is removed.
+/// Returns the JSON of an event that a user has typed. Text that is one JSON value stays as it is; any other text
+/// becomes a JSON string. A byte order mark at the beginning is removed.
 #[must_use]
 pub fn json_or_string(text: &str) -> Cow<'_, str> {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);

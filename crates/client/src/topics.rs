@@ -17,17 +17,17 @@ use crate::{Error, Malformed, Position, UnixTime, UrlError};
 pub struct ListedTopic {
     /// Its name: `A-Z a-z 0-9 . _ -`.
     pub name: String,
-    /// The URL for reading it, and maybe for publishing to it.
+    /// The URL for reading the topic, and for publishing to it if the server allows that.
     pub url: String,
-    /// The offset of the oldest kept event, or else that of the next one.
+    /// The offset of the oldest kept event. If none is kept, the offset of the next event.
     pub first: u64,
     /// The position of its newest event.
     pub next: Position,
-    /// The bytes that it keeps.
+    /// The bytes of the events that it keeps.
     pub bytes: u64,
     /// The time of its oldest event, if it keeps one and the server says so.
     pub oldest: Option<UnixTime>,
-    /// The events that it keeps, in the server's words, such as `7 d, at most 64 MiB`.
+    /// The retention of the topic in the server's words, such as `7 d, at most 64 MiB`.
     pub keeps: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl ListedTopic {
     }
 }
 
-/// The topics of a server in the order of their names, a page at a time.
+/// A list of the topics of a server, in the order of their names and page by page.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), anemone_client::Error> {
@@ -53,7 +53,7 @@ impl ListedTopic {
 pub struct Topics {
     address: Arc<Address>,
     options: Arc<Options>,
-    /// The last name returned.
+    /// The name after which the next page begins.
     after: Option<String>,
     is_done: bool,
 }
@@ -96,11 +96,10 @@ impl Topics {
         self
     }
 
-    /// Returns the next topics, at most as many as a server has in a page; `None` after the last. Does not try again
-    /// after an error.
+    /// Returns the next page of topics; `None` after the last page. Does not try again after an error.
     ///
     /// # Errors
-    /// When the server cannot be reached, refuses, or is not an Anemone server.
+    /// The server cannot be reached, refuses the request, or is not an Anemone server.
     pub async fn next_page(&mut self) -> Result<Option<Vec<ListedTopic>>, Error> {
         if self.is_done {
             return Ok(None);

@@ -1,7 +1,7 @@
 //! Checks the order of a topic's items. Pure.
 //!
-//! Owns the position of a subscription. It passes no event twice, none out of order, and none after a hole that was
-//! not reported.
+//! Owns the position of a subscription. It passes no event twice and no event out of order. It reports a hole before it
+//! passes the next event.
 
 use std::collections::VecDeque;
 
@@ -13,11 +13,11 @@ type TopicItem = anemone_wire::Item<'static>;
 /// Tracks a topic across all connections of a subscription.
 #[derive(Debug, Default)]
 pub(crate) struct Tracker {
-    /// The last reported position; `None` until the server has sent where reading begins.
+    /// The last reported position; `None` until the server has sent the position at which reading begins.
     position: Option<Position>,
-    /// The number of events skipped before the next one, not reported yet.
+    /// The number of events that were skipped before the next one, and are not reported yet.
     skipped: u64,
-    /// A hole was found after this position. If it is found again, it becomes a gap.
+    /// The position after which a hole was found. If the hole is found there again, it becomes a gap.
     hole_after: Option<Position>,
     repeated: u64,
 }
@@ -26,9 +26,9 @@ pub(crate) struct Tracker {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Step {
     Forward,
-    /// Nothing new.
+    /// The item was nothing new.
     Stay,
-    /// Nothing follows.
+    /// The topic has ended.
     End,
 }
 
@@ -43,12 +43,12 @@ impl Tracker {
         self.position
     }
 
-    /// Returns the number of events that came again, on any connection.
+    /// Returns the number of events that the server sent again, over all connections.
     pub(crate) fn repeated(&self) -> u64 {
         self.repeated
     }
 
-    /// Begins a new connection, which repeats the unreported items of the last one.
+    /// Begins a new connection. The server sends the items again that were not reported.
     pub(crate) fn reconnect(&mut self) {
         self.skipped = 0;
     }
@@ -91,7 +91,7 @@ impl Tracker {
         }
     }
 
-    /// Returns the end of the topic. Missed events count from the last reported one.
+    /// Returns the end of the topic. If it names a gap, the gap begins after the last reported event.
     pub(crate) fn end(&self, mut reason: EndReason) -> Item {
         if let EndReason::TooSlow { gap: Some(gap) } = &mut reason {
             *gap = self.seen_from_here(gap.clone());
@@ -113,7 +113,7 @@ impl Tracker {
         Ok(Step::Forward)
     }
 
-    /// Returns true if an event is the next one, and false if it was reported before.
+    /// Returns true if an event is new, and false if it was reported before. Handles a hole before a new event.
     fn follows(&mut self, found: Position, items: &mut VecDeque<Item>) -> Result<bool, Hole> {
         let Some(position) = self.position else { return Ok(true) };
         if position.epoch == found.epoch {
@@ -141,7 +141,7 @@ impl Tracker {
         Ok(Step::Forward)
     }
 
-    /// Returns the part of a gap after the current position.
+    /// Returns a gap without the part before the current position.
     fn seen_from_here(&self, gap: Gap) -> Gap {
         let Some(position) = self.position else { return gap };
         let is_same_log = position.epoch == gap.resume.epoch;
@@ -149,8 +149,8 @@ impl Tracker {
         Gap { after: position, missed, ..gap }
     }
 
-    /// Handles events that are missing without notice up to `resume`. The first time this is an error, since another
-    /// connection may return them; the second time it is a gap.
+    /// Handles events that are missing up to `resume` without a gap from the server. The first time, this is an error,
+    /// since another connection may return the events. The second time, it becomes a gap.
     fn on_hole(
         &mut self,
         found: Position,
@@ -203,7 +203,7 @@ mod tests {
         TopicItem::Gap(Gap { reason: GapReason::Retention, after, missed, resume })
     }
 
-    /// Returns the items to report for these, and the hole that ends reading, if there is one.
+    /// Returns the items to report for `said`, and the hole that ends reading, if there is one.
     fn told(tracker: &mut Tracker, said: Vec<TopicItem>) -> (Vec<String>, Option<Hole>) {
         let mut items = VecDeque::new();
         let hole = said.into_iter().find_map(|item| tracker.receive(item, &mut items).err());
@@ -302,8 +302,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a server says, events come in order and once. A missing event is always part of a gap, or counted as
-        /// skipped.
+        /// Events come in order and once, whatever a server says. A missing event is always part of a gap, or counted
+        /// as skipped.
         #[test]
         fn a_resume_gives_each_event_once_or_says_there_is_a_gap(
             said in prop::collection::vec((0_u8..5, 1_u64..12, 1_u64..12), 0..60),

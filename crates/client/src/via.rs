@@ -14,9 +14,9 @@ pub enum Via {
     Sse,
     /// An endless reply with one JSON object per line.
     Ndjson,
-    /// Requests for which the server waits for an event.
+    /// Long polls: the server answers each request once there is an event.
     LongPoll,
-    /// Requests at an interval.
+    /// Polls: requests at a fixed interval.
     Poll,
     /// `anemone.v1` on bare TCP.
     Tcp,
@@ -48,7 +48,8 @@ impl Via {
         }
     }
 
-    /// Returns true if it carries several topics. The multiplexed ones have a reader for each.
+    /// Returns true if the transport carries several topics on one stream. The multiplexed transports have a reader for
+    /// each topic instead.
     pub(crate) const fn carries_several(self) -> bool {
         matches!(self, Self::Ndjson | Self::Sse | Self::LongPoll | Self::Poll)
     }

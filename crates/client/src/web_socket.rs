@@ -9,10 +9,10 @@ use crate::Error;
 use crate::error::Foreign;
 use crate::options::Options;
 
-/// The time that a failed connection waits for the peer's close frame, before another one is opened.
+/// The longest wait for the peer's close frame on a failed connection, before another connection is opened.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Opens a WebSocket with `subprotocol`, whose messages have at most `bytes_max` bytes.
+/// Opens a WebSocket with `subprotocol`. Messages have at most `bytes_max` bytes.
 pub(crate) async fn open(
     url: String,
     subprotocol: &'static str,
@@ -38,7 +38,7 @@ pub(crate) async fn open(
     }
 }
 
-/// Returns the next message; the end is an error.
+/// Returns the next message. It is an error if the WebSocket has ended.
 pub(crate) async fn receive(socket: &mut WebSocket<ClientStream>) -> Result<Incoming, Error> {
     match socket.recv().await? {
         Some(message) => Ok(message),
