@@ -48,7 +48,6 @@ impl Socket {
     /// queue.
     ///
     /// # Cancel safety
-    ///
     /// Dropping the future loses nothing.
     pub(super) async fn turn(&mut self) -> Result<Option<Bytes>, Error> {
         match self {
