@@ -1,4 +1,5 @@
-//! The guard of programs alone, for a program that cannot begin with `guard_or_continue` itself (`exec::guard_with`).
+//! The guard of programs as an executable of its own. It is for a program whose `main` cannot begin with
+//! `guard_or_continue` (`exec::guard_with`).
 
 fn main() -> std::process::ExitCode {
     #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! A limit on the lines that are logged in an interval. Pure: `now` is the time since some beginning.
+//! A limit on the lines that are logged in an interval. Pure: `now` is the time since the limit was created.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 pub(super) struct Allowance {
     lines_max: u32,
     interval: Duration,
-    /// The time at which the interval of the last line began.
+    /// The time at which the current interval began.
     since: Duration,
     used: u32,
     /// The number of lines that were not logged in this interval.
@@ -33,12 +33,12 @@ impl Allowance {
         allowed
     }
 
-    /// Returns the time at which to report the refused lines.
+    /// Returns the time at which to report the refused lines; `None` if no line was refused.
     pub(super) fn due(&self) -> Option<Duration> {
         (self.refused > 0).then_some(self.since + self.interval)
     }
 
-    /// Returns the number of refused lines, once that is due.
+    /// Returns the number of refused lines if it is time to report them, and resets it.
     pub(super) fn take_refused(&mut self, now: Duration) -> Option<u64> {
         (now >= self.due()?).then(|| std::mem::take(&mut self.refused))
     }

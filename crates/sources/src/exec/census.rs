@@ -1,8 +1,8 @@
 //! Counts the processes of a program every [`EVERY`].
 //!
-//! The system can limit only the processes of a user (`RLIMIT_NPROC`), and not those of root. Between two counts, a program may have
-//! more processes than its limit. A count reads all of `/proc`, so it is left out while the newest process of the system is the same:
-//! then no process is new.
+//! The system itself can limit only all processes of a user (`RLIMIT_NPROC`), and does not limit those of root. Between
+//! two counts, a program may have more processes than its limit. A count reads all of `/proc`. It is left out while the
+//! system's newest process is the same as before, since no process is new then.
 
 use std::fs;
 use std::time::Duration;
@@ -14,13 +14,14 @@ use super::group::Group;
 /// The time between two counts.
 pub(super) const EVERY: Duration = Duration::from_millis(50);
 
-/// The wait after a count, as a multiple of its duration. So counting takes at most this part of a processor's time.
+/// The least time between two counts, as a multiple of the duration of one. Counting thus takes at most a 20th of a
+/// processor's time.
 const PATIENCE: u32 = 20;
 
 #[derive(Debug)]
 pub(super) struct Census {
     due: Instant,
-    /// The newest process of the system, right before the last count.
+    /// The system's newest process right before the last count.
     newest: Option<u32>,
 }
 
@@ -34,8 +35,8 @@ impl Census {
         self.due
     }
 
-    /// Counts the processes of the group if that is due. `None` if there are no new ones, or if the system does not
-    /// list them.
+    /// Counts the processes of the group, if it is time for that. Returns `None` if it is not, if no process is new, or
+    /// if the system does not list processes.
     pub(super) fn take(&mut self, group: &Group) -> Option<usize> {
         let started = Instant::now();
         if started < self.due {
@@ -54,7 +55,7 @@ impl Census {
     }
 }
 
-/// Parses the number of the newest process (proc_loadavg(5)); `None` if the system does not tell it.
+/// Parses the process id of the newest process (proc_loadavg(5)); `None` if the system does not tell it.
 fn newest(loadavg: &str) -> Option<u32> {
     loadavg.split_ascii_whitespace().nth(4)?.parse().ok().filter(|number| *number > 0)
 }

@@ -1,7 +1,8 @@
 //! Lists the descendants of a process, and sends signals to all of them.
 //!
-//! Linux lists all processes with their parents in `/proc` (proc_pid_stat(5)). A guard is a child subreaper, so a process
-//! whose parent has ended becomes its child. A descendant therefore stays one, in whatever session or group it is.
+//! Linux lists all processes with their parents in `/proc` (proc_pid_stat(5)). A guard is a child subreaper, so a
+//! process whose parent has ended becomes its child. A descendant of the guard therefore remains its descendant, in
+//! whatever session or group it is.
 //!
 //! On other systems only the process group of the program is known.
 
@@ -12,14 +13,15 @@ use rustix::process::{
     Pid, Signal, getpgid, getpid, kill_process, kill_process_group, test_kill_process_group,
 };
 
-/// A living process.
+/// A living descendant.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux lists them"))]
 struct Descendant {
     pid: Pid,
     group: Pid,
 }
 
-/// Lists the living descendants of a process. Zombies are not alive. `None` if the system does not list them.
+/// Lists the living descendants of a process. Zombies do not count as alive. Returns `None` if the system does not list
+/// processes.
 #[cfg(target_os = "linux")]
 fn of(ancestor: Pid) -> Option<Vec<Descendant>> {
     let mut children: HashMap<i32, Vec<(i32, Stat)>> = HashMap::new();
@@ -50,25 +52,25 @@ fn of(_ancestor: Pid) -> Option<Vec<Descendant>> {
     None
 }
 
-/// Lists the ids of the living descendants of a process. `None` if the system does not list them.
+/// Lists the process ids of the living descendants of a process. Returns `None` if the system does not list processes.
 pub(super) fn pids_of(ancestor: Pid) -> Option<Vec<Pid>> {
     Some(of(ancestor)?.into_iter().map(|descendant| descendant.pid).collect())
 }
 
-/// True where the system lists the descendants of a process, and orphans become children of a guard.
+/// True on systems that list the descendants of a process, and on which orphans become children of a guard.
 pub(super) const ARE_KNOWN: bool = cfg!(target_os = "linux");
 
-/// Returns true if processes are left in the group of a program without known descendants. On systems other than Linux,
-/// orphans do not become children of the guard.
+/// Returns true if the descendants of a program are not known, but processes are left in its group. On systems other
+/// than Linux, orphans do not become children of the guard.
 pub(super) fn are_left_in_group(program: Pid) -> bool {
     !ARE_KNOWN && test_kill_process_group(program).is_ok()
 }
 
-/// Sends a signal to all descendants of this process, the guard of a program that leads a process group. Returns them. Ignores
-/// errors: a process may have ended meanwhile, or belong to another user (a set-user-ID program).
+/// Sends a signal to all descendants of this process, which is the guard of a program. Returns them. Ignores errors: a
+/// process may have ended meanwhile, or belong to another user (a set-user-ID program).
 ///
-/// A process group gets the signal as a whole, so that none of it escapes by starting another at that moment. It has no other
-/// members, since the guard leads a session.
+/// Each process group gets the signal as a whole, so that no process escapes by starting another one at that moment.
+/// All members of these groups are descendants, since the guard leads a session.
 pub(super) fn signal_all(program: Pid, signal: Signal) -> Vec<Pid> {
     let Some(descendants) = of(getpid()) else {
         let _ = kill_process_group(program, signal);

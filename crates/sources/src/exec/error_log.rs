@@ -1,4 +1,4 @@
-//! Logs standard error line by line, at a limited rate.
+//! Logs the standard error of programs line by line, at a limited rate.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,20 +10,20 @@ use super::allowance::Allowance;
 use crate::lines::{self, Line, Lines};
 use crate::printable::printable_start;
 
-/// The longest line of standard error in the log.
+/// The longest line of standard error that is kept for the log, in bytes.
 const LOG_LINE_BYTES_MAX: usize = 4000;
 const LOG_LINE_CHARS_MAX: usize = 1000;
 
-/// The writer of a line, as the log names it.
+/// The name of a program in the log.
 #[derive(Clone, Debug)]
 pub(super) enum LoggedAs {
-    /// The source of this topic.
+    /// The topic of a source.
     Topic(String),
-    /// A run of the service at this path.
+    /// The path of a service, for a run of it.
     Service(String),
 }
 
-/// A limit on the lines that are logged, shared by all programs under one name.
+/// A limit on the logged lines. All programs with the same name share it.
 #[derive(Debug)]
 pub(super) struct LogLimit {
     name: LoggedAs,
@@ -42,7 +42,7 @@ impl LogLimit {
         self.allowance.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the topic and the service for a line of the log; one of them.
+    /// Returns the topic and the service for a line of the log. One of them is `None`.
     fn names(&self) -> [Option<&str>; 2] {
         match &self.name {
             LoggedAs::Topic(topic) => [Some(topic), None],
@@ -79,17 +79,17 @@ impl LogLimit {
     }
 }
 
-/// The standard error of one program, for the log.
+/// The standard error of one program, on its way to the log.
 pub(super) struct ErrorLog {
     lines: Lines,
     limit: Arc<LogLimit>,
-    /// The beginning of the last line that is not empty.
+    /// The beginning of the last line that was not empty.
     last: Vec<u8>,
-    /// True after a CR: the next text replaces the line, unless an LF follows.
+    /// True after a CR. The next text then replaces the line, unless LF follows first.
     is_returned: bool,
 }
 
-/// The most characters of the last line that tells a failure, and the bytes that they need.
+/// The most characters of the last line when it explains a failure, and the bytes that they need.
 const LAST_CHARS_MAX: usize = 200;
 const LAST_BYTES_MAX: usize = 4 * (LAST_CHARS_MAX + 1);
 
@@ -103,7 +103,7 @@ impl ErrorLog {
         Some(self.limit.started + self.limit.allowance().due()?)
     }
 
-    /// Takes more bytes. If a CR begins a line anew, as a progress bar does, only its last text counts.
+    /// Takes more bytes. A CR begins a line anew, as in a progress bar, and only the text after the last CR is kept.
     pub(super) fn receive(&mut self, bytes: &[u8]) {
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             let text = line.strip_suffix(b"\n").unwrap_or(line);
@@ -134,7 +134,7 @@ impl ErrorLog {
         }
     }
 
-    /// Returns the last line that is not empty, at most 200 characters of it, safe for a terminal.
+    /// Returns the last line that was not empty, cut to 200 characters and safe for a terminal.
     pub(super) fn last(&self) -> Option<String> {
         let text = lines::text(&self.last);
         (!text.is_empty()).then(|| printable_start(&text, LAST_CHARS_MAX))

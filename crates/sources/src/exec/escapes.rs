@@ -1,24 +1,24 @@
-//! Removes the escape sequences for terminals (ECMA-48) from the output of a program, which writes them around its
+//! Removes the escape sequences for terminals (ECMA-48) from the output of a program. Programs write them around their
 //! progress.
 //!
-//! A sequence that moves the cursor, erases, or sets a mode or a title says nothing to a reader of lines, and is left out. One that
-//! moves the cursor so that the line is written anew counts as a CR. Colours stay, since they belong to the text
-//! ([`without_colours`]). The result does not depend on the pieces in which the output comes.
+//! A reader of lines has no use for a sequence that moves the cursor, erases, or sets a mode or a title, so it is left
+//! out. A sequence that moves the cursor so that the line is written anew becomes a CR. Colours stay, since they belong
+//! to the text ([`without_colours`]). The result does not depend on the pieces in which the output comes.
 
 use std::borrow::Cow;
 
 const ESC: u8 = 0x1b;
 
-/// The longest colour: more than all attributes together need.
+/// The most bytes of a colour that are kept. All attributes of text together need fewer.
 const COLOUR_BYTES_MAX: usize = 64;
 
 /// Removes escape sequences from a stream of bytes.
 #[derive(Debug, Default)]
 pub(super) struct Escapes {
     place: SequencePlace,
-    /// The present sequence so far, if it may be a colour or a move.
+    /// The parameters of the current sequence. They matter if it is a colour or a move.
     sequence: Vec<u8>,
-    /// The rest of a piece without its sequences.
+    /// The current piece without its sequences.
     plain: Vec<u8>,
 }
 
@@ -91,7 +91,7 @@ impl Escapes {
         };
     }
 
-    /// Ends a control sequence, of which `sequence` has the parameters.
+    /// Ends a control sequence with the final byte `last`. Its parameters are in `sequence`.
     fn end_control(&mut self, last: u8) {
         let is_at_begin = matches!(&self.sequence[..], b"" | b"0" | b"1");
         match last {

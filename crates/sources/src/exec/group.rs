@@ -1,6 +1,6 @@
 //! Runs a program, and ends it with all its descendants.
 //!
-//! Owns the start of a program, and the reaction to the reports of its [`guard`], which does the work.
+//! Starts a program by its [`guard`], which does the work, and reacts to the reports of the guard.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, pipe};
@@ -17,17 +17,19 @@ use super::handover::{GuardReport, Order, Priority, Request};
 use super::{Command, descendants, guard};
 use crate::status::sleep_until;
 
-/// Makes Python write each line at once: into a pipe it would write several KiB at a time, often all at its end.
+/// The variable that makes Python write each line at once. Otherwise it writes several KiB at a time into a pipe, often
+/// everything at its end.
 const UNBUFFERED: &str = "PYTHONUNBUFFERED";
 
-/// The time to wait after SIGKILL. Only a process that hangs in the kernel, or belongs to another user, needs any.
+/// The longest wait after SIGKILL. A wait is needed only for a process that hangs in the kernel, or belongs to another
+/// user.
 const KILL_WAIT: Duration = Duration::from_secs(1);
 
-/// The time in which a guard starts the program. A machine needs more than a few ms only if it is very busy.
+/// The time within which a guard must start the program. Only a very busy machine needs more than a few ms.
 const START_WAIT: Duration = Duration::from_secs(60);
 
-/// A running program with its descendants. Dropping it, or the end of this process, lets the guard end them: SIGTERM at once, and
-/// SIGKILL after the grace period.
+/// A running program with its descendants. When it is dropped, or when this process ends, the guard ends them: SIGTERM
+/// at once, and SIGKILL after the grace period.
 #[derive(Debug)]
 pub(super) struct Group(Option<Members>);
 
@@ -50,7 +52,7 @@ pub(super) enum ProgramInput {
 }
 
 pub(super) struct Pipes {
-    /// `None` if its input is empty.
+    /// The standard input; `None` if it is empty.
     pub(super) stdin: Option<Sender>,
     pub(super) stdout: Receiver,
     pub(super) stderr: Receiver,
@@ -61,8 +63,8 @@ pub(super) struct Pipes {
 pub(super) enum GroupEvent {
     /// The program has ended. Descendants may be left.
     ProgramEnded,
-    /// All have ended, or those that are left cannot be killed. The exit status of the program is known, unless its guard was
-    /// killed.
+    /// All processes have ended, or those that are left cannot be killed. The exit status of the program is known,
+    /// unless somebody killed the guard.
     Gone(Option<ExitStatus>),
 }
 
@@ -102,7 +104,10 @@ impl Group {
         Ok((Self(Some(Members::start(launch, &order)?)), pipes))
     }
 
-    /// Waits for the next event. Cancel safe.
+    /// Waits for the next event.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> GroupEvent {
         let Some(members) = &mut self.0 else { return GroupEvent::Gone(None) };
         let event = members.next().await;
@@ -112,7 +117,7 @@ impl Group {
         event
     }
 
-    /// Sends SIGTERM to all, once, and SIGKILL after the grace period to those that are left.
+    /// Sends SIGTERM to all processes, once, and SIGKILL to those that are left after the grace period.
     pub(super) fn end(&mut self) {
         if let Some(members) = &mut self.0
             && members.given_up_at.is_none()
@@ -122,7 +127,7 @@ impl Group {
         }
     }
 
-    /// Sends SIGKILL to all.
+    /// Sends SIGKILL to all processes.
     pub(super) fn kill(&mut self) {
         if let Some(members) = &mut self.0
             && !members.is_killed
@@ -133,7 +138,7 @@ impl Group {
         }
     }
 
-    /// Counts the living processes, if the system lists them (Linux).
+    /// Returns the number of living processes, if the system lists them (Linux).
     pub(super) fn processes(&self) -> Option<usize> {
         self.0.as_ref()?.living().map(|living| living.len())
     }
@@ -147,13 +152,14 @@ impl Group {
 struct Members {
     guard: GuardProcess,
     socket: UnixStream,
-    /// The beginning of a report.
+    /// The bytes of a report that has not arrived completely.
     report: Vec<u8>,
     program: Pid,
     /// The exit status of the program, once it has ended.
     exit: Option<ExitStatus>,
     grace: Duration,
-    /// The time at which the remaining processes are left to the guard; set once all were asked to end.
+    /// The time at which this process stops waiting for the remaining processes; the guard goes on. Set once all were
+    /// asked to end.
     given_up_at: Option<Instant>,
     is_killed: bool,
 }
@@ -213,7 +219,7 @@ impl Members {
         }
     }
 
-    /// Takes the next report, if it is there. An error means that there is no guard any more.
+    /// Takes the next report; `None` if it has not arrived. An error means that the guard is gone.
     fn take_report(&mut self) -> io::Result<Option<GuardReport>> {
         let mut bytes = [0; GuardReport::BYTES];
         let missing = GuardReport::BYTES - self.report.len();
@@ -230,7 +236,8 @@ impl Members {
         Ok(GuardReport::of(whole))
     }
 
-    /// Kills the group of the program after somebody has killed the guard. Other descendants cannot be found without it.
+    /// Kills the process group of the program, since somebody has killed the guard. Without the guard, other
+    /// descendants cannot be found.
     fn kill_unguarded(&self) {
         let guard = self.guard.pid();
         tracing::warn!(
@@ -270,7 +277,7 @@ impl Members {
 /// A time that never comes.
 const FAR: Duration = Duration::from_secs(1 << 32);
 
-/// The process of a guard. It runs as long as a descendant lives, and is reaped in the background.
+/// The process of a guard. It runs as long as a descendant lives. A background thread reaps it.
 #[derive(Debug)]
 struct GuardProcess(Option<Child>);
 

@@ -1,12 +1,13 @@
-//! The guard of a program: a process that starts it, and ends it with all its descendants.
+//! The guard of a program: a process that starts the program, and ends it with all its descendants.
 //!
-//! It is another run of the executable ([`guard_or_continue`]) and the parent of the program. As a child subreaper
-//! (prctl(2)) it becomes the parent of every descendant whose own parent has ended. So a descendant cannot escape it with a
-//! new process group or session, or by outliving its parents. The guard has no child left exactly when all have ended.
+//! The guard is another process of the same executable ([`guard_or_continue`]), and the parent of the program. As a
+//! child subreaper (prctl(2)), it becomes the parent of every descendant whose own parent has ended. So no descendant
+//! escapes with a new process group or session, or by outliving its parent. When the guard has no child left, all have
+//! ended.
 //!
-//! It holds one end of a socket. Only the process that wants the program has the other end. When the socket ends, even
-//! after `kill -9`, the guard ends the program as it does on request: SIGTERM to all, the grace period, SIGKILL to those
-//! that are left, and to those that begin meanwhile, until nobody is left.
+//! The guard holds one end of a socket. Only the process that wants the program has the other end. When that process
+//! ends, even by `kill -9`, the socket ends, and the guard ends the program as on request. It sends SIGTERM to all
+//! processes, waits for the grace period, and then sends SIGKILL until no process is left.
 
 use std::collections::HashSet;
 use std::env::{args_os, current_exe};
@@ -31,13 +32,13 @@ use super::descendants;
 use super::handover::{GuardReport, Order, Priority, Request};
 use crate::status::sleep_until;
 
-/// The first argument of a guard.
+/// The first argument that makes the executable a guard.
 const FLAG: &str = "--guard-a-program";
 
 static EXECUTABLE: OnceLock<PathBuf> = OnceLock::new();
 
-/// Makes this executable the guard of programs. Call it first in `main`: if this process was started as a guard, it does
-/// its work, and the process ends with it. Otherwise this returns at once.
+/// Makes this executable the guard of programs. Call it first in `main`. In a process that was started as a guard, it
+/// does the guard's work and then ends the process. In any other process, it returns at once.
 pub fn guard_or_continue() {
     if args_os().nth(1).is_some_and(|word| word == FLAG) {
         std::process::exit(i32::from(guard().is_err()));
@@ -50,13 +51,13 @@ pub fn guard_or_continue() {
     }
 }
 
-/// Makes another executable the guard of programs, one that begins with [`guard_or_continue`]: for a program whose `main` is
-/// not its own, such as a test. The first call of either function counts.
+/// Makes another executable the guard of programs. Its `main` must begin with [`guard_or_continue`]. This is for a
+/// process that does not own its `main`, such as a test. Only the first call of either function has an effect.
 pub fn guard_with(executable: impl Into<PathBuf>) {
     let _ = EXECUTABLE.set(executable.into());
 }
 
-/// Starts a guard with one end of the socket. It waits for an [`Order`].
+/// Starts a guard and gives it one end of the socket. The guard waits for an [`Order`].
 pub(super) fn start(
     socket: UnixStream,
     environment: &[(OsString, OsString)],
@@ -76,7 +77,7 @@ pub(super) fn start(
     command.spawn()
 }
 
-/// Does the work of a guard. Its standard input is the socket.
+/// Does the work of a guard. The socket is its standard input.
 fn guard() -> io::Result<()> {
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     // Signals of the terminal and of process groups do not reach another session.
@@ -89,7 +90,7 @@ fn guard() -> io::Result<()> {
     runtime.block_on(watch(order, socket))
 }
 
-/// Starts the program, and watches it until nobody is left.
+/// Starts the program, and watches it until no process is left.
 async fn watch(order: Order, socket: UnixStream) -> io::Result<()> {
     let mut children = signal(SignalKind::child())?;
     // With a listener, these do not end it. The program has their default actions, unlike for signals that are ignored.
@@ -138,8 +139,8 @@ async fn watch(order: Order, socket: UnixStream) -> io::Result<()> {
     }
 }
 
-/// Starts the program as the leader of a new process group. It does so on a new thread with the program's priority, since a
-/// process inherits the priority of the thread that starts it.
+/// Starts the program as the leader of a new process group. A process inherits the priority of the thread that starts
+/// it, so a new thread with the program's priority does that.
 fn launch(order: Order) -> io::Result<Child> {
     let start = || {
         if order.priority == Priority::Low {
@@ -163,13 +164,13 @@ fn spawn(order: Order) -> io::Result<Child> {
     command.spawn()
 }
 
-/// Reports to the process that wants the program, which may have ended.
+/// Reports to the process that wants the program. That process may have ended.
 fn report(socket: &tokio::net::UnixStream, report: GuardReport) {
     // The socket itself, since the runtime may not know yet that it can be written. A few reports of five bytes always fit.
     let _ = rustix::io::write(socket, &report.to_bytes());
 }
 
-/// Reaps the children that have ended, and reports the end of the program. Returns true if others are left.
+/// Reaps the children that have ended. Reports it if the program is among them. Returns true if children are left.
 fn reap(program: Pid, socket: &tokio::net::UnixStream) -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -187,13 +188,13 @@ fn reap(program: Pid, socket: &tokio::net::UnixStream) -> bool {
 struct GroupEnd {
     program: Pid,
     grace: Duration,
-    /// The time of the next SIGKILL, once all were asked to end.
+    /// The time of the next SIGKILL; set once all were asked to end.
     due: Option<Instant>,
     kills: u32,
 }
 
-/// The time until the remaining processes are killed again: new ones, those that hang in the kernel, and later those of
-/// another user, which cannot be killed.
+/// The time after which the remaining processes are killed again. At first it is `SOON`, for new processes and those
+/// that hang in the kernel. Later it is `LATER`, for those of another user, which cannot be killed.
 const SOON: Duration = Duration::from_millis(20);
 const LATER: Duration = Duration::from_secs(1);
 const SOON_MAX: u32 = 100;
@@ -201,7 +202,7 @@ const SOON_MAX: u32 = 100;
 /// A time that never comes.
 const FAR: Duration = Duration::from_secs(1 << 32);
 
-/// The most looks for new processes in a row.
+/// The most times in a row that processes are listed to find new ones.
 const LOOKS_MAX: u32 = 100;
 
 impl GroupEnd {
@@ -209,7 +210,7 @@ impl GroupEnd {
         Self { program, grace, due: None, kills: 0 }
     }
 
-    /// Asks all to end (SIGTERM), unless they were asked before.
+    /// Asks all processes to end (SIGTERM), unless they were asked before.
     fn begin(&mut self) {
         if self.due.is_none() {
             descendants::signal_all(self.program, Signal::TERM);
@@ -217,8 +218,8 @@ impl GroupEnd {
         }
     }
 
-    /// Kills all processes. It looks for new ones until there are none, since a process that is still alive can start
-    /// others.
+    /// Kills all processes. A process that is still alive can start others, so it lists the processes again until there
+    /// is no new one.
     fn kill(&mut self) {
         let mut killed = HashSet::new();
         for _ in 0..LOOKS_MAX {

@@ -1,7 +1,8 @@
 //! The messages between a process and the guard of its program, on a socket.
 //!
-//! First, the [`Order`] is sent: the program, with its standard streams as descriptors. Then requests go one way, a byte
-//! each, and reports go the other way, five bytes each. The end of the socket is a request to end.
+//! First, the process sends the [`Order`]: the program, with its standard streams as descriptors. Then it sends
+//! requests of one byte, and the guard sends reports of five bytes. The end of the socket is a request to end the
+//! program.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
@@ -21,7 +22,7 @@ use rustix::net::{
 };
 use rustix::process::Pid;
 
-/// The program that a guard starts.
+/// The order to start a program.
 #[derive(Debug)]
 pub(super) struct Order {
     /// The time between SIGTERM and SIGKILL.
@@ -32,8 +33,8 @@ pub(super) struct Order {
     pub(super) streams: [OwnedFd; 3],
 }
 
-/// The priority of a program. Its guard has the priority of this process, so that it gets its turn beside a program that
-/// takes all the time there is.
+/// The priority of a program. Its guard always has the priority of this process, so that it can act even if the program
+/// takes all processor time.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Priority {
     /// The priority of this process.
@@ -42,10 +43,12 @@ pub(super) enum Priority {
     Low,
 }
 
-/// The most bytes of a program with its arguments: the limit of Linux for all of them, far above that of other systems.
+/// The most bytes of a program with its arguments. This is the limit of Linux, which is far above that of other
+/// systems.
 const WORDS_BYTES_MAX: usize = 6 << 20;
 
-/// The first bytes: the grace period in milliseconds, the number of bytes that follow, and 1 for a low priority.
+/// The number of bytes at the beginning: the grace period in milliseconds (8), the number of bytes that follow (8), and
+/// 1 for a low priority (1).
 const HEAD_BYTES: usize = 17;
 
 impl Order {
@@ -106,7 +109,7 @@ impl Order {
     }
 }
 
-/// Splits a number into its lower and its upper half.
+/// Splits a number into its lower half and its upper half.
 fn halves(numbers: u128) -> (u64, u64) {
     ((numbers & u128::from(u64::MAX)) as u64, (numbers >> 64) as u64)
 }
@@ -114,9 +117,9 @@ fn halves(numbers: u128) -> (u64, u64) {
 /// A request to the guard, after the order.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Request {
-    /// SIGTERM to all, and SIGKILL to those that are left after the grace period.
+    /// Send SIGTERM to all processes, and SIGKILL to those that are left after the grace period.
     End,
-    /// SIGKILL to all.
+    /// Send SIGKILL to all processes.
     Kill,
 }
 
@@ -136,11 +139,11 @@ impl Request {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum GuardReport {
     Started(Pid),
-    /// The error number of the system.
+    /// The program could not be started; the number is the system's error.
     NotStarted(i32),
     /// The program has ended. Descendants may be left.
     Ended(ExitStatus),
-    /// Nobody is left, and the guard ends.
+    /// No process is left, and the guard ends.
     Gone,
 }
 

@@ -1,29 +1,34 @@
-//! Programs: those whose output lines become events, and those that do the work of runs ([`ProgramService`]).
+//! Programs as sources, whose output lines become events, and programs that do the work of runs ([`ProgramService`]).
 //!
-//! One process of the first kind serves all readers. It runs as long as the source does, with or without readers.
-//! [`lines`] defines a line and its event; an event's time is the wall clock right after the read that completed its
-//! line.
+//! A source has one process for all readers. It runs as long as the source does, with or without readers. [`lines`]
+//! defines a line and its event; an event's time is the wall clock right after the read that completed its line.
 //!
 //! - Its **standard input** is empty (`/dev/null`).
 //! - Its **standard output** is read as fast as the topic takes it, through one buffer. A faster program has to wait,
-//!   as with any pipe, and also while the topic's disk is behind, full or broken: then no line is lost.
-//! - Its **standard error** goes to the log, limited in rate, or to a topic of its own ([`Stderr`]).
+//!   as with any pipe. It also waits while the topic's disk is behind, full or broken, so no line is lost.
+//! - Its **standard error** goes to the log at a limited rate, or to a topic of its own ([`Stderr`]).
 //! - It inherits this process's environment, with additions and `PYTHONUNBUFFERED=1` unless that is set.
 //! - It is ended **with all its descendants**: SIGTERM to all, then SIGKILL to those that remain after
-//!   [`ExecOptions::grace`]. That happens when the source is stopped or dropped, when this process is killed, and when the
-//!   program ends by itself and leaves other processes behind. On Linux, neither a process group or session of its own
-//!   (`setsid`, `timeout`, `set -m`) nor the end of its parent (`nohup`, a daemon) saves a descendant; elsewhere, one that has
-//!   left the program's process group survives. A process that another service starts for the program (`at`, a
-//!   container) is no descendant.
+//!   [`ExecOptions::grace`]. That happens when the source is stopped or dropped, when this process is killed, and when
+//!   the program ends by itself and leaves other processes behind. On Linux, a descendant is ended even in its own
+//!   process group or session (`setsid`, `timeout`, `set -m`), and even after its parent has ended (`nohup`, a daemon).
+//!   On other systems, a descendant outside the program's process group survives. A process that another service starts
+//!   for the program (`at`, a container) is no descendant.
 //!
-//!   A [guard](guard_or_continue), another run of this executable, does that. So `main` has to begin with
-//!   [`guard_or_continue`].
-//! - When it ends, [`Restart`] decides whether it starts again, after a wait that grows.
+//! A [guard](guard_or_continue) does that, which is another process of this executable. So `main` has to begin with
+//! [`guard_or_continue`].
+//! - When the program ends, [`Restart`] decides whether it is started again. The wait before that grows.
 //!
-//! Its state ([`status`](crate::status)) is `opening` until its first line, then `live`; `waiting` while lines cannot
-//! be kept; `silent` when it has closed its output and still runs; `lost` when it has ended or could not be started,
-//! and will be started again; `ended` when it will not. The sentence contains the exit status and the program's name.
-//! It omits the arguments, which may be secret, since every reader of the status sees it.
+//! Its state ([`status`](crate::status)) is one of these:
+//!
+//! - `opening` until its first line, then `live`;
+//! - `waiting` while lines cannot be kept;
+//! - `silent` when it has closed its output and still runs;
+//! - `lost` when it has ended or could not be started, and will be started again;
+//! - `ended` when it will not be started again.
+//!
+//! The sentence of the status names the program and its exit status. Every reader of the status sees the sentence, so
+//! it omits the arguments, which may be secret.
 
 mod allowance;
 mod census;
@@ -58,14 +63,14 @@ use crate::{first_line, lines};
 /// The command to run.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Command {
-    /// A program with its arguments, run without a shell. It is looked up in `PATH` if its name has no slash.
+    /// A program with its arguments, run without a shell. A name without a slash is looked up in `PATH`.
     Program {
         /// Its name or path.
         program: OsString,
         /// Its arguments, unchanged.
         arguments: Vec<OsString>,
     },
-    /// A line for the shell, run with `sh -c`.
+    /// A command line, run with `sh -c`.
     Shell(OsString),
 }
 
@@ -79,8 +84,9 @@ impl Command {
         Self::Program { program: program.into(), arguments }
     }
 
-    /// Returns the first word of a shell's line that sets no variable: a program, a builtin or a keyword. Returns `None` for a
-    /// program without a shell, and if the line leaves unclear which word that is, or where it is looked up.
+    /// Returns the first word of a shell's command line that sets no variable: a program, a builtin or a keyword.
+    /// Returns `None` for a program without a shell. Returns `None` also if it is not clear which word that is, or
+    /// where the shell looks it up.
     #[must_use]
     pub fn shell_word(&self) -> Option<&str> {
         let Self::Shell(line) = self else { return None };
@@ -89,7 +95,7 @@ impl Command {
         first_word(line).filter(is_clear)
     }
 
-    /// Returns true unless it is a shell's line whose first program is unclear.
+    /// Returns true if the name of the program is clear. It may be unclear only in a shell's command line.
     fn has_name(&self) -> bool {
         match self {
             Self::Program { .. } => true,
@@ -99,8 +105,8 @@ impl Command {
 }
 
 impl fmt::Display for Command {
-    /// Writes the name only, since arguments may be secret. For a shell's line, that is the first word that sets no
-    /// variable.
+    /// Writes the name only, since arguments may be secret. The name in a shell's command line is the first word that
+    /// sets no variable.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Program { program, .. } => {
@@ -118,17 +124,17 @@ impl fmt::Display for Command {
     }
 }
 
-/// The reserved words of the shell that begin a line; they name no program.
+/// The reserved words that may begin a shell's command line. They name no program.
 const RESERVED: [&str; 5] = ["case", "for", "if", "until", "while"];
 
-/// Returns the name of the first program of a line for the shell. Returns `None` if it is unclear.
+/// Returns the name of the first program in a shell's command line; `None` if that is not clear.
 fn name(line: &str) -> Option<&str> {
     let word = first_word(line).filter(|word| !RESERVED.contains(word))?;
     Path::new(word).file_name()?.to_str()
 }
 
-/// Returns the first word of a line for the shell that sets no variable. Returns `None` if quotes or similar characters make
-/// it unclear which word that is, since quoted text may be secret.
+/// Returns the first word of a shell's command line that sets no variable. Quotes and similar characters may make it
+/// unclear which word that is, and quoted text may be secret. Then returns `None`.
 fn first_word(line: &str) -> Option<&str> {
     let is_plain =
         |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "=._-+/:,@%".contains(c));
@@ -136,15 +142,15 @@ fn first_word(line: &str) -> Option<&str> {
     words.find(|word| !word.contains('='))
 }
 
-/// The rule for starting a program again that has ended.
+/// The rule for starting a program again after it has ended.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Restart {
-    /// Always.
+    /// The program is always started again.
     #[default]
     Always,
-    /// Unless its exit status was 0. Failing to start counts as a failure.
+    /// The program is started again unless its exit status was 0. Failing to start counts as a failure.
     OnFailure,
-    /// Never: the program runs once.
+    /// The program runs once.
     Never,
 }
 
@@ -162,12 +168,12 @@ impl Restart {
 #[derive(Clone, Debug, Default)]
 pub enum Stderr {
     /// The log, at level info. A line is cut to 1,000 characters, and its control characters are escaped. At most
-    /// [`ExecOptions::log_lines_max`] are logged in each [`ExecOptions::report_interval`], followed by the number of those
-    /// omitted.
+    /// [`ExecOptions::log_lines_max`] lines are logged in each [`ExecOptions::report_interval`]. After them, the log
+    /// has the number of lines that were left out.
     #[default]
     Log,
-    /// This topic (by convention `NAME.stderr`), by the same rules as standard output. Its lines count in the status
-    /// like those of standard output.
+    /// This topic (by convention `NAME.stderr`), with the same rules as for standard output. Its lines count in the
+    /// status, too.
     Topic(Arc<Topic>),
 }
 
@@ -180,29 +186,29 @@ pub struct ExecOptions {
     pub environment: Vec<(OsString, OsString)>,
     /// The working directory. Default: that of this process.
     pub directory: Option<PathBuf>,
-    /// The rule for starting it again. Default [`Restart::Always`].
+    /// The rule for starting the program again. Default [`Restart::Always`].
     pub restart: Restart,
-    /// The destination of its standard error. Default [`Stderr::Log`].
+    /// The destination of the program's standard error. Default [`Stderr::Log`].
     pub stderr: Stderr,
     /// The time between SIGTERM and SIGKILL. Default 5 s.
     pub grace: Duration,
-    /// The longest line of either output. Default 64 KiB, see [`lines`].
+    /// The longest line of standard output and of standard error, in bytes. Default 64 KiB, see [`lines`].
     pub line_bytes_max: usize,
     /// The time between two reports of bad lines, on the status topic and in the log. Default 10 s.
     pub report_interval: Duration,
-    /// The most lines of standard error logged in one such interval. Default 100.
+    /// The most lines of standard error that are logged in one `report_interval`. Default 100.
     pub log_lines_max: u32,
-    /// The first wait before it is started again. Default 250 ms; it doubles each time. Each wait is shortened at
-    /// random by up to a quarter.
+    /// The first delay before the program is started again. Default 250 ms; doubles each time. Each delay is shortened
+    /// at random by up to a quarter.
     pub retry_min: Duration,
-    /// The longest wait. Default 30 s.
+    /// The longest of these delays. Default 30 s.
     pub retry_max: Duration,
     /// The time without a first line after which the log warns that the program may buffer its output. Default 10 s.
     pub first_line_wait: Duration,
-    /// The time that a program may run with closed output before that is reported. Default 1 s, since an ending
-    /// program closes its output a moment before.
+    /// The time for which a program may run with closed output before that is reported. Default 1 s, since a program
+    /// that ends closes its output a moment before.
     pub closed_wait: Duration,
-    /// After a run of at least this length, the next wait is the shortest one again. Default 10 s.
+    /// The least length of a run after which the next delay is the shortest one again. Default 10 s.
     pub good_run_min: Duration,
 }
 

@@ -5,11 +5,11 @@ use std::os::fd::AsFd;
 
 use tokio::net::unix::pipe::Receiver;
 
-/// The size of a read; a pipe usually holds 64 KiB.
+/// The most bytes of one read. A pipe usually holds 64 KiB.
 pub(super) const READ_BYTES: usize = 16 << 10;
 
-/// The most bytes read once all writers of the group are gone: as much as a pipe can hold. A process that has left
-/// the group may keep the pipe open and go on writing.
+/// The most bytes that are read after the group has ended: as much as a pipe can hold. A process that has left the
+/// group may keep the pipe open and go on writing.
 pub(super) const REST_BYTES_MAX: usize = 1 << 20;
 
 pub(super) enum Read {
@@ -18,7 +18,7 @@ pub(super) enum Read {
     End,
 }
 
-/// Waits until the pipe is readable; forever if it has ended.
+/// Waits until the pipe is readable. Waits forever if the pipe has ended.
 pub(super) async fn readable(pipe: Option<&Receiver>) {
     match pipe {
         // The read will return the error.
@@ -44,7 +44,8 @@ pub(super) fn take(pipe: &mut Option<Receiver>, buffer: &mut [u8]) -> Read {
 pub(super) struct Rest(pub(super) usize);
 
 impl Rest {
-    /// Reads the pipe itself, since the runtime may not know yet that it has data.
+    /// Reads from the descriptor itself, since the runtime may not know yet that the pipe has data. Returns `None` at
+    /// the end.
     pub(super) fn read(&mut self, pipe: &Receiver, buffer: &mut [u8]) -> Option<usize> {
         let buffer_bytes = buffer.len().min(self.0);
         let read = rustix::io::retry_on_intr(|| {

@@ -1,4 +1,4 @@
-//! A program that does the work of runs: its options.
+//! The options of a program that does the work of runs.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -21,20 +21,21 @@ pub struct ProgramOptions {
     pub environment: Vec<(OsString, OsString)>,
     /// The working directory. Default: that of this process.
     pub directory: Option<PathBuf>,
-    /// The longest time of a run, besides that of all runs. Default: none.
+    /// The longest time of one run. The limit for all runs of the server holds, too. Default: none.
     pub time_max: Option<Duration>,
-    /// The time between SIGTERM and SIGKILL. Default 5 s: enough to store what was computed. A program that ends earlier is not
-    /// waited for. Until then its run, though cancelled, counts as one of those that work.
+    /// The time between SIGTERM and SIGKILL. Default 5 s: enough to store what was computed. The wait is over as soon
+    /// as the program ends. Until then, a cancelled run still counts as one that works.
     pub grace: Duration,
-    /// The most bytes that a run may write to both of its outputs. Default 64 MiB, four times what a run retains.
+    /// The most bytes that a run may write to standard output and standard error together. Default 64 MiB, four times
+    /// what a run retains.
     pub output_bytes_max: u64,
     /// The longest line of standard output. Default 64 KiB, see [`lines`].
     pub line_bytes_max: usize,
-    /// The most processes of a run at once (Linux). Default 100: a shell with a few pipelines has a dozen.
+    /// The most processes that a run may have at once (Linux). Default 100. A shell with a few pipelines has a dozen.
     pub processes_max: usize,
-    /// The most lines of standard error that all runs together log in one `report_interval`. Default 100.
+    /// The most lines of standard error that all runs together may log in one `report_interval`. Default 100.
     pub log_lines_max: u32,
-    /// The interval of that limit. Default 10 s.
+    /// The interval to which `log_lines_max` applies. Default 10 s.
     pub report_interval: Duration,
 }
 
@@ -57,7 +58,7 @@ impl ProgramOptions {
     }
 }
 
-/// A program with what all its runs share.
+/// A program, and what all its runs share.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) options: ProgramOptions,
@@ -75,7 +76,7 @@ impl Program {
         Self { options, log, path }
     }
 
-    /// Returns the name of the command, or else that of the service.
+    /// Returns the name of the program. If the command has no clear name, adds the path of the service.
     pub(super) fn name(&self) -> String {
         match self.options.command.has_name() {
             true => self.options.command.to_string(),
@@ -83,13 +84,13 @@ impl Program {
         }
     }
 
-    /// Says in the log that this line is text for this reason.
+    /// Logs that this line is published as text, and the reason.
     pub(super) fn tell_fault(&self, fault: &TextFault, line: &str) {
         let line = printable_start(line, SHOWN_CHARS);
         self.log.warn(&format!("this partial result is text, since {fault}: {line}"));
     }
 
-    /// Says in the log that this line is no progress, and which lines are.
+    /// Logs that this line is not progress, and which lines are.
     pub(super) fn tell_forms(&self, line: &str) {
         let line = printable_start(line, SHOWN_CHARS);
         self.log.warn(&format!(

@@ -1,4 +1,4 @@
-//! The events that the lines of a program's standard output become: progress, partial results and the result.
+//! The events that come from the lines of a program's standard output: progress, partial results and the result.
 
 use anemone_hub::run::{RunContext, Stopped};
 use anemone_hub::{Data, ProgressLine};
@@ -8,7 +8,7 @@ use super::escapes::{Escapes, without_colours};
 use super::program::Program;
 use crate::lines::{self, Line, Lines};
 
-/// The most lines that are published together. A read is short, so lines do not wait long for others.
+/// The most lines that are published together. The lines of one read are published at its end, so none waits long.
 const TOGETHER_MAX: usize = 256;
 
 pub(super) struct Results<'a> {
@@ -16,23 +16,23 @@ pub(super) struct Results<'a> {
     context: &'a RunContext,
     /// Partial results that are not published yet.
     partials: Vec<Data>,
-    /// The last line, if it has a result: nothing may follow it.
+    /// The last line, if it has a result. It counts only if no line follows.
     last: Option<ResultLine>,
-    /// True once the log has told which lines are progress.
+    /// True once the log has listed the lines that count as progress.
     is_told: bool,
-    /// True once the log has told about a line that was meant to be JSON, or is UTF-16.
+    /// True once the log has reported a line that is almost JSON, or that is UTF-16.
     is_fault_told: bool,
     /// True once a line of standard output has reported progress.
     has_own_progress: bool,
 }
 
-/// The progress bars on standard error.
+/// The progress bars that a program writes to standard error.
 pub(super) struct Bars {
     escapes: Escapes,
     lines: Lines,
 }
 
-/// The longest line that may be a bar. It is as wide as a terminal.
+/// The longest line that may be a progress bar, in bytes. A bar is as wide as a terminal.
 const BAR_BYTES_MAX: usize = 4000;
 
 impl Bars {
@@ -40,7 +40,7 @@ impl Bars {
         Self { escapes: Escapes::default(), lines: Lines::with_cr(BAR_BYTES_MAX) }
     }
 
-    /// Returns the last bar of a piece: those before it are out of date.
+    /// Returns the last progress bar in a piece. The bars before it are out of date.
     fn last_of(&mut self, bytes: &[u8]) -> Option<ProgressLine> {
         let mut bytes = self.escapes.remove(bytes);
         let mut last = None;
@@ -54,12 +54,12 @@ impl Bars {
 }
 
 struct ResultLine {
-    /// The line as it was written. It becomes a partial result if another such line follows.
+    /// The line as it was written. It becomes a partial result if another line follows.
     line: Data,
     result: Data,
 }
 
-/// The reason why a line cannot be passed on.
+/// The reason why a line cannot be published.
 pub(super) enum Refused {
     LineTooLong,
     Stopped(Stopped),
@@ -84,8 +84,8 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Publishes a line as progress, or adds it to the partial results. A line with a result waits until it is known to be
-    /// the last one.
+    /// Publishes a line as progress, or adds it to the partial results. Keeps a line with a result until it is certain
+    /// that no line follows.
     pub(super) fn pass_on(&mut self, line: Line<'_>) -> Result<(), Refused> {
         let Line::Whole(line) = line else { return Err(Refused::LineTooLong) };
         let text = lines::text(line);
@@ -112,13 +112,13 @@ impl<'a> Results<'a> {
         if self.partials.len() >= TOGETHER_MAX { Ok(self.publish()?) } else { Ok(()) }
     }
 
-    /// Publishes progress, after the partial results before it.
+    /// Publishes progress. Publishes the partial results before it first.
     fn show(&mut self, progress: &ProgressLine) -> Result<(), Stopped> {
         self.publish()?;
         self.context.progress(progress.fraction, progress.text.as_deref())
     }
 
-    /// Publishes the progress of bars on standard error, unless the program reports progress itself.
+    /// Publishes the progress of bars on standard error, unless the program reports progress on standard output.
     pub(super) fn show_bars(&mut self, bars: &mut Bars, bytes: &[u8]) -> Result<(), Stopped> {
         match bars.last_of(bytes).filter(|_| !self.has_own_progress) {
             Some(bar) => self.context.progress(bar.fraction, bar.text.as_deref()),
@@ -126,7 +126,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Logs a line that is not progress although it was probably meant to be. Does so once for each run.
+    /// Logs a line that is almost progress. Does so once for each run.
     fn tell_forms(&mut self, line: &str) {
         if !self.is_told && ProgressLine::is_almost(line) {
             self.program.tell_forms(line);
@@ -134,7 +134,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Logs a line that counts as text although it was meant to be JSON, or that is UTF-16. Does so once for each run.
+    /// Logs a line that is text because it is almost JSON, or that is UTF-16. Does so once for each run.
     fn tell_fault(&mut self, line: &[u8], data: &Data) {
         if self.is_fault_told {
             return;
@@ -151,12 +151,12 @@ impl<'a> Results<'a> {
         published
     }
 
-    /// Takes the result, once all lines have come.
+    /// Takes the result. Call it after the last line.
     pub(super) fn take_result(&mut self) -> Option<Data> {
         self.last.take().map(|last| last.result)
     }
 
-    /// Publishes a result as a partial one, since the program has failed.
+    /// Publishes the line with the result as a partial result, since the program has failed.
     pub(super) fn give_up_result(&mut self) -> Result<(), Stopped> {
         self.partials.extend(self.last.take().map(|last| last.line));
         self.publish()

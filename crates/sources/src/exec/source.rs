@@ -1,4 +1,4 @@
-//! The source of events from a program: starts the program, reads its output, ends it, and starts it again.
+//! A program as a source of events: starts the program, reads its output, ends it, and starts it again.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -23,17 +23,17 @@ use crate::status::{State, Status, chain, earliest, seconds, sleep_until, wall_c
 /// Runs the program, publishes the lines of its output to `topic`, and reports its state to `status` (by convention
 /// the topic `NAME.status`).
 ///
-/// Returns when the program has ended and is not to be started again ([`Restart`](super::Restart)). Also returns when
-/// `stop` has completed and the program is gone with its descendants: at most [`ExecOptions::grace`] and a second later. The
-/// program's output until then is still published. Before that, lines that wait for their topic's disk get as long as
-/// the grace period. With [`std::future::pending`] the source is never stopped.
+/// Returns when the program has ended and is not to be started again ([`Restart`](super::Restart)). Completing `stop`
+/// ends the program with its descendants, within [`ExecOptions::grace`] and a second. The source then publishes the
+/// last output and returns. Lines that wait for their topic's disk at that time wait for the grace period at most. With
+/// [`std::future::pending`] as `stop`, the source is never stopped.
 ///
 /// Runs on the calling task, in a tokio runtime with IO and time drivers. Lines of standard error that go to the log
 /// carry the name of `topic`.
 ///
 /// # Cancel safety
-/// Dropping the future sends SIGTERM to all at once, and their guard does the rest: SIGKILL after the grace period. To have the
-/// last output, use `stop` and wait. No batch is published in part.
+/// Dropping the future makes the guard send SIGTERM to all processes at once, and SIGKILL after the grace period. The
+/// last output is lost; use `stop` to get it. No batch is published in part.
 pub async fn run(
     options: ExecOptions,
     topic: Arc<Topic>,
@@ -69,7 +69,7 @@ pub async fn run(
 
 struct ProgramEnd {
     exit: io::Result<Option<ExitStatus>>,
-    /// True if `stop` ended it.
+    /// True if `stop` ended the program.
     stopped: bool,
 }
 
@@ -95,9 +95,9 @@ struct ExecSource {
     error_output: ErrorOutput,
     backoff: Backoff,
     first_line: FirstLine,
-    /// The time at which closed output is reported, unless the program has ended by then.
+    /// The time at which to report that the output is closed, unless the program has ended by then.
     closed_due: Option<Instant>,
-    /// Sends true when lines have waited long enough for their topic.
+    /// Sends true when lines have waited long enough for their topic's disk.
     patience_over: watch::Sender<bool>,
 }
 
@@ -141,7 +141,7 @@ impl ExecSource {
         }
     }
 
-    /// Runs the program once, until it has ended with its descendants.
+    /// Runs the program once. Returns when the program and its descendants have ended.
     async fn run_once(&mut self, mut stop: Pin<&mut impl Future<Output = ()>>) -> ProgramEnd {
         let mut stopped = false;
         let patience = (self.patience_over.clone(), self.options.grace);
@@ -242,7 +242,7 @@ impl ExecSource {
         }
     }
 
-    /// Reads the rest that the group has left in the pipes.
+    /// Reads the bytes that the group has left in the pipes.
     async fn read_rest(
         &mut self,
         stdout: Option<Receiver>,

@@ -1,4 +1,4 @@
-//! The work of one run: starts the program, passes its input and its output on, and ends it.
+//! The work of one run: starts the program, writes its input, publishes its output, and ends it.
 
 use std::ffi::OsString;
 use std::io;
@@ -55,7 +55,7 @@ fn not_started(program: &Program, error: &io::Error) -> RunFailure {
     RunFailure::new(detail)
 }
 
-/// Returns the variables of the configuration, and those about the request, which take precedence.
+/// Returns the variables of the configuration and those about the request. The latter take precedence.
 fn environment(options: &ProgramOptions, input: &RunInput) -> Vec<(OsString, OsString)> {
     let of_request = [
         ("ANEMONE_PATH", input.path.as_str()),
@@ -66,7 +66,7 @@ fn environment(options: &ProgramOptions, input: &RunInput) -> Vec<(OsString, OsS
     options.environment.iter().cloned().chain(of_request).collect()
 }
 
-/// The reason for ending a program that has not ended by itself.
+/// The reason why the program is ended before it ends by itself.
 #[derive(Debug)]
 enum Cut {
     Stopped(Stopped),
@@ -94,7 +94,7 @@ impl From<Refused> for Cut {
 struct Work<'a> {
     program: &'a Program,
     context: &'a RunContext,
-    /// The rest of the input, which is still to be written.
+    /// The part of the input that is not written yet.
     input: &'a [u8],
     escapes: Escapes,
     lines: Lines,
@@ -126,7 +126,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Runs it until it has ended with its descendants.
+    /// Runs the program. Returns when the program and its descendants have ended.
     async fn run(mut self, mut group: Group, pipes: Pipes) -> RunOutcome {
         let (mut stdin, mut stdout, mut stderr) =
             (pipes.stdin, Some(pipes.stdout), Some(pipes.stderr));
@@ -178,7 +178,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Notes the first reason to end the program.
+    /// Notes the reason to end the program, unless there is one already.
     fn cut(&mut self, cut: impl Into<Cut>) {
         self.cut.get_or_insert(cut.into());
     }
@@ -228,7 +228,8 @@ impl<'a> Work<'a> {
         self.publish_after(passed);
     }
 
-    /// Publishes the partial results of a read. Ends the program if that fails, or if a line was refused.
+    /// Publishes the partial results of a read. Notes the reason to end the program if publishing fails, or if a line
+    /// was refused.
     fn publish_after(&mut self, passed: Result<(), Refused>) {
         if let Err(cut) = self.results.publish().map_err(Refused::from).and(passed) {
             self.cut(cut);
@@ -258,7 +259,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Reads the rest that the group has left in the pipes.
+    /// Reads the bytes that the group has left in the pipes.
     fn read_rest(&mut self, stdout: Option<Receiver>, stderr: Option<Receiver>, buffer: &mut [u8]) {
         if let Some(pipe) = stdout {
             let mut rest = Rest(REST_BYTES_MAX);
@@ -276,7 +277,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Adds the last line of standard error, in which most programs say why they fail.
+    /// Adds the last line of standard error, since most programs explain there why they fail.
     fn said(&self, end: String) -> String {
         match self.error_log.last() {
             Some(last) => format!("{end}: {last}"),
@@ -317,7 +318,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Waits until the pipe is writable; forever if there is nothing to write.
+/// Waits until the pipe is writable. Waits forever if there is no pipe.
 async fn writable(pipe: Option<&Sender>) {
     match pipe {
         // The write will return the error.
