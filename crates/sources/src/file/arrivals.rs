@@ -1,13 +1,13 @@
-//! Follows the files that come under a name until they are opened: by the system's notices about the names in a
-//! directory. A file may be renamed, replaced or deleted a moment after it came. Pure.
+//! Tracks each file that comes under a name, until it is opened. It uses the system's notices about the names in a
+//! directory, since a file may be renamed, replaced or deleted a moment after it came. Pure.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 
-/// The most files that are followed. Further ones count as gone.
+/// The most files that are tracked. Any others count as gone.
 const COUNT_MAX: usize = 4096;
 
-/// A notice about a name in the directory. A number connects both ends of a renaming.
+/// A notice about a name in the directory. The two notices of a renaming have the same number.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum DirectoryNotice<'a> {
     Created(&'a OsStr),
@@ -18,9 +18,10 @@ pub(super) enum DirectoryNotice<'a> {
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum ArrivalPlace {
-    /// This name in the directory.
+    /// The file has this name in the directory.
     Name(OsString),
-    /// On its way to the other end of this renaming. If there is none, the file has left the directory.
+    /// The file is being renamed, and the second notice of the renaming has not come. If it never comes, the file has
+    /// left the directory.
     Moving { number: u32, is_old: bool },
 }
 
@@ -29,13 +30,13 @@ enum ArrivalPlace {
 pub(super) struct Arrivals {
     name: OsString,
     files: VecDeque<ArrivalPlace>,
-    /// The number of files that went before they were opened.
+    /// The number of files that were gone before they could be opened.
     gone: u64,
-    /// Counts the notices that concerned these files.
+    /// The number of changes to these files so far.
     version: u64,
 }
 
-/// The next file to open: its name, and the version of the names at that time.
+/// The next file to open: its name, and the version of the names when it had that name.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Candidate {
     pub(super) name: OsString,
@@ -47,7 +48,7 @@ impl Arrivals {
         Self { name, files: VecDeque::new(), gone: 0, version: 0 }
     }
 
-    /// Handles a notice. Returns false if it concerns neither the name nor one of the files.
+    /// Handles a notice. Returns false if the notice is about other names only.
     pub(super) fn note(&mut self, notice: DirectoryNotice<'_>) -> bool {
         let before = self.version;
         match notice {
@@ -81,18 +82,18 @@ impl Arrivals {
         self.version != before || name == self.name
     }
 
-    /// Counts a file that may have come while notices were lost.
+    /// Handles the loss of notices: counts one file as gone, since it may have come meanwhile.
     pub(super) fn on_overflow(&mut self) {
         self.gone += 1;
         self.version += 1;
     }
 
-    /// Returns true if a file waits to be opened, or one is gone.
+    /// Returns true if a file waits to be opened, or was gone before it could be opened.
     pub(super) fn has_news(&self) -> bool {
         self.gone > 0 || !self.files.is_empty()
     }
 
-    /// Returns the oldest file. Call [`Arrivals::on_opened`] when it is open and all notices until then are handled.
+    /// Returns the oldest file. After opening it, handle all notices up to then, and call [`Arrivals::on_opened`].
     pub(super) fn next(&mut self) -> Option<Candidate> {
         loop {
             let is_old = match self.files.front_mut()? {
@@ -110,8 +111,8 @@ impl Arrivals {
         }
     }
 
-    /// Handles the opening of a file; `is_there` is false if there was none. Returns false if the names have changed
-    /// since: it may be another file then.
+    /// Handles the opening of a file. `is_there` is false if there was no file of that name. Returns false if names
+    /// have changed since [`Arrivals::next`], since the opened file may be another one.
     pub(super) fn on_opened(&mut self, candidate: &Candidate, is_there: bool) -> bool {
         if candidate.version != self.version {
             return false;
@@ -121,7 +122,7 @@ impl Arrivals {
         true
     }
 
-    /// Returns the number of files that were gone before they could be opened, since the last call.
+    /// Returns the number of files since the last call that were gone before they could be opened.
     pub(super) fn take_gone(&mut self) -> u64 {
         std::mem::take(&mut self.gone)
     }
@@ -144,7 +145,7 @@ impl Arrivals {
         }
     }
 
-    /// Removes the file of this name, which was deleted or replaced.
+    /// Removes the file with this name, since it was deleted or replaced.
     fn on_left(&mut self, name: &OsStr) {
         let found = self
             .files
@@ -162,8 +163,8 @@ impl Arrivals {
 mod tests {
     use super::*;
 
-    /// Returns the arrivals after these notices: `+name` and `-name` create and delete, `from>to` renames, with `-` for
-    /// another directory.
+    /// Returns the arrivals after these notices. `+name` creates a file, `-name` deletes one, and `from>to` renames
+    /// one, with `-` for another directory.
     fn after(notices: &[&str]) -> Arrivals {
         let mut arrivals = Arrivals::new("log".into());
         note(&mut arrivals, notices);
@@ -187,7 +188,7 @@ mod tests {
         }
     }
 
-    /// Opens all files; returns their names, and the number of those gone.
+    /// Opens all files. Returns their names, and the number of files that were gone.
     fn opened(mut arrivals: Arrivals) -> (Vec<String>, u64) {
         let mut names = Vec::new();
         for _ in 0..2 {

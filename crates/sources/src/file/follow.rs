@@ -1,7 +1,8 @@
-//! Decides which bytes to read next, and of which file.
+//! Chooses the next bytes to read, and the file to read them from.
 //!
-//! Owns the open file and those that come after it. It blocks, as files do. One [`Follower::turn`] makes a
-//! handful of system calls and at most one read to publish, unless it has to compare the files beside a replaced one.
+//! Owns the open file and the files that come after it. Its calls block, as all reading of files does. One
+//! [`Follower::turn`] makes a handful of system calls and reads at most one chunk. It makes more calls only if it has
+//! to compare the files beside a replaced one.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -17,60 +18,60 @@ use super::place::{Id, Place, WINDOW_BYTES, Window};
 use super::siblings::{COUNT_MAX, Next, Sibling, next_after, siblings};
 use super::watch::{Found, Watches};
 
-/// The most files compared with a truncated one to find its copy: the oldest that were written to since.
+/// The most files that are compared with a truncated file to find its copy. They are the oldest of those that were
+/// written to after the last read.
 const COPIES_MAX: usize = 16;
 
-/// The most files that came under the path and are held open until it is their turn. Of more, the oldest without content
-/// are given up.
+/// The most files that came under the path and are held open until it is their turn. If there are more, the oldest
+/// empty ones are given up first.
 const HELD_MAX: usize = 64;
 
-/// The most times that names are read again because the file was rotated meanwhile.
+/// The most times that the names are read because the file was rotated meanwhile.
 const ATTEMPTS_MAX: u32 = 4;
 
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// The first file was opened, or one that did not exist before.
+    /// A file was opened: the first one, or one that did not exist before.
     Opened(Opened),
     /// Bytes were read; there may be more.
     Read(Chunk),
-    /// There are no more bytes at present.
+    /// There are no more bytes now.
     Idle,
-    /// Files came under the path and went before they could be opened.
+    /// Files came under the path, but were gone before they could be opened.
     Missed(Missing),
-    /// The file has changed, and is read from its beginning. The stream of its earlier bytes has ended.
+    /// The file was changed, and is read again from its beginning. Its earlier bytes form a stream that has ended.
     Restarted(Option<Missing>),
-    /// The file was copied and truncated; its copy is read on.
+    /// The file was copied and truncated. Reading continues in the copy.
     Copied(Missing),
-    /// Another file is read from its beginning. The old one has ended.
+    /// Another file is read from its beginning. The stream of the old file has ended.
     Rotated(Option<Missing>),
-    /// There is no readable file under the path. An open file has no more bytes at present.
+    /// There is no readable file under the path. An open file, if any, has no more bytes now.
     Lost(io::Error),
 }
 
 /// The place where reading begins.
 #[derive(Debug)]
 pub(super) enum Opened {
-    /// The origin: no place was stored.
+    /// At the origin, since no place was stored.
     Anew,
-    /// After the stored place, maybe in a copy.
+    /// After the stored place, maybe in a copy of the file.
     After(Place, Option<Missing>),
-    /// Elsewhere: the file of the stored place is gone or was replaced.
+    /// In another file, since the file of the stored place is gone or was replaced.
     Elsewhere(Missing),
 }
 
 /// Lines that may be missing before the next ones.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Missing {
-    /// The rest of the file after this many bytes, written before it was truncated, replaced or rotated away.
+    /// The rest of the file after this many bytes. It was truncated, replaced or rotated away before the rest was read.
     Rest(u64),
-    /// The lines written between copying to this file and truncating.
+    /// The lines that were written after the file was copied to this path and before it was truncated.
     BetweenCopies(PathBuf),
-    /// Files between the one that was read and this one: the old file is no longer among them, or there are more than
-    /// the limit.
+    /// Files older than this one. Either the old file is no longer among them, or there are more names than the limit.
     Between(PathBuf),
-    /// This number of files that were under the path for a moment.
+    /// This number of files that were under the path only for a moment.
     Brief(u64),
-    /// This file: it was last written to at the same time as the one that was read, and their order is unknown.
+    /// All of this file. It has the same time of the last write as the file before, and their order is unknown.
     Doubtful(PathBuf),
 }
 
@@ -96,18 +97,18 @@ impl fmt::Display for Missing {
 #[derive(Debug)]
 pub(super) struct Follower {
     path: PathBuf,
-    /// The place to begin in the first file.
+    /// The place to begin in the first file, if no place is stored.
     origin: Origin,
-    /// The time at which the file did not exist, in nanoseconds since the Unix epoch. Everything written after it is
-    /// new.
+    /// A time at which the file did not exist, in nanoseconds since the Unix epoch. Everything written after that time
+    /// is new.
     absent_at: Option<i64>,
-    /// The distance from the end in which to look for the beginning of an unfinished line.
+    /// The most bytes before the end that are searched for the beginning of an unfinished line.
     line_bytes_max: usize,
-    /// The place to continue from, until it is found.
+    /// The stored place, until its file is found.
     place: Option<Place>,
     watches: Watches,
     open: Option<OpenFile>,
-    /// The files that came under the path after the open one, in this order.
+    /// The files that came under the path after the open one, the oldest first.
     held: VecDeque<OpenFile>,
 }
 
@@ -127,12 +128,12 @@ impl Follower {
         Self { path, origin, absent_at, line_bytes_max, place, watches, open, held }
     }
 
-    /// Returns the size of a buffer for reads of this size.
+    /// Returns the size of the buffer for reads of this size.
     pub(super) const fn buffer_bytes(read_bytes: usize) -> usize {
         WINDOW_BYTES + read_bytes
     }
 
-    /// Reads at most as much as `buffer` holds, or finds out why there is no more.
+    /// Reads as much as `buffer` holds at most. If there are no more bytes, returns the reason.
     pub(super) fn turn(&mut self, buffer: &mut [u8]) -> Turn {
         self.watches.directory_of(&self.path);
         let gone = self.hold_arrivals();
@@ -170,8 +171,8 @@ impl Follower {
         }
     }
 
-    /// Opens the files that came under the path since the last turn, so that they can be read wherever they go. Returns
-    /// the number of those that were gone already.
+    /// Opens the files that came under the path since the last turn, so that they can be read even if they are renamed
+    /// or deleted. Returns the number of files that were gone already.
     fn hold_arrivals(&mut self) -> u64 {
         let directory = self.path.parent().unwrap_or(Path::new(""));
         let full = self.held.iter().filter(|file| file.has_content()).count();
@@ -190,8 +191,8 @@ impl Follower {
         gone
     }
 
-    /// Handles the end of the open file if the path leads to it. Other files that the path has led to since then were there only
-    /// for a moment.
+    /// Handles the end of the open file while the path leads to it. Any other files under the path were there only for
+    /// a moment.
     fn on_back_again(&mut self) -> Turn {
         let brief = self.held.iter().filter(|file| file.has_content()).count();
         if brief == 0 {
@@ -201,7 +202,7 @@ impl Follower {
         Turn::Missed(Missing::Brief(brief as u64))
     }
 
-    /// Returns the place after the last chunk or turn.
+    /// Returns the place after the last chunk, or before the first file.
     pub(super) fn place(&self) -> Option<Place> {
         let Some(open) = &self.open else {
             return Some(Place::before_all(self.path.as_os_str().as_bytes(), self.absent_at?));
@@ -209,7 +210,7 @@ impl Follower {
         Some(self.place_in(open, open.position, &open.tail))
     }
 
-    /// Returns the place after the first `len` bytes of a chunk, the last one that was read into this buffer.
+    /// Returns the place after the first `len` bytes of the chunk that was read last, into this buffer.
     pub(super) fn place_after(&self, chunk: &Chunk, len: usize, buffer: &[u8]) -> Option<Place> {
         let open = self.open.as_ref()?;
         let offset = chunk.offset + len as u64;
@@ -224,8 +225,8 @@ impl Follower {
         Place::new(path, open.id, offset, open.modified, Window { head, tail })
     }
 
-    /// Returns the oldest file that is newer than the open one and has content. After several rotations this is an
-    /// older one than the file under the path.
+    /// Returns the oldest file with content that is newer than the open one. After several rotations, it is older than
+    /// the file under the path.
     fn next_file(&mut self) -> io::Result<Option<(OpenFile, Option<Missing>)>> {
         let Some(open) = &self.open else { return Ok(None) };
         let last_write = open.last_write()?;
@@ -246,7 +247,7 @@ impl Follower {
         Ok(next.map(|next| (next, gap)))
     }
 
-    /// Takes the first held file with content, unless this sibling, of which no notice came, is older.
+    /// Takes the first held file with content. If the sibling `beside` is older and came without a notice, takes none.
     fn next_held(&mut self, beside: Option<&Sibling>) -> io::Result<Option<OpenFile>> {
         let Some(at) = self.held.iter().position(OpenFile::has_content) else { return Ok(None) };
         if let Some(beside) = beside
@@ -259,7 +260,7 @@ impl Follower {
         Ok(self.held.pop_front())
     }
 
-    /// Returns the file under the path, if it has content, and its older ones.
+    /// Returns the file under the path, if it has content, and the older files beside it.
     fn names(&self) -> io::Result<(Option<OpenFile>, Vec<Sibling>)> {
         let mut attempts = 1;
         loop {
@@ -283,8 +284,8 @@ impl Follower {
         }
     }
 
-    /// Reads the old file to its end and then switches to another. Everything written to the old one before the other
-    /// appeared is there by now.
+    /// Reads the old file to its end, and then switches to the other one. By now, the old file has everything that was
+    /// written to it before the other one appeared.
     fn replace_at_end(&mut self, other: OpenFile, gap: Option<Missing>, buffer: &mut [u8]) -> Turn {
         match self.open.as_mut().map(|open| open.check(buffer)) {
             Some(Ok(FileState::More(chunk))) => Turn::Read(chunk),
@@ -293,7 +294,7 @@ impl Follower {
         }
     }
 
-    /// Handles an open file that no longer contains the bytes that were read.
+    /// Handles a change: the open file no longer contains the bytes that were read.
     fn on_changed(&mut self) -> Turn {
         let Some(open) = &mut self.open else { return Turn::Idle };
         let (id, position) = (open.id, open.position);
@@ -315,7 +316,8 @@ impl Follower {
         Turn::Restarted(Some(Missing::Rest(position)))
     }
 
-    /// Returns a file beside it that contains the bytes that were read and was written to since then.
+    /// Returns a file beside the open one that contains the bytes that were read, and was written to at that time or
+    /// later.
     fn find_copy(&self, place: &Place, but: Id) -> Option<(PathBuf, OpenFile)> {
         let mut found = siblings(&self.path).unwrap_or_default();
         found.retain(|file| {
@@ -355,7 +357,7 @@ impl Follower {
         }
     }
 
-    /// Opens the oldest file written after time `at`: the file may have been rotated before it was first seen.
+    /// Opens the oldest file written after time `at`. The file may have been rotated before it was first noticed.
     fn open_written_after(&mut self, at: i64) -> io::Result<OpenFile> {
         let (current, older) = self.names()?;
         let next = next_after(&older, (0, 0), at).file;
@@ -369,8 +371,8 @@ impl Follower {
         current.map_or_else(|| OpenFile::open(&self.path), Ok)
     }
 
-    /// Finds the file of a stored place: under the path, under the name that a rotation gave it, or else by its
-    /// content.
+    /// Continues after a stored place. Looks for its file under the path, then under the name that a rotation gave it,
+    /// and then by its content.
     fn go_on(&mut self, place: Place) -> Turn {
         let (current, older) = match self.names() {
             Ok(names) => names,
@@ -423,8 +425,8 @@ impl Follower {
     }
 }
 
-/// Returns the current time in nanoseconds since the Unix epoch, minus the granularity of file times (at most 10 ms),
-/// so files that are written from now on never have an earlier time.
+/// Returns the current time minus 10 ms, in nanoseconds since the Unix epoch. The times of files are that coarse, so no
+/// file that is written from now on has an earlier time.
 fn now() -> Option<i64> {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
     i64::try_from(since.as_nanos()).ok()?.checked_sub(10_000_000)

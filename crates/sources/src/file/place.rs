@@ -1,37 +1,38 @@
-//! The place in a file up to which its lines are published, as it is stored beside their events. Pure.
+//! The place in a file up to which its lines are published. It is stored together with their events. Pure.
 
 use anemone_hub::Note;
 use serde::{Deserialize, Serialize};
 
-/// The bytes at a file's beginning and before a place that tell it from another file: more than most lines with a
-/// time, and cheap to read again.
+/// The number of bytes at a file's beginning, and before a place, that identify the file. They are more than most lines
+/// with a time, and cheap to read again.
 pub(super) const WINDOW_BYTES: usize = 512;
 
-/// The device and inode.
+/// The device and the inode of a file.
 pub(super) type Id = (u64, u64);
 
-/// The end of a line in a file, up to which everything is published.
+/// The end of a line in a file. Everything before it is published.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Place {
-    /// The digest of the followed path; a place of another path is ignored.
+    /// The digest of the path. A place of another path is ignored.
     path: u64,
-    /// The file's id; a copy has another one.
+    /// The id of the file. A copy of the file has another id.
     pub(super) id: Id,
     /// The number of bytes read.
     pub(super) offset: u64,
-    /// The time of the last write that was read, in nanoseconds since the Unix epoch.
+    /// The time of the last write, as it was at the last read, in nanoseconds since the Unix epoch.
     pub(super) modified: i64,
-    /// The digest of the bytes before the place.
+    /// The digest of the bytes at the beginning of the file and before the place.
     before: u64,
 }
 
 impl Place {
-    /// Creates the place after `offset` bytes of a file with this head and tail: all bytes, or [`WINDOW_BYTES`] each.
+    /// Creates the place after `offset` bytes of a file. The window has all bytes before it, or [`WINDOW_BYTES`] at the
+    /// beginning and as many before the place.
     pub(super) fn new(path: &[u8], id: Id, offset: u64, modified: i64, window: Window<'_>) -> Self {
         Self { path: digest([path]), id, offset, modified, before: window.digest() }
     }
 
-    /// Creates the place before a file that does not exist at this time, so that all its contents are new.
+    /// Creates a place for a file that does not exist at time `now`. All its contents will be new.
     pub(super) fn before_all(path: &[u8], now: i64) -> Self {
         Self::new(path, (0, 0), 0, now, Window { head: &[], tail: &[] })
     }
@@ -44,7 +45,7 @@ impl Place {
         self.path == digest([path])
     }
 
-    /// Returns true if these bytes precede the place.
+    /// Returns true if these are the bytes before the place.
     pub(super) fn follows(&self, window: Window<'_>) -> bool {
         self.before == window.digest()
     }
@@ -53,13 +54,13 @@ impl Place {
         serde_json::to_string(self).ok()?.parse().ok()
     }
 
-    /// Parses a note; `None` if it is foreign, or of a later version.
+    /// Parses a note; `None` for a note of another program or of a later version.
     pub(super) fn from_note(note: &Note) -> Option<Self> {
         serde_json::from_str(note.as_str()).ok()
     }
 }
 
-/// The bytes before a place.
+/// The bytes that identify a file up to a place: those at its beginning, and those before the place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window<'a> {
     pub(super) head: &'a [u8],
@@ -72,7 +73,8 @@ impl Window<'_> {
     }
 }
 
-/// FNV-1a, which must never change. Only somebody who writes both files could make two alike, without a gain.
+/// Returns the digest FNV-1a, which must never change. Only somebody who writes both files could make their digests
+/// equal, and would gain nothing.
 fn digest<const COUNT: usize>(parts: [&[u8]; COUNT]) -> u64 {
     parts.iter().copied().flatten().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -1,4 +1,4 @@
-//! The source: its turns, and the time between them.
+//! A followed file as a source: its turns, and the waits between them.
 
 use std::convert::Infallible;
 use std::io;
@@ -14,15 +14,15 @@ use super::watch::{Changes, Watches};
 use crate::feed::Feed;
 use crate::status::{State, Status, chain, seconds, wall_clock};
 
-/// The most bytes read in one turn. Their lines are published before more is read.
+/// The most bytes that are read in one turn. Their lines are published before more is read.
 const READ_BYTES: usize = 64 << 10;
 
-/// The shortest time between two looks at a file without new bytes: the lines of a writer of many small pieces are
-/// published together.
+/// The shortest time between two checks of a file without new bytes. If a writer writes many small pieces, their lines
+/// are published together.
 const LOOK_EVERY_MIN: Duration = Duration::from_millis(10);
 
-/// Publishes the lines of the file to `topic` as they come, and reports its state to `status` (by convention the
-/// topic `NAME.status`). Never returns, since a missing file may appear.
+/// Publishes the lines of the file to `topic` as they come, and reports its state to `status` (by convention the topic
+/// `NAME.status`). Never returns, since a missing file may still appear.
 ///
 /// Files are read on the runtime's blocking threads; the rest runs on the calling task. The runtime needs its time
 /// and IO drivers.
@@ -105,12 +105,12 @@ async fn blocking(mut follower: Follower, mut buffer: Vec<u8>) -> (Follower, Vec
 
 struct FileSource {
     path: String,
-    /// The interval between checks, as text.
+    /// The interval between checks, as text for messages.
     interval: String,
     topic: Arc<Topic>,
     status: Status,
     feed: Feed,
-    /// The end of all bytes read so far.
+    /// The place after all bytes that were read so far.
     end: Option<Place>,
     was_open: bool,
 }
@@ -177,7 +177,7 @@ impl FileSource {
         }
     }
 
-    /// Returns true if no file has been found or missed yet.
+    /// Returns true if the file was neither opened nor reported as missing before.
     fn is_new(&self) -> bool {
         self.status.state() == State::Opening && !self.was_open
     }
@@ -195,7 +195,8 @@ impl FileSource {
         self.is_open();
     }
 
-    /// Stores the place, so that lines written before the next start count as new.
+    /// Stores the first place. If the source is started again before the first line, lines that were written meanwhile
+    /// count as new.
     async fn keep_first(&mut self, follower: &Follower) {
         let Some(note) = follower.place().and_then(|place| place.to_note()) else { return };
         let topic = Arc::clone(&self.topic);
@@ -209,7 +210,7 @@ impl FileSource {
         }
     }
 
-    /// Ends the stream of bytes. The next bytes belong to another stream.
+    /// Ends the stream of bytes. The next bytes belong to another one.
     async fn end_stream(&mut self) {
         let note = self.end.take().and_then(|place| place.to_note());
         let events = self.feed.finish_noted(&mut self.status, wall_clock(), note).await;

@@ -1,5 +1,6 @@
-//! Finds the earlier, rotated files of the followed one by their names, and orders them by their last writes. Names
-//! alone do not give the order: numbers may fall with time (`log.1` is the newest) or rise (`log.1` is the oldest).
+//! Finds the older, rotated files of the followed file by their names, and orders them by the times of their last
+//! writes. Names alone do not give the order: the highest number may be the oldest file (`log.1` is the newest) or the
+//! newest (`log.1` is the oldest).
 
 use std::cmp::Ordering;
 use std::ffi::OsStr;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::place::Id;
 
-/// The most files that are considered, in the order of the directory. With this many, a possible gap is reported.
+/// The most files that are considered, in the order of the directory. If there are as many, a possible gap is reported.
 pub(super) const COUNT_MAX: usize = 10_000;
 
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -20,21 +21,21 @@ pub(super) struct Sibling {
     pub(super) len: u64,
     /// The time of the last write, in nanoseconds since the Unix epoch.
     pub(super) modified: i64,
-    /// The time of the last change of the file or its name, in the same unit.
+    /// The time of the last change of the file or its name, in nanoseconds since the Unix epoch.
     changed: i64,
     mark: Mark,
 }
 
-/// The mark that a rotation puts into a name.
+/// The part that a rotation adds to a name.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Mark {
     /// `log.1`, `app.1.log`.
     Number(u64),
-    /// `log-20261122`, `log.2026-11-22_17`, `app-2026-11-22.log`: its order is that of time.
+    /// `log-20261122`, `log.2026-11-22_17`, `app-2026-11-22.log`. The order of the texts is the order of time.
     Date(String),
 }
 
-/// Returns the earlier files of this path, in no order. Compressed ones are left out, since they cannot be searched.
+/// Returns the older files of this path, in no order. Compressed files are left out, since they cannot be searched.
 pub(super) fn siblings(path: &Path) -> io::Result<Vec<Sibling>> {
     let Some(name) = path.file_name().and_then(OsStr::to_str) else { return Ok(Vec::new()) };
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -69,16 +70,17 @@ fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
 }
 
-/// The file that comes after another.
+/// The result of [`next_after`].
 #[derive(Debug)]
 pub(super) struct Next<'a> {
     /// The oldest of the newer files.
     pub(super) file: Option<&'a Sibling>,
-    /// A file that may be newer, but counts as older because nothing shows their order.
+    /// A file that may be newer. It counts as older, since nothing shows their order.
     pub(super) doubtful: Option<&'a Sibling>,
 }
 
-/// Returns the file written after the one with this id, which was last written to at `modified`.
+/// Returns the file that was written after the file with this id. `modified` is the time of the last write to the
+/// latter.
 pub(super) fn next_after(siblings: &[Sibling], id: Id, modified: i64) -> Next<'_> {
     let own = siblings.iter().find(|sibling| sibling.id == id);
     let numbers = numbers(siblings);
@@ -103,7 +105,7 @@ pub(super) fn next_after(siblings: &[Sibling], id: Id, modified: i64) -> Next<'_
     Next { file, doubtful: others().find(is_doubtful) }
 }
 
-/// Compares two files with the same time of their last write; the newer is greater.
+/// Compares two files with the same time of the last write. The newer file is the greater one.
 fn by_mark(a: &Sibling, b: &Sibling, numbers: Ordering) -> Ordering {
     match (&a.mark, &b.mark) {
         (Mark::Number(a), Mark::Number(b)) if numbers.is_gt() => a.cmp(b),
@@ -113,7 +115,8 @@ fn by_mark(a: &Sibling, b: &Sibling, numbers: Ordering) -> Ordering {
     }
 }
 
-/// Returns whether most neighbouring numbers rise (`Greater`) or fall with time; `None` if that is unknown.
+/// Returns `Greater` if the numbers in most pairs of neighbours rise with time, and `Less` if they fall; `None` if that
+/// is unknown.
 fn numbers(siblings: &[Sibling]) -> Option<Ordering> {
     let number = |sibling: &Sibling| match sibling.mark {
         Mark::Number(number) => Some((number, sibling.modified, sibling.changed)),
@@ -128,7 +131,7 @@ fn numbers(siblings: &[Sibling]) -> Option<Ordering> {
     Some(rising.cmp(&falling)).filter(|order| order.is_ne())
 }
 
-/// Returns the mark of a rotation in the name `other`, if it is otherwise `name`.
+/// Returns the mark that a rotation put into the name `other`; `None` if `other` is not `name` with a mark.
 fn mark(other: &str, name: &str) -> Option<Mark> {
     let behind = other.strip_prefix(name);
     let before_extension = || {
@@ -183,7 +186,7 @@ mod tests {
         Sibling { path: name.into(), id: (1, inode), len: 1, modified, changed: 0, mark }
     }
 
-    /// Returns the names of the next file and of a doubtful one.
+    /// Returns the names of the next file and of a doubtful file.
     fn next(siblings: &[Sibling], inode: u64, modified: i64) -> (String, String) {
         let Next { file, doubtful } = next_after(siblings, (1, inode), modified);
         let name = |file: Option<&Sibling>| {

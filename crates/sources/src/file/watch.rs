@@ -1,12 +1,12 @@
-//! Notices of changes from the system (inotify). Changes that it does not report, such as writes by other machines to
-//! a network file system, are found at the next check.
+//! Notices of changes from the system (inotify). The system does not report some changes, such as writes by other
+//! machines to a network file system. They are found at the next check.
 //!
-//! `rustix` has the three system calls and is a dependency anyway; the crate `notify` would add six more
+//! `rustix` has the three system calls, and this crate needs it anyway. The crate `notify` would add six more
 //! dependencies, for threads and systems that are not needed here.
 
 pub(super) use system::{Changes, Watches};
 
-/// The files that came under the path and are open now, and the number of those that were gone before.
+/// The files that came under the path and are now open, and the number of files that were gone before.
 #[derive(Debug)]
 pub(super) struct Found<T> {
     pub(super) files: Vec<T>,
@@ -38,13 +38,13 @@ mod system {
     use super::Found;
     use crate::file::arrivals::{Arrivals, DirectoryNotice};
 
-    /// The most notices that are read at once: an endless stream of them does not hold up the rest.
+    /// The most notices that are read at once, so that an endless stream of notices does not hold up everything else.
     const NOTICES_MAX: usize = 10_000;
 
-    /// The most attempts to open a file whose name changes all the time, for one turn.
+    /// The most attempts in one turn to open files. The name of a file may change all the time.
     const ATTEMPTS_MAX: usize = 1000;
 
-    /// The queue of notices, and the state that follows from those that were read.
+    /// The queue of notices, and the state after all notices that were read.
     #[derive(Debug)]
     struct Queue {
         fd: Arc<OwnedFd>,
@@ -54,12 +54,12 @@ mod system {
     #[derive(Debug)]
     struct QueueState {
         arrivals: Arrivals,
-        /// True if something may have changed since this was last asked.
+        /// True if something may have changed since the last call of [`Changes::changed`].
         has_changed: bool,
     }
 
     impl Queue {
-        /// Handles all notices that the system has so far.
+        /// Reads the notices that the system has now, and updates the state.
         fn read(&self) -> MutexGuard<'_, QueueState> {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             let mut buffer = [MaybeUninit::uninit(); 4096];
@@ -101,13 +101,14 @@ mod system {
         }
     }
 
-    /// Reports that something may have changed.
+    /// The source of the news that something may have changed.
     pub(in crate::file) struct Changes {
         events: AsyncFd<Arc<OwnedFd>>,
         queue: Arc<Queue>,
     }
 
-    /// The watches: of the open file, of another one under the path, and of the names in the path's directory.
+    /// The watches of the system: of the open file, of another file under the path, and of the names in the path's
+    /// directory.
     #[derive(Debug, Default)]
     pub(in crate::file) struct Watches {
         queue: Option<Arc<Queue>>,
@@ -133,12 +134,18 @@ mod system {
             Ok((Self { events: crate::serial::watch(fd)?, queue }, watches))
         }
 
-        /// Waits for a change since the last call. Cancel safe.
+        /// Waits for a change since the last call.
+        ///
+        /// # Cancel safety
+        /// Dropping the future loses nothing.
         pub(in crate::file) async fn changed(&self) {
             self.until(|state| std::mem::take(&mut state.has_changed)).await;
         }
 
-        /// Waits for a file that comes under the path, if none waits to be opened already. Cancel safe.
+        /// Waits until a file has come under the path and waits to be opened.
+        ///
+        /// # Cancel safety
+        /// Dropping the future loses nothing.
         pub(in crate::file) async fn arrived(&self) {
             self.until(|state| state.arrivals.has_news()).await;
         }
@@ -160,8 +167,8 @@ mod system {
             Self::default()
         }
 
-        /// Opens the files that came under the path since the last call, at most this many, the oldest first. A file
-        /// is opened under the name that it has by now.
+        /// Opens the files that came under the path since the last call, the oldest first and at most `count_max`. A
+        /// file is opened under its current name.
         pub(in crate::file) fn arrivals<T>(
             &mut self,
             count_max: usize,
@@ -192,7 +199,7 @@ mod system {
             self.set(Watched::Open, Path::new(&path), WatchFlags::MODIFY);
         }
 
-        /// Watches another file under the path, which is still empty.
+        /// Watches another file under the path while that file is still empty.
         pub(in crate::file) fn watch_other(&mut self, path: &Path) {
             self.set(Watched::Other, path, WatchFlags::MODIFY);
         }
@@ -208,8 +215,8 @@ mod system {
             self.set(Watched::Directory, directory, names);
         }
 
-        /// Replaces a watch. A failure (too many watches, no such directory) is no error: the change is then found
-        /// later.
+        /// Replaces a watch. A failure (too many watches, no such directory) is no error, since the next check finds
+        /// the change.
         fn set(&mut self, watched: Watched, path: &Path, flags: WatchFlags) {
             let Some(queue) = &self.queue else { return };
             // Both names of a file share one watch, and its kinds of changes add up.
