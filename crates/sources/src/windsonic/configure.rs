@@ -10,7 +10,7 @@
 //!
 //! Instruments differ, and any byte may be lost:
 //! - Older firmware in continuous mode enters configuration mode at the `*` alone. It takes the identifier for the
-//!   beginning of the first command, so it does not echo that command, which is sent again.
+//!   beginning of the first command and does not echo that command, so the command is sent again.
 //! - The instrument may not answer `*Q`. It may still be in configuration mode after an interrupted dialogue, so `Q`
 //!   ENTER is sent. Or it may have another identifier, so `?&` asks for it.
 //! - `?&` enables polling. If no answer comes at all, `!` disables it again, so a failed dialogue changes nothing.
@@ -20,10 +20,10 @@ use std::time::Duration;
 
 use super::message::{ETX, STX, UnitId};
 
-/// The number of attempts to enter configuration mode, and of attempts for each command, since any byte may be lost.
+/// The most attempts to enter configuration mode, and the most attempts to send a command. Any byte may be lost.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// The number of received bytes that are kept to search for an answer. Answers have at most 20 bytes.
+/// The most received bytes that are kept to search for an answer. Answers have at most 20 bytes.
 const RECEIVED_BYTES_MAX: usize = 64;
 
 /// The text with which an instrument reports configuration mode.
@@ -35,7 +35,7 @@ pub(crate) enum Outcome {
     Done(UnitId),
     /// The instrument never entered configuration mode.
     NoAnswer,
-    /// It entered configuration mode, but did not accept this command.
+    /// The instrument entered configuration mode, but did not accept this command.
     Refused(&'static str),
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Dialogue {
     attempt: u32,
     deadline: Duration,
     received: Vec<u8>,
-    /// Has at most one entry for each received answer, so the number of commands bounds it.
+    /// The lines to send. Each received answer adds at most one, so there are no more than commands.
     transmit: VecDeque<Vec<u8>>,
 }
 
@@ -132,7 +132,7 @@ impl Dialogue {
         self.deadline
     }
 
-    /// Continues when no answer came in time.
+    /// Continues after the time for an answer is over.
     pub(crate) fn handle_timeout(&mut self, now: Duration) -> Option<Outcome> {
         if now < self.deadline {
             return None;
@@ -206,8 +206,8 @@ mod tests {
         Dialogue::begin(Duration::ZERO, UnitId::default(), COMMANDS, WAIT)
     }
 
-    /// Plays a dialogue. Each line has the bytes that are expected from us and the instrument's answer; an empty text
-    /// means no answer.
+    /// Plays a dialogue. Each entry has the bytes that this side must send, and the answer of the instrument. An empty
+    /// answer means that there is none.
     fn play(script: &[(&str, &str)]) -> Option<Outcome> {
         let (mut dialogue, mut now, mut outcome) = (begin(), Duration::ZERO, None);
         for (said, answer) in script {

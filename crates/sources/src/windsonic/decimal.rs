@@ -1,4 +1,5 @@
-//! Decimal numbers, exact, as instruments write them: a speed of `002.74` is not the double nearest to it. Pure.
+//! Exact decimal numbers, as instruments write them. The speed `002.74` is not the same as the double nearest to it.
+//! Pure.
 
 use std::fmt;
 
@@ -51,7 +52,8 @@ impl std::ops::Neg for Decimal {
 }
 
 impl fmt::Display for Decimal {
-    /// Formats as `002.74`, and with the flag `+` as `+002.74`: with two decimals, or as many more as it has.
+    /// Formats the number as `002.74`, and with the flag `+` as `+002.74`. It has two decimals, or more if the number
+    /// has more.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = match (self.0 < 0, f.sign_plus()) {
             (true, _) => "-",

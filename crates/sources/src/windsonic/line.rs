@@ -1,8 +1,8 @@
 //! Splits a stream of bytes into lines of bounded length.
 //!
-//! Owns the rule that says where a line begins and ends; `parse` reads its content. A line ends at CR or LF. It also
-//! begins at STX or `$`, which occur nowhere else in a message, so a message is found even if the one before lacks its
-//! end.
+//! Owns the rule for the beginning and the end of a line; `parse` reads its content. A line ends at CR or LF. STX and
+//! `$` occur only at the beginning of a message, so each of them begins a new line. A message is thus found even if the
+//! message before lacks its end.
 
 use super::message::STX;
 
@@ -13,9 +13,9 @@ const STARTERS: [u8; 2] = [STX, b'$'];
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct RawLine {
     pub(crate) bytes: Vec<u8>,
-    /// True if the line exceeded the limit. The rest of it was dropped.
+    /// True if the line was longer than the limit. Its rest was dropped.
     pub(crate) is_overlong: bool,
-    /// True for the first line of the stream, whose beginning may be missing.
+    /// True for the first line of the stream. Its beginning may be missing.
     pub(crate) is_first: bool,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct RawLine {
 pub(crate) struct Assembler {
     bytes: Vec<u8>,
     bytes_max: usize,
-    /// True within the rest of an overlong line.
+    /// True while the rest of an overlong line is skipped.
     is_skipping: bool,
     is_first: bool,
 }
@@ -39,7 +39,7 @@ impl Assembler {
         }
     }
 
-    /// Adds a byte. Returns the line that the byte completes, if any. Skips empty lines.
+    /// Adds a byte. Returns a line if the byte completes one. Skips empty lines.
     pub(crate) fn push(&mut self, byte: u8) -> Option<RawLine> {
         if byte == b'\r' || byte == b'\n' {
             let line = self.take(false);

@@ -1,7 +1,7 @@
 //! A measurement as a message of the instrument, and as an event.
 //!
-//! Owns the values and writes them as text in the three formats and as JSON. `parse` reads the text; the two are
-//! inverse.
+//! Owns the values, and writes them as text in the three formats and as JSON. `parse` reads the text back into the same
+//! values.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,10 +17,10 @@ pub(crate) const ETX: u8 = 0x03;
 /// The status of a measurement that succeeded, in the Gill formats.
 pub(crate) const OK: &str = "00";
 
-/// The speed below which there is no direction: the instrument's default threshold.
+/// The speed below which there is no direction, in m/s. It is the default threshold of the instrument.
 pub(crate) const DIRECTION_THRESHOLD_METRES_PER_SECOND: f64 = 0.05;
 
-/// An instrument's identifier: a letter, A to Z. The factory's is `Q`.
+/// An instrument's identifier: a letter, A to Z. The factory setting is `Q`.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct UnitId(u8);
 
@@ -30,7 +30,7 @@ pub struct UnitId(u8);
 pub struct UnitIdError;
 
 impl UnitId {
-    /// Returns the identifier with this letter, or `None` unless it is one of A to Z.
+    /// Returns the identifier with this letter; `None` unless it is one of A to Z.
     #[must_use]
     pub fn new(letter: char) -> Option<Self> {
         letter.is_ascii_uppercase().then_some(Self(letter as u8))
@@ -133,7 +133,7 @@ impl SpeedUnits {
     }
 }
 
-/// The wind, in one of the ways an instrument gives it.
+/// The wind, in one of the forms in which an instrument gives it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Wind {
     /// Speed and direction.
@@ -152,17 +152,17 @@ pub(crate) enum Wind {
         /// The component from east to west.
         v: Decimal,
     },
-    /// None: the instrument could not measure it, which is the case if something blocks its path.
+    /// No values, since the instrument could not measure the wind. This is so if something blocks its path.
     Void,
 }
 
-/// The wind to which an NMEA message refers.
+/// The reference of the wind in an NMEA message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub(crate) enum Reference {
-    /// Relative to the instrument, on a vessel the apparent wind.
+    /// Relative to the instrument. On a vessel, this is the apparent wind.
     #[serde(rename = "R")]
     Relative,
-    /// Theoretical: the true wind, computed from the vessel's own motion.
+    /// Theoretical, which is the true wind, computed from the vessel's own motion.
     #[serde(rename = "T")]
     Theoretical,
 }
@@ -176,12 +176,12 @@ impl Reference {
     }
 }
 
-/// The format of a message, with the part that other formats do not have.
+/// The format of a message, with the values that only this format has.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Sender {
     /// One of the Gill formats, with the instrument's identifier.
     Gill(UnitId),
-    /// NMEA, with the reference; `None` if that field is empty.
+    /// NMEA, with the reference; `None` if the field of the reference is empty.
     Nmea(Option<Reference>),
 }
 
@@ -196,7 +196,7 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// Returns the speed. For a vector it is the length, rounded to hundredths.
+    /// Returns the speed. For a vector, this is its length, rounded to hundredths.
     pub(crate) fn speed(&self) -> Option<Decimal> {
         match self.wind {
             Wind::Polar { speed, .. } => Some(speed),
@@ -205,8 +205,8 @@ impl Message {
         }
     }
 
-    /// Returns the direction from which the wind comes, in degrees, 0 up to 360. For a vector it is computed, in whole
-    /// degrees; below 0.05 m/s there is none, as in the instrument.
+    /// Returns the direction from which the wind comes, in degrees, 0 up to 360. For a vector, it is computed in whole
+    /// degrees. Below 0.05 m/s there is none, as in the instrument.
     pub(crate) fn direction(&self) -> Option<Decimal> {
         match self.wind {
             Wind::Polar { direction, .. } => direction,
@@ -289,7 +289,7 @@ fn degrees(direction: Decimal) -> String {
     }
 }
 
-/// A direction in an event: the instrument's own is a whole number, those of other makes may have decimals.
+/// A direction in an event. A Gill instrument gives a whole number; NMEA from other makes may have decimals.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Degrees {
@@ -314,7 +314,7 @@ pub(crate) fn whole_degrees(degrees: f64) -> u16 {
     whole % 360
 }
 
-/// Returns the checksum of these bytes, their exclusive-or, as in all formats.
+/// Returns the checksum of these bytes, which is their exclusive-or in all formats.
 pub(crate) fn checksum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0, |sum, byte| sum ^ byte)
 }

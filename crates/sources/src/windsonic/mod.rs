@@ -8,21 +8,23 @@
 //!
 //! - `unit`: the instrument's identifier; `null` in NMEA, which has none.
 //! - `direction`: the direction from which the wind comes, in degrees, 0 up to 360; `null` if the wind is too weak. The
-//!   instrument's own are whole numbers. In UV it is `atan2(v, -u)`, and the event has `u` and `v`, too.
-//! - `speed` in `units`: `m/s`, `knots`, `mph`, `km/h` or `ft/min`. It is `null`, and so is `direction`, if the instrument
-//!   could not measure, because something is in its path or it is broken (`Q,,,M,04,` or `Q,999,999.99,M,04,`).
-//! - `status`: two digits, `00` for OK; `A` or `V` (void) in NMEA. Any other one is named on the status topic as well.
+//!   instrument gives whole numbers. In UV, the direction is `atan2(v, -u)`, and the event has `u` and `v`, too.
+//! - `speed` in `units`: `m/s`, `knots`, `mph`, `km/h` or `ft/min`. `speed` and `direction` are `null` if the
+//!   instrument could not measure, because something is in its path or it is broken (`Q,,,M,04,` or
+//!   `Q,999,999.99,M,04,`).
+//! - `status`: two digits, `00` for OK; `A` or `V` (void) in NMEA. Any other status is named on the status topic as
+//!   well.
 //! - `reference`: only in NMEA, `R` for wind relative to the instrument, `T` for theoretical (true) wind.
 //! - `raw`: the text between STX and ETX; in NMEA the line without CR LF.
 //! - `t0`: the time at which the line's last byte was read, in milliseconds since the Unix epoch; also the time of the
 //!   event. The last byte is the first CR or LF, since some settings send only one of them.
 //!
-//! NMEA is read as any make sends it: `$--MWV` with figures of any width, with a checksum or without.
+//! NMEA is read as any make sends it: `$--MWV` with figures of different widths, with a checksum or without.
 //!
-//! All other lines are skipped. An incomplete first line, other sentences of NMEA and texts about the instrument itself
-//! are no bad lines, and the status tells the newest if nothing else comes; the others count as bad lines, see
-//! [`status`](crate::status). A device that is missing or cannot be opened is tried
-//! again for ever, with growing delays.
+//! All other lines are skipped, and count as bad lines (see [`status`](crate::status)), with three exceptions: an
+//! incomplete first line, other sentences of NMEA, and texts about the instrument itself. If only such lines come, the
+//! status contains the newest. A device that is missing or cannot be opened is tried again forever, with growing
+//! delays.
 //!
 //! [`emulate`] has an emulated instrument.
 
@@ -50,22 +52,22 @@ pub enum Mode {
     /// Listens, and never sends anything.
     #[default]
     Listen,
-    /// Sets the instrument to polar, continuous, 4 Hz, then listens. Repeats that after a silence. Until it succeeds,
-    /// every valid message is published.
+    /// Sets the instrument to polar, continuous, 4 Hz, and then listens. Repeats that if the instrument is silent for a
+    /// while. Until it succeeds, every valid message is published.
     Configure,
     /// Asks for each measurement. First sets the instrument to polled mode if it sends by itself or does not answer.
     Polled,
 }
 
-/// The instrument, and how to read it. [`WindsonicOptions::new`] has the defaults.
+/// The instrument, and the options for reading it. [`WindsonicOptions::new`] has the defaults.
 #[derive(Clone, Debug)]
 pub struct WindsonicOptions {
     /// The path of the serial device.
     pub path: PathBuf,
     /// The speed in baud. Default 9600, the instrument's own default.
     pub baud: u32,
-    /// The instrument's identifier, for commands and polls. Default `Q`, the factory setting. An instrument that does
-    /// not answer to it is asked for its identifier.
+    /// The instrument's identifier, for commands and polls. Default `Q`, the factory setting. If the instrument does
+    /// not answer to it, it is asked for its identifier.
     pub unit: UnitId,
     /// The way to read the instrument. Default [`Mode::Listen`].
     pub mode: Mode,
@@ -76,13 +78,13 @@ pub struct WindsonicOptions {
     pub line_bytes_max: usize,
     /// The interval between polls. Default 250 ms: the fastest rate of the instrument.
     pub poll_interval: Duration,
-    /// The time to listen before the first poll, to notice an instrument that sends by itself. Default 1.1 s: a little
-    /// more than the longest time between two messages.
+    /// The time to listen before the first poll, in order to notice an instrument that sends by itself. Default 1.1 s,
+    /// a little more than the longest time between two messages.
     pub unasked_wait: Duration,
     /// The time to wait for the answer to a command. Default 1 s: the instrument takes up to 130 ms, and the slowest
     /// line another 100 ms.
     pub answer_wait: Duration,
-    /// The interval between attempts to configure the instrument. Default 30 s: rarely enough not to disturb
+    /// The interval between attempts to configure the instrument. Default 30 s. That is rare enough not to disturb
     /// measurements, and soon enough after the instrument is connected.
     pub configure_retry: Duration,
     /// The interval between reports of bad lines, on the status topic and in the log. Default 10 s.

@@ -4,11 +4,12 @@
 //! of a NUL, which no field accepts. It misses changes of several bytes that cancel out, such as the same bit in two
 //! digits. So each field of a Gill format must also have exactly the form in the manual, digit for digit.
 //!
-//! NMEA 0183 fixes no widths and, for this sentence, asks for no checksum: [`nmea`] reads what other makes send, too. A
-//! checksum that is there must be right, and one changed byte cannot hide it: no field accepts what is left.
+//! NMEA 0183 fixes no widths and, for this sentence, requires no checksum. So [`nmea`] also reads the messages of other
+//! makes. A checksum that is there must be right. If one changed byte hides the beginning of the checksum, no field
+//! accepts the bytes that are left.
 //!
-//! An instrument that cannot measure sends no figures: both fields are empty or, in its fixed-field output, full of
-//! nines beside a status that is not OK. That is a message too, with [`Wind::Void`].
+//! An instrument that cannot measure sends no figures. Both fields are empty or, in its fixed-field output, full of
+//! nines, and the status is not OK. Such a line is a message, too, with [`Wind::Void`].
 
 mod field;
 mod nmea;
@@ -30,7 +31,7 @@ pub(crate) struct Parsed<'a> {
 /// Parses one line, without its CR LF.
 ///
 /// # Errors
-/// [`ParseError`], the first fault found: framing, then checksum, then fields.
+/// [`ParseError`] with the first fault. The framing is checked first, then the checksum, then the fields.
 pub(crate) fn parse(line: &[u8]) -> Result<Parsed<'_>, ParseError> {
     match line.split_first() {
         Some((&STX, rest)) => {
@@ -47,7 +48,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<Parsed<'_>, ParseError> {
     }
 }
 
-/// Returns true if the line seems to be JSON: it begins like an object, or a list of objects.
+/// Returns true if the line seems to be JSON, since it begins like an object or a list of objects.
 pub(crate) fn is_json(line: &[u8]) -> bool {
     let mut bytes = without_mark(line).iter().filter(|byte| !byte.is_ascii_whitespace());
     match bytes.next() {
@@ -57,7 +58,7 @@ pub(crate) fn is_json(line: &[u8]) -> bool {
     }
 }
 
-/// Returns the bytes before `end` if the checksum after it is right.
+/// Returns the bytes before `end`, if the checksum after `end` is right.
 fn checked<'a>(rest: &'a [u8], end: u8, name: &'static str) -> Result<&'a [u8], ParseError> {
     let at = rest.iter().position(|byte| *byte == end).ok_or(ParseError::End { end: name })?;
     let (content, digits) = (&rest[..at], &rest[at + 1..]);

@@ -1,5 +1,5 @@
-//! A session with an instrument, which begins when its device is opened: bytes and time in; events, bytes to send and
-//! changes of state out.
+//! A session with an instrument. It begins when the device is opened. Bytes and time go in; events, bytes to send and
+//! changes of state come out.
 //!
 //! Owns the order of listening, configuring, polling and reporting silence. After each input, the caller drains
 //! [`Session::poll_output`] and [`Session::poll_transmit`], then calls [`Session::poll_timeout`].
@@ -16,17 +16,18 @@ use super::parse::{ParseError, is_json, parse};
 use super::{Mode, WindsonicOptions};
 use crate::status::{State, seconds};
 
-/// Polar, continuous, 4 Hz. The unit of speed stays, since each message names it.
+/// The settings for polar messages, sent by themselves at 4 Hz. The unit of speed stays unchanged, since each message
+/// names it.
 const CONTINUOUS_4_HZ: &[&str] = &["M2", "P3"];
 
-/// Polar, polled.
+/// The setting for polar messages on request.
 const POLLED: &[&str] = &["M4"];
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Output {
     /// A measurement with its text, and the time at which its last byte was read.
     Message(Message, String, UnixTime),
-    /// A line that is not a measurement, and its fault.
+    /// A line that is not a measurement, with a description of its fault.
     BadLine(String),
     State(State, String),
 }
@@ -35,7 +36,7 @@ pub(crate) enum Output {
 enum Task {
     /// The session only reads.
     Listen,
-    /// The session listens before the first poll, to notice an instrument that sends by itself.
+    /// The session listens before the first poll, in order to notice an instrument that sends by itself.
     Settle {
         until: Duration,
     },
@@ -56,18 +57,18 @@ pub(crate) struct Session {
     unit: UnitId,
     task: Task,
     state: State,
-    /// The time of the last valid message, or of the beginning.
+    /// The time of the last valid message, or the beginning of the session before the first one.
     last_message_at: Duration,
     /// The fault that the instrument reported of itself with the last valid message.
     fault: Option<String>,
     /// The number of bad lines since the last valid message.
     bad_lines: u64,
     newest_fault: String,
-    /// True if the newest bad line has bytes that are not text, which a wrong speed causes.
+    /// True if the newest bad line has bytes that are not text. A wrong speed causes such bytes.
     is_binary: bool,
     /// The newest line since the last valid message that is neither a measurement nor bad.
     newest_text: Option<String>,
-    /// The reason why the instrument does not have the required settings.
+    /// The reason why the instrument does not have the required settings, once a dialogue has failed.
     trouble: Option<String>,
     /// The earliest time of the next dialogue.
     dialogue_at: Duration,
@@ -251,7 +252,7 @@ impl Session {
         self.report_state();
     }
 
-    /// Reports the state with a sentence that describes it.
+    /// Reports the state, with a sentence about it.
     fn report_state(&mut self) {
         let path = self.options.path.display();
         let mut detail = match (self.state, &self.newest_text) {
@@ -302,7 +303,7 @@ impl Session {
         self.transmit.pop_front()
     }
 
-    /// Returns the time at which to call [`Session::handle_timeout`] if no bytes come before.
+    /// Returns the time at which to call [`Session::handle_timeout`], unless bytes come before.
     pub(crate) fn poll_timeout(&self) -> Option<Duration> {
         let task = match &self.task {
             Task::Listen => None,
@@ -320,14 +321,14 @@ impl Session {
     }
 }
 
-/// Returns true for text about the instrument itself, sent at power-up and in configuration mode. A damaged
-/// measurement is never taken for it: it still has its first byte, its last byte or its commas.
+/// Returns true for text about the instrument itself, which it sends at power-up and in configuration mode. Returns
+/// false for a damaged measurement, since that still has its first byte, its last byte or its commas.
 fn is_announcement(line: &RawLine) -> bool {
     let text = |byte: &u8| is_of_text(*byte) && *byte != b',';
     !line.is_overlong && !line.bytes.starts_with(b"$") && line.bytes.iter().all(text)
 }
 
-/// Returns true for a byte that a line of ASCII text may have.
+/// Returns true for a byte that may occur in a line of ASCII text.
 fn is_of_text(byte: u8) -> bool {
     (b' '..=b'~').contains(&byte) || byte == b'\t'
 }

@@ -27,8 +27,8 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Creates the pseudo-terminal, and the link to it if the options name one. Replaces an existing link; anything
-    /// else at that path is an error. Dropping the emulator removes the link.
+    /// Creates the pseudo-terminal. Creates also a link to it, if the options name one. It replaces an existing link;
+    /// anything else at that path is an error. Dropping the emulator removes the link.
     ///
     /// # Errors
     /// One variant of [`OpenError`] for each cause.
@@ -64,14 +64,15 @@ impl Emulator {
         self.link.as_ref().map(Link::path)
     }
 
-    /// Returns the lines of the recording that are not replayed, if any.
+    /// Returns a description of the lines of the recording that are not replayed, if there are any.
     #[must_use]
     pub fn left_out(&self) -> Option<&LeftOut> {
         self.left_out.as_ref()
     }
 
-    /// Measures and answers until dropped. Programs may open and close the device at any time. Messages are lost while
-    /// no program has it open, or if the program reads too slowly. Needs a tokio runtime with IO and time drivers.
+    /// Measures and answers until the future is dropped. Programs may open and close the device at any time. Messages
+    /// are lost while no program has it open, or if the program reads too slowly. Needs a tokio runtime with IO and
+    /// time drivers.
     ///
     /// # Errors
     /// The system's error if the pseudo-terminal fails, which should not happen.

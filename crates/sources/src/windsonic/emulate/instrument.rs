@@ -13,10 +13,10 @@ use crate::windsonic::message::{
     DIRECTION_THRESHOLD_METRES_PER_SECOND, Message, OK, Reference, Sender, Wind, whole_degrees,
 };
 
-/// The longest command that is kept. Known commands have at most 2 bytes; a longer one is illegal.
+/// The most bytes of a command that are kept. Known commands have at most 2 bytes; a longer command is illegal.
 const COMMAND_BYTES_MAX: usize = 16;
 
-/// The most lines that wait to be sent. Further ones are dropped, as on a line that is too slow for them.
+/// The most lines that wait to be sent. Further lines are dropped, as on a line that is too slow.
 const TRANSMIT_LINES_MAX: usize = 64;
 
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub(crate) enum Source {
 
 #[derive(Clone, Debug)]
 enum InstrumentState {
-    /// `last` is the previous byte, for commands of two bytes.
+    /// `last` is the byte before, since some commands have two bytes.
     Measuring {
         polls: bool,
         last: u8,
@@ -121,7 +121,8 @@ impl Instrument {
         }
     }
 
-    /// Sends a message if one is due. A late call does not delay later messages, and missed ones are skipped.
+    /// Sends a message if one is due. A late call does not delay later messages, and messages that were missed are
+    /// skipped.
     pub(crate) fn handle_timeout(&mut self, now: Duration) {
         if self.poll_timeout().is_none_or(|due| now < due) {
             return;

@@ -1,5 +1,5 @@
-//! A symbolic link to the pseudo-terminal, which lasts as long as the emulation. If the process is killed, the link
-//! stays, and the next emulator replaces it.
+//! A symbolic link to the pseudo-terminal. It is removed when the emulation ends. If the process is killed, the link
+//! remains, and the next emulator replaces it.
 
 use std::io;
 use std::os::unix::fs::symlink;

@@ -4,10 +4,10 @@
 //! wind is a seeded model (a mean wind, gusts, a fan that swings, sometimes a calm), or a recording.
 //!
 //! An emulator that is killed (`SIGKILL`) leaves its link behind. The system may then give the name of the
-//! pseudo-terminal to another program, such as a shell. Opening the link fails if it leads nowhere or to a [terminal
-//! in use](crate::serial::SerialError::Terminal). The next emulator with that link replaces it.
+//! pseudo-terminal to another program, such as a shell. To open the link then fails if it leads nowhere or to a
+//! [terminal in use](crate::serial::SerialError::Terminal). The next emulator with the same link replaces it.
 //!
-//! While it measures, the instrument sends by itself at its rate (`M1`, `M2`, `M5`), or sends a message for each poll
+//! While the instrument measures, it sends by itself at its rate (`M1`, `M2`, `M5`), or sends a message for each poll
 //! (`M3`, `M4`). These are its commands and answers:
 //!
 //! | sent | answer |
@@ -56,14 +56,16 @@ pub struct EmulatorOptions {
     pub settings: Settings,
     /// The seed of the wind and the noise; the same seed gives the same values. Default 1.
     pub seed: u64,
-    /// A recording to send in a loop instead of the model, one line for each message. A line is a complete line of the
-    /// instrument, its part between STX and ETX, or a JSON object with one of these as `raw`: an event's data, an item
-    /// of NDJSON or a page. Other lines are left out, see [`Emulator::left_out`]. Values are sent unchanged, so the
-    /// settings of format and units have no effect.
+    /// A recording to send in a loop instead of the model, one line for each message.
+    ///
+    /// A line of the recording is a complete line of the instrument, or the part between STX and ETX. It may also be a
+    /// JSON object with either of these as `raw`: the data of an event, an item of NDJSON, or a page. Other lines are
+    /// left out, see [`Emulator::left_out`]. Values are sent unchanged, so the settings of format and units have no
+    /// effect.
     pub replay: Option<PathBuf>,
     /// The probability that a message is damaged on purpose, 0 to 1. Default 0.
     pub noise: f64,
-    /// The path of a symbolic link to the pseudo-terminal, whose own name changes.
+    /// The path of a symbolic link to the pseudo-terminal. The pseudo-terminal's own name is different each time.
     pub link: Option<PathBuf>,
 }
 

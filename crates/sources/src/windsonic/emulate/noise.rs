@@ -1,8 +1,8 @@
-//! Damages lines on purpose, like a bad cable.
+//! Damages lines on purpose, as a bad cable does.
 
 use fastrand::Rng;
 
-/// The number of bytes added to an overlong line: more than any reader should hold.
+/// The number of bytes that are added to an overlong line. They are more than any reader should hold.
 const OVERLONG_BYTES: usize = 300;
 
 /// Damages lines at random.
@@ -13,13 +13,13 @@ pub(crate) struct Noise {
 }
 
 impl Noise {
-    /// Creates a noise that damages each line with this probability, 0 to 1.
+    /// Creates the noise. Each line is damaged with this probability, 0 to 1.
     pub(crate) fn new(probability: f64, seed: u64) -> Self {
         Self { probability, rng: Rng::with_seed(seed) }
     }
 
-    /// Returns the line as it arrives. The damage is one of: a flipped bit, a lost byte, inserted garbage, a lost
-    /// second half, or a long run of garbage in place of the line end.
+    /// Returns the line as it arrives. Damage is a flipped bit, a lost byte, inserted garbage, a lost second half, or a
+    /// long run of garbage instead of the line end.
     pub(crate) fn pass(&mut self, mut line: Vec<u8>) -> Vec<u8> {
         if line.is_empty() || self.rng.f64() >= self.probability {
             return line;

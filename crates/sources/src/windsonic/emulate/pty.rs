@@ -1,7 +1,7 @@
 //! The instrument's end of a pseudo-terminal.
 //!
-//! Hides two differences from a serial line: a pseudo-terminal keeps unread output, and reports a closed end until it
-//! is opened again.
+//! Hides two differences from a serial line. A pseudo-terminal keeps unread output, and it reports that the other end
+//! is closed until that end is opened again.
 
 use std::ffi::OsString;
 use std::io;
@@ -21,8 +21,8 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::serial::{Framing, raw, watch};
 
-/// The interval of checks whether the other end is open; the system does not report it. A command that a program sends
-/// at once waits at most this long; the instrument itself takes up to 130 ms to answer.
+/// The interval of checks if the other end is open, since the system does not report that. A command that a program
+/// sends at once waits at most this long. A real instrument takes up to 130 ms to answer.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The reason why a wait ended.
@@ -38,8 +38,8 @@ pub(crate) enum Wait {
 pub(crate) struct Pty {
     path: PathBuf,
     master: Arc<OwnedFd>,
-    /// `Some` while a program has the other end open. After a close, a registration reports the close for ever, so
-    /// each opening gets a new one.
+    /// The registration for input; `Some` while a program has the other end open. Once the other end was closed, a
+    /// registration reports that forever, so each opening gets a new one.
     heard: Option<AsyncFd<Arc<OwnedFd>>>,
 }
 
@@ -79,7 +79,7 @@ impl Pty {
         Ok(!fds[0].revents().contains(PollFlags::HUP))
     }
 
-    /// Sends as many bytes as fit at once; the rest is lost.
+    /// Sends as many bytes as fit at once. The other bytes are lost.
     pub(crate) fn send(&self, line: &[u8]) -> io::Result<()> {
         if !self.is_open()? {
             return Ok(());
@@ -126,8 +126,7 @@ impl Pty {
         }
     }
 
-    /// Handles a close of the other end. Drops output that was not read, so that the next program does not take it for
-    /// new.
+    /// Handles a close of the other end. Drops unread output, so that the next program does not take it for new output.
     fn on_close(&mut self) -> io::Result<()> {
         self.heard = None;
         if self.is_open()? {

@@ -1,8 +1,8 @@
 //! Replays recorded lines.
 //!
-//! A recording is what the instrument sent, or what a reader of its topic wrote down: the data of events, items of NDJSON
-//! (`anemone sub --output json`, `curl`), or a page of events, one JSON object a line. A recording of the real world has
-//! damaged lines; it is replayed without them, and they are counted.
+//! A recording has the lines of the instrument itself, or those that a reader of its topic stored. A reader stores one
+//! JSON object a line: the data of an event, an item of NDJSON (`anemone sub --output json`, `curl`), or a page of
+//! events. Real recordings have damaged lines. These are counted, and not replayed.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -17,7 +17,7 @@ use crate::windsonic::parse::{ParseError, parse, parse_gill};
 /// The largest recording: two weeks at 4 Hz.
 const FILE_BYTES_MAX: u64 = 128 << 20;
 
-/// The reason why a recording cannot be used.
+/// The reason why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
@@ -65,9 +65,9 @@ enum LineFault {
 /// The lines of a recording that were left out.
 #[derive(Debug)]
 pub struct LeftOut {
-    /// Their number.
+    /// The number of these lines.
     pub count: usize,
-    /// The fault of the first.
+    /// The fault of the first of these lines.
     pub first: LineError,
 }
 
@@ -89,7 +89,7 @@ struct Recorded {
 }
 
 impl Recorded {
-    /// Adds the lines of the instrument that it contains, in their order.
+    /// Adds the lines of the instrument that this line of the recording contains, in their order.
     fn add_raw(self, lines: &mut Vec<String>) {
         lines.extend(self.raw);
         if let Some(data) = self.data {
@@ -100,7 +100,7 @@ impl Recorded {
 }
 
 impl Replay {
-    /// Reads a recording; also returns what was left out of it.
+    /// Reads a recording. Returns it, and a description of the lines that were left out, if there are any.
     pub(crate) fn open(path: &Path) -> Result<(Self, Option<LeftOut>), ReplayError> {
         Self::open_within(path, FILE_BYTES_MAX)
     }
@@ -119,8 +119,8 @@ impl Replay {
         Self::parse(&bytes)
     }
 
-    /// Parses a recording. Each line is a complete line of the instrument (in a Gill format or NMEA), its part between
-    /// STX and ETX, or a JSON object with these as `raw`.
+    /// Parses a recording. Each line is a complete line of the instrument (in a Gill format or NMEA), or the part
+    /// between STX and ETX, or a JSON object with these as `raw`.
     pub(crate) fn parse(file: &[u8]) -> Result<(Self, Option<LeftOut>), ReplayError> {
         if let Some(fault @ TextFault::Utf16) = TextFault::find(first_line(file)) {
             return Err(ReplayError::Encoding(fault));
@@ -141,7 +141,7 @@ impl Replay {
         }
     }
 
-    /// Returns the next line. The first follows the last.
+    /// Returns the next line. After the last line, the first one follows again.
     pub(crate) fn next(&mut self) -> Vec<u8> {
         let line = self.lines.get(self.next).cloned().unwrap_or_default();
         self.next = (self.next + 1) % self.lines.len().max(1);
@@ -153,8 +153,8 @@ fn first_line(file: &[u8]) -> &[u8] {
     file.split(|byte| *byte == b'\n').next().unwrap_or(file)
 }
 
-/// Adds the lines of the instrument that this line of a recording has, as the instrument sends them; nothing if one of
-/// them is faulty.
+/// Adds the lines of the instrument that this line of the recording contains, in the form in which the instrument sends
+/// them. Adds nothing if any of them is faulty.
 fn add_sent(line: &[u8], lines: &mut Vec<Vec<u8>>) -> Result<(), LineFault> {
     match line.first() {
         None => {}
@@ -172,7 +172,7 @@ fn add_sent(line: &[u8], lines: &mut Vec<Vec<u8>>) -> Result<(), LineFault> {
     Ok(())
 }
 
-/// Returns the line as the instrument sends it.
+/// Returns the line in the form in which the instrument sends it.
 fn sent(line: &[u8]) -> Result<Vec<u8>, ParseError> {
     if line.first().is_some_and(u8::is_ascii_uppercase) {
         parse_gill(line)?;
@@ -191,7 +191,7 @@ mod tests {
     const LINE: &[u8] = b"\x02Q,229,002.74,M,00,\x0316\r\n";
     const NMEA: &[u8] = b"$WIMWV,229,R,002.74,M,A*06\r\n";
 
-    /// Returns the lines of a recording, and the number of those left out.
+    /// Returns the lines of a recording, and the number of lines that were left out.
     fn replay(file: &[u8]) -> (Vec<Vec<u8>>, usize) {
         let (mut replay, left_out) = Replay::parse(file).unwrap();
         let lines = (0..replay.lines.len()).map(|_| replay.next()).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::windsonic::{SpeedUnits, UnitId};
 
-/// The format of messages, and whether they are sent unasked: setting `M`.
+/// The setting `M`: the format of messages, which also decides if they are sent without polls.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Format {
     /// `M1`: UV, continuous.
@@ -30,7 +30,7 @@ impl Format {
     }
 }
 
-/// The rate of messages: setting `P`.
+/// The setting `P`: the rate of messages.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Rate {
     /// `P1`: once a second; the factory setting.
@@ -45,7 +45,7 @@ pub enum Rate {
 impl Rate {
     const ALL: [Self; 3] = [Self::Hz1, Self::Hz2, Self::Hz4];
 
-    /// Returns the rate of this many messages a second: 1, 2 or 4.
+    /// Returns the rate for this many messages a second; `None` unless it is 1, 2 or 4.
     #[must_use]
     pub fn from_hz(hz: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|rate| rate.hz() == hz)
@@ -146,7 +146,7 @@ fn assign<T>(place: &mut T, value: Option<T>) -> bool {
     given
 }
 
-/// Returns the number of a value among all, from 1, as a digit.
+/// Returns the digit for a value: its number in `all`, counted from 1.
 fn digit<T: PartialEq>(all: &[T], value: &T) -> usize {
     1 + all.iter().position(|one| one == value).unwrap_or(0)
 }

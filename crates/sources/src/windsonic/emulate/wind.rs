@@ -11,18 +11,18 @@ use fastrand::Rng;
 const MEAN_METRES_PER_SECOND: f64 = 3.5;
 const MEAN_DIRECTION_DEGREES: f64 = 229.0;
 
-/// The angle of the fan to each side, and the time of a whole swing.
+/// The angle by which the fan turns to each side, and the time of a complete swing.
 const FAN_SWING_DEGREES: f64 = 40.0;
 const FAN_PERIOD_SECONDS: f64 = 17.0;
 
-/// The strength of gusts as a share of the mean wind, and their time constant.
+/// The standard deviation of gusts as a share of the mean wind, and their time constant.
 const GUST_SHARE: f64 = 0.25;
 const GUST_MEMORY_SECONDS: f64 = 3.0;
 
-/// The degrees by which the direction flutters.
+/// The standard deviation of small, quick changes of direction, in degrees.
 const FLUTTER_DEGREES: f64 = 6.0;
 
-/// The shortest and the longest time between two calms, and the length of one.
+/// The shortest and the longest time between two calms, and the shortest and the longest calm.
 const CALM_EVERY_SECONDS: (f64, f64) = (30.0, 90.0);
 const CALM_SECONDS: (f64, f64) = (2.0, 5.0);
 
@@ -30,7 +30,7 @@ const CALM_SECONDS: (f64, f64) = (2.0, 5.0);
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct WindSample {
     pub(crate) metres_per_second: f64,
-    /// The direction from which it comes, in degrees; may exceed 360.
+    /// The direction from which the wind comes, in degrees; may exceed 360.
     pub(crate) degrees: f64,
 }
 
@@ -57,7 +57,7 @@ impl Model {
         model
     }
 
-    /// Returns the wind at this time since the beginning. Times must not decrease.
+    /// Returns the wind at this time since the beginning. Times must not decrease from call to call.
     pub(crate) fn sample(&mut self, at: Duration) -> WindSample {
         let now = at.as_secs_f64();
         let elapsed = (now - self.last).max(0.0);
@@ -86,7 +86,7 @@ impl Model {
         value * kept + self.normal() * (1.0 - kept * kept).sqrt()
     }
 
-    /// Returns an approximately normal random number: a sum of twelve uniform ones.
+    /// Returns a random number with approximately the normal distribution: the sum of twelve uniform numbers.
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.rng.f64()).sum::<f64>() - 6.0
     }

@@ -1,4 +1,4 @@
-//! The fields that messages of all formats have, and the faults of a line.
+//! The fields that messages of all formats have, and the faults that a line may have.
 
 use crate::windsonic::message::SpeedUnits;
 
@@ -6,7 +6,7 @@ use crate::windsonic::message::SpeedUnits;
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseError {
-    /// The line lacks its beginning, or is not a message.
+    /// The line has no beginning of a message, or is not a message at all.
     #[error("line begins neither with STX nor with $")]
     Start,
     /// The line is JSON, so another kind of device writes it.
@@ -35,7 +35,7 @@ pub enum ParseError {
     Checksum {
         /// The checksum in the line.
         found: u8,
-        /// The checksum of its bytes.
+        /// The checksum of the bytes in the line.
         computed: u8,
     },
     /// No format has this number of fields.
@@ -51,7 +51,7 @@ pub enum ParseError {
     Field {
         /// The name of the field.
         field: &'static str,
-        /// Its text, cut to 20 characters.
+        /// The text of the field, cut to 20 characters.
         text: String,
         /// A description of the expected value.
         expected: &'static str,
@@ -83,12 +83,12 @@ pub(super) fn text(bytes: &[u8]) -> Result<&str, ParseError> {
     std::str::from_utf8(bytes).map_err(|_| field_error("line", bytes, "ASCII"))
 }
 
-/// Returns true for two hex digits, as the status in the Gill formats has.
+/// Returns true for two hex digits, which a status in the Gill formats has.
 pub(super) fn is_code(status: &[u8]) -> bool {
     status.len() == 2 && status.iter().all(u8::is_ascii_hexdigit)
 }
 
-/// Returns true if both figures are void: empty, or padded with nines. While the status is OK, nines are figures.
+/// Returns true if both figures are void: empty, or full of nines. If the status is OK, nines are real figures.
 pub(super) fn is_void(figures: [&[u8]; 2], is_ok: bool) -> bool {
     let is_empty = |figure: &[u8]| figure.is_empty();
     let is_padded = |figure: &[u8]| {
@@ -104,7 +104,7 @@ pub(super) fn parse_units(field: &[u8]) -> Result<SpeedUnits, ParseError> {
     units.ok_or_else(|| field_error("unit of speed", field, "one of M N P K F"))
 }
 
-/// Parses at most 6 decimal digits, so the number cannot overflow.
+/// Parses decimal digits. A caller passes at most 6, so the number cannot overflow.
 pub(super) fn digits(field: &[u8]) -> Option<i64> {
     field.iter().try_fold(0, |value: i64, byte| {
         byte.is_ascii_digit().then(|| value * 10 + i64::from(byte - b'0'))

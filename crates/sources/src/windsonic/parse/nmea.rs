@@ -1,8 +1,8 @@
 //! The wind sentence of NMEA 0183, `MWV`, of any make and talker: `WIMWV,229,R,002.74,M,A`, `IIMWV,311.67,T,4,N,A`.
 //!
 //! The fields are those of the standard: the direction, its reference (`R` or `T`), the speed, its unit (`K`, `M`, `N`,
-//! `S`), and the status (`A` or `V`). Figures may have any width, and up to 6 decimals. A WindSonic also sends the units
-//! and, in two of its formats, the status of the Gill formats.
+//! `S`), and the status (`A` or `V`). Figures have 1 to 5 digits before the point, and up to 6 after it. A WindSonic
+//! also sends the units and, in two of its formats, the status of the Gill formats.
 
 use super::field::{self, ParseError, digits, field_error, fields, is_code, is_void, text};
 use crate::windsonic::decimal::Decimal;
@@ -58,7 +58,7 @@ fn parse_units(units: &[u8], is_void: bool) -> Result<Option<SpeedUnits>, ParseE
     }
 }
 
-/// Parses degrees, which some makes count up to 360.
+/// Parses degrees. Some makes count up to 360.
 fn parse_direction(field: &[u8]) -> Result<Option<Decimal>, ParseError> {
     let full = Decimal::whole(360);
     match (field, decimal(field)) {
@@ -73,7 +73,7 @@ fn parse_speed(field: &[u8]) -> Result<Decimal, ParseError> {
     decimal(field).ok_or_else(|| field_error("speed", field, "a number, such as 2.74"))
 }
 
-/// Parses digits, with a point and decimals or without.
+/// Parses a number with or without a point and decimals.
 fn decimal(field: &[u8]) -> Option<Decimal> {
     let point = field.iter().position(|byte| *byte == b'.');
     let (whole, decimals) = match point {

@@ -46,7 +46,7 @@ fn bad_lines(outputs: &[Output]) -> Vec<&str> {
     faults
 }
 
-/// Lets time pass until `until`, and handles each timeout on time.
+/// Lets time pass until `until`, and handles each timeout when it is due.
 fn pass(session: &mut Session, until: Duration) {
     while let Some(at) = session.poll_timeout().filter(|at| *at <= until) {
         session.handle_timeout(at);
