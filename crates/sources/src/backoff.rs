@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Waits that double from `min` to `max`.
+/// The delays before attempts. They double from `min` to `max`.
 #[derive(Clone, Debug)]
 pub(crate) struct Backoff {
     min: Duration,
@@ -15,8 +15,8 @@ impl Backoff {
         Self { min, max, next: min }
     }
 
-    /// Returns the wait before the next attempt: between three quarters of the step and all of it, by `chance` in
-    /// `0.0..1.0`, so that many sources do not all come back at once.
+    /// Returns the delay before the next attempt. `chance` from 0 to 1 shortens it by up to a quarter, so that many
+    /// sources do not all come back at once.
     pub(crate) fn next(&mut self, chance: f64) -> Duration {
         let step = self.next.min(self.max);
         self.next = (step * 2).min(self.max);

@@ -1,8 +1,8 @@
-//! Finds out if a terminal is in use: the controlling terminal of a session.
+//! Finds out if a terminal is in use, which means that it is the controlling terminal of a session.
 //!
-//! The system tells a program directly only about its own terminal. Linux lists all of them in `/proc`
-//! (proc_pid_stat(5)), as far as it shows other users' processes. Elsewhere, another session's terminal is not
-//! recognized.
+//! A program can ask the system directly only about its own terminal. Linux lists the terminal of each process in
+//! `/proc` (proc_pid_stat(5)), unless it hides the processes of other users. On other systems, the terminal of another
+//! session is not recognized.
 
 use std::os::fd::AsFd;
 
@@ -32,14 +32,16 @@ fn is_of_a_process(_terminal: &Stat) -> bool {
     false
 }
 
-/// Encodes a device as `/proc` does: the minor number in bits 31 to 20 and 7 to 0, the major between.
+/// Encodes a device number as `/proc` does: the minor number in bits 31 to 20 and 7 to 0, the major number between
+/// them.
 #[cfg(target_os = "linux")]
 fn encode(device: rustix::fs::Dev) -> u32 {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
 }
 
-/// Returns the controlling terminal in a process's `stat`; 0 means none.
+/// Returns the controlling terminal from a process's `stat`; `None` if that is 0, which means that the process has
+/// none.
 #[cfg(target_os = "linux")]
 fn terminal_in(stat: &[u8]) -> Option<u32> {
     // The second field is the program's name in parentheses, with any characters.

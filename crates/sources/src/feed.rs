@@ -1,7 +1,7 @@
 //! Publishes a stream of lines to a topic.
 //!
-//! Owns the way from lines to events, without loss: while the topic's disk is behind, full or broken, lines wait, and
-//! nothing more is read from their source. The source owns its state, except for this waiting.
+//! Owns the way from lines to events. No line is lost: while the topic's disk is behind, full or broken, lines wait,
+//! and nothing more is read from their source. The feed reports this waiting; the source reports all other states.
 
 use std::borrow::Cow;
 use std::pin::{Pin, pin};
@@ -18,17 +18,17 @@ use crate::lines::{self, Line, Lines};
 use crate::printable::printable_start;
 use crate::status::{Status, chain, earliest, sleep_until};
 
-/// The lines that are published before other tasks run: some hundred microseconds. They form one batch.
+/// The most lines that are published before other tasks run. They form one batch, and take some hundred microseconds.
 const TURN_LINES: usize = 256;
 
-/// The number of characters of a bad line that are reported.
+/// The most characters of a bad line in a report.
 const SHOWN_CHARS: usize = 60;
 
-/// The first wait before lines are kept again. It doubles up to the maximum.
+/// The first delay before a batch that the disk refused is tried again. It doubles up to the maximum.
 const RETRY_MIN: Duration = Duration::from_millis(250);
 const RETRY_MAX: Duration = Duration::from_secs(5);
 
-/// The time that the disk may take before that is reported.
+/// The time that the disk may take before the source counts as waiting.
 const SLOW: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -37,13 +37,13 @@ pub(crate) struct Feed {
     lines: Lines,
     line_bytes_max: usize,
     patience: Patience,
-    /// True once lines were given up. Later lines are then given up too, so that the kept ones have no hole.
+    /// True once a line was given up. All later lines are given up, too, so that the kept lines have no hole.
     is_over: bool,
-    /// True if lines had to wait for the disk since this was last asked.
+    /// True if lines had to wait for the disk since the last call of [`Feed::take_waited`].
     has_waited: bool,
 }
 
-/// The time that lines may wait: forever, unless a receiver says that it is over.
+/// The time for which lines may wait for the disk. It is unlimited, unless a receiver ends it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Patience(Option<watch::Receiver<bool>>);
 
@@ -64,8 +64,8 @@ impl Patience {
     }
 }
 
-/// Does `work`, in which lines may have to wait for their topic's disk. When `stop` has completed, which is noted in
-/// `stopped`, they wait for `grace` at most.
+/// Does `work`, in which lines may wait for their topic's disk. When `stop` completes, sets `stopped`; from then on,
+/// lines wait for `grace` at most.
 pub(crate) async fn patiently(
     work: impl Future<Output = ()>,
     stop: Pin<&mut impl Future<Output = ()>>,
@@ -91,7 +91,7 @@ pub(crate) async fn patiently(
 enum PublishOutcome {
     Kept,
     Refused(PublishError),
-    /// The time to wait is over.
+    /// The time for which lines may wait is over.
     GivenUp,
 }
 
@@ -117,8 +117,8 @@ impl Feed {
         Self { patience, ..self }
     }
 
-    /// Publishes the lines that end in these bytes, as events of time `at`, and waits until they are kept. Returns
-    /// the number of events.
+    /// Publishes the lines that end in these bytes as events with the time `at`. Waits until they are kept. Returns the
+    /// number of kept events.
     pub(crate) async fn receive(
         &mut self,
         status: &mut Status,
@@ -128,7 +128,8 @@ impl Feed {
         self.receive_noted(status, at, bytes, |_| None).await
     }
 
-    /// Receives bytes; `note` returns the note for lines that end with the given number of these bytes.
+    /// Publishes as [`Feed::receive`] does. `note` gets the number of these bytes up to the end of a line, and returns
+    /// the note for the lines up to there.
     pub(crate) async fn receive_noted(
         &mut self,
         status: &mut Status,
@@ -157,12 +158,12 @@ impl Feed {
         }
     }
 
-    /// Ends the stream: publishes a last line without a line end.
+    /// Ends the stream. Publishes the last line even without a line end.
     pub(crate) async fn finish(&mut self, status: &mut Status, at: UnixTime) -> usize {
         self.finish_noted(status, at, None).await
     }
 
-    /// Ends the stream; `note` is kept with the last line.
+    /// Ends the stream as [`Feed::finish`] does. `note` is kept with the last line.
     pub(crate) async fn finish_noted(
         &mut self,
         status: &mut Status,
@@ -174,7 +175,7 @@ impl Feed {
         self.keep(status, events.into_iter().collect(), &|_| note.clone()).await
     }
 
-    /// Discards an unfinished last line, since the stream was cut off.
+    /// Discards a last line without a line end, since the stream was cut off. It counts as a bad line.
     pub(crate) fn drop_line(&mut self, status: &mut Status) {
         if let Some(Line::Whole(line) | Line::TooLong(line)) = self.lines.finish() {
             let shown = printable_start(&lines::text(line), SHOWN_CHARS);
@@ -182,8 +183,8 @@ impl Feed {
         }
     }
 
-    /// Publishes these events in a row, each with the offset of its line's end. Returns the number of those kept; the
-    /// others count as bad lines.
+    /// Publishes these events in a row. Each comes with the offset of its line's end. Returns the number of kept
+    /// events; the others count as bad lines.
     async fn keep(
         &mut self,
         status: &mut Status,
@@ -209,7 +210,7 @@ impl Feed {
         }
     }
 
-    /// Tries again while the disk fails: nothing of a refused batch is kept.
+    /// Publishes a batch. Tries again while the disk fails, since a refused batch is not kept even in part.
     async fn keep_batch(&mut self, status: &mut Status, batch: &Batch) -> PublishOutcome {
         let mut backoff = Backoff::new(RETRY_MIN, RETRY_MAX);
         loop {
@@ -258,7 +259,7 @@ impl Feed {
     }
 }
 
-/// Counts the outcome of these events; returns the number of those kept.
+/// Counts the outcome of a batch in the status. Returns the number of kept events.
 fn count_outcome(status: &mut Status, batch: &Batch, outcome: &PublishOutcome) -> usize {
     let why = match outcome {
         PublishOutcome::Kept => {
@@ -275,7 +276,7 @@ fn count_outcome(status: &mut Status, batch: &Batch, outcome: &PublishOutcome) -
     0
 }
 
-/// Returns the event of a line, if it can be published.
+/// Returns the event for a line; `None` for a line that cannot be published, which counts as a bad line.
 fn event(
     status: &mut Status,
     time: UnixTime,

@@ -1,7 +1,7 @@
 //! The first line of a source, and a warning if it does not come.
 //!
-//! Most programs whose output is not a terminal buffer some kilobytes. The source then seems broken, and nothing else
-//! would explain it.
+//! If the output of a program is not a terminal, most programs buffer some kilobytes. The source then seems broken, and
+//! without the warning nothing would explain it.
 
 use std::time::Duration;
 
@@ -9,15 +9,14 @@ use tokio::time::Instant;
 
 use crate::status::{State, Status, seconds};
 
-/// The time without a line after which the warning comes. Default: 10 s, while somebody who tries it out still
-/// watches.
+/// The time without a line before the warning. Default 10 s: somebody who tries the source out is still watching.
 pub(crate) const WAIT_DEFAULT: Duration = Duration::from_secs(10);
 
-/// The advice about a program.
+/// The advice for a program whose first line does not come.
 pub(crate) const MAY_BUFFER: &str = ": if it should have written one, it may be buffering its output (python3 -u, stdbuf \
                                      -oL, grep --line-buffered)";
 
-/// A warning that comes once for a source, however often it is started.
+/// A warning that the first line does not come. It comes once for a source, however often the source is started.
 #[derive(Debug)]
 pub(crate) struct FirstLine {
     wait: Duration,
@@ -30,12 +29,12 @@ impl FirstLine {
         Self { wait, due: None, is_told: false }
     }
 
-    /// Starts the timer, when lines can come.
+    /// Starts the timer, since lines can come now.
     pub(crate) fn expect(&mut self) {
         self.due = (!self.is_told).then(|| Instant::now() + self.wait);
     }
 
-    /// Stops the timer, when no line can come any more.
+    /// Stops the timer, since no line can come any more.
     pub(crate) fn give_up(&mut self) {
         self.due = None;
     }
@@ -45,7 +44,7 @@ impl FirstLine {
         self.due
     }
 
-    /// Warns, if that is due, that nothing has come from `from` yet, with this advice.
+    /// Warns that nothing has come from `from` yet, if it is time for that, and adds the advice.
     pub(crate) fn report_due(&mut self, status: &mut Status, from: &str, advice: &str) {
         if self.due.is_none_or(|at| Instant::now() < at) {
             return;

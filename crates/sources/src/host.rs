@@ -12,10 +12,11 @@
 //!  "t0":1789000000123.456}
 //! ```
 //!
-//! - `load`: percent busy over the last interval, the mean of all cores; `cores`: each core.
-//! - `memory`: the total, and what programs can still get.
-//! - `network`: all interfaces together except loopback, which has its own entry. `bytes` and `packets` are the
-//!   system's counts since the interfaces came up; the rates are over the last interval.
+//! - `load`: the share of time over the last interval in which the cores were busy, in percent, as the mean of all
+//!   cores. `cores`: the same for each core.
+//! - `memory`: the total, and the part that programs can still get.
+//! - `network`: all interfaces together, except loopback; `loopback`: the loopback interface. `bytes` and `packets` are
+//!   the system's counts since the interfaces came up. The rates are means over the last interval.
 //! - `t0`: the time of measuring, in milliseconds since the Unix epoch; also the event's own time.
 
 mod network;
@@ -32,11 +33,11 @@ use tokio::time::{Instant, MissedTickBehavior};
 use self::network::Interfaces;
 use crate::status::{chain, publish, wall_clock};
 
-/// The default interval: four times a second, as for the wind.
+/// The default interval. Its rate is 4 Hz, the same as that of the wind instrument.
 pub const INTERVAL_DEFAULT: Duration = Duration::from_millis(250);
 
-/// Publishes measurements of this machine to `topic`, once in each `interval` (at least 200 ms: below that, loads are
-/// mostly rounding). Never returns. Values that the system does not provide are left empty.
+/// Publishes measurements of this machine to `topic`, once in each `interval`. Never returns. The interval is at least
+/// 200 ms, since loads over a shorter time are mostly rounding. Values that the system does not provide are left empty.
 ///
 /// Measuring reads a few files of the kernel, which may have to wait for a lock, so it runs on the runtime's blocking
 /// threads.
@@ -79,7 +80,7 @@ pub async fn run(topic: Arc<Topic>, interval: Duration) -> Infallible {
     }
 }
 
-/// Logs an error once: it will hardly be gone in a quarter of a second.
+/// Logs an error the first time only, since it will hardly be gone after a quarter of a second.
 fn log_once(warned: &mut bool, error: &dyn std::error::Error) {
     if !std::mem::replace(warned, true) {
         tracing::warn!("cannot measure this machine: {}", chain(error));
@@ -136,7 +137,7 @@ impl Flow {
     }
 }
 
-/// Returns the rate. A count that went back belongs to a new interface, and gives no rate.
+/// Returns the rate in a second. A count that has become smaller belongs to a new interface, so its rate is 0.
 fn per_second(before: u64, after: u64, elapsed: Duration) -> u64 {
     let micros = elapsed.as_micros().max(1);
     let count = u128::from(after.saturating_sub(before));
@@ -155,7 +156,7 @@ impl Sampler {
         Ok(Self { system: System::new()?, interfaces: Interfaces::default(), before: None })
     }
 
-    /// Measures now; returns `None` the first time, without an interval to measure over.
+    /// Takes a measurement. Returns `None` the first time, since there is no interval to measure over.
     fn sample(&mut self) -> Option<Sample> {
         let memory = MemoryRefreshKind::nothing().with_ram();
         self.system.refresh_cpu_usage();
@@ -183,7 +184,7 @@ impl Sampler {
         })
     }
 
-    /// Returns the counts of all interfaces except loopback, and of loopback.
+    /// Returns the traffic of all interfaces except loopback, and the traffic of loopback.
     fn traffic(&mut self) -> (Traffic, Traffic) {
         let (mut network, mut loopback) = (Traffic::default(), Traffic::default());
         self.interfaces.read(|name, counts| {

@@ -6,21 +6,22 @@
 //! - [`exec`]: a program whose output lines become events (Unix).
 //! - [`mod@file`]: a file that is followed as it grows (Unix).
 //! - [`stdin`]: the lines of this process's standard input.
-//! - [`lines`]: the rules for lines, shared by these three and [`serial_lines`].
+//! - [`lines`]: the rules for lines. [`exec`], [`mod@file`], [`stdin`] and [`serial_lines`] share them.
 //! - [`serial`]: opens a serial device (Unix).
 //! - [`serial_lines`]: any device on a serial line that writes lines of text (Unix).
 //! - [`status`]: the state of a source, on a topic of its own.
 //! - [`printable`]: makes foreign text safe for a terminal.
-//! - [`without_mark`] and [`TextFault`]: text as other programs write it.
+//! - [`without_mark`] and [`TextFault`]: for text from other programs, which may begin with a byte order mark or have a
+//!   fault.
 //!
-//! A source publishes to a topic, and returns only when nothing more can come; dropping its future stops it. While a
-//! topic's disk is full or behind, lines wait and their producer with them; an instrument cannot wait. No input makes
-//! a source fail: unreadable input is counted, reported at a limited rate and skipped, and a lost device is looked
-//! for again.
+//! A source publishes to a topic, and returns only when nothing more can come. Dropping its future stops it. While a
+//! topic's disk is full or behind, lines wait, and so does the program that writes them; an instrument cannot wait. No
+//! input makes a source fail. Unreadable input is counted, reported at a limited rate and skipped. A lost device is
+//! looked for again.
 //!
-//! Rules are separate from IO. [`lines`], an instrument's lines, messages, the configuration dialogue, the session
-//! with the instrument and its emulation are state machines: bytes and time in, events and bytes out. Their time is a
-//! [`Duration`](std::time::Duration) since their driver began.
+//! Rules are separate from IO. [`lines`] is a state machine, and so are the modules for the lines, messages,
+//! configuration, session and emulation of an instrument. Bytes and time go in; events and bytes come out. The time is
+//! a [`Duration`](std::time::Duration) since their driver began.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(unix), allow(dead_code, reason = "some sources are for Unix only"))]
 

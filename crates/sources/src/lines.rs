@@ -1,23 +1,24 @@
 //! Splits a stream of bytes into lines of text, and turns a line into an event's data.
 //!
 //! Owns the end, the length and the meaning of a line. The bytes come from [`exec`](crate::exec),
-//! [`file`](mod@crate::file) and [`stdin`](crate::stdin), which share these rules:
+//! [`file`](mod@crate::file) and [`stdin`](crate::stdin). They share these rules:
 //!
 //! - A line ends at LF; a CR right before it belongs to the line end. A CR anywhere else is part of
 //!   the line. The last line of a stream needs no LF: the end of the stream ends it.
-//! - Standard output of a run is different ([`Lines::with_cr`]): there a CR alone ends a line, too. Programs write it
-//!   before or after a line that the next one replaces on a terminal.
-//! - A byte order mark at the beginning of a line is no part of it: it stands before the first line of a file, and within
-//!   files that were put together.
-//! - An empty line is no event. A line of blanks is one.
-//! - A line longer than the limit ([`BYTES_MAX_DEFAULT`]) is **skipped** whole, counted as a bad line, and reported
-//!   with its beginning. It is not cut: half a JSON object would become a string, and half of `12345` another number.
-//! - Bytes that are not UTF-8 are replaced by U+FFFD, and the line is counted as a bad one too.
-//! - A line that is one JSON value becomes that value, unchanged except for surrounding blanks. `5` is JSON, so `echo
-//!   5` gives the number 5, and `true` and `null` are no strings either. Any other line becomes a JSON string: for
-//!   example a line of `vmstat`, which has many numbers, or `007`, which is not a JSON number.
-//! - A line that would be JSON but for `NaN` or `Infinity` in place of a number becomes a string, too, and counts as a bad
-//!   line, so that somebody learns of it.
+//! - In the standard output of a run, a CR alone ends a line, too ([`Lines::with_cr`]). Programs write a CR alone when
+//!   the next line is to replace the current one on a terminal.
+//! - A byte order mark at the beginning of a line is not part of the line. It may stand before the first line of a
+//!   file, and also later if several files were joined.
+//! - An empty line is no event. A line of blanks is an event.
+//! - A line longer than the limit (by default [`BYTES_MAX_DEFAULT`]) is **skipped** completely, counted as a bad line,
+//!   and reported with its beginning. It is not cut, since half a JSON object would become a string, and half of
+//!   `12345` another number.
+//! - Bytes that are not UTF-8 are replaced by U+FFFD. The line is published, and counts as a bad line.
+//! - A line that is one JSON value becomes that value, unchanged except for surrounding blanks. So `echo 5` gives the
+//!   number 5, and neither `true` nor `null` becomes a string. Any other line becomes a JSON string: for example a line
+//!   of `vmstat`, which has many numbers, or `007`, which is not a JSON number.
+//! - A line may be JSON except that it has `NaN` or `Infinity` instead of a number. It becomes a string, and counts as
+//!   a bad line, so that the fault is noticed.
 //! - A line of UTF-16 is skipped, and counts as a bad line.
 
 use std::borrow::Cow;
@@ -26,16 +27,16 @@ use std::io::BufRead as _;
 use anemone_hub::Data;
 use anemone_wire::{TextFault, without_mark};
 
-/// The longest line by default, in bytes without its end: 64 KiB. Log lines and measurements are shorter, and each
-/// source can hold one.
+/// The default limit of a line's length, in bytes without its end: 64 KiB. Log lines and measurements are shorter, and
+/// each source may hold one line in memory.
 pub const BYTES_MAX_DEFAULT: usize = 64 << 10;
 
 /// A line without its end; never empty.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Line<'a> {
-    /// The whole line.
+    /// A complete line.
     Whole(&'a [u8]),
-    /// The beginning of a line that is longer than the limit, as far as the limit allows. The rest is skipped.
+    /// The beginning of a line that is longer than the limit. It has as many bytes as the limit allows.
     TooLong(&'a [u8]),
 }
 
@@ -48,16 +49,16 @@ pub struct Lines {
     bytes_max: usize,
     /// True if a CR alone ends a line.
     ends_at_cr: bool,
-    /// True if `partial` was returned as a line.
+    /// True if `partial` was returned as a line, and is no longer needed.
     given: bool,
     /// True if `partial` is the beginning of a line that is too long.
     too_long: bool,
-    /// True in the rest of a line that is too long.
+    /// True while the rest of a line that is too long is skipped.
     skipping: bool,
 }
 
 impl Lines {
-    /// Begins a stream. Lines may have `bytes_max` bytes without their end, at least 1.
+    /// Begins a stream. A line may have up to `bytes_max` bytes without its end; 0 counts as 1.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
         Self {
@@ -76,8 +77,9 @@ impl Lines {
         Self { ends_at_cr: true, ..Self::new(bytes_max) }
     }
 
-    /// Takes bytes from the front of `bytes` up to the end of the next line, and returns that line; `None` once all
-    /// are taken. A line that is too long is returned as soon as that is known, since it may never end.
+    /// Removes bytes from the front of `bytes` up to the end of the next line, and returns that line. Returns `None`
+    /// once all bytes are removed. A line that is too long is returned as soon as that is known, since it may never
+    /// end.
     pub fn next<'a, 'b: 'a>(&'a mut self, bytes: &mut &'b [u8]) -> Option<Line<'a>> {
         self.forget_given();
         while !bytes.is_empty() {
@@ -97,7 +99,7 @@ impl Lines {
         None
     }
 
-    /// Ends the stream; returns a last line without a line end. Later bytes begin another stream.
+    /// Ends the stream. Returns the last line if it has no line end. Later bytes begin another stream.
     pub fn finish(&mut self) -> Option<Line<'_>> {
         self.forget_given();
         self.given = true;
@@ -106,13 +108,13 @@ impl Lines {
         (!line.is_empty()).then(|| limited(line, self.bytes_max))
     }
 
-    /// Drops what has come of the current line, which begins anew.
+    /// Forgets the bytes of the current line, since it begins anew.
     pub(crate) fn restart(&mut self) {
         self.partial.clear();
         (self.given, self.too_long, self.skipping) = (false, false, false);
     }
 
-    /// Adds a piece to the current line. Returns true if the line is to be returned now.
+    /// Adds a piece to the current line. Returns true if the line can be returned now.
     fn take(&mut self, piece: &[u8], ended: bool) -> bool {
         // Some bytes more than the limit: a byte order mark, and a CR that may turn out to belong to the line end.
         let room = (self.bytes_max + MARK.len() + 1).saturating_sub(self.partial.len());
@@ -148,7 +150,8 @@ impl Lines {
     }
 }
 
-/// Takes the bytes before the next LF, or CR if that ends a line, and this end; all bytes if there is none.
+/// Removes the bytes up to the next line end, and the line end. Returns these bytes without the line end, and true.
+/// Without a line end, returns all bytes and false.
 fn split_line<'a>(bytes: &mut &'a [u8], ends_at_cr: bool) -> (&'a [u8], bool) {
     let all = *bytes;
     let len = if ends_at_cr {
@@ -168,7 +171,7 @@ fn split_line<'a>(bytes: &mut &'a [u8], ends_at_cr: bool) -> (&'a [u8], bool) {
 
 const MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// Returns a line without the rest of its end, and without a byte order mark before it.
+/// Returns a line without a CR at its end, and without a byte order mark at its beginning.
 fn content(line: &[u8]) -> &[u8] {
     without_mark(line.strip_suffix(b"\r").unwrap_or(line))
 }
@@ -180,13 +183,13 @@ fn limited(line: &[u8], bytes_max: usize) -> Line<'_> {
     }
 }
 
-/// Returns a line's text; [`Cow::Owned`] if some of it is not UTF-8 and was replaced by U+FFFD.
+/// Returns a line as text. Bytes that are not UTF-8 are replaced by U+FFFD; the result is then [`Cow::Owned`].
 #[must_use]
 pub fn text(line: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(line)
 }
 
-/// Returns the data of a line's event: its JSON value, or else a JSON string.
+/// Returns the data of the event for a line: its JSON value, or otherwise the line as a JSON string.
 #[must_use]
 pub fn data(text: &str) -> Data {
     if may_be_json(text)
@@ -198,13 +201,13 @@ pub fn data(text: &str) -> Data {
     Data::json(&text).expect("a string as JSON")
 }
 
-/// Returns false for most lines of prose, which then need not be parsed.
+/// Returns false if the text is certainly not JSON. That is so for most lines of prose, which then need not be parsed.
 fn may_be_json(text: &str) -> bool {
     let first = text.trim_ascii_start().bytes().next();
     first.is_some_and(|first| b"{[\"-0123456789tfn".contains(&first))
 }
 
-/// Returns the fault of a line that is not what its writer meant it to be.
+/// Returns the fault of a line that its writer probably meant differently.
 pub(crate) fn fault(line: &[u8], data: &Data) -> Option<TextFault> {
     // Of UTF-16 the last line end leaves one byte.
     let is_rest = line == [0];

@@ -1,8 +1,8 @@
-//! The beginning of foreign text, safe for a terminal.
+//! The beginning of text from others, safe for a terminal.
 
 use anemone_wire::printable;
 
-/// Escapes the beginning of a text, with an ellipsis if that is not all.
+/// Escapes the first `chars_max` characters of a text. Adds an ellipsis if the text is longer.
 pub(crate) fn printable_start(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => printable(&text[..end]).into_owned() + "…",

@@ -1,6 +1,7 @@
-//! A serial device: opened exclusively, without flow control, raw.
+//! A serial device. It is opened exclusively, raw and without flow control.
 //!
-//! Owns the terminal settings and their errors; `framing` has the bits of a character. The caller interprets the bytes and decides whether to try again.
+//! Owns the terminal settings and their errors. `framing` has the bits of a character. The caller interprets the bytes,
+//! and decides about trying again.
 
 mod framing;
 
@@ -22,7 +23,7 @@ use crate::controlling::is_controlling;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SerialError {
-    /// The device does not exist: it is not plugged in, or has another name.
+    /// The device does not exist. It may not be plugged in, or have another name.
     #[error("no such device {path}")]
     NoDevice {
         /// The device.
@@ -46,14 +47,15 @@ pub enum SerialError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The path is a file, a directory or another kind of device.
+    /// The path is that of a file, a directory or another kind of device.
     #[error("{path} is not a serial device")]
     NotSerial {
         /// The path.
         path: PathBuf,
     },
-    /// The device is the controlling terminal of a session: reading would take the input of its user. The name of a
-    /// pseudo-terminal may later lead to another one, see [`emulate`](crate::windsonic::emulate).
+    /// The device is the controlling terminal of a session. Reading it would take the input of the session's user. The
+    /// system may give the name of an old pseudo-terminal to such a terminal, see
+    /// [`emulate`](crate::windsonic::emulate).
     #[error("{path} is a terminal in use")]
     Terminal {
         /// The device.
@@ -69,17 +71,17 @@ pub enum SerialError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The driver took all settings but the speed.
+    /// The driver accepted the settings, but set another speed.
     #[error("{path} was set to {baud} baud but runs at {taken}")]
     BaudNotTaken {
         /// The device.
         path: PathBuf,
         /// The speed asked for.
         baud: u32,
-        /// The speed that it has now, of receiving or of sending.
+        /// The speed that the driver set, for receiving or for sending.
         taken: u32,
     },
-    /// The driver took all settings but the framing.
+    /// The driver accepted the settings, but set another framing.
     #[error("{path} does not support {framing}")]
     FramingNotTaken {
         /// The device.
@@ -87,7 +89,7 @@ pub enum SerialError {
         /// The framing asked for.
         framing: Framing,
     },
-    /// The device was open and is gone: unplugged, or the other end was closed.
+    /// The device was open and is gone. It was unplugged, or the other end was closed.
     #[error("{path} is gone")]
     Gone {
         /// The device.
@@ -113,7 +115,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// Opens `path`, sets it to `baud` and `framing`, raw, and discards what it had received before.
+    /// Opens `path` raw, sets its speed and framing, and discards everything that the device received before.
     ///
     /// Does not wait for a carrier. Accepts any speed of the driver, standard or not. While the device is open, other
     /// programs that check first cannot use it. Refuses a terminal in use, if the system reveals that. Must be called
@@ -149,7 +151,7 @@ impl Port {
     /// Waits for bytes and reads at least one.
     ///
     /// # Errors
-    /// [`SerialError::Gone`] once the device is gone; the port cannot be used again.
+    /// [`SerialError::Gone`] once the device is gone. The port cannot be used after that.
     ///
     /// # Cancel safety
     /// Dropping the future before it completes reads nothing.
@@ -169,7 +171,7 @@ impl Port {
         }
     }
 
-    /// Discards what the device has sent and nobody has read.
+    /// Discards the bytes that the device has sent and nobody has read.
     ///
     /// # Errors
     /// [`SerialError::Gone`] once the device is gone.
@@ -178,8 +180,8 @@ impl Port {
             .map_err(|errno| SerialError::Gone { path: self.path.clone(), source: errno.into() })
     }
 
-    /// Writes what the device takes without waiting, and returns the number of bytes. Commands have a few bytes and a
-    /// driver buffers some thousand, so a short write means that nothing drains the buffer.
+    /// Writes as many bytes as the driver takes without waiting, and returns their number. Commands have a few bytes,
+    /// and a driver buffers some thousand. So if it takes fewer, the device takes nothing from the buffer.
     ///
     /// # Errors
     /// [`SerialError::Gone`] once the device is gone.
@@ -192,7 +194,7 @@ impl Port {
     }
 }
 
-/// Makes the runtime watch this descriptor for input.
+/// Registers this descriptor with the runtime, to wait for input.
 pub(crate) fn watch(fd: Arc<OwnedFd>) -> io::Result<AsyncFd<Arc<OwnedFd>>> {
     #[expect(
         deprecated,
@@ -214,8 +216,8 @@ fn open_error(path: PathBuf, errno: Errno) -> SerialError {
     }
 }
 
-/// Reserves the device: with a lock, which ends with this process, and for devices that reset on their last close
-/// also with `TIOCEXCL`, which stops programs that do not check for locks.
+/// Reserves the device with a lock, which ends with this process. Sets also `TIOCEXCL`, which stops programs that do
+/// not check for locks, unless the device is a pseudo-terminal.
 fn claim(fd: &OwnedFd) -> rustix::io::Result<()> {
     rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive)?;
     if !is_pseudo_terminal(fd) {
@@ -224,8 +226,8 @@ fn claim(fd: &OwnedFd) -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// Returns true for a pseudo-terminal. It keeps `TIOCEXCL` until its other end is closed, so a killed reader would
-/// leave it unusable.
+/// Returns true for a pseudo-terminal. It would keep `TIOCEXCL` until its other end is closed, so it could not be used
+/// after its reader was killed.
 fn is_pseudo_terminal(fd: &OwnedFd) -> bool {
     let name = termios::ttyname(fd, Vec::new());
     name.is_ok_and(|name| name.to_bytes().starts_with(b"/dev/pts/"))
@@ -265,13 +267,13 @@ fn set_raw(fd: &impl AsFd, baud: u32, framing: Framing) -> Result<(), SetFault> 
     termios::tcflush(fd, QueueSelector::IFlush).map_err(io)
 }
 
-/// Returns true within 2.5 percent, half of the tolerance of a 10-bit character, for one end. A driver divides its
-/// clock by whole numbers and reports the resulting speed.
+/// Returns true if two speeds differ by at most 2.5 percent. A driver divides its clock by whole numbers, so its speed
+/// is not exact. A character of 10 bits allows 5 percent, half of it for each end.
 fn is_near(baud: u32, taken: u32) -> bool {
     u64::from(baud.abs_diff(taken)) * 40 <= u64::from(baud)
 }
 
-/// Sets no echo, no line editing, no translation and no flow control, and ignores the carrier.
+/// Sets a terminal to no echo, no line editing, no translation and no flow control, and to ignore the carrier.
 pub(crate) fn raw(settings: &mut Termios, framing: Framing) {
     settings.make_raw();
     settings.input_modes -= InputModes::IXOFF | InputModes::IXANY | InputModes::INPCK;

@@ -1,15 +1,15 @@
 //! Any device on a serial line that writes lines of text: `{"celsius":21.5}`, `21.5 40`, `READY`.
 //!
-//! [`lines`] defines a line and its event, except that here a CR alone ends a line, too: many devices send only that. An
-//! event's time is the wall clock right after the read that completed its line. The device gets no bytes.
+//! [`lines`] defines a line and its event. Here a CR alone ends a line, too, since many devices send only that. An
+//! event's time is the wall clock right after the read that completed its line. Nothing is sent to the device.
 //!
-//! **The first line** after the device was opened may lack its beginning, and half of `21.5` is another number. So it is
-//! published only if the device was quiet for [`SerialLinesOptions::quiet`] before it; otherwise publishing begins with
-//! the line after it.
+//! **The first line** after the device was opened may lack its beginning, and half of `21.5` is another number. So it
+//! is published only if the device was quiet for [`SerialLinesOptions::quiet`] before it. Otherwise, the second line is
+//! the first to be published.
 //!
-//! A device cannot wait. If lines have to wait for their topic's disk, what the device sends meanwhile may be lost: that
-//! is reported and counted as a gap, and publishing begins again as after opening. A device that is missing or cannot be
-//! opened is tried again for ever, with growing delays.
+//! A device cannot wait. If lines have to wait for their topic's disk, later bytes of the device may be lost. This is
+//! reported and counted as a gap, and publishing begins again as after opening. A device that is missing or cannot be
+//! opened is tried again forever, with growing delays.
 //!
 //! Its state ([`status`](crate::status)) is `opening` until its first line, then `live`, and `lost` while the device is
 //! missing or cannot be opened.
@@ -29,7 +29,7 @@ use crate::lines;
 use crate::serial::{Framing, Port, SerialError};
 use crate::status::{State, Status, chain, earliest, seconds, sleep_until, wall_clock};
 
-/// The most bytes of one read: what a driver usually holds.
+/// The most bytes of one read. A driver usually holds as many.
 const READ_BYTES: usize = 4096;
 
 /// A device and the options for reading it. [`SerialLinesOptions::new`] has the defaults.
@@ -43,10 +43,10 @@ pub struct SerialLinesOptions {
     pub framing: Framing,
     /// The longest line. Default 64 KiB, see [`lines`].
     pub line_bytes_max: usize,
-    /// The time without a byte after which the next line is taken to be whole, though none came before it. Default
-    /// 200 ms: at 50 baud, the slowest speed, a character takes as long.
+    /// The time without a byte after which a line is complete, even if no line end came before it. Default 200 ms: at
+    /// 50 baud, the slowest speed, a character takes as long.
     pub quiet: Duration,
-    /// The time without a first line after which the log says so. Default 10 s.
+    /// The time without a first line after which the log warns. Default 10 s.
     pub first_line_wait: Duration,
     /// The interval between reports of bad lines, on the status topic and in the log. Default 10 s.
     pub report_interval: Duration,
@@ -167,7 +167,7 @@ impl LineSource {
         }
     }
 
-    /// Reports what the device may have sent while nobody read.
+    /// Reports that bytes which the device sent while nobody read may be missing.
     fn lose_meanwhile(&mut self) {
         let path = &self.path;
         self.status.gap(format!(
@@ -177,11 +177,11 @@ impl LineSource {
     }
 }
 
-/// Finds the beginning of the first whole line in what a device sends. Pure.
+/// Finds the beginning of the first complete line in the bytes of a device. Pure.
 #[derive(Debug)]
 struct Beginning {
     quiet: Duration,
-    /// True if what comes next belongs to whole lines.
+    /// True if the next bytes belong to complete lines.
     is_found: bool,
 }
 
@@ -190,7 +190,7 @@ impl Beginning {
         Self { quiet, is_found: false }
     }
 
-    /// Returns the part of these bytes that belongs to whole lines; `quiet` is the time without a byte before them.
+    /// Returns the part of these bytes that belongs to complete lines. `quiet` is the time without a byte before them.
     fn skip<'a>(&mut self, quiet: Duration, bytes: &'a [u8]) -> &'a [u8] {
         if self.is_found || quiet >= self.quiet {
             self.is_found = true;

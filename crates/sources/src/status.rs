@@ -1,18 +1,18 @@
 //! The status of a source: events on a topic of its own, `NAME.status` beside `NAME`.
 //!
-//! Each change of [`State`] gives one event, at once. When bad lines were counted or the sentence has changed, there
-//! is one more event at a limited rate (default: at most once in 10 s):
+//! Each change of [`State`] gives one event, at once. New bad lines, or another sentence for the same state, give one
+//! more event, at a limited rate (by default at most once in 10 s):
 //!
 //! ```json
 //! {"state":"live","detail":"receiving from /dev/ttyUSB0","since":1789000000123.456,"events":42,"bad_lines":1}
 //! ```
 //!
 //! `detail` is a sentence for people, `since` the time of the last change of state in milliseconds since the Unix
-//! epoch, and `events` and `bad_lines` count from the start of the source. A bad line is one that could not be
-//! published unchanged; most sources skip it. After bad lines, `detail` has the newest of them and its fault.
+//! epoch, and `events` and `bad_lines` count from the start of the source. A bad line is a line that could not be
+//! published unchanged; most sources skip it. After bad lines, `detail` contains the newest one and its fault.
 //!
-//! The log gets the same: a warning when the state gets worse, and one at the same limited rate for bad lines, with
-//! the newest error.
+//! The log has a warning when the state gets worse. It also has warnings about bad lines, at the same limited rate,
+//! with the newest fault.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -31,14 +31,15 @@ pub enum State {
     Opening,
     /// Valid messages are arriving.
     Live,
-    /// The device is open, but no valid message has come for a while; or a program runs that has closed its output.
+    /// The device is open, but no valid message has come for a while. Or a program has closed its output and still
+    /// runs.
     Silent,
-    /// The device, program or file is gone or cannot be opened; the source tries again.
+    /// The device, program or file is gone or cannot be opened. The source tries again.
     Lost,
     /// The last events cannot be kept, because the topic's disk is full, broken or behind. The source tries again,
     /// and reads nothing more until they are kept.
     Waiting,
-    /// No more events will come: the input has ended, or a program is not to be started again.
+    /// No more events will come. The input has ended, or a program is not started again.
     Ended,
 }
 
@@ -47,7 +48,7 @@ pub enum State {
 pub struct Report {
     /// The state of the source.
     pub state: State,
-    /// The state in a sentence for people.
+    /// A sentence for people that describes the state.
     pub detail: String,
     /// The time of the last change of state.
     pub since: UnixTime,
@@ -55,7 +56,7 @@ pub struct Report {
     pub events: u64,
     /// The number of bad lines since the source started.
     pub bad_lines: u64,
-    /// The number of possible gaps since the source started; `detail` of the report after a gap describes it.
+    /// The number of possible gaps since the source started. In the report after a gap, `detail` describes it.
     #[serde(skip_serializing_if = "is_zero")]
     pub gaps: u64,
 }
@@ -65,21 +66,21 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// A notice that is due.
+/// A notice that is due, for the topic or the log.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Notice {
-    /// A report to publish, and the previous state if that was another.
+    /// A report to publish, and the previous state if the state has changed.
     Report(Report, Option<State>),
-    /// A number of bad lines to log, and the newest error.
+    /// The number of bad lines to log, and the fault of the newest one.
     BadLines(u64, String),
 }
 
-/// Counts, and decides what to report when. Pure: `now` is the time since the source started.
+/// Counts, and chooses the reports and their times. Pure: `now` is the time since the source started.
 #[derive(Debug)]
 struct Reporter {
     report: Report,
     interval: Duration,
-    /// The earliest time of the next report that is not a change of state.
+    /// The earliest time of the next report without a change of state.
     next_at: Duration,
     /// True if something has not been reported yet.
     pending: bool,
@@ -87,7 +88,7 @@ struct Reporter {
     newest_bad: String,
     /// The description of possible gaps, until they are reported.
     newest_gap: Option<String>,
-    /// The time of the last news that was reported at once.
+    /// The last time at which [`Reporter::tell`] reported a new sentence at once.
     told_at: Option<Duration>,
 }
 
@@ -107,7 +108,7 @@ impl Reporter {
         }
     }
 
-    /// Reports a change of state at once, and another sentence for the same state when its time comes.
+    /// Reports a change of state at once. Reports another sentence for the same state only when the next report is due.
     fn set(&mut self, now: Duration, at: UnixTime, state: State, detail: String) -> Option<Notice> {
         if self.report.state == state {
             self.pending |= self.report.detail != detail;
@@ -122,7 +123,8 @@ impl Reporter {
         Some(Notice::Report(self.take_report(), Some(before)))
     }
 
-    /// Reports also another sentence for the same state at once, but only once in an interval.
+    /// Works like [`Reporter::set`], but reports another sentence for the same state at once, too, though only once in
+    /// an interval.
     fn tell(
         &mut self,
         now: Duration,
@@ -142,7 +144,7 @@ impl Reporter {
         Some(Notice::Report(self.take_report(), None))
     }
 
-    /// Returns the current report, with possible gaps that were not reported yet.
+    /// Returns the current report. Adds the description of a gap that was not reported yet.
     fn take_report(&mut self) -> Report {
         let mut report = self.report.clone();
         if let Some(gap) = self.newest_gap.take() {
@@ -164,7 +166,7 @@ impl Reporter {
         self.pending = true;
     }
 
-    /// Returns the time of the next [`Reporter::take_due`].
+    /// Returns the time at which to call [`Reporter::take_due`]; `None` if there is nothing to report.
     fn due(&self) -> Option<Duration> {
         self.pending.then_some(self.next_at)
     }
@@ -176,7 +178,7 @@ impl Reporter {
         self.take(now)
     }
 
-    /// Takes everything that was not reported yet, due or not.
+    /// Takes the notices about everything that was not reported yet, even if they are not due.
     fn take(&mut self, now: Duration) -> Vec<Notice> {
         if !std::mem::take(&mut self.pending) {
             return Vec::new();
@@ -201,16 +203,16 @@ impl Reporter {
 pub(crate) struct Status {
     topic: Arc<Topic>,
     reporter: Reporter,
-    /// The name of the source's topic, for the log.
+    /// The name of the source's topic, for lines of the log.
     source: String,
     started: Instant,
-    /// The state and sentence from before the source had to wait.
+    /// The state and its sentence before the source had to wait.
     held: Option<(State, String)>,
     gaps_logged: u64,
 }
 
 impl Status {
-    /// Publishes `opening` with this sentence.
+    /// Creates the status of a source, and publishes the state `opening` with this sentence.
     pub(crate) fn open(
         topic: Arc<Topic>,
         source: String,
@@ -236,7 +238,8 @@ impl Status {
         }
     }
 
-    /// Sets the state like [`Status::set`]; news of the same state are told at once, and logged, once in an interval.
+    /// Sets the state like [`Status::set`]. Publishes and logs another sentence for the same state at once, though only
+    /// once in an interval.
     pub(crate) fn tell(&mut self, state: State, detail: String) {
         let at = wall_clock();
         let notice = self.reporter.tell(self.started.elapsed(), at, state, detail);
@@ -246,18 +249,18 @@ impl Status {
         notice.into_iter().for_each(|notice| self.report(at, notice));
     }
 
-    /// Returns true if any line, good or bad, has come since the source started.
+    /// Returns true if any line, good or bad, has come since the start of the source.
     pub(crate) fn has_lines(&self) -> bool {
         self.reporter.report.events > 0 || self.reporter.report.bad_lines > 0
     }
 
-    /// Changes the sentence of the current state, and logs it as a warning.
+    /// Changes the sentence for the current state, and logs it as a warning.
     pub(crate) fn warn(&mut self, detail: String) {
         tracing::warn!(topic = %self.source, "{detail}");
         self.set(self.state(), detail);
     }
 
-    /// Reports with this sentence that events cannot be kept.
+    /// Changes the state to waiting, since events cannot be kept. Remembers the state before.
     pub(crate) fn hold(&mut self, detail: String) {
         let Report { state, detail: before, .. } = &self.reporter.report;
         let before = (*state, before.clone());
@@ -265,14 +268,14 @@ impl Status {
         self.set(State::Waiting, detail);
     }
 
-    /// Returns to the previous state, once the events are kept.
+    /// Returns to the state before the waiting, since the events are kept.
     pub(crate) fn resume(&mut self) {
         if let Some((state, detail)) = self.held.take() {
             self.set(state, detail);
         }
     }
 
-    /// Reports the end, and everything that was not reported yet.
+    /// Reports the end of the source, and everything that was not reported yet.
     pub(crate) fn end(&mut self, detail: String) {
         self.set(State::Ended, detail);
         let notices = self.reporter.take(self.started.elapsed());
@@ -287,13 +290,13 @@ impl Status {
         self.reporter.bad_line(fault);
     }
 
-    /// Reports a possible gap before the next events.
+    /// Reports that events may be missing before the next one.
     pub(crate) fn gap(&mut self, what: String) {
         self.reporter.gap(what);
         self.report_due();
     }
 
-    /// Returns the time of the next [`Status::report_due`].
+    /// Returns the time at which to call [`Status::report_due`].
     pub(crate) fn due(&self) -> Option<Instant> {
         Some(self.started + self.reporter.due()?)
     }
@@ -303,7 +306,7 @@ impl Status {
         self.report_all(notices);
     }
 
-    /// Waits, and reports what becomes due meanwhile.
+    /// Waits, and makes the reports that become due meanwhile.
     pub(crate) async fn pause(&mut self, wait: Duration) {
         let until = Instant::now() + wait;
         while Instant::now() < until {
@@ -341,15 +344,15 @@ impl Status {
     }
 }
 
-/// Formats an error with its causes, for people who see nothing else of it.
+/// Formats an error and its causes in one line, for people who see nothing else of the error.
 #[must_use]
 pub fn chain(error: &dyn Error) -> String {
     let causes = std::iter::successors(error.source(), |&error| error.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// Publishes one value. A failure, or a value too big for the topic's retention, does not stop the source: the next
-/// value may be smaller.
+/// Publishes one value, and logs an error if that fails. The source continues: a value that is too big for the topic's
+/// retention may be followed by a smaller one. Returns true if the value was published.
 pub(crate) fn publish(topic: &Topic, at: UnixTime, value: &impl Serialize) -> bool {
     let published = Data::json(value)
         .map_err(|error| chain(&error))

@@ -3,11 +3,11 @@
 //! [`lines`] defines a line and its event; an event's time is the wall clock right after the read that completed its
 //! line. Input is read as fast as the topic takes it; a faster writer has to wait.
 //!
-//! When stopped, the source still publishes what was written by then, up to [`REST_BYTES_MAX`] and without an
-//! unfinished last line. The published lines are always the first ones, without a hole.
+//! When it is stopped, the source still publishes the lines that were written by then, up to [`REST_BYTES_MAX`] and
+//! without an unfinished last line. The published lines are always the first ones, without a hole.
 //!
-//! Its state ([`status`](crate::status)) is `opening` until its first line, then `live`, and `ended` when the input
-//! has ended, was stopped or cannot be read. Other sources are not affected.
+//! Its state ([`status`](crate::status)) is `opening` until its first line, then `live`, and `ended` when the input has
+//! ended or cannot be read, or when the source was stopped. Other sources are not affected.
 
 use std::io::{self, PipeWriter, Read};
 use std::pin::pin;
@@ -22,11 +22,11 @@ use crate::first_line::{self, FirstLine};
 use crate::lines;
 use crate::status::{State, Status, chain, earliest, sleep_until, wall_clock};
 
-/// The size of a read; a pipe usually holds 64 KiB.
+/// The most bytes of one read. A pipe usually holds 64 KiB.
 const READ_BYTES: usize = 16 << 10;
 
-/// The most bytes read once the source is stopped: as much as a pipe can hold. A writer without end cannot keep the
-/// source from ending.
+/// The most bytes that are read after the source is stopped: as much as a pipe can hold. Without a limit, a writer that
+/// never stops would keep the source from ending.
 pub const REST_BYTES_MAX: usize = 1 << 20;
 
 /// The options for reading standard input.
@@ -36,7 +36,7 @@ pub struct StdinOptions {
     pub line_bytes_max: usize,
     /// The time between two reports of bad lines, on the status topic and in the log. Default 10 s.
     pub report_interval: Duration,
-    /// The time that lines wait for their topic's disk once the source is stopped. Default 5 s.
+    /// The time for which lines wait for their topic's disk once the source is stopped. Default 5 s.
     pub grace: Duration,
     /// The time without a first line after which the log warns that the writer may buffer its output. Default 10 s.
     pub first_line_wait: Duration,
@@ -54,15 +54,15 @@ impl Default for StdinOptions {
 }
 
 /// Publishes the lines of standard input to `topic`, and reports its state to `status` (by convention the topic
-/// `NAME.status`). Returns when the input has ended, or when `stop` has completed and everything written by then is
-/// published or given up. With [`std::future::pending`] it is never stopped.
+/// `NAME.status`). Returns when the input has ended. Returns also after `stop` has completed, once everything written
+/// by then is published or given up. With [`std::future::pending`] as `stop`, the source is never stopped.
 ///
-/// A separate thread reads the input; it does not keep this process from ending. Nothing else in the process should
-/// read standard input, and only one such source may exist: two would share the lines at random.
+/// A separate thread reads the input. It does not keep this process from ending. Nothing else in the process should
+/// read standard input, and there should be only one such source, since two would share the lines at random.
 ///
 /// # Cancel safety
-/// Dropping the future publishes nothing more. The thread ends at once (on systems other than Unix, when its read
-/// returns) and discards what it has read.
+/// After dropping the future, nothing more is published. The thread ends at once (on systems other than Unix, when its
+/// read returns) and discards what it has read.
 pub async fn run(
     options: StdinOptions,
     topic: Arc<Topic>,
@@ -138,12 +138,12 @@ fn on_events(status: &mut Status, events: usize) {
     }
 }
 
-/// The result of a read, and its time.
+/// The bytes of a read with its time, or its error.
 type Piece = io::Result<(UnixTime, Vec<u8>)>;
 
-/// Reads in a thread, since standard input may be anything. The runtime cannot wait for every kind, and making it
-/// non-blocking would affect other processes that share it. The runtime's own blocking threads would keep the runtime
-/// from ending. When the writer is dropped, the thread reads the rest and ends.
+/// Starts a thread that reads the input. The runtime cannot wait for every kind of input, and non-blocking reads would
+/// affect other processes that share it. The runtime's own blocking threads would keep the runtime from ending. When
+/// the returned writer is dropped, the thread reads the rest and ends.
 fn read_in_thread(mut input: impl Input) -> io::Result<(mpsc::Receiver<Piece>, PipeWriter)> {
     // One piece is published while the next is read.
     let (sender, pieces) = mpsc::channel(1);
@@ -176,19 +176,19 @@ fn read_in_thread(mut input: impl Input) -> io::Result<(mpsc::Receiver<Piece>, P
     Ok((pieces, go_on))
 }
 
-/// The state of an input.
+/// The reason why a wait for input ended.
 enum Readiness {
-    /// There is input or its end, or the state is unknown.
+    /// There is input, or its end, or the state is unknown.
     Input,
-    /// There is input or its end, and the source will not wait for it again.
+    /// There is input, or its end, and the source will not wait again.
     LastInput,
     /// The source is stopped, and there is no input.
     Stop,
 }
 
-/// An input that can be read, and waited for if possible.
+/// An input that can be read, and on which the thread can wait, if possible.
 trait Input: Read + Send + 'static {
-    /// Waits until there is input or `stopping` has ended.
+    /// Waits until there is input, or until the other end of `stopping` is closed.
     fn wait(&self, stopping: &io::PipeReader) -> Readiness;
 }
 
@@ -255,7 +255,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_fault_ends_it_and_is_told_and_what_came_before_is_published() {
-        /// An input that can always be read, and then fails.
+        /// An input that can always be read a number of times, and then fails.
         struct Faulty(usize, std::fs::File);
         #[cfg(unix)]
         impl std::os::fd::AsFd for Faulty {

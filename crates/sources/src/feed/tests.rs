@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::status::{State, wall_clock};
 
-/// A feed whose topic is on a disk that can fail; its status is in memory.
+/// A feed with a topic on a disk that can fail, and a status in memory.
 struct Bench {
     _hub: Hub,
     disk: FailingDisk,

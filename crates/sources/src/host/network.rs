@@ -14,8 +14,8 @@ pub(super) use linux::Interfaces;
 #[cfg(not(target_os = "linux"))]
 pub(super) use other::Interfaces;
 
-/// Reads one file with the counts of all interfaces (proc_pid_net(5)); those that sysinfo reads are nine files for
-/// each interface.
+/// Reads the counts of all interfaces from one file (proc_pid_net(5)). The crate sysinfo would read nine files for each
+/// interface.
 #[cfg(target_os = "linux")]
 mod linux {
     use std::fs::File;
@@ -23,7 +23,8 @@ mod linux {
 
     use super::Counts;
 
-    /// About 120 bytes for an interface: enough for a machine with thousands of containers.
+    /// The most bytes of the file that are read. An interface takes about 120 bytes, so this is enough for a machine
+    /// with thousands of containers.
     const FILE_BYTES_MAX: u64 = 4 << 20;
 
     #[derive(Debug, Default)]
@@ -32,7 +33,8 @@ mod linux {
     }
 
     impl Interfaces {
-        /// Calls `each` with every interface's name and counts; not at all if the system does not provide them.
+        /// Calls `each` with the name and the counts of every interface. Makes no call if the system does not provide
+        /// them.
         pub(in super::super) fn read(&mut self, mut each: impl FnMut(&str, Counts)) {
             self.text.clear();
             let read = File::open("/proc/net/dev")
@@ -49,8 +51,8 @@ mod linux {
         }
     }
 
-    /// Parses `name: bytes packets errs drop fifo frame compressed multicast` and the same for sent traffic. The two
-    /// header lines have no such numbers.
+    /// Parses a line: `name:`, then `bytes packets errs drop fifo frame compressed multicast`, then the same for sent
+    /// traffic. Returns `None` for the two header lines, which have no such numbers.
     fn parse(line: &str) -> Option<(&str, Counts)> {
         let (name, numbers) = line.split_once(':')?;
         let mut numbers = numbers.split_ascii_whitespace().map(str::parse);
@@ -120,7 +122,8 @@ mod other {
     }
 
     impl Interfaces {
-        /// Calls `each` with every interface's name and counts; not at all if the system does not provide them.
+        /// Calls `each` with the name and the counts of every interface. Makes no call if the system does not provide
+        /// them.
         pub(in super::super) fn read(&mut self, mut each: impl FnMut(&str, Counts)) {
             if self.networks.is_none() {
                 self.networks = Networks::new().ok();

@@ -90,13 +90,13 @@ impl FromStr for Framing {
 }
 
 impl Framing {
-    /// The modes that depend on the framing.
+    /// The modes of a terminal that depend on the framing.
     const MODES: ControlModes = ControlModes::CSIZE
         .union(ControlModes::PARENB)
         .union(ControlModes::PARODD)
         .union(ControlModes::CSTOPB);
 
-    /// Sets the modes of a terminal. With parity, a damaged character is received as NUL.
+    /// Sets the modes of a terminal. With parity, a damaged character is read as NUL.
     pub(super) fn apply(self, settings: &mut Termios) {
         settings.control_modes -= Self::MODES;
         settings.control_modes |= self.modes();
@@ -104,7 +104,7 @@ impl Framing {
         settings.input_modes.set(InputModes::INPCK, self.parity != Parity::None);
     }
 
-    /// Returns true if a terminal has these settings: a driver may ignore what it cannot do.
+    /// Returns true if a terminal has this framing. A driver may ignore settings that it does not support.
     pub(super) fn is_taken(self, settings: &Termios) -> bool {
         settings.control_modes.intersection(Self::MODES) == self.modes()
     }
