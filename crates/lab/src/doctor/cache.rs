@@ -1,4 +1,4 @@
-//! Looks for a cache on the way that answers polls in place of the server.
+//! Looks for a cache on the way, which may answer polls instead of the server.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -19,18 +19,18 @@ struct Polled {
 /// The result of two polls with the same URL.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum PollPair {
-    /// The second waited about as long as the first, so no cache answered it.
+    /// The second poll waited about as long as the first, so no cache answered it.
     Anew,
-    /// The second was answered sooner, since the index had changed.
+    /// The second poll was answered sooner, since the index had changed.
     Changed,
-    /// The second got the answer of the first at once, although the first had waited.
+    /// The second poll got the answer to the first one at once, although the first one had waited.
     Early,
-    /// Neither waited. A server can be configured so.
+    /// Neither poll waited. A server can be configured to answer at once.
     AtOnce,
 }
 
-/// Makes each of several polls twice; each waits for a second. If the second answer is the same as the first and comes much
-/// sooner, it is from a cache.
+/// Makes several pairs of polls. The two polls of a pair have the same URL, and ask the server to wait for a second. If
+/// the second answer is the same as the first and comes much sooner, it is from a cache.
 pub(super) async fn cache(way: &Way, known: Known) -> Finding {
     let cached = |how: &str| known.fault(Examination::Cache, WayFault::Cached, &[("how", how)]);
     let unknown = |words: String| Finding::unknown(Examination::Cache, words);
@@ -67,8 +67,8 @@ pub(super) async fn cache(way: &Way, known: Known) -> Finding {
     })
 }
 
-/// Returns the path of a new poll, which no cache can have an answer for. It waits up to a second for a change of the
-/// index.
+/// Returns the path of a new poll. No cache can have an answer for it. The poll waits up to a second for a change of
+/// the index.
 fn fresh_poll() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

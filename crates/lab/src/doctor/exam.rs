@@ -1,4 +1,4 @@
-//! The examinations. Each returns a finding.
+//! The short examinations. Each returns a finding.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,12 @@ use super::first_item::FirstItem;
 use super::rules::{Examination, WayFault, limits, program, statuses};
 use super::way::{AnswerHead, HttpConnection, Trouble, Way, is_silence, with_causes};
 
-/// The status for a host that is not the server's (RFC 9110 section 15.5.20).
+/// The status of a server that gets a request for a host other than its own (RFC 9110 section 15.5.20).
 const MISDIRECTED: u16 = 421;
 const HEALTH: &str = "/health";
-/// The most paths above that of the URL that are tried as the server's.
+/// The most paths above the URL's own path at which the server is looked for.
 const ABOVE_MAX: usize = 8;
-/// The index of topics. Every server has it, and sends its readers the first item at once.
+/// The path of the index of topics. Every server has it, and sends its readers the first item at once.
 pub(super) const INDEX: &str = "/topics/$topics?after=latest";
 /// The path of the multiplexed WebSocket.
 const MULTIPLEXED: &str = "/ws";
@@ -24,20 +24,21 @@ const POSTED: &str = "/topics/$topics";
 pub(super) const SSE: &str = "text/event-stream";
 pub(super) const NDJSON: &str = "application/x-ndjson";
 const SUBPROTOCOL: &str = "anemone.v1";
-/// A subprotocol of a topic's WebSocket.
+/// The subprotocol of a topic's WebSocket.
 const EVENTS: &str = "anemone.events";
-/// The codings that browsers accept. A proxy that compresses may hold back what it has compressed.
+/// The field with the codings that browsers accept. A proxy that compresses may hold back its compressed bytes.
 const CODINGS: &str = "Accept-Encoding: gzip, deflate, br, zstd\r\n";
-/// The problem of a server that gets a handshake other than that of RFC 6455: the end of its type.
+/// The end of a problem's type. A server has this problem if a handshake is not that of RFC 6455.
 const BAD_HANDSHAKE: &str = "bad-handshake";
 
-/// The knowledge that the first examination passes to the others.
+/// The knowledge from the first examination, for the others.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
-    /// The name of the program on the way, if its answers contain it.
+    /// The name of the program on the way, if its answers reveal it.
     pub(super) program: Option<&'static str>,
     pub(super) round_trip: Duration,
-    /// The longest time until a stream begins, besides some round trips. A later stream counts as held back.
+    /// The longest time until a stream begins, apart from some round trips. A stream that begins later counts as held
+    /// back.
     pub(super) begin_max: Duration,
 }
 
@@ -46,18 +47,18 @@ impl Known {
         self.begin_max + limits().held_round_trips * self.round_trip
     }
 
-    /// Returns the least time after which a stream without a first item was held back, and not refused. Whatever arrives
-    /// after this time is not part of a stream's beginning.
+    /// Returns the least time after which a stream without a first item counts as held back, and not as refused. Bytes
+    /// that arrive after this time are not part of a stream's beginning.
     pub(super) fn held_min(self) -> Duration {
         limits().held_min + limits().held_round_trips * self.round_trip
     }
 
-    /// Returns the way with the short patience that is used after a silence.
+    /// Returns the way with a short patience, which is used after a silence.
     pub(super) fn hasty(self, way: &Way) -> Way {
         way.clone().hasty(self.patience())
     }
 
-    /// Makes the finding of a fault, with the settings that mend it. `values` fill in its sentence.
+    /// Makes the finding about a fault, with the settings that mend it. `values` fill the gaps in its sentence.
     pub(super) fn fault(
         self,
         name: Examination,
@@ -68,7 +69,7 @@ impl Known {
     }
 }
 
-/// Asks the server for its health. Returns no knowledge if there is nothing to examine.
+/// Asks the server for its health. Returns no knowledge if no server answers, since there is nothing to examine then.
 pub(super) async fn reach(way: &Way, begin_max: Duration) -> (Finding, Option<Known>) {
     let unreached = |why, words| (Finding::unreached(why, words), None);
     let Health { answer, server, problem, round_trip } = match health(way).await {
@@ -117,12 +118,12 @@ pub(super) async fn reach(way: &Way, begin_max: Duration) -> (Finding, Option<Kn
     )
 }
 
-/// The answer to the question for the server's health.
+/// The answer to the request for the server's health.
 pub(super) struct Health {
     answer: AnswerHead,
-    /// The status in the answer; `None` if it is not an Anemone server's.
+    /// The status in the answer; `None` if the answer is not that of an Anemone server.
     server: Option<String>,
-    /// The words of the problem, if that is the answer.
+    /// The text of the problem, if the answer is one.
     problem: Option<String>,
     pub(super) round_trip: Duration,
 }
@@ -144,12 +145,12 @@ pub(super) async fn health(way: &Way) -> Result<Health, Trouble> {
     timeout(way.patience(), asked).await.unwrap_or(Err(silent))
 }
 
-/// The present state of a server that has answered before.
+/// The current state of a server that has answered before.
 pub(super) enum Presence {
     There,
     /// No connection can be opened, or a proxy says that there is no server.
     Gone,
-    /// No answer came within this time.
+    /// No answer came for this long.
     Silent(Duration),
 }
 
@@ -164,7 +165,7 @@ pub(super) async fn presence(way: &Way, known: Known) -> Presence {
     }
 }
 
-/// Returns the URL of the server whose topic or page this may be.
+/// Looks for the server above this way, since the URL may be that of a topic or a page. Returns the server's URL.
 async fn server_above(way: &Way) -> Option<String> {
     let found = async {
         for above in way.above().take(ABOVE_MAX) {
@@ -214,12 +215,12 @@ pub(super) async fn keep_alive(way: &Way, known: Known) -> Finding {
 
 /// The beginning of a stream, or the reason why it is missing.
 pub(super) enum Begun {
-    /// It came this long after the request.
+    /// It began this long after the request.
     At(Duration, HttpConnection),
-    /// No whole item came in this time.
+    /// No complete item came in this time.
     Held(Duration),
     Refused(u16),
-    /// Something of this other type came.
+    /// The answer has this type instead of that of a stream.
     Foreign(String),
     Trouble(Trouble),
 }
@@ -261,7 +262,8 @@ pub(super) async fn begin(way: &Way, wanted: &str, known: Known, patience: Durat
     }
 }
 
-/// Opens two WebSockets: one without an origin, as a program does, and one with it, as a page of the server does.
+/// Opens two WebSockets. The first has no origin, like that of a program; the second has one, like that of a page of
+/// the server.
 pub(super) async fn web_socket(way: &Way, known: Known) -> [Finding; 2] {
     let begun = Instant::now();
     let opened = multiplexed(way).connect().await;
@@ -290,8 +292,8 @@ pub(super) fn multiplexed(way: &Way) -> Connect {
     way.socket(MULTIPLEXED).subprotocols([SUBPROTOCOL])
 }
 
-/// Finds out why no multiplexed WebSocket opens. It tries a topic's WebSocket, which needs no subprotocol, and a request
-/// without an upgrade, to which the server answers that it knows the path.
+/// Finds out why no multiplexed WebSocket opens. Tries a topic's WebSocket, which needs no subprotocol. Then sends a
+/// request without an upgrade: from the server's answer it follows that the path reaches the server.
 async fn closed(way: &Way, known: Known, error: &ConnectError) -> Finding {
     if let ConnectError::Refused(refusal) = error
         && let Some(why) = own_refusal(refusal)
@@ -325,7 +327,7 @@ async fn closed(way: &Way, known: Known, error: &ConnectError) -> Finding {
     told.await.unwrap_or_else(|trouble| Finding::trouble(Examination::Upgrade, &trouble))
 }
 
-/// Returns true if a topic's WebSocket gets the subprotocol that the client offers.
+/// Returns true if a topic's WebSocket has the subprotocol that the client offered.
 async fn keeps_subprotocol(way: &Way) -> Result<bool, Trouble> {
     match way.socket(INDEX).subprotocols([EVENTS]).connect().await {
         Ok(socket) => Ok(socket.subprotocol() == Some(EVENTS)),
@@ -333,7 +335,7 @@ async fn keeps_subprotocol(way: &Way) -> Result<bool, Trouble> {
     }
 }
 
-/// Returns true if the server receives a request to the path of the multiplexed WebSocket. The request is no handshake.
+/// Returns true if a request to the path of the multiplexed WebSocket reaches the server. The request is no handshake.
 async fn knows_multiplexed(way: &Way) -> Result<bool, Trouble> {
     let mut connection = way.ask(MULTIPLEXED, "").await?;
     let answer = connection.answer(way.patience()).await?;
@@ -345,8 +347,8 @@ async fn knows_multiplexed(way: &Way) -> Result<bool, Trouble> {
     Ok(problem(&body).is_some_and(|[kind, _]| kind.ends_with(BAD_HANDSHAKE)))
 }
 
-/// Returns the server's own reason for a refusal. `None` if the server only says that the handshake is damaged, since
-/// something on the way did that.
+/// Returns the server's own reason for a refusal. Returns `None` if the server only reports a damaged handshake, since
+/// something on the way has damaged it.
 fn own_refusal(refusal: &Refusal) -> Option<String> {
     let [kind, detail] = problem(refusal.body().as_bytes())?;
     (!kind.ends_with(BAD_HANDSHAKE)).then(|| format!("status {}, {detail}", refusal.status()))
@@ -358,17 +360,17 @@ fn problem(body: &[u8]) -> Option<[String; 2]> {
     Some([member(&problem, "type")?, member(&problem, "detail")?])
 }
 
-/// The most characters of a problem's text that are shown.
+/// The most characters of a problem's text that a finding shows.
 const CHARS_TOLD: usize = 400;
 
-/// Returns a member of a problem as text on one line.
+/// Returns a member of a problem as a line of text.
 fn member(problem: &serde_json::Value, name: &str) -> Option<String> {
     let text = problem.get(name)?.as_str()?;
     Some(text.chars().filter(|char| !char.is_control()).take(CHARS_TOLD).collect())
 }
 
-/// Sends a request that every server refuses, with the origin of the server's own pages. A server that does not accept this
-/// origin names it as the reason.
+/// Sends a request with the origin of the server's own pages. Every server refuses this request. If the server does not
+/// accept the origin, that is the reason it gives.
 async fn origin_of_post(way: &Way, known: Known, origin: &str) -> Finding {
     let fields = format!("Origin: {origin}\r\nContent-Type: application/json\r\n");
     let asked = async {
@@ -430,7 +432,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the finding about a server whose answer about its health has this status, type and body.
+    /// Returns the finding about a server. Its answer to the request for its health has this status, type and body.
     async fn reached(status: u16, media_type: &str, body: &str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
@@ -498,7 +500,7 @@ mod tests {
         assert!(told.contains("FAULT") && told.contains("no WebSocket is let through"), "{told}");
     }
 
-    /// Returns true if a stream with these bytes counts as begun. Waits for a second if that is not expected.
+    /// Returns true if a stream with these bytes counts as begun. If it should not, waits for a second.
     async fn has_begun(wanted: &str, coding: &str, bytes: &[u8], is_expected: bool) -> bool {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();

@@ -5,15 +5,15 @@ use serde::Serialize;
 use super::rules::{Examination, Remedy, WayFault};
 use super::way::Trouble;
 
-/// The outcome of an examination.
+/// The kind of a finding.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum State {
     Good,
     Fault,
-    /// Nothing is wrong, but the user should know something.
+    /// Nothing is wrong, but the user should know about it.
     Note,
-    /// The examination could not tell.
+    /// It is not known if something is wrong.
     Unknown,
 }
 
@@ -34,13 +34,13 @@ impl State {
 pub enum Unreached {
     /// No Anemone server answers.
     NoServer,
-    /// A program on the way asks for a login or another permission.
+    /// The way to the server is refused, for example by a program that asks for a login.
     Refused,
     /// The certificate is not trusted.
     Untrusted,
-    /// The URL is below the server's, which is this one.
+    /// The URL is below that of the server. This is the server's URL.
     Below(String),
-    /// The server answered at first, but no longer does.
+    /// The server answered at first, but does not any more.
     Gone,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Finding {
     name: Examination,
     state: State,
     words: String,
-    /// The fault, if it is one that settings mend.
+    /// The fault, if settings can mend it.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<WayFault>,
     remedies: Vec<Remedy>,
@@ -78,7 +78,7 @@ impl Finding {
         Self::new(name, State::Good, words)
     }
 
-    /// Makes the finding of a fault, in these words, with the settings that mend it.
+    /// Makes the finding about a fault, with these words and the settings that mend it.
     pub(super) fn fault(
         name: Examination,
         fault: WayFault,
@@ -89,7 +89,7 @@ impl Finding {
         Self { fault: Some(fault), remedies, ..Self::new(name, State::Fault, words) }
     }
 
-    /// Makes the finding of a fault that no setting mends.
+    /// Makes the finding about a fault that no setting mends.
     pub(super) fn wrong(name: Examination, words: String) -> Self {
         Self::new(name, State::Fault, words)
     }
@@ -107,7 +107,7 @@ impl Finding {
         Self::new(name, State::Unknown, words)
     }
 
-    /// Makes the finding that the examination could not tell, for this reason.
+    /// Makes the finding that nothing is known, with this trouble as the reason.
     pub(super) fn trouble(name: Examination, trouble: &Trouble) -> Self {
         Self::unknown(name, trouble.to_string()).silent_if(trouble.is_silence())
     }
@@ -116,7 +116,7 @@ impl Finding {
         Self { is_silent, ..self }
     }
 
-    /// Turns a fault into a note. The settings stay.
+    /// Turns a finding about a fault into a note. The settings remain.
     pub(super) fn into_note(self) -> Self {
         Self { state: State::Note, ..self }
     }
@@ -133,7 +133,7 @@ impl Finding {
         self.is_silent
     }
 
-    /// Returns true if a server that is gone or stalls may be the cause, and not the way to it.
+    /// Returns true if the cause may be a server that is gone or stalls, instead of the way to it.
     pub(super) fn is_doubtful(&self) -> bool {
         !self.is_silent && (self.is_fault() || self.is_unknown())
     }
@@ -147,7 +147,7 @@ impl Finding {
         self.state == State::Fault
     }
 
-    /// Returns true for a note that has settings.
+    /// Returns true for a note with settings.
     pub(super) fn is_remark(&self) -> bool {
         self.state == State::Note && self.fault.is_some()
     }

@@ -1,7 +1,7 @@
-//! Finds the end of a stream's first item, which arrives in pieces and may be compressed.
+//! Finds the end of a stream's first item. The item arrives in pieces, and may be compressed.
 //!
-//! Owns the rule for when a stream has begun: with its first item, and not with its first bytes, since a proxy may hold
-//! back the end of an item. Keeps none of the bytes.
+//! Owns the rule that a stream has begun once its first item is complete. Its first bytes are not enough, since a proxy
+//! may hold back the end of the item. Keeps none of the bytes.
 
 use std::io::{Result, Write};
 
@@ -9,15 +9,16 @@ use flate2::write::{MultiGzDecoder, ZlibDecoder};
 
 use super::rules::limits;
 
-/// The bytes that a compressing proxy may send before any data: the header of gzip (RFC 1952 section 2.3).
+/// The most bytes that a compressing proxy may send before any data. They are the header of gzip (RFC 1952 section
+/// 2.3).
 const CODING_BYTES: usize = 10;
 
-/// The part of the first item that has arrived, by its coding.
+/// The state of the first item, by its coding.
 pub(super) enum FirstItem {
     Plain(ItemText),
     Gzip(MultiGzDecoder<ItemText>),
     Deflate(ZlibDecoder<ItemText>),
-    /// The number of bytes in a coding that is not decoded here.
+    /// The number of bytes that have come, in a coding that is not decoded here.
     Other(usize),
 }
 
@@ -33,8 +34,8 @@ impl FirstItem {
         }
     }
 
-    /// Takes a piece, and returns true if the item is whole. An item that cannot be decoded counts as whole, since it is
-    /// not held back.
+    /// Takes a piece. Returns true once the item is complete. An item that cannot be decoded counts as complete, since
+    /// it is not held back.
     pub(super) fn receive(&mut self, piece: &[u8]) -> bool {
         match self {
             Self::Plain(text) => write(text, piece).is_err() || text.is_whole(),
@@ -57,9 +58,9 @@ fn write(to: &mut impl Write, piece: &[u8]) -> Result<()> {
 
 /// Looks for the end of the first item in its text.
 pub(super) struct ItemText {
-    /// The number of line ends in a row that end the item.
+    /// The number of line ends in a row at the end of the item.
     line_ends: usize,
-    /// The number of line ends that have come in a row.
+    /// The number of line ends that came last, in a row.
     newest: usize,
     bytes: usize,
 }
@@ -97,7 +98,7 @@ mod tests {
 
     const SSE_ITEM: &[u8] = b"retry: 1000\nid: 18e7pk347f-4\n\n";
 
-    /// Feeds the bytes one by one, and returns the number of bytes after which the item is whole.
+    /// Feeds the bytes one by one. Returns the number of bytes after which the item is complete.
     fn whole_after(line_ends: usize, coding: &str, bytes: &[u8]) -> Option<usize> {
         let mut item = FirstItem::new(line_ends, coding);
         bytes.iter().position(|&byte| item.receive(&[byte])).map(|at| at + 1)

@@ -1,4 +1,4 @@
-//! Checks whether the way offers HTTP/2, which browsers use with TLS, and with how many streams.
+//! Checks if the way offers HTTP/2 over TLS, as browsers use it, and how many concurrent streams it allows.
 
 use std::io;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const STREAMS_MIN: usize = 100;
 const SIX: &str = "browsers open at most six connections to it, so six streams of a page block everything else; \
                    HTTP/2 has no such limit, and the pages and the client of Anemone share one connection";
 
-/// Finds out whether browsers get only six connections, or few streams.
+/// Finds out if browsers get only six connections, or only few streams.
 pub(super) async fn protocol(way: &Way, program: Option<&str>) -> Finding {
     if !way.is_secure {
         return Finding::note(Examination::Http2, format!("without TLS there is no HTTP/2: {SIX}"));
@@ -45,8 +45,8 @@ fn judge(streams: usize, program: Option<&str>) -> Finding {
     }
 }
 
-/// Returns the most concurrent streams. `None` if the server does not choose HTTP/2 (ALPN, RFC 7301). The certificate is
-/// not checked, since no secret is sent.
+/// Returns the most concurrent streams. Returns `None` if the server does not choose HTTP/2 (ALPN, RFC 7301). Does not
+/// check the certificate, since no secret is sent.
 async fn streams(way: &Way) -> anyhow::Result<Option<usize>> {
     let authority = &way.authority;
     let (host, port) = match authority.rsplit_once(':') {

@@ -1,5 +1,5 @@
-//! `anemone doctor`: finds out whether a proxy on the way to a server disturbs streams, WebSockets or quiet connections,
-//! and names the setting that helps.
+//! `anemone doctor`: finds out if a proxy on the way to a server disturbs streams, WebSockets or quiet connections.
+//! Names the settings that help.
 
 mod cache;
 mod exam;
@@ -30,7 +30,7 @@ use self::way::Trouble;
 pub use self::way::Way;
 pub use crate::server_url::NotServer;
 
-/// Returns the default of the time after which a stream that has not begun counts as held back.
+/// Returns the default of `begin_max`: the time after which a stream that has not begun counts as held back.
 #[must_use]
 pub fn begin_max() -> Duration {
     limits().begin_max
@@ -46,7 +46,7 @@ pub struct Diagnosis {
     findings: Vec<Finding>,
 }
 
-/// The short examinations, in their order: all but that of silence.
+/// The short examinations in their order. Only the examination of quiet connections is not among them.
 const SOON: [Examination; 7] = [
     Examination::KeepAlive,
     Examination::Cache,
@@ -57,12 +57,15 @@ const SOON: [Examination; 7] = [
     Examination::Http2,
 ];
 
-/// Examines the way to a server. A stream that has not begun after `begin_max`, and some round trips, counts as held back.
-/// Quiet connections are kept for `wait`; all other examinations take some seconds. If the server is gone, the examination
-/// ends at once; if it stalls after its first answer, it ends once two examinations got no answer. After each doubtful
-/// result, the server is asked whether it is still there. The whole takes at most four times the timeout of the way,
-/// `wait`, and five times `begin_max` with those round trips. `tell` gets the lines about each examination as soon as it
-/// has ended.
+/// Examines the way to a server. `tell` gets the lines about each examination as soon as it has ended.
+///
+/// A stream counts as held back if it has not begun after `begin_max` and some round trips. Quiet connections are kept
+/// for `wait`; all other examinations take some seconds.
+///
+/// If the server is gone, the examination ends at once. If the server stalls after its first answer, the examination
+/// ends after two silences. After each doubtful result, the server is asked again, to find out if it is still there.
+///
+/// The whole takes at most four times the timeout of the way, `wait`, and five times `begin_max` with the round trips.
 ///
 /// # Cancel safety
 /// Dropping the future closes all connections.
@@ -111,7 +114,8 @@ pub async fn examine(
     Diagnosis { url: way.url(), wait_seconds: wait.as_secs_f64(), faults, findings }
 }
 
-/// Makes the finding that says why the other examinations were left out. `most` is the time limit of all.
+/// Makes the finding that explains why the other examinations were left out. `most` is the time limit of all
+/// examinations.
 fn of_end(end: EarlyEnd, most: Duration) -> Finding {
     let seconds = format!("{:.0}", most.as_secs_f64());
     let words = end.words(&[("seconds", &seconds)]);
@@ -121,15 +125,15 @@ fn of_end(end: EarlyEnd, most: Duration) -> Finding {
     }
 }
 
-/// A server under examination. It has answered once, but may stall or disappear meanwhile.
+/// A server that is being examined. It has answered once, but may stall or disappear.
 struct Examined {
-    /// The way to it, with a short patience after the first silence.
+    /// The way to the server. Its patience is short after the first silence.
     way: Way,
     known: Known,
 }
 
 impl Examined {
-    /// Makes the examinations one after the other.
+    /// Makes the short examinations one after the other.
     async fn soon(&mut self, mut add: impl FnMut(Finding)) -> Result<(), EarlyEnd> {
         for name in SOON {
             let found = findings(&self.way, self.known, name).await;
@@ -138,8 +142,8 @@ impl Examined {
         Ok(())
     }
 
-    /// Returns the findings that are about the way, or the reason to stop. The findings say nothing about the way if the
-    /// server is gone or stalls.
+    /// Returns the findings if they are about the way, or otherwise the reason to stop. If the server is gone or
+    /// stalls, the findings are not about the way.
     async fn judge(&mut self, mut findings: Vec<Finding>) -> Result<Vec<Finding>, EarlyEnd> {
         if findings.iter().any(Finding::is_doubtful) {
             match presence(&self.way, self.known).await {
@@ -186,19 +190,19 @@ impl Diagnosis {
         self.faults
     }
 
-    /// Returns the number of examinations that could not tell whether something is wrong.
+    /// Returns the number of examinations without a result.
     #[must_use]
     pub fn unknowns(&self) -> usize {
         self.findings.iter().filter(|finding| finding.is_unknown()).count()
     }
 
-    /// Returns the number of notes that say what to set.
+    /// Returns the number of notes with settings.
     #[must_use]
     pub fn remarks(&self) -> usize {
         self.findings.iter().filter(|finding| finding.is_remark()).count()
     }
 
-    /// Returns why the server was not reached, or not any more. `None` if it did not go.
+    /// Returns the reason why the server was not reached, or is not reached any more. Returns `None` if it was reached.
     #[must_use]
     pub fn unreached(&self) -> Option<&Unreached> {
         self.findings.iter().find_map(Finding::why_unreached)

@@ -1,4 +1,4 @@
-//! Examines quiet connections, which a program on the way may cut after a time.
+//! Examines quiet connections. A program on the way may cut them after a time.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,11 @@ use super::finding::Finding;
 use super::rules::{Examination, Unknown, WayFault, limits, statuses};
 use super::way::{AnswerHead, Trouble, Way};
 
-/// The time that a WebSocket has to close after a violation of the protocol was reported to it.
+/// The time for which a WebSocket stays open after the client has reported a violation of the protocol.
 const CLOSE_MAX: Duration = Duration::from_millis(200);
 const HEARTBEATS: &str = "at least every 15 s";
 
-/// Keeps quiet connections open, and finds out which of them are cut.
+/// Keeps quiet connections open, and finds out which of them the way cuts.
 pub(super) async fn idle(way: &Way, known: Known, wait: Duration) -> Finding {
     let (sse, poll, socket) = tokio::join!(
         quiet_stream(way, known, wait),
@@ -53,7 +53,8 @@ pub(super) async fn idle(way: &Way, known: Known, wait: Duration) -> Finding {
     }
 }
 
-/// Makes the finding about connections that are cut, or else about heartbeats that are held back.
+/// Makes the finding about connections that are cut, or about heartbeats that are held back. Returns `None` if there
+/// are none.
 fn fault(named: &[(&str, &QuietOutcome)], known: Known) -> Option<Finding> {
     let words = named.iter().filter_map(|(what, quiet)| {
         let how = match quiet {
@@ -90,21 +91,21 @@ enum QuietOutcome {
     Cut(Duration),
     /// The connection is still open, but heartbeats have stopped.
     Dropped {
-        /// The time from the beginning until the last byte came.
+        /// The time from the beginning of the stream until its last byte.
         heard: Duration,
         silence: Duration,
     },
-    /// The connection is still open, but no heartbeat came for this long.
+    /// The connection is still open, but no heartbeat came in this time.
     Silent(Duration),
-    /// This came, although nothing was asked for.
+    /// Something came, although the client had sent no request. The text describes it.
     Unasked(String),
-    /// The connection was closed at once, so its silence says nothing.
+    /// The connection was closed at once, so nothing is known about its silence.
     AtOnce,
     Unknown,
 }
 
-/// Judges a stream that is still open. `heard` is the time from its beginning until its last byte, `silence` the time since
-/// then.
+/// Judges a stream that is still open. `heard` is the time from its beginning until its last byte. `silence` is the
+/// time since then.
 fn of_silence(heard: Duration, silence: Duration, known: Known) -> QuietOutcome {
     if silence <= limits().heartbeat_max {
         return QuietOutcome::Held;
@@ -184,7 +185,7 @@ async fn quiet_socket(way: &Way, wait: Duration) -> QuietOutcome {
     QuietOutcome::Unasked(format!("{most} messages came"))
 }
 
-/// Judges a WebSocket that was closed after this time.
+/// Judges a WebSocket that was closed this long after its opening.
 fn of_end(time: Duration) -> QuietOutcome {
     if time < limits().held_min { QuietOutcome::AtOnce } else { QuietOutcome::Cut(time) }
 }
@@ -199,7 +200,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the outcome for a WebSocket on which these bytes arrive again and again.
+    /// Returns the outcome for a WebSocket on which the server sends these bytes again and again.
     async fn found(bytes: &'static [u8]) -> QuietOutcome {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();

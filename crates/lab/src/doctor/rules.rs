@@ -1,5 +1,5 @@
-//! The rules of the examinations: their limits, and the words and settings for each fault. The doctor of the Lab page reads
-//! the same file, so both say the same.
+//! The rules of the examinations: their limits, and the words and settings for each fault. The doctor of the Lab page
+//! reads the same file, so its words are the same.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -26,17 +26,17 @@ pub(super) enum Examination {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum WayFault {
-    /// A stream, or a later part of it, is held back until there is enough of it.
+    /// A stream, or a later part of it, is held back until enough bytes have come.
     Buffered,
-    /// A stream and its later parts are delayed for a moment.
+    /// A stream, and each later part of it, is delayed for a moment.
     Delayed,
-    /// Something other than a stream is returned.
+    /// The answer to a request for a stream is something else.
     Foreign,
     /// A quiet connection is cut.
     Idle,
-    /// Data comes on a WebSocket although nothing was asked for.
+    /// Data comes on a WebSocket although the client has sent no request.
     Unasked,
-    /// No WebSocket is let through.
+    /// No WebSocket opens.
     Upgrade,
     /// The path of the multiplexed WebSocket does not reach the server.
     Unforwarded,
@@ -44,11 +44,11 @@ pub(super) enum WayFault {
     Subprotocol,
     /// A cache repeats old answers.
     Cached,
-    /// HTTP/2 allows only few streams at once.
+    /// HTTP/2 allows only few concurrent streams.
     Streams,
-    /// Each request needs a connection of its own.
+    /// A connection carries only one request.
     KeepAlive,
-    /// The server receives requests with a host that is not its own.
+    /// The server gets requests for a host that is not its own.
     Host,
     /// The server does not accept the origin of its own pages.
     Origin,
@@ -56,43 +56,43 @@ pub(super) enum WayFault {
     Connections,
 }
 
-/// A reason why an examination could not tell.
+/// A reason why an examination has no result.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Unknown {
-    /// The server was asked too much, or a part of it is not available now.
+    /// The server got too many requests, or a part of it is not available now.
     Refused,
     /// A connection was closed at once.
     AtOnce,
-    /// No connection could be kept.
+    /// No connection could be kept open.
     NoneHeld,
     /// A stream ended before its first item.
     Unbegun,
 }
 
-/// A reason to stop early.
+/// A reason to stop the examinations early.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum EarlyEnd {
     /// Two examinations got no answer.
     Silent,
-    /// The server answered at first, but no longer does.
+    /// The server answered at first, but does not any more.
     Gone,
     /// The examinations took too long.
     Late,
 }
 
-/// The statuses that say something about the way.
+/// The statuses that have a meaning for the examinations.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Statuses {
     /// The statuses of a temporary refusal, such as a limit on requests (RFC 6585 section 4, RFC 9110 section 15.6.4).
     pub(super) busy: Vec<u16>,
-    /// The statuses of a proxy that has stopped waiting.
+    /// The statuses of a proxy that no longer waits for the server.
     pub(super) gave_up: Vec<u16>,
 }
 
-/// A setting of a program on the way that mends a fault.
+/// A setting that mends a fault, of a program on the way.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Remedy {
     pub(super) program: String,
@@ -105,71 +105,73 @@ pub(super) struct Limits {
     /// The longest wait for a connection, and for an answer.
     #[serde(rename = "answer_ms_max", deserialize_with = "milliseconds")]
     pub(super) answer_max: Duration,
-    /// The late answers that the time limit of the short examinations allows for.
+    /// The number of late answers for which the time limit of the short examinations has room.
     pub(super) late_answers: u32,
-    /// The late beginnings of a stream that the time limit of the short examinations allows for.
+    /// The number of late beginnings of a stream for which the time limit of the short examinations has room.
     pub(super) late_begins: u32,
-    /// The longest time until a stream begins, besides some round trips. A later stream is held back, since the server
-    /// sends the beginning at once.
+    /// The longest time until a stream begins, apart from some round trips. A later beginning was held back, since the
+    /// server sends it at once.
     #[serde(rename = "begin_ms_max", deserialize_with = "milliseconds")]
     pub(super) begin_max: Duration,
-    /// A stream that is cut without a first item was held back if that took longer than this and some round trips.
-    /// Otherwise it was refused.
+    /// The least time, apart from some round trips, after which a stream that was cut without a first item counts as
+    /// held back. If it was cut sooner, it counts as refused.
     #[serde(rename = "held_ms_min", deserialize_with = "milliseconds")]
     pub(super) held_min: Duration,
     /// The number of round trips that are added to a time limit.
     pub(super) held_round_trips: u32,
-    /// A stream is delayed if it begins this much later than another answer. Linux keeps corked data for 200 ms.
+    /// The least difference by which a stream begins later than another answer, if it counts as delayed. Linux keeps
+    /// corked data for 200 ms.
     #[serde(rename = "delayed_ms_min", deserialize_with = "milliseconds")]
     pub(super) delayed_min: Duration,
-    /// A stream with a longer delay is held back.
+    /// The least delay with which a stream counts as held back.
     #[serde(rename = "delayed_ms_max", deserialize_with = "milliseconds")]
     pub(super) delayed_max: Duration,
-    /// The number of looks in a row that must find the delay, since a busy machine causes some.
+    /// The number of looks in a row that must find a delay. A single delay may come from a busy machine.
     pub(super) delayed_looks: usize,
-    /// The sum of the delays of two or more looks that is enough, too.
+    /// The least sum of the delays of two or more looks that is also enough.
     #[serde(rename = "delays_ms_enough", deserialize_with = "milliseconds")]
     pub(super) delays_enough: Duration,
-    /// The longest first item. A longer one counts as whole.
+    /// The most bytes of a first item. A longer item counts as complete.
     pub(super) item_bytes_max: usize,
-    /// The number of streams to open at once: more than a browser opens to a server over HTTP/1.1.
+    /// The number of streams to open at once. A browser opens fewer to a server over HTTP/1.1.
     pub(super) streams: usize,
-    /// The number of connections that browsers open to a server over HTTP/1.1.
+    /// The most connections that a browser opens to a server over HTTP/1.1.
     pub(super) browser_connections: usize,
-    /// The most pairs of polls that look for a cache.
+    /// The most pairs of polls to look for a cache.
     pub(super) poll_pairs: usize,
-    /// The number of pairs whose second answer must come too early. In a single pair, the first may have been late by
-    /// chance.
+    /// The number of pairs whose second answer must come too early. If there is only one, its first answer may have
+    /// been late by chance.
     pub(super) early_pairs: usize,
-    /// The shortest time of a poll that has waited.
+    /// The shortest time of a poll that counts as having waited.
     #[serde(rename = "waited_ms_min", deserialize_with = "milliseconds")]
     pub(super) waited_min: Duration,
-    /// The most polls that are answered during the wait. With more, the server does not wait.
+    /// The most polls that the server may answer during the wait. With more, the server does not wait.
     pub(super) polls_max: usize,
-    /// The longest silence of a stream: the server sends a heartbeat at least every 15 s.
+    /// The longest silence of a stream. The server sends a heartbeat at least every 15 s.
     #[serde(rename = "heartbeat_ms_max", deserialize_with = "milliseconds")]
     pub(super) heartbeat_max: Duration,
-    /// The number of messages on a WebSocket without a request that prove another sender than the server.
+    /// The number of messages on a WebSocket that must come without a request, to prove that they are not from the
+    /// server.
     pub(super) unasked_max: usize,
 }
 
-/// A program that may be on the way to a server.
+/// A program that may be on the way to a server, such as a proxy.
 #[derive(Debug, Deserialize)]
 struct ProxyProgram {
     name: String,
-    /// The text in the fields `Server` or `Via` of its answers; empty if there is none.
+    /// The text by which the program is recognized in the fields `Server` or `Via`. Empty if there is none.
     mark: String,
 }
 
-/// The words about a fault.
+/// The words and the settings for a fault.
 #[derive(Debug, Deserialize)]
 struct FaultRule {
-    /// A sentence, with names in braces in place of values.
+    /// A sentence with gaps for values. A gap is a name in braces.
     words: String,
     settings: Vec<Remedy>,
 }
 
-/// The file of rules.
+/// The content of the file of rules.
 #[derive(Debug, Deserialize)]
 struct Rules {
     limits: Limits,
@@ -196,13 +198,13 @@ impl Examination {
 }
 
 impl WayFault {
-    /// Returns a sentence about the fault. `values` replace the names in braces.
+    /// Returns a sentence about the fault. `values` fill its gaps: each is the name of a gap, and its text.
     pub(super) fn words(self, values: &[(&str, &str)]) -> String {
         filled(RULES.faults.get(&self).map_or("", |rule| &rule.words), values)
     }
 
-    /// Returns the settings that mend the fault: those of the program on the way, or those of all programs if it is
-    /// unknown.
+    /// Returns the settings that mend the fault. If the program on the way is known, these are its settings and those
+    /// of the server; otherwise, they are those of all programs.
     pub(super) fn remedies(self, program: Option<&str>) -> Vec<Remedy> {
         let all = RULES.faults.get(&self).into_iter().flat_map(|rule| &rule.settings);
         let is_asked = |name: &str| program.is_none_or(|program| [program, SERVER].contains(&name));
@@ -211,14 +213,14 @@ impl WayFault {
 }
 
 impl Unknown {
-    /// Returns a sentence about the reason. `values` replace the names in braces.
+    /// Returns a sentence about the reason. `values` fill its gaps.
     pub(super) fn words(self, values: &[(&str, &str)]) -> String {
         filled(RULES.unknowns.get(&self).map_or("", String::as_str), values)
     }
 }
 
 impl EarlyEnd {
-    /// Returns the sentence. `values` replace the names in braces.
+    /// Returns a sentence about the reason. `values` fill its gaps.
     pub(super) fn words(self, values: &[(&str, &str)]) -> String {
         filled(RULES.ends.get(&self).map_or("", String::as_str), values)
     }
@@ -238,7 +240,7 @@ pub(super) fn statuses() -> &'static Statuses {
     &RULES.statuses
 }
 
-/// Returns the name of the program that sent these fields, if it can be recognized.
+/// Returns the name of the program whose answers have these fields, if it is known.
 pub(super) fn program(fields: &str) -> Option<&'static str> {
     let fields = fields.to_ascii_lowercase();
     let is_known = |one: &&ProxyProgram| !one.mark.is_empty() && fields.contains(&one.mark);

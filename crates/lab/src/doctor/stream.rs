@@ -1,4 +1,4 @@
-//! Examines the beginning of a stream, which a program on the way may hold back or delay.
+//! Examines the beginning of a stream. A program on the way may hold it back or delay it.
 
 use std::iter::repeat_n;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::finding::Finding;
 use super::rules::{Examination, Unknown, WayFault, limits};
 use super::way::{Trouble, Way};
 
-/// Opens a stream, and waits for its first item, which the server sends at once.
+/// Opens a stream, and waits for its first item. The server sends the item at once.
 pub(super) async fn stream(way: &Way, known: Known, name: Examination) -> Finding {
     let wanted = if name == Examination::Sse { SSE } else { NDJSON };
     match begin(way, wanted, known, known.patience()).await {
@@ -41,7 +41,8 @@ fn buffered(known: Known, name: Examination, time: Duration) -> Finding {
     known.fault(name, WayFault::Buffered, &values)
 }
 
-/// Judges a stream with this delay. A short delay is only a note; with a long one, the stream is held back.
+/// Judges a stream that begins with this delay. With a short delay, the finding is a note; with a long one, the stream
+/// counts as held back.
 fn delayed(known: Known, name: Examination, delay: Duration) -> Finding {
     if delay >= limits().delayed_max {
         return buffered(known, name, delay);
@@ -50,14 +51,15 @@ fn delayed(known: Known, name: Examination, delay: Duration) -> Finding {
     known.fault(name, WayFault::Delayed, &[("ms", &ms), ("looks", &looks)]).into_note()
 }
 
-/// One measurement: the times from a request to its answer, and from a request to the beginning of a stream.
+/// One measurement. It has the time from a request to its answer, and the time from another request to the beginning of
+/// a stream.
 #[derive(Clone, Copy, Debug)]
 struct Look {
     answer: Duration,
     beginning: Duration,
 }
 
-/// Measures again after a stream began late, and returns the delay if all streams have it.
+/// Measures again, since a stream has begun late. Returns the delay, if all streams have one.
 async fn delay(way: &Way, known: Known, wanted: &str, first: Duration) -> Option<Duration> {
     let (mut looks, mut newest) = (Vec::new(), first);
     while newest >= limits().delayed_min {
@@ -74,15 +76,15 @@ async fn delay(way: &Way, known: Known, wanted: &str, first: Duration) -> Option
     None
 }
 
-/// Returns true if no other look is needed. At least two are; if they take seconds, two are enough.
+/// Returns true if no further look is needed. There must be at least two. If their delays are seconds, two are enough.
 fn are_enough(looks: &[Look]) -> bool {
     let delay = delay_of(looks).unwrap_or_default();
     let delays: Duration = repeat_n(delay, looks.len()).sum();
     looks.len() >= limits().delayed_looks || looks.len() > 1 && delays >= limits().delays_enough
 }
 
-/// Returns the delay of streams behind other answers. The soonest of each count: a busy machine delays only some streams, a
-/// proxy delays all.
+/// Returns the delay of streams behind other answers. The shortest times of both count, since a busy machine delays
+/// only some streams, and a proxy delays all.
 fn delay_of(looks: &[Look]) -> Option<Duration> {
     let answer = looks.iter().map(|look| look.answer).min()?;
     let beginning = looks.iter().map(|look| look.beginning).min()?;
@@ -94,7 +96,7 @@ fn delay_of(looks: &[Look]) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    /// Returns looks with these times, in ms.
+    /// Returns looks with these times of answers and of beginnings, in ms.
     fn looks(times: &[(u64, u64)]) -> Vec<Look> {
         let looks = times.iter().map(|&(answer, beginning)| Look {
             answer: Duration::from_millis(answer),
@@ -103,7 +105,7 @@ mod tests {
         looks.collect()
     }
 
-    /// Returns the delay that looks with these times have, all in ms.
+    /// Returns the delay in ms that follows from looks with these times, in ms.
     fn delay_ms(times: &[(u64, u64)]) -> Option<u128> {
         delay_of(&looks(times)).map(|delay| delay.as_millis())
     }

@@ -1,4 +1,4 @@
-//! The way to a server: its URL, and connections that make requests as a browser does.
+//! The way to a server: its URL, and the connections to it. They make requests as a browser does.
 
 use std::io;
 use std::iter::successors;
@@ -13,7 +13,7 @@ use super::rules::{Unknown, limits, statuses};
 use crate::load::{Body, BodyEnd, head, request};
 use crate::server_url::{NotServer, ServerUrl};
 
-/// The longest head or body that is read.
+/// The most bytes of a head or a body that are read.
 const BYTES_MAX: usize = 64 << 10;
 const READ_BYTES: usize = 4 << 10;
 
@@ -25,12 +25,12 @@ pub struct Way {
     pub(super) is_secure: bool,
     /// The host, with the port if there is one; `localhost` behind a Unix socket.
     pub(super) authority: String,
-    /// The path below which the server has its resources, without a slash at its end.
+    /// The path of the server at this URL, without a slash at its end. The paths of its resources follow it.
     base: String,
     fields: Vec<(String, String)>,
     tls: Option<Arc<ClientConfig>>,
     timeout: Duration,
-    /// True after a silence: then no answer gets more time than the beginning of a stream.
+    /// True after a silence. From then on, the wait for an answer is as short as that for the beginning of a stream.
     is_hasty: bool,
 }
 
@@ -39,8 +39,8 @@ impl Way {
     /// socket (`unix:SOCKET`).
     ///
     /// # Errors
-    /// [`NotServer`] for another scheme, for a URL with a query, a fragment or a user, for one without a host, and for a
-    /// port above 65535.
+    /// [`NotServer`] for another scheme, for a URL with a query, a fragment or a user, for a URL without a host, and
+    /// for a port above 65535.
     pub fn new(url: &str) -> Result<Self, NotServer> {
         let ServerUrl { socket, is_secure, authority, path: base, .. } = ServerUrl::parse(url)?;
         let timeout = limits().answer_max;
@@ -77,13 +77,13 @@ impl Way {
         self
     }
 
-    /// Returns the same way with less patience: it waits at most this long for a connection or an answer. It is used once the server has
-    /// been silent.
+    /// Returns the same way with a shorter patience: at most this time for a connection or an answer. It is used once
+    /// the server has been silent.
     pub(super) fn hasty(self, most: Duration) -> Self {
         Self { is_hasty: true, timeout: self.timeout.min(most), ..self }
     }
 
-    /// Returns true if it has less patience, because the server has been silent.
+    /// Returns true if the way has a shorter patience, because the server has been silent.
     pub(super) fn is_hasty(&self) -> bool {
         self.is_hasty
     }
@@ -107,7 +107,7 @@ impl Way {
         }
     }
 
-    /// Returns the ways to the paths above this one, the nearest first.
+    /// Returns the ways to the paths above this one, from the longest to the shortest.
     pub(super) fn above(&self) -> impl Iterator<Item = Self> {
         let bases = successors(Some(&*self.base), |base| Some(base.rsplit_once('/')?.0));
         bases.skip(1).map(|base| Self { base: base.to_owned(), ..self.clone() })
@@ -157,7 +157,7 @@ impl Way {
 pub(super) struct HttpConnection {
     stream: ClientStream,
     bytes: Vec<u8>,
-    /// The end of the body that is being read.
+    /// The end of the body that is read now.
     end: BodyEnd,
 }
 
@@ -173,9 +173,9 @@ pub(super) struct AnswerHead {
     pub(super) coding: String,
     /// The field `Age`: the seconds for which a cache has kept the answer (RFC 9111 section 5.1).
     pub(super) age: u64,
-    /// True if the connection carries no other request.
+    /// True if the connection cannot carry another request.
     pub(super) is_last: bool,
-    /// The fields `Server` and `Via`.
+    /// The fields `Server` and `Via`, which reveal the programs on the way.
     pub(super) programs: String,
 }
 
@@ -192,7 +192,7 @@ pub(super) enum Trouble {
     NotHttp,
     #[error("no answer came within {} s", .0.as_secs_f64())]
     Silent(Duration),
-    /// This status says that the server was asked too much, or that a part of it is not available now.
+    /// The status shows that the server got too many requests, or that a part of it is not available now.
     #[error("{}", Unknown::Refused.words(&[("status", &.0.to_string())]))]
     Busy(u16),
     #[error("a poll is answered with status {status}, {media_type:?}")]
@@ -200,12 +200,12 @@ pub(super) enum Trouble {
 }
 
 impl Trouble {
-    /// Returns the trouble, if this is the status of a temporary refusal.
+    /// Returns the trouble with this status, if it is that of a temporary refusal.
     pub(super) fn of_status(status: u16) -> Option<Self> {
         statuses().busy.contains(&status).then_some(Self::Busy(status))
     }
 
-    /// Returns the trouble, if a WebSocket was refused with such a status.
+    /// Returns the trouble with a WebSocket, if its handshake was answered with the status of a temporary refusal.
     pub(super) fn of_refusal(error: &ConnectError) -> Option<Self> {
         match error {
             ConnectError::Refused(refusal) => Self::of_status(refusal.status()),
@@ -294,7 +294,7 @@ impl HttpConnection {
         }
     }
 
-    /// Waits for a whole body.
+    /// Waits for the complete body.
     pub(super) async fn body(
         &mut self,
         answer: &AnswerHead,
@@ -353,8 +353,8 @@ mod tests {
 
     use super::*;
 
-    /// Reads this answer of a server that then closes the connection. Returns the body, and true if the connection carries
-    /// no other request.
+    /// Reads this answer from a server that closes the connection after it. Returns the body. Returns also true if the
+    /// connection cannot carry another request.
     async fn body(answer: &[u8]) -> (Result<Vec<u8>, Trouble>, bool) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
@@ -385,7 +385,7 @@ mod tests {
         assert!(matches!(came, Err(Trouble::NotHttp)), "{came:?}");
     }
 
-    /// Reads the body of this answer piece by piece. Returns, for each piece, true if the body goes on.
+    /// Reads the body of this answer piece by piece. Returns true for each piece that is not the last.
     async fn pieces(answer: &[u8]) -> Vec<bool> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let way = Way::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
