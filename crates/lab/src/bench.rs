@@ -1,4 +1,4 @@
-//! `make bench`: a server's cost, compared with a bare TCP echo in C in the same run.
+//! `make bench`: measures the cost of a server, beside a bare TCP echo in C in the same run.
 
 mod options;
 
@@ -21,16 +21,16 @@ use crate::lab::write::{hand_out, page, prepare};
 use crate::load::raise_descriptor_limit;
 use crate::server::Program;
 
-/// The least number of events of the fan-out to many readers, if a sample is too short for more.
+/// The least number of events in a sample of the fan-out to many readers. A short sample is made longer for them.
 const EVENTS_MIN: usize = 4;
 const QUICK_EVENTS_MIN: usize = 2;
 
-/// Runs the experiments, prints the report of each on standard output, and writes it to `--out`. Once `stop` is true, the
-/// present sample is the last one, and its report says what was measured.
+/// Runs the experiments. Prints the report of each on standard output, and writes it to `--out`. Once `stop` is true,
+/// the current sample is the last one. The report then has the figures so far.
 ///
 /// # Errors
-/// The error of the first experiment that failed. A server that does not start, or gives a wrong reply, ends its own
-/// experiment, but not the others.
+/// Returns the error of the first experiment that failed, after the others have run. For example, an experiment fails
+/// if a server does not start, or gives a wrong reply.
 pub fn run(options: &BenchOptions, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     options.check()?;
     let descriptors = raise_descriptor_limit()?;
@@ -72,7 +72,7 @@ pub fn run(options: &BenchOptions, stop: &Arc<AtomicBool>) -> anyhow::Result<()>
     })
 }
 
-/// Runs experiments one after the other. One that fails does not end those after it; the first error is returned at the end.
+/// Runs experiments one after the other, even if one fails. Returns the first error at the end.
 fn each<E: Copy>(
     experiments: &[E],
     is_stopped: impl Fn() -> bool,
@@ -93,7 +93,7 @@ fn each<E: Copy>(
     failed.map_or(Ok(()), Err)
 }
 
-/// Has the example of the services measure coverages, on the generator's core.
+/// Runs the example program that measures coverages, on the generator's core. Returns its figures as Markdown.
 fn coverage(folder: &Path) -> anyhow::Result<String> {
     let path = folder.join("examples/coverage_speed");
     let program = Program::server(path, Vec::new(), folder.join(SERVER_LOG));

@@ -1,4 +1,4 @@
-//! The goals of this project for its own server, and the verdict of a figure on them.
+//! The goals of this project for its own server, and the verdicts on its figures.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::lab::report::{Quantity, Report, ratio};
 use crate::load::{CallWay, Shape};
 use crate::statistics::Estimate;
 
-/// An upper limit for a figure, or for its ratio to another contender's.
+/// An upper limit for a figure of a contender, or for its ratio to that of another contender.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Goal {
     pub(crate) quantity: Quantity,
@@ -39,7 +39,7 @@ impl Goal {
     }
 }
 
-/// Returns a sentence about the number of goals that are met. A run that proves nothing is not judged.
+/// Returns a sentence with the number of goals that are met. A run that proves nothing is not judged.
 pub(crate) fn answer(goals: &[Goal], report: &Report) -> String {
     if let Some(flaw) = report.flaw().filter(|_| !goals.is_empty()) {
         return format!("No goal is judged: the run is {flaw}.");
@@ -94,12 +94,12 @@ pub(crate) fn call(way: CallWay, in_flight: usize) -> Option<f64> {
     }
 }
 
-/// The most CPU time of opening and closing a connection, relative to the C echo's.
+/// The most CPU time of opening and closing a connection, relative to that of the C echo.
 pub(crate) const CONNECT: f64 = 1.15;
 /// The most user memory of an idle connection, in bytes.
 pub(crate) const MEMORY_BYTES: f64 = 512.0;
 
-/// The lowest speed of our masking relative to a u64 XOR loop, from [`MASK_BYTES_MIN`] bytes up.
+/// The least speed of our masking, relative to a u64 XOR loop, for payloads of [`MASK_BYTES_MIN`] bytes or more.
 pub(crate) const MASK_SPEED: f64 = 0.8;
 pub(crate) const MASK_BYTES_MIN: usize = 125;
 
@@ -109,7 +109,8 @@ pub(crate) const TOPIC_TO_BROADCAST: f64 = 1.15;
 /// The most CPU time of a run's partial result, relative to an event of a topic.
 pub(crate) const PARTIAL_RESULT_TO_EVENT: f64 = 1.3;
 
-/// The most user memory of a WebSocket that reads a topic, above one that does not, and of an SSE reader.
+/// The most user memory of a WebSocket that reads a topic, in addition to one that does not; below, that of an SSE
+/// reader.
 pub(crate) const WEBSOCKET_READER_BYTES_MORE: f64 = 1024.0;
 pub(crate) const SSE_READER_BYTES: f64 = 4096.0;
 

@@ -1,4 +1,4 @@
-//! The command line of the bench, and all that follows from it: the experiments, their work, and the session of each.
+//! The command line of the bench. Derives the experiments, their work, and the session of each from the options.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::lab::pace::Pace;
 use crate::load::{Closing, Shape};
 use crate::server::Program;
 
-/// The most bytes in flight on one connection: with more, the sockets' buffers would be measured.
+/// The most bytes in flight on one connection. With more, the sockets' buffers would be measured.
 const IN_FLIGHT_BYTES_MAX: usize = 1 << 20;
-/// Descriptors for everything but connections.
+/// The number of descriptors that are kept for everything but connections.
 const DESCRIPTORS_SPARE: usize = 100;
 const ACTIVE_BYTES: usize = 125;
 const BROADCAST_BYTES: usize = 100;
 const BROADCAST_OUTSTANDING: [usize; 2] = [1, 8];
-/// The log of the measured servers, a file beside this program.
+/// The name of the log of the measured servers. The file is beside this program.
 pub(super) const SERVER_LOG: &str = "bench-server.log";
 const QUICK_ROUNDS: usize = 3;
 const QUICK_SAMPLE: Duration = Duration::from_millis(200);
@@ -183,7 +183,7 @@ pub(super) enum BenchExperiment {
 }
 
 impl BenchExperiment {
-    /// Returns the name of the report.
+    /// Returns the name of the experiment, which is also the name of its report.
     pub(super) fn name(self) -> String {
         let value = self.to_possible_value();
         format!("bench-{}", value.as_ref().map_or("", |value| value.get_name()))
@@ -240,7 +240,8 @@ impl BenchOptions {
         Cores { server: self.server_core, generator: self.generator_core }
     }
 
-    /// A sample has a warm-up of its own, and tells how busy the generator was.
+    /// Returns the pace of an experiment. It has no round of warm-up, since each sample has a warm-up of its own. It
+    /// watches no timers, since each sample measures how busy the generator was.
     pub(super) fn pace(&self, stop: Arc<AtomicBool>, part: String) -> Pace {
         let rounds = if self.quick { QUICK_ROUNDS } else { self.rounds };
         let mut pace = Pace::new(rounds, self.seed, stop, part);
@@ -283,7 +284,7 @@ impl BenchOptions {
         }
     }
 
-    /// Returns what contenders do side by side, with at most this many connections.
+    /// Returns the work of an experiment whose contenders are measured side by side. It has at most `room` connections.
     pub(super) fn works(&self, experiment: BenchExperiment, room: usize) -> Vec<Work> {
         match experiment {
             BenchExperiment::Echo => {
@@ -319,7 +320,7 @@ impl BenchOptions {
         }
     }
 
-    /// Returns what a reader needs to know to judge the figures, beside the machine.
+    /// Returns the conditions of all experiments, apart from the machine. A reader needs them to judge the figures.
     fn conditions(&self) -> String {
         let Times { sample, warm_up } = self.times();
         let control = "/proc/sys/net/ipv4/tcp_congestion_control";
@@ -332,7 +333,7 @@ impl BenchOptions {
         )
     }
 
-    /// Says so when there are not as many connections as were asked for.
+    /// Returns a sentence about a lack of connections, if there are fewer than the options ask for.
     fn shortage(&self, experiment: BenchExperiment, descriptors: usize) -> Option<String> {
         let room = descriptors.saturating_sub(DESCRIPTORS_SPARE);
         let asked = match experiment {

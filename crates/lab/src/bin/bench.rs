@@ -9,7 +9,7 @@ use anemone_lab::bench::{BenchOptions, run};
 use clap::Parser as _;
 use tokio::runtime;
 
-/// The exit status of a program that Ctrl-C has ended.
+/// The exit status after Ctrl-C.
 const INTERRUPTED: i32 = 130;
 
 fn main() -> anyhow::Result<()> {

@@ -1,5 +1,5 @@
-//! Measures a broadcast, which sends one connection's messages to all: the CPU time for each delivery of one message to one
-//! connection.
+//! Measures a broadcast, in which the messages of one connection go to all. The figure is the CPU time for each
+//! delivery of a message to a connection.
 //!
 //! Messages are JSON strings, so that they can also be sent through a topic.
 

@@ -1,4 +1,5 @@
-//! Calls a trivial service: CPU time for each call, beside an echo of as many bytes and beside the HTTP library alone.
+//! Measures calls of a trivial service: the CPU time for each call, beside an echo of as many bytes and beside the HTTP
+//! library alone.
 
 use anyhow::Context;
 
@@ -25,13 +26,13 @@ const CONNECTIONS: usize = 100;
 const WAYS: [CallWay; 3] = [CallWay::Multiplexed, CallWay::Http, CallWay::Http2];
 const PROGRAMS: [&[&str]; 4] = [&[], &["--tls"], &["--hyper"], &["--hyper", "--tls"]];
 
-/// Returns the contender that a call is compared with: the server's WebSocket echo with messages as long as a call, or the
-/// same service in hyper without the server.
+/// Returns the contender with which a call is compared. For multiplexed calls, it is the server's WebSocket echo, with
+/// messages as long as a call. For the others, it is the same service in hyper, without the server.
 fn beside(way: CallWay) -> &'static str {
     if way == CallWay::Multiplexed { ECHO } else { HYPER }
 }
 
-/// Returns the place of the program that answers, in the list of programs.
+/// Returns the index in [`PROGRAMS`] of the program that answers.
 fn program(contender: &str, way: CallWay) -> usize {
     2 * usize::from(contender == HYPER) + usize::from(way == CallWay::Http2)
 }
@@ -41,8 +42,8 @@ fn cases() -> impl Iterator<Item = (String, CallWay, usize)> {
     all.map(|(way, in_flight)| (format!("{way}, {in_flight} in flight"), way, in_flight))
 }
 
-/// Measures all calls. The program has an echo and the service; with `--hyper` it has the service alone, and with `--tls`
-/// it speaks TLS.
+/// Measures all calls. The program has an echo and the service. With `--hyper`, it has only the service, in hyper. With
+/// `--tls`, it uses TLS.
 pub(crate) fn run(session: &mut BenchSession) -> anyhow::Result<Measured> {
     let cells = cases().flat_map(|(case, way, in_flight)| {
         [SERVICE, beside(way)].map(|of| Cell::new(&case, of, (of, way, in_flight)))
@@ -69,7 +70,7 @@ pub(crate) fn run(session: &mut BenchSession) -> anyhow::Result<Measured> {
     Ok(Measured { report, goals: goals(), layouts: vec![layout()] })
 }
 
-/// Lays out a row for each way of calling and each number in flight.
+/// Returns a table with a row for each way of calling and each number of calls in flight.
 pub(crate) fn layout() -> Layout {
     let mut columns = [SERVICE, ECHO, HYPER].map(|of| Column::Cost(CALL, of)).to_vec();
     columns.extend([ECHO, HYPER].map(|beside| Column::Ratio(CALL, SERVICE, beside)));
@@ -77,7 +78,7 @@ pub(crate) fn layout() -> Layout {
     Layout::of_cases(CALL, columns)
 }
 
-/// Returns the highest cost of a call that meets the goal, relative to an echo or to hyper.
+/// Returns the goals: the highest cost of a call, relative to an echo or to hyper.
 pub(crate) fn goals() -> Vec<Goal> {
     let goals = cases().filter_map(|(case, way, in_flight)| {
         Some(Goal::new(CALL, &case, SERVICE, Some(beside(way)), limits::call(way, in_flight)?))

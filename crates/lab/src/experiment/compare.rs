@@ -19,7 +19,7 @@ use crate::statistics::Random;
 const IDLE_CPU: Quantity = Quantity::less("server CPU without connections", "µs/s");
 const IDLE: Duration = Duration::from_millis(500);
 
-/// The programs of one round. All of them run, but only one has work at a time.
+/// The programs of one round. All of them run, but only one at a time has work.
 struct Programs {
     floor: Server,
     control: Server,
@@ -46,7 +46,7 @@ impl Programs {
     }
 }
 
-/// The CPU time of all programs over the whole run, counted in two ways.
+/// The CPU time of all programs over the whole run, counted in two ways, as a check.
 #[derive(Default)]
 struct Accounts {
     schedstat_ns: u64,
@@ -74,7 +74,7 @@ impl Accounts {
     }
 }
 
-/// Measures all work, which is of one quantity.
+/// Measures all work. The first figure of all of it must be the same quantity.
 pub(crate) fn run(session: &mut BenchSession, works: &[Work]) -> anyhow::Result<Measured> {
     let floor = Program::floor(&session.folder)?;
     let (mut programs, mut accounts) = (None, Accounts::default());
@@ -99,7 +99,7 @@ pub(crate) fn run(session: &mut BenchSession, works: &[Work]) -> anyhow::Result<
     Ok(Measured { report, goals: goals(works), layouts: vec![layout(works[0]), idle_layout()] })
 }
 
-/// Returns a cell for every contender of every work, and one for the server without work.
+/// Returns a cell for every contender of all work, and one for the server without connections.
 fn cells(session: &BenchSession, works: &[Work]) -> Vec<Cell<Option<(Work, Contender)>>> {
     let mut cells = Vec::new();
     for work in works {
@@ -112,7 +112,7 @@ fn cells(session: &BenchSession, works: &[Work]) -> Vec<Cell<Option<(Work, Conte
     cells
 }
 
-/// Takes one sample. It has no figure if this contender does not exist.
+/// Takes one sample. The sample has no figure if this contender does not exist.
 fn sample(
     session: &mut BenchSession,
     work: Work,
@@ -170,8 +170,8 @@ fn idle_layout() -> Layout {
     Layout::of_cases(IDLE_CPU, vec![Column::Cost(IDLE_CPU, Contender::WebSocket.name())])
 }
 
-/// Returns the table of a kind of work. The server has no broadcast over bare TCP, so its broadcast through a topic is
-/// compared with its WebSocket broadcast.
+/// Returns the layout of the table for a kind of work. The server has no broadcast over bare TCP. Its broadcast through
+/// a topic is compared with its WebSocket broadcast.
 pub(crate) fn layout(work: Work) -> Layout {
     use Column::{Busy, Cost, Goal, Interval, Ratio};
     const C: &str = Contender::Floor.name();

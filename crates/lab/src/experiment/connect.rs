@@ -1,5 +1,5 @@
-//! Measures the CPU time of a connection that opens, exchanges one message and closes. For a WebSocket, the message is its
-//! opening handshake; for TCP, one echoed byte.
+//! Measures the CPU time of a connection that opens, exchanges one message and closes. The message of a WebSocket is
+//! its opening handshake; that of TCP is one echoed byte.
 
 use super::session::{Subject, metered};
 use super::work::CONNECTION;

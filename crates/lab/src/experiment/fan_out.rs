@@ -1,7 +1,7 @@
-//! Measures one topic with many readers on each transport: the server's CPU time for a delivery, the latency, and the
-//! memory of an idle reader.
+//! Measures one topic with many readers on each transport. The figures are the server's CPU time for a delivery, the
+//! latency, and the server's memory for an idle reader.
 //!
-//! Each sample has a new server, since memory can only be measured at a server that has done nothing yet.
+//! Each sample has a new server, since memory can be measured only at a server that has done nothing before.
 
 use std::time::Duration;
 
@@ -24,15 +24,16 @@ pub(crate) const OPENED: Quantity =
     Quantity::less("user memory of the server for each idle reader, before any event", "B");
 pub(crate) const SERVED: Quantity =
     Quantity::less("user memory of the server for each idle reader, after some events", "B");
-/// The contender that a reader is compared with: a silent WebSocket to the echo.
+/// The contender with which a reader is compared: a silent WebSocket to the echo.
 pub(crate) const BARE: &str = "WebSocket, no topic";
-/// The number of connections that are opened and closed first, so that memory allocated only once does not count.
+/// The number of connections that are opened and closed first. After them, memory that is allocated only once does not
+/// count.
 const FIRST_READERS: usize = 10;
 const WARM_UP_EVENTS: usize = 1;
 
 #[derive(Clone, Copy, Debug)]
 struct ReaderGroup {
-    /// `None` for connections that read no topic.
+    /// The transport of the readers; `None` for connections that read no topic.
     delivery: Option<Delivery>,
     readers: usize,
     events_per_second: f64,
@@ -40,8 +41,8 @@ struct ReaderGroup {
     events: usize,
 }
 
-/// Measures readers over every transport; each number of readers is a case. `deliveries_per_second` is the rate of all
-/// readers together, from which the rate of events follows. A sample has at least `events_min` events, and takes longer if
+/// Measures readers over every transport. Each number of readers is a case. `deliveries_per_second` is the rate of all
+/// readers together; the rate of events follows from it. A sample has at least `events_min` events, and takes longer if
 /// necessary.
 pub(crate) fn run(
     session: &mut BenchSession,
@@ -105,8 +106,8 @@ pub(crate) fn layouts() -> [Layout; 2] {
     ]
 }
 
-/// Returns the goals for the memory of readers. The limit for a WebSocket that reads is what one without a topic takes, and
-/// an addition.
+/// Returns the goals for the memory of readers. The limit for a WebSocket reader is the memory of a WebSocket without a
+/// topic, plus a constant.
 pub(crate) fn goals(report: &Report) -> Vec<Goal> {
     let websocket = Delivery::WebSocket.to_string();
     let mut goals = Vec::new();
@@ -171,8 +172,8 @@ fn reading(
     Ok(sample)
 }
 
-/// Returns the times of events. The first comes at once; the others are half to one and a half intervals apart, so that
-/// they do not keep time with anything else.
+/// Returns the times of events. The first event comes at once. The others are half to one and a half intervals apart,
+/// so that they do not keep pace with anything else.
 fn times(events: usize, interval: Duration, random: &mut Random) -> Vec<Duration> {
     let mut time = Duration::ZERO;
     let mut next = || {

@@ -1,7 +1,8 @@
-//! Measures hostile peers, each kind at a server of its own: the cost of one peer, and the time until the server ends it.
+//! Measures hostile peers. Each kind has a server of its own. The figures are the cost of one peer, and the time until
+//! the server ends it.
 //!
-//! Kinds that end at once are measured one after the other, and those that wait for a timeout at the same time. `kinds`
-//! defines their behaviour; this module runs and measures them.
+//! The kinds that the server ends at once are measured one after the other. Those that end by a timeout are measured at
+//! the same time. `kinds` defines the behaviour of peers; this module runs and measures them.
 
 pub(crate) mod floods;
 mod kinds;
@@ -28,18 +29,18 @@ const MEMORY: Quantity = Quantity::less("server memory at most", "KiB");
 const CPU: Quantity = Quantity::less("server CPU", "µs");
 const PING: Quantity = Quantity::less("server CPU for each ping", "µs");
 const ENDED: Quantity = Quantity::less("time until it is ended", "s");
-/// The words for peers that the server does not end.
+/// The words about peers that the server does not end.
 const NOT_ENDED: &str = "not ended";
-/// The longest time of a kind: a little more than the longest default timeout, which an idle WebSocket has that does not
-/// answer the close frame.
+/// The longest time for a kind. It is a little more than the longest default timeout, that of an idle WebSocket that
+/// does not answer the close frame.
 const TIME_MAX: Duration = Duration::from_secs(75);
 const DRIP_INTERVAL: Duration = Duration::from_secs(1);
-/// The pause of the slow kinds, which leaves the processor to the server.
+/// The pause after a turn without progress. It leaves the processor to the server.
 const TURN: Duration = Duration::from_millis(2);
 /// The interval at which the server's memory is read.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Measures every kind at a server that is started for it. There are no rounds: kinds that wait take more than a minute,
+/// Measures every kind at a server of its own. There are no rounds, since the kinds that wait take more than a minute,
 /// and run at the same time.
 pub(crate) fn run(session: &mut BenchSession) -> anyhow::Result<Measured> {
     let (waiting, others): (Vec<_>, Vec<_>) =
@@ -69,7 +70,7 @@ pub(crate) fn run(session: &mut BenchSession) -> anyhow::Result<Measured> {
     Ok(Measured { report, goals: Vec::new(), layouts })
 }
 
-/// Starts peers of these kinds and watches them until all are ended, or the time is up.
+/// Starts peers of these kinds. Watches them until the server has ended all of them, or the time is up.
 fn endure(
     kinds: &[HostileKind],
     session: &BenchSession,
@@ -135,7 +136,7 @@ impl Siege {
         self.peers.iter().all(Peer::is_over)
     }
 
-    /// Gives every peer a turn. Returns true if one made progress.
+    /// Gives every peer a turn. Returns true if any peer made progress.
     fn turn(&mut self) -> anyhow::Result<bool> {
         let drips = self.dripped_at.elapsed() >= DRIP_INTERVAL;
         if drips {

@@ -1,4 +1,4 @@
-//! The tables of the bench: rows are cases, or contenders of cases, and each column comes from a report and its goals.
+//! The tables of the bench. A row is a case, or a contender in a case. A column comes from a report and its goals.
 
 use crate::cpu::Busy;
 use crate::goals::{Goal, verdict};
@@ -7,7 +7,7 @@ use crate::lab::report::{Quantity, Report, Series, cases, ms, ratio};
 use crate::lab::write::{NONE, Table, interval, percentile, reach};
 use crate::statistics::{Estimate, median};
 
-/// The contender of a column that means the one of its row.
+/// The contender of a column whose figures are those of the row's own contender.
 pub(crate) const OWN: &str = "";
 
 /// A column of a table: the figures of a contender.
@@ -15,21 +15,21 @@ pub(crate) const OWN: &str = "";
 pub(crate) enum Column {
     /// The median over the rounds.
     Cost(Quantity, &'static str),
-    /// The median with its interval.
+    /// The median over the rounds, with its interval.
     Interval(Quantity, &'static str),
-    /// The median of the ratios of two contenders within a round, with its interval.
+    /// The median of the ratios of two contenders in each round, with its interval.
     Ratio(Quantity, &'static str, &'static str),
-    /// The limit that the goal sets a contender, and the verdict.
+    /// The limit that the goal sets for a contender, and the verdict.
     Goal(Quantity, &'static str),
-    /// A percentile: the duration in milliseconds that this share does not exceed.
+    /// A percentile: the duration in milliseconds that this share of all durations does not exceed.
     Percentile(Quantity, &'static str, f64),
     Longest(Quantity, &'static str),
-    /// The share received of what was expected.
+    /// The number of received events or replies, as a share of the expected number.
     Came(Quantity, &'static str),
-    /// The delay of the generator behind its plan.
+    /// The delay of the generator's sends behind their plan.
     Lag(Quantity, &'static str),
-    /// The shares of the time in which the server, the generator and others were busy, for the first contender in this list
-    /// that has them.
+    /// The shares of the time in which the server, the generator and other processes were busy. They are those of the
+    /// first contender in this list that has them.
     Busy(&'static [&'static str]),
     Named(&'static str, Box<Self>),
 }
@@ -39,12 +39,12 @@ struct Row<'a> {
     report: &'a Report,
     goals: &'a [Goal],
     case: &'a str,
-    /// Empty if the row is a whole case.
+    /// The contender; empty if the row is a case.
     contender: &'a str,
 }
 
 impl Column {
-    /// Gives a column another head.
+    /// Returns the column with another head.
     pub(crate) fn named(self, head: &'static str) -> Self {
         Self::Named(head, Box::new(self))
     }
@@ -108,7 +108,7 @@ impl<'a> Row<'a> {
         self.report.find(self.case, self.name(of), quantity.name)
     }
 
-    /// Returns the ratio of two contenders, as text. A contender has no ratio to itself.
+    /// Returns the ratio of two contenders, as text. There is none between a contender and itself.
     fn ratio(&self, quantity: Quantity, of: &str, to: &str) -> String {
         let both = self.series(quantity, of).zip(self.series(quantity, to));
         let ratio = both.filter(|_| self.name(of) != to).and_then(|(of, to)| ratio(of, to));
@@ -133,7 +133,7 @@ impl<'a> Row<'a> {
         [format!("{limit} {unit}").trim_end().to_owned(), verdict]
     }
 
-    /// Returns the medians of the shares in which the server, the generator and others were busy, as text.
+    /// Returns the medians of the shares in which the server, the generator and other processes were busy, as text.
     fn busy(&self, contenders: &[&str]) -> String {
         let all = self.report.series.iter().filter(|series| series.case == self.case);
         let watched: Vec<_> = all.filter(|series| !series.busy.is_empty()).collect();
@@ -151,7 +151,7 @@ fn show<T>(value: Option<T>, format: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), format)
 }
 
-/// The layout of a table, which is filled in once the report is complete.
+/// The layout of a table. The table is filled in once the report is complete.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) title: String,

@@ -1,4 +1,4 @@
-//! Measures masking: our loop and a C loop over eight bytes at a time, in turns on one core.
+//! Measures masking. Our loop and a C loop over eight bytes at a time take turns on one core.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -16,11 +16,11 @@ use crate::server::Program;
 
 const MASKING: Quantity = Quantity::less("time to mask a payload", "ns");
 const OURS: &str = "ours";
-/// A XOR loop over u64 in C, compiled with -O3.
+/// The contender in C: a XOR loop over u64, compiled with -O3.
 const XOR: &str = "C";
 const XOR_AGAIN: &str = "C again";
 const TIME: Duration = Duration::from_millis(20);
-/// The offsets at which payloads begin: that of a whole buffer, and that after a short frame header.
+/// The distances of payloads from the beginning of a cache line: 0, and 6 as after a short frame header.
 const OFFSETS: [usize; 2] = [0, 6];
 const ALIGNMENT: usize = 64;
 /// The number of bytes between two readings of the clock.
@@ -83,7 +83,7 @@ fn ns_per_call(payload_bytes: usize, offset: usize, time: Duration) -> f64 {
     }
 }
 
-/// Masks through a call that is not inlined, as in C.
+/// Masks by a call that is not inlined, since the call of the C loop is not inlined, either.
 #[inline(never)]
 fn mask(key: MaskKey, bytes: &mut [u8]) {
     key.apply(bytes);

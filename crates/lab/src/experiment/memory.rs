@@ -1,6 +1,6 @@
-//! Measures the growth of the server's user memory for each connection that is opened and then idle.
+//! Measures the growth of the server's user memory for each idle connection.
 //!
-//! The server must have just started: a busy one serves new connections from memory that it has kept.
+//! The server must have just started. One that was busy before serves new connections from memory that it has kept.
 
 use super::session::Subject;
 use super::work::{Before, MEMORY};
@@ -8,7 +8,8 @@ use crate::cpu::Growth;
 use crate::lab::rounds::Sample;
 use crate::load::{Opener, echo_once, open};
 
-/// The number of connections that are opened and closed first, so that memory allocated only once does not count.
+/// The number of connections that are opened and closed first. After them, memory that is allocated only once does not
+/// count.
 const FIRST_CONNECTIONS: usize = 10;
 const ECHO_BYTES: usize = 125;
 

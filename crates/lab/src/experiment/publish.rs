@@ -1,5 +1,5 @@
-//! Measures publishing: the rate, the CPU time for each event, and the latency until it is acknowledged. Events are kept in
-//! memory, and on disk with each flush policy.
+//! Measures publishing: the rate, the CPU time for each event, and the latency of its acknowledgement. Events are kept
+//! in memory, or on disk with each flush policy.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -21,7 +21,7 @@ use crate::statistics::Random;
 
 pub(crate) const ACKNOWLEDGED: Quantity = Quantity::less("time until acknowledged, p99", "ms");
 pub(crate) const EVENTS: Quantity = Quantity::more("events a second", "");
-/// The storage that the others are compared with.
+/// The storage with which the others are compared.
 const MEMORY: &str = "memory";
 pub(crate) const EVENT: Quantity = Quantity::less("server CPU for each event", "µs");
 
@@ -31,7 +31,7 @@ const WAYS: [PublishWay; 4] = [
     PublishWay::Batches { events: 100 },
     PublishWay::Multiplexed { outstanding: 64 },
 ];
-/// The number of flushed writes that measure the disk itself.
+/// The number of flushed writes that measure the disk without a server.
 const FLUSHES: usize = 32;
 const FLUSHED_BYTES: usize = 128;
 
@@ -68,7 +68,7 @@ impl fmt::Display for Storage {
     }
 }
 
-/// Measures every way of publishing into every storage. Temporary data directories are created in `folder`.
+/// Measures every way of publishing with every storage. Creates temporary data directories in `folder`.
 pub(crate) fn run(session: &mut BenchSession, folder: &Path) -> anyhow::Result<Measured> {
     fs::create_dir_all(folder)?;
     let (file_system, flush) = (file_system(folder)?, flush(folder)?);
@@ -108,7 +108,7 @@ fn disk(file_system: &str, flush: Duration) -> String {
     )
 }
 
-/// Takes a sample at a new server with a new directory.
+/// Takes a sample at a new server with a new data directory.
 fn sample(
     session: &mut BenchSession,
     folder: &Path,
@@ -164,7 +164,7 @@ impl Drop for Folder {
     }
 }
 
-/// Returns the median time of a flushed append.
+/// Returns the median time of an append with its flush.
 fn flush(folder: &Path) -> anyhow::Result<Duration> {
     let path = folder.join(format!("bench-flush-{}", std::process::id()));
     let mut file = File::create(&path)?;
@@ -186,7 +186,8 @@ fn file_system(folder: &Path) -> anyhow::Result<String> {
     mounted(&mounts, &folder).map(str::to_owned).context("the folder is on no file system")
 }
 
-/// Returns the type of the file system at the nearest mount point. Of several at the same place, the last one counts.
+/// Returns the type of the file system at the nearest mount point. If there are several at the same place, the last one
+/// counts.
 fn mounted<'a>(mounts: &'a str, folder: &Path) -> Option<&'a str> {
     let mounts = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ').skip(1);

@@ -1,5 +1,5 @@
-//! Measures runs: the CPU time of a partial result, compared with that of a topic's event, and the waits of a normal client
-//! beside many runs.
+//! Measures runs. The figures are the CPU time of a partial result, compared with that of a topic's event, and the
+//! waits of a normal client beside many runs.
 
 use std::io::Read;
 use std::net::SocketAddr;
@@ -26,11 +26,11 @@ pub(crate) const RESULT: Quantity =
 pub(crate) const PARTIAL: &str = "partial result";
 pub(crate) const EVENT: &str = "event of a topic with one reader";
 pub(crate) const ECHO: &str = "echo";
-/// The number of partial results: as many as in the publication that this repeats.
+/// The number of partial results of a run. The publication that this experiment repeats has as many.
 const RESULTS: usize = 22_479;
-/// The runs of one sample.
+/// The number of runs in one sample.
 const REPEATS: usize = 10;
-/// The number of runs that compute, or wait for their turn.
+/// The number of runs beside a normal client. Some compute, and the others wait for their turn.
 const RUNS: usize = 16;
 const ECHO_PATH: &str = "/echo";
 const WARM_UP: Duration = Duration::from_millis(500);
@@ -39,8 +39,9 @@ const READ_BYTES: usize = 256 << 10;
 const TOPIC: &str = "/topics/filled";
 const RESPOND_ASYNC: &str = "Prefer: respond-async\r\n";
 
-/// Measures partial results beside events, and a normal client's waits for this time. The program has the run services
-/// `/count`, `/fill` and `/spin`. A run of `/fill` publishes to a topic what a run of `/count` gives as partial results.
+/// Measures partial results beside events. Then measures the waits of a normal client for this time. The program has
+/// the run services `/count`, `/fill` and `/spin`. A run of `/fill` publishes to a topic the values that a run of
+/// `/count` has as partial results.
 pub(crate) fn run(session: &mut BenchSession, time: Duration) -> anyhow::Result<Measured> {
     let case = format!("{RESULTS} results");
     let cells = [(PARTIAL, true), (EVENT, false)]
@@ -85,7 +86,7 @@ pub(crate) fn layouts() -> Vec<Layout> {
     vec![Layout::of_cases(RESULT, costs), waits]
 }
 
-/// Returns the waits of a normal client beside this number of runs that compute on the same core.
+/// Returns the waits of a normal client beside this number of runs. They compute on the server's core.
 fn beside(session: &BenchSession, runs: usize, time: Duration) -> anyhow::Result<Histogram> {
     let server = session.services.start(session.cores)?;
     let endpoint = server.endpoint(Protocol::WebSocket, ECHO_PATH).context("no echo")?;
@@ -106,8 +107,8 @@ fn beside(session: &BenchSession, runs: usize, time: Duration) -> anyhow::Result
     Ok(witness.end().0)
 }
 
-/// Lets a run make partial results or events while one reader reads them, several times. Their threads have ended by the
-/// second reading of the CPU time.
+/// Makes several runs, each with partial results or events, while one reader reads them. The meter counts the time of
+/// threads that have ended, since those of a run end with it.
 fn sample(server: &Server, is_run: bool) -> anyhow::Result<Sample> {
     let meter = Meter::of_process(server.pid())?;
     for _ in 0..REPEATS {
@@ -134,7 +135,7 @@ fn make_and_read(server: &Server, is_run: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads messages until [`RESULTS`] of them began with `begin`.
+/// Reads messages until [`RESULTS`] of them have begun with `begin`.
 fn follow(address: SocketAddr, path: &str, begin: &[u8]) -> anyhow::Result<()> {
     let mut stream = connect(address)?;
     let handshake = ClientHandshake::new(Nonce([3; 16]), &[]);

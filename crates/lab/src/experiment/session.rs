@@ -1,4 +1,4 @@
-//! The session of the bench: the programs, cores, durations and pace that all experiments share.
+//! The session of the bench. It has the programs, cores, durations and pace, which all experiments share.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::load::Endpoint;
 use crate::server::Program;
 use crate::statistics::Random;
 
-/// A run proves nothing if more than one in this number of samples is disturbed.
+/// The least number of samples for each disturbed one. With fewer, the run proves nothing.
 const UNDISTURBED_MIN: usize = 10;
 
-/// The durations of a sample and of its warm-up, which does not count.
+/// The durations of a sample and of its warm-up. The warm-up does not count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) sample: Duration,
@@ -43,7 +43,7 @@ pub(crate) struct BenchSession {
     pub(crate) topic_path: String,
     /// The most connections at once.
     pub(crate) room: usize,
-    /// The conditions of the run, a sentence each.
+    /// The conditions of the run, one sentence each.
     pub(crate) conditions: Vec<String>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Measured {
 }
 
 impl BenchSession {
-    /// Makes the report of an experiment with rounds. Series without a value are left out.
+    /// Makes the report of an experiment with rounds. Leaves out series without a value.
     pub(crate) fn report(
         &self,
         program: &Program,
@@ -75,7 +75,7 @@ impl BenchSession {
         self.report_of_once(program, question, quantity, series, rounds)
     }
 
-    /// Makes the report of an experiment that measures each cell once, in this order.
+    /// Makes the report of an experiment without rounds. `order` is a sentence about the order of its measurements.
     pub(crate) fn report_of_once(
         &self,
         program: &Program,
@@ -103,7 +103,7 @@ impl BenchSession {
     }
 }
 
-/// The server that a sample measures.
+/// The server that is measured in a sample.
 pub(super) struct Subject<'a> {
     pub(super) pid: u32,
     pub(super) endpoint: Endpoint,
@@ -111,7 +111,8 @@ pub(super) struct Subject<'a> {
     pub(super) random: &'a mut Random,
 }
 
-/// Takes a sample of a server's CPU time for each unit of work. `work` works for a time, and returns the number of units.
+/// Takes a sample: the server's CPU time for each unit of work. `work` works for a time, and returns the number of
+/// units.
 pub(super) fn metered(
     quantity: Quantity,
     pid: u32,
@@ -124,7 +125,7 @@ pub(super) fn metered(
     Ok(of_cpu(quantity, meter.stop()?, units))
 }
 
-/// Makes a sample of the server's CPU time for each of these units, all of which were received.
+/// Makes a sample of the server's CPU time for each unit. All units count as received.
 pub(super) fn of_cpu(quantity: Quantity, used: Used, units: u64) -> Sample {
     Sample {
         figures: vec![(quantity, used.server_ns as f64 / 1e3 / units as f64)],
@@ -135,7 +136,8 @@ pub(super) fn of_cpu(quantity: Quantity, used: Used, units: u64) -> Sample {
     }
 }
 
-/// Returns the programs of the present round. In each new round, `start` gets the old ones and starts new ones.
+/// Returns the programs of the current round. In each new round, `start` gets the programs of the last one, and starts
+/// new ones.
 pub(super) fn of_round<T>(
     programs: &mut Option<(usize, T)>,
     round: usize,

@@ -16,13 +16,13 @@ pub(super) const MEMORY: Quantity =
 pub(crate) enum Contender {
     /// The TCP echo in C, or its broadcast.
     Floor,
-    /// A second process of the same program: the A/A control, which shows the noise.
+    /// The control (A/A): a second process of the same program. Its difference shows the noise.
     Control,
     /// The server's own bare TCP echo.
     Tcp,
     /// The server's WebSocket echo, or broadcast.
     WebSocket,
-    /// The server's broadcast through a topic, which stores the messages.
+    /// The server's broadcast through a topic. The topic stores the messages.
     Topic,
 }
 
@@ -49,11 +49,11 @@ impl Contender {
 pub(crate) enum Work {
     /// Messages are echoed on open connections.
     Echo { connections: usize, shape: Shape },
-    /// The messages of one connection go to all. A message is in flight until all have it.
+    /// The messages of one connection go to all connections. A message is in flight until all have it.
     Broadcast { connections: usize, shape: Shape },
     /// Connections open, exchange one message and close.
     Connect { closing: Closing },
-    /// Connections open and stay idle, some after one echo.
+    /// Connections open and stay idle. In some cases, each first makes one echo.
     Memory { connections: usize, before: Before },
 }
 
@@ -65,7 +65,7 @@ pub(crate) enum Before {
 }
 
 impl Work {
-    /// Returns the cost of a unit of the work.
+    /// Returns the quantity of the work: its cost for each unit.
     pub(crate) fn quantity(&self) -> Quantity {
         match self {
             Self::Echo { .. } => MESSAGE,
@@ -112,7 +112,7 @@ impl fmt::Display for Work {
     }
 }
 
-/// Prints a number of bytes in the largest unit that leaves it whole.
+/// A number of bytes. It is formatted in the largest unit that leaves the number whole.
 pub(crate) struct ByteSize(pub(crate) usize);
 
 impl fmt::Display for ByteSize {

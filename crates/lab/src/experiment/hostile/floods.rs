@@ -1,5 +1,5 @@
-//! Floods: peers that send as fast as they can. A normal client on the same thread of the server measures its waits for an
-//! echo and for a `GET`.
+//! Floods: peers that send as fast as they can. A normal client on the same thread of the server measures the time
+//! until it gets an echo, and the time until it gets the response to a `GET`.
 
 use std::fmt;
 use std::io::Write;
@@ -29,16 +29,16 @@ const GET: &str = "GET";
 
 /// The numbers of connections of a flood; each is a case.
 const CONNECTIONS: [usize; 2] = [1, 10];
-/// The approximate size of a flood's repeated write.
+/// The approximate size of the write that a flood repeats.
 const BURST_BYTES: usize = 256 << 10;
-/// The time before measurements count.
+/// The time before the measurement begins.
 const WARM_UP: Duration = Duration::from_millis(500);
-/// The pause when there was nothing to send or read.
+/// The pause after a turn in which nothing could be sent or read.
 const PAUSE: Duration = Duration::from_micros(50);
 const MIB: usize = 1 << 20;
-/// The number of topics for floods that ask for a list or description of all.
+/// The number of topics for floods that ask for a list or a description of all topics.
 const TOPICS: usize = 990;
-/// The size of the events that fill a page, and their number.
+/// The size of the events that fill a page; below, their number.
 const EVENT_BYTES: usize = 10_000;
 const PAGE_EVENTS: usize = 105;
 
@@ -72,7 +72,7 @@ pub(crate) enum Flood {
     Page,
 }
 
-/// Runs each of these floods at a new server, with one connection and with ten, for this time. There are no rounds.
+/// Measures each of these floods for this time, with one connection and with ten, at a new server. There are no rounds.
 pub(crate) fn run(
     session: &mut BenchSession,
     time: Duration,
@@ -108,7 +108,7 @@ pub(crate) fn run(
     Ok(Measured { report, goals, layouts })
 }
 
-/// Measures one flood. Returns the waits of the normal client, and the bytes that all connections sent.
+/// Measures one flood. Returns the waits of the normal client, and the messages and bytes a second of all connections.
 fn measure(
     session: &BenchSession,
     case: &str,
@@ -143,7 +143,7 @@ fn measure(
     Ok(all)
 }
 
-/// Drives all peers until this time, and the normal client after each turn of a peer.
+/// Drives all peers until this time. The normal client has a turn after each turn of a peer.
 fn drive(peers: &mut [Peer], witness: &mut Witness, until: Instant) -> anyhow::Result<()> {
     while Instant::now() < until {
         let mut went_on = witness.turn()?;
@@ -166,7 +166,7 @@ fn sent(peers: &[Peer]) -> u64 {
 }
 
 impl Flood {
-    /// Publishes the events that the requests of this flood ask for, in this topic or beside it.
+    /// Publishes the events, or creates the topics, that the flood asks for.
     fn prepare(self, topic: &Topic) -> anyhow::Result<()> {
         match self {
             Self::HeadDocument | Self::Document | Self::HeadTopics | Self::Topics => {
@@ -205,7 +205,7 @@ impl Flood {
         Peer::new(stream, Script { burst, bursts: usize::MAX, ..Script::default() })
     }
 
-    /// Returns the path of its WebSocket, its subprotocols and its compression.
+    /// Returns the path, the subprotocols and the compression of the flood's WebSocket; `None` if it has no WebSocket.
     fn opening(self, echo: &str) -> Option<(&str, &'static [&'static str], Option<DeflateConfig>)> {
         match self {
             Self::None | Self::Http | Self::Page => None,

@@ -15,13 +15,13 @@ use clap::ValueEnum;
 use super::peer::{Peer, Script};
 use crate::load::{Endpoint, connect, masked_frame, shake_hands};
 
-/// The numbers of connections: of a kind that holds little memory, and of one that holds as much as it can.
+/// The number of connections for a kind that holds little memory; below, that for a kind that holds as much as it can.
 const MANY: usize = 1000;
 const FEW: usize = 20;
-/// The share of each of [`FEW`] in a million pings.
+/// The number of pings on each of [`FEW`] connections. Together, they are a million.
 const PINGS: usize = 1_000_000 / FEW;
 const MIB: usize = 1 << 20;
-/// The longest message that /echo is configured to take.
+/// The longest message that the server's `/echo` accepts.
 const MESSAGE_BYTES: usize = 1 << 20;
 const MASK: MaskKey = MaskKey([0x37, 0xfa, 0x21, 0x3d]);
 const ENDLESS: usize = usize::MAX;
@@ -57,7 +57,7 @@ impl HostileKind {
         self == Self::Pings
     }
 
-    /// Returns the number of pings of each connection, for the kind that sends them.
+    /// Returns the number of pings on each connection; `None` for a kind that sends none.
     pub(crate) fn pings(self) -> Option<usize> {
         (self == Self::Pings).then_some(PINGS)
     }
@@ -66,7 +66,7 @@ impl HostileKind {
         if matches!(self, Self::TlsSilent | Self::TlsDripped) { &["--tls-dev"] } else { &[] }
     }
 
-    /// Connects the peers, and prepares them up to their first hostile byte.
+    /// Connects the peers. Prepares them up to their first hostile byte.
     pub(super) fn peers(self, endpoint: &Endpoint, room: usize) -> anyhow::Result<Vec<Peer>> {
         let opening = self.opening();
         let (mut script, mut peers) = (None, Vec::new());
@@ -181,7 +181,7 @@ impl HostileKind {
 }
 
 impl Script {
-    /// Creates a script that sends `begin`, and then `drip` once a second.
+    /// Creates a script that sends `begin` at once, and then `drip` once a second.
     fn drip(begin: &[u8], drip: &[u8]) -> Self {
         Self { begin: begin.into(), drip: drip.into(), ..Self::default() }
     }
@@ -191,7 +191,7 @@ impl Script {
         Self { burst: burst.into(), bursts: ENDLESS, never_reads: true, ..Self::default() }
     }
 
-    /// Creates a script that sends a message of endless fragments.
+    /// Creates a script that sends a message whose fragments never end.
     fn chain(payload: &[u8]) -> Self {
         let burst = next(payload).repeat(1000).into();
         Self { begin: first(payload).into(), burst, bursts: ENDLESS, ..Self::default() }
@@ -206,7 +206,7 @@ fn message(len: usize) -> Vec<u8> {
     frame(Header::new(Opcode::Binary, 0), &vec![7; len])
 }
 
-/// Returns a message's first fragment.
+/// Returns the first fragment of a message.
 fn first(payload: &[u8]) -> Vec<u8> {
     frame(Header { fin: false, ..Header::new(Opcode::Binary, 0) }, payload)
 }
@@ -220,8 +220,8 @@ pub(super) fn frame(header: Header, payload: &[u8]) -> Vec<u8> {
     masked_frame(header, payload, MASK)
 }
 
-/// Returns a fragment that inflates to this many MiB of zeros. It repeats one compressed MiB, which is valid after any
-/// number of others, since the window holds zeros, too.
+/// Returns a fragment that inflates to this many MiB of zeros. It repeats the compressed form of one MiB. That is
+/// valid, since the window of the compression contains only zeros, too.
 fn bomb(established: Option<&Established>, mebibytes: usize) -> anyhow::Result<Vec<u8>> {
     let mut piece = compressed(established, &vec![0; MIB])?;
     let (header, header_bytes) = Header::decode(&piece)?.context("no frame was made")?;
@@ -230,7 +230,7 @@ fn bomb(established: Option<&Established>, mebibytes: usize) -> anyhow::Result<V
     Ok(frame(Header { fin: false, rsv1: true, ..Header::new(Opcode::Binary, 0) }, &payload))
 }
 
-/// Returns a message's first fragment, compressed.
+/// Returns the first fragment of a compressed message.
 fn compressed(established: Option<&Established>, payload: &[u8]) -> anyhow::Result<Vec<u8>> {
     let deflate = established.and_then(|established| established.deflate.as_ref());
     let deflate = deflate.context("the server does not compress")?;
@@ -240,7 +240,7 @@ fn compressed(established: Option<&Established>, payload: &[u8]) -> anyhow::Resu
     Ok(client.sender().transmit().to_vec())
 }
 
-/// Returns a whole message, compressed.
+/// Returns a complete compressed message.
 pub(super) fn compressed_message(
     established: &Established,
     payload: &[u8],
@@ -253,7 +253,7 @@ pub(super) fn compressed_message(
     Ok(client.sender().transmit().to_vec())
 }
 
-/// Makes the server do the work that happens only once, before anything is measured.
+/// Makes the server do the work that it does only once, before anything is measured.
 pub(super) fn warm_up(endpoint: &Endpoint) -> anyhow::Result<()> {
     let mut stream = connect(endpoint.address)?;
     let established = open(&mut stream, endpoint, Some(DeflateConfig::default()))?;
@@ -305,7 +305,7 @@ impl fmt::Display for HostileKind {
     }
 }
 
-/// The bytes before the first hostile one.
+/// The opening of a connection before the first hostile byte.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum PeerOpening {
     None,

@@ -1,4 +1,4 @@
-//! One hostile peer: its output, its reading, and its end.
+//! One hostile peer: the bytes that it sends and reads, and its end.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,22 +10,23 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::load::is_transient;
 
-/// The bytes of output that are kept: enough for a close frame, or for the first line of a response.
+/// The number of received bytes that are kept, at the beginning and at the end. They are enough for the first line of a
+/// response, or for a close frame.
 const TAIL_BYTES: usize = 256;
-/// The most bytes that a peer writes and reads in one turn.
+/// The most bytes that a peer writes in one turn, and the most that it reads.
 const TURN_BYTES: u64 = 256 << 10;
 
-/// The script of a peer, once it is connected and maybe has a WebSocket.
+/// The behaviour of a peer once it is connected. Some peers also have a WebSocket by then.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Script {
-    /// The bytes that are sent first. The burst follows, this many times.
+    /// The bytes that are sent first. After them, `burst` is sent `bursts` times.
     pub(super) begin: Rc<[u8]>,
     pub(super) burst: Rc<[u8]>,
     pub(super) bursts: usize,
-    /// The bytes that are then sent once a second.
+    /// The bytes that are sent once a second after that.
     pub(super) drip: Rc<[u8]>,
     pub(super) never_reads: bool,
-    /// The bytes that a harmless peer must get back; its end is not awaited.
+    /// The number of bytes that a harmless peer must get back. The server does not end such a peer.
     pub(super) reply_bytes: Option<u64>,
 }
 
@@ -36,7 +37,7 @@ pub(super) struct Peer {
     begun: Instant,
     pub(super) sent_bytes: u64,
     received_bytes: u64,
-    /// The first bytes that came, and the last ones.
+    /// The first bytes that came; below, the last ones.
     head: Vec<u8>,
     tail: Vec<u8>,
     pub(super) end: Option<PeerEnd>,
@@ -68,14 +69,14 @@ impl Peer {
         self.end.is_some() || self.script.reply_bytes.is_some_and(has_all)
     }
 
-    /// Returns the number of bytes still to be sent at once.
+    /// Returns the number of bytes that are still to be sent without a pause.
     fn burst_left(&self) -> u64 {
         let Script { begin, burst, bursts, .. } = &self.script;
         let all = (burst.len() as u64).saturating_mul(*bursts as u64);
         all.saturating_add(begin.len() as u64).saturating_sub(self.sent_bytes)
     }
 
-    /// Sends and reads as much as one turn allows. `drips` is true once a second.
+    /// Sends and reads as much as one turn allows. `drips` is true in one turn each second.
     pub(super) fn turn(&mut self, drips: bool) -> anyhow::Result<Progress> {
         if self.is_over() {
             return Ok(Progress::None);
@@ -105,7 +106,7 @@ impl Peer {
         Ok(if went_on { Progress::Some } else { Progress::None })
     }
 
-    /// Sends the rest of the burst. Returns true if the connection is lost.
+    /// Sends more of the burst. Returns true if the connection is lost.
     fn send_burst(&mut self) -> bool {
         let Script { begin, burst, .. } = &self.script;
         let limit = self.sent_bytes + self.burst_left().min(TURN_BYTES);
@@ -125,7 +126,7 @@ impl Peer {
         false
     }
 
-    /// Reads what has come. Returns true at the end of the stream.
+    /// Reads the bytes that have come. Returns true at the end of the stream.
     fn read(&mut self) -> bool {
         let mut bytes = [0; 1 << 14];
         for _ in 0..TURN_BYTES / bytes.len() as u64 {
@@ -148,7 +149,8 @@ impl Peer {
         self.tail.drain(..excess);
     }
 
-    /// Returns the way in which the server ended the connection: the status of a response, or the code of a close frame.
+    /// Returns the way in which the server ended the connection: the status of a response, the code of a close frame,
+    /// or only a close.
     fn how(&self) -> String {
         if self.script.never_reads {
             return "closed".to_owned();
@@ -174,7 +176,7 @@ fn close_code(tail: &[u8]) -> Option<u16> {
     })
 }
 
-/// Returns true if the peer has ended the connection, without reading from it.
+/// Returns true if the other end has closed the connection. Reads nothing.
 fn is_hung_up(stream: &TcpStream) -> anyhow::Result<bool> {
     let mut fds = [PollFd::new(stream, PollFlags::RDHUP)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).context("watching a connection")?;

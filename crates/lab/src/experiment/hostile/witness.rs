@@ -1,4 +1,5 @@
-//! A normal client, which makes echoes and `GET` requests at an interval, in an open loop, and measures their durations.
+//! A normal client that measures the time of its requests beside other load. It makes echoes and `GET` requests at a
+//! fixed interval, in an open loop.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -15,12 +16,12 @@ use crate::lab::report::{Quantity, Series, ms};
 use crate::lab::rounds::{Cell, Sample, series};
 use crate::load::{Endpoint, connect, is_transient, masked_frame, response, shake_hands};
 
-/// The interval of echoes, and of `GET` requests.
+/// The interval between echoes, and between `GET` requests.
 const INTERVAL: Duration = Duration::from_millis(15);
 const PAYLOAD: [u8; 125] = [b'w'; 125];
 const MASK: MaskKey = MaskKey([0x37, 0xfa, 0x21, 0x3d]);
 
-/// The wait for a reply, from the planned time of its request.
+/// The time until a reply comes, from the planned time of its request.
 pub(crate) const WAIT: Quantity = Quantity::less("wait of a normal client, p99", "ms");
 
 /// Returns the columns of the waits for one kind of reply.
@@ -30,7 +31,7 @@ pub(in crate::experiment) fn wait_columns(of: &'static str) -> Vec<Column> {
     columns
 }
 
-/// Makes the series of the waits for one kind of reply, which are measured once.
+/// Makes the series of the waits for one kind of reply. They were measured once, without rounds.
 pub(crate) fn waits(case: &str, contender: &str, waits: &Histogram) -> Vec<Series> {
     let sample = Sample {
         figures: waits.percentile(0.99).map(|wait| (WAIT, ms(wait))).into_iter().collect(),
@@ -51,7 +52,7 @@ pub(in crate::experiment) struct Witness {
 struct WitnessStream {
     stream: TcpStream,
     request: Vec<u8>,
-    /// Returns the length of a complete reply at the beginning of the bytes.
+    /// A function that returns the length of a complete reply at the beginning of the bytes.
     reply: fn(&[u8]) -> anyhow::Result<Option<usize>>,
     received: Vec<u8>,
     next_at: Instant,
@@ -79,7 +80,7 @@ impl Witness {
         })
     }
 
-    /// Begins to count: only requests planned from now on are measured.
+    /// Begins to count. Requests that were planned before are not measured.
     pub(in crate::experiment) fn begin(&mut self) {
         let begin = Instant::now();
         for (stream, offset) in [(&mut self.echo, Duration::ZERO), (&mut self.get, INTERVAL / 2)] {
@@ -88,13 +89,14 @@ impl Witness {
         }
     }
 
-    /// Sends due requests and takes replies; returns true if there was anything to do.
+    /// Sends the due requests, and takes replies. Returns true if there was anything to do.
     pub(in crate::experiment) fn turn(&mut self) -> anyhow::Result<bool> {
         Ok(self.echo.turn().context("a normal client's echo")?
             | self.get.turn().context("a normal client's GET")?)
     }
 
-    /// Returns the waits for echoes and for `GET` requests. A missing reply counts with the time since its request.
+    /// Returns the waits for echoes and for `GET` requests. A request without a reply counts with the time since it was
+    /// planned.
     pub(in crate::experiment) fn end(self) -> (Histogram, Histogram) {
         (self.echo.end(), self.get.end())
     }
@@ -148,7 +150,7 @@ impl WitnessStream {
     }
 }
 
-/// Returns the length of an echo at the beginning of the bytes, once it is complete and right.
+/// Returns the length of an echo at the beginning of the bytes, once it is complete. Checks its payload.
 fn echo_bytes(bytes: &[u8]) -> anyhow::Result<Option<usize>> {
     let Some((header, header_bytes)) = Header::decode(bytes)? else { return Ok(None) };
     if header.opcode == Opcode::Ping {

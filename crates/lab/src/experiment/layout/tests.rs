@@ -1,4 +1,4 @@
-//! Tests of table rows, with made-up samples.
+//! Tests of table rows, with invented samples.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn measured(series: &[Vec<Series>]) -> Report {
     Report { series: series.concat(), ..report() }
 }
 
-/// Returns the rest of the row that begins with these cells.
+/// Returns the other cells of the row that begins with these cells.
 fn row(table: &Table, begin: &[&str]) -> String {
     let begins = |row: &&Vec<String>| row.iter().zip(begin).all(|(cell, text)| cell == text);
     let row = table.rows.iter().find(begins);
