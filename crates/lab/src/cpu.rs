@@ -1,7 +1,7 @@
-//! The CPU time and the memory of a process, as Linux counts them, and the cores that programs run on.
+//! Measures the CPU time and the memory of a process, as Linux counts them. Chooses the cores on which programs run.
 //!
-//! CPU time is the sum over `/proc/PID/task/*/schedstat`: nanoseconds on a processor, in user and system mode. The kernel
-//! updates the figure of a thread when the thread goes to sleep, so readings are taken while the process rests.
+//! CPU time is the sum over `/proc/PID/task/*/schedstat`: nanoseconds on a processor, in user and system mode. The
+//! kernel updates the figure of a thread when the thread goes to sleep, so a reading waits until the process rests.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -13,12 +13,12 @@ use anyhow::Context;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
-/// A time longer than a tick of the scheduler: the figures of a running thread change with each tick.
+/// A time longer than a tick of the scheduler. The figure of a running thread changes with each tick.
 const LONGER_THAN_A_TICK: Duration = Duration::from_millis(12);
-/// The longest wait until a server rests. A server that works all the time never rests, so its reading is exact to a tick.
+/// The longest wait until a server rests. The reading of a server that never rests is exact to a tick.
 const REST_WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// The number of cores that this process has before it keeps to one.
+/// The number of cores that this process could use before it moved to a single one.
 pub(crate) static PROCESSORS: LazyLock<usize> =
     LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
 
@@ -30,13 +30,13 @@ pub(crate) struct Cores {
 }
 
 impl Cores {
-    /// Moves this thread, which makes the load, to the core of the generator.
+    /// Moves this thread to the core of the generator, since it makes the load.
     pub(crate) fn go_to_the_generators(self) -> anyhow::Result<()> {
         pin(self.generator)
     }
 
-    /// Runs `start` on the server's core, and then moves back to the generator's. A program that `start` runs stays on the
-    /// server's core with all its threads.
+    /// Runs `start` on the server's core, and then moves this thread back to the generator's core. A program that
+    /// `start` runs stays on the server's core, with all its threads.
     pub(crate) fn on_the_servers<T>(
         self,
         start: impl FnOnce() -> anyhow::Result<T>,
@@ -55,7 +55,7 @@ fn pin(core: usize) -> anyhow::Result<()> {
     sched_setaffinity(None, &set).with_context(|| format!("moving to core {core}"))
 }
 
-/// The server's CPU time, and how busy the machine was, between two moments of rest.
+/// The server's CPU time between two moments of rest, and how busy the machine was.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Used {
     pub(crate) server_ns: u64,
@@ -65,15 +65,15 @@ pub(crate) struct Used {
 /// The shares of the time in which the server, the generator and other processes were busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Busy {
-    /// Less than 1 if the server had to wait for the generator.
+    /// The share of the server. It is less than 1 if the server had to wait for the generator.
     pub(crate) server: f64,
     pub(crate) generator: f64,
-    /// The CPU time of all other processes on all cores, from `/proc/stat`, exact to a few per cent.
+    /// The share of all other processes on all cores. It comes from `/proc/stat`, and is exact to a few per cent.
     pub(crate) others: f64,
 }
 
-/// The most of one core that other processes may use during a sample. With more, the sample is disturbed: they fill the
-/// caches and make the server wait.
+/// The greatest share of one core that other processes may use during a sample. With more, the sample is disturbed: the
+/// other processes fill the caches, and make the server wait.
 pub(crate) const OTHERS_MAX: f64 = 0.10;
 
 impl Busy {
@@ -82,13 +82,13 @@ impl Busy {
     }
 }
 
-/// Returns the CPU time between two readings. The later reading may be less, since a thread that ends is no longer in the
-/// sum; the time is then 0.
+/// Returns the CPU time between two readings. Threads that end leave the sum, so the later reading may be less; the
+/// time is then 0.
 pub(crate) fn since(now_ns: u64, before_ns: u64) -> u64 {
     now_ns.saturating_sub(before_ns)
 }
 
-/// Returns a process's CPU time.
+/// A function that returns the CPU time of a process, in nanoseconds.
 type Reading = fn(u32) -> anyhow::Result<u64>;
 
 /// Measures the CPU time of a server between two moments of rest.
@@ -121,7 +121,8 @@ impl Meter {
         Self::with(server, at_rest_ns)
     }
 
-    /// Starts a meter for a server whose threads end meanwhile. It counts their time, too, but in ticks of the clock.
+    /// Starts a meter for a server whose threads may end. It counts the time of those threads, too, but only in ticks
+    /// of the clock.
     pub(crate) fn of_process(server: u32) -> anyhow::Result<Self> {
         Self::with(server, |server| at_rest_ns(server).and_then(|_| stat_time_ns(server)))
     }
@@ -131,7 +132,8 @@ impl Meter {
         Ok(Self { server, reading, started: Instant::now(), before })
     }
 
-    /// Waits until the server rests again, and returns what was used. The shares leave out this wait.
+    /// Waits until the server rests again, and returns its CPU time and the shares. The shares do not include this
+    /// wait.
     pub(crate) fn stop(self) -> anyhow::Result<Used> {
         let passed_ns = self.started.elapsed().as_nanos() as f64;
         let after = Totals::read(self.server, self.reading)?;
@@ -178,7 +180,7 @@ pub(crate) fn thread_time_ns(pid: u32) -> anyhow::Result<u64> {
     Ok(sum)
 }
 
-/// Returns true if a thread has ended after its file was opened.
+/// Returns true if a thread has ended after the file with its figure was opened.
 fn is_gone(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
@@ -211,7 +213,7 @@ impl Growth {
         Ok(Self { server, before: anonymous_bytes(server)? })
     }
 
-    /// Waits until the server rests again, and returns the growth in bytes for each of these connections.
+    /// Waits until the server rests again. Returns the growth in bytes, divided by the number of connections.
     pub(crate) fn each(&self, connections: usize) -> anyhow::Result<f64> {
         at_rest_ns(self.server)?;
         let grown = anonymous_bytes(self.server)? as f64 - self.before as f64;
@@ -229,8 +231,8 @@ fn first_number(text: &str) -> Option<u64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns the sum of fields 14 and 15. It looks behind the last parenthesis, since the name in field 2 may contain
-/// anything.
+/// Returns the sum of fields 14 and 15. Counts the fields after the last parenthesis, since the name in field 2 may
+/// contain anything.
 fn user_and_system_ticks(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let user: u64 = fields.next()?.parse().ok()?;
@@ -238,8 +240,8 @@ fn user_and_system_ticks(stat: &str) -> Option<u64> {
     Some(user + system)
 }
 
-/// Returns the busy ticks in a line `cpu user nice system idle iowait irq softirq steal guest guest_nice`. Guest time is
-/// part of user time already.
+/// Returns the busy ticks in a line `cpu user nice system idle iowait irq softirq steal guest guest_nice`. Guest time
+/// is already part of user time.
 fn busy_ticks(stat: &str) -> u64 {
     let line = stat.lines().next().unwrap_or_default();
     let ticks = line.split_whitespace().skip(1).map(|field| field.parse().unwrap_or(0));
@@ -274,7 +276,7 @@ mod tests {
 
     const WORK_NS: u64 = 100_000_000;
 
-    /// The program that the next test runs: for each byte of its input, a thread works and ends.
+    /// The program that the next test runs. It starts a thread for each byte of its input; the thread works and ends.
     #[test]
     #[ignore = "a process of another test"]
     fn threads_that_end() {

@@ -1,4 +1,4 @@
-//! Durations in HDR histograms, so that the percentiles of many samples can be computed together.
+//! Durations in HDR histograms. The percentiles of many samples can be computed from the sum of their histograms.
 
 use std::io::Read as _;
 use std::time::{Duration, SystemTime};
@@ -13,14 +13,14 @@ use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerial
 
 /// The significant digits of durations, which are exact to a thousandth.
 const DIGITS: u8 = 3;
-/// The longest duration in nanoseconds. Longer ones count as this one; no wait of a measurement is as long.
+/// The longest duration in nanoseconds. Longer durations count as this one. No measurement has such a long wait.
 const NANOS_MAX: u64 = 3600 * 1_000_000_000;
-/// The most bytes of an encoded histogram: twice those of one with all durations up to an hour.
+/// The most bytes of an encoded histogram. One with all durations up to an hour has half as many.
 const BYTES_MAX: usize = 1 << 20;
-/// The first bytes of a compressed histogram; below, those of the histogram within.
+/// The first bytes of a compressed histogram; below, the first bytes of the histogram in it.
 const COMPRESSED: u32 = 0x1c84_9314;
 const PLAIN: u32 = 0x1c84_9313;
-/// The number of bytes before the counts.
+/// The number of bytes before the counts of a histogram.
 const HEAD_BYTES: usize = 40;
 /// Nanoseconds in a millisecond, the unit of the longest duration in logs.
 const NANOS_PER_MS: f64 = 1e6;
@@ -54,7 +54,7 @@ impl Histogram {
         self.0.len()
     }
 
-    /// Returns the duration that this share of all durations does not exceed; `None` if there are none.
+    /// Returns the duration that this share of all durations does not exceed; `None` for an empty histogram.
     pub(crate) fn percentile(&self, share: f64) -> Option<Duration> {
         (!self.0.is_empty()).then(|| Duration::from_nanos(self.0.value_at_quantile(share)))
     }
@@ -65,15 +65,15 @@ impl Histogram {
         }
     }
 
-    /// Encodes it as in logs of HDR histograms: V2, compressed, in Base64.
+    /// Encodes the histogram in the form of HDR logs: V2, compressed, in Base64.
     pub(crate) fn encoded(&self) -> anyhow::Result<String> {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new().serialize(&self.0, &mut bytes)?;
         Ok(STANDARD.encode(bytes))
     }
 
-    /// Decodes a histogram that was [encoded](Self::encoded) here or by another program. It trusts no length in the text,
-    /// so a wrong one allocates nothing.
+    /// Decodes a histogram that was [encoded](Self::encoded) here or by another program. Trusts no length in the text,
+    /// so a wrong length allocates nothing.
     pub(crate) fn decoded(text: &str) -> anyhow::Result<Self> {
         let bytes = STANDARD.decode(text).context("it is not Base64")?;
         let bytes = inflated(&bytes)?;
@@ -85,7 +85,8 @@ impl Histogram {
 /// The counts of an encoded histogram. They are enough for its percentiles, and need less memory than the histogram.
 #[derive(Debug)]
 pub(crate) struct Counts {
-    /// Pairs in ascending order: the longest duration that counts as the same, in nanoseconds, and the count.
+    /// Pairs in ascending order. Each has the longest of the durations that count as the same, in nanoseconds, and
+    /// their number.
     counts: Vec<(u64, u64)>,
     total: u64,
     /// The number of inflated bytes.
@@ -117,7 +118,7 @@ impl Counts {
         self.total
     }
 
-    /// Returns the duration that this share of all durations does not exceed; `None` if there are none.
+    /// Returns the duration that this share of all durations does not exceed; `None` if there are no counts.
     pub(crate) fn percentile(&self, share: f64) -> Option<Duration> {
         let within = ((share * self.total as f64).ceil() as u64).max(1);
         let mut before = 0_u64;
@@ -129,8 +130,8 @@ impl Counts {
     }
 }
 
-/// Takes a number from the front of `rest`: seven bits in each byte, all eight in the ninth, and the sign in the lowest bit
-/// (zigzag).
+/// Removes a number from the front of `rest`. Each byte has seven bits of it, and the ninth byte has eight. The lowest
+/// bit of the number is its sign (zigzag).
 fn take_varint(rest: &mut &[u8]) -> Option<i64> {
     let mut number = 0_u64;
     for at in 0..9 {
@@ -146,18 +147,18 @@ fn take_varint(rest: &mut &[u8]) -> Option<i64> {
     Some((number >> 1) as i64 ^ -((number & 1) as i64))
 }
 
-/// The scale of a histogram, from its head: it gives the duration at each place.
+/// The scale of a histogram, from its head. It gives the duration that belongs to each index.
 struct Scale {
-    /// The number of bytes of the counts.
+    /// The number of bytes that the counts take.
     bytes: usize,
-    /// The bits of the unit, the shortest duration above 0.
+    /// The number of bits of the unit, which is the shortest duration above 0.
     unit_bits: u32,
-    /// The bits of the number of counts in each doubling of the duration.
+    /// The number of index bits within one doubling of the duration.
     half_bits: u32,
 }
 
 impl Scale {
-    /// Returns the longest duration that counts at this place, if there is one.
+    /// Returns the longest duration that counts at this index; `None` if it is too long for 64 bits.
     fn longest(&self, index: u64) -> Option<u64> {
         let doublings = (index >> self.half_bits).saturating_sub(1);
         let shift = u32::try_from(doublings).ok()?.checked_add(self.unit_bits)?;
@@ -166,7 +167,7 @@ impl Scale {
     }
 }
 
-/// Inflates a compressed histogram: a cookie, the length of the rest, and zlib data.
+/// Inflates a compressed histogram. It consists of a cookie, the length of the rest, and zlib data.
 fn inflated(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
     let Some((COMPRESSED, rest)) = take_u32(bytes) else {
         bail!("it is not a compressed histogram")
@@ -208,8 +209,8 @@ fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_be_bytes(*number), rest))
 }
 
-/// Returns a log in the format of HdrHistogram: a line for each histogram with its name, in which `_` replaces spaces and
-/// commas. The measurements began at `begin` and took `time`.
+/// Returns a log in the format of HdrHistogram. It has a line for each histogram with its name, in which `_` replaces
+/// spaces and commas. The measurements began at `begin` and took `time`.
 pub(crate) fn log(
     histograms: &[(String, Histogram)],
     begin: SystemTime,
