@@ -1,4 +1,5 @@
-//! `advise`: recommends a transport for a stream of the user's, and says how much it saves and when that does not matter.
+//! `advise`: recommends a transport for a stream of the user. Its answer contains how much that transport saves, and
+//! when this does not matter.
 
 use std::time::Duration;
 
@@ -17,14 +18,16 @@ const TOPIC: &str = "/topics/scratch-lab-advise";
 const BYTES: Quantity = Quantity::less("on the wire, each reader", "kB/h");
 const TIME: Duration = Duration::from_secs(60);
 const QUICK_TIME: Duration = Duration::from_secs(6);
-/// The number of events that are measured: the least of a slow stream, the most of a fast one.
+/// The number of events that are measured: at least 16, even for a slow stream, and at most 20,000.
 const EVENTS: std::ops::RangeInclusive<usize> = 16..=20_000;
-/// The period of the events in place of a stream that is too slow to wait for. It is longer than any round trip.
+/// The period of events that replace those of a stream that is too slow to wait for. It is longer than any round trip.
 const SLOW_PERIOD: Duration = Duration::from_secs(1);
-/// The time without events after those of a slow stream: several heartbeats, and the longest wait of a long poll.
+/// The time without events at the end, if the stream is slow. It has room for several heartbeats, and for the longest
+/// wait of a long poll.
 const QUIET: Duration = Duration::from_secs(70);
 const QUICK_QUIET: Duration = Duration::from_secs(35);
-/// The least number of a poll's pauses in a run, since the latency of a poll depends on the moment in its pause.
+/// The least number of pauses of a poll in a run. The latency of an event depends on the moment in the pause at which
+/// it comes.
 const PAUSES: u32 = 6;
 const QUICK_PAUSES: u32 = 2;
 const DISTANCE: Duration = Duration::from_millis(20);
@@ -37,10 +40,11 @@ const TRANSPORTS: [Transport; 6] = [
     Transport::LongPoll,
     Transport::Poll,
 ];
-/// The largest difference in milliseconds that nobody sees between two events of a picture (RAIL calls 100 ms
+/// The greatest difference in milliseconds between two events of a picture that nobody sees (RAIL calls 100 ms
 /// instantaneous).
 const SEEN_MS: f64 = 50.0;
-/// A latency counts as equal to the best if it is within this, in milliseconds. Below: the same for bytes, as a share.
+/// The greatest difference from the best latency, in milliseconds, with which another counts as equal; below, the same
+/// for bytes, as a factor.
 const ALIKE_MS: f64 = 2.0;
 const ALIKE_SHARE: f64 = 1.1;
 
@@ -108,7 +112,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Returns the sentences about the method, above all about the bytes.
+/// Returns the sentences about the method. Most of them are about the bytes.
 fn method(plan: Plan) -> Vec<String> {
     let bytes = format!(
         "Bytes are those of the client's kernel for one connection, without its opening, with the headers of Ethernet, IP and TCP. Each \
@@ -123,7 +127,7 @@ fn method(plan: Plan) -> Vec<String> {
     if plan.quiet.is_zero() { vec![bytes] } else { vec![bytes, rare] }
 }
 
-/// Plans a run of about a minute, however slow the stream is.
+/// Returns a plan that takes about a minute, however slow the stream is.
 fn plan(session: &Session) -> Plan {
     let Wish { rate, bytes, poll_every: pause, .. } = session.settings.wish;
     let time = session.pace.full_or_quick(TIME, QUICK_TIME);
@@ -147,8 +151,9 @@ fn latency(transport: Transport, delay: Duration, pause: Duration, period: Durat
     }
 }
 
-/// Returns the kilobytes of a reader in an hour. With a quiet time, there are two sums of bytes: one with many events, one
-/// with a single event. Both include the traffic without events, so they give the bytes of an event and those of silence.
+/// Returns the kilobytes of a reader in an hour. With a quiet time, there are two sums of bytes: one with many events,
+/// and one with a single event. Both include the traffic without events. So the bytes of an event, and those without
+/// events, can be computed.
 fn kb_an_hour(carried: Carried, plan: Plan, events_an_hour: f64) -> f64 {
     let sum =
         |(traffic, time): (Traffic, Duration)| (traffic.wire_bytes() as f64, time.as_secs_f64());
@@ -181,8 +186,8 @@ struct Cost {
     kb_an_hour: f64,
 }
 
-/// Returns the advice in sentences: the cheapest of the fastest transports, how much it saves, and when that does not
-/// matter.
+/// Returns the advice in sentences. It has the cheapest of the fastest transports, how much that saves, and when this
+/// does not matter.
 fn advice(all: &[Cost], readers: u64, period: Duration) -> Option<String> {
     let soonest = all.iter().map(|cost| cost.latency_ms).reduce(f64::min)?;
     let soon = all.iter().filter(|cost| cost.latency_ms <= soonest + ALIKE_MS);
@@ -224,7 +229,7 @@ fn advice(all: &[Cost], readers: u64, period: Duration) -> Option<String> {
     Some(words)
 }
 
-/// Returns the words for a transport in the advice.
+/// Returns the name of a transport in the advice.
 fn words_of(transport: Transport) -> &'static str {
     match transport {
         Transport::Multiplexed => "one WebSocket shared by all requests",

@@ -1,4 +1,4 @@
-//! `amortise`: finds the number of calls from which the set-up of a socket pays (E).
+//! `amortise`: finds the number of calls on a connection from which opening a socket pays (E).
 
 use super::calls::{BODY, HTTP, MULTIPLEXED, SERVICE};
 use crate::lab::numbers::{fixed, signed};
@@ -13,12 +13,12 @@ const RATE: Quantity = Quantity::more("calls a second, set-up included", "");
 const TIME: Quantity = Quantity::less("time of all connections", "ms");
 const BYTES: Quantity = Quantity::less("a call with its share of the set-up, on the wire", "B");
 const CONNECTIONS: usize = 100;
-/// The calls of each connection, as published.
+/// The numbers of calls on each connection, as in the publication.
 const CALLS: [usize; 6] = [1, 10, 50, 500, 1000, 2000];
 const QUICK_CALLS: [usize; 3] = [1, 10, 50];
-/// The most seconds that the round trips of a sample may take. Over a slow link, a sample has fewer calls.
+/// The most seconds that the round trips of a sample may take. A slow link therefore gets fewer calls.
 const ROUND_TRIPS_MAX: f64 = 20.0;
-/// The publication's gain of the socket over REST for some numbers of calls.
+/// The gain of the socket over REST in the publication, for some numbers of calls.
 const PUBLISHED: [(usize, &str, std::ops::Range<f64>); 3] =
     [(1, "50 % slower", 0.4..0.6), (10, "slower", 0.0..1.0), (50, "50 % faster", 1.4..1.6)];
 const PUBLISHED_PEAKS: [f64; 2] = [950.0, 3900.0];
@@ -133,8 +133,8 @@ fn judge(report: &mut Report, all: &[usize]) {
     });
 }
 
-/// Says from which number of calls the set-up pays. `gains` has, for each number of calls, the gain, and true if it is a
-/// sure difference.
+/// Returns the words about the number of calls from which the set-up pays. `gains` has an entry for each number of
+/// calls: the number, the gain, and true if the difference is sure.
 fn when_it_pays(gains: &[(usize, f64, bool)]) -> String {
     let is_slower = |(_, gain, is_told): &(usize, f64, bool)| *is_told && *gain < 1.0;
     if gains.iter().all(|(.., is_told)| !is_told) {

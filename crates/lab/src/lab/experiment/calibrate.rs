@@ -1,5 +1,5 @@
-//! `calibrate`: finds out whether figures of this machine can be trusted. It measures equal contenders, timers, clocks, and
-//! the generator's own cost.
+//! `calibrate`: finds out if the figures of this machine can be trusted. It measures equal contenders, timers, clocks,
+//! and the CPU time of the generator itself.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -29,14 +29,15 @@ const BOUND: Quantity = Quantity::less("bound of that", "ms");
 const CONTROL: Quantity = Quantity::less("difference of equals", "%");
 const AGAIN: &str = " again";
 const LATER: &str = " and 1 ms";
-/// The known difference that the lab must find.
+/// The delay of the slower contender. The lab must find this difference.
 const ADDED: Duration = Duration::from_millis(1);
 const PAYLOAD: [u8; 22] = [b'a'; 22];
 const TOPIC: &str = "/topics/scratch-lab-clock";
-/// The most per cent by which equals may differ. With more, no figure can be trusted. Below, the same for late timers.
+/// The greatest difference of equals, in per cent. With a greater one, no figure can be trusted. Below, the greatest
+/// delay of timers.
 const RESOLUTION_MAX: f64 = 10.0;
 const LATE_MS_MAX: f64 = 5.0;
-/// The rounds of one repetition of the control; below, the echoes of each round.
+/// The number of rounds in one repetition of the control; below, the number of echoes in each round.
 const CONTROL_ROUNDS: usize = 10;
 const CONTROL_ECHOES: usize = 15;
 
@@ -89,7 +90,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Returns the pairs of equals. Each also has a contender that is 1 ms slower.
+/// Returns the cells for pairs of equal contenders. Each pair also has a contender that is 1 ms slower.
 fn pairs(session: &mut Session) -> anyhow::Result<Vec<Cell<CalibrateWork>>> {
     let web = session.web()?;
     let mut pairs = vec![("peer in this process", EqualPair::Tcp(Place::new(start_peer()?)))];
@@ -104,7 +105,7 @@ fn pairs(session: &mut Session) -> anyhow::Result<Vec<Cell<CalibrateWork>>> {
     Ok(all.collect())
 }
 
-/// Starts the simplest possible echo, which serves one connection after the other.
+/// Starts the simplest possible echo. It serves one connection after the other.
 fn start_peer() -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
@@ -186,7 +187,7 @@ fn timers(session: &mut Session) -> Vec<Series> {
     })
 }
 
-/// Compares the clocks of both ends in each round. Returns the series and a sentence about their drift.
+/// Compares the clocks of both ends once in each round. Returns the series, and a sentence about the drift.
 fn clocks(session: &mut Session, web: &Place) -> (Vec<Series>, String) {
     let begun = Instant::now();
     let mut offsets = Vec::new();
@@ -217,7 +218,7 @@ fn clocks(session: &mut Session, web: &Place) -> (Vec<Series>, String) {
     (series, drift.unwrap_or_default())
 }
 
-/// Asks the server for its time, by publishing events.
+/// Publishes events, and reads the server's time from them.
 fn probes(place: &Place) -> Result<Vec<Probe>, Fault> {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, ms);
     let mut http = Http::connect(place)?;
@@ -235,7 +236,7 @@ fn probes(place: &Place) -> Result<Vec<Probe>, Fault> {
     Ok(probes)
 }
 
-/// Repeats the comparison of two equals. Returns their differences, and the number of intervals that contain 0.
+/// Repeats the comparison of two equals. Returns the differences, and the number of intervals that contain 0.
 fn controls(session: &mut Session, work: &CalibrateWork) -> anyhow::Result<(Series, usize)> {
     let repetitions = session.pace.full_or_quick(100, 10);
     let (mut held, mut differences) = (0, Vec::new());
@@ -277,7 +278,7 @@ fn controls(session: &mut Session, work: &CalibrateWork) -> anyhow::Result<(Seri
     Ok((series, held))
 }
 
-/// Compares the second and the third of each pair with its first.
+/// Compares the second and the third contender of each pair with the first one.
 fn compare_pairs(report: &mut Report) {
     let mut comparisons = Vec::new();
     for of in report.series.iter().filter(|series| series.quantity == ROUND_TRIP.name) {
@@ -288,7 +289,8 @@ fn compare_pairs(report: &mut Report) {
     report.comparisons = comparisons;
 }
 
-/// Returns the least plausible number of intervals that contain the truth: fewer do so in only one of a hundred cases.
+/// Returns the least plausible number of intervals that contain the true value. There are fewer in only one of a
+/// hundred cases.
 fn held_min(repetitions: usize) -> usize {
     const WONDER: f64 = 0.01;
     let all = Binomial::new(1.0 - DOUBT, repetitions as u64);
@@ -338,7 +340,7 @@ fn judge(report: &mut Report, others: Option<f64>, held: usize, repetitions: usi
     };
 }
 
-/// Returns the CPU time of all other programs so far, if the lab has started the server.
+/// Returns the CPU time of all other programs so far; `None` if the lab has not started the server.
 fn used(session: &Session) -> Option<u64> {
     let server = thread_time_ns(session.target.pid()?).ok()?;
     let own = thread_time_ns(std::process::id()).ok()?;

@@ -1,4 +1,5 @@
-//! `calls`: measures one call, fifty at once, and as many as fit into a time, over REST and over a socket (E).
+//! `calls`: measures one call, fifty calls at once, and the number of calls in a given time, over REST and over a
+//! socket (E).
 
 use std::sync::Barrier;
 use std::thread;
@@ -24,11 +25,11 @@ const WIRE: Quantity = Quantity::less("a call and its reply on the wire", "B");
 const OPENING: Quantity = Quantity::less("the opening", "B");
 const ONE: &str = "one after the other";
 const AT_ONCE: usize = 50;
-/// The number of connections that a browser opens to a host.
+/// The number of connections that a browser opens to a server.
 const BROWSER: usize = 6;
-/// The least number of calls of a sample, however long one takes.
+/// The least number of calls in a sample, even if each takes long.
 const CALLS_MIN: u64 = 3;
-/// The factor within which a ratio replicates the published one. Bytes must be within a tenth.
+/// The greatest factor between a measured ratio and the published one that it replicates; below, the same for bytes.
 const ALIKE: f64 = 1.25;
 const BYTES_ALIKE: f64 = 1.1;
 
@@ -135,7 +136,7 @@ impl CallerConnection {
         }
     }
 
-    /// Makes this number of calls, all at once if the connection can do that. Returns the time that each reply took.
+    /// Makes `count` calls, all at once if the connection supports that. Returns for each reply the time until it came.
     fn call(&mut self, count: usize) -> Result<Vec<Duration>, Fault> {
         let begun = Instant::now();
         match self {
@@ -174,7 +175,7 @@ fn check(body: &[u8]) -> Result<(), Fault> {
     if body == BODY.as_bytes() { Ok(()) } else { Err(Fault::wrong("another reply came", body)) }
 }
 
-/// Makes one call after the other for this time.
+/// Makes one call after the other for this time. Adds the figures to the sample.
 fn one_by_one(
     caller: &Caller,
     time: Duration,
@@ -217,7 +218,7 @@ fn one_by_one(
     Ok(())
 }
 
-/// Makes [`AT_ONCE`] calls at once, again and again.
+/// Makes [`AT_ONCE`] calls at once, several times.
 fn at_once(caller: &Caller, repeats: usize, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
     let count = if let Caller::Http { connections, .. } = caller { *connections } else { 1 };
     let connections = (0..count).map(|_| CallerConnection::open(caller, seed));
@@ -237,7 +238,7 @@ fn at_once(caller: &Caller, repeats: usize, seed: u64, sample: &mut Sample) -> R
     Ok(())
 }
 
-/// Divides the calls among connections. Several connections have a thread each.
+/// Divides [`AT_ONCE`] calls among the connections. If there are several, each has a thread.
 fn share(connections: &mut [CallerConnection]) -> Result<Vec<Duration>, Fault> {
     if let [connection] = connections {
         return connection.call(AT_ONCE);

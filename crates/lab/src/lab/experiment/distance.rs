@@ -1,5 +1,5 @@
-//! `distance`: measures the latency of a stream for several delays of the network, and finds the delay from which polls
-//! fall behind (B).
+//! `distance`: measures the latency of a stream at several delays of the network. Finds the delay from which polls fall
+//! behind (B).
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::lab::session::{POLL_PAUSE, Session};
 use crate::lab::theory;
 
 const TOPIC: &str = "/topics/scratch-lab-distance";
-/// The delays in one direction, in milliseconds. Long polling falls behind at 125, or at 62.5 with a new connection for
-/// each request.
+/// The delays in one direction, in milliseconds. Long polling falls behind at 125. With a new connection for each
+/// request, it falls behind at 62.5.
 const DELAYS_MS: [u64; 11] = [0, 10, 20, 40, 60, 65, 90, 120, 130, 150, 200];
 const QUICK_DELAYS_MS: [u64; 3] = [20, 90, 130];
-/// The readers: name, transport and use of connections.
+/// The readers. Each has a name, a transport, and a use of connections.
 const READERS: [(&str, Transport, Connections); 5] = [
     ("WebSocket", Transport::WebSocket, Connections::Kept),
     ("long poll", Transport::LongPoll, Connections::Kept),
@@ -25,9 +25,10 @@ const READERS: [(&str, Transport, Connections); 5] = [
     ("poll, new connections", Transport::Poll, Connections::New),
 ];
 const LONG_POLL_NEW: &str = "long poll, new connections";
-/// The difference in milliseconds within which two readers count as equally early.
+/// The greatest difference in milliseconds with which two readers count as equally early.
 const EARLY_MS: f64 = 5.0;
-/// The delay to Edmonton and the latency of polling there, in milliseconds. WebSocket took 40.3 ms.
+/// The delay to Edmonton in the publication, and the latency of polling there, in milliseconds. A WebSocket took 40.3
+/// ms.
 const EDMONTON: (u64, f64) = (40, 151.3);
 
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
@@ -69,7 +70,7 @@ fn case(delay_ms: u64) -> String {
     format!("{delay_ms} ms each way")
 }
 
-/// Returns the latency that theory gives for each reader at each delay.
+/// Returns the latency of each reader at each delay according to theory.
 fn models(delays: &[u64], more_ms: f64) -> Vec<Model> {
     let of = |delay_ms: &u64| {
         let d = *delay_ms as f64 + more_ms;
@@ -86,7 +87,8 @@ fn models(delays: &[u64], more_ms: f64) -> Vec<Model> {
     delays.iter().flat_map(of).collect()
 }
 
-/// Returns the longest measured delay up to which a reader is always as early as a WebSocket.
+/// Returns the longest measured delay up to which a reader is never later than a WebSocket. Returns `None` if it is
+/// always later.
 fn reach(report: &Report, delays: &[u64], name: &str) -> Option<u64> {
     let is_early = |delay: &&u64| {
         let [own, other] = [name, Transport::WebSocket.name()]

@@ -14,20 +14,20 @@ use crate::statistics::Random;
 pub(super) const ROUND_TRIP: Quantity = Quantity::less("round trip", "ms");
 pub(super) const TCP: &str = "TCP";
 pub(super) const WEB_SOCKET: &str = "WebSocket";
-/// The longest message for an Anemone server that the lab has not started, since its limits are unknown.
+/// The longest message for an Anemone server that the lab has not started. The limits of such a server are unknown.
 const LARGE: usize = 1 << 20;
 const SIZES: [usize; 10] = [1, 16, 125, 126, 1024, 16_384, 65_535, 65_536, 1 << 20, 16 << 20];
-/// The publication's result for the smallest messages; below, that for the largest.
+/// The result in the publication for the smallest messages; below, the result for the largest.
 const PUBLISHED_SMALL: &str = "150 to 250 %";
 const PUBLISHED_LARGE: &str = "60 to 70 %";
-/// The least number of echoes of a sample, however long one takes.
+/// The least number of echoes in a sample, even if each takes long.
 const ECHOES_MIN: u32 = 3;
 const ECHOES_MAX: u32 = 10_000;
 
 #[derive(Clone, Debug)]
 struct EchoWork {
     place: Place,
-    /// The path of a WebSocket; bare TCP without one.
+    /// The path of the WebSocket; `None` for bare TCP.
     web_socket: Option<String>,
     payload_bytes: usize,
 }
@@ -119,13 +119,13 @@ fn judge(report: &mut Report) {
     }
 }
 
-/// Returns the words for a difference: longer or shorter by this many per cent.
+/// Returns the words for a difference in per cent: longer or shorter.
 fn longer(percent: f64) -> String {
     let than = if percent < 0.0 { "less time" } else { "longer" };
     format!("{} % {than}", fixed(percent.abs(), 0))
 }
 
-/// Makes echoes for this time, on a connection of its own.
+/// Makes echoes for this time, on a new connection.
 fn measure(echo: &EchoWork, time: Duration, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
     let mut random = Random::new(seed);
     let payload = random.bytes(echo.payload_bytes);

@@ -1,4 +1,8 @@
-//! Measures a stream of events that is read over several transports at once, for `wind`, `distance` (B) and `advise`.
+//! Measures a stream of events that several readers read at the same time over several transports. Used by `wind`,
+//! `distance` (B) and `advise`.
+//!
+//! Owns the publisher, the readers and the medians of the rounds. The experiments choose the readers, and interpret the
+//! figures.
 //!
 //! Owns the publisher, the readers and the medians of the rounds. The experiments choose the readers, and interpret the
 //! figures.
@@ -28,19 +32,19 @@ use crate::statistics::{Random, median};
 use crate::tcp_info::Traffic;
 
 pub(super) const LATENCY: Quantity = Quantity::less("one-way latency", "ms");
-/// The period of the publication's sensor, which sends four events a second of 22 bytes each.
+/// The period of the sensor in the publication. It sends four events a second, of 22 bytes each.
 pub(super) const PERIOD: Duration = Duration::from_millis(250);
 const EVENT_BYTES: usize = 22;
-/// The number of events at the beginning that do not count, since connections and caches are new.
+/// The number of events at the beginning that do not count, since connections and caches are new then.
 pub(super) const WARM_UP_EVENTS: usize = 4;
-/// The words about events that are published from here, and not by a program beside the server.
+/// The words about events that this program publishes, instead of a program beside the server.
 const FROM_HERE: &str =
     "They were published from here, so their way to the server is part of the latency. ";
-/// The number of events of the publication.
+/// The number of events in the publication.
 const EVENTS: usize = 1200;
 const QUICK_EVENTS: usize = 24;
 
-/// The use of connections by polls.
+/// The way in which polls use connections.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Connections {
     Kept,
@@ -51,20 +55,20 @@ pub(super) enum Connections {
 pub(super) struct Plan {
     pub(super) topic: &'static str,
     pub(super) period: Duration,
-    /// The bytes of an event, at least [`Plan::BYTES_MIN`].
+    /// The bytes of an event; at least [`Plan::BYTES_MIN`].
     pub(super) bytes: usize,
     pub(super) events: usize,
     /// The pause of a poll after each answer.
     pub(super) pause: Duration,
-    /// The time without an event after the last one, whose traffic counts on its own.
+    /// The time without events after the last one. Its traffic is counted separately.
     pub(super) quiet: Duration,
 }
 
 impl Plan {
-    /// The bytes of an event that contains only its number.
+    /// The bytes of an event with nothing but its number.
     pub(super) const BYTES_MIN: usize = EVENT_BYTES_MIN;
 
-    /// Returns the stream of the publication.
+    /// Returns the plan for the stream of the publication.
     pub(super) fn of_sensor(session: &Session, topic: &'static str) -> Self {
         let events = session.pace.full_or_quick(EVENTS, QUICK_EVENTS);
         let (period, bytes) = (PERIOD, EVENT_BYTES);
@@ -72,7 +76,7 @@ impl Plan {
     }
 }
 
-/// A reader to start, with its place in the report.
+/// A reader that will be started, with its place in the report.
 #[derive(Clone, Debug)]
 pub(super) struct PlannedReader {
     pub(super) case: String,
@@ -86,16 +90,17 @@ pub(super) struct PlannedReader {
 #[derive(Debug)]
 pub(super) struct Streamed {
     pub(super) series: Vec<Series>,
-    /// The traffic of each reader, if it had a single connection, and the quiet time of the plan was whole.
+    /// The traffic of each reader. `None` for a reader with several connections, or if the quiet time of the plan was
+    /// cut short.
     pub(super) carried: Vec<Option<Carried>>,
-    /// The sentence about the method.
+    /// The sentences about the method.
     pub(super) method: String,
-    /// The reason why publishing ended early, if it did.
+    /// The reason why publishing ended early; `None` if it did not.
     pub(super) fault: Option<String>,
 }
 
 impl Streamed {
-    /// Makes the report. Its rounds are parts of one stream, so the sentence about its method is a different one.
+    /// Makes the report. Its rounds are parts of one stream, so it has its own sentences about the method.
     pub(super) fn report(self, session: &Session, experiment: &str, question: &str) -> Report {
         let mut report = session.report(experiment, question, LATENCY, self.series);
         report.method[0] = self.method;
@@ -109,16 +114,16 @@ impl Streamed {
 /// The traffic of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Carried {
-    /// The traffic from the end of the warm-up to the last event of the plan, and its duration.
+    /// The traffic from the end of the warm-up to the last event of the plan, and the duration of that time.
     pub(super) events: (Traffic, Duration),
-    /// The traffic of the quiet time that follows, with the event that ends it, and its duration.
+    /// The traffic after that, until the event that ends the quiet time, and the duration of that time.
     pub(super) quiet: (Traffic, Duration),
 }
 
-/// The times at which events arrived at a reader, by number.
+/// The time at which each event arrived at a reader, by the number of the event.
 type Arrivals = BTreeMap<usize, Instant>;
 
-/// Publishes the events to a topic that all contenders read at the same time.
+/// Publishes the events to a topic, while all contenders read it at the same time.
 pub(super) fn stream(
     session: &mut Session,
     plan: Plan,
@@ -185,7 +190,7 @@ pub(super) fn stream(
     Ok(Streamed { series, carried: all_carried, method, fault })
 }
 
-/// Publishes nothing for the quiet time of a plan, and says so. Returns false if the user has cut it short.
+/// Publishes nothing for the quiet time of a plan, and tells the user. Returns false if the user has cut it short.
 fn keep_quiet(pace: &mut Pace, quiet: Duration) -> bool {
     let seconds = quiet.as_secs();
     pace.say(&format!(
@@ -194,7 +199,7 @@ fn keep_quiet(pace: &mut Pace, quiet: Duration) -> bool {
     pace.wait(quiet)
 }
 
-/// Returns the sentences about the method of a stream with this number of events.
+/// Returns the sentences about the method, for a stream with this number of events.
 fn method(series: &[Series], events: usize, plan: Plan) -> String {
     let rounds = series.iter().map(|series| series.rounds.len()).max().unwrap_or(0);
     format!(
@@ -206,7 +211,7 @@ fn method(series: &[Series], events: usize, plan: Plan) -> String {
     )
 }
 
-/// Returns the sentences about the polls and the punctuality of the publisher.
+/// Returns the sentences about the polls, and about the punctuality of the publisher.
 fn told(plan: Plan, lag: &Histogram, clocks: &str) -> String {
     format!(
         "Polls wait {} ms after each answer{}, and begin each round in another phase. The publisher was at most {:.1} ms late. {clocks}",
@@ -216,44 +221,44 @@ fn told(plan: Plan, lag: &Histogram, clocks: &str) -> String {
     )
 }
 
-/// Returns the stream that the server's description has; `None` for an Anemone server.
+/// Returns the stream in the server's description; `None` for an Anemone server.
 fn stream_of(session: &Session) -> anyhow::Result<Option<StreamPaths>> {
     let Some(offer) = session.target.offer() else { return Ok(None) };
     Ok(Some(offer.stream.clone().with_context(|| missing("[stream]"))?))
 }
 
-/// Returns true if the server has events over this transport.
+/// Returns true if the server offers events over this transport.
 pub(super) fn has(session: &Session, transport: Transport) -> anyhow::Result<bool> {
     Ok(stream_of(session)?.is_none_or(|stream| stream.has(transport)))
 }
 
-/// Returns the number of events of each round.
+/// Returns the number of events in each round.
 fn block_len(events: usize, rounds: usize) -> usize {
     events.div_ceil(rounds).max(1)
 }
 
-/// Returns the round of an event; those of the warm-up belong to the first.
+/// Returns the round of an event. The events of the warm-up belong to the first round.
 fn round_of(number: usize, block: usize) -> usize {
     number.saturating_sub(WARM_UP_EVENTS + 1) / block
 }
 
-/// Publishes the events of a plan, from here or through the agent of a second machine.
+/// Publishes the events of a plan: directly, or through the agent on a second machine.
 struct PlanPublisher {
-    /// The place of the server, without an emulated link.
+    /// The place of the server, without a link.
     place: Place,
     topic: String,
     plan: Plan,
 }
 
 struct SentEvents {
-    /// The planned time of each event. Latency counts from it, since a server that holds up the publisher holds up its
+    /// The planned time of each event. Latency is measured from it, since a server that delays the publisher delays its
     /// readers, too.
     sent: BTreeMap<usize, Instant>,
-    /// The delays behind the plan.
+    /// The delays of the events behind the plan.
     lag: Histogram,
     /// A sentence about the clocks.
     clocks: String,
-    /// The reason why publishing ended early, if it did.
+    /// The reason why publishing ended early; `None` if it did not.
     fault: Option<String>,
 }
 
@@ -274,7 +279,7 @@ impl PlanPublisher {
         }
     }
 
-    /// Publishes all events at their times, as long as somebody reads.
+    /// Publishes all events at their times. Ends early if no reader is left.
     fn all(
         &mut self,
         session: &mut Session,
@@ -323,22 +328,22 @@ impl PlanPublisher {
     }
 }
 
-/// The result of a reader.
+/// The result of one reader.
 struct Read {
     arrivals: Arrivals,
     /// The number of events that came twice.
     doubled: u64,
-    /// The traffic of its connection; `None` if it had several.
+    /// The traffic of the reader's connection; `None` if it had several.
     carried: Option<Carried>,
     fault: Option<Fault>,
 }
 
-/// The condition that ends reading.
+/// The condition on which reading ends.
 #[derive(Clone, Copy, Debug)]
 struct ReadingEnd {
-    /// Reading ends with this event, or a later one.
+    /// The last event. Reading ends with it, or with a later one.
     last: usize,
-    /// At the latest, reading ends with the first answer or event after this time.
+    /// The latest time. Reading ends with the first answer or event after it.
     at: Instant,
 }
 
@@ -418,7 +423,7 @@ fn read(
     Read { arrivals, doubled, carried, fault }
 }
 
-/// Cuts the events into rounds, and takes the median of each.
+/// Divides the events into rounds, and takes the median latency of each.
 fn evaluate(
     block: usize,
     contender: &PlannedReader,

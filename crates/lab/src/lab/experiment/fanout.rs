@@ -1,4 +1,4 @@
-//! `fanout`: finds the number of readers of one topic from which events come late, for each transport.
+//! `fanout`: finds the number of readers of one topic from which events come late. Does so for each transport.
 
 use std::time::{Duration, Instant};
 
@@ -22,14 +22,14 @@ const PATH: &str = "/topics/scratch-lab-fanout";
 const PERIOD: Duration = Duration::from_millis(250);
 const EVENTS: u32 = 12;
 const QUICK_EVENTS: u32 = 2;
-/// The numbers of readers that are tried, one after the other.
+/// The numbers of readers to try, one after the other.
 const READERS: [usize; 5] = [100, 1_000, 2_000, 4_000, 8_000];
 const QUICK_READERS: [usize; 2] = [50, 200];
-/// The descriptors that are kept for other things than readers.
+/// The number of descriptors that are kept for everything but readers.
 pub(super) const OTHER_DESCRIPTORS: usize = 200;
-/// The most readers over an emulated link, which has threads for each connection.
+/// The most readers over an emulated link. A link has threads for each connection.
 const READERS_OF_LINK: usize = 200;
-/// The greatest share of the time that the generator may work. With more, it is the bottleneck.
+/// The greatest share of the time in which the generator may work. With a greater one, the generator is the bottleneck.
 const BUSY_MAX: f64 = 0.9;
 
 #[derive(Clone, Debug)]
@@ -42,18 +42,18 @@ struct Fan {
 /// The reason why a transport does not serve more readers.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Bend {
-    /// It served the greatest number that was tried.
+    /// The transport served the greatest number that was tried.
     None,
-    /// With this many readers, an event was lost, or more than one in 100 came only when the next one was due.
+    /// With this many readers, an event was lost, or more than one in 100 came later than the next one was due.
     Late(usize),
-    /// With this many readers, the generator had no time left.
+    /// With this many readers, the generator was busy all the time.
     Generator(usize),
-    /// This many readers could not be tried, for this reason.
+    /// This many readers could not be tried; the text is the reason.
     Fault(usize, String),
 }
 
 impl Bend {
-    /// Returns the number of readers that was too many.
+    /// Returns the number of readers that was too great; `None` if none was.
     fn readers(&self) -> Option<usize> {
         match self {
             Self::None => None,
@@ -107,7 +107,7 @@ fn case(readers: usize) -> String {
     if readers == 1 { "1 reader".to_owned() } else { format!("{readers} readers") }
 }
 
-/// Returns the numbers of readers to try, as far as the descriptors of this process and the link allow.
+/// Returns the numbers of readers to try. None is greater than the descriptors of this process and the link allow.
 fn steps(session: &Session) -> anyhow::Result<Vec<usize>> {
     let steps = session.pace.full_or_quick(&READERS[..], &QUICK_READERS[..]);
     let allowed = raise_descriptor_limit()?.saturating_sub(OTHER_DESCRIPTORS).max(1);
@@ -116,7 +116,8 @@ fn steps(session: &Session) -> anyhow::Result<Vec<usize>> {
     Ok(steps.iter().map(|readers| (*readers).min(most)).collect())
 }
 
-/// Tries rising numbers of readers. Returns those that were served (or the least, if none was), and the reason for the end.
+/// Tries rising numbers of readers. Returns the numbers that were served, and the reason for the end. If none was
+/// served, returns the least number.
 fn climb(
     session: &mut Session,
     steps: &[usize],

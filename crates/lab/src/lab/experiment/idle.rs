@@ -1,4 +1,4 @@
-//! `idle`: measures the memory and the CPU time of a reader while nothing happens, on each transport.
+//! `idle`: measures the memory and the CPU time of an idle reader on each transport.
 
 use std::fs;
 use std::thread;
@@ -26,16 +26,17 @@ const PATH: &str = "/topics/scratch-lab-idle";
 const BARE: &str = "WebSocket without a topic";
 const READERS: usize = 2_000;
 const QUICK_READERS: usize = 200;
-/// The interval of heartbeats and pings during the measurement.
+/// The interval of heartbeats and pings during a measurement.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 const QUICK_HEARTBEAT: Duration = Duration::from_millis(250);
 const HEARTBEATS: u32 = 5;
 const QUICK_HEARTBEATS: u32 = 1;
-/// A server's default interval of heartbeats and pings.
+/// The default interval of heartbeats and pings in seconds.
 const DEFAULT_SECONDS: f64 = 15.0;
-/// The number of connections that are opened and closed first, so that memory allocated only once does not count.
+/// The number of connections that are opened and closed first. After them, memory that is allocated only once does not
+/// count.
 const FIRST: usize = 10;
-/// The longest wait until the kernel's memory stays the same.
+/// The longest wait until the kernel's memory no longer changes.
 const REST_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug)]
@@ -115,7 +116,8 @@ fn measure(work: &IdleWork, random: &mut Random, sample: &mut Sample) -> anyhow:
     Ok(())
 }
 
-/// Waits until the kernel's memory stays the same, and returns it. The kernel frees closed sockets with a delay.
+/// Waits until the kernel's memory no longer changes, since the kernel frees closed sockets with a delay. Returns its
+/// size.
 fn kernel_at_rest() -> anyhow::Result<u64> {
     const LOOK: Duration = Duration::from_millis(100);
     const STILL: u64 = 256 << 10;
@@ -140,13 +142,13 @@ fn kernel_bytes() -> anyhow::Result<u64> {
     Ok(slab + pages * rustix::param::page_size() as u64)
 }
 
-/// Returns the bytes in the line `Slab:  123 kB`.
+/// Returns the bytes that a line such as `Slab:  123 kB` names.
 fn slab(memory: &str) -> Option<u64> {
     let line = memory.lines().find_map(|line| line.strip_prefix("Slab:"))?;
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
-/// Returns the bytes of the pages in the line `TCP: inuse 4 orphan 0 tw 0 alloc 6 mem 1`.
+/// Returns the bytes of the pages that a line such as `TCP: inuse 4 orphan 0 tw 0 alloc 6 mem 1` names.
 fn buffers(sockets: &str) -> Option<u64> {
     let line = sockets.lines().find_map(|line| line.strip_prefix("TCP:"))?;
     let mut words = line.split_whitespace().skip_while(|word| *word != "mem");

@@ -1,4 +1,4 @@
-//! The experiments, one file each.
+//! The experiments. Each has a file.
 
 mod advise;
 mod amortise;
@@ -61,7 +61,7 @@ pub enum Experiment {
 }
 
 impl Experiment {
-    /// Returns the experiments that this names.
+    /// Returns the experiments for this name. `all` names all others.
     pub(crate) fn named(self) -> Vec<Self> {
         match self {
             Self::All => {
@@ -71,7 +71,7 @@ impl Experiment {
         }
     }
 
-    /// Returns the function and the needs of each experiment. No other place lists them.
+    /// Returns the function and the needs of this experiment. They are listed nowhere else.
     fn entry(self) -> Entry {
         use Lack::{Echo, Topics};
         let entry = |run, servers, needs| Entry { run, servers, needs };
@@ -94,7 +94,8 @@ impl Experiment {
         }
     }
 
-    /// Returns true if this experiment can measure a server of the user's: an Anemone server, or one that a file describes.
+    /// Returns true if this experiment can measure the user's server. `offer` is its description; without one, it is an
+    /// Anemone server.
     pub(crate) fn is_possible(self, offer: Option<&Description>, is_secure: bool) -> bool {
         let servers = self.entry().servers;
         let is_offered = match (offer, servers) {
@@ -105,7 +106,7 @@ impl Experiment {
         is_offered && (!is_secure || servers.has_secure())
     }
 
-    /// Returns true if this experiment cannot measure an Anemone server that lacks this.
+    /// Returns true if this experiment needs this service, so that it cannot measure a server without it.
     pub(crate) fn needs(self, lack: Lack) -> bool {
         self.entry().needs.contains(&lack)
     }
@@ -150,7 +151,7 @@ impl Experiment {
     }
 }
 
-/// Makes the error for an experiment that cannot measure a server. It lists those that can.
+/// Makes the error for an experiment that cannot measure a server. The error lists the experiments that can.
 fn refusal(reason: &str, words: &str, has: fn(Servers) -> bool) -> WrongUse {
     let all = Experiment::All.named().into_iter().filter(|one| has(one.entry().servers));
     let mut names: Vec<_> = all.map(Experiment::name).collect();
@@ -158,26 +159,26 @@ fn refusal(reason: &str, words: &str, has: fn(Servers) -> bool) -> WrongUse {
     WrongUse(format!("{reason}; {} and {last} {words}", names.join(", ")))
 }
 
-/// An experiment, and its needs.
+/// An experiment's function, and its needs.
 struct Entry {
     run: fn(&mut Session) -> anyhow::Result<Report>,
     servers: Servers,
-    /// The services that it needs, and that an Anemone server has only with a flag.
+    /// The services that the experiment needs, among those that an Anemone server has only with a flag.
     needs: &'static [Lack],
 }
 
 /// The servers that an experiment can measure.
 #[derive(Clone, Copy)]
 enum Servers {
-    /// Any server that offers enough, also on another machine, or over TLS.
+    /// Any server that offers enough, even on another machine or over TLS.
     Any(fn(&Description) -> bool),
-    /// Anemone servers on this machine without TLS, since the experiment opens many connections and publishes from here.
+    /// Anemone servers on this machine without TLS. The experiment opens many connections, and publishes from here.
     Near,
-    /// Anemone servers on this machine, also over TLS.
+    /// Anemone servers on this machine, with TLS or without.
     NearOrSecure,
-    /// Anemone servers without TLS, also on another machine.
+    /// Anemone servers without TLS, on this machine or another.
     NearOrFar,
-    /// Only the server that the lab starts, since the experiment reads figures of its process.
+    /// Only a server that the lab has started, since the experiment reads figures of its process.
     Own,
 }
 

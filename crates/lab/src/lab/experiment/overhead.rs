@@ -1,4 +1,4 @@
-//! `overhead`: measures the bytes and packets of a message, by size, and of the handshake (A3).
+//! `overhead`: measures the bytes and packets of a message by its size, and those of the handshake (A3).
 
 use anemone_ws::proto::Opcode;
 
@@ -14,9 +14,9 @@ const DOWN: Quantity = Quantity::less("a message from the server", "B");
 const PACKETS: Quantity = Quantity::less("packets with payload, each echo", "");
 const WIRE: Quantity = Quantity::less("an echo on the wire", "B");
 const OPENING_BYTES: Quantity = Quantity::less("the opening", "B");
-/// The number of first echoes that do not count, since the kernel acknowledges them at once.
+/// The number of echoes that come first and do not count, since the kernel acknowledges them at once.
 const WARM_UP: u64 = 20;
-/// The publication's sizes with its overheads in per cent: from the server, and to it.
+/// The sizes in the publication. Each has the overheads in per cent: from the server, and to the server.
 const PUBLISHED: [(usize, f64, f64); 7] = [
     (1, 200.0, 600.0),
     (16, 12.5, 37.5),
@@ -30,12 +30,12 @@ const PUBLISHED: [(usize, f64, f64); 7] = [
 #[derive(Clone, Debug)]
 struct OverheadWork {
     place: Place,
-    /// The path of a WebSocket; bare TCP without one.
+    /// The path of the WebSocket; `None` for bare TCP.
     web_socket: Option<String>,
     payload_bytes: usize,
 }
 
-/// The bytes of a frame's header (RFC 6455 section 5.2).
+/// Returns the bytes of a frame's header (RFC 6455 section 5.2).
 const fn header_bytes(payload_bytes: usize, is_masked: bool) -> usize {
     let length = match payload_bytes {
         0..=125 => 0,
@@ -45,7 +45,7 @@ const fn header_bytes(payload_bytes: usize, is_masked: bool) -> usize {
     2 + length + if is_masked { 4 } else { 0 }
 }
 
-/// Returns the overhead O_P of the publication: the header in per cent of the payload.
+/// Returns the overhead O_P of the publication: the bytes of the header in per cent of those of the payload.
 fn overhead(payload_bytes: usize, is_masked: bool) -> f64 {
     header_bytes(payload_bytes, is_masked) as f64 / payload_bytes as f64 * 100.0
 }
@@ -161,14 +161,15 @@ fn judge(report: &mut Report, is_secure: bool) {
     report.published = published;
 }
 
-/// Rounds a value to as many decimals as the published figure has.
+/// Rounds a value to as many decimals as the published value has.
 fn rounded(value: f64, published: f64) -> f64 {
     let text = published.to_string();
     let digits = text.split_once('.').map_or(0, |(_, digits)| digits.len());
     format!("{value:.digits$}").parse().unwrap_or(value)
 }
 
-/// Returns the traffic of the connection after its opening, before the echoes that count, and after them.
+/// Returns the traffic of the connection at three times: after its opening, before the echoes that count, and after
+/// them.
 fn measure(work: &OverheadWork, count: u64, seed: u64) -> Result<[Traffic; 3], Fault> {
     let payload = vec![b'a'; work.payload_bytes];
     let wrong = |echoed: &[u8]| Err(Fault::wrong("another echo came", echoed));

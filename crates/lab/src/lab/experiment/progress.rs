@@ -1,4 +1,5 @@
-//! `progress`: measures the two published computations over each transport: communications, packets, bytes and time (D).
+//! `progress`: measures the two published computations over each transport (D). The figures are communications,
+//! packets, bytes and time.
 
 use std::time::Instant;
 
@@ -23,13 +24,13 @@ const PAYLOAD: Quantity = Quantity::less("payload", "B");
 const WIRE: Quantity = Quantity::less("on the wire", "B");
 const AS_PUBLISHED: Quantity = Quantity::less("as the publication counts", "B");
 const QUICK_ROUNDS: usize = 2;
-/// The least number of states whose CPU time can be measured.
+/// The least number of states for which CPU time can be measured.
 const STATES_MIN: u64 = 1_000;
-/// The path of the service, with each state in a message of its own, as in the publication.
+/// The path of the service. Each state comes in a message of its own, as in the publication.
 const TARGET: &str = "/computations?batch=1";
 const PAGE: u32 = 1;
 
-/// A published computation.
+/// A computation in the publication.
 #[derive(Clone, Copy, Debug)]
 struct Computation {
     name: &'static str,
@@ -39,7 +40,7 @@ struct Computation {
     web_socket: Captured,
 }
 
-/// The figures that the publication captured.
+/// The captured figures in the publication.
 #[derive(Clone, Copy, Debug)]
 struct Captured {
     communications: u64,
@@ -82,15 +83,16 @@ struct Watch {
     computation: Computation,
 }
 
-/// The messages of a computation. Communications are counted as in the publication: the request, each state, and over REST
-/// the last poll, which returns the end.
+/// The messages of a computation. Communications are counted as in the publication: the request, each state, and over
+/// REST the last poll, which reports the end.
 #[derive(Clone, Copy, Debug, Default)]
 struct Messages {
     communications: u64,
     states: u64,
-    /// The messages that the publication does not have: the plan, whole lists for new readers, progress, and the result.
+    /// The number of messages that the publication does not have: the plan, complete lists for new readers, progress,
+    /// and the result.
     others: u64,
-    /// The number of answers to polls without anything new.
+    /// The number of answers to polls with nothing new.
     empty: u64,
 }
 
@@ -201,7 +203,7 @@ fn watch(watch: &Watch, seed: u64, sample: &mut Sample) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Returns true for an event with changes of a list.
+/// Returns true if an event has changes of a list, and is thus a state.
 fn is_state(data: &[u8]) -> Result<bool, Fault> {
     let event: Value =
         serde_json::from_slice(data).map_err(|_| Fault::wrong("no JSON came", data))?;
@@ -279,7 +281,7 @@ fn judge(report: &mut Report, is_secure: bool) {
     }
 }
 
-/// Returns true if the figures differ by less than a tenth.
+/// Returns true if two figures differ by less than a tenth.
 fn alike(published: f64, measured: f64) -> bool {
     (measured / published - 1.0).abs() < 0.1
 }

@@ -1,4 +1,5 @@
-//! `reconnect`: cuts connections, and measures the time until they continue and the events that are lost or doubled.
+//! `reconnect`: cuts connections. Measures the time until the next event, and counts the events that are lost or
+//! doubled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,9 +24,9 @@ const TOPIC: &str = "/topics/scratch-lab-reconnect";
 const PERIOD: Duration = Duration::from_millis(10);
 const CUTS: u64 = 10;
 const QUICK_CUTS: u64 = 3;
-/// The shortest time between two cuts. The time is random, up to twice this.
+/// The shortest time between two cuts. The longest is twice as long, and each time is random.
 const BETWEEN: Duration = Duration::from_millis(60);
-/// The pause of a poll after an answer; a long poll has none.
+/// The pause of a poll after an answer. A long poll has none.
 const PAUSE: Duration = Duration::from_millis(150);
 
 #[derive(Clone, Debug)]
@@ -89,7 +90,7 @@ fn publish_until(is_over: &AtomicBool, http: &mut Http) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The events that a reader has received.
+/// The events that a reader has got so far.
 #[derive(Debug, Default)]
 struct Seen {
     newest: Option<usize>,
@@ -138,7 +139,7 @@ fn measure(cuts: &Cuts, random: &mut Random, sample: &mut Sample) -> Result<(), 
     Ok(())
 }
 
-/// Reads at least one event, until `until` has passed and no event waits. Returns the position.
+/// Reads at least one event. Goes on until `until` has passed and no event waits. Returns the position.
 fn read_until(
     feed: &mut Feed,
     transport: Transport,

@@ -1,4 +1,5 @@
-//! `sizes`: measures data of rising size over HTTP and WebSocket through several links, and the share of masking (C).
+//! `sizes`: measures data of rising size over HTTP and WebSocket through several links, and the share of time that
+//! masking takes (C).
 
 use std::time::{Duration, Instant};
 
@@ -17,24 +18,24 @@ const MASKING: Quantity = Quantity::less("share of masking", "%");
 const HTTP: &str = "HTTP";
 const HTTP_NEW: &str = "HTTP, new connections";
 const LOCAL: &str = "this machine";
-/// The sizes of messages in bytes and their numbers, as in the publication.
+/// The sizes of messages in bytes, and their numbers, as in the publication.
 const SIZES: [(usize, usize); 6] =
     [(1, 100), (500, 10), (1_000, 10), (100_000, 10), (1_000_000, 1), (10_000_000, 1)];
 const QUICK_SIZES: [(usize, usize); 4] = [(1, 5), (1_000, 5), (100_000, 1), (1_000_000, 1)];
-/// The publication's networks.
+/// The networks of the publication.
 const LINKS: [&str; 3] = ["wifi", "wan", "hsdpa"];
 const QUICK_LINKS: [&str; 1] = ["wan"];
-/// The networks on which the publication found WebSocket faster.
+/// The networks on which WebSocket was faster in the publication.
 const FAR: [&str; 2] = ["wan", "hsdpa"];
-/// The longest time that a link may take for the data. Larger data is left out.
+/// The longest time that a link may take for the data of a case. Cases with more data are left out.
 const TRANSFER_MAX: Duration = Duration::from_secs(10);
-/// The size in bytes below which the publication found WebSocket faster.
+/// The size in bytes below which WebSocket was faster in the publication.
 const LARGE_BYTES: usize = 100_000;
-/// The factor within which HTTP counts as equally fast.
+/// The factor of time up to which HTTP counts as equally fast.
 const SOONER: f64 = 1.1;
-/// The case for which the publication gives the share of masking.
+/// The case for which the publication has a share of masking.
 const LONGEST: &str = "1 x 10 MB";
-/// The publication's share of masking in per cent: 4.48 of 4.55 s.
+/// The share of masking in the publication, in per cent: 4.48 of 4.55 s.
 const PUBLISHED_MASKING: f64 = 98.5;
 
 #[derive(Clone, Debug)]
@@ -98,7 +99,7 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Returns the links, each with its name: those of the publication, or the one of this run.
+/// Returns the links with their names. They are those of the publication, or only that of this run.
 fn links(session: &Session) -> anyhow::Result<Vec<(String, Link)>> {
     let link = &session.settings.link;
     if !link.is_direct() {
@@ -223,7 +224,7 @@ fn judge(report: &mut Report, networks: &[String], sizes: &[(usize, usize)]) {
     });
 }
 
-/// Returns the answer for a server without WebSockets.
+/// Returns the answer about a server that has no WebSocket echo.
 fn of_http_alone(report: &Report) -> String {
     let ratios = report.comparisons.iter().filter_map(|one| one.ratio);
     let ratios: Vec<_> = ratios.map(|ratio| ratio.value).collect();
@@ -233,7 +234,7 @@ fn of_http_alone(report: &Report) -> String {
     format!("The file has no websocket in [echo], so there is nothing to compare HTTP with.{times}")
 }
 
-/// Returns the sizes below which the publication found WebSocket faster.
+/// Returns the sizes below which WebSocket was faster in the publication.
 fn small_sizes(sizes: &[(usize, usize)]) -> impl Iterator<Item = &(usize, usize)> {
     sizes.iter().filter(|(bytes, _)| *bytes < LARGE_BYTES)
 }

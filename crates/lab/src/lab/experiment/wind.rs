@@ -11,10 +11,10 @@ use crate::lab::theory;
 
 const CASE: &str = "4 events a second";
 const TOPIC: &str = "/topics/scratch-lab-wind";
-/// The publication's ratios of polling to WebSocket.
+/// The ratios of polling to WebSocket in the publication.
 const PUBLISHED_POLLING: std::ops::RangeInclusive<f64> = 2.3..=4.5;
-/// The publication's differences between long polling and WebSocket, in milliseconds, while long polling does not fall
-/// behind.
+/// The differences between long polling and WebSocket in the publication, in milliseconds. They hold while long polling
+/// does not fall behind.
 const PUBLISHED_LONG_POLLING: std::ops::RangeInclusive<f64> = -4.4..=1.0;
 
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
@@ -47,8 +47,8 @@ pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Adds the models and the verdicts. Theory knows the delay between server and readers, but not the delay from the
-/// publisher to a `--target`.
+/// Adds the models and the verdicts. Theory knows the delay between a server and its readers. It does not know the
+/// delay from the publisher to a `--target`.
 fn judge(report: &mut Report, delay: Duration, is_published_there: bool) {
     let d = ms(delay);
     let latency = |transport| match transport {
