@@ -14,19 +14,19 @@ use crate::tcp_info::Traffic;
 const MORE_STATUS: u16 = 206;
 const FIRST_STATUS: u16 = 100;
 const NOTICE_STATUS: u16 = 110;
-/// The longest wait of a long poll that clients ask for, in seconds. With a short patience, they ask for half of that.
+/// The longest wait that the clients ask of a long poll, in seconds. With a short patience, they ask for half of that.
 const WAIT_SECONDS_MAX: u64 = 30;
-/// The subprotocol of a WebSocket whose messages have positions.
+/// The subprotocol of a WebSocket whose messages contain positions.
 const EVENTS: &str = "anemone.events";
 
-/// The source of events: the path with its query, and the body of the request for a run that this starts.
+/// The source of events. `target` is a path with its query. If there is a body, the request starts a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
     pub(crate) target: &'a str,
     pub(crate) body: Option<&'a [u8]>,
-    /// The most events in an answer to a poll. Default: the server's own limit.
+    /// The most events in an answer to a poll. Default: the limit of the server.
     pub(crate) page: Option<u32>,
-    /// The position to begin after. If it is set, the feed keeps the position of each event.
+    /// The position after which reading begins. If there is one, the feed remembers the position of each event.
     pub(crate) after: Option<&'a str>,
     pub(crate) form: Form<'a>,
 }
@@ -35,22 +35,22 @@ pub(crate) struct Source<'a> {
 #[derive(Debug)]
 pub(crate) struct Feed {
     reader: FeedReader,
-    /// The pieces of the last message, chunk or page. The next piece is the last one of them.
+    /// The pieces of the last message, chunk or page, in reverse order.
     waiting: Vec<Piece>,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of a line that has not come completely.
     line: Vec<u8>,
-    /// The position of the newest event, or of the beginning.
+    /// The position of the newest event. At first, the position at which reading begins.
     position: String,
-    /// True if the stream has only data, without positions.
+    /// True if the stream has data only, and no positions.
     is_plain: bool,
-    /// The longest wait for a piece.
+    /// The place of the server, with the patience for a piece.
     place: Place,
 }
 
 #[derive(Debug)]
 enum FeedReader {
     WebSocket(Box<WebSocket>),
-    /// A WebSocket whose messages have positions.
+    /// A WebSocket whose messages contain positions.
     Events(Box<WebSocket>),
     Multiplexed(Multiplexed),
     Sse(Http, Sse),
@@ -62,12 +62,12 @@ enum FeedReader {
         wait: bool,
         after: String,
     },
-    /// Polls of a server that a file describes.
+    /// Polls of another server, which a file describes.
     PlainPolls(PlainPolls),
 }
 
 impl Feed {
-    /// Connects and asks for the events.
+    /// Connects, and asks for the events.
     pub(crate) fn open(
         transport: Transport,
         place: &Place,
@@ -152,8 +152,8 @@ impl Feed {
         }
     }
 
-    /// Returns the position of the newest event; `None` while [`next`](Self::next) has not returned all events that have
-    /// come.
+    /// Returns the position of the newest event. Returns `None` while an event that has come was not returned by
+    /// [`next`](Self::next).
     pub(crate) fn position(&self) -> Option<&str> {
         let position = match &self.reader {
             FeedReader::Polls { after, .. } => after,
@@ -162,7 +162,7 @@ impl Feed {
         self.waiting.iter().all(|piece| *piece == Piece::Answer).then_some(position)
     }
 
-    /// Opens a new connection for the next poll. A pushed stream keeps its connection.
+    /// Opens a new connection for the next poll. A stream that the server pushes keeps its connection.
     pub(crate) fn reconnect(&mut self, place: &Place) -> Result<(), Fault> {
         match &mut self.reader {
             FeedReader::Polls { http, .. } => *http = Http::connect(place)?,
@@ -183,7 +183,7 @@ impl Feed {
         }
     }
 
-    /// Closes the connection, and returns what it has carried.
+    /// Closes the connection, and returns its traffic.
     pub(crate) fn finish(self) -> Result<Traffic, Fault> {
         match self.reader {
             FeedReader::WebSocket(socket) | FeedReader::Events(socket) => socket.finish(),
@@ -195,7 +195,7 @@ impl Feed {
         }
     }
 
-    /// Waits for a message, a chunk or a page, and adds its pieces to `waiting`.
+    /// Waits for a message, a chunk or a page. Adds its pieces to `waiting`.
     fn wait(&mut self) -> Result<(), Fault> {
         let (waiting, position) = (&mut self.waiting, &mut self.position);
         let patience = self.place.patience;
@@ -270,7 +270,7 @@ fn fields(transport: Transport, body: Option<&[u8]>) -> String {
     format!("{}{json}", transport.accept())
 }
 
-/// Starts the run, if there is one to start. Returns the path of the events and the position to read from.
+/// Starts a run if there is a body. Returns the path of the events, and the position after which to read.
 fn begin_polls(
     http: &mut Http,
     target: &str,
@@ -288,7 +288,7 @@ fn begin_polls(
     Ok((format!("/{place}"), "earliest".to_owned()))
 }
 
-/// Waits for a chunk, and passes the lines that it completes to `each`. `rest` keeps the beginning of the next line.
+/// Waits for a chunk, and calls `line` for each line that it completes. `rest` keeps the beginning of the next line.
 fn lines(
     http: &mut Http,
     rest: &mut Vec<u8>,
@@ -306,7 +306,7 @@ fn lines(
     within_limit(rest.len())
 }
 
-/// Returns the piece in a line of NDJSON, if there is one, and notes its position in `position`.
+/// Returns the piece in a line of NDJSON; `None` for a line without one. Stores its position in `position`.
 fn ndjson(line: &[u8], is_plain: bool, position: &mut String) -> Result<Option<Piece>, Fault> {
     if line.trim_ascii().is_empty() {
         return Ok(None);

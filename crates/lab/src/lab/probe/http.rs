@@ -1,11 +1,11 @@
-//! Makes requests over one HTTP/1.1 connection, and reads streams of chunks.
+//! Makes requests on one HTTP/1.1 connection, and reads streams in chunks.
 
 use super::stream::AT_ONCE_BYTES;
 use super::{Fault, MESSAGE_BYTES_MAX, Place, SHOWN_BYTES, Stream, within_head};
 use crate::load::{Body, BodyEnd, Head, chunk, head, request};
 use crate::tcp_info::Traffic;
 
-/// The bytes of an event that contains only its number.
+/// The bytes of an event with nothing but its number.
 pub(crate) const EVENT_BYTES_MIN: usize = 20;
 
 #[derive(Debug)]
@@ -15,15 +15,15 @@ pub(crate) struct HttpReply {
     pub(crate) location: Option<String>,
 }
 
-/// A connection that is kept alive. If the server closes it after an answer, the next request opens a new one.
+/// A connection that is kept alive. If the server closes it after an answer, the next request opens another one.
 #[derive(Debug)]
 pub(crate) struct Http {
     stream: Stream,
-    /// True if the body of the response has no chunks, and ends with the connection.
+    /// True if the body has no chunks, and goes on until the end of the connection.
     is_raw: bool,
     /// True if the server closes the connection after the newest answer.
     is_over: bool,
-    /// The traffic of the earlier connections.
+    /// The traffic of the connections before this one.
     before: Traffic,
 }
 
@@ -33,7 +33,7 @@ impl Http {
         Ok(Self { stream, is_raw: false, is_over: false, before })
     }
 
-    /// Sends a request, and returns the whole response. Each of `fields` ends with a line end.
+    /// Sends a request, and returns the complete response. Each of `fields` ends with a line end.
     pub(crate) fn call(
         &mut self,
         method: &str,
@@ -45,7 +45,7 @@ impl Http {
         self.reply()
     }
 
-    /// Sends a request with a body whose echo comes meanwhile, and returns the whole response.
+    /// Sends a request whose body the server echoes while it arrives. Returns the complete response.
     pub(crate) fn exchange(
         &mut self,
         method: &str,
@@ -64,7 +64,7 @@ impl Http {
         Ok(reply)
     }
 
-    /// Sends a request for a stream, whose pieces [`chunk`](Self::chunk) returns.
+    /// Sends a request for a stream. [`chunk`](Self::chunk) returns its pieces.
     pub(crate) fn stream(
         &mut self,
         method: &str,
@@ -92,7 +92,7 @@ impl Http {
         read_chunk(&mut self.stream)
     }
 
-    /// Publishes an event of this length, which contains its number.
+    /// Publishes an event of this length. It contains its number.
     pub(crate) fn publish(
         &mut self,
         topic: &str,
@@ -108,7 +108,7 @@ impl Http {
         if (200..300).contains(&status) { Ok(()) } else { reply.expect(201).map(|_| ()) }
     }
 
-    /// Returns the traffic of this connection and of the earlier ones.
+    /// Returns the traffic of this connection and of those before it.
     pub(crate) fn traffic(&self) -> Result<Traffic, Fault> {
         let mut traffic = self.before;
         traffic += self.stream.traffic()?;
@@ -127,7 +127,7 @@ impl Http {
         Ok(reply)
     }
 
-    /// Opens a new connection if the server has closed this one.
+    /// Opens another connection if the server has closed this one.
     fn reopen(&mut self) -> Result<(), Fault> {
         if self.is_over {
             let place = self.stream.place().clone();
@@ -146,7 +146,7 @@ impl Http {
 }
 
 impl HttpReply {
-    /// Returns the body, if the status is this one.
+    /// Returns the body if the response has this status. Any other status is an error.
     pub(crate) fn expect(self, status: u16) -> Result<Vec<u8>, Fault> {
         if self.status == status {
             return Ok(self.body);
@@ -155,7 +155,7 @@ impl HttpReply {
     }
 }
 
-/// Waits for the whole response. Also returns true if the server closes the connection after it.
+/// Waits for the complete response. Returns it, and true if the server closes the connection after it.
 fn reply(stream: &mut Stream) -> Result<(HttpReply, bool), Fault> {
     let (status, end, location, is_last) = read_head(stream, |head| {
         let location = head.field("location").map(str::to_owned);
@@ -168,14 +168,14 @@ fn reply(stream: &mut Stream) -> Result<(HttpReply, bool), Fault> {
     Ok((HttpReply { status, body: body.into_bytes(), location }, is_last))
 }
 
-/// Waits for the beginning of a refusal's body, and makes a fault of it.
+/// Waits for the beginning of a refusal's body. Makes a fault of it.
 pub(super) fn refused(stream: &mut Stream, status: u16, end: BodyEnd) -> Fault {
     let mut body = Body::new(end, MESSAGE_BYTES_MAX);
     while body.bytes().len() < SHOWN_BYTES && matches!(receive(stream, &mut body), Ok(false)) {}
     Fault::refused(status, body.bytes())
 }
 
-/// Waits for more of a body. Returns true once it is complete.
+/// Waits for more bytes of a body. Returns true once the body is complete.
 fn receive(stream: &mut Stream, body: &mut Body) -> Result<bool, Fault> {
     let len = body.receive(stream.bytes()).map_err(wrong)?;
     stream.skip(len);

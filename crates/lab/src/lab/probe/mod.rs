@@ -1,4 +1,7 @@
-//! The measuring clients. They block, each wait has a limit, and each fault has a kind.
+//! The measuring clients. They block. Each wait has a limit, and each fault has a kind.
+//!
+//! They are written by hand. If a client copied, buffered or woke another thread, its time would be measured together
+//! with that of the server.
 //!
 //! They are written by hand: a client that copies, buffers or wakes another thread would be measured together with the
 //! server.
@@ -39,21 +42,21 @@ pub(crate) use self::web_socket::WebSocket;
 
 /// The longest wait for a step that a server should do at once.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest segment on Ethernet (RFC 9293 section 3.7.1), with 12 bytes for timestamps among them.
+/// The longest segment on Ethernet (RFC 9293 section 3.7.1). It includes 12 bytes for timestamps.
 const SEGMENT_BYTES: u32 = 1460;
 const HEAD_BYTES_MAX: usize = 256 << 10;
-/// The most bytes of a server's answer that a fault shows.
+/// The most bytes of a server's answer that a fault contains.
 const SHOWN_BYTES: usize = 200;
-/// The longest message or chunk. A longer one is a fault of the server, unless it was asked for.
+/// The longest message or chunk. A longer one is a fault of the server.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 32 << 20;
 
-/// The place of a server, which may be behind a link.
+/// The place of a server, maybe behind a link.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) address: SocketAddr,
-    /// The name in the field `Host`.
+    /// The value of the field `Host`.
     pub(crate) host: String,
-    /// The TLS configuration, if the server speaks TLS.
+    /// The TLS configuration; `None` if the server does not use TLS.
     pub(crate) tls: Option<Box<Tls>>,
     pub(crate) patience: Duration,
 }
@@ -63,13 +66,13 @@ impl Place {
         Self { address, host: address.to_string(), tls: None, patience: PATIENCE }
     }
 
-    /// The longest wait for a whole message: the longest message over the slowest link.
+    /// Returns the longest wait for a complete message. It is enough for the longest message over the slowest link.
     pub(crate) fn patience_of_all(&self) -> Duration {
         12 * self.patience
     }
 
-    /// Opens a TCP connection with segments as long as on Ethernet, even on this machine, and without the delay of Nagle's
-    /// algorithm.
+    /// Opens a TCP connection. Its segments are as long as on Ethernet, even on this machine, and Nagle's algorithm is
+    /// off.
     pub(crate) fn connect(&self) -> Result<TcpStream, Fault> {
         loop {
             match self.connect_once() {
@@ -95,7 +98,7 @@ impl Place {
     }
 }
 
-/// The reason why a measurement failed. Faults are counted by kind, and never become part of a latency.
+/// The reason why a measurement failed. Faults are counted by their kinds. They never become part of a latency.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
     #[error("cannot connect to {address}: {error}")]
@@ -112,18 +115,18 @@ pub(crate) enum Fault {
     Wrong(String),
 }
 
-/// A wait that was too long.
+/// The reason why a wait was too long.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Stall {
-    /// Nothing came for this long.
+    /// Nothing came in this time.
     Silent(Duration),
-    /// Only pings, comments and blank lines came for this long.
+    /// Only pings, comments and blank lines came in this time.
     Heartbeats(Duration),
-    /// Only this many bytes came in this time, and some are missing.
+    /// Only this many bytes came in this time, and others are missing.
     Slow(Duration, u64),
 }
 
-/// The kinds of faults, as reports count them.
+/// The kind of a fault. Reports count faults by kind.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum FaultKind {
@@ -137,7 +140,7 @@ pub(crate) enum FaultKind {
     Refused,
     /// The server sent something unexpected.
     Wrong,
-    /// The server was not asked, since it had been silent in all cases so far.
+    /// The server was not asked, since it had been silent in all cases before.
     NotAsked,
 }
 
@@ -152,7 +155,7 @@ impl Fault {
         }
     }
 
-    /// Makes a fault of the error that stopped a load of many connections.
+    /// Makes a fault from the error of a load with many connections.
     pub(crate) fn of_load(error: anyhow::Error) -> Self {
         match error.downcast::<io::Error>() {
             Ok(error) => Self::of_io(error, PATIENCE),
@@ -160,7 +163,7 @@ impl Fault {
         }
     }
 
-    /// Makes a fault of an error of a connection whose waits end after `patience`.
+    /// Makes a fault from the error of a connection. Its waits end after `patience`.
     fn of_io(error: io::Error, patience: Duration) -> Self {
         match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Stalled(Stall::Silent(patience)),
@@ -169,13 +172,13 @@ impl Fault {
         }
     }
 
-    /// Makes the fault of a refusal, with the beginning of its body.
+    /// Makes the fault about a refusal. It contains the beginning of the body.
     pub(crate) fn refused(status: u16, body: &[u8]) -> Self {
         let body = printable(&String::from_utf8_lossy(start(body)));
         Self::Refused { status, body }
     }
 
-    /// Makes the fault of an unexpected message, with the beginning of its bytes.
+    /// Makes the fault about an unexpected message. It contains the beginning of the bytes.
     pub(crate) fn wrong(words: &str, bytes: &[u8]) -> Self {
         let shown = bytes.escape_ascii().take(SHOWN_BYTES).map(char::from);
         Self::Wrong(format!("{words}: {}", shown.collect::<String>()))
@@ -198,7 +201,7 @@ impl fmt::Display for Stall {
 }
 
 impl FaultKind {
-    /// Returns the words for this number of faults.
+    /// Returns the words about this number of faults.
     pub(crate) fn counted(self, count: u64) -> String {
         let words = match self {
             Self::Unreachable => "no connection",
@@ -212,12 +215,12 @@ impl FaultKind {
     }
 }
 
-/// Returns the beginning of a server's bytes that is shown to people.
+/// Returns the beginning of a server's bytes, as much as a fault contains.
 fn start(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(SHOWN_BYTES)]
 }
 
-/// Refuses a head that is too long to be one of a web server.
+/// Returns a fault if a head is too long for a web server.
 fn within_head(bytes: usize) -> Result<(), Fault> {
     if bytes <= HEAD_BYTES_MAX {
         return Ok(());
@@ -225,7 +228,7 @@ fn within_head(bytes: usize) -> Result<(), Fault> {
     Err(Fault::Wrong(format!("a head has more than {HEAD_BYTES_MAX} bytes")))
 }
 
-/// Refuses a message that is longer than every message that the lab asks for.
+/// Returns a fault if a message is longer than any that the lab asks for.
 fn within_limit(bytes: usize) -> Result<(), Fault> {
     if bytes <= MESSAGE_BYTES_MAX {
         return Ok(());

@@ -9,14 +9,14 @@ const SUBPROTOCOL: &str = "anemone.v1";
 const PATH: &str = "/ws";
 const LENGTH_BYTES: usize = 4;
 
-/// A connection with many requests.
+/// A connection for many requests.
 #[derive(Debug)]
 pub(crate) enum Multiplexed {
     WebSocket(Box<WebSocket>),
     Tcp(Box<Stream>),
 }
 
-/// A reply, or one of several: `206 ID POSITION` and a payload.
+/// A message of a reply, such as `206 ID POSITION` and a payload.
 #[derive(Debug)]
 pub(crate) struct MultiplexedReply {
     pub(crate) status: u16,
@@ -53,7 +53,7 @@ impl Multiplexed {
         }
     }
 
-    /// Waits for the next answer to any request.
+    /// Waits for the next reply to any of the requests.
     pub(crate) fn answer(&mut self) -> Result<MultiplexedReply, Fault> {
         let message = match self {
             Self::WebSocket(socket) => socket.receive()?.ok_or(Fault::Closed)?,

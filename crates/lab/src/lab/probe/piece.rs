@@ -1,4 +1,4 @@
-//! The pieces of a stream: events, ends of answers, and the end of a run.
+//! The pieces of a stream: events, the ends of answers, and the end of a run.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ pub(super) const OK: u16 = 200;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Piece {
     Event(Vec<u8>),
-    /// The end of the answer to a poll. Its events came before.
+    /// The end of an answer to a poll. The events of the answer came before it.
     Answer,
     /// The end of a run.
     End,
@@ -21,7 +21,7 @@ pub(super) fn event(data: &Value) -> Piece {
     Piece::Event(data.to_string().into_bytes())
 }
 
-/// Returns the number in an event that [`Http::publish`](super::Http::publish) has published.
+/// Returns the number in an event that was published by [`Http::publish`](super::Http::publish).
 pub(crate) fn number(data: &[u8]) -> Result<usize, Fault> {
     let number = parse(data)?["n"].as_u64().and_then(|number| usize::try_from(number).ok());
     number.ok_or_else(|| Fault::wrong("another event came", data))

@@ -1,4 +1,4 @@
-//! Reads and writes the bytes of one TCP connection, bare or with TLS. One thread may write while another reads.
+//! Reads and writes the bytes of one TCP connection, with TLS or without. One thread may write while another one reads.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -13,13 +13,13 @@ use super::{Fault, Place, Stall, Tls};
 use crate::tcp_info::Traffic;
 
 const READ_BYTES: usize = 64 << 10;
-/// The most bytes that are encrypted at once: a few records (RFC 8446 section 5.1).
+/// The most bytes that are encrypted at once. They make a few records (RFC 8446 section 5.1).
 const PIECE_BYTES: usize = 64 << 10;
 
 #[derive(Debug)]
 pub(super) struct Pipe {
     socket: TcpStream,
-    /// The TLS connection. Only the writing thread sends records, so they keep their order.
+    /// The TLS connection; `None` without TLS. Only the writing thread sends records, so they keep their order.
     tls: Option<Mutex<ClientConnection>>,
 }
 
@@ -32,8 +32,8 @@ impl Pipe {
         Ok(Self { socket, tls: tls.map(Mutex::new) })
     }
 
-    /// Sends some of the bytes, and returns their number. With TLS it may wait for several times the patience, since
-    /// records are sent whole.
+    /// Sends some of the bytes, and returns their number. With TLS it sends complete records, so it may wait for
+    /// several times the patience.
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         let Some(mut tls) = self.tls() else { return (&self.socket).write(bytes) };
         let piece = &bytes[..bytes.len().min(PIECE_BYTES)];
@@ -59,8 +59,8 @@ impl Pipe {
         Ok(())
     }
 
-    /// Waits for bytes, reads once, and appends them. Returns their number: 0 at the end of the connection, and `None` if
-    /// no data has come yet, only a part of a record for instance.
+    /// Waits for bytes, reads once, and appends them. Returns their number, which is 0 at the end of the connection.
+    /// Returns `None` if no data has come, for example only a part of a record.
     pub(super) fn read(&self, buffer: &mut Vec<u8>) -> io::Result<Option<usize>> {
         let Some(mut tls) = self.tls() else {
             buffer.reserve(READ_BYTES);
@@ -104,7 +104,7 @@ impl Pipe {
         told.and(ended)
     }
 
-    /// Waits for the peer's FIN, which follows its last record. Does not wait for a peer that continues to send.
+    /// Waits for the peer's FIN, which follows its last record. Does not wait longer if the peer continues to send.
     pub(super) fn wait_for_end(&self) {
         let mut rest = [0; 1024];
         if self.tls.is_some() && matches!((&self.socket).read(&mut rest), Ok(1..)) {
@@ -113,13 +113,13 @@ impl Pipe {
         }
     }
 
-    /// Ends both directions, and wakes a thread that writes.
+    /// Ends both directions. Wakes a thread that waits to write.
     pub(super) fn close(&self) -> io::Result<()> {
         self.socket.shutdown(Shutdown::Both)
     }
 
-    /// Returns the traffic of the connection. The bytes of payload are those counted here; with TLS they are the kernel's
-    /// count, with records and handshake.
+    /// Returns the traffic of the connection. Without TLS, its bytes are the given ones. With TLS, they are those that
+    /// the kernel has counted, with records and handshake.
     pub(super) fn traffic(&self, sent_bytes: u64, received_bytes: u64) -> io::Result<Traffic> {
         match &self.tls {
             None => Traffic::of(&self.socket, sent_bytes, received_bytes),
@@ -159,7 +159,8 @@ fn shake_hands(
     Ok(connection)
 }
 
-/// Appends decrypted bytes, and returns their number: `None` if there are none yet, and 0 after the peer's last ones.
+/// Appends decrypted bytes, and returns their number. It is 0 after the peer's last bytes. Returns `None` if there are
+/// none yet.
 fn decrypted(tls: &mut ClientConnection, buffer: &mut Vec<u8>) -> io::Result<Option<usize>> {
     let old = buffer.len();
     let is_end = match tls.reader().read_to_end(buffer) {
@@ -189,7 +190,7 @@ mod tests {
     use super::*;
     use crate::lab::probe::Stream;
 
-    /// Starts a server that makes the handshake with one client, and then calls `serve`.
+    /// Starts a server that makes the handshake with one client and then calls `serve`.
     fn server(serve: impl FnOnce(ServerConnection, TcpStream) + Send + 'static) -> Place {
         let CertifiedKey { cert, signing_key } =
             rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -225,7 +226,7 @@ mod tests {
         records
     }
 
-    /// Reads until there are `len` bytes, or the connection ends.
+    /// Reads until there are `len` bytes, or until the connection ends.
     fn read(pipe: &Pipe, len: usize) -> Vec<u8> {
         let mut all = Vec::new();
         while all.len() < len && pipe.read(&mut all).unwrap() != Some(0) {}

@@ -1,4 +1,4 @@
-//! Polls a server other than Anemone. A file describes its answers.
+//! Polls a server that is not Anemone. A file describes its answers.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::piece::{OK, Piece, event, parse};
 use super::{Fault, Http};
 use crate::lab::description::Poll;
 
-/// Polls, each from the position that the last answer gave.
+/// Polls of such a server. Each begins at the position that the last answer gave.
 #[derive(Debug)]
 pub(super) struct PlainPolls {
     pub(super) http: Http,
@@ -19,7 +19,7 @@ impl PlainPolls {
         Self { http, poll: poll.clone(), after: poll.first().to_owned() }
     }
 
-    /// Makes a poll, and returns its events and the end of the answer.
+    /// Makes a poll. Returns its events, and the end of the answer.
     pub(super) fn next(&mut self) -> Result<Vec<Piece>, Fault> {
         let target = self.poll.target(&self.after);
         let body = self.http.call("GET", &target, "", b"")?.expect(OK)?;

@@ -3,10 +3,10 @@
 use super::piece::Piece;
 use super::{Fault, within_limit};
 
-/// The event whose lines are arriving.
+/// The current event: its lines are arriving.
 #[derive(Debug)]
 pub(super) struct Sse {
-    /// True if only the data of events has a meaning, since the server is not Anemone.
+    /// True if the server is not Anemone, so that only the data of events has a meaning.
     is_plain: bool,
     data: Option<Vec<u8>>,
 }
@@ -16,7 +16,7 @@ impl Sse {
         Self { is_plain, data: None }
     }
 
-    /// Takes a line without its line feed. Returns the piece that it completes, if any, and notes its position in
+    /// Takes a line without its line feed. Returns the piece that the line completes, if any. Stores its position in
     /// `position`.
     pub(super) fn line(
         &mut self,

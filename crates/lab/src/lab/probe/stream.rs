@@ -1,4 +1,4 @@
-//! One connection whose bytes and segments are counted.
+//! One connection. Its bytes and segments are counted.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use super::wait::Wait;
 use super::{Fault, MESSAGE_BYTES_MAX, Place};
 use crate::tcp_info::Traffic;
 
-/// A number of bytes that fits into the buffers between both ends.
+/// A number of bytes that always fits into the buffers between both ends.
 pub(super) const AT_ONCE_BYTES: usize = 32 << 10;
 
-/// A connection, and the received bytes that were not taken yet.
+/// A connection, and the received bytes that nobody has taken yet.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pipe: Arc<Pipe>,
     place: Place,
     buffer: Vec<u8>,
-    /// The number of bytes at the front of the buffer that were taken.
+    /// The number of bytes at the beginning of the buffer that were taken.
     taken: usize,
     sent_bytes: u64,
     received_bytes: u64,
@@ -40,36 +40,36 @@ impl Stream {
         &self.place
     }
 
-    /// Sends bytes, in one write if possible, and begins the wait for their answer.
+    /// Sends bytes, in one write if possible. Begins the wait for their answer.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         self.send_aside(bytes)?;
         self.begin_wait();
         Ok(())
     }
 
-    /// Sends bytes that need no answer, such as a pong. The present wait does not become longer.
+    /// Sends bytes that need no answer, such as a pong. Does not change the current wait.
     pub(crate) fn send_aside(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         self.pipe.write_all(bytes).map_err(|error| self.fault(error))?;
         self.sent_bytes += bytes.len() as u64;
         Ok(())
     }
 
-    /// Begins a wait, for example for the next message of a server that sends unasked.
+    /// Begins a wait, for example for the next message of a server that sends without requests.
     pub(crate) fn begin_wait(&mut self) {
         self.wait = Wait::begin(&self.place);
     }
 
-    /// Counts the newest bytes as a heartbeat, which does not make the wait longer.
+    /// Counts the last bytes as a heartbeat. They do not make the wait longer.
     pub(super) fn count_as_heartbeat(&mut self, bytes: usize) {
         self.wait.count_as_heartbeat(bytes);
     }
 
-    /// Returns the received bytes that were not taken yet.
+    /// Returns the received bytes that nobody has taken yet.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[self.taken..]
     }
 
-    /// Takes the first `len` bytes, or all if there are fewer.
+    /// Takes the first `len` bytes, or all bytes if there are fewer.
     pub(crate) fn take(&mut self, len: usize) -> Vec<u8> {
         let bytes = self.bytes();
         let bytes = bytes[..len.min(bytes.len())].to_vec();
@@ -77,12 +77,12 @@ impl Stream {
         bytes
     }
 
-    /// Drops the first `len` bytes, which must have come.
+    /// Drops the first `len` bytes. They must have been received.
     pub(super) fn skip(&mut self, len: usize) {
         self.taken += len;
     }
 
-    /// Waits for more bytes. The end of the connection is [`Fault::Closed`].
+    /// Waits for more bytes. The end of the connection is the error [`Fault::Closed`].
     pub(crate) fn fill(&mut self) -> Result<(), Fault> {
         self.buffer.drain(..self.taken);
         self.taken = 0;
@@ -106,7 +106,7 @@ impl Stream {
         }
     }
 
-    /// Waits until there are at least `len` bytes.
+    /// Waits until there are at least `len` bytes that nobody has taken.
     pub(crate) fn fill_to(&mut self, len: usize) -> Result<(), Fault> {
         while self.bytes().len() < len {
             self.fill()?;
@@ -114,7 +114,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Sends bytes, and waits for `len` bytes at the same time. So bytes that fill every buffer on the way do not block.
+    /// Sends bytes while it waits for `len` bytes. So even bytes that fill every buffer on the way do not block.
     pub(crate) fn exchange(&mut self, bytes: &[u8], len: usize) -> Result<(), Fault> {
         if bytes.len() <= AT_ONCE_BYTES {
             self.send(bytes)?;
@@ -123,8 +123,8 @@ impl Stream {
         self.send_beside(bytes, |stream| stream.fill_to(len))
     }
 
-    /// Sends many bytes on another thread while `receive` reads. If a reply comes before all are sent, such as a refusal,
-    /// it counts, and nothing more is sent.
+    /// Sends many bytes on another thread while `receive` reads. If a reply comes before all bytes are sent, such as a
+    /// refusal, the reply counts, and the other bytes are not sent.
     pub(crate) fn send_beside<T>(
         &mut self,
         bytes: &[u8],
@@ -147,7 +147,7 @@ impl Stream {
         })
     }
 
-    /// Closes this side, waits for the other one, and returns the traffic of the connection.
+    /// Closes this side, and waits until the other side has closed. Returns the traffic of the connection.
     pub(crate) fn finish(mut self) -> Result<Traffic, Fault> {
         // The server may have closed the connection already.
         let _ = self.pipe.end();
@@ -173,8 +173,8 @@ impl Stream {
     }
 }
 
-/// Writes all bytes, unless the exchange is over or the connection breaks; the reading thread notices that as well. A write
-/// that waits in the kernel ends after the patience.
+/// Writes all bytes. Stops early if the exchange is over, or if the connection breaks, which the reading thread finds,
+/// too. A write that waits in the kernel ends after the patience.
 fn write_until(writer: &Pipe, mut bytes: &[u8], is_over: &AtomicBool) {
     while !bytes.is_empty() && !is_over.load(Ordering::Relaxed) {
         match writer.write(bytes) {
@@ -194,14 +194,14 @@ mod tests {
 
     use super::*;
 
-    /// All protocols of Ethernet, in network byte order.
+    /// The number for all protocols of Ethernet, in network byte order.
     const ALL_PROTOCOLS: i32 = 0x0003_u16.to_be() as i32;
     const ETHERNET_BYTES: usize = 14;
-    /// The payload of a full segment.
+    /// The payload of a full segment, in bytes.
     const PAYLOAD_BYTES: usize = 1448;
 
-    /// Returns the ports and the number of segments of a captured packet of TCP over IPv4. The kernel divides long packets
-    /// only after a capture has seen them.
+    /// Returns the ports, and the number of segments, of a captured packet of TCP over IPv4. A capture gets long
+    /// packets before the kernel divides them.
     fn segments(packet: &[u8]) -> Option<([u16; 2], usize)> {
         let ip = packet.get(ETHERNET_BYTES..)?;
         let header = usize::from(ip.first()? & 0x0f) * 4;
@@ -211,7 +211,8 @@ mod tests {
         Some(([at(0)?, at(2)?], payload.div_ceil(PAYLOAD_BYTES).max(1)))
     }
 
-    /// Returns the segments of a connection in the kernel's count and in a capture; `None` without the right to capture.
+    /// Returns the number of segments of a connection twice: as the kernel counts them, and as a capture shows them.
+    /// Returns `None` without the right to capture.
     fn counted_and_captured() -> Option<(u64, u64)> {
         let all = Some(Protocol::from(ALL_PROTOCOLS));
         let mut capture = Socket::new(Domain::PACKET, Type::RAW, all).ok()?;

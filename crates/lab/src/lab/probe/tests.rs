@@ -11,7 +11,7 @@ use anemone_ws::proto::handshake::accept_key;
 use super::*;
 use crate::lab::description::Form;
 
-/// Starts a server that answers a request with `begin`, and then sends `more` for ever, with pauses.
+/// Starts a server that answers a request with `begin`, and then sends `more` forever, with pauses.
 fn endless(begin: &'static str, more: Vec<u8>, pause: Duration) -> Place {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -44,7 +44,7 @@ fn patiently<T>(attempt: impl Fn(Duration) -> Result<T, Fault>) -> T {
     }
 }
 
-/// Returns true if one of several patiences sees only heartbeats. A busy machine may be late with some.
+/// Returns true if only heartbeats are seen with one of several patiences. A busy machine may send some too late.
 fn has_only_heartbeats(wait: impl Fn(Duration) -> Result<(), Fault>) -> bool {
     let mut patiences = (0..8).map(|doublings| SHORT * (1 << doublings));
     patiences.any(|patience| matches!(wait(patience), Err(Fault::Stalled(Stall::Heartbeats(_)))))

@@ -23,7 +23,7 @@ impl Tls {
         Ok(Self { config: Arc::new(config), name })
     }
 
-    /// Returns a connection before its handshake.
+    /// Returns a new connection. The handshake is still to be made.
     pub(super) fn begin(&self) -> Result<ClientConnection, Error> {
         let mut connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone())?;
         // What is written is at once taken away.

@@ -1,6 +1,6 @@
-//! The transports that events are read over.
+//! The transports for reading events.
 
-/// A transport that events are read over.
+/// A transport for reading events.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Transport {
     WebSocket,
@@ -35,7 +35,7 @@ impl Transport {
         }
     }
 
-    /// Returns the header field that asks for this transport.
+    /// Returns the header field `Accept` that asks for this transport.
     pub(super) fn accept(self) -> &'static str {
         match self {
             Self::Sse => "Accept: text/event-stream\r\n",

@@ -1,4 +1,7 @@
-//! Limits the time that an answer may take.
+//! Limits the time for an answer.
+//!
+//! A head, a small answer or an event must come within the patience. Only long data may take longer, and only as much
+//! longer as the slowest link needs.
 //!
 //! A head, a small answer or an event must come within the patience. Only long data may take longer, and only as much as
 //! the slowest link needs for it.
@@ -7,18 +10,19 @@ use std::time::{Duration, Instant};
 
 use super::{Fault, Place, Stall};
 
-/// The least bytes a second of a long message. The slowest link that can be emulated, of 1 kbit a second, carries 125.
+/// The least speed of a long message, in bytes a second. The slowest link that can be emulated has 1 kbit a second,
+/// which is 125 bytes.
 const BYTES_PER_SECOND_MIN: u64 = 100;
 
-/// A wait for something that has not arrived completely.
+/// A wait for a message that has not arrived completely.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wait {
     begun: Instant,
     patience: Duration,
     patience_of_all: Duration,
-    /// The number of its bytes that were sent or received.
+    /// The number of the message's bytes that were sent or received so far.
     bytes: u64,
-    /// True if heartbeats came meanwhile.
+    /// True if heartbeats have come during the wait.
     has_heartbeats: bool,
 }
 
@@ -32,18 +36,18 @@ impl Wait {
         self.bytes += bytes as u64;
     }
 
-    /// Counts some of the moved bytes as a heartbeat, which does not make the wait longer.
+    /// Counts some of the bytes as a heartbeat. They do not make the wait longer.
     pub(super) fn count_as_heartbeat(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes as u64);
         self.has_heartbeats = true;
     }
 
-    /// Returns the wait after this many bytes were sent or received.
+    /// Returns the wait as if this many bytes had been sent or received.
     pub(super) fn with(self, bytes: usize) -> Self {
         Self { bytes: bytes as u64, ..self }
     }
 
-    /// Returns a fault if the wait is longer than its bytes allow.
+    /// Returns a fault if the wait has taken longer than its bytes allow.
     pub(super) fn check(&self) -> Result<(), Fault> {
         let worth = Duration::from_secs_f64(self.bytes as f64 / BYTES_PER_SECOND_MIN as f64);
         let allowed = (self.patience + worth).min(self.patience_of_all);

@@ -19,7 +19,7 @@ pub(crate) struct WebSocket {
 }
 
 impl WebSocket {
-    /// Connects and completes the opening handshake.
+    /// Connects, and completes the opening handshake.
     pub(crate) fn connect(
         place: &Place,
         target: &str,
@@ -47,12 +47,12 @@ impl WebSocket {
         self.stream.send(&frame)
     }
 
-    /// Returns the bytes of a message in one frame, for a caller that makes them before a clock starts.
+    /// Returns the frame of a message. A caller can make it before a clock starts.
     pub(crate) fn frame(&mut self, opcode: Opcode, payload: &[u8]) -> Vec<u8> {
         self.masked(opcode, payload).0
     }
 
-    /// Returns the bytes of a message in one frame, and the time of masking.
+    /// Returns the frame of a message, and the time that masking took.
     pub(crate) fn masked(&mut self, opcode: Opcode, payload: &[u8]) -> (Vec<u8>, Duration) {
         let mut key = MaskKey([0; 4]);
         key.0.copy_from_slice(&self.random.bytes(4));
@@ -60,7 +60,7 @@ impl WebSocket {
         masked_and_timed(header, payload, key)
     }
 
-    /// Sends a [`frame`](Self::frame), and waits for a message. Reads while a long one is sent.
+    /// Sends a [`frame`](Self::frame), and waits for a message. Reads while it sends a long frame.
     pub(crate) fn exchange(&mut self, frame: &[u8]) -> Result<Vec<u8>, Fault> {
         if frame.len() <= AT_ONCE_BYTES {
             self.stream.send(frame)?;
@@ -84,8 +84,8 @@ impl WebSocket {
         })
     }
 
-    /// Waits for a message of one or more frames, and answers pings; `None` once the server has closed. Pings and parts of
-    /// messages do not make the wait longer.
+    /// Waits for a message of one or more frames, and answers pings. Returns `None` once the server has closed. Neither
+    /// a ping nor a part of the message begins the wait anew.
     pub(crate) fn receive(&mut self) -> Result<Option<Vec<u8>>, Fault> {
         let mut message = Vec::new();
         self.stream.begin_wait();
@@ -116,7 +116,7 @@ impl WebSocket {
     }
 }
 
-/// Appends a frame's payload to its message, without a copy if the message has no other. Returns `is_last`.
+/// Appends the payload of a frame to its message. Does not copy the first payload. Returns `is_last`.
 fn append(message: &mut Vec<u8>, payload: Vec<u8>, is_last: bool) -> Result<bool, Fault> {
     if message.is_empty() {
         *message = payload;
