@@ -1,4 +1,4 @@
-//! Writes the changes between two runs as Markdown.
+//! Writes the changes from one run to another as Markdown.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::lab::compare::{ChangeKind, Figure, RunPair, RunPairs, name, run_name}
 use crate::lab::numbers::{count, figure};
 use crate::lab::report::{TOO_FEW_ROUNDS, titled};
 
-/// Returns a table with the figures of an experiment in two runs.
+/// Returns a table with the figures of two runs of an experiment.
 pub(crate) fn changes(pair: &RunPair<'_>) -> String {
     let [from, to] = pair.reports;
     let mut text = format!("## {}: B against A\n", plain(&from.experiment));
@@ -56,7 +56,7 @@ pub(crate) fn changes(pair: &RunPair<'_>) -> String {
     text
 }
 
-/// Returns the list of runs without a partner; empty if there are none.
+/// Returns a list of the runs without a partner; empty if all have one.
 pub(crate) fn alone(pairs: &RunPairs<'_>) -> String {
     let mut text = String::new();
     for (side, run) in &pairs.alone {

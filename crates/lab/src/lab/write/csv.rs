@@ -1,10 +1,10 @@
-//! Writes a report as CSV: a line for each value of each round (RFC 4180).
+//! Writes a report as CSV (RFC 4180). Each value of each round has a line.
 
 use std::fmt::Write as _;
 
 use crate::lab::report::Report;
 
-/// Returns the values of all rounds. The field of a round without a value is empty.
+/// Returns the values of all rounds as CSV. The field of a round without a value is empty.
 pub(super) fn csv(report: &Report) -> String {
     let mut text = "experiment,case,contender,quantity,unit,round,value\r\n".to_owned();
     for series in &report.series {

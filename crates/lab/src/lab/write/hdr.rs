@@ -1,11 +1,11 @@
-//! Writes all durations as a log of HDR histograms, for other programs.
+//! Writes all durations of a report as a log of HDR histograms, for other programs.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::histogram::{self, Histogram};
 use crate::lab::report::Report;
 
-/// Returns the log, with a line for each case and contender; `None` if no durations were measured.
+/// Returns the log. It has a line for each contender in each case. Returns `None` if no durations were measured.
 pub(super) fn log(report: &Report) -> anyhow::Result<Option<Vec<u8>>> {
     let mut named = Vec::new();
     for series in &report.series {

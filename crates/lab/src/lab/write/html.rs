@@ -1,4 +1,4 @@
-//! Writes a report as a single HTML file, which can be opened from a disk and printed.
+//! Writes a report as a single HTML file, which can be opened from disk and printed.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ pub(super) fn html(report: &Report) -> anyhow::Result<String> {
     Ok(page(&format!("{} · Anemone lab", report.experiment), &section(report, &estimates, 0)?))
 }
 
-/// Returns several reports as one HTML file, with a table of links to each.
+/// Returns several reports as one HTML file. It begins with a table of links to them.
 pub(crate) fn all(reports: &[Report]) -> anyhow::Result<String> {
     let mut text = String::from(
         "<h1>Reports of the lab</h1>\n<div class=\"wide\" tabindex=\"0\"><table class=\"contents\">\n<thead><tr><th>experiment</th>\
@@ -70,7 +70,8 @@ fn page(title: &str, sections: &str) -> String {
     )
 }
 
-/// Returns the section of a report whose series have these estimates. `at` is its number on the page.
+/// Returns the section of a report. `estimates` has one entry for each of its series. `at` is the number of the section
+/// on the page.
 fn section(report: &Report, estimates: &[Option<Estimate>], at: usize) -> anyhow::Result<String> {
     let mut text = format!(
         "<section id=\"report-{at}\">\n<p class=\"name\">{}</p>\n<h1>{}</h1>\n",

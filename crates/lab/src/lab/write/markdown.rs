@@ -9,7 +9,7 @@ pub(crate) fn markdown(report: &Report) -> String {
     page(report, &tables(report, &estimates(&report.series, || {})))
 }
 
-/// Returns a report with these tables.
+/// Returns a report with these tables as Markdown.
 pub(crate) fn page(report: &Report, tables: &[Table]) -> String {
     let (experiment, question) = (plain(&report.experiment), plain(&report.question));
     let mut text = format!("## {experiment}\n\n**{question}**\n\n");
@@ -25,9 +25,9 @@ pub(crate) fn page(report: &Report, tables: &[Table]) -> String {
     text
 }
 
-/// Escapes a text so that it has no markup and stays on its line. Names in reports come from others, and must not become
-/// links, images, HTML, code or further cells of a table. Characters that cannot be markup at their place stay, since
-/// people also read the text itself.
+/// Escapes a text, so that it has no markup and stays on its line. Names in reports come from others. They must not
+/// become links, images, HTML, code or further cells of a table. A character stays as it is if it cannot be markup at
+/// its place, since people also read the Markdown itself.
 pub(super) fn plain(text: &str) -> String {
     let text = text.trim();
     let marker = marker(text);
@@ -45,8 +45,8 @@ pub(super) fn plain(text: &str) -> String {
     shown
 }
 
-/// Returns the place of the character near the beginning of a text that would make it a heading, a list, a quotation or a
-/// check box.
+/// Returns the index of the character at the beginning of a text that would make it a heading, a list, a quotation or a
+/// check box. Returns `None` if there is none.
 fn marker(text: &str) -> Option<usize> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let mut next = text[digits..].chars();
@@ -60,8 +60,8 @@ fn marker(text: &str) -> Option<usize> {
     is_marker.then_some(digits)
 }
 
-/// Returns true if a character between these two can begin or end markup within a line (CommonMark, section 6; tables and
-/// `~` are GitHub's). Brackets can only if an address or its name follows.
+/// Returns true if `c` can begin or end markup within a line, between these two characters (CommonMark, section 6;
+/// tables and `~` are GitHub's). A bracket can do so only if an address or its name follows.
 fn is_markup(before: Option<char>, c: char, after: Option<char>) -> bool {
     let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     match c {

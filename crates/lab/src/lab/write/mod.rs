@@ -22,13 +22,14 @@ use super::regular_file::write_whole;
 use super::report::Report;
 use super::terminal::print;
 
-/// The extensions of a report's files, in the order of writing. JSON comes first, since the others can be made from it.
+/// The extensions of a report's files, in the order in which they are written. JSON comes first, since the others can
+/// be made from it.
 const FORMS: [&str; 5] = ["json", "html", "csv", "hlog", "md"];
 
 /// Creates a directory for the reports of these experiments, and checks that they can be written there.
 ///
 /// # Errors
-/// When a file cannot be created there, or one of an earlier report cannot be written.
+/// A file cannot be created there, or a file of an earlier report cannot be replaced.
 pub(crate) fn prepare(directory: &Path, experiments: &[String]) -> anyhow::Result<()> {
     fs::create_dir_all(directory)
         .with_context(|| format!("creating the directory {}", directory.display()))?;
@@ -49,11 +50,11 @@ fn file(directory: &Path, experiment: &str, form: &str) -> PathBuf {
     directory.join(format!("{experiment}.{form}"))
 }
 
-/// Prints a report as Markdown, and writes it to the directory, if there is one. If a run was interrupted before anything
-/// was measured, the files of earlier runs stay as they are.
+/// Prints a report as Markdown, and writes it to the directory, if there is one. If the run was interrupted before
+/// anything was measured, the files of earlier runs stay unchanged.
 ///
 /// # Errors
-/// Those of [`write`].
+/// As [`write`].
 pub(crate) fn hand_out(
     pace: &Pace,
     mut report: Report,
@@ -78,7 +79,7 @@ pub(crate) fn hand_out(
     Ok(())
 }
 
-/// Returns a sentence that an interrupted run has no report.
+/// Returns the sentence that an interrupted run has no report.
 fn nothing_measured(experiment: &str, directory: Option<&Path>) -> String {
     let rest = match directory {
         Some(directory) => {
@@ -89,11 +90,11 @@ fn nothing_measured(experiment: &str, directory: Option<&Path>) -> String {
     format!("{experiment} was interrupted before anything was measured: {rest}")
 }
 
-/// Writes the files of a report into a directory that [`prepare`] has created. Removes an earlier file in a form that this
-/// report does not have. Returns the names of the files.
+/// Writes the files of a report into a directory that [`prepare`] has created. Removes files of an earlier report in
+/// forms that this report does not have. Returns the names of the files.
 ///
 /// # Errors
-/// When a file cannot be written whole; the error names the files that were. The others stay as they were.
+/// A file cannot be written completely. The error names the files that were written. All other files stay unchanged.
 pub(crate) fn write(
     report: &Report,
     markdown: &str,
@@ -122,7 +123,7 @@ pub(crate) fn write(
     Ok(whole)
 }
 
-/// Returns a report in a form; `None` if the report has nothing for it.
+/// Returns a report in this form; `None` if the report has nothing for it.
 fn formatted(report: &Report, markdown: &str, form: &str) -> anyhow::Result<Option<Vec<u8>>> {
     Ok(Some(match form {
         "json" => serde_json::to_vec_pretty(report)?,

@@ -1,4 +1,4 @@
-//! Draws a report as SVG: axes, and one layer for each contender, so that each can be hidden.
+//! Draws a report as SVG. The axes are one layer, and each contender has a layer, so that it can be hidden.
 
 use anyhow::anyhow;
 use plotters::coord::types::RangedCoordf64;
@@ -11,7 +11,8 @@ use crate::statistics::Estimate;
 
 const WIDTH: u32 = 900;
 const HEIGHT: u32 = 420;
-/// Colours that people with any colour vision can tell apart (Okabe and Ito), without yellow, which is faint on paper.
+/// Colours that people with any colour vision can distinguish (Okabe and Ito). Yellow is left out, since it is faint on
+/// paper.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -22,10 +23,10 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(128, 128, 128),
 ];
 const INK: RGBColor = RGBColor(110, 110, 110);
-/// The widest range of a linear axis. A wider one is logarithmic.
+/// The widest range of values on a linear axis, as a factor. With a wider range, the axis is logarithmic.
 const LINEAR_RANGE_MAX: f64 = 50.0;
 
-/// A plot of several layers of the same size.
+/// A plot. It has several layers of the same size.
 #[derive(Debug)]
 pub(super) struct Plot {
     pub(super) axes: String,
@@ -35,14 +36,14 @@ pub(super) struct Plot {
 #[derive(Debug)]
 pub(super) struct Layer {
     pub(super) contender: String,
-    /// The colour as `#rrggbb`.
+    /// The colour of the contender, as `#rrggbb`.
     pub(super) colour: String,
     pub(super) svg: String,
-    /// The points: their pixels, and a description.
+    /// The points of the contender. Each has its pixels and a description.
     pub(super) points: Vec<(i32, i32, String)>,
 }
 
-/// A point of a series: its place on the axis, its value, and its interval.
+/// A point of a series. It has its position on the axis, its value, and its interval.
 struct Point {
     x: f64,
     y: f64,
@@ -51,7 +52,7 @@ struct Point {
     words: String,
 }
 
-/// The data of one contender: its points, and the places and values that theory gives.
+/// The data of one contender. It has its points, and the positions and values according to theory.
 struct Group {
     points: Vec<Point>,
     theory: Vec<(f64, f64)>,
@@ -64,7 +65,8 @@ impl Group {
     }
 }
 
-/// Draws the quantity of a report by case. `estimates` belong to the series. `None` if there is nothing to draw.
+/// Draws the quantity of a report by case. `estimates` has one entry for each series. Returns `None` if there is
+/// nothing to draw.
 pub(super) fn plot(
     report: &Report,
     estimates: &[Option<Estimate>],
@@ -151,7 +153,7 @@ fn point(series: &Series, estimate: Estimate, x: f64) -> Point {
     Point { x, y: estimate.value, low: estimate.low, high: estimate.high, words }
 }
 
-/// The frame that all layers share: their axes and size.
+/// The axes and the size that all layers have in common.
 struct Frame<'a> {
     x: (f64, f64),
     y: (f64, f64),
@@ -196,7 +198,7 @@ impl<'a> Frame<'a> {
         Self { x, y, is_log_x, is_log_y, cases, has_places, title }
     }
 
-    /// Draws on a chart with the size and the axes of all layers.
+    /// Draws on a chart with the common size and axes.
     fn draw<T>(
         &self,
         draw: impl FnOnce(&mut Chart<'_>) -> anyhow::Result<T>,
@@ -289,7 +291,7 @@ impl<'a> Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// Returns the lines of theory: one line through all places, or a dash at each case.
+    /// Returns the lines of theory: one line through all positions, or a dash at each case.
     fn theory(&self, group: &Group) -> Vec<Vec<(f64, f64)>> {
         const DASH: f64 = 0.05;
         if self.has_places {
@@ -299,7 +301,7 @@ impl Frame<'_> {
     }
 }
 
-/// Formats a place on the axis, large ones in thousands or millions.
+/// Formats a position on the axis. Large ones are in thousands or millions.
 fn place(x: f64, is_log: bool) -> String {
     let value = if is_log { 10_f64.powf(x) } else { x };
     let short = |value: f64| format!("{}", (value * 10.0).round() / 10.0);

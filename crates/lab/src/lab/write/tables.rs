@@ -1,4 +1,4 @@
-//! Makes the tables of a report, which are the same in every form.
+//! Makes the tables of a report. They are the same in every form of the report.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::statistics::Estimate;
 
 pub(crate) const NONE: &str = "–";
 
-/// A table with a heading. Columns with a head contain figures, except for the last one.
+/// A table with a heading. The columns with a head have figures, except for the last one.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) title: String,
@@ -22,14 +22,14 @@ impl Table {
         Self { title, head: head.iter().map(|&text| text.to_owned()).collect(), rows }
     }
 
-    /// Returns true for a column of figures, which are aligned to the right.
+    /// Returns true for a column with figures. They are aligned to the right.
     pub(super) fn is_figures(&self, column: usize) -> bool {
         !self.head[column].is_empty() && column + 1 < self.head.len()
     }
 }
 
-/// Returns all tables: one for each measured quantity, then the comparisons, then the publications. `estimates` belong to
-/// the series.
+/// Returns all tables: one for each measured quantity, then the comparisons, then the publications. `estimates` has one
+/// entry for each series.
 pub(super) fn tables(report: &Report, estimates: &[Option<Estimate>]) -> Vec<Table> {
     let mut quantities: Vec<(&str, &str)> = Vec::new();
     for series in &report.series {
@@ -57,7 +57,7 @@ pub(super) fn tables(report: &Report, estimates: &[Option<Estimate>]) -> Vec<Tab
     tables
 }
 
-/// A series, and its estimate if it has values.
+/// A series with its estimate; `None` for a series without values.
 type Estimated<'a> = (&'a Series, &'a Option<Estimate>);
 
 fn measured(series: &[Estimated<'_>], quantity: &str, unit: &str) -> Table {
@@ -70,7 +70,7 @@ fn measured(series: &[Estimated<'_>], quantity: &str, unit: &str) -> Table {
     Table::new(title, &head, series.into_iter().map(|one| row(*one, has_durations)).collect())
 }
 
-/// Returns the duration in milliseconds that this share of all durations does not exceed, as text.
+/// Returns as text the duration in milliseconds that this share of all durations does not exceed.
 pub(crate) fn percentile(series: &Series, share: f64) -> String {
     let [text] = percentiles(series, [share]);
     text
@@ -86,7 +86,7 @@ fn percentiles<const N: usize>(series: &Series, shares: [f64; N]) -> [String; N]
     })
 }
 
-/// Returns the received share of what was expected, as text.
+/// Returns as text the received data as a share of the expected data.
 pub(crate) fn reach(series: &Series) -> String {
     format!("{} / {}", count(series.received), count(series.expected))
 }
@@ -101,7 +101,7 @@ fn row((series, estimate): Estimated<'_>, has_durations: bool) -> Vec<String> {
     cells
 }
 
-/// The heads of the last columns: the received share, the strain and the faults.
+/// The heads of the last columns: the received share, the delay and the CPU time of the client, and the faults.
 const LAST: [&str; 4] = ["received / expected", "client late, ms (p99)", "client CPU, %", "faults"];
 
 fn last(series: &Series) -> [String; 4] {
@@ -115,7 +115,7 @@ fn last(series: &Series) -> [String; 4] {
     ]
 }
 
-/// Returns the table of theory beside the measured medians.
+/// Returns a table with the values of theory and the measured medians; `None` without theory.
 fn modelled(report: &Report, series: &[Estimated<'_>]) -> Option<Table> {
     // Of several, the first counts.
     let of_quantity = series.iter().rev().filter(|(one, _)| one.quantity == report.quantity);
@@ -150,7 +150,7 @@ fn published(row: &Published) -> Vec<String> {
     vec![row.figure.clone(), row.published.clone(), row.measured.clone(), row.words()]
 }
 
-/// Returns an estimate with its interval, as text.
+/// Returns an estimate and its interval as text.
 pub(crate) fn interval(Estimate { value, low, high }: &Estimate) -> String {
     format!("{} [{}, {}]", figure(*value), figure(*low), figure(*high))
 }
